@@ -1,0 +1,277 @@
+"""Every way a user can be told no.
+
+An error of ptxdsl names the place (Python file, line and source line), says what came and what was wanted, and
+offers a repair that can be pasted. The tree, with the stable code of each class::
+
+    PtxError
+    ├── TraceError                P100   a kernel function that cannot become PTX
+    │   ├── PtxTypeError          P101   operand types or literals (also a TypeError)
+    │   ├── UnknownInstruction    P102   no such opcode, modifier or special register (also an AttributeError)
+    │   ├── EscapeError           P103   R1: a Value used outside the region that computed it
+    │   ├── LostUpdateError       P104   R2: a name rebound inside a region
+    │   ├── AliasError            P105   R3: an in-place change of a register that two names hold
+    │   ├── TruthError            P106   R4: a run-time value asked for a Python truth or number (also a TypeError)
+    │   ├── ControlFlowError      P107   R5: return, break or continue that leaves a region
+    │   ├── StructureError        P108   R6: otherwise() without its when(), break_if() outside a loop, ...
+    │   └── TargetError           P109   an instruction that the kernel's target or PTX version lacks
+    ├── ParseError                P200   PTX text that is not PTX
+    ├── VerifyError               P201   PTX that no assembler should see
+    ├── AssembleError             P300   NVIDIA's assembler refused, or none was found
+    ├── LaunchError               P400   grid, block, argument or backend that cannot be launched (also a ValueError)
+    ├── DriverError               P401   the CUDA driver returned an error
+    ├── ConfigError               P402   a PTXDSL_* variable with a value that is none (also a ValueError)
+    └── EmulationError            P500   the kernel did something wrong while the emulator ran it
+        ├── MemoryFault           P501   out of bounds, misaligned, null or use after free
+        ├── UninitializedError    P502   a read of what nobody wrote
+        ├── RaceError             P503   two threads, one location, no order
+        ├── BarrierError          P504   a barrier that not all threads can reach, or misuse of one
+        ├── DeadlockError         P505   warps that wait for each other for ever
+        └── TrapError             P506   trap, or a failed check()
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import ClassVar, NamedTuple
+
+__all__ = [
+    "AliasError", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError", "DriverError",
+    "EmulationError", "EscapeError", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "ParseError",
+    "PerformanceWarning", "PtxError", "PtxTypeError", "RaceError", "StructureError", "TargetError", "TraceError",
+    "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError",
+]
+
+
+class Loc(NamedTuple):
+    """A line of source: the file as Python names it, and the line number from 1."""
+
+    file: str
+    line: int
+
+    @property
+    def source(self) -> str:
+        """The text of the line, stripped; empty where the source is not at hand."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        text = f"{self.file}:{self.line}"
+        return f"{text}: {self.source}" if self.source else text
+
+
+class PtxError(Exception):
+    """Base of all errors of ptxdsl.
+
+    ``loc`` is where (None if unknown), ``hint`` a repair that can be pasted, ``code`` the stable name of the kind.
+    """
+
+    code: ClassVar[str] = "P000"
+
+    def __init__(self, message: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.loc = loc
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.loc is not None:
+            lines.append(f"  at {self.loc}")
+        if self.hint is not None:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.__dict__))
+
+
+def _rebuild(kind: type[PtxError], state: dict[str, object]) -> PtxError:
+    error = kind.__new__(kind, state["message"])
+    error.__dict__.update(state)
+    return error
+
+
+class TraceError(PtxError):
+    """A kernel function that cannot become PTX."""
+
+    code = "P100"
+
+
+class PtxTypeError(TraceError, TypeError):
+    """Operands of the wrong type, or a literal that does not fit."""
+
+    code = "P101"
+
+
+class UnknownInstruction(TraceError, AttributeError):
+    """An opcode, modifier or special register that PTX does not have."""
+
+    code = "P102"
+
+
+class EscapeError(TraceError):
+    """A Value used outside the ``when``, ``loop`` or kernel that computed it (rule R1)."""
+
+    code = "P103"
+
+
+class LostUpdateError(TraceError):
+    """A name rebound inside a region that is traced once (rule R2)."""
+
+    code = "P104"
+
+
+class AliasError(TraceError):
+    """An in-place change of a register that two names hold (rule R3)."""
+
+    code = "P105"
+
+
+class TruthError(TraceError, TypeError):
+    """A run-time value asked for a Python bool, int, length or iterator (rule R4)."""
+
+    code = "P106"
+
+
+class ControlFlowError(TraceError):
+    """``return``, ``break`` or ``continue`` that leaves a region (rule R5)."""
+
+    code = "P107"
+
+
+class StructureError(TraceError):
+    """``otherwise()`` without its ``when()``, ``break_if`` outside a loop and the like (rule R6)."""
+
+    code = "P108"
+
+
+class TargetError(TraceError):
+    """An instruction that the kernel's target or PTX version does not have."""
+
+    code = "P109"
+
+
+class ParseError(PtxError):
+    """PTX text that is not PTX; ``loc`` is the line of the text, ``column`` counts from 1."""
+
+    code = "P200"
+
+    def __init__(self, message: str, *, loc: Loc | None = None, hint: str | None = None, column: int = 0) -> None:
+        super().__init__(message, loc=loc, hint=hint)
+        self.column = column
+
+
+class VerifyError(PtxError):
+    """A PTX module that breaks a rule of the language."""
+
+    code = "P201"
+
+
+class AssembleError(PtxError):
+    """NVIDIA's assembler refused the module, or no assembler was found; ``log`` holds what it printed."""
+
+    code = "P300"
+
+    def __init__(self, message: str, *, loc: Loc | None = None, hint: str | None = None, log: str = "") -> None:
+        super().__init__(message, loc=loc, hint=hint)
+        self.log = log
+
+
+class LaunchError(PtxError, ValueError):
+    """A grid, block, argument or backend that cannot be launched. Nothing ran."""
+
+    code = "P400"
+
+
+class DriverError(PtxError):
+    """The CUDA driver returned an error; ``name`` is its name there (``CUDA_ERROR_...``)."""
+
+    code = "P401"
+
+    def __init__(self, message: str, *, loc: Loc | None = None, hint: str | None = None, name: str = "") -> None:
+        super().__init__(message, loc=loc, hint=hint)
+        self.name = name
+
+
+class ConfigError(PtxError, ValueError):
+    """An environment variable or setting with a value that is none."""
+
+    code = "P402"
+
+
+class EmulationError(PtxError):
+    """The kernel did something wrong while the emulator ran it.
+
+    ``block`` and ``thread`` are the (x, y, z) indices of the first thread concerned, ``ptx_line`` is the line of the
+    PTX text and ``instruction`` its text; ``loc`` is the Python line.
+    """
+
+    code = "P500"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        loc: Loc | None = None,
+        hint: str | None = None,
+        block: tuple[int, int, int] | None = None,
+        thread: tuple[int, int, int] | None = None,
+        ptx_line: int | None = None,
+        instruction: str = "",
+    ) -> None:
+        super().__init__(message, loc=loc, hint=hint)
+        self.block = block
+        self.thread = thread
+        self.ptx_line = ptx_line
+        self.instruction = instruction
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.block is not None and self.thread is not None:
+            lines.append(f"  in block {self.block}, thread {self.thread}")
+        if self.loc is not None:
+            lines.append(f"  at {self.loc}")
+        if self.ptx_line is not None:
+            lines.append(f"  PTX line {self.ptx_line}: {self.instruction}")
+        if self.hint is not None:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class MemoryFault(EmulationError):
+    """An access out of bounds, misaligned, through a null pointer or to memory that is gone."""
+
+    code = "P501"
+
+
+class UninitializedError(EmulationError):
+    """A read of memory or a register that nobody wrote."""
+
+    code = "P502"
+
+
+class RaceError(EmulationError):
+    """Two threads touch one location, at least one writes, and nothing orders them."""
+
+    code = "P503"
+
+
+class BarrierError(EmulationError):
+    """A barrier that not all threads can reach, or misuse of one."""
+
+    code = "P504"
+
+
+class DeadlockError(EmulationError):
+    """Warps that wait for each other for ever."""
+
+    code = "P505"
+
+
+class TrapError(EmulationError):
+    """The kernel executed ``trap``, or a ``check()`` failed."""
+
+    code = "P506"
+
+
+class PerformanceWarning(UserWarning):
+    """Something works, but costs time that a small change would save."""

@@ -1,0 +1,107 @@
+"""The instruction table: one row an instruction form, everything else derived from it.
+
+The rows are text (``chapters/*.isa``, written in the notation of :mod:`ptxdsl.isa.notation`). They are read when an
+opcode is first asked for, and only the rows of that opcode, so that importing costs nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+from importlib import resources
+
+from ..errors import UnknownInstruction
+from .notation import Form, Need, OperandSpec, Row, parse_rows
+
+__all__ = ["Form", "Need", "OperandSpec", "Row", "completions", "form_of", "lookup", "opcodes", "rows"]
+
+
+@cache
+def _chapters() -> dict[str, str]:
+    """The text of each chapter by its name."""
+    folder = resources.files(__package__) / "chapters"
+    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".isa")), key=lambda entry: entry.name)
+    return {entry.name[:-4]: entry.read_text("utf-8") for entry in files}
+
+
+@cache
+def opcodes() -> dict[str, tuple[str, ...]]:
+    """Every opcode of the table, with the chapters that have rows of it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for chapter, text in _chapters().items():
+        for opcode in dict.fromkeys(re.findall(r"^(\w+)(?=[.{ \n]|$)(?! *\w* *=)", text, re.MULTILINE)):
+            if opcode != "set":
+                found[opcode] = (*found.get(opcode, ()), chapter)
+    return found
+
+
+@cache
+def rows(opcode: str) -> tuple[Row, ...]:
+    """The rows of an opcode; () if the table has none."""
+    chapters = _chapters()
+    return tuple(row for chapter in opcodes().get(opcode, ()) for row in parse_rows(chapters[chapter], chapter, opcode))
+
+
+@cache
+def lookup(mnemonic: str) -> tuple[Form, ...]:
+    """The forms that a mnemonic spells: several where the number or kind of operands decides.
+
+    Raises UnknownInstruction, with the nearest legal spellings, where there is none.
+
+    >>> lookup("fma.rn.f32")[0].operands[0].type
+    f32
+    """
+    opcode, *modifiers = mnemonic.split(".")
+    forms = tuple(form for row in rows(opcode) for form in row.forms(tuple(modifiers)))
+    if not forms:
+        raise unknown(mnemonic)
+    return forms
+
+
+def form_of(mnemonic: str, arity: int) -> Form:
+    """The first form of a mnemonic with so many operands."""
+    return next(form for form in lookup(mnemonic) if len(form.operands) == arity)
+
+
+def completions(mnemonic: str) -> set[str]:
+    """What may follow a mnemonic that is not complete; "" is among it where it is complete."""
+    opcode, *modifiers = mnemonic.split(".")
+    return {word for row in rows(opcode) for word in row.completions(tuple(modifiers))}
+
+
+def unknown(mnemonic: str) -> UnknownInstruction:
+    """The error for a mnemonic that no row spells: what is wrong with it and what is near."""
+    opcode, *modifiers = mnemonic.split(".")
+    if opcode not in opcodes():
+        near = difflib.get_close_matches(opcode, opcodes(), n=4, cutoff=0.5)
+        return UnknownInstruction(
+            f"PTX has no instruction `{opcode}`", hint=f"did you mean {_either(near)}?" if near else None
+        )
+    done = opcode
+    for modifier in modifiers:
+        legal = completions(done)
+        if not completions(f"{done}.{modifier}"):
+            return _misfit(done, modifier, legal)
+        done = f"{done}.{modifier}"
+    missing = sorted(word for word in completions(done) if word)
+    if missing:
+        return UnknownInstruction(f"`{done}` is not complete", hint=f"it goes on with {_either(f'.{m}' for m in missing)}")
+    return UnknownInstruction(f"`{done}` is not a legal combination of modifiers")
+
+
+def _misfit(done: str, modifier: str, legal: set[str]) -> UnknownInstruction:
+    words = sorted(word for word in legal if word)
+    near = difflib.get_close_matches(modifier, words, n=3, cutoff=0.5)
+    if near:
+        hint = f"did you mean {_either(f'`{done}.{word}`' for word in near)}?"
+    elif words:
+        hint = f"after `{done}` may stand {_either(f'.{word}' for word in words)}"
+    else:
+        hint = f"`{done}` takes no further modifier"
+    return UnknownInstruction(f"`{done}` has no modifier `.{modifier}`", hint=hint)
+
+
+def _either(words: object) -> str:
+    items = [str(word) for word in words]  # type: ignore[attr-defined]
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} or {items[-1]}"

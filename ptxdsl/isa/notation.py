@@ -1,0 +1,427 @@
+"""How a row of the instruction table is written, and what it means.
+
+The chapters (``chapters/*.isa``) are text in the manner of the PTX manual: the syntax of a form at the left margin,
+what its parts may be indented below it. ::
+
+    set rnd = rn rz rm rp
+
+    fma{.rnd}{.ftz}{.sat}.f32 d, a, b, c
+        "d = a * b + c, rounded once."
+        ptx 2.0 sm_20
+
+A modifier that is the name of a ``set`` or of a ``.name = ...`` line below is a slot, any other stands for itself;
+``{...}`` is optional. The lines below a form:
+
+    .name = v1 v2[8.6 sm_100] $set      the values of a slot; in brackets what a single value needs beyond the row
+    name = expression                   a name for the operands' types and counts, computed from the slots
+    where expression                    a combination is legal only if this is true
+    ptx 7.0 sm_80                       lowest PTX version and target(s) of all that the row spells
+    relaxed                             registers may be wider than the operand's type (ld, st, cvt)
+    does name                           the semantics; the opcode where absent
+    "text"                              one line for people
+
+Operands, comma-separated, in the order of the manual:
+
+    d          written (names that begin with d, or a leading =)     a        read: a register or a number
+    +d         read and written                                      a!       a register only
+    #n         a number only; #n:u32(0..31) within bounds            {!}p     a predicate, may be negated
+    a:type*n   of that type; n of them in braces, 0 for a plain one  d|p      two results joined by a bar
+    ~d         may be the sink ``_``                                 {, c}    may be absent
+    [a]        memory that is read; [=a] written, [+a] both; [a:shared] in that space; [a, c:s32*2] with more parts
+    L:label    a label; f:symbol a function or variable
+
+Types and counts are Python expressions over the slots' values (strings, None where absent) and the names of the
+scalar types; the type of an operand without one is the slot ``type``, or else the last type in the mnemonic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from types import CodeType
+from typing import Any, NamedTuple
+
+from ..types import TYPES, ScalarType
+
+__all__ = ["Form", "Need", "OperandSpec", "Row", "Slot", "parse_rows"]
+
+Modifiers = dict[str, "str | None"]
+
+
+class Need(NamedTuple):
+    """The lowest PTX version and the targets of which one must be met."""
+
+    version: tuple[int, int]
+    targets: tuple[str, ...]
+
+
+class Slot(NamedTuple):
+    """One position among the modifiers; ``name`` is empty for a modifier that stands for itself."""
+
+    name: str
+    values: dict[str, Need | None]
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSpec:
+    """What one operand of a form must be.
+
+    ``role`` is ``r``, ``w`` or ``rw``; ``kind`` is ``value``, ``address``, ``label`` or ``symbol``. ``count`` is 0 for
+    a plain operand and n for n of them in braces. For an address ``role`` says what happens to the memory, ``space``
+    is its state space where the operand itself names one, and ``parts`` are the further operands in the brackets.
+    """
+
+    name: str
+    role: str = "r"
+    kind: str = "value"
+    type: ScalarType | None = None
+    count: int = 0
+    register: bool = True
+    immediate: bool = True
+    negatable: bool = False
+    sink: bool = False
+    joined: bool = False
+    bounds: tuple[int, int] | None = None
+    space: str | None = None
+    parts: tuple[OperandSpec, ...] = ()
+
+    @property
+    def written(self) -> bool:
+        """Whether registers of this operand are results."""
+        return self.kind == "value" and self.role != "r"
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """An operand as written in a row: types and counts still expressions."""
+
+    spec: OperandSpec
+    type: CodeType | None
+    count: CodeType | None
+    optional: bool
+    parts: tuple[_Template, ...]
+
+
+def _types() -> dict[str, Any]:
+    return {name: name for name in TYPES}
+
+
+def _twice(name: str) -> str:
+    """The type of twice the size: ``twice("u16")`` is ``"u32"``."""
+    return f"{name[0]}{int(name[1:]) * 2}"
+
+
+def _number(value: str | None) -> int:
+    """The number in a modifier: 4 for ``v4`` and ``x4``, 0 for none."""
+    return int(re.sub(r"\D", "", value)) if value else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A spelling of a row: every slot chosen, every operand's type known. One object for one spelling.
+
+    ``mnemonic`` is the text before the operands, ``modifiers`` the choice in each slot.
+    """
+
+    row: Row
+    mnemonic: str
+    modifiers: Modifiers
+    operands: tuple[OperandSpec, ...]
+    needs: tuple[Need, ...]
+
+    @property
+    def opcode(self) -> str:
+        return self.row.opcode
+
+    @property
+    def semantics(self) -> str:
+        return self.row.semantics
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """The modifiers of the mnemonic in order: ``("rn", "f32")`` for ``fma.rn.f32``."""
+        return tuple(self.mnemonic.split(".")[1:])
+
+    @cached_property
+    def type(self) -> ScalarType | None:
+        """The type of the operation: the slot ``type``, or else the last type in the mnemonic."""
+        name = self.modifiers.get("type") or next((t for t in reversed(self.tokens) if t in TYPES), None)
+        return TYPES.get(name) if name else None
+
+    @cached_property
+    def space(self) -> str:
+        """The state space in the mnemonic, without ``::cta`` or ``::cluster``; ``generic`` where there is none."""
+        spaces = ("global", "shared", "local", "const", "param")
+        return next((t.split("::")[0] for t in self.tokens if t.split("::")[0] in spaces), "generic")
+
+    def __repr__(self) -> str:
+        return f"<Form {self.mnemonic}/{len(self.operands)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from . import form_of
+
+        return (form_of, (self.mnemonic, len(self.operands)))
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One row of the table."""
+
+    opcode: str
+    syntax: str
+    slots: tuple[Slot, ...]
+    operands: tuple[_Template, ...]
+    chapter: str
+    doc: str = ""
+    semantics: str = ""
+    relaxed: bool = False
+    need: Need = Need((1, 0), ())
+    where: tuple[CodeType, ...] = ()
+    derived: tuple[tuple[str, CodeType], ...] = ()
+
+    def forms(self, tokens: tuple[str, ...]) -> tuple[Form, ...]:
+        """The forms that ``opcode.tokens`` spells in this row, one for each number of operands; () if none."""
+        for chosen, needs in _walk(self.slots, tokens):
+            names = self._names(chosen)
+            if all(eval(code, {"__builtins__": _BUILTINS}, names) for code in self.where):
+                return tuple(self._expand(tokens, chosen, names, needs))
+        return ()
+
+    def completions(self, tokens: tuple[str, ...]) -> set[str]:
+        """What may stand after these modifiers; "" if they are complete."""
+        return set(_complete(self.slots, tokens))
+
+    def _names(self, chosen: Modifiers) -> dict[str, Any]:
+        names: dict[str, Any] = {**_types(), **chosen, **_NAMES}
+        for name, code in self.derived:
+            names[name] = eval(code, {"__builtins__": _BUILTINS}, names)
+        return names
+
+    def _expand(
+        self, tokens: tuple[str, ...], chosen: Modifiers, names: dict[str, Any], needs: tuple[Need, ...]
+    ) -> Iterator[Form]:
+        mnemonic = ".".join((self.opcode, *tokens))
+        default = chosen.get("type") or next((t for t in reversed(tokens) if t in TYPES), None)
+        optional = [i for i, t in enumerate(self.operands) if t.optional]
+        for kept in range(len(optional) + 1):
+            absent = set(optional[kept:])
+            specs = tuple(_resolve(t, names, default) for i, t in enumerate(self.operands) if i not in absent)
+            yield Form(self, mnemonic, chosen, specs, needs + ((self.need,) if self.need != Need((1, 0), ()) else ()))
+
+
+def _walk(slots: tuple[Slot, ...], tokens: tuple[str, ...]) -> Iterator[tuple[Modifiers, tuple[Need, ...]]]:
+    """Every way to read the modifiers ``tokens`` as a choice in each slot."""
+    if not slots:
+        if not tokens:
+            yield {}, ()
+        return
+    slot, rest = slots[0], slots[1:]
+    for value, need in slot.values.items():
+        parts = tuple(value.split("."))
+        if tokens[: len(parts)] == parts:
+            for chosen, needs in _walk(rest, tokens[len(parts) :]):
+                yield {slot.name or value: value, **chosen}, needs + ((need,) if need else ())
+    if slot.optional:
+        for chosen, needs in _walk(rest, tokens):
+            yield {slot.name or next(iter(slot.values)): None, **chosen}, needs
+
+
+def _complete(slots: tuple[Slot, ...], tokens: tuple[str, ...]) -> Iterator[str]:
+    if not slots:
+        if not tokens:
+            yield ""
+        return
+    slot, rest = slots[0], slots[1:]
+    for value in slot.values:
+        parts = tuple(value.split("."))
+        if not tokens:
+            yield parts[0]
+        elif tokens[: len(parts)] == parts:
+            yield from _complete(rest, tokens[len(parts) :])
+        elif parts[: len(tokens)] == tokens:
+            yield parts[len(tokens)]
+    if slot.optional:
+        yield from _complete(rest, tokens)
+
+
+def _resolve(template: _Template, names: dict[str, Any], default: str | None) -> OperandSpec:
+    spec = template.spec
+    kind: ScalarType | None = None
+    if spec.kind == "value":
+        name = eval(template.type, {"__builtins__": _BUILTINS}, names) if template.type else default
+        if name is None:
+            raise ValueError(f"operand {spec.name} has no type")
+        kind = TYPES[name]
+    count = eval(template.count, {"__builtins__": _BUILTINS}, names) if template.count else 0
+    if not isinstance(count, int):
+        count = _number(count)
+    return OperandSpec(
+        spec.name, spec.role, spec.kind, kind, count, spec.register, spec.immediate and kind is not TYPES["pred"],
+        spec.negatable, spec.sink, spec.joined, spec.bounds, spec.space,
+        tuple(_resolve(part, names, default) for part in template.parts),
+    )
+
+
+_BUILTINS = {"int": int, "len": len, "max": max, "min": min, "str": str, "bool": bool, "dict": dict}
+_NAMES: dict[str, Any] = {"twice": _twice, "number": _number}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# From text to rows
+
+
+_OPERAND = re.compile(
+    r"(?P<bar>\|)?(?P<mark>[=+#~]*)(?P<neg>\{!\})?(?P<name>\w+)(?P<only>!)?"
+    r"(?::(?P<type>[^*]+?))?(?:\((?P<low>-?\d+)\.\.(?P<high>-?\d+)\))?(?:\*(?P<count>.+))?$"
+)
+_MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
+
+
+def parse_rows(text: str, chapter: str, opcode: str | None = None) -> list[Row]:
+    """The rows of a chapter; only those of ``opcode`` where one is given."""
+    sets: dict[str, str] = {}
+    rows: list[Row] = []
+    lines = [line.rstrip() for line in text.splitlines()]
+    at = 0
+    while at < len(lines):
+        head, at = lines[at], at + 1
+        if not head or head.startswith(("//", "=")):
+            continue
+        if head.startswith("set "):
+            name, _, values = head[4:].partition("=")
+            sets[name.strip()] = values.strip()
+            continue
+        body: list[str] = []
+        while at < len(lines) and lines[at].startswith(" "):
+            if lines[at].strip() and not lines[at].strip().startswith("//"):
+                body.append(lines[at].strip())
+            at += 1
+        if opcode is None or re.split(r"[.{\s]", head, maxsplit=1)[0] == opcode:
+            try:
+                rows.append(_row(head, body, sets, chapter))
+            except Exception as error:
+                raise ValueError(f"chapter {chapter}: {head!r}: {error}") from error
+    return rows
+
+
+def _need(text: str) -> Need:
+    version, *targets = text.split()
+    major, minor = version.split(".")
+    return Need((int(major), int(minor)), tuple(targets))
+
+
+def _values(text: str, sets: dict[str, str]) -> dict[str, Need | None]:
+    text = re.sub(r"\$(\w+)", lambda match: sets[match[1]], text)
+    return {match[1]: _need(match[2]) if match[2] else None for match in re.finditer(r"([^\s\[]+)(?:\[([^\]]*)\])?", text)}
+
+
+def _row(head: str, body: list[str], sets: dict[str, str], chapter: str) -> Row:
+    syntax, _, operands = head.partition(" ")
+    opcode = re.split(r"[.{]", syntax, maxsplit=1)[0]
+    facts: dict[str, Any] = {}
+    slots: dict[str, dict[str, Need | None]] = {}
+    where: list[CodeType] = []
+    derived: list[tuple[str, CodeType]] = []
+    for line in body:
+        if line.startswith('"'):
+            facts["doc"] = line.strip('"')
+        elif match := re.match(r"\.([\w:]+)\s*=\s*(.*)$", line):
+            slots[match[1]] = _values(match[2], sets)
+        elif line.startswith("where "):
+            where.append(compile(line[6:], chapter, "eval"))
+        elif line.startswith("ptx "):
+            facts["need"] = _need(line[4:])
+        elif line.startswith("does "):
+            facts["semantics"] = line[5:].strip()
+        elif line == "relaxed":
+            facts["relaxed"] = True
+        elif match := re.match(r"(\w+)\s*=\s*(.+)$", line):
+            derived.append((match[1], compile(match[2], chapter, "eval")))
+        else:
+            raise ValueError(f"a line that means nothing: {line!r}")
+    facts.setdefault("semantics", opcode)
+    return Row(
+        opcode, head, tuple(_slots(syntax[len(opcode) :], slots, sets)), tuple(_templates(operands)), chapter,
+        where=tuple(where), derived=tuple(derived), **facts,
+    )
+
+
+def _slots(text: str, own: dict[str, dict[str, Need | None]], sets: dict[str, str]) -> Iterator[Slot]:
+    at = 0
+    while at < len(text):
+        match = _MODIFIER.match(text, at)
+        if match is None:
+            raise ValueError(f"modifiers not understood at {text[at:]!r}")
+        name = match[1] or match[2]
+        if name in own:
+            yield Slot(name, own[name], bool(match[1]))
+        elif name in sets:
+            yield Slot(name, _values(sets[name], sets), bool(match[1]))
+        else:
+            yield Slot("", {name: None}, bool(match[1]))
+        at = match.end()
+
+
+def _templates(text: str) -> Iterator[_Template]:
+    for item, optional in _split(text):
+        yield _template(item, optional)
+
+
+def _split(text: str) -> Iterator[tuple[str, bool]]:
+    """Operands at the top level: on commas, and before a bar; ``{, c}`` and ``{|p}`` are optional ones."""
+    depth, item, optional = 0, "", False
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if depth == 0 and char == "{" and text[at + 1] in ",|":
+            if item.strip():
+                yield item.strip(), optional
+            end = text.index("}", at)
+            inner = text[at + 1 : end].lstrip(",").strip()
+            yield inner, True
+            item, at = "", end + 1
+            continue
+        if char in "[(":
+            depth += 1
+        elif char in "])":
+            depth -= 1
+        if depth == 0 and char in ",|":
+            if item.strip():
+                yield item.strip(), optional
+            item = "|" if char == "|" else ""
+        else:
+            item += char
+        at += 1
+    if item.strip():
+        yield item.strip(), optional
+
+
+def _template(text: str, optional: bool) -> _Template:
+    if text.startswith("["):
+        return _address(text[1:-1], optional)
+    match = _OPERAND.match(text)
+    if match is None:
+        raise ValueError(f"operand not understood: {text!r}")
+    mark, name, kind = match["mark"], match["name"], match["type"]
+    role = "rw" if "+" in mark else "w" if "=" in mark or (name.startswith("d") and "#" not in mark) else "r"
+    spec = OperandSpec(
+        name, role, kind if kind in ("label", "symbol") else "value",
+        register="#" not in mark, immediate=role == "r" and not match["only"], negatable=bool(match["neg"]),
+        sink="~" in mark, joined=bool(match["bar"]),
+        bounds=(int(match["low"]), int(match["high"])) if match["low"] else None,
+    )
+    code = compile(kind, text, "eval") if kind and kind not in ("label", "symbol") else None
+    return _Template(spec, code, compile(match["count"], text, "eval") if match["count"] else None, optional, ())
+
+
+def _address(text: str, optional: bool) -> _Template:
+    first, *parts = [item for item, _ in _split(text)]
+    match = re.match(r"([=+]?)(\w+)(?::(\w+))?$", first)
+    if match is None:
+        raise ValueError(f"address not understood: [{text}]")
+    role = {"": "r", "=": "w", "+": "rw"}[match[1]]
+    spec = OperandSpec(match[2], role, "address", space=match[3])
+    return _Template(spec, None, None, optional, tuple(_template(part, False) for part in parts))

@@ -1,0 +1,183 @@
+"""What a kernel takes: the annotations of its parameters, and the PTX parameters that each becomes.
+
+The one place that knows the order, size and meaning of a kernel's ``.param`` list: the tracer declares from it, the
+launcher packs by it, the emulator reads by it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
+
+from . import ir
+from .errors import Loc, TraceError
+from .types import ScalarType, _Operand, b8, u32, u64
+
+__all__ = ["Array", "ArrayType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap", "TensorMapType"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PtrType:
+    """A pointer to contiguous elements of ``dtype`` in global memory."""
+
+    dtype: ScalarType
+
+    def __str__(self) -> str:
+        return f"Ptr[{self.dtype}]"
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """A pointer with a shape; ``shape`` has an int for each static extent, None for each that the launch brings.
+
+    The last dimension is contiguous. PTX parameters: the pointer, then each extent that is not static (u32), then
+    the stride in elements of each dimension but the last (u32); the strides of an all-static array are static too.
+    """
+
+    dtype: ScalarType
+    shape: tuple[int | None, ...]
+
+    def __str__(self) -> str:
+        if any(extent is not None for extent in self.shape):
+            return f"Array[{self.dtype}, {', '.join(map(str, self.shape))}]"
+        return f"Array[{self.dtype}, {len(self.shape)}]"
+
+
+@dataclass(frozen=True)
+class TensorMapType:
+    """A TMA descriptor of 128 bytes, passed by value."""
+
+    def __str__(self) -> str:
+        return "TensorMap"
+
+
+class Ptr(_Operand, Generic[T]):
+    """``Ptr[f32]``: a pointer to contiguous float32 in global memory."""
+
+    if TYPE_CHECKING:
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any: ...
+        def store(self, index: Any, values: Any, *, pred: Any = None) -> None: ...
+    else:
+        def __class_getitem__(cls, dtype: ScalarType) -> PtrType:
+            if not isinstance(dtype, ScalarType):
+                raise TraceError(f"Ptr takes one scalar type, not {dtype!r}", hint="write `Ptr[f32]`")
+            return PtrType(dtype)
+
+
+class _ArrayMeta(type):
+    def __getitem__(cls, item: Any) -> ArrayType:
+        parts = item if isinstance(item, tuple) else (item,)
+        dtype, *extents = parts
+        if not isinstance(dtype, ScalarType) or not extents or not all(e is None or isinstance(e, int) for e in extents):
+            raise TraceError(
+                f"Array takes a scalar type and a number of dimensions or a shape, not {item!r}",
+                hint="write `Array[f32, 2]`, or `Array[f32, None, 64]` with the extents that are fixed",
+            )
+        if len(extents) == 1 and extents[0] is not None:
+            extents = [None] * extents[0]
+        return ArrayType(dtype, tuple(extents))
+
+
+if TYPE_CHECKING:
+    Array = Any
+else:
+    class Array(metaclass=_ArrayMeta):
+        """``Array[f32, 2]``: a matrix of float32 with its shape and strides; ``Array[f32, None, 64]`` fixes an extent."""
+
+
+class TensorMap:
+    """A TMA descriptor (``CUtensorMap``), made by ``ptxdsl.tma`` or cuda-python."""
+
+
+Annotation = Union[ScalarType, PtrType, ArrayType, TensorMapType]
+
+
+@dataclass(frozen=True)
+class KernelParameter:
+    """A run-time parameter of a kernel and the ``.param`` entries that carry it, in order."""
+
+    name: str
+    annotation: Annotation
+    ptx: tuple[ir.Parameter, ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The run-time parameters of a kernel and its compile-time constants with their defaults."""
+
+    parameters: tuple[KernelParameter, ...]
+    constants: dict[str, Any]
+
+    REQUIRED = inspect.Parameter.empty
+
+    @classmethod
+    def of(cls, function: Callable[..., object]) -> Signature:
+        """Read a kernel function's signature; a TraceError names the parameter whose annotation is missing or wrong."""
+        code = function.__code__
+        loc = Loc(code.co_filename, code.co_firstlineno)
+        parameters, constants = [], {}
+        annotations = _annotations(function)
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                constants[name] = parameter.default
+            elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                if parameter.default is not parameter.empty:
+                    raise TraceError(
+                        f"parameter `{name}` of kernel `{function.__name__}` has a default; run-time parameters have none",
+                        loc=loc, hint=f"make it a compile-time constant: `*, {name}={parameter.default!r}`",
+                    )
+                parameters.append(_parameter(function, name, annotations.get(name), loc))
+            else:
+                raise TraceError(f"kernel `{function.__name__}` cannot take `{parameter}`", loc=loc)
+        return cls(tuple(parameters), constants)
+
+    @property
+    def ptx(self) -> tuple[ir.Parameter, ...]:
+        """All ``.param`` entries in order."""
+        return tuple(entry for parameter in self.parameters for entry in parameter.ptx)
+
+
+def _annotations(function: Callable[..., object]) -> dict[str, Any]:
+    try:
+        return inspect.get_annotations(function, eval_str=True)
+    except NameError as error:
+        code = function.__code__
+        raise TraceError(
+            f"an annotation of kernel `{function.__name__}` cannot be evaluated: {error}",
+            loc=Loc(code.co_filename, code.co_firstlineno),
+        ) from None
+
+
+def _parameter(function: Callable[..., object], name: str, annotation: Any, loc: Loc) -> KernelParameter:
+    if annotation is TensorMap:
+        annotation = TensorMapType()
+    if isinstance(annotation, ScalarType) and annotation.kind != "p":
+        entries = (ir.Parameter(name, annotation.register if annotation.kind == "f" else annotation),)
+    elif isinstance(annotation, PtrType):
+        entries = (ir.Parameter(name, u64, pointer=("global", annotation.dtype.bytes)),)
+    elif isinstance(annotation, ArrayType):
+        entries = _array_entries(name, annotation)
+    elif isinstance(annotation, TensorMapType):
+        entries = (ir.Parameter(name, b8, (128,), align=64),)
+    else:
+        what = "has no annotation" if annotation is None else f"has the annotation {annotation!r}, which is no PTX type"
+        raise TraceError(
+            f"parameter `{name}` of kernel `{function.__name__}` {what}", loc=loc,
+            hint=f"write `{name}: u32`, `{name}: Ptr[f32]` or `{name}: Array[f32, 2]`; "
+            "a compile-time constant comes after `*`",
+        )
+    return KernelParameter(name, annotation, entries)
+
+
+def _array_entries(name: str, array: ArrayType) -> tuple[ir.Parameter, ...]:
+    entries = [ir.Parameter(name, u64, pointer=("global", array.dtype.bytes))]
+    entries += [ir.Parameter(f"{name}_shape{i}", u32) for i, extent in enumerate(array.shape) if extent is None]
+    if None in array.shape[1:]:
+        entries += [ir.Parameter(f"{name}_stride{i}", u32) for i in range(len(array.shape) - 1)]
+    return tuple(entries)

@@ -1,0 +1,233 @@
+"""The scalar types of PTX, its state spaces, and what a Python number becomes in each type.
+
+A type is a class, so that ``def kernel(n: u32, x: Ptr[f32])`` means the same to Python, to ptxdsl and to a type
+checker; its facts (size, kind, numpy equivalent) are attributes of the class. There are no instances.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, Any
+
+from .errors import PtxTypeError
+
+__all__ = [
+    "SPACES", "TYPES", "ScalarType", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "compatible", "dtype_of",
+    "encode", "e4m3", "e5m2", "f16", "f16x2", "f32", "f32x2", "f64", "pred", "s8", "s16", "s32", "s64", "tf32", "type_named", "u8",
+    "u16", "u32", "u64",
+]
+
+SPACES = ("global", "shared", "local", "const", "param", "generic")
+"""The state spaces a pointer can point to; ``shared`` also stands for ``shared::cta``."""
+
+TYPES: dict[str, ScalarType] = {}
+"""Every scalar type by its PTX name, without the dot."""
+
+
+class ScalarType(type):
+    """The class of ``u32``, ``f32`` and the other scalar types.
+
+    >>> f32.bits, f32.kind, str(f32), u16.bytes
+    (32, 'f', 'f32', 2)
+    """
+
+    bits: int
+    kind: str
+    """``u`` unsigned, ``s`` signed, ``f`` floating point, ``b`` untyped bits, ``p`` predicate."""
+    register: ScalarType
+    """The type such a value has in a ``.reg`` declaration: bf16, for one, lives in a ``.b16``."""
+    lanes: int
+    """How many numbers are packed in one: 2 for f16x2, 1 for most."""
+    numpy_name: str | None
+
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *,
+        bits: int = 0, kind: str = "", register: ScalarType | None = None, lanes: int = 1, numpy: str | None = None,
+    ) -> ScalarType:
+        self = super().__new__(mcls, name, bases, namespace)
+        self.bits, self.kind, self.lanes, self.numpy_name = bits, kind, lanes, numpy
+        self.register = register if register is not None else self
+        if bits:
+            TYPES[name] = self
+        return self
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **facts: Any) -> None:
+        super().__init__(name, bases, namespace)
+
+    def __call__(cls, *args: object) -> Any:
+        raise PtxTypeError(
+            f"{cls} is a type, not a conversion",
+            hint=f"write `v.to({cls})` to convert a value, `reg({cls}, 0)` for a register",
+        )
+
+    def __str__(cls) -> str:
+        return cls.__name__
+
+    def __repr__(cls) -> str:
+        return cls.__name__
+
+    @property
+    def bytes(cls) -> int:
+        """Size in memory."""
+        return max(1, cls.bits // 8)
+
+    @property
+    def is_float(cls) -> bool:
+        return cls.kind == "f"
+
+    @property
+    def is_integer(cls) -> bool:
+        return cls.kind in "us"
+
+    @property
+    def is_signed(cls) -> bool:
+        return cls.kind == "s"
+
+
+class _Operand:
+    """What a type checker may assume of a kernel parameter: the operators exist, ptxdsl checks their types."""
+
+    if TYPE_CHECKING:
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __floordiv__(self, other: Any) -> Any: ...
+        def __rfloordiv__(self, other: Any) -> Any: ...
+        def __mod__(self, other: Any) -> Any: ...
+        def __rmod__(self, other: Any) -> Any: ...
+        def __lshift__(self, other: Any) -> Any: ...
+        def __rshift__(self, other: Any) -> Any: ...
+        def __and__(self, other: Any) -> Any: ...
+        def __rand__(self, other: Any) -> Any: ...
+        def __or__(self, other: Any) -> Any: ...
+        def __ror__(self, other: Any) -> Any: ...
+        def __xor__(self, other: Any) -> Any: ...
+        def __rxor__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __invert__(self) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def to(self, dtype: Any, *modifiers: str) -> Any: ...
+        def bits(self, dtype: Any) -> Any: ...
+
+
+# fmt: off
+class pred(_Operand, metaclass=ScalarType, bits=1, kind="p", numpy="bool"): "A predicate."
+class b8(_Operand, metaclass=ScalarType, bits=8, kind="b", numpy="uint8"): "8 untyped bits."
+class b16(_Operand, metaclass=ScalarType, bits=16, kind="b", numpy="uint16"): "16 untyped bits."
+class b32(_Operand, metaclass=ScalarType, bits=32, kind="b", numpy="uint32"): "32 untyped bits."
+class b64(_Operand, metaclass=ScalarType, bits=64, kind="b", numpy="uint64"): "64 untyped bits."
+class b128(_Operand, metaclass=ScalarType, bits=128, kind="b"): "128 untyped bits."
+class u8(_Operand, metaclass=ScalarType, bits=8, kind="u", numpy="uint8"): "Unsigned 8-bit integer."
+class u16(_Operand, metaclass=ScalarType, bits=16, kind="u", numpy="uint16"): "Unsigned 16-bit integer."
+class u32(_Operand, metaclass=ScalarType, bits=32, kind="u", numpy="uint32"): "Unsigned 32-bit integer."
+class u64(_Operand, metaclass=ScalarType, bits=64, kind="u", numpy="uint64"): "Unsigned 64-bit integer."
+class s8(_Operand, metaclass=ScalarType, bits=8, kind="s", numpy="int8"): "Signed 8-bit integer."
+class s16(_Operand, metaclass=ScalarType, bits=16, kind="s", numpy="int16"): "Signed 16-bit integer."
+class s32(_Operand, metaclass=ScalarType, bits=32, kind="s", numpy="int32"): "Signed 32-bit integer."
+class s64(_Operand, metaclass=ScalarType, bits=64, kind="s", numpy="int64"): "Signed 64-bit integer."
+class f16(_Operand, metaclass=ScalarType, bits=16, kind="f", register=b16, numpy="float16"): "IEEE half precision."
+class bf16(_Operand, metaclass=ScalarType, bits=16, kind="f", register=b16, numpy="bfloat16"): "The upper half of a float32."
+class tf32(_Operand, metaclass=ScalarType, bits=32, kind="f", register=b32): "f32 with a 10-bit mantissa, for tensor cores."
+class f32(_Operand, metaclass=ScalarType, bits=32, kind="f", numpy="float32"): "IEEE single precision."
+class f64(_Operand, metaclass=ScalarType, bits=64, kind="f", numpy="float64"): "IEEE double precision."
+class e4m3(_Operand, metaclass=ScalarType, bits=8, kind="f", register=b8, numpy="float8_e4m3fn"): "8-bit float, 4 exponent bits."
+class e5m2(_Operand, metaclass=ScalarType, bits=8, kind="f", register=b8, numpy="float8_e5m2"): "8-bit float, 5 exponent bits."
+class e3m2(_Operand, metaclass=ScalarType, bits=8, kind="f", register=b8): "6-bit float, 3 exponent bits."
+class e2m3(_Operand, metaclass=ScalarType, bits=8, kind="f", register=b8): "6-bit float, 2 exponent bits."
+class e2m1(_Operand, metaclass=ScalarType, bits=8, kind="f", register=b8): "4-bit float, 2 exponent bits."
+class ue8m0(_Operand, metaclass=ScalarType, bits=8, kind="f", register=b8): "8-bit power of two."
+class f16x2(_Operand, metaclass=ScalarType, bits=32, kind="f", register=b32, lanes=2): "Two f16 in 32 bits, the first in the low half."
+class bf16x2(_Operand, metaclass=ScalarType, bits=32, kind="f", register=b32, lanes=2): "Two bf16 in 32 bits."
+class f32x2(_Operand, metaclass=ScalarType, bits=64, kind="f", register=b64, lanes=2): "Two f32 in 64 bits."
+class u16x2(_Operand, metaclass=ScalarType, bits=32, kind="u", register=b32, lanes=2): "Two u16 in 32 bits."
+class s16x2(_Operand, metaclass=ScalarType, bits=32, kind="s", register=b32, lanes=2): "Two s16 in 32 bits."
+class u8x4(_Operand, metaclass=ScalarType, bits=32, kind="u", register=b32, lanes=4): "Four u8 in 32 bits."
+class s8x4(_Operand, metaclass=ScalarType, bits=32, kind="s", register=b32, lanes=4): "Four s8 in 32 bits."
+class e4m3x2(_Operand, metaclass=ScalarType, bits=16, kind="f", register=b16, lanes=2): "Two e4m3 in 16 bits."
+class e5m2x2(_Operand, metaclass=ScalarType, bits=16, kind="f", register=b16, lanes=2): "Two e5m2 in 16 bits."
+# fmt: on
+
+
+def type_named(name: str) -> ScalarType | None:
+    """The scalar type called ``name`` in PTX (``"f32"``), or None."""
+    return TYPES.get(name)
+
+
+def dtype_of(kind: ScalarType) -> Any:
+    """The numpy dtype of a type; bf16 and the 8-bit floats come from ml_dtypes.
+
+    Raises PtxTypeError for a type that numpy has no equivalent of.
+    """
+    import numpy as np
+
+    if kind.numpy_name is None:
+        raise PtxTypeError(f"numpy has no equivalent of {kind}")
+    if kind.numpy_name.startswith(("bfloat", "float8")):
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, kind.numpy_name))
+    return np.dtype(kind.numpy_name)
+
+
+def compatible(wanted: ScalarType, register: ScalarType) -> bool:
+    """Whether an instruction operand of type ``wanted`` takes a register declared ``register``.
+
+    The rule of the PTX manual (Operand Size and Type Checking): sizes agree; untyped bits agree with everything of
+    their size, signed with unsigned, floats only with the same float.
+    """
+    a, b = wanted.register, register.register
+    if a.bits != b.bits or (a.kind == "p") != (b.kind == "p"):
+        return False
+    return a is b or a.kind == "b" or b.kind == "b" or (a.kind in "us" and b.kind in "us")
+
+
+_RANGES = {
+    "u": lambda bits: (0, (1 << bits) - 1),
+    "s": lambda bits: (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+    "b": lambda bits: (-(1 << (bits - 1)), (1 << bits) - 1),
+}
+
+
+def encode(value: object, kind: ScalarType) -> int:
+    """The bits of a Python number in type ``kind``, as an unsigned int.
+
+    Floats are rounded to nearest even. Raises PtxTypeError where the value does not fit or is no number of the kind.
+
+    >>> hex(encode(1.0, f32)), encode(-1, s32), encode(True, pred)
+    ('0x3f800000', 4294967295, 1)
+    """
+    if kind.kind == "p":
+        if isinstance(value, bool):
+            return int(value)
+        raise PtxTypeError(f"{value!r} is no predicate", hint="write True or False")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise PtxTypeError(f"{value!r} is no number of type {kind}")
+    if kind.kind == "f":
+        return _encode_float(float(value), kind)
+    if isinstance(value, float):
+        raise PtxTypeError(f"the float {value!r} is no {kind}", hint=f"write `{int(value) if math.isfinite(value) else 0}`")
+    low, high = _RANGES[kind.kind](kind.bits)
+    if not low <= value <= high:
+        raise PtxTypeError(f"{value} does not fit in {kind}, which holds {low} to {high}")
+    return value & ((1 << kind.bits) - 1)
+
+
+def _encode_float(value: float, kind: ScalarType) -> int:
+    if kind is f64:
+        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+    if kind.lanes != 1:
+        raise PtxTypeError(f"a packed {kind} takes no Python number", hint="pack two values: `ptx.mov.b32((lo, hi))`")
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        array = np.array(value, np.float64).astype(dtype_of(kind if kind.numpy_name else TYPES["f32"]))
+    return int.from_bytes(array.tobytes(), "little")
