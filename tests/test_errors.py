@@ -1,0 +1,66 @@
+"""The exception tree: what a message looks like, and that the drawing of the tree is true."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from ptxdsl import errors
+from ptxdsl.errors import EmulationError, Loc, MemoryFault, PtxError, PtxTypeError
+
+
+def classes() -> list[type[PtxError]]:
+    found, todo = [], [PtxError]
+    while todo:
+        kind = todo.pop()
+        found.append(kind)
+        todo += [c for c in kind.__subclasses__() if c.__module__ == errors.__name__]
+    return found
+
+
+def test_message_names_place_and_repair(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.py"
+    source.write_text("first\n    acc = acc + x\n")
+    error = PtxTypeError("wrong", loc=Loc(str(source), 2), hint="do this")
+    assert str(error) == f"wrong\n  at {source}:2: acc = acc + x\n  hint: do this"
+
+
+def test_message_without_source_or_hint() -> None:
+    assert str(PtxError("wrong", loc=Loc("<stdin>", 7))) == "wrong\n  at <stdin>:7"
+    assert str(PtxError("wrong")) == "wrong"
+
+
+def test_emulation_error_names_thread_and_ptx_line() -> None:
+    error = EmulationError("wrong", block=(1, 0, 0), thread=(3, 2, 0), ptx_line=14, instruction="trap;", hint="no")
+    assert str(error) == "wrong\n  in block (1, 0, 0), thread (3, 2, 0)\n  PTX line 14: trap;\n  hint: no"
+
+
+def test_codes_are_unique() -> None:
+    codes = [kind.code for kind in classes()]
+    assert len(set(codes)) == len(codes) > 20
+
+
+def test_drawing_of_the_tree_is_true() -> None:
+    drawn = dict(re.findall(r"(\w+) +(P\d+)", errors.__doc__ or ""))
+    assert drawn == {kind.__name__: kind.code for kind in classes() if kind is not PtxError}
+
+
+def test_all_is_complete_and_sorted() -> None:
+    names = {kind.__name__ for kind in classes()} | {"Loc", "PerformanceWarning"}
+    assert sorted(names) == errors.__all__
+
+
+@pytest.mark.parametrize("kind", classes(), ids=lambda kind: kind.__name__)
+def test_errors_survive_pickling(kind: type[PtxError]) -> None:
+    error = kind("wrong", loc=Loc("a.py", 3), hint="right")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is kind and str(copy) == str(error) and copy.loc == error.loc
+
+
+def test_python_kinds() -> None:
+    assert issubclass(errors.PtxTypeError, TypeError) and issubclass(errors.TruthError, TypeError)
+    assert issubclass(errors.LaunchError, ValueError) and issubclass(errors.ConfigError, ValueError)
+    assert issubclass(errors.UnknownInstruction, AttributeError) and issubclass(MemoryFault, EmulationError)
