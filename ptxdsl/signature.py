@@ -7,7 +7,7 @@ launcher packs by it, the emulator reads by it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
@@ -117,12 +117,16 @@ class Signature:
     REQUIRED = inspect.Parameter.empty
 
     @classmethod
-    def of(cls, function: Callable[..., object]) -> Signature:
-        """Read a kernel function's signature; a TraceError names the parameter whose annotation is missing or wrong."""
+    def of(cls, function: Callable[..., object], names: Mapping[str, Any] | None = None) -> Signature:
+        """Read a kernel function's signature; a TraceError names the parameter whose annotation is missing or wrong.
+
+        ``names`` are the local names where the function was defined: an annotation in a string, as all are after
+        ``from __future__ import annotations``, may use them.
+        """
         code = function.__code__
         loc = Loc(code.co_filename, code.co_firstlineno)
         parameters, constants = [], {}
-        annotations = _annotations(function)
+        annotations = _annotations(function, names)
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind is parameter.KEYWORD_ONLY:
                 constants[name] = parameter.default
@@ -143,15 +147,24 @@ class Signature:
         return tuple(entry for parameter in self.parameters for entry in parameter.ptx)
 
 
-def _annotations(function: Callable[..., object]) -> dict[str, Any]:
+def _annotations(function: Callable[..., object], names: Mapping[str, Any] | None) -> dict[str, Any]:
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    known = {**(names or {}), **{name: cell.cell_contents for name, cell in cells.items() if _filled(cell)}}
     try:
-        return inspect.get_annotations(function, eval_str=True)
+        return inspect.get_annotations(function, eval_str=True, locals=known)
     except NameError as error:
         code = function.__code__
         raise TraceError(
             f"an annotation of kernel `{function.__name__}` cannot be evaluated: {error}",
             loc=Loc(code.co_filename, code.co_firstlineno),
         ) from None
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
 
 
 def _parameter(function: Callable[..., object], name: str, annotation: Any, loc: Loc) -> KernelParameter:

@@ -60,7 +60,7 @@ def wrong(n: int) -> None: ...
 def predicate(p: pred) -> None: ...
 def default(n: u32 = 3) -> None: ...  # type: ignore[assignment]
 def star(*n: u32) -> None: ...
-def unknown(n: "nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def unknown(n: nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
 HINT = "write `{0}: u32`, `{0}: Ptr[f32]` or `{0}: Array[f32, 2]`; a compile-time constant comes after `*`"
@@ -86,6 +86,16 @@ def test_refused(function: Callable[..., object], message: str, hint: str | None
         Signature.of(function)
     assert caught.value.message == message and caught.value.hint == hint
     assert caught.value.loc is not None and caught.value.loc.line == function.__code__.co_firstlineno
+
+
+def test_annotations_see_the_names_around_the_kernel() -> None:
+    def factory(kind: object) -> tuple[Callable[..., object], dict[str, object]]:
+        def k(x: Ptr[kind]) -> None: ...  # type: ignore[valid-type]
+
+        return k, locals()
+
+    k, names = factory(f64)
+    assert Signature.of(k, names).parameters[0].annotation == PtrType(f64)
 
 
 def test_ptr_and_array_arguments_are_checked() -> None:
