@@ -1,0 +1,217 @@
+"""Every setting of ptxdsl, in one place: the ``PTXDSL_*`` variables as typed fields.
+
+A variable that is misspelt, or has a value that means nothing, is an error and never ignored: a sanitizer that somebody
+believes to be on must not be off. The environment is read when a setting is needed, not at import, so that tests and
+notebooks can change it; :func:`override` changes a setting for a block of Python.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from .errors import ConfigError
+
+__all__ = ["BACKENDS", "SANITIZERS", "Config", "Dump", "current", "override", "use"]
+
+BACKENDS = ("auto", "gpu", "emulator")
+SANITIZERS = ("memory", "race", "init", "barrier")
+DUMPS = ("ptx", "cubin", "sass", "log")
+LOGS = ("off", "info", "debug")
+_PREFIX = "PTXDSL_"
+
+
+@dataclass(frozen=True)
+class Dump:
+    """What to write beside running: the kinds of file, and the folder."""
+
+    kinds: frozenset[str] = frozenset()
+    folder: Path = Path(".")
+
+
+def _default_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")) / "ptxdsl"
+
+
+def _wrong(what: str, value: object, wanted: str, known: Iterable[str] = ()) -> ConfigError:
+    near = difflib.get_close_matches(str(value).lower(), list(known), n=1, cutoff=0.5)
+    return ConfigError(
+        f"{what} is {value!r}; it can be {wanted}", hint=f"did you mean {near[0]!r}?" if near else None
+    )
+
+
+def _one_of(*known: str) -> Callable[[str, str], str]:
+    def read(what: str, text: str) -> str:
+        if text not in known:
+            raise _wrong(what, text, f"{', '.join(known[:-1])} or {known[-1]}", known)
+        return text
+
+    return read
+
+
+def _words(what: str, text: str, known: tuple[str, ...]) -> frozenset[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise _wrong(what, word, f"one or more of {', '.join(known)}, separated by commas", known)
+    return frozenset(words)
+
+
+def _sanitize(what: str, text: str) -> frozenset[str]:
+    switch = {"all": frozenset(SANITIZERS), "1": frozenset(SANITIZERS), "off": frozenset(), "0": frozenset()}
+    return switch[text] if text in switch else _words(what, text, SANITIZERS)
+
+
+def _dump(what: str, text: str) -> Dump:
+    kinds, _, folder = text.partition("@")
+    return Dump(_words(what, kinds, DUMPS), Path(folder or "."))
+
+
+def _switch(what: str, text: str) -> bool:
+    if text not in ("0", "1", "off", "on"):
+        raise _wrong(what, text, "0 or 1", ("0", "1", "off", "on"))
+    return text in ("1", "on")
+
+
+def _arch(what: str, text: str) -> str:
+    if text != "auto" and not re.fullmatch(r"sm_\d{2,3}[af]?", text):
+        digits = re.sub(r"^(sm|compute)?_?", "", text)
+        hint = f"write `sm_{digits}`" if re.fullmatch(r"\d{2,3}[af]?", digits) else None
+        raise ConfigError(f"{what} is {text!r}; it can be auto or a target such as sm_90a", hint=hint)
+    return text
+
+
+def _cache_dir(what: str, text: str) -> Path | None:
+    return None if text in ("off", "0") else Path(text).expanduser()
+
+
+def _program(what: str, text: str) -> str:
+    if not os.access(text, os.X_OK) or os.path.isdir(text):
+        raise ConfigError(f"{what} is {text!r}, which is no program that can be run")
+    return text
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings; each is the variable ``PTXDSL_<NAME>``.
+
+    >>> Config.read({"PTXDSL_BACKEND": "emulator", "PTXDSL_DUMP": "ptx,log@/tmp/out"}).dump.folder.name
+    'out'
+    """
+
+    backend: str = "auto"
+    """``auto`` (a GPU if there is one, else the emulator), ``gpu`` or ``emulator``."""
+    cache_dir: Path | None = None
+    """Where cubins and compiled handlers are kept; ``off`` keeps nothing. ``$XDG_CACHE_HOME/ptxdsl`` if unset."""
+    arch: str = "auto"
+    """The target of every kernel that does not name one; ``auto`` is the lowest that its instructions need."""
+    ptxas: str | None = None
+    """The assembler to use in place of the one found."""
+    dump: Dump = Dump()
+    """Files to write: ``ptx``, ``cubin``, ``sass``, ``log``, separated by commas, then ``@folder``."""
+    sanitize: frozenset[str] | None = None
+    """The emulator's checks: ``memory``, ``race``, ``init``, ``barrier``, separated by commas; ``all`` or ``off``."""
+    lineinfo: bool = True
+    """Whether the PTX carries the Python line of each instruction."""
+    log: str = "off"
+    """What to report on stderr: ``off``, ``info`` or ``debug``."""
+
+    @classmethod
+    def read(cls, environ: dict[str, str]) -> Config:
+        """The settings in a set of variables; ConfigError for a name or a value that is none."""
+        known = {_PREFIX + name.upper(): name for name in _READERS}
+        values: dict[str, Any] = {"cache_dir": _default_cache()}
+        for variable, text in environ.items():
+            if variable not in known:
+                near = difflib.get_close_matches(variable, known, n=1, cutoff=0.6)
+                hint = f"did you mean `{near[0]}`?" if near else f"the variables are {', '.join(known)}"
+                raise ConfigError(f"there is no variable {variable}", hint=hint)
+            if text:
+                values[known[variable]] = _READERS[known[variable]](variable, text)
+        return cls(**values)
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    "backend": _one_of(*BACKENDS),
+    "cache_dir": _cache_dir,
+    "arch": _arch,
+    "ptxas": _program,
+    "dump": _dump,
+    "sanitize": _sanitize,
+    "lineinfo": _switch,
+    "log": _one_of(*LOGS),
+}
+
+_overrides: ContextVar[dict[str, Any]] = ContextVar("ptxdsl_config", default={})
+
+
+@lru_cache(maxsize=16)
+def _read(variables: tuple[tuple[str, str], ...], home: tuple[str | None, str | None]) -> Config:
+    return Config.read(dict(variables))
+
+
+def current() -> Config:
+    """The settings in force: the environment, changed by every :func:`override` around the call."""
+    variables = tuple((name, text) for name, text in os.environ.items() if name.startswith(_PREFIX))
+    config = _read(variables, (os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")))
+    changed = _overrides.get()
+    return replace(config, **changed) if changed else config
+
+
+class override:
+    """Change settings from here on; as a context manager, for its block only.
+
+    Values are those of :class:`Config`, or the text that the variable would have.
+
+    >>> with override(backend="emulator", sanitize="race,init"):
+    ...     sorted(current().sanitize)
+    ['init', 'race']
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        changed = {name: self._value(name, value) for name, value in settings.items()}
+        self._token: Token[dict[str, Any]] | None = _overrides.set({**_overrides.get(), **changed})
+
+    @staticmethod
+    def _value(name: str, value: Any) -> Any:
+        if name not in _READERS:
+            near = difflib.get_close_matches(name, _READERS, n=1)
+            known = ", ".join(field.name for field in fields(Config))
+            raise ConfigError(
+                f"there is no setting {name!r}", hint=f"did you mean `{near[0]}`?" if near else f"the settings are {known}"
+            )
+        if isinstance(value, str):
+            return _READERS[name](name, value)
+        kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool}
+        if name in kinds and not isinstance(value, kinds[name]):
+            raise _wrong(name, value, f"a {kinds[name].__name__}")
+        if name == "sanitize" and value is not None:
+            return _words(name, ",".join(value), SANITIZERS)
+        return value
+
+    def __enter__(self) -> override:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._token is not None:
+            _overrides.reset(self._token)
+            self._token = None
+
+
+def use(backend: str) -> override:
+    """Run kernels on ``"gpu"``, ``"emulator"`` or (``"auto"``) the GPU if there is one.
+
+    As a context manager for its block, as a plain call from here on.
+
+    >>> with use("emulator"):
+    ...     current().backend
+    'emulator'
+    """
+    return override(backend=backend)
