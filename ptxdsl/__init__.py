@@ -32,33 +32,33 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "": "block kernels math warp",
-    "config": "use",
-    "driver": "DeviceArray assemble empty to_device zeros",
-    "errors": "AliasError AssembleError BarrierError ConfigError ControlFlowError DeadlockError DriverError "
-    "EmulationError EscapeError LaunchError Loc LostUpdateError MemoryFault ParseError PerformanceWarning PtxError "
-    "PtxTypeError RaceError StructureError TargetError TraceError TrapError TruthError UninitializedError "
-    "UnknownInstruction VerifyError",
-    "kernel": "Kernel load ptx_func ptx_kernel",
-    "signature": "Array Ptr TensorMap",
-    "trace": "break_if check const continue_if dynamic_shared label local loop maximum minimum otherwise printf ptx reg "
-    "select shared when",
-    "types": "b8 b16 b32 b64 b128 bf16 bf16x2 e4m3 e4m3x2 e5m2 e5m2x2 f16 f16x2 f32 f32x2 f64 pred s8 s16 s32 s64 tf32 "
-    "u8 u16 u32 u64",
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = [
+    "AliasError", "Array", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError",
+    "DeviceArray", "DriverError", "EmulationError", "EscapeError", "Kernel", "LaunchError", "Loc", "LostUpdateError",
+    "MemoryFault", "ParseError", "PerformanceWarning", "Ptr", "PtxError", "PtxTypeError", "RaceError", "StructureError",
+    "TargetError", "TensorMap", "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction",
+    "VerifyError", "__version__", "assemble", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "block", "break_if",
+    "check", "const", "continue_if", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "empty", "f16", "f16x2",
+    "f32", "f32x2", "f64", "kernels", "label", "load", "local", "loop", "math", "maximum", "minimum", "otherwise",
+    "pred", "printf", "ptx", "ptx_func", "ptx_kernel", "reg", "s8", "s16", "s32", "s64", "select", "shared", "tf32",
+    "to_device", "u8", "u16", "u32", "u64", "use", "warp", "when", "zeros",
+]
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+_SUBMODULES = ("block", "kernels", "math", "warp")
+_HOMES = ("errors", "types", "signature", "trace", "config", "kernel", "driver")
+"""The modules that define the public names, the cheapest to import first."""
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name) if home else import_module(f".{name}", __name__)
-    globals()[name] = value
-    return value
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(f".{home}", __name__)
+            if name in module.__all__:
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
