@@ -30,8 +30,8 @@ def opcodes() -> dict[str, tuple[str, ...]]:
     """Every opcode of the table, with the chapters that have rows of it."""
     found: dict[str, tuple[str, ...]] = {}
     for chapter, text in _chapters().items():
-        for opcode in dict.fromkeys(re.findall(r"^(\w+)(?=[.{ \n]|$)(?! *\w* *=)", text, re.MULTILINE)):
-            if opcode != "set":
+        for opcode in dict.fromkeys(re.findall(r"^(\w+)", text, re.MULTILINE)):
+            if opcode != "let":
                 found[opcode] = (*found.get(opcode, ()), chapter)
     return found
 

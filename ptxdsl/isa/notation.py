@@ -3,19 +3,21 @@
 The chapters (``chapters/*.isa``) are text in the manner of the PTX manual: the syntax of a form at the left margin,
 what its parts may be indented below it. ::
 
-    set rnd = rn rz rm rp
+    let rnd = rn rz rm rp
 
     fma{.rnd}{.ftz}{.sat}.f32 d, a, b, c
         "d = a * b + c, rounded once."
         ptx 2.0 sm_20
 
-A modifier that is the name of a ``set`` or of a ``.name = ...`` line below is a slot, any other stands for itself;
+A modifier that is the name of a ``let`` or of a ``.name = ...`` line below is a slot, any other stands for itself;
 ``{...}`` is optional. The lines below a form:
 
     .name = v1 v2[8.6 sm_100] $set      the values of a slot; in brackets what a single value needs beyond the row
     name = expression                   a name for the operands' types and counts, computed from the slots
     where expression                    a combination is legal only if this is true
     ptx 7.0 sm_80                       lowest PTX version and target(s) of all that the row spells
+    ptx 7.8 sm_90 if expression         ... of what the expression is true for; without any, sm_75 serves
+    until 6.4                           the first PTX version that no longer has it
     relaxed                             registers may be wider than the operand's type (ld, st, cvt)
     does name                           the semantics; the opcode where absent
     "text"                              one line for people
@@ -27,6 +29,8 @@ Operands, comma-separated, in the order of the manual:
     #n         a number only; #n:u32(0..31) within bounds            {!}p     a predicate, may be negated
     a:type*n   of that type; n of them in braces, 0 for a plain one  d|p      two results joined by a bar
     ~d         may be the sink ``_``                                 {, c}    may be absent
+    &a         may also be the address of a variable                 {, c if x}  there exactly if x is true
+    $a         may also be that or a special register
     [a]        memory that is read; [=a] written, [+a] both; [a:shared] in that space; [a, c:s32*2] with more parts
     L:label    a label; f:symbol a function or variable
 
@@ -38,7 +42,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import CodeType
 from typing import Any, NamedTuple
@@ -72,6 +76,7 @@ class OperandSpec:
     ``role`` is ``r``, ``w`` or ``rw``; ``kind`` is ``value``, ``address``, ``label`` or ``symbol``. ``count`` is 0 for
     a plain operand and n for n of them in braces. For an address ``role`` says what happens to the memory, ``space``
     is its state space where the operand itself names one, and ``parts`` are the further operands in the brackets.
+    ``variable`` and ``special``: a value may also be the address of a variable or a special register.
     """
 
     name: str
@@ -87,6 +92,8 @@ class OperandSpec:
     bounds: tuple[int, int] | None = None
     space: str | None = None
     parts: tuple[OperandSpec, ...] = ()
+    variable: bool = False
+    special: bool = False
 
     @property
     def written(self) -> bool:
@@ -102,11 +109,8 @@ class _Template:
     type: CodeType | None
     count: CodeType | None
     optional: bool
+    present: CodeType | None
     parts: tuple[_Template, ...]
-
-
-def _types() -> dict[str, Any]:
-    return {name: name for name in TYPES}
 
 
 def _twice(name: str) -> str:
@@ -178,7 +182,8 @@ class Row:
     doc: str = ""
     semantics: str = ""
     relaxed: bool = False
-    need: Need = Need((1, 0), ())
+    needs: tuple[tuple[Need, CodeType | None], ...] = ()
+    until: tuple[int, int] | None = None
     where: tuple[CodeType, ...] = ()
     derived: tuple[tuple[str, CodeType], ...] = ()
 
@@ -186,7 +191,7 @@ class Row:
         """The forms that ``opcode.tokens`` spells in this row, one for each number of operands; () if none."""
         for chosen, needs in _walk(self.slots, tokens):
             names = self._names(chosen)
-            if all(eval(code, {"__builtins__": _BUILTINS}, names) for code in self.where):
+            if all(_value(code, names) for code in self.where):
                 return tuple(self._expand(tokens, chosen, names, needs))
         return ()
 
@@ -195,9 +200,9 @@ class Row:
         return set(_complete(self.slots, tokens))
 
     def _names(self, chosen: Modifiers) -> dict[str, Any]:
-        names: dict[str, Any] = {**_types(), **chosen, **_NAMES}
+        names: dict[str, Any] = {**_NAMES, **chosen}
         for name, code in self.derived:
-            names[name] = eval(code, {"__builtins__": _BUILTINS}, names)
+            names[name] = _value(code, names)
         return names
 
     def _expand(
@@ -205,11 +210,17 @@ class Row:
     ) -> Iterator[Form]:
         mnemonic = ".".join((self.opcode, *tokens))
         default = chosen.get("type") or next((t for t in reversed(tokens) if t in TYPES), None)
-        optional = [i for i, t in enumerate(self.operands) if t.optional]
+        needs += tuple(need for need, condition in self.needs if condition is None or _value(condition, names))
+        present = [t for t in self.operands if t.present is None or _value(t.present, names)]
+        optional = [t for t in present if t.optional]
         for kept in range(len(optional) + 1):
-            absent = set(optional[kept:])
-            specs = tuple(_resolve(t, names, default) for i, t in enumerate(self.operands) if i not in absent)
-            yield Form(self, mnemonic, chosen, specs, needs + ((self.need,) if self.need != Need((1, 0), ()) else ()))
+            absent = optional[kept:]
+            specs = tuple(_resolve(t, names, default) for t in present if t not in absent)
+            yield Form(self, mnemonic, chosen, specs, needs)
+
+
+def _value(code: CodeType, names: dict[str, Any]) -> Any:
+    return eval(code, {"__builtins__": _BUILTINS}, names)
 
 
 def _walk(slots: tuple[Slot, ...], tokens: tuple[str, ...]) -> Iterator[tuple[Modifiers, tuple[Need, ...]]]:
@@ -251,22 +262,23 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
     spec = template.spec
     kind: ScalarType | None = None
     if spec.kind == "value":
-        name = eval(template.type, {"__builtins__": _BUILTINS}, names) if template.type else default
+        name = _value(template.type, names) if template.type else default
         if name is None:
             raise ValueError(f"operand {spec.name} has no type")
         kind = TYPES[name]
-    count = eval(template.count, {"__builtins__": _BUILTINS}, names) if template.count else 0
+    count = _value(template.count, names) if template.count else 0
     if not isinstance(count, int):
         count = _number(count)
     return OperandSpec(
-        spec.name, spec.role, spec.kind, kind, count, spec.register, spec.immediate and kind is not TYPES["pred"],
+        spec.name, spec.role, spec.kind, kind, count, spec.register, spec.immediate and kind in _NUMERIC,
         spec.negatable, spec.sink, spec.joined, spec.bounds, spec.space,
-        tuple(_resolve(part, names, default) for part in template.parts),
+        tuple(_resolve(part, names, default) for part in template.parts), spec.variable, spec.special,
     )
 
 
 _BUILTINS = {"int": int, "len": len, "max": max, "min": min, "str": str, "bool": bool, "dict": dict}
-_NAMES: dict[str, Any] = {"twice": _twice, "number": _number}
+_NAMES: dict[str, Any] = {**{name: name for name in TYPES}, "twice": _twice, "number": _number}
+_NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32, 64)) + (TYPES["f32"], TYPES["f64"])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -274,7 +286,7 @@ _NAMES: dict[str, Any] = {"twice": _twice, "number": _number}
 
 
 _OPERAND = re.compile(
-    r"(?P<bar>\|)?(?P<mark>[=+#~]*)(?P<neg>\{!\})?(?P<name>\w+)(?P<only>!)?"
+    r"(?P<bar>\|)?(?P<mark>[=+#~&$]*)(?P<neg>\{!\})?(?P<name>\w+)(?P<only>!)?"
     r"(?::(?P<type>[^*]+?))?(?:\((?P<low>-?\d+)\.\.(?P<high>-?\d+)\))?(?:\*(?P<count>.+))?$"
 )
 _MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
@@ -290,7 +302,7 @@ def parse_rows(text: str, chapter: str, opcode: str | None = None) -> list[Row]:
         head, at = lines[at], at + 1
         if not head or head.startswith(("//", "=")):
             continue
-        if head.startswith("set "):
+        if head.startswith("let "):
             name, _, values = head[4:].partition("=")
             sets[name.strip()] = values.strip()
             continue
@@ -325,6 +337,7 @@ def _row(head: str, body: list[str], sets: dict[str, str], chapter: str) -> Row:
     slots: dict[str, dict[str, Need | None]] = {}
     where: list[CodeType] = []
     derived: list[tuple[str, CodeType]] = []
+    needs: list[tuple[Need, CodeType | None]] = []
     for line in body:
         if line.startswith('"'):
             facts["doc"] = line.strip('"')
@@ -333,7 +346,10 @@ def _row(head: str, body: list[str], sets: dict[str, str], chapter: str) -> Row:
         elif line.startswith("where "):
             where.append(compile(line[6:], chapter, "eval"))
         elif line.startswith("ptx "):
-            facts["need"] = _need(line[4:])
+            needed, _, condition = line[4:].partition(" if ")
+            needs.append((_need(needed), compile(condition, chapter, "eval") if condition else None))
+        elif line.startswith("until "):
+            facts["until"] = _need(line[6:]).version
         elif line.startswith("does "):
             facts["semantics"] = line[5:].strip()
         elif line == "relaxed":
@@ -345,7 +361,7 @@ def _row(head: str, body: list[str], sets: dict[str, str], chapter: str) -> Row:
     facts.setdefault("semantics", opcode)
     return Row(
         opcode, head, tuple(_slots(syntax[len(opcode) :], slots, sets)), tuple(_templates(operands)), chapter,
-        where=tuple(where), derived=tuple(derived), **facts,
+        needs=tuple(needs), where=tuple(where), derived=tuple(derived), **facts,
     )
 
 
@@ -367,34 +383,23 @@ def _slots(text: str, own: dict[str, dict[str, Need | None]], sets: dict[str, st
 
 def _templates(text: str) -> Iterator[_Template]:
     for item, optional in _split(text):
-        yield _template(item, optional)
+        item, _, condition = item.partition(" if ")
+        template = _template(item, optional and not condition)
+        yield replace(template, present=compile(condition, text, "eval")) if condition else template
 
 
 def _split(text: str) -> Iterator[tuple[str, bool]]:
     """Operands at the top level: on commas, and before a bar; ``{, c}`` and ``{|p}`` are optional ones."""
     depth, item, optional = 0, "", False
-    at = 0
-    while at < len(text):
-        char = text[at]
-        if depth == 0 and char == "{" and text[at + 1] in ",|":
-            if item.strip():
+    for at, char in enumerate(text):
+        if depth == 0 and (char in ",|" or char == "{" and text[at + 1] in ",|" or char == "}" and optional):
+            if item.strip(" |"):
                 yield item.strip(), optional
-            end = text.index("}", at)
-            inner = text[at + 1 : end].lstrip(",").strip()
-            yield inner, True
-            item, at = "", end + 1
+            item = char if char == "|" else ""
+            optional = char == "{" or (optional and char != "}")
             continue
-        if char in "[(":
-            depth += 1
-        elif char in "])":
-            depth -= 1
-        if depth == 0 and char in ",|":
-            if item.strip():
-                yield item.strip(), optional
-            item = "|" if char == "|" else ""
-        else:
-            item += char
-        at += 1
+        depth += (char in "[({") - (char in "])}")
+        item += char
     if item.strip():
         yield item.strip(), optional
 
@@ -406,15 +411,16 @@ def _template(text: str, optional: bool) -> _Template:
     if match is None:
         raise ValueError(f"operand not understood: {text!r}")
     mark, name, kind = match["mark"], match["name"], match["type"]
-    role = "rw" if "+" in mark else "w" if "=" in mark or (name.startswith("d") and "#" not in mark) else "r"
+    written = "=" in mark or match["bar"] or (name.startswith("d") and "#" not in mark)
+    role = "rw" if "+" in mark else "w" if written else "r"
     spec = OperandSpec(
         name, role, kind if kind in ("label", "symbol") else "value",
         register="#" not in mark, immediate=role == "r" and not match["only"], negatable=bool(match["neg"]),
-        sink="~" in mark, joined=bool(match["bar"]),
+        sink="~" in mark, joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
         bounds=(int(match["low"]), int(match["high"])) if match["low"] else None,
     )
     code = compile(kind, text, "eval") if kind and kind not in ("label", "symbol") else None
-    return _Template(spec, code, compile(match["count"], text, "eval") if match["count"] else None, optional, ())
+    return _Template(spec, code, compile(match["count"], text, "eval") if match["count"] else None, optional, None, ())
 
 
 def _address(text: str, optional: bool) -> _Template:
@@ -424,4 +430,4 @@ def _address(text: str, optional: bool) -> _Template:
         raise ValueError(f"address not understood: [{text}]")
     role = {"": "r", "=": "w", "+": "rw"}[match[1]]
     spec = OperandSpec(match[2], role, "address", space=match[3])
-    return _Template(spec, None, None, optional, tuple(_template(part, False) for part in parts))
+    return _Template(spec, None, None, optional, None, tuple(_template(part, False) for part in parts))
