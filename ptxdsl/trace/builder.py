@@ -1,0 +1,267 @@
+"""What a kernel function appends its instructions to while it runs.
+
+Tracing has exactly one piece of state, the `Trace` of the running thread. It holds the statements in order, the
+registers and variables declared, and the stack of open regions (kernel, ``when``, ``loop``). A region is what gives a
+Value its lifetime: closing one cuts it off from the trace, so that "may this value still be used?" is one comparison.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from .. import ir
+from ..errors import Loc, TargetError, TraceError
+from ..isa import Form, Need
+from ..types import TYPES, ScalarType
+
+if TYPE_CHECKING:
+    from .values import Reg
+
+__all__ = ["Region", "Trace", "active", "current", "user_frame"]
+
+
+@dataclass(eq=False)
+class Region:
+    """A stretch of the trace within which Values live: the kernel, the body of a ``when`` or of a ``loop``.
+
+    ``owner`` is the trace while the region is open and None afterwards; ``trace`` stays. ``loc`` is the line that
+    opened it, ``start`` the index in ``trace.body`` of its first statement.
+    """
+
+    kind: str
+    loc: Loc
+    parent: Region | None
+    trace: Trace
+    owner: Trace | None
+    start: int = 0
+
+    @property
+    def closed(self) -> bool:
+        return self.owner is None
+
+
+class _Active(threading.local):
+    trace: Trace | None = None
+
+
+_active = _Active()
+
+
+def active() -> Trace | None:
+    """The trace of this thread, or None."""
+    return _active.trace
+
+
+def current() -> Trace:
+    """The trace of this thread; a TraceError outside a kernel."""
+    trace = _active.trace
+    if trace is None:
+        raise TraceError(
+            "no kernel is being traced here", loc=location_of(user_frame(2)),
+            hint="move this into a function decorated with `@ptx_kernel`, and launch that",
+        )
+    return trace
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Whose line is it?
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent) + "/"
+_LIBRARY = _PACKAGE + "kernels/"
+
+
+class _Inside(dict[str, bool]):
+    """Whether a file is ours (or Python's plumbing between us and the user), so that its lines are not the user's."""
+
+    def __missing__(self, filename: str) -> bool:
+        path = filename.replace("\\", "/")
+        ours = path.startswith(_PACKAGE.replace("\\", "/")) and not path.startswith(_LIBRARY.replace("\\", "/"))
+        inside = self[filename] = ours or path.endswith(("/contextlib.py", "/functools.py"))
+        return inside
+
+
+_inside = _Inside()
+
+
+def user_frame(depth: int = 1, code: CodeType | None = None) -> FrameType:
+    """The innermost frame that is the user's, from ``depth`` callers up; ``code`` is the user's wherever it lies."""
+    frame: FrameType | None = sys._getframe(depth)
+    last = frame
+    while frame is not None:
+        if not _inside[frame.f_code.co_filename] or frame.f_code is code:
+            return frame
+        last, frame = frame, frame.f_back
+    assert last is not None
+    return last
+
+
+def location_of(frame: FrameType) -> Loc:
+    return Loc(frame.f_code.co_filename, frame.f_lineno)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+_PREFIXES = {
+    "pred": "%p", "b8": "%b", "b16": "%h", "b32": "%r", "b64": "%rd", "b128": "%rq", "u8": "%b", "s8": "%b",
+    "u16": "%h", "s16": "%h", "u32": "%r", "s32": "%r", "u64": "%rd", "s64": "%rd", "f32": "%f", "f64": "%fd",
+}
+_COUNTED = re.compile(r"%(p|b|h|r|rd|rq|f|fd)\d+$")
+
+
+class Trace:
+    """A kernel in the making.
+
+    ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked.
+    """
+
+    def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
+        self.name, self.loc, self.arch, self.code = name, loc, arch, code
+        self.prologue: list[ir.Statement] = []
+        self.body: list[ir.Statement] = []
+        self.registers: list[ir.Register] = []
+        self.variables: list[ir.Variable] = []
+        self.module_variables: list[ir.Variable] = []
+        self.needs: dict[Need, None] = {}
+        self.hook: Callable[[Reg], None] | None = None
+        self.addresses: dict[Any, Any] = {}
+        self.region: Region = Region("kernel", loc, None, self, self)
+        self._forms: set[Form] = set()
+        self._counters: dict[str, int] = {}
+        self._names: set[str] = set()
+        self._locs: dict[tuple[int, int], Loc] = {}
+        self._codes: list[CodeType] = []
+
+    # -- regions
+
+    @property
+    def regions(self) -> list[Region]:
+        """The open regions, the kernel first."""
+        found: list[Region] = []
+        region: Region | None = self.region
+        while region is not None:
+            found.append(region)
+            region = region.parent
+        return found[::-1]
+
+    def enter(self, kind: str, loc: Loc | None = None) -> Region:
+        """Open a region inside the current one."""
+        self.region = Region(kind, loc or self.location(), self.region, self, self, len(self.body))
+        return self.region
+
+    def leave(self, region: Region) -> None:
+        """Close a region, and whatever is still open inside it."""
+        inner: Region | None = self.region
+        while inner is not None:
+            inner.owner = None
+            if inner is region:
+                break
+            inner = inner.parent
+        if region.parent is not None:
+            self.region = region.parent
+
+    # -- statements
+
+    def emit(
+        self, form: Form, operands: tuple[ir.Operand, ...], guard: ir.Register | ir.Not | None = None,
+        loc: Loc | None = None,
+    ) -> ir.Instruction:
+        """Append an instruction with the user's line; a TargetError where the kernel's target does not have it."""
+        if loc is None:
+            loc = self.location()
+        if form not in self._forms:
+            self._admit(form, loc)
+        instruction = ir.Instruction(form, operands, guard, loc)
+        self.body.append(instruction)
+        return instruction
+
+    def _admit(self, form: Form, loc: Loc) -> None:
+        """Check a form against the target once, and remember what it needs."""
+        self.require(form.needs, f"`{form.mnemonic}`", loc)
+        self._forms.add(form)
+
+    def require(self, needs: tuple[Need, ...], what: str, loc: Loc | None = None) -> None:
+        """Note what something needs; a TargetError if the kernel's target lacks it."""
+        if self.arch != "auto" and needs:
+            from ..isa import targets
+
+            version = max(targets.introduced(self.arch), *(need.version for need in needs))
+            if not targets.satisfies(needs, version, self.arch):
+                wanted = " and ".join(" or ".join(need.targets) for need in needs if need.targets)
+                raise TargetError(
+                    f"{what} needs {wanted}, and this kernel is compiled for {self.arch}",
+                    loc=loc or self.location(), hint='leave `arch` at "auto", or give a target that has it',
+                )
+        self.needs.update(dict.fromkeys(needs))
+
+    def fresh_label(self, stem: str) -> str:
+        """A label that nobody has: ``$loop_1``, ``$loop_2``, ..."""
+        while True:
+            number = self._counters["$" + stem] = self._counters.get("$" + stem, 0) + 1
+            name = f"${stem}_{number}"
+            if name not in self._names:
+                self._names.add(name)
+                return name
+
+    def place_label(self, name: str) -> None:
+        """Put a label here."""
+        self.body.append(ir.Label(name))
+
+    def forget_addresses(self) -> None:
+        """Compute addresses anew from here on: control may come from elsewhere, past where they were computed."""
+        self.addresses.clear()
+
+    # -- registers
+
+    def fresh(self, type: ScalarType, name: str | None = None) -> ir.Register:
+        """A new register that holds a value of ``type``; ``name`` is the Python variable's, where there is one."""
+        kind = type.register
+        if name is None:
+            prefix = _PREFIXES[kind.__name__]
+            number = self._counters[prefix] = self._counters.get(prefix, 0) + 1
+            register = ir.Register(f"{prefix}{number}", kind)
+        else:
+            register = ir.Register("%" + self.unique(name, "%"), kind)
+        self.registers.append(register)
+        return register
+
+    def unique(self, name: str, sigil: str = "") -> str:
+        """``name`` made of PTX's letters and, if it is taken, numbered."""
+        stem = re.sub(r"[^\w$]|[^\x00-\x7f]", "_", name)
+        if _COUNTED.match(sigil + stem) or (sigil and _reserved(stem)) or not sigil and not re.match(r"[a-zA-Z]", stem):
+            stem = stem + "_" if re.match(r"[a-zA-Z]", stem) else "v" + stem
+        found, number = stem, 0
+        while sigil + found in self._names:
+            number += 1
+            found = f"{stem}_{number}"
+        self._names.add(sigil + found)
+        return found
+
+    # -- places
+
+    def location(self) -> Loc:
+        """The innermost line of the user's on the stack."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if not _inside[code.co_filename] or code is self.code:
+                key = (id(code), frame.f_lasti)
+                loc = self._locs.get(key)
+                if loc is None:
+                    # The code object is kept, or its id could come to stand for another.
+                    self._codes.append(code)
+                    loc = self._locs[key] = Loc(code.co_filename, frame.f_lineno)
+                return loc
+            frame = frame.f_back
+        return self.loc
+
+
+def _reserved(name: str) -> bool:
+    """Whether ``%name`` is a register that PTX defines."""
+    return name in {"tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "clock", "clock64", "smid", "gridid"}
