@@ -1,0 +1,99 @@
+"""What each pure data instruction computes, written once as a builder of LLVM IR over the lanes of a warp.
+
+A chapter registers a builder for the name in the table's ``does`` line (the opcode where there is none)::
+
+    @semantics("not")
+    def _not(form: Form, a: Bits) -> Bits:
+        return ~a
+
+:func:`lookup` gives the engine the builder of a form with this contract:
+
+- ``build(lanes, form, *sources)`` appends IR and returns a value, or a tuple with one value per written operand.
+- A source is given for each operand that is read (role ``r`` or ``rw``), in the form's order: an LLVM integer of the
+  operand type's width in each lane (``i1`` for a predicate, its negation already applied). Operands in braces are
+  tuples of those. An operand that must be a number (``#n``) is a Python int, so that it shapes the code.
+- A result has the width of its operand's type. Where the register is wider, the engine extends it: with the sign for
+  a signed type. A result for a sink (``_``) is given too; drop it.
+- An instruction of extended precision has the carry flag as a last, one-bit source and result: :func:`carry`.
+
+A form without semantics is a KeyError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ...isa import Form
+from ..lanes import Bits, Lanes
+
+__all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
+
+Builder = Callable[..., Any]
+
+_BUILDERS: dict[str, Builder] = {}
+_CHAPTERS = ("integer", "extended", "floating", "approximate", "half", "compare", "logic", "convert", "move", "video")
+
+
+class Carry(NamedTuple):
+    """Whether a form reads the carry flag ``CC.CF``, and whether it writes it."""
+
+    reads: bool
+    writes: bool
+
+
+def carry(form: Form) -> Carry:
+    """How a form uses the carry flag.
+
+    >>> from ptxdsl.isa import lookup as forms
+    >>> carry(forms("add.u32")[0])
+    Carry(reads=False, writes=False)
+    """
+    return Carry(form.opcode in ("addc", "subc", "madc"), "cc" in form.tokens)
+
+
+def semantics(*names: str) -> Callable[[Builder], Builder]:
+    """Register a builder; it takes the form and its sources as Bits (no Lanes: each value carries them)."""
+
+    def register(builder: Builder) -> Builder:
+        for name in names:
+            if name in _BUILDERS:
+                raise ValueError(f"two semantics called {name}")
+            _BUILDERS[name] = builder
+        return builder
+
+    return register
+
+
+@cache
+def _builders() -> dict[str, Builder]:
+    for chapter in _CHAPTERS:
+        import_module(f"{__name__}.{chapter}")
+    return _BUILDERS
+
+
+def covered(name: str) -> bool:
+    """Whether there are semantics of that name."""
+    return name in _builders()
+
+
+def lookup(form: Form) -> Callable[..., Any]:
+    """The builder of ``form``: ``build(lanes, form, *sources)``. KeyError where the instruction is none of data."""
+    builder = _builders()[form.semantics]
+
+    def build(b: Lanes, form: Form, *sources: Any) -> Any:
+        return _unwrap(builder(form, *(_wrap(b, source) for source in sources)))
+
+    return build
+
+
+def _wrap(b: Lanes, source: Any) -> Any:
+    if isinstance(source, int):
+        return source
+    return tuple(_wrap(b, item) for item in source) if isinstance(source, tuple) else b.wrap(source)
+
+
+def _unwrap(result: Any) -> Any:
+    return tuple(_unwrap(item) for item in result) if isinstance(result, tuple) else result.value
