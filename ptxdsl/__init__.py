@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import block, kernels, math, warp
+    from . import block as block, kernels as kernels, math as math, warp as warp
     from .config import use
     from .driver import DeviceArray, assemble, empty, to_device, zeros
     from .errors import (
@@ -37,11 +37,11 @@ __all__ = [
     "DeviceArray", "DriverError", "EmulationError", "EscapeError", "Kernel", "LaunchError", "Loc", "LostUpdateError",
     "MemoryFault", "ParseError", "PerformanceWarning", "Ptr", "PtxError", "PtxTypeError", "RaceError", "StructureError",
     "TargetError", "TensorMap", "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction",
-    "VerifyError", "__version__", "assemble", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "block", "break_if",
+    "VerifyError", "__version__", "assemble", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_if",
     "check", "const", "continue_if", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "empty", "f16", "f16x2",
-    "f32", "f32x2", "f64", "kernels", "label", "load", "local", "loop", "math", "maximum", "minimum", "otherwise",
+    "f32", "f32x2", "f64", "label", "load", "local", "loop", "maximum", "minimum", "otherwise",
     "pred", "printf", "ptx", "ptx_func", "ptx_kernel", "reg", "s8", "s16", "s32", "s64", "select", "shared", "tf32",
-    "to_device", "u8", "u16", "u32", "u64", "use", "warp", "when", "zeros",
+    "to_device", "u8", "u16", "u32", "u64", "use", "when", "zeros",
 ]
 
 _SUBMODULES = ("block", "kernels", "math", "warp")
