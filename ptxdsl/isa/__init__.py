@@ -12,9 +12,12 @@ from functools import cache
 from importlib import resources
 
 from ..errors import UnknownInstruction
-from .notation import Form, Need, OperandSpec, Row, parse_rows
+from .notation import Form, Need, OperandSpec, Row, Special, parse_rows, parse_specials
 
-__all__ = ["Form", "Need", "OperandSpec", "Row", "completions", "form_of", "lookup", "opcodes", "rows"]
+__all__ = [
+    "Form", "Need", "OperandSpec", "Row", "Special", "completions", "form_of", "lookup", "opcodes", "rows", "special",
+    "special_registers",
+]
 
 
 @cache
@@ -41,6 +44,31 @@ def rows(opcode: str) -> tuple[Row, ...]:
     """The rows of an opcode; () if the table has none."""
     chapters = _chapters()
     return tuple(row for chapter in opcodes().get(opcode, ()) for row in parse_rows(chapters[chapter], chapter, opcode))
+
+
+@cache
+def special_registers() -> dict[str, Special]:
+    """Every special register by its name, without a component: ``%tid``, ``%clock64``, ``%envreg0``..."""
+    return {special.name: special for special in parse_specials(_chapters()["special"])}
+
+
+def special(name: str) -> Special:
+    """The special register of that name, with or without a component: ``%tid.x``, ``%laneid``, ``%tid``.
+
+    Raises UnknownInstruction where there is none.
+
+    >>> special("%tid.x").type
+    u32
+    """
+    base, _, component = name.partition(".")
+    found = special_registers().get(base)
+    if found is None or (component and component not in found.components):
+        names = [n + (f".{c}" if c else "") for n, r in special_registers().items() for c in r.components or ("",)]
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        raise UnknownInstruction(
+            f"PTX has no special register `{name}`", hint=f"did you mean {_either(near)}?" if near else None
+        )
+    return found
 
 
 @cache

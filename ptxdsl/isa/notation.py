@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 
 from ..types import TYPES, ScalarType
 
-__all__ = ["Form", "Need", "OperandSpec", "Row", "Slot", "parse_rows"]
+__all__ = ["Form", "Need", "OperandSpec", "Row", "Slot", "Special", "parse_rows", "parse_specials"]
 
 Modifiers = dict[str, "str | None"]
 
@@ -59,6 +59,16 @@ class Need(NamedTuple):
 
     version: tuple[int, int]
     targets: tuple[str, ...]
+
+
+class Special(NamedTuple):
+    """A special register. ``components`` are the letters that may follow its name after a dot, () if none may."""
+
+    name: str
+    type: ScalarType
+    components: tuple[str, ...]
+    need: Need
+    doc: str
 
 
 class Slot(NamedTuple):
@@ -76,7 +86,7 @@ class OperandSpec:
     ``role`` is ``r``, ``w`` or ``rw``; ``kind`` is ``value``, ``address``, ``label`` or ``symbol``. ``count`` is 0 for
     a plain operand and n for n of them in braces. For an address ``role`` says what happens to the memory, ``space``
     is its state space where the operand itself names one, and ``parts`` are the further operands in the brackets.
-    ``variable`` and ``special``: a value may also be the address of a variable or a special register.
+    Numbers lie within ``bounds``, both included, and are multiples of ``step``. ``variable`` and ``special``: a value may also be the address of a variable or a special register.
     """
 
     name: str
@@ -94,6 +104,7 @@ class OperandSpec:
     parts: tuple[OperandSpec, ...] = ()
     variable: bool = False
     special: bool = False
+    step: int = 1
 
     @property
     def written(self) -> bool:
@@ -271,13 +282,14 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
         count = _number(count)
     return OperandSpec(
         spec.name, spec.role, spec.kind, kind, count, spec.register, spec.immediate and kind in _NUMERIC,
-        spec.negatable, spec.sink, spec.joined, spec.bounds, spec.space,
-        tuple(_resolve(part, names, default) for part in template.parts), spec.variable, spec.special,
+        spec.negatable, spec.sink and (count > 0 or not template.count), spec.joined, spec.bounds, spec.space,
+        tuple(_resolve(part, names, default) for part in template.parts), spec.variable, spec.special, spec.step,
     )
 
 
 _BUILTINS = {"int": int, "len": len, "max": max, "min": min, "str": str, "bool": bool, "dict": dict}
-_NAMES: dict[str, Any] = {**{name: name for name in TYPES}, "twice": _twice, "number": _number}
+_NAMES: dict[str, Any] = {**{name: name for name in TYPES}, "twice": _twice, "number": _number,
+    "bits": lambda name: TYPES[name].bits}
 _NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32, 64)) + (TYPES["f32"], TYPES["f64"])
 
 
@@ -286,8 +298,8 @@ _NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32
 
 
 _OPERAND = re.compile(
-    r"(?P<bar>\|)?(?P<mark>[=+#~&$]*)(?P<neg>\{!\})?(?P<name>\w+)(?P<only>!)?"
-    r"(?::(?P<type>[^*]+?))?(?:\((?P<low>-?\d+)\.\.(?P<high>-?\d+)\))?(?:\*(?P<count>.+))?$"
+    r"(?P<bar>\|)?(?P<neg>\{!\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?P<only>!)?"
+    r"(?::(?P<type>[^*]+?))?(?:\((?P<low>-?\d+)\.\.(?P<high>-?\d+)(?: by (?P<step>\d+))?\))?(?:\*(?P<count>.+))?$"
 )
 _MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
 
@@ -300,11 +312,11 @@ def parse_rows(text: str, chapter: str, opcode: str | None = None) -> list[Row]:
     at = 0
     while at < len(lines):
         head, at = lines[at], at + 1
-        if not head or head.startswith(("//", "=")):
+        if not head or head.startswith(("//", "=", "%", " ")):
             continue
         if head.startswith("let "):
             name, _, values = head[4:].partition("=")
-            sets[name.strip()] = values.strip()
+            sets[name.strip()] = _expanded(values.strip(), sets)
             continue
         body: list[str] = []
         while at < len(lines) and lines[at].startswith(" "):
@@ -319,14 +331,32 @@ def parse_rows(text: str, chapter: str, opcode: str | None = None) -> list[Row]:
     return rows
 
 
+def parse_specials(text: str) -> Iterator[Special]:
+    """The special registers of a chapter: ``%name u32``, ``%name.xyz u32`` or ``%name0..7 u32``, then need and doc."""
+    for block in re.split(r"\n(?=%)", text)[1:]:
+        head, *body = (line.strip() for line in block.splitlines())
+        name, kind = head.split()
+        name, _, letters = name.partition(".") if ".." not in name else (name, "", "")
+        needed = next((_need(line[4:]) for line in body if line.startswith("ptx ")), Need((1, 0), ()))
+        doc = next(line.strip('"') for line in body if line.startswith('"'))
+        span = re.search(r"(\d+)\.\.(\d+)", name)
+        for index in range(int(span[1]), int(span[2]) + 1) if span else (0,):
+            full = name.replace(span[0], str(index)) if span else name
+            yield Special(full, TYPES[kind], tuple(letters), needed, doc)
+
+
 def _need(text: str) -> Need:
     version, *targets = text.split()
     major, minor = version.split(".")
     return Need((int(major), int(minor)), tuple(targets))
 
 
+def _expanded(values: str, sets: dict[str, str]) -> str:
+    return re.sub(r"\$(\w+)", lambda match: sets[match[1]], values)
+
+
 def _values(text: str, sets: dict[str, str]) -> dict[str, Need | None]:
-    text = re.sub(r"\$(\w+)", lambda match: sets[match[1]], text)
+    text = _expanded(text, sets)
     return {match[1]: _need(match[2]) if match[2] else None for match in re.finditer(r"([^\s\[]+)(?:\[([^\]]*)\])?", text)}
 
 
@@ -417,7 +447,7 @@ def _template(text: str, optional: bool) -> _Template:
         name, role, kind if kind in ("label", "symbol") else "value",
         register="#" not in mark, immediate=role == "r" and not match["only"], negatable=bool(match["neg"]),
         sink="~" in mark, joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
-        bounds=(int(match["low"]), int(match["high"])) if match["low"] else None,
+        bounds=(int(match["low"]), int(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
     )
     code = compile(kind, text, "eval") if kind and kind not in ("label", "symbol") else None
     return _Template(spec, code, compile(match["count"], text, "eval") if match["count"] else None, optional, None, ())
