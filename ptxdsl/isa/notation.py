@@ -67,7 +67,7 @@ class Special(NamedTuple):
     name: str
     type: ScalarType
     components: tuple[str, ...]
-    need: Need
+    needs: tuple[Need, ...]
     doc: str
 
 
@@ -337,12 +337,12 @@ def parse_specials(text: str) -> Iterator[Special]:
         head, *body = (line.strip() for line in block.splitlines())
         name, kind = head.split()
         name, _, letters = name.partition(".") if ".." not in name else (name, "", "")
-        needed = next((_need(line[4:]) for line in body if line.startswith("ptx ")), Need((1, 0), ()))
+        needs = tuple(_need(line[4:]) for line in body if line.startswith("ptx "))
         doc = next(line.strip('"') for line in body if line.startswith('"'))
         span = re.search(r"(\d+)\.\.(\d+)", name)
         for index in range(int(span[1]), int(span[2]) + 1) if span else (0,):
             full = name.replace(span[0], str(index)) if span else name
-            yield Special(full, TYPES[kind], tuple(letters), needed, doc)
+            yield Special(full, TYPES[kind], tuple(letters), needs, doc)
 
 
 def _need(text: str) -> Need:
