@@ -9,7 +9,7 @@ from ptxdsl.bench import Row, compare, report
 def warp_sum(v: f32) -> f32:
     """The sum over the warp, in every lane: a plain Python function, traced in place."""
     for distance in (16, 8, 4, 2, 1):
-        v += ptx.shfl.sync.bfly.b32(v, distance, 31, 0xFFFFFFFF)
+        v = v + ptx.shfl.sync.bfly.b32(v, distance, 31, 0xFFFFFFFF)
     return v
 
 
@@ -23,7 +23,7 @@ def block_sum(n: u32, x: Ptr[f32], sums: Ptr[f32], *, threads: int = 256) -> Non
     acc = reg(f32, 0.0)
     with loop(ptx.ctaid.x * threads + ptx.tid.x, n, ptx.nctaid.x * threads) as i:
         acc += x[i]
-    mine = warp_sum(acc.copy())
+    mine = warp_sum(acc)
     with when(lane == 0):
         partial[warp] = mine
     ptx.bar.sync(0)

@@ -1,0 +1,127 @@
+"""The command line: ``python -m ptxdsl <command>``.
+
+    examples [name ...]      run the examples: what ran where, how long it took, the error against numpy
+    kernels [name ...]       run the check of each kernel of the library
+    isa [mnemonic]           the instruction table: every opcode, or the forms of one
+    show file.py[:kernel]    the PTX of the kernels in a Python file (or the SASS, with --sass)
+    check file.ptx           parse and verify PTX text
+    run file.py              run a Python file with the settings given by the options
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from .errors import PtxError
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the exit status is 0 if all went well, 1 if something is wrong, 2 for a wrong command."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except PtxError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("ptxdsl", description="PTX kernels as Python functions.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    examples = commands.add_parser("examples", help="run the examples and compare them with numpy")
+    examples.add_argument("names", nargs="*", help="only these, such as saxpy")
+    examples.set_defaults(run=_examples)
+
+    isa = commands.add_parser("isa", help="the instruction table")
+    isa.add_argument("mnemonic", nargs="?", help="an opcode or the beginning of a mnemonic, such as ld.global")
+    isa.set_defaults(run=_isa)
+
+    show = commands.add_parser("show", help="the PTX of the kernels in a Python file")
+    show.add_argument("file", help="file.py, or file.py:kernel for one of them")
+    show.add_argument("--arch", default=None, help="the target, such as sm_90a")
+    show.add_argument("--sass", action="store_true", help="the machine code in place of the PTX")
+    show.set_defaults(run=_show)
+
+    check = commands.add_parser("check", help="parse and verify a file of PTX text")
+    check.add_argument("file", type=Path)
+    check.set_defaults(run=_check)
+    return parser
+
+
+def _load(path: Path) -> ModuleType:
+    """The module that a Python file is."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _examples(options: argparse.Namespace) -> int:
+    from .bench import cells, table
+
+    folder = Path(__file__).parent.parent / "examples"
+    scripts = {path.stem: path for path in sorted(folder.glob("*.py"))}
+    unknown = [name for name in options.names if name not in scripts]
+    if not scripts or unknown:
+        what = f"there is no example {', '.join(unknown)}" if scripts else f"there are no examples in {folder}"
+        print(f"{what}; the repository has {', '.join(scripts) or 'them'}", file=sys.stderr)
+        return 2
+    rows = []
+    for name in options.names or scripts:
+        example: Any = _load(scripts[name])
+        rows.append((example.main(), example.main()))
+    print(table(("example", "ran on", "first ms", "then ms", "error", "allowed", ""), [cells(b, a) for a, b in rows]))
+    return 0 if all(row.ok for pair in rows for row in pair) else 1
+
+
+def _isa(options: argparse.Namespace) -> int:
+    from .isa import docs
+
+    print(docs.describe(options.mnemonic))
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from .kernel import Kernel
+
+    path, _, wanted = options.file.partition(":")
+    kernels = {name: value for name, value in vars(_load(Path(path))).items() if isinstance(value, Kernel)}
+    if wanted and wanted not in kernels:
+        print(f"{path} has no kernel {wanted!r}; it has {', '.join(kernels) or 'none'}", file=sys.stderr)
+        return 2
+    for kernel in [kernels[wanted]] if wanted else kernels.values():
+        print(_text(kernel, options))
+    return 0
+
+
+def _text(kernel: Kernel, options: argparse.Namespace) -> str:
+    if options.sass:
+        return str(kernel.sass(arch=options.arch))
+    return str(kernel.ptx())
+
+
+def _check(options: argparse.Namespace) -> int:
+    from . import text, verify
+
+    module = text.parse(options.file.read_text("utf-8"), str(options.file))
+    verify.verify(module)
+    count = sum(1 for function in module.functions for _ in function.instructions())
+    print(f"{options.file}: {len(module.functions)} functions, {count} instructions, .target {module.target}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""What all tests share: a cache of their own, fresh random data that can be had again, and what this machine lacks."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+
+import numpy as np
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the user's settings and cache out of the tests, and the tests out of the user's cache."""
+    for variable in [name for name in os.environ if name.startswith("PTXDSL_")]:
+        del os.environ[variable]
+    cache = tempfile.TemporaryDirectory(prefix="ptxdsl-tests-")
+    config.add_cleanup(cache.cleanup)
+    os.environ["PTXDSL_CACHE_DIR"] = cache.name
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Fresh random numbers; the seed is printed with a failure, and TEST_SEED=<seed> repeats it."""
+    seed = int(os.environ.get("TEST_SEED") or secrets.randbits(32))
+    print(f"TEST_SEED={seed}")
+    return np.random.default_rng(seed)

@@ -1,0 +1,123 @@
+"""Dependencies run downwards only, and importing ptxdsl loads nothing heavy and takes no time.
+
+The order is read from the source, imports under TYPE_CHECKING and within functions among them. An import within a
+function may not go up either, with the exceptions listed here.
+"""
+
+from __future__ import annotations
+
+import ast
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "ptxdsl"
+LAYERS = [
+    ["errors"],
+    ["config", "types"],
+    ["isa"],
+    ["ir"],
+    ["signature"],
+    ["text"],
+    ["verify"],
+    ["trace"],
+    ["launch"],
+    ["binding"],
+    ["emulator", "driver"],
+    ["kernel"],
+    ["math", "warp", "block"],
+    ["bench"],
+    ["kernels"],
+    ["__main__"],
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+HEAVY = (
+    "llvmlite", "cuda", "ml_dtypes", "torch", "cupy", "jax",
+    "ptxdsl.emulator", "ptxdsl.driver", "ptxdsl.trace", "ptxdsl.kernel",
+)
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name below ``ptxdsl``."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    found.update({f"kernels.{p.stem}": p for p in (PACKAGE / "kernels").glob("*.py") if p.stem != "__init__"})
+    found.pop("")
+    return found
+
+
+def imported(name: str, path: Path) -> set[str]:
+    """The modules of ptxdsl that a module's source imports, as dotted names below ``ptxdsl``."""
+    package = ["ptxdsl", *name.split(".")]
+    if path.stem != "__init__":
+        package.pop()
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            target = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {f"{target}.{alias.name}" for alias in node.names}
+    return {full[len("ptxdsl.") :] for full in found if full.startswith("ptxdsl.")}
+
+
+@pytest.mark.parametrize(("name", "path"), modules().items(), ids=modules().keys())
+def test_dependencies_run_downwards(name: str, path: Path) -> None:
+    layer = name.partition(".")[0]
+    assert layer in RANK, f"give `{layer}` a place in LAYERS"
+    for target in sorted(imported(name, path)):
+        other = target.partition(".")[0]
+        if other in RANK and other != layer:
+            assert RANK[other] < RANK[layer], f"{name} imports {target}, which stands beside or above it"
+
+
+def test_kernels_use_only_the_public_api() -> None:
+    import ptxdsl
+
+    for path in sorted((PACKAGE / "kernels").glob("*.py")):
+        for target in imported(f"kernels.{path.stem}", path):
+            top = target.partition(".")[0]
+            public = {"kernels", "bench", "block", "math", "warp", *ptxdsl.__all__}
+            assert top in public, f"{path.name} imports {target}"
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_import_loads_nothing_heavy() -> None:
+    loaded = python("import sys, ptxdsl; print(*sys.modules)").split()
+    assert "ptxdsl" in loaded
+    assert [name for name in loaded if name in HEAVY] == []
+
+
+def test_a_type_does_not_load_the_language() -> None:
+    loaded = python("import sys; from ptxdsl import f32, PtxError; print(*sys.modules)").split()
+    assert "ptxdsl.types" in loaded
+    assert [name for name in loaded if name in HEAVY] == []
+
+
+def test_tracing_loads_no_backend() -> None:
+    code = (
+        "import sys; from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, shared, u32, when; print(*sys.modules)"
+    )
+    loaded = python(code).split()
+    assert "ptxdsl.kernel" in loaded
+    assert [n for n in loaded if n.split(".")[0] in ("llvmlite", "cuda", "ml_dtypes")] == []
+    assert [n for n in loaded if n.startswith("ptxdsl.emulator")] == []
+
+
+@pytest.mark.slow
+def test_import_takes_30_ms_over_numpy_at_most() -> None:
+    code = (
+        "import numpy, time; start = time.process_time(); "
+        "from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, shared, u32, when; print(time.process_time() - start)"
+    )
+    python(code)  # the first writes the byte code
+    assert statistics.median(float(python(code)) for _ in range(5)) < 0.030
