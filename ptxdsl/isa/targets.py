@@ -1,0 +1,149 @@
+"""The targets of PTX: which there are, since when, what each of them has and how much of it.
+
+A target is a number and a suffix. PTX for ``sm_90`` runs on every later GPU. ``sm_100f`` may use what the family of
+sm_100 has in common and runs on its later members; ``sm_90a`` may use everything that GPU has and runs only there.
+A row of the table names the lowest targets that serve; everything else follows from the order within the families,
+and a form needs the version that introduced it or the version that introduced the target, whichever is later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+from ..errors import TargetError
+from .notation import Need
+
+__all__ = ["LATEST", "TARGETS", "Limits", "Target", "introduced", "limits", "lowest", "satisfies", "served", "unmet"]
+
+Version = tuple[int, int]
+
+LATEST: Version = (9, 5)
+"""The newest PTX version."""
+
+
+class Target(NamedTuple):
+    """A target; ``family`` is the number of the oldest member, 0 where there are no family targets."""
+
+    name: str
+    number: int
+    suffix: str
+    family: int
+    introduced: Version
+
+
+def _targets() -> dict[str, Target]:
+    plain = {75: (6, 3), 80: (7, 0), 86: (7, 1), 87: (7, 4), 88: (9, 0), 89: (7, 8), 90: (7, 8), 100: (8, 6),
+             103: (8, 8), 107: (9, 4), 110: (9, 0), 120: (8, 7), 121: (8, 8)}
+    families = {100: 100, 103: 100, 107: 100, 110: 110, 120: 120, 121: 120}
+    found = {}
+    for number, version in plain.items():
+        family = families.get(number, 0)
+        for suffix, since in (("", version), ("f", max(version, (8, 8))), ("a", max(version, (8, 0)))):
+            if not suffix or family or (number == 90 and suffix == "a"):
+                name = f"sm_{number}{suffix}"
+                found[name] = Target(name, number, suffix, family, since)
+    return found
+
+
+TARGETS = _targets()
+"""Every target from sm_75 on, the lowest first."""
+
+
+@cache
+def serves(target: str, wanted: str) -> bool:
+    """Whether what is there from ``wanted`` on is there on ``target``.
+
+    >>> serves("sm_103a", "sm_100f"), serves("sm_120", "sm_90"), serves("sm_100", "sm_90a")
+    (True, True, False)
+    """
+    has, needs = TARGETS[target], TARGETS[wanted]
+    if needs.suffix == "a":
+        return has is needs
+    if needs.suffix == "f":
+        return bool(has.suffix) and has.family == needs.family and has.number >= needs.number
+    return has.number >= needs.number
+
+
+def introduced(target: str) -> Version:
+    """The PTX version that introduced a target."""
+    return TARGETS[target].introduced
+
+
+def unmet(needs: Iterable[Need], version: Version, target: str) -> Need | None:
+    """The first need that a module of this version and target does not meet, or None."""
+    for need in needs:
+        if need.version > version or (need.targets and not any(serves(target, wanted) for wanted in need.targets)):
+            return need
+    return None
+
+
+def satisfies(needs: Iterable[Need], version: Version, target: str) -> bool:
+    """Whether a module of this version and target meets all needs.
+
+    >>> satisfies([Need((7, 8), ("sm_90",))], (8, 0), "sm_100a")
+    True
+    """
+    return unmet(needs, version, target) is None
+
+
+@cache
+def served(needs: tuple[Need, ...]) -> tuple[str, ...]:
+    """The targets that meet all needs, given a version that is high enough; the lowest first."""
+    return tuple(name for name in TARGETS if satisfies((n._replace(version=(1, 0)) for n in needs), LATEST, name))
+
+
+@cache
+def lowest(needs: tuple[Need, ...]) -> tuple[Version, str]:
+    """The lowest PTX version and target that meet all needs.
+
+    Raises TargetError, with the two needs that exclude each other, where no target does.
+
+    >>> lowest((Need((8, 6), ("sm_100f",)), Need((7, 0), ("sm_80",))))
+    ((8, 8), 'sm_100f')
+    """
+    targets = served(needs)
+    if not targets:
+        raise TargetError(f"no target has all of it: {_conflict(needs)}")
+    version = max((need.version for need in needs), default=(1, 0))
+    return max(version, introduced(targets[0])), targets[0]
+
+
+def _conflict(needs: tuple[Need, ...]) -> str:
+    for one in needs:
+        for other in needs:
+            if not served((one, other)):
+                return f"one part needs {' or '.join(one.targets)}, another {' or '.join(other.targets)}"
+    return ", ".join(" or ".join(need.targets) for need in needs if need.targets)
+
+
+class Limits(NamedTuple):
+    """What a launch on a target may ask for.
+
+    Sizes in bytes; ``static_shared`` is what a kernel may declare, ``shared`` what it may have with dynamic shared
+    memory; ``cluster`` counts blocks, ``registers`` are of a thread, ``block_registers`` of a block, both of 32 bits.
+    """
+
+    threads: int = 1024
+    block: tuple[int, int, int] = (1024, 1024, 64)
+    grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    static_shared: int = 48 << 10
+    shared: int = 48 << 10
+    registers: int = 255
+    block_registers: int = 65536
+    barriers: int = 16
+    cluster: int = 1
+    parameters: int = 4352
+
+
+def limits(target: str) -> Limits:
+    """The limits of a target: table "Technical Specifications per Compute Capability" of the CUDA programming guide.
+
+    >>> limits("sm_90a").shared, limits("sm_75").cluster
+    (232448, 1)
+    """
+    number = TARGETS[target].number
+    shared = {75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 120: 99, 121: 99}.get(number, 227) << 10
+    cluster = 0 if number < 90 else 8
+    return Limits(shared=shared, cluster=max(1, cluster), parameters=4352 if number < 90 else 32764)
