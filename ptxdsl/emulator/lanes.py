@@ -15,7 +15,7 @@ from typing import Any, Union
 
 from llvmlite import ir
 
-__all__ = ["Bits", "Lanes", "Real"]
+__all__ = ["Bits", "Lanes", "Real", "join"]
 
 _FLOATS: dict[int, ir.Type] = {16: ir.HalfType(), 32: ir.FloatType(), 64: ir.DoubleType()}
 _LETTER = {16: "f16", 32: "f32", 64: "f64"}
@@ -50,7 +50,9 @@ class Lanes:
         """The same constant in each lane, written once: a list of 32 makes LLVM's parser slow."""
         if self.width == 1:
             return ir.FormattedConstant(element, text)
-        return ir.FormattedConstant(ir.VectorType(element, self.width), f"splat ({element} {text})")
+        constant = ir.FormattedConstant(ir.VectorType(element, self.width), "")
+        constant.constant = f"splat ({element} {text})"
+        return constant
 
     def const(self, bits: int, number: int) -> ir.Constant:
         """The LLVM integer ``number``, taken modulo 2**bits, in each lane."""
@@ -205,6 +207,20 @@ class Bits:
     def parts(self, bits: int) -> list[Bits]:
         """The fields of ``bits`` bits that it packs, the lowest first."""
         return [self.field(low, bits) for low in range(0, self.bits, bits)]
+
+    def unpack(self, count: int) -> Bits:
+        """The ``count`` fields of each lane as ``count`` times as many lanes: no instruction, only a view."""
+        if count == 1:
+            return self
+        b = Lanes(self.b.ir, self.b.width * count)
+        return Bits(b, b.ir.bitcast(self.value, b.int(self.bits // count)), self.bits // count)
+
+    def pack(self, count: int) -> Bits:
+        """The opposite of :meth:`unpack`."""
+        if count == 1:
+            return self
+        b = Lanes(self.b.ir, self.b.width // count)
+        return Bits(b, b.ir.bitcast(self.value, b.int(self.bits * count)), self.bits * count)
 
     def pick(self, yes: Any, no: Any) -> Any:
         """``yes`` in the lanes where this predicate holds, ``no`` in the others; two of Bits or Real, or one an int."""

@@ -6,6 +6,8 @@ A chapter registers a builder for the name in the table's ``does`` line (the opc
     def _not(form: Form, a: Bits) -> Bits:
         return ~a
 
+An opcode that means one thing for integers and another for floats has two, ``"add.int"`` and ``"add.float"``.
+
 :func:`lookup` gives the engine the builder of a form with this contract:
 
 - ``build(lanes, form, *sources)`` appends IR and returns a value, or a tuple with one value per written operand.
@@ -34,7 +36,7 @@ __all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
 Builder = Callable[..., Any]
 
 _BUILDERS: dict[str, Builder] = {}
-_CHAPTERS = ("integer", "extended", "floating", "approximate", "half", "compare", "logic", "convert", "move", "video")
+_CHAPTERS = ("integer", "extended", "logic", "move")
 
 
 class Carry(NamedTuple):
@@ -74,14 +76,22 @@ def _builders() -> dict[str, Builder]:
     return _BUILDERS
 
 
-def covered(name: str) -> bool:
-    """Whether there are semantics of that name."""
-    return name in _builders()
+def _builder(form: Form) -> Builder | None:
+    found = _builders()
+    suffix = "float" if form.type is not None and form.type.is_float else "int"
+    return found.get(form.semantics) or found.get(f"{form.semantics}.{suffix}")
+
+
+def covered(form: Form) -> bool:
+    """Whether there are semantics of the form."""
+    return _builder(form) is not None
 
 
 def lookup(form: Form) -> Callable[..., Any]:
     """The builder of ``form``: ``build(lanes, form, *sources)``. KeyError where the instruction is none of data."""
-    builder = _builders()[form.semantics]
+    builder = _builder(form)
+    if builder is None:
+        raise KeyError(form.mnemonic)
 
     def build(b: Lanes, form: Form, *sources: Any) -> Any:
         return _unwrap(builder(form, *(_wrap(b, source) for source in sources)))

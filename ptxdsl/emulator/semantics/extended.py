@@ -1,0 +1,40 @@
+"""Extended precision: additions that hand a carry, subtractions that hand a borrow, from one instruction to the next.
+
+The flag is a one-bit source after the others where a form reads it, and a result after the other where it writes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa import Form
+from ..lanes import Bits
+from . import carry, semantics
+from .integer import product
+
+
+def _result(form: Form, value: Bits, flag: Bits) -> Any:
+    return (value, flag) if carry(form).writes else value
+
+
+@semantics("addc")
+def _addc(form: Form, a: Bits, b: Bits, flag: Bits | None = None) -> Any:
+    total = a + b
+    if flag is None:
+        return _result(form, total, total.lt(a))
+    after = total + flag.zext(a.bits)
+    return _result(form, after, total.lt(a) | after.lt(total))
+
+
+@semantics("subc")
+def _subc(form: Form, a: Bits, b: Bits, flag: Bits | None = None) -> Any:
+    rest = a - b
+    if flag is None:
+        return _result(form, rest, a.lt(b))
+    after = rest - flag.zext(a.bits)
+    return _result(form, after, a.lt(b) | after.gt(rest))
+
+
+@semantics("madc")
+def _madc(form: Form, a: Bits, b: Bits, c: Bits, flag: Bits | None = None) -> Any:
+    return _addc(form, product(form, a, b), c, flag)

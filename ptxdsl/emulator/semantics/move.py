@@ -1,0 +1,17 @@
+"""``mov``, with packing and unpacking. What only the engine knows (addresses, special registers) it hands as a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa import Form
+from ..lanes import Bits, join
+from . import semantics
+
+
+@semantics("mov")
+def _mov(form: Form, a: Bits | tuple[Bits, ...]) -> Any:
+    if isinstance(a, tuple):
+        return a if form.operands[0].count else join(list(a))
+    count = form.operands[0].count
+    return tuple(a.parts(a.bits // count)) if count else a
