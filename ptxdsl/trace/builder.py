@@ -224,7 +224,8 @@ class Trace:
         kind = type.register
         if name is None:
             prefix = _PREFIXES[kind.__name__]
-            number = self._counters[prefix] = self._counters.get(prefix, 0) + 1
+            number = self._counters.get(prefix, 0)
+            self._counters[prefix] = number + 1
             register = ir.Register(f"{prefix}{number}", kind)
         else:
             register = ir.Register("%" + self.unique(name, "%"), kind)
