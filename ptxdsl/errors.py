@@ -32,13 +32,15 @@ offers a repair that can be pasted. The tree, with the stable code of each class
 from __future__ import annotations
 
 import linecache
+import os
+import sys
 from typing import ClassVar, NamedTuple
 
 __all__ = [
     "AliasError", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError", "DriverError",
     "EmulationError", "EscapeError", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "ParseError",
-    "PerformanceWarning", "PtxError", "PtxTypeError", "RaceError", "StructureError", "TargetError", "TraceError",
-    "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError",
+    "PerformanceWarning", "PtxError", "PtxTypeError", "PtxWarning", "RaceError", "StructureError", "TargetError",
+    "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "caller",
 ]
 
 
@@ -56,6 +58,21 @@ class Loc(NamedTuple):
     def __str__(self) -> str:
         text = f"{self.file}:{self.line}"
         return f"{text}: {self.source}" if self.source else text
+
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARY = os.path.join(_PACKAGE, "kernels") + os.sep
+
+
+def caller() -> Loc | None:
+    """The innermost line of Python outside this package (its kernel library is outside): the user's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE) or file.startswith(_LIBRARY):
+            return Loc(file, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
 
 
 class PtxError(Exception):
@@ -273,5 +290,9 @@ class TrapError(EmulationError):
     code = "P506"
 
 
-class PerformanceWarning(UserWarning):
+class PtxWarning(UserWarning):
+    """Something that NVIDIA's tools warn about."""
+
+
+class PerformanceWarning(PtxWarning):
     """Something works, but costs time that a small change would save."""
