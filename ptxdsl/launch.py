@@ -8,18 +8,14 @@ sees a bad launch, and a bad launch never runs in part.
 from __future__ import annotations
 
 import operator
-import os
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, Union
 
 from .config import SANITIZERS
-from .errors import LaunchError, Loc
+from .errors import LaunchError, caller
 
-__all__ = ["Buffer", "Dim", "LaunchConfig", "Scalar", "caller"]
-
-Dim = "int | tuple[int, ...]"
+__all__ = ["Argument", "Buffer", "LaunchConfig", "Scalar", "stream_handle"]
 
 class _Limits(NamedTuple):
     """What no GPU goes beyond."""
@@ -33,9 +29,6 @@ class _Limits(NamedTuple):
 
 LIMITS = _Limits()
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_KERNELS = os.path.join(_PACKAGE, "kernels") + os.sep
-
 
 class Scalar(NamedTuple):
     """A parameter passed by value: the bytes of its ``.param``, little-endian."""
@@ -47,14 +40,15 @@ class Scalar(NamedTuple):
 class Buffer(NamedTuple):
     """A parameter that points to memory: a ``.param`` of 64 bits that holds ``address``.
 
-    The kernel may touch ``nbytes`` bytes from ``address`` on. ``strides`` are in bytes. ``device`` is the ordinal of
+    The kernel may touch ``nbytes`` bytes from ``address`` on. ``dtype`` is numpy's name of the elements' type,
+    ``strides`` are in bytes. ``device`` is the ordinal of
     the GPU that holds the memory, None for host memory. ``owner`` keeps the memory alive.
     """
 
     name: str
     address: int
     nbytes: int
-    dtype: Any
+    dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     writable: bool
@@ -62,15 +56,7 @@ class Buffer(NamedTuple):
     device: int | None = None
 
 
-def caller() -> Loc | None:
-    """The innermost line of Python outside this package: the launch, for the user."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE) or file.startswith(_KERNELS):
-            return Loc(file, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+Argument = Union[Scalar, Buffer]
 
 
 @dataclass(frozen=True)
@@ -142,7 +128,7 @@ def _integer(what: str, value: object, low: int, high: int, unit: str) -> int:
     except TypeError:
         hint = None
         if isinstance(value, float):
-            hint = f"write `{int(value)}`" if value.is_integer() else "round up: `ptxdsl.cdiv(n, block)`"
+            hint = f"write `{int(value)}`" if value.is_integer() else "round up: `(n + 255) // 256` blocks of 256 threads"
         raise LaunchError(f"{what} is an int, not {value!r}", loc=caller(), hint=hint) from None
     if not low <= number <= high:
         unit = f" {unit}" if unit else ""

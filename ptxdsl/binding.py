@@ -1,0 +1,377 @@
+"""From what a user passes to what a kernel takes.
+
+The annotation decides, never the value: a Python int is a ``u32`` where the kernel says so, and an error where it does
+not fit. How a parameter is to be checked is decided once a kernel; a launch then runs one closure a parameter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from .driver.arrays import View, contiguous, contiguous_strides, describe, view
+from .errors import LaunchError, PtxTypeError, caller
+from .launch import Argument, Buffer, Scalar
+from .signature import ArrayType, KernelParameter, PtrType, TensorMapType
+from .types import TYPES, ScalarType, dtype_of, encode
+
+__all__ = ["Binder"]
+
+Convert = Callable[[Any], "tuple[Argument, ...]"]
+
+
+class Binder:
+    """The arguments of one kernel: ``binder(args)`` gives one Scalar or Buffer a ``.param``, or raises LaunchError.
+
+    ``written`` are the parameters whose memory the kernel stores to. ``foreign`` says that the PTX is not ours: its
+    64-bit parameters take an array or a number, since PTX does not tell pointers from integers.
+    """
+
+    def __init__(
+        self, kernel: str, parameters: Sequence[KernelParameter], written: frozenset[str], *, foreign: bool = False
+    ) -> None:
+        self.kernel = kernel
+        self.names = tuple(parameter.name for parameter in parameters)
+        self._converters = [
+            _converter(_Check(kernel, parameter, parameter.name in written), foreign) for parameter in parameters
+        ]
+
+    def __call__(self, args: Sequence[object]) -> list[Argument]:
+        if len(args) != len(self._converters):
+            self._miscounted(args)
+        bound: list[Argument] = []
+        for convert, value in zip(self._converters, args):
+            bound += convert(value)
+        return bound
+
+    def positional(self, args: Sequence[object], named: dict[str, object]) -> tuple[object, ...]:
+        """All arguments in order, where some were given by name."""
+        for name in self.names[: len(args)]:
+            if name in named:
+                raise LaunchError(f"kernel `{self.kernel}` got argument `{name}` twice", loc=caller())
+        rest = self.names[len(args) :]
+        missing = [name for name in rest if name not in named]
+        if missing:
+            self._miscounted([*args, *named], missing)
+        return (*args, *(named[name] for name in rest))
+
+    def _miscounted(self, args: Sequence[object], missing: Sequence[str] = ()) -> NoReturn:
+        wanted, came = len(self.names), len(args)
+        missing = [f"`{name}`" for name in missing or self.names[came:]]
+        problem = f"{' and '.join(missing)} missing" if missing else f"{came - wanted} too many"
+        names = f" ({', '.join(self.names)})" if self.names else ""
+        raise LaunchError(
+            f"kernel `{self.kernel}` takes {_plural(wanted, 'argument')}{names}, {came} came: {problem}", loc=caller()
+        )
+
+
+class _Check(NamedTuple):
+    """A parameter, for the closures that check its arguments and for their messages."""
+
+    kernel: str
+    parameter: KernelParameter
+    written: bool
+
+    @property
+    def name(self) -> str:
+        return self.parameter.name
+
+    @property
+    def annotation(self) -> Any:
+        return self.parameter.annotation
+
+    def refuse(self, value: object, wanted: str, hint: str | None = None, detail: str = "") -> NoReturn:
+        raise LaunchError(
+            f"argument `{self.name}` of kernel `{self.kernel}` is {describe(value)}{detail}; {wanted}",
+            loc=caller(), hint=hint,
+        )
+
+
+def _converter(check: _Check, foreign: bool) -> Convert:
+    annotation = check.annotation
+    if isinstance(annotation, PtrType):
+        return _pointer(check, elements(annotation.dtype), annotation.dtype.bytes)
+    if isinstance(annotation, ArrayType):
+        return _array(check, annotation)
+    if isinstance(annotation, TensorMapType) or check.parameter.ptx[0].shape:
+        return _aggregate(check)
+    if foreign and annotation.bits == 64 and annotation.kind in "bus":
+        return _number_or_memory(check, annotation)
+    return _scalar(check, annotation)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Numbers
+
+_CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", "s32": "i", "s64": "q"}
+
+
+def _scalar(check: _Check, kind: ScalarType) -> Convert:
+    """The fast ways in for the common types; whatever is not plainly right goes the slow one."""
+    name = check.parameter.ptx[0].name
+    if kind.name in _CODES:
+        pack = struct.Struct("<" + _CODES[kind.name]).pack
+        low, high = (-(1 << (kind.bits - 1)), 1 << (kind.bits - 1)) if kind.kind == "s" else (0, 1 << kind.bits)
+
+        def integer(value: Any) -> tuple[Argument, ...]:
+            if type(value) is int and low <= value < high:
+                return (Scalar(name, pack(value)),)
+            return (Scalar(name, _encode(check, kind, value)),)
+
+        return integer
+    if kind.name in ("f32", "f64"):
+        pack = struct.Struct("<f" if kind.bits == 32 else "<d").pack
+        limit = 3e38 if kind.bits == 32 else math.inf
+
+        def real(value: Any) -> tuple[Argument, ...]:
+            if type(value) is float and -limit < value < limit:
+                return (Scalar(name, pack(value)),)
+            return (Scalar(name, _encode(check, kind, value)),)
+
+        return real
+    return lambda value: (Scalar(name, _encode(check, kind, value)),)
+
+
+def _encode(check: _Check, kind: ScalarType, value: Any) -> bytes:
+    """The bytes of any number that a parameter of type ``kind`` takes; LaunchError for the others."""
+    if isinstance(value, np.generic):
+        return _encode_numpy(check, kind, value)
+    if kind.lanes > 1:
+        if not isinstance(value, (tuple, list)) or len(value) != kind.lanes:
+            check.refuse(value, f"{kind} wants a tuple of {kind.lanes} numbers")
+        return b"".join(_encode(check, TYPES[kind.name.rpartition("x")[0]], item) for item in value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        hint = f"pass `{int(value)}`" if isinstance(value, bool) else _item_hint(check, value)
+        check.refuse(value, f"{kind} wants {_number(kind)}", hint)
+    if kind.kind != "f" and isinstance(value, float):
+        hint = f"pass `{int(value)}`" if value.is_integer() else f"round it: `int({check.name})`"
+        check.refuse(value, f"{kind} wants {_number(kind)}", hint)
+    if kind.kind == "f" and kind.numpy_name is None and kind.name != "tf32":
+        check.refuse(value, f"{kind} has no Python number", f"declare `{check.name}: b{kind.bits}` and pass the bits")
+    try:
+        data = encode(value, kind).to_bytes(kind.bytes, "little")
+    except (PtxTypeError, OverflowError):
+        check.refuse(value, f"{kind} wants {_number(kind)}")
+    if kind.kind == "f":
+        _check_rounded(check, kind, value, data)
+    return data
+
+
+def _check_rounded(check: _Check, kind: ScalarType, value: float, data: bytes) -> None:
+    rounded = float(np.frombuffer(data, dtype_of(kind if kind.numpy_name else TYPES["f32"]))[0])
+    if math.isfinite(value) and not math.isfinite(rounded):
+        check.refuse(value, f"that is too large for {kind}")
+    if isinstance(value, int) and rounded != value:
+        check.refuse(value, f"{kind} cannot hold it exactly", f"pass `float({check.name})` to have it rounded")
+
+
+def _encode_numpy(check: _Check, kind: ScalarType, value: np.generic) -> bytes:
+    if value.dtype.name in (elements(kind).names if kind.kind == "b" else (kind.numpy_name,)):
+        return value.tobytes()
+    plain = "float" if kind.kind == "f" else "int"
+    cast = f"np.{kind.numpy_name}" if hasattr(np, kind.numpy_name or "") else plain
+    check.refuse(value, f"{kind} wants {_number(kind)}", f"pass `{cast}({check.name})`")
+
+
+def _item_hint(check: _Check, value: object) -> str | None:
+    seen = view(value)
+    return f"pass `{check.name}.item()`" if seen and math.prod(seen.shape) == 1 else None
+
+
+def _number(kind: ScalarType) -> str:
+    """What an argument of this type must be, in words."""
+    if kind.kind == "f":
+        return f"a float or a {kind.numpy_name} scalar" if kind.numpy_name else "a float"
+    low = 0 if kind.kind == "u" else -(1 << (kind.bits - 1))
+    high = (1 << (kind.bits - (kind.kind == "s"))) - 1
+    return f"an int from {low} to {high}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Memory
+
+
+class Elements(NamedTuple):
+    """The dtypes, by name, that memory of a PTX type may have; the first is the one to recommend."""
+
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.names[:-1])} or {self.names[-1]}" if len(self.names) > 1 else self.names[0]
+
+
+@lru_cache(maxsize=None)
+def elements(dtype: ScalarType) -> Elements:
+    """The dtypes of the memory behind ``Ptr[dtype]``: untyped bits take all of their size, packed types their lanes'.
+
+    >>> str(elements(TYPES["b16"])), str(elements(TYPES["f16x2"]))
+    ('uint16, int16, float16 or bfloat16', 'float16')
+    """
+    if dtype.kind == "b":
+        named = [t.numpy_name for t in TYPES.values() if t.bits == min(dtype.bits, 64) and t.numpy_name and t.kind != "p"]
+        return Elements(tuple(dict.fromkeys(named)))
+    if dtype.lanes > 1:
+        return elements(TYPES[dtype.name.rpartition("x")[0]])
+    return Elements((dtype.numpy_name or ("float32" if dtype.bits == 32 else "uint8"),))
+
+
+def _pointer(check: _Check, accepted: Elements, size: int) -> Convert:
+    name, names, written = check.parameter.ptx[0].name, accepted.names, check.written
+
+    def pointer(value: Any) -> tuple[Argument, ...]:
+        seen = view(value)
+        if seen is None:
+            _refuse_object(check, value, accepted)
+        address, dtype, itemsize, shape, strides, readonly, device, owner, _ = seen
+        nbytes = math.prod(shape) * itemsize
+        if dtype not in names or readonly and written or address % size:
+            _refuse_elements(check, seen, value, accepted, size)
+        if not contiguous(shape, strides, itemsize):
+            hint = f"`{check.name} = np.ascontiguousarray({check.name})`, or declare `{check.name}: Array[...]`"
+            check.refuse(value, f"{check.annotation} wants contiguous memory", hint, f", strides {strides}")
+        if nbytes % size:
+            check.refuse(value, f"{check.annotation} wants a multiple of {size} bytes")
+        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device),)
+
+    return pointer
+
+
+def _refuse_object(check: _Check, value: object, accepted: Elements) -> NoReturn:
+    make = None
+    if isinstance(value, (list, tuple)):
+        make = f"np.array({check.name}, np.{accepted.names[0]})"
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        make = f"np.frombuffer({check.name}, np.{accepted.names[0]})"
+    check.refuse(value, f"{check.annotation} wants an array of {accepted}", f"pass `{make}`" if make else None)
+
+
+def _refuse_elements(check: _Check, seen: View, value: object, accepted: Elements, size: int) -> None:
+    if seen.dtype not in accepted.names:
+        check.refuse(value, f"{check.annotation} wants {accepted}", _conversion(check.name, seen, accepted.names[0]))
+    if seen.readonly and check.written:
+        check.refuse(value, "the kernel writes to it", f"pass a copy: `{check.name}.copy()`", ", read-only")
+    if math.prod(seen.shape):
+        hint = f"pass a copy: `{check.name}.copy()`"
+        check.refuse(value, f"{check.annotation} wants it aligned to {size} bytes", hint, f", at {seen.address:#x}")
+
+
+def _conversion(name: str, seen: View, wanted: str) -> str:
+    torch = type(seen.owner).__module__.split(".")[0] == "torch"
+    library = "torch" if torch else "np" if hasattr(np, wanted) else "ml_dtypes"
+    integers = ("int", "uint", "bool")
+    same = seen.itemsize == np.dtype(wanted).itemsize if library == "np" else False
+    if same and seen.dtype.startswith(integers) and wanted.startswith(integers):
+        return f"`{name} = {name}.view({library}.{wanted})`"
+    return f"`{name} = {name}.{'to' if torch else 'astype'}({library}.{wanted})`"
+
+
+def _array(check: _Check, array: ArrayType) -> Convert:
+    accepted, size, entries = elements(array.dtype), array.dtype.bytes, check.parameter.ptx
+    open_axes = [axis for axis, extent in enumerate(array.shape) if extent is None]
+    strided = len(entries) > 1 + len(open_axes)
+    scalar_names = [entry.name for entry in entries[1:]]
+    name, pack = entries[0].name, struct.Struct("<I").pack
+
+    def convert(value: Any) -> tuple[Argument, ...]:
+        seen = view(value)
+        if seen is None:
+            _refuse_object(check, value, accepted)
+        address, dtype, itemsize, shape, strides, readonly, device, owner, _ = seen
+        if dtype not in accepted.names or readonly and check.written or address % size:
+            _refuse_elements(check, seen, value, accepted, size)
+        _check_shape(check, array, value, shape)
+        steps = _steps(check, array, value, seen, strided)
+        extent = sum((n - 1) * step for n, step in zip(shape, steps)) + 1 if math.prod(shape) else 0
+        numbers = [shape[axis] for axis in open_axes] + list(steps[:-1] if strided else ())
+        return (
+            Buffer(name, address, extent * itemsize, dtype, shape, strides, not readonly, owner, device),
+            *(Scalar(name, pack(number)) for name, number in zip(scalar_names, numbers)),
+        )
+
+    return convert
+
+
+def _check_shape(check: _Check, array: ArrayType, value: object, shape: tuple[int, ...]) -> None:
+    if len(shape) != len(array.shape):
+        check.refuse(value, f"{array} wants {_plural(len(array.shape), 'dimension')}")
+    for axis, (came, wanted) in enumerate(zip(shape, array.shape)):
+        if wanted is not None and came != wanted:
+            check.refuse(value, f"{array} wants extent {wanted} in dimension {axis}")
+        if came >> 32:
+            check.refuse(value, f"{array} wants every extent below 2**32")
+
+
+def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: bool) -> tuple[int, ...]:
+    """The strides in elements. Those of dimensions of extent 1 say nothing and are taken as contiguous."""
+    size, dense = seen.itemsize, contiguous_strides(seen.shape, seen.itemsize)
+    if not math.prod(seen.shape):
+        return tuple(stride // size for stride in dense)
+    strides = [d if n == 1 else s for n, s, d in zip(seen.shape, seen.strides, dense)]
+    detail, hint = f", strides {seen.strides}", f"`{check.name} = np.ascontiguousarray({check.name})`"
+    if strided and strides[-1] != size:
+        check.refuse(value, f"{array} wants the last dimension contiguous", hint, detail)
+    if not strided and tuple(strides) != dense:
+        check.refuse(value, f"{array} wants contiguous memory", hint, detail)
+    if any(stride < 0 or stride % size or stride // size >> 32 for stride in strides):
+        check.refuse(value, f"{array} wants strides of 0 to 2**32 - 1 whole elements", hint, detail)
+    if check.written and 0 in strides:
+        check.refuse(value, "the kernel writes to it, and its elements overlap", hint, detail)
+    return tuple(stride // size for stride in strides)
+
+
+def _number_or_memory(check: _Check, kind: ScalarType) -> Convert:
+    """A 64-bit parameter of foreign PTX."""
+    number, memory = _scalar(check, kind), _untyped(check)
+    return lambda value: number(value) if isinstance(value, (int, np.generic)) else memory(value)
+
+
+def _untyped(check: _Check) -> Convert:
+    name = check.parameter.ptx[0].name
+
+    def memory(value: Any) -> tuple[Argument, ...]:
+        seen = view(value)
+        if seen is None:
+            check.refuse(value, f".{check.annotation} wants an array or an int")
+        if seen.readonly and check.written:
+            check.refuse(value, "the kernel writes to it", f"pass a copy: `{check.name}.copy()`", ", read-only")
+        if not contiguous(seen.shape, seen.strides, seen.itemsize):
+            hint = f"`{check.name} = np.ascontiguousarray({check.name})`"
+            check.refuse(value, "foreign PTX is given contiguous memory only", hint, f", strides {seen.strides}")
+        nbytes = math.prod(seen.shape) * seen.itemsize
+        return (
+            Buffer(
+                name, seen.address, nbytes, seen.dtype, seen.shape, seen.strides, not seen.readonly, seen.owner, seen.device
+            ),
+        )
+
+    return memory
+
+
+def _aggregate(check: _Check) -> Convert:
+    """A descriptor or struct passed by value: anything with the right number of bytes."""
+    entry = check.parameter.ptx[0]
+
+    def convert(value: Any) -> tuple[Argument, ...]:
+        data = b""
+        if hasattr(value, "getPtr"):
+            data = ctypes.string_at(int(value.getPtr()), entry.nbytes)
+        elif hasattr(value, "__bytes__"):
+            data = bytes(value)
+        elif isinstance(value, (bytes, bytearray, memoryview, np.ndarray, ctypes.Structure, ctypes.Array)):
+            data = bytes(memoryview(value))
+        if len(data) != entry.nbytes:
+            came = f" of {len(data)} bytes" if data else ""
+            check.refuse(value, f"{check.annotation} wants an object of {entry.nbytes} bytes", None, came)
+        return (Scalar(entry.name, data),)
+
+    return convert
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" + "s" * (count != 1)

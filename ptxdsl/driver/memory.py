@@ -1,0 +1,152 @@
+"""Device arrays: memory where the kernels run, so that a launch copies nothing.
+
+On the emulator that is host memory, on a GPU the GPU's; a program that keeps its data in device arrays runs on either
+without a change. There is no arithmetic here: numpy, torch and CuPy have that.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ..errors import LaunchError
+from ..types import ScalarType, dtype_of
+from . import gpu
+from .arrays import View, contiguous_strides, dtype_name
+
+__all__ = ["DeviceArray", "empty", "to_device", "zeros"]
+
+_ALIGNMENT = 256
+"""What cuMemAlloc gives; the emulator's arrays have it too, so that vector accesses mean the same on both."""
+
+
+class DeviceArray:
+    """A C-contiguous array on the device.
+
+    >>> x = to_device(np.arange(6, dtype=np.float32).reshape(2, 3), backend="emulator")
+    >>> x
+    DeviceArray(shape=(2, 3), dtype=float32, backend='emulator')
+    >>> x.numpy()[1]
+    array([3., 4., 5.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_host", "_view", "backend", "dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], backend: str) -> None:
+        self.shape, self.dtype, self.backend = shape, dtype, backend
+        self._host: np.ndarray[Any, Any] | None = None
+        device = None
+        if backend == "gpu":
+            driver = gpu.driver()
+            address, device = driver.allocate(self.nbytes), driver.device
+            weakref.finalize(self, driver.free, address)
+        else:
+            memory = np.empty(self.nbytes + _ALIGNMENT, np.uint8)
+            start = -memory.ctypes.data % _ALIGNMENT
+            self._host = memory[start : start + self.nbytes].view(dtype).reshape(shape)
+            address = self._host.ctypes.data
+        strides = contiguous_strides(shape, dtype.itemsize)
+        self._view = View(address, dtype_name(dtype), dtype.itemsize, shape, strides, False, device, None)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def address(self) -> int:
+        """Where the first element is, in the memory of the device."""
+        return self._view.address
+
+    def _ptxdsl_view(self) -> View:
+        return self._view._replace(owner=self)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy in host memory, when all work submitted to the device is done."""
+        if self._host is not None:
+            return self._host.copy()
+        host = np.empty(self.shape, self.dtype)
+        gpu.driver().to_host(host, self.address)
+        return host
+
+    copy_to_host = numpy
+
+    def copy_from(self, values: Any) -> None:
+        """Overwrite the contents; ``values`` must have the same shape and dtype."""
+        source = np.ascontiguousarray(values)
+        if source.shape != self.shape or source.dtype != self.dtype:
+            raise LaunchError(
+                f"an array of {source.dtype.name}, shape {source.shape} cannot fill one of {self.dtype.name}, "
+                f"shape {self.shape}"
+            )
+        if self._host is not None:
+            self._host[...] = source
+        else:
+            gpu.driver().to_device(self.address, source)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False and self._host is None:
+            raise ValueError("an array on the GPU cannot become a numpy array without a copy")
+        host = self._host if self._host is not None and not copy else self.numpy()
+        return host if dtype is None else host.astype(dtype, copy=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """The protocols, each where it can be kept: the GPU's on the GPU, DLPack on the host."""
+        if name == "__cuda_array_interface__" and self.backend == "gpu":
+            return {
+                "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3, "stream": 1,
+            }
+        if name in ("__dlpack__", "__dlpack_device__") and self._host is not None:
+            return getattr(self._host, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DeviceArray(shape={self.shape}, dtype={self.dtype.name}, backend={self.backend!r})"
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = None) -> DeviceArray:
+    """An array of whatever the memory held. ``dtype`` is numpy's or a scalar type of ptxdsl (``f32``)."""
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in extents):
+        raise LaunchError(f"shape {shape!r} is no int or tuple of ints from 0 on")
+    kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
+    if kind.hasobject or not kind.isnative:
+        raise LaunchError(f"a device array cannot hold {kind}")
+    return DeviceArray(tuple(int(n) for n in extents), kind, gpu.choose(backend))
+
+
+def zeros(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = None) -> DeviceArray:
+    """An array of zeros.
+
+    >>> zeros(3, np.int32, backend="emulator").numpy()
+    array([0, 0, 0], dtype=int32)
+    """
+    array = empty(shape, dtype, backend=backend)
+    array.copy_from(np.zeros(array.shape, array.dtype))
+    return array
+
+
+def to_device(values: Any, *, backend: str | None = None) -> DeviceArray:
+    """A copy of ``values`` (an array or what numpy makes one of) on the device."""
+    source = np.asarray(values)
+    array = empty(source.shape, source.dtype, backend=backend)
+    array.copy_from(source)
+    return array
