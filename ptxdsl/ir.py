@@ -17,8 +17,11 @@ from .types import ScalarType
 
 __all__ = [
     "Address", "Call", "Comment", "Function", "Immediate", "Instruction", "Label", "LabelRef", "Module", "Not",
-    "Operand", "Parameter", "Register", "Sink", "SpecialRegister", "Statement", "Symbol", "Variable", "Vector",
+    "Operand", "Parameter", "Pragma", "Reference", "Register", "Selected", "Sink", "SpecialRegister", "Statement",
+    "Symbol", "Variable", "Vector",
 ]
+
+Directive = tuple[str, tuple["int | str", ...]]
 
 
 class Register(NamedTuple):
@@ -59,8 +62,17 @@ class SpecialRegister(NamedTuple):
     special: str
 
 
+class Reference(NamedTuple):
+    """An initial value made from an address: of ``symbol`` plus ``offset``, as a generic address, one byte of it."""
+
+    symbol: str
+    offset: int = 0
+    generic: bool = False
+    mask: int | None = None
+
+
 class LabelRef(NamedTuple):
-    """The target of a branch."""
+    """The target of a branch, or the ``.branchtargets`` list of one."""
 
     label: str
 
@@ -69,6 +81,14 @@ class Not(NamedTuple):
     """A negated predicate, ``!%p1``."""
 
     predicate: Register
+
+
+class Selected(NamedTuple):
+    """Part of a register, as the video instructions take it: ``%r1.b0``, ``-%r1.h1``, ``%r1.b3210``."""
+
+    register: Register
+    selector: str = ""
+    negated: bool = False
 
 
 class Sink(NamedTuple):
@@ -84,14 +104,18 @@ class Vector(NamedTuple):
 
 
 class Address(NamedTuple):
-    """``[base+offset, parts]``; ``base`` is a register, a symbol or an absolute number."""
+    """``[base+offset, parts]``; ``base`` is a register, a symbol (without an offset) or an absolute number.
+
+    ``unified`` is the suffix of that name.
+    """
 
     base: Register | Symbol | Immediate
     offset: int = 0
     parts: tuple[Operand, ...] = ()
+    unified: bool = False
 
 
-Operand = Union[Register, Immediate, Symbol, SpecialRegister, LabelRef, Not, Sink, Vector, Address]
+Operand = Union[Register, Immediate, Symbol, SpecialRegister, LabelRef, Not, Selected, Sink, Vector, Address]
 
 
 @dataclass(slots=True)
@@ -150,6 +174,11 @@ class Comment:
     text: str
 
 
+@dataclass(slots=True)
+class Pragma(Comment):
+    """A ``.pragma`` among the instructions: a remark to the assembler, which changes no result."""
+
+
 def registers(operand: Operand) -> Iterator[Register]:
     """The registers in an operand."""
     if isinstance(operand, Register):
@@ -159,6 +188,8 @@ def registers(operand: Operand) -> Iterator[Register]:
             yield from registers(item)
     elif isinstance(operand, Not):
         yield operand.predicate
+    elif isinstance(operand, Selected):
+        yield operand.register
     elif isinstance(operand, Address):
         if isinstance(operand.base, Register):
             yield operand.base
@@ -171,8 +202,9 @@ class Variable:
     """A variable in memory: ``.shared .align 16 .b8 tile[4096]``.
 
     ``shape`` is () for a scalar; a dimension of None is one without a bound (``[]``). ``values`` are the initial
-    values, row-major, as the bits of each element, or symbols. ``linkage`` is ``""``, ``visible``, ``extern``,
-    ``weak`` or ``common``.
+    values, row-major, as the bits of each element, or addresses; elements without one are 0. ``linkage`` is ``""``,
+    ``visible``, ``extern``, ``weak`` or ``common``. ``attributes`` stand in ``.attribute(...)``, ``properties`` are
+    the initial fields of a ``.samplerref`` or ``.texref``.
     """
 
     name: str
@@ -180,8 +212,10 @@ class Variable:
     type: ScalarType
     shape: tuple[int | None, ...] = ()
     align: int | None = None
-    values: tuple[int | Symbol, ...] | None = None
+    values: tuple[int | Symbol | Reference, ...] | None = None
     linkage: str = ""
+    attributes: tuple[Directive, ...] = ()
+    properties: tuple[tuple[str, int | str], ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -194,13 +228,18 @@ class Variable:
 
 @dataclass(slots=True)
 class Parameter:
-    """A kernel or function parameter. ``shape`` as in Variable; ``pointer`` is the ``.ptr`` space and alignment."""
+    """A kernel or function parameter. ``shape`` as in Variable; ``pointer`` is the ``.ptr`` space and alignment.
+
+    The space of a pointer is ``generic`` where none is named, its alignment 0. ``space`` is ``param``, or ``reg`` for
+    a function's parameter that is the register of that name.
+    """
 
     name: str
     type: ScalarType
     shape: tuple[int | None, ...] = ()
     align: int | None = None
     pointer: tuple[str, int] | None = None
+    space: str = "param"
 
     @property
     def nbytes(self) -> int:
@@ -213,26 +252,39 @@ class Parameter:
 Statement = Union[Instruction, Call, Label, Comment]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Function:
     """An ``.entry`` (kernel) or ``.func``.
 
-    ``registers`` are its declarations in order of appearance, ``variables`` those declared in its body (shared,
-    local). ``directives`` are the performance directives in order, each with its numbers: ``("maxntid", (256, 1, 1))``.
-    A function without a body (``body is None``) is a declaration.
+    ``registers`` are its declarations; two functions are equal whatever their order. ``variables`` are those declared
+    in its body (shared, local, and the ``.param`` ones that calls pass). ``directives`` are the performance directives
+    in order, each with its numbers: ``("maxntid", (256, 1, 1))``. ``prototypes``, ``branch_tables`` and
+    ``call_targets`` are the ``.callprototype``, ``.branchtargets`` and ``.calltargets`` by label. A function without a
+    body (``body is None``) is a declaration.
     """
 
     name: str
     kind: str = "entry"
     parameters: list[Parameter] = field(default_factory=list)
     results: list[Parameter] = field(default_factory=list)
-    directives: list[tuple[str, tuple[int | str, ...]]] = field(default_factory=list)
+    directives: list[Directive] = field(default_factory=list)
     registers: list[Register] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     body: list[Statement] | None = field(default_factory=list)
     linkage: str = "visible"
     prototypes: dict[str, Function] = field(default_factory=dict)
     branch_tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    call_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    attributes: tuple[Directive, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Function):
+            return NotImplemented
+        return set(self.registers) == set(other.registers) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "registers"
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def instructions(self) -> Iterator[Instruction]:
         """The instructions of the body, without labels, calls and comments."""
@@ -241,7 +293,11 @@ class Function:
 
 @dataclass(slots=True)
 class Module:
-    """A PTX module."""
+    """A PTX module.
+
+    ``directives`` are those of the whole module (``pragma``, ``alias``), ``sections`` the debugging sections by name,
+    their text as it was.
+    """
 
     version: tuple[int, int] = (7, 0)
     target: str = "sm_75"
@@ -249,13 +305,15 @@ class Module:
     target_options: tuple[str, ...] = ()
     variables: list[Variable] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
+    directives: list[Directive] = field(default_factory=list)
+    sections: list[tuple[str, str]] = field(default_factory=list)
 
     def function(self, name: str) -> Function:
-        """The function called ``name``; KeyError if there is none."""
-        for function in self.functions:
-            if function.name == name:
-                return function
-        raise KeyError(name)
+        """The function called ``name``, its definition rather than a declaration; KeyError if there is none."""
+        found = [function for function in self.functions if function.name == name]
+        if not found:
+            raise KeyError(name)
+        return next((function for function in found if function.body is not None), found[0])
 
 
 def spec_pairs(instruction: Instruction) -> Iterator[tuple[OperandSpec, Operand]]:

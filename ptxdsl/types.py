@@ -34,7 +34,7 @@ class ScalarType(type):
 
     bits: int
     kind: str
-    """``u`` unsigned, ``s`` signed, ``f`` floating point, ``b`` untyped bits, ``p`` predicate."""
+    """``u`` unsigned, ``s`` signed, ``f`` floating point, ``b`` untyped bits, ``p`` predicate, ``o`` opaque."""
     register: ScalarType
     """The type such a value has in a ``.reg`` declaration: bf16, for one, lives in a ``.b16``."""
     lanes: int
@@ -154,6 +154,9 @@ class u8x4(_Operand, metaclass=ScalarType, bits=32, kind="u", register=b32, lane
 class s8x4(_Operand, metaclass=ScalarType, bits=32, kind="s", register=b32, lanes=4): "Four s8 in 32 bits."
 class e4m3x2(_Operand, metaclass=ScalarType, bits=16, kind="f", register=b16, lanes=2): "Two e4m3 in 16 bits."
 class e5m2x2(_Operand, metaclass=ScalarType, bits=16, kind="f", register=b16, lanes=2): "Two e5m2 in 16 bits."
+class texref(_Operand, metaclass=ScalarType, bits=64, kind="o"): "A texture, opaque."
+class samplerref(_Operand, metaclass=ScalarType, bits=64, kind="o"): "A sampler, opaque."
+class surfref(_Operand, metaclass=ScalarType, bits=64, kind="o"): "A surface, opaque."
 # fmt: on
 
 
