@@ -1,0 +1,158 @@
+"""Prints every promised figure beside its peer's, measured in this run: ``python tests/bench/run.py``.
+
+Medians of interleaved rounds, so that a busy machine slows both alike. Tracing is CPU time of the thread, the emulator
+(one thread, as numba's loops) is wall time. Needs the peers: ``pip install -e '.[bench]'``.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from time import perf_counter, thread_time
+from typing import Any, NamedTuple
+
+import norms
+import numpy as np
+import peers
+import ptxdsl
+from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, shared, u32, when
+from ptxdsl.bench import error_of, table
+
+__all__ = ["main"]
+
+
+class Figure(NamedTuple):
+    """One line: what ptxdsl takes, what the peer takes (0 for none), and the limit for the ratio, or for ours."""
+
+    what: str
+    unit: str
+    ours: float
+    peer_name: str
+    peer: float
+    limit: float
+
+    @property
+    def measured(self) -> float:
+        return self.ours / self.peer if self.peer else self.ours
+
+    def cells(self) -> tuple[str, ...]:
+        """As the cells of a table."""
+        peer = f"{self.peer:.3g} {self.unit}" if self.peer else ""
+        limit = f"{self.limit:g} x" if self.peer else f"{self.limit:g} {self.unit}"
+        ratio = f"{self.measured:.2f} x" if self.peer else ""
+        verdict = "ok" if self.measured <= self.limit else "OVER"
+        return self.what, f"{self.ours:.3g} {self.unit}", self.peer_name, peer, ratio, limit, verdict
+
+
+def medians(clock: Callable[[], float], rounds: int, *calls: Callable[[], object]) -> list[float]:
+    """The median time of each call, in seconds, the calls taking turns."""
+    times: list[list[float]] = [[] for _ in calls]
+    for call in calls:
+        call()
+    for _ in range(rounds):
+        for call, spent in zip(calls, times):
+            start = clock()
+            call()
+            spent.append(clock() - start)
+    return [statistics.median(spent) for spent in times]
+
+
+def instructions(text: str) -> int:
+    """How many instructions PTX text has: the lines that end in a semicolon, less declarations."""
+    lines = (line.strip() for line in text.splitlines())
+    return sum(line.endswith(";") and not line.startswith(".") for line in lines)
+
+
+def tracing(rounds: int = 25) -> list[Figure]:
+    """From the Python function to PTX text, an instruction, and the same again from the cache."""
+    found = []
+    for name, ours, theirs in zip(
+        ("RMSNorm", "softmax"), (norms.build_rms_norm, norms.build_softmax), peers.pyptx_examples()
+    ):
+        for n in (1024, 8192):
+            counts = instructions(ours(n).ptx()), instructions(theirs(n).ptx())
+            times = medians(
+                thread_time, rounds, lambda ours=ours, n=n: ours(n).ptx(), lambda theirs=theirs, n=n: theirs(n).ptx()
+            )
+            each = [time / count * 1e6 for time, count in zip(times, counts)]
+            what = f"trace to PTX, {name} {n}: {counts[0]} instructions, pyptx {counts[1]}"
+            found.append(Figure(what, "us each", each[0], "pyptx", each[1], 0.5))
+            found.append(Figure("    the whole kernel", "ms", times[0] * 1e3, "pyptx", times[1] * 1e3, 0.5))
+    kernel = norms.build_softmax(8192)
+    (cached,) = medians(perf_counter, 1000, kernel.ptx)
+    found.append(Figure("PTX of a kernel already traced", "us", cached * 1e6, "", 0, 5))
+    return found
+
+
+def importing(rounds: int = 9) -> Figure:
+    """What a first script's imports add to numpy's."""
+    names = "Ptr, f32, loop, ptx, ptx_kernel, reg, shared, u32, when"
+    code = f"import numpy, time; t = time.perf_counter(); import ptxdsl; from ptxdsl import {names}; "
+    times = []
+    for _ in range(rounds):
+        command = [sys.executable, "-c", code + "print(time.perf_counter() - t)"]
+        times.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    return Figure("import ptxdsl and its language, over numpy", "ms", statistics.median(times) * 1e3, "", 0, 30)
+
+
+@ptx_kernel
+def saxpy(n: u32, a: f32, x: Ptr[f32], y: Ptr[f32]) -> None:
+    i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    with when(i < n):
+        y[i] = a * x[i] + y[i]
+
+
+@ptx_kernel
+def matmul(a: Ptr[f32], b: Ptr[f32], c: Ptr[f32], n: u32, *, T: int = 16) -> None:
+    at, bt = shared(f32, T, T), shared(f32, T, T)
+    tx, ty = ptx.tid.x, ptx.tid.y
+    row, col = ptx.ctaid.y * T + ty, ptx.ctaid.x * T + tx
+    acc = reg(f32, 0.0)
+    with loop(0, n, T) as k:
+        at[ty, tx] = a[row * n + k + tx]
+        bt[ty, tx] = b[(k + ty) * n + col]
+        ptx.bar.sync(0)
+        for kk in range(T):
+            ptx.fma.rn.f32(at[ty, kk], bt[kk, tx], acc, out=acc)
+        ptx.bar.sync(0)
+    c[row * n + col] = acc
+
+
+def emulating(rounds: int = 25) -> list[Figure]:
+    """The emulator, warm, with its checks on, beside numba's loops; the results are compared too."""
+    rng = np.random.default_rng()
+    x, y = rng.standard_normal((2, 1_000_000)).astype(np.float32)
+    ours, theirs = y.copy(), y.copy()
+    jit: Any = peers.numba_saxpy()
+    small = saxpy.configure(1, 32, backend="emulator")
+    launch = saxpy.configure(-(-x.size // 256), 256, backend="emulator")
+    times = medians(
+        perf_counter, rounds,
+        lambda: launch(x.size, 1.5, x, ours), lambda: jit(np.float32(1.5), x, theirs), lambda: small(32, 1.5, x, y),
+    )
+    assert error_of(ours, theirs) < 1e-6
+    found = [Figure("emulate saxpy, n = 1,000,000", "ms", times[0] * 1e3, "numba", times[1] * 1e3, 10)]
+    launching = Figure("a launch of one warp on the emulator", "ms", times[2] * 1e3, "", 0, 0.2)
+
+    a, b = rng.standard_normal((2, 256, 256)).astype(np.float32)
+    c, d = np.full_like(a, np.nan), np.full_like(a, np.nan)
+    jit = peers.numba_matmul()
+    tiled = matmul.configure((16, 16), (16, 16), backend="emulator")
+    times = medians(perf_counter, rounds, lambda: tiled(a, b, c, 256), lambda: jit(a, b, d))
+    assert error_of(c, a.astype(np.float64) @ b) < 1e-5
+    what = "emulate matmul 256 x 256 x 256, tiles 16 x 16"
+    return [*found, Figure(what, "ms", times[0] * 1e3, "numba", times[1] * 1e3, 10), launching]
+
+
+def main() -> int:
+    """Print the table; 1 where a figure is over its limit."""
+    figures = [*tracing(), importing(), *emulating()]
+    print(f"ptxdsl {ptxdsl.__version__}, Python {sys.version.split()[0]}, medians")
+    print(table(("figure", "ptxdsl", "peer", "", "ratio", "limit", ""), [figure.cells() for figure in figures]))
+    return int(any(figure.measured > figure.limit for figure in figures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
