@@ -10,8 +10,8 @@ import ctypes
 import math
 import struct
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Binder:
 
     def __call__(self, args: Sequence[object]) -> list[Argument]:
         if len(args) != len(self._converters):
-            self._miscounted(args)
+            raise self._miscounted(args)
         bound: list[Argument] = []
         for convert, value in zip(self._converters, args):
             bound += convert(value)
@@ -58,15 +58,15 @@ class Binder:
         rest = self.names[len(args) :]
         missing = [name for name in rest if name not in named]
         if missing:
-            self._miscounted([*args, *named], missing)
+            raise self._miscounted([*args, *named], missing)
         return (*args, *(named[name] for name in rest))
 
-    def _miscounted(self, args: Sequence[object], missing: Sequence[str] = ()) -> NoReturn:
+    def _miscounted(self, args: Sequence[object], missing: Sequence[str] = ()) -> LaunchError:
         wanted, came = len(self.names), len(args)
         missing = [f"`{name}`" for name in missing or self.names[came:]]
         problem = f"{' and '.join(missing)} missing" if missing else f"{came - wanted} too many"
         names = f" ({', '.join(self.names)})" if self.names else ""
-        raise LaunchError(
+        return LaunchError(
             f"kernel `{self.kernel}` takes {_plural(wanted, 'argument')}{names}, {came} came: {problem}", loc=caller()
         )
 
@@ -86,8 +86,8 @@ class _Check(NamedTuple):
     def annotation(self) -> Any:
         return self.parameter.annotation
 
-    def refuse(self, value: object, wanted: str, hint: str | None = None, detail: str = "") -> NoReturn:
-        raise LaunchError(
+    def error(self, value: object, wanted: str, hint: str | None = None, detail: str = "") -> LaunchError:
+        return LaunchError(
             f"argument `{self.name}` of kernel `{self.kernel}` is {describe(value)}{detail}; {wanted}",
             loc=caller(), hint=hint,
         )
@@ -115,8 +115,8 @@ _CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", 
 def _scalar(check: _Check, kind: ScalarType) -> Convert:
     """The fast ways in for the common types; whatever is not plainly right goes the slow one."""
     name = check.parameter.ptx[0].name
-    if kind.name in _CODES:
-        pack = struct.Struct("<" + _CODES[kind.name]).pack
+    if str(kind) in _CODES:
+        pack = struct.Struct("<" + _CODES[str(kind)]).pack
         low, high = (-(1 << (kind.bits - 1)), 1 << (kind.bits - 1)) if kind.kind == "s" else (0, 1 << kind.bits)
 
         def integer(value: Any) -> tuple[Argument, ...]:
@@ -125,7 +125,7 @@ def _scalar(check: _Check, kind: ScalarType) -> Convert:
             return (Scalar(name, _encode(check, kind, value)),)
 
         return integer
-    if kind.name in ("f32", "f64"):
+    if str(kind) in ("f32", "f64"):
         pack = struct.Struct("<f" if kind.bits == 32 else "<d").pack
         limit = 3e38 if kind.bits == 32 else math.inf
 
@@ -144,20 +144,21 @@ def _encode(check: _Check, kind: ScalarType, value: Any) -> bytes:
         return _encode_numpy(check, kind, value)
     if kind.lanes > 1:
         if not isinstance(value, (tuple, list)) or len(value) != kind.lanes:
-            check.refuse(value, f"{kind} wants a tuple of {kind.lanes} numbers")
-        return b"".join(_encode(check, TYPES[kind.name.rpartition("x")[0]], item) for item in value)
+            raise check.error(value, f"{kind} wants a tuple of {kind.lanes} numbers")
+        return b"".join(_encode(check, TYPES[str(kind).rpartition("x")[0]], item) for item in value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         hint = f"pass `{int(value)}`" if isinstance(value, bool) else _item_hint(check, value)
-        check.refuse(value, f"{kind} wants {_number(kind)}", hint)
+        raise check.error(value, f"{kind} wants {_number(kind)}", hint)
     if kind.kind != "f" and isinstance(value, float):
         hint = f"pass `{int(value)}`" if value.is_integer() else f"round it: `int({check.name})`"
-        check.refuse(value, f"{kind} wants {_number(kind)}", hint)
-    if kind.kind == "f" and kind.numpy_name is None and kind.name != "tf32":
-        check.refuse(value, f"{kind} has no Python number", f"declare `{check.name}: b{kind.bits}` and pass the bits")
+        raise check.error(value, f"{kind} wants {_number(kind)}", hint)
+    if kind.kind == "f" and kind.numpy_name is None and str(kind) != "tf32":
+        hint = f"declare `{check.name}: b{kind.bits}` and pass the bits"
+        raise check.error(value, f"{kind} has no Python number", hint)
     try:
         data = encode(value, kind).to_bytes(kind.bytes, "little")
     except (PtxTypeError, OverflowError):
-        check.refuse(value, f"{kind} wants {_number(kind)}")
+        raise check.error(value, f"{kind} wants {_number(kind)}") from None
     if kind.kind == "f":
         _check_rounded(check, kind, value, data)
     return data
@@ -166,9 +167,9 @@ def _encode(check: _Check, kind: ScalarType, value: Any) -> bytes:
 def _check_rounded(check: _Check, kind: ScalarType, value: float, data: bytes) -> None:
     rounded = float(np.frombuffer(data, dtype_of(kind if kind.numpy_name else TYPES["f32"]))[0])
     if math.isfinite(value) and not math.isfinite(rounded):
-        check.refuse(value, f"that is too large for {kind}")
+        raise check.error(value, f"that is too large for {kind}")
     if isinstance(value, int) and rounded != value:
-        check.refuse(value, f"{kind} cannot hold it exactly", f"pass `float({check.name})` to have it rounded")
+        raise check.error(value, f"{kind} cannot hold it exactly", f"pass `float({check.name})` to have it rounded")
 
 
 def _encode_numpy(check: _Check, kind: ScalarType, value: np.generic) -> bytes:
@@ -176,7 +177,7 @@ def _encode_numpy(check: _Check, kind: ScalarType, value: np.generic) -> bytes:
         return value.tobytes()
     plain = "float" if kind.kind == "f" else "int"
     cast = f"np.{kind.numpy_name}" if hasattr(np, kind.numpy_name or "") else plain
-    check.refuse(value, f"{kind} wants {_number(kind)}", f"pass `{cast}({check.name})`")
+    raise check.error(value, f"{kind} wants {_number(kind)}", f"pass `{cast}({check.name})`")
 
 
 def _item_hint(check: _Check, value: object) -> str | None:
@@ -206,7 +207,7 @@ class Elements(NamedTuple):
         return f"{', '.join(self.names[:-1])} or {self.names[-1]}" if len(self.names) > 1 else self.names[0]
 
 
-@lru_cache(maxsize=None)
+@cache
 def elements(dtype: ScalarType) -> Elements:
     """The dtypes of the memory behind ``Ptr[dtype]``: untyped bits take all of their size, packed types their lanes'.
 
@@ -214,10 +215,11 @@ def elements(dtype: ScalarType) -> Elements:
     ('uint16, int16, float16 or bfloat16', 'float16')
     """
     if dtype.kind == "b":
-        named = [t.numpy_name for t in TYPES.values() if t.bits == min(dtype.bits, 64) and t.numpy_name and t.kind != "p"]
-        return Elements(tuple(dict.fromkeys(named)))
+        size = min(dtype.bits, 64)
+        names = (t.numpy_name for t in TYPES.values() if t.bits == size and t.numpy_name)
+        return Elements(tuple(dict.fromkeys(names)))
     if dtype.lanes > 1:
-        return elements(TYPES[dtype.name.rpartition("x")[0]])
+        return elements(TYPES[str(dtype).rpartition("x")[0]])
     return Elements((dtype.numpy_name or ("float32" if dtype.bits == 32 else "uint8"),))
 
 
@@ -227,38 +229,40 @@ def _pointer(check: _Check, accepted: Elements, size: int) -> Convert:
     def pointer(value: Any) -> tuple[Argument, ...]:
         seen = view(value)
         if seen is None:
-            _refuse_object(check, value, accepted)
+            raise _no_array(check, value, accepted)
         address, dtype, itemsize, shape, strides, readonly, device, owner, _ = seen
         nbytes = math.prod(shape) * itemsize
-        if dtype not in names or readonly and written or address % size:
+        if dtype not in names or (readonly and written) or address % size:
             _refuse_elements(check, seen, value, accepted, size)
         if not contiguous(shape, strides, itemsize):
             hint = f"`{check.name} = np.ascontiguousarray({check.name})`, or declare `{check.name}: Array[...]`"
-            check.refuse(value, f"{check.annotation} wants contiguous memory", hint, f", strides {strides}")
+            raise check.error(value, f"{check.annotation} wants contiguous memory", hint, f", strides {strides}")
         if nbytes % size:
-            check.refuse(value, f"{check.annotation} wants a multiple of {size} bytes")
+            raise check.error(value, f"{check.annotation} wants a multiple of {size} bytes")
         return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device),)
 
     return pointer
 
 
-def _refuse_object(check: _Check, value: object, accepted: Elements) -> NoReturn:
+def _no_array(check: _Check, value: object, accepted: Elements) -> LaunchError:
     make = None
     if isinstance(value, (list, tuple)):
         make = f"np.array({check.name}, np.{accepted.names[0]})"
     elif isinstance(value, (bytes, bytearray, memoryview)):
         make = f"np.frombuffer({check.name}, np.{accepted.names[0]})"
-    check.refuse(value, f"{check.annotation} wants an array of {accepted}", f"pass `{make}`" if make else None)
+    hint = f"pass `{make}`" if make else None
+    return check.error(value, f"{check.annotation} wants an array of {accepted}", hint)
 
 
 def _refuse_elements(check: _Check, seen: View, value: object, accepted: Elements, size: int) -> None:
     if seen.dtype not in accepted.names:
-        check.refuse(value, f"{check.annotation} wants {accepted}", _conversion(check.name, seen, accepted.names[0]))
+        hint = _conversion(check.name, seen, accepted.names[0])
+        raise check.error(value, f"{check.annotation} wants {accepted}", hint)
     if seen.readonly and check.written:
-        check.refuse(value, "the kernel writes to it", f"pass a copy: `{check.name}.copy()`", ", read-only")
+        raise check.error(value, "the kernel writes to it", f"pass a copy: `{check.name}.copy()`", ", read-only")
     if math.prod(seen.shape):
         hint = f"pass a copy: `{check.name}.copy()`"
-        check.refuse(value, f"{check.annotation} wants it aligned to {size} bytes", hint, f", at {seen.address:#x}")
+        raise check.error(value, f"{check.annotation} wants it aligned to {size} bytes", hint, f", at {seen.address:#x}")
 
 
 def _conversion(name: str, seen: View, wanted: str) -> str:
@@ -281,9 +285,9 @@ def _array(check: _Check, array: ArrayType) -> Convert:
     def convert(value: Any) -> tuple[Argument, ...]:
         seen = view(value)
         if seen is None:
-            _refuse_object(check, value, accepted)
+            raise _no_array(check, value, accepted)
         address, dtype, itemsize, shape, strides, readonly, device, owner, _ = seen
-        if dtype not in accepted.names or readonly and check.written or address % size:
+        if dtype not in accepted.names or (readonly and check.written) or address % size:
             _refuse_elements(check, seen, value, accepted, size)
         _check_shape(check, array, value, shape)
         steps = _steps(check, array, value, seen, strided)
@@ -299,12 +303,12 @@ def _array(check: _Check, array: ArrayType) -> Convert:
 
 def _check_shape(check: _Check, array: ArrayType, value: object, shape: tuple[int, ...]) -> None:
     if len(shape) != len(array.shape):
-        check.refuse(value, f"{array} wants {_plural(len(array.shape), 'dimension')}")
+        raise check.error(value, f"{array} wants {_plural(len(array.shape), 'dimension')}")
     for axis, (came, wanted) in enumerate(zip(shape, array.shape)):
         if wanted is not None and came != wanted:
-            check.refuse(value, f"{array} wants extent {wanted} in dimension {axis}")
+            raise check.error(value, f"{array} wants extent {wanted} in dimension {axis}")
         if came >> 32:
-            check.refuse(value, f"{array} wants every extent below 2**32")
+            raise check.error(value, f"{array} wants every extent below 2**32")
 
 
 def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: bool) -> tuple[int, ...]:
@@ -315,13 +319,13 @@ def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: 
     strides = [d if n == 1 else s for n, s, d in zip(seen.shape, seen.strides, dense)]
     detail, hint = f", strides {seen.strides}", f"`{check.name} = np.ascontiguousarray({check.name})`"
     if strided and strides[-1] != size:
-        check.refuse(value, f"{array} wants the last dimension contiguous", hint, detail)
+        raise check.error(value, f"{array} wants the last dimension contiguous", hint, detail)
     if not strided and tuple(strides) != dense:
-        check.refuse(value, f"{array} wants contiguous memory", hint, detail)
+        raise check.error(value, f"{array} wants contiguous memory", hint, detail)
     if any(stride < 0 or stride % size or stride // size >> 32 for stride in strides):
-        check.refuse(value, f"{array} wants strides of 0 to 2**32 - 1 whole elements", hint, detail)
+        raise check.error(value, f"{array} wants strides of 0 to 2**32 - 1 whole elements", hint, detail)
     if check.written and 0 in strides:
-        check.refuse(value, "the kernel writes to it, and its elements overlap", hint, detail)
+        raise check.error(value, "the kernel writes to it, and its elements overlap", hint, detail)
     return tuple(stride // size for stride in strides)
 
 
@@ -337,18 +341,15 @@ def _untyped(check: _Check) -> Convert:
     def memory(value: Any) -> tuple[Argument, ...]:
         seen = view(value)
         if seen is None:
-            check.refuse(value, f".{check.annotation} wants an array or an int")
+            raise check.error(value, f".{check.annotation} wants an array or an int")
         if seen.readonly and check.written:
-            check.refuse(value, "the kernel writes to it", f"pass a copy: `{check.name}.copy()`", ", read-only")
+            raise check.error(value, "the kernel writes to it", f"pass a copy: `{check.name}.copy()`", ", read-only")
         if not contiguous(seen.shape, seen.strides, seen.itemsize):
             hint = f"`{check.name} = np.ascontiguousarray({check.name})`"
-            check.refuse(value, "foreign PTX is given contiguous memory only", hint, f", strides {seen.strides}")
+            raise check.error(value, "foreign PTX is given contiguous memory only", hint, f", strides {seen.strides}")
         nbytes = math.prod(seen.shape) * seen.itemsize
-        return (
-            Buffer(
-                name, seen.address, nbytes, seen.dtype, seen.shape, seen.strides, not seen.readonly, seen.owner, seen.device
-            ),
-        )
+        address, dtype, _, shape, strides, readonly, device, owner, _ = seen
+        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device),)
 
     return memory
 
@@ -364,10 +365,10 @@ def _aggregate(check: _Check) -> Convert:
         elif hasattr(value, "__bytes__"):
             data = bytes(value)
         elif isinstance(value, (bytes, bytearray, memoryview, np.ndarray, ctypes.Structure, ctypes.Array)):
-            data = bytes(memoryview(value))
+            data = memoryview(value).tobytes()  # type: ignore[arg-type]
         if len(data) != entry.nbytes:
             came = f" of {len(data)} bytes" if data else ""
-            check.refuse(value, f"{check.annotation} wants an object of {entry.nbytes} bytes", None, came)
+            raise check.error(value, f"{check.annotation} wants an object of {entry.nbytes} bytes", None, came)
         return (Scalar(entry.name, data),)
 
     return convert

@@ -10,11 +10,12 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from .errors import ConfigError
@@ -36,8 +37,8 @@ class Dump:
     folder: Path = Path(".")
 
 
-def _default_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")) / "ptxdsl"
+def _default_cache() -> str:
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ptxdsl")
 
 
 def _wrong(what: str, value: object, wanted: str, known: Iterable[str] = ()) -> ConfigError:
@@ -88,7 +89,7 @@ def _arch(what: str, text: str) -> str:
     return text
 
 
-def _cache_dir(what: str, text: str) -> Path | None:
+def _cache_dir(_: str, text: str) -> Path | None:
     return None if text in ("off", "0") else Path(text).expanduser()
 
 
@@ -127,14 +128,13 @@ class Config:
     def read(cls, environ: dict[str, str]) -> Config:
         """The settings in a set of variables; ConfigError for a name or a value that is none."""
         known = {_PREFIX + name.upper(): name for name in _READERS}
-        values: dict[str, Any] = {"cache_dir": _default_cache()}
+        values: dict[str, Any] = {}
         for variable, text in environ.items():
             if variable not in known:
                 near = difflib.get_close_matches(variable, known, n=1, cutoff=0.6)
                 hint = f"did you mean `{near[0]}`?" if near else f"the variables are {', '.join(known)}"
                 raise ConfigError(f"there is no variable {variable}", hint=hint)
-            if text:
-                values[known[variable]] = _READERS[known[variable]](variable, text)
+            values[known[variable]] = _READERS[known[variable]](variable, text)
         return cls(**values)
 
 
@@ -149,19 +149,19 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "log": _one_of(*LOGS),
 }
 
-_overrides: ContextVar[dict[str, Any]] = ContextVar("ptxdsl_config", default={})
+_overrides: ContextVar[Mapping[str, Any]] = ContextVar("ptxdsl_config", default=MappingProxyType({}))
 
 
 @lru_cache(maxsize=16)
-def _read(variables: tuple[tuple[str, str], ...], home: tuple[str | None, str | None]) -> Config:
+def _read(variables: tuple[tuple[str, str], ...]) -> Config:
     return Config.read(dict(variables))
 
 
 def current() -> Config:
     """The settings in force: the environment, changed by every :func:`override` around the call."""
-    variables = tuple((name, text) for name, text in os.environ.items() if name.startswith(_PREFIX))
-    config = _read(variables, (os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")))
-    changed = _overrides.get()
+    given = {name: text for name, text in os.environ.items() if name.startswith(_PREFIX) and text}
+    given.setdefault("PTXDSL_CACHE_DIR", _default_cache())
+    config, changed = _read(tuple(given.items())), _overrides.get()
     return replace(config, **changed) if changed else config
 
 
@@ -177,16 +177,14 @@ class override:
 
     def __init__(self, **settings: Any) -> None:
         changed = {name: self._value(name, value) for name, value in settings.items()}
-        self._token: Token[dict[str, Any]] | None = _overrides.set({**_overrides.get(), **changed})
+        self._token: Token[Mapping[str, Any]] | None = _overrides.set({**_overrides.get(), **changed})
 
     @staticmethod
     def _value(name: str, value: Any) -> Any:
         if name not in _READERS:
             near = difflib.get_close_matches(name, _READERS, n=1)
-            known = ", ".join(field.name for field in fields(Config))
-            raise ConfigError(
-                f"there is no setting {name!r}", hint=f"did you mean `{near[0]}`?" if near else f"the settings are {known}"
-            )
+            hint = f"did you mean `{near[0]}`?" if near else f"the settings are {', '.join(_READERS)}"
+            raise ConfigError(f"there is no setting {name!r}", hint=hint)
         if isinstance(value, str):
             return _READERS[name](name, value)
         kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool}
@@ -196,8 +194,8 @@ class override:
             return _words(name, ",".join(value), SANITIZERS)
         return value
 
-    def __enter__(self) -> override:
-        return self
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, *exception: object) -> None:
         if self._token is not None:

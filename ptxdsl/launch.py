@@ -14,20 +14,14 @@ from typing import NamedTuple, Union
 
 from .config import SANITIZERS
 from .errors import LaunchError, caller
+from .isa.targets import TARGETS, Limits, limits
 
 __all__ = ["Argument", "Buffer", "LaunchConfig", "Scalar", "stream_handle"]
 
-class _Limits(NamedTuple):
-    """What no GPU goes beyond."""
-
-    grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
-    block: tuple[int, int, int] = (1024, 1024, 64)
-    threads: int = 1024
-    shared: int = 227 * 1024
-    cluster: int = 16
-
-
-LIMITS = _Limits()
+_LIMITS = Limits(
+    shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
+)
+"""What no GPU goes beyond; whether the one at hand goes so far is for the backend to say."""
 
 
 class Scalar(NamedTuple):
@@ -67,8 +61,9 @@ class LaunchConfig:
     handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks. A dimension may be given as an
     int or a tuple of one to three. Raises LaunchError for what no GPU can launch.
 
-    >>> LaunchConfig((4, 2), 256)
-    LaunchConfig(grid=(4, 2, 1), block=(256, 1, 1), shared=0, cluster=None, cooperative=False, stream=None, sanitize=None)
+    >>> config = LaunchConfig((4, 2), 256)
+    >>> config.grid, config.block, config.blocks
+    ((4, 2, 1), (256, 1, 1), 8)
     """
 
     grid: tuple[int, int, int]
@@ -81,14 +76,14 @@ class LaunchConfig:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "grid", _dimensions("grid", self.grid, LIMITS.grid))
-        put(self, "block", _dimensions("block", self.block, LIMITS.block))
-        if self.threads > LIMITS.threads:
+        put(self, "grid", _dimensions("grid", self.grid, _LIMITS.grid))
+        put(self, "block", _dimensions("block", self.block, _LIMITS.block))
+        if self.threads > _LIMITS.threads:
             raise LaunchError(
-                f"block {self.block} has {self.threads} threads; the limit is {LIMITS.threads}", loc=caller(),
+                f"block {self.block} has {self.threads} threads; the limit is {_LIMITS.threads}", loc=caller(),
                 hint="make the block smaller and the grid larger",
             )
-        put(self, "shared", _integer("shared", self.shared, 0, LIMITS.shared, "bytes"))
+        put(self, "shared", _integer("shared", self.shared, 0, _LIMITS.shared, "bytes"))
         if self.cluster is not None:
             put(self, "cluster", _cluster(self.cluster, self.grid))
         if not isinstance(self.cooperative, bool):
@@ -128,7 +123,7 @@ def _integer(what: str, value: object, low: int, high: int, unit: str) -> int:
     except TypeError:
         hint = None
         if isinstance(value, float):
-            hint = f"write `{int(value)}`" if value.is_integer() else "round up: `(n + 255) // 256` blocks of 256 threads"
+            hint = f"write `{int(value)}`" if value.is_integer() else "round up: `(n + 255) // 256` blocks of 256"
         raise LaunchError(f"{what} is an int, not {value!r}", loc=caller(), hint=hint) from None
     if not low <= number <= high:
         unit = f" {unit}" if unit else ""
@@ -137,15 +132,15 @@ def _integer(what: str, value: object, low: int, high: int, unit: str) -> int:
 
 
 def _cluster(value: object, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-    cluster = _dimensions("cluster", value, (LIMITS.cluster,) * 3)
+    cluster = _dimensions("cluster", value, (_LIMITS.cluster, _LIMITS.cluster, _LIMITS.cluster))
     blocks = cluster[0] * cluster[1] * cluster[2]
-    if blocks > LIMITS.cluster:
-        raise LaunchError(f"cluster {cluster} has {blocks} blocks; the limit is {LIMITS.cluster}", loc=caller())
+    if blocks > _LIMITS.cluster:
+        raise LaunchError(f"cluster {cluster} has {blocks} blocks; the limit is {_LIMITS.cluster}", loc=caller())
     for axis, size, per in zip("xyz", grid, cluster):
         if size % per:
             raise LaunchError(
-                f"cluster.{axis} is {per}, which does not divide grid.{axis} = {size} (grid counts blocks)", loc=caller(),
-                hint=f"round grid.{axis} up to {-(-size // per) * per}",
+                f"cluster.{axis} is {per}, which does not divide grid.{axis} = {size} (grid counts blocks)",
+                loc=caller(), hint=f"round grid.{axis} up to {-(-size // per) * per}",
             )
     return cluster
 

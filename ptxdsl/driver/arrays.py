@@ -8,6 +8,7 @@ to read an object is chosen once for its type, because a launch has microseconds
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -51,29 +52,29 @@ _READERS: dict[type, Callable[[Any], View | None]] = {}
 
 
 def _reader(value: object) -> Callable[[Any], View | None]:
-    if isinstance(value, np.ma.MaskedArray) or isinstance(value, (np.generic, type)):
-        return _none
+    if isinstance(value, (np.ma.MaskedArray, np.generic, type)):
+        return _no_array
     if isinstance(value, np.ndarray):
         return _numpy
     if type(value).__module__.split(".")[0] == "torch" and hasattr(value, "data_ptr"):
         return _torch
     if hasattr(value, "_ptxdsl_view"):
-        return type(value)._ptxdsl_view
+        return operator.methodcaller("_ptxdsl_view")
     if hasattr(value, "__cuda_array_interface__"):
         return _cuda_array_interface
     if hasattr(value, "__dlpack__"):
         return _dlpack
-    return _none
+    return _no_array
 
 
-def _none(value: object) -> None:
+def _no_array(_: object) -> None:
     return None
 
 
 @lru_cache(maxsize=256)
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """The name of a dtype; its string where the bytes are in foreign order."""
-    return dtype.name if dtype.isnative else dtype.str
+    return str(dtype.name if dtype.isnative else dtype.str)
 
 
 def _numpy(array: np.ndarray[Any, Any]) -> View:
@@ -168,7 +169,10 @@ class _DLVersioned(ctypes.Structure):
 _DL_HOST = (1, 3, 11)
 _DL_CUDA = (2, 13)
 _DL_READ_ONLY = 1
-_DL_NAMES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool", 10: "float8_e4m3fn", 12: "float8_e5m2"}
+_DL_NAMES = {
+    0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 5: "complex{}", 6: "bool",
+    10: "float8_e4m3fn", 12: "float8_e5m2",
+}
 
 
 def _dlpack(value: Any) -> View | None:
@@ -190,10 +194,10 @@ def _dlpack(value: Any) -> View | None:
         strides = tuple(tensor.strides[i] * itemsize for i in range(tensor.ndim))
     else:
         strides = contiguous_strides(shape, itemsize)
-    name = _DL_NAMES.get(tensor.code, f"dlpack{tensor.code}_")
+    name = _DL_NAMES.get(tensor.code, f"dlpack{tensor.code}_{{}}").format(tensor.bits)
     return View(
-        (tensor.data or 0) + tensor.byte_offset, name if tensor.code in (6, 10, 12) else f"{name}{tensor.bits}", itemsize,
-        shape, strides, readonly or type(value).__module__.startswith("jax"), None if kind in _DL_HOST else ordinal,
+        (tensor.data or 0) + tensor.byte_offset, name, itemsize, shape,
+        strides, readonly or type(value).__module__.startswith("jax"), None if kind in _DL_HOST else ordinal,
         (value, capsule),
     )
 
@@ -226,6 +230,7 @@ def describe(value: object) -> str:
         return f"a {what or f'{library} {kind.__name__}'} of {seen.dtype}, shape {seen.shape}{place}"
     if isinstance(value, np.generic):
         return f"the numpy {value.dtype.name} {value}"
-    text = repr(value)
-    article = "the" if isinstance(value, (bool, int, float, complex, str)) else "an" if kind.__name__[0] in "aeiou" else "a"
-    return f"{article} {kind.__name__} {text}" if len(text) <= 40 and article == "the" else f"{article} {kind.__name__}"
+    name, text = kind.__name__, repr(value)
+    if isinstance(value, (bool, int, float, complex, str)) and len(text) <= 40:
+        return f"the {name} {text}"
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

@@ -137,7 +137,7 @@ def _python_line(lines: Sequence[str], ptx_line: int) -> Loc | None:
 
 def _refusal(assembler: Assembler, text: str, arch: str, log: str) -> AssembleError:
     lines = text.splitlines()
-    errors = [d for d in _diagnostics(log) if d.severity in ("error", "fatal") and "aborted due to errors" not in d.message]
+    errors = [d for d in _diagnostics(log) if d.severity in ("error", "fatal") and "aborted due to" not in d.message]
     head = f"ptxas {assembler.version} does not assemble this for {arch}"
     if not errors:
         return AssembleError(f"{head}: {log.strip() or 'it says nothing'}", loc=caller(), log=log)

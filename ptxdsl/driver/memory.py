@@ -107,7 +107,8 @@ class DeviceArray:
         """The protocols, each where it can be kept: the GPU's on the GPU, DLPack on the host."""
         if name == "__cuda_array_interface__" and self.backend == "gpu":
             return {
-                "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3, "stream": 1,
+                "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3,
+                "stream": 1,
             }
         if name in ("__dlpack__", "__dlpack_device__") and self._host is not None:
             return getattr(self._host, name)
