@@ -12,7 +12,7 @@ what its parts may be indented below it. ::
 A modifier that is the name of a ``let`` or of a ``.name = ...`` line below is a slot, any other stands for itself;
 ``{...}`` is optional. The lines below a form:
 
-    .name = v1 v2[8.6 sm_100] $set      the values of a slot; in brackets what a single value needs beyond the row
+    .name = v1 v2[8.6 sm_100] $let      the values of a slot; in brackets what a single value needs beyond the row
     name = expression                   a name for the operands' types and counts, computed from the slots
     where expression                    a combination is legal only if this is true
     ptx 7.0 sm_80                       lowest PTX version and target(s) of all that the row spells
@@ -34,7 +34,8 @@ Operands, comma-separated, in the order of the manual:
     [a]        memory that is read; [=a] written, [+a] both; [a:shared] in that space; [a, c:s32*2] with more parts
     L:label    a label; f:symbol a function or variable
 
-Types and counts are Python expressions over the slots' values (strings, None where absent) and the names of the
+``let name = text`` at the left margin gives a name to values, targets or an expression: a slot of that name has these
+values, and ``$name`` stands for the text. Types and counts are Python expressions over the slots' values (strings, None where absent) and the names of the
 scalar types; the type of an operand without one is the slot ``type``, or else the last type in the mnemonic.
 """
 
@@ -43,7 +44,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -117,10 +118,10 @@ class _Template:
     """An operand as written in a row: types and counts still expressions."""
 
     spec: OperandSpec
-    type: CodeType | None
-    count: CodeType | None
+    type: str | None
+    count: str | None
     optional: bool
-    present: CodeType | None
+    present: str | None
     parts: tuple[_Template, ...]
 
 
@@ -193,16 +194,16 @@ class Row:
     doc: str = ""
     semantics: str = ""
     relaxed: bool = False
-    needs: tuple[tuple[Need, CodeType | None], ...] = ()
+    needs: tuple[tuple[Need, str], ...] = ()
     until: tuple[int, int] | None = None
-    where: tuple[CodeType, ...] = ()
-    derived: tuple[tuple[str, CodeType], ...] = ()
+    where: tuple[str, ...] = ()
+    derived: tuple[tuple[str, str], ...] = ()
 
     def forms(self, tokens: tuple[str, ...]) -> tuple[Form, ...]:
         """The forms that ``opcode.tokens`` spells in this row, one for each number of operands; () if none."""
         for chosen, needs in _walk(self.slots, tokens):
             names = self._names(chosen)
-            if all(_value(code, names) for code in self.where):
+            if all(_value(expression, names) for expression in self.where):
                 return tuple(self._expand(tokens, chosen, names, needs))
         return ()
 
@@ -212,8 +213,8 @@ class Row:
 
     def _names(self, chosen: Modifiers) -> dict[str, Any]:
         names: dict[str, Any] = {**_NAMES, **chosen}
-        for name, code in self.derived:
-            names[name] = _value(code, names)
+        for name, expression in self.derived:
+            names[name] = _value(expression, names)
         return names
 
     def _expand(
@@ -221,7 +222,7 @@ class Row:
     ) -> Iterator[Form]:
         mnemonic = ".".join((self.opcode, *tokens))
         default = chosen.get("type") or next((t for t in reversed(tokens) if t in TYPES), None)
-        needs += tuple(need for need, condition in self.needs if condition is None or _value(condition, names))
+        needs += tuple(need for need, condition in self.needs if not condition or _value(condition, names))
         present = [t for t in self.operands if t.present is None or _value(t.present, names)]
         optional = [t for t in present if t.optional]
         for kept in range(len(optional) + 1):
@@ -230,8 +231,13 @@ class Row:
             yield Form(self, mnemonic, chosen, specs, needs)
 
 
-def _value(code: CodeType, names: dict[str, Any]) -> Any:
-    return eval(code, {"__builtins__": _BUILTINS}, names)
+@cache
+def _compiled(expression: str) -> CodeType:
+    return compile(expression, "<row>", "eval")
+
+
+def _value(expression: str, names: dict[str, Any]) -> Any:
+    return eval(_compiled(expression), {"__builtins__": _BUILTINS}, names)
 
 
 def _walk(slots: tuple[Slot, ...], tokens: tuple[str, ...]) -> Iterator[tuple[Modifiers, tuple[Need, ...]]]:
@@ -325,7 +331,7 @@ def parse_rows(text: str, chapter: str, opcode: str | None = None) -> list[Row]:
             at += 1
         if opcode is None or re.split(r"[.{\s]", head, maxsplit=1)[0] == opcode:
             try:
-                rows.append(_row(head, body, sets, chapter))
+                rows.append(_row(_expanded(head, sets), body, sets, chapter))
             except Exception as error:
                 raise ValueError(f"chapter {chapter}: {head!r}: {error}") from error
     return rows
@@ -352,11 +358,10 @@ def _need(text: str) -> Need:
 
 
 def _expanded(values: str, sets: dict[str, str]) -> str:
-    return re.sub(r"\$(\w+)", lambda match: sets[match[1]], values)
+    return re.sub(r"\$(\w+)", lambda match: sets.get(match[1], match[0]), values)
 
 
-def _values(text: str, sets: dict[str, str]) -> dict[str, Need | None]:
-    text = _expanded(text, sets)
+def _values(text: str) -> dict[str, Need | None]:
     return {match[1]: _need(match[2]) if match[2] else None for match in re.finditer(r"([^\s\[]+)(?:\[([^\]]*)\])?", text)}
 
 
@@ -365,19 +370,20 @@ def _row(head: str, body: list[str], sets: dict[str, str], chapter: str) -> Row:
     opcode = re.split(r"[.{]", syntax, maxsplit=1)[0]
     facts: dict[str, Any] = {}
     slots: dict[str, dict[str, Need | None]] = {}
-    where: list[CodeType] = []
-    derived: list[tuple[str, CodeType]] = []
-    needs: list[tuple[Need, CodeType | None]] = []
+    where: list[str] = []
+    derived: list[tuple[str, str]] = []
+    needs: list[tuple[Need, str]] = []
     for line in body:
+        line = line if line.startswith('"') else _expanded(line, sets)
         if line.startswith('"'):
             facts["doc"] = line.strip('"')
         elif match := re.match(r"\.([\w:]+)\s*=\s*(.*)$", line):
-            slots[match[1]] = _values(match[2], sets)
+            slots[match[1]] = _values(match[2])
         elif line.startswith("where "):
-            where.append(compile(line[6:], chapter, "eval"))
+            where.append(line[6:])
         elif line.startswith("ptx "):
             needed, _, condition = line[4:].partition(" if ")
-            needs.append((_need(needed), compile(condition, chapter, "eval") if condition else None))
+            needs.append((_need(needed), condition))
         elif line.startswith("until "):
             facts["until"] = _need(line[6:]).version
         elif line.startswith("does "):
@@ -385,7 +391,7 @@ def _row(head: str, body: list[str], sets: dict[str, str], chapter: str) -> Row:
         elif line == "relaxed":
             facts["relaxed"] = True
         elif match := re.match(r"(\w+)\s*=\s*(.+)$", line):
-            derived.append((match[1], compile(match[2], chapter, "eval")))
+            derived.append((match[1], match[2]))
         else:
             raise ValueError(f"a line that means nothing: {line!r}")
     facts.setdefault("semantics", opcode)
@@ -405,7 +411,7 @@ def _slots(text: str, own: dict[str, dict[str, Need | None]], sets: dict[str, st
         if name in own:
             yield Slot(name, own[name], bool(match[1]))
         elif name in sets:
-            yield Slot(name, _values(sets[name], sets), bool(match[1]))
+            yield Slot(name, _values(sets[name]), bool(match[1]))
         else:
             yield Slot("", {name: None}, bool(match[1]))
         at = match.end()
@@ -415,7 +421,7 @@ def _templates(text: str) -> Iterator[_Template]:
     for item, optional in _split(text):
         item, _, condition = item.partition(" if ")
         template = _template(item, optional and not condition)
-        yield replace(template, present=compile(condition, text, "eval")) if condition else template
+        yield replace(template, present=condition) if condition else template
 
 
 def _split(text: str) -> Iterator[tuple[str, bool]]:
@@ -449,8 +455,7 @@ def _template(text: str, optional: bool) -> _Template:
         sink="~" in mark, joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
         bounds=(int(match["low"]), int(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
     )
-    code = compile(kind, text, "eval") if kind and kind not in ("label", "symbol") else None
-    return _Template(spec, code, compile(match["count"], text, "eval") if match["count"] else None, optional, None, ())
+    return _Template(spec, None if kind in ("label", "symbol") else kind, match["count"], optional, None, ())
 
 
 def _address(text: str, optional: bool) -> _Template:
