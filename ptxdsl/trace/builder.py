@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ir
 from ..errors import Loc, TargetError, TraceError
-from ..isa import Form, Need
-from ..types import TYPES, ScalarType
+from ..isa import Form, Need, special_registers
+from ..types import ScalarType
 
 if TYPE_CHECKING:
     from .values import Reg
@@ -73,7 +73,7 @@ def current() -> Trace:
 # ---------------------------------------------------------------------------------------------------------------------
 # Whose line is it?
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent) + "/"
+_PACKAGE = str(Path(__file__).parent.parent).replace("\\", "/") + "/"
 _LIBRARY = _PACKAGE + "kernels/"
 
 
@@ -82,7 +82,7 @@ class _Inside(dict[str, bool]):
 
     def __missing__(self, filename: str) -> bool:
         path = filename.replace("\\", "/")
-        ours = path.startswith(_PACKAGE.replace("\\", "/")) and not path.startswith(_LIBRARY.replace("\\", "/"))
+        ours = path.startswith(_PACKAGE) and not path.startswith(_LIBRARY)
         inside = self[filename] = ours or path.endswith(("/contextlib.py", "/functools.py"))
         return inside
 
@@ -131,10 +131,12 @@ class Trace:
         self.needs: dict[Need, None] = {}
         self.hook: Callable[[Reg], None] | None = None
         self.addresses: dict[Any, Any] = {}
-        self.region: Region = Region("kernel", loc, None, self, self)
+        self.constants: dict[ir.Immediate, Any] = {}
+        self.kernel = Region("kernel", loc, None, self, self)
+        self.region = self.kernel
         self._forms: set[Form] = set()
         self._counters: dict[str, int] = {}
-        self._names: set[str] = set()
+        self._names: set[str] = set(special_registers())
         self._locs: dict[tuple[int, int], Loc] = {}
         self._codes: list[CodeType] = []
 
@@ -181,6 +183,12 @@ class Trace:
         self.body.append(instruction)
         return instruction
 
+    def prepend(self, form: Form, operands: tuple[ir.Operand, ...], loc: Loc | None = None) -> None:
+        """Add an instruction to the top of the kernel, where what it computes holds everywhere."""
+        loc = loc or self.location()
+        self.prologue.append(ir.Instruction(form, operands, None, loc))
+        self._admit(form, loc)
+
     def _admit(self, form: Form, loc: Loc) -> None:
         """Check a form against the target once, and remember what it needs."""
         self.require(form.needs, f"`{form.mnemonic}`", loc)
@@ -209,6 +217,12 @@ class Trace:
                 self._names.add(name)
                 return name
 
+    def count(self, stem: str) -> int:
+        """How often this was asked for a stem before: 0, 1, 2, ..."""
+        number = self._counters.get("#" + stem, 0)
+        self._counters["#" + stem] = number + 1
+        return number
+
     def place_label(self, name: str) -> None:
         """Put a label here."""
         self.body.append(ir.Label(name))
@@ -235,8 +249,10 @@ class Trace:
     def unique(self, name: str, sigil: str = "") -> str:
         """``name`` made of PTX's letters and, if it is taken, numbered."""
         stem = re.sub(r"[^\w$]|[^\x00-\x7f]", "_", name)
-        if _COUNTED.match(sigil + stem) or (sigil and _reserved(stem)) or not sigil and not re.match(r"[a-zA-Z]", stem):
-            stem = stem + "_" if re.match(r"[a-zA-Z]", stem) else "v" + stem
+        if not re.match(r"[a-zA-Z]", stem):
+            stem = "v" + stem
+        if _COUNTED.match(sigil + stem):
+            stem += "_"
         found, number = stem, 0
         while sigil + found in self._names:
             number += 1
@@ -261,8 +277,3 @@ class Trace:
                 return loc
             frame = frame.f_back
         return self.loc
-
-
-def _reserved(name: str) -> bool:
-    """Whether ``%name`` is a register that PTX defines."""
-    return name in {"tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "clock", "clock64", "smid", "gridid"}

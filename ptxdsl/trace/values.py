@@ -1,16 +1,32 @@
-"""Run-time values: what a kernel's Python variables hold while it is traced."""
+"""Run-time values: what a kernel's Python variables hold while it is traced.
+
+A `Value` is the immutable result of an instruction; a `Reg` is the only thing that can be changed. Every operator is
+one instruction, of one type, chosen by `operators`. Its checks (same type, still alive, number in range) are a few
+comparisons each: a kernel of ten thousand instructions makes them ten thousand times.
+"""
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from .. import ir
-from ..types import ScalarType
-from .builder import Region
+from ..errors import PtxTypeError
+from ..isa import Form
+from ..types import ScalarType, bf16, encode, pred, u32
+from .builder import Region, Trace, active, current
+from .literals import is_number, literal
+from .operators import Operation, binary, conversion, data_type, find, unary
+from .problems import described, escaped, located, mismatch, named
+from .truth import RunTime
 
-__all__ = ["Reg", "Value"]
+__all__ = ["Negated", "Reg", "Value", "Vec", "constant", "emit", "set_register"]
 
 
-class Value:
-    """The immutable result of an instruction, alive in the region that computed it."""
+class Value(RunTime):
+    """The immutable result of an instruction, alive in the region that computed it.
+
+    ``type`` is what it is in ptxdsl's terms (bf16), ``register`` where it is (a ``.b16``).
+    """
 
     __slots__ = ("register", "type", "region")
 
@@ -19,8 +35,463 @@ class Value:
         self.type = type
         self.region = region
 
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.register.name}>"
+
+    def _kind(self) -> str:
+        return "predicate" if self.type is pred else str(self.type)
+
+    def use(self, trace: Trace) -> ir.Register:
+        """The register to read it from; an EscapeError if its region is closed."""
+        if self.region.owner is not trace:
+            escaped(self)
+        return self.register
+
+    def guard(self, trace: Trace) -> ir.Register | ir.Not:
+        """The predicate as a guard; a PtxTypeError for any other type."""
+        if self.type is not pred:
+            raise located(
+                PtxTypeError, f"a guard is a predicate, not {self.type}", f"compare: `{named(self, 'v')} != 0`"
+            )
+        return self.use(trace)
+
+    def to(self, type: ScalarType, *modifiers: str) -> Value:
+        """Converted to another type by one ``cvt`` (selp from and setp to a predicate).
+
+        Floats round to the nearest, even on a tie; integers towards zero. ``modifiers`` override this:
+        ``v.to(s32, "rni", "sat")``.
+        """
+        trace = current()
+        _scalar(type, "to")
+        if type is self.type and not modifiers:
+            return self if self.__class__ is not Reg else self.copy()  # type: ignore[attr-defined]
+        if self.type is pred and not modifiers:
+            return emit(_known(f"selp.{type}"), type, literal(1, type), literal(0, type), self.use(trace))
+        if type is pred and not modifiers:
+            return self != 0  # type: ignore[return-value]
+        try:
+            form = conversion(self.type, type, modifiers)
+        except PtxTypeError as error:
+            raise located(PtxTypeError, error.message, error.hint) from None
+        return emit(form, type, self.use(trace))
+
+    def bits(self, type: ScalarType) -> Value:
+        """The same bits as another type of the same size, by one ``mov``."""
+        _scalar(type, "bits")
+        form = find(f"mov.b{type.bits}")
+        if type.bits != self.type.bits or form is None or pred in (type, self.type):
+            raise located(
+                PtxTypeError, f"the bits of {self.type} ({self.type.bits}) cannot be those of {type} ({type.bits})",
+                f"`{named(self, 'v')}.to({type})` converts",
+            )
+        return emit(form, type, self.use(current()))
+
+    def unpack(self, type: ScalarType) -> Vec:
+        """Its parts, the lowest first, by one ``mov``: a b64 as two u32, an f16x2 as two f16."""
+        from .functions import unpack
+
+        return unpack(self, type)
+
+    # -- what has another spelling
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise located(
+            PtxTypeError, f"a {self.type} value has no elements",
+            "a parameter `x: Ptr[f32]` is indexed; `v.unpack(u16)` splits a value into parts",
+        )
+
+    def __setitem__(self, index: object, value: object) -> NoReturn:
+        self[index]
+
+    def __pow__(self, other: object) -> NoReturn:
+        raise located(
+            PtxTypeError, f"`**` of {self.type}: PTX has no power",
+            "`v * v` for a square, `ptxdsl.math.pow(x, y)` for floats, `v << k` for powers of two",
+        )
+
+    __rpow__ = __pow__
+
+    def __matmul__(self, other: object) -> NoReturn:
+        raise located(PtxTypeError, f"`@` of {self.type}: no matrices here", "`ptx.mma` multiplies fragments")
+
+    __rmatmul__ = __matmul__
+
+    def __divmod__(self, other: object) -> NoReturn:
+        raise located(PtxTypeError, "divmod() is two instructions", "write `a // b` and `a % b`")
+
+    __rdivmod__ = __divmod__
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        symbol = _UFUNCS.get(ufunc.__name__)
+        if method != "__call__" or symbol is None or options or not all(map(_scalar_like, inputs)):
+            self._refuse(
+                "number for numpy", "functions are in `ptxdsl.math`, and instructions in `ptx`: `ptx.sqrt.rn.f32(v)`"
+            )
+        left, right = inputs
+        return _binary(symbol, left, right) if isinstance(left, Value) else _binary(symbol, right, left, swapped=True)
+
+    # -- operators
+
+    __hash__ = RunTime.__hash__
+
+    def __add__(self, other: Any) -> Any:
+        return _binary("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _binary("+", self, other, True)
+
+    def __sub__(self, other: Any) -> Any:
+        return _binary("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _binary("-", self, other, True)
+
+    def __mul__(self, other: Any) -> Any:
+        return _binary("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _binary("*", self, other, True)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _binary("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _binary("/", self, other, True)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _binary("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _binary("//", self, other, True)
+
+    def __mod__(self, other: Any) -> Any:
+        return _binary("%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _binary("%", self, other, True)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _binary("<<", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _binary("<<", self, other, True)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _binary(">>", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _binary(">>", self, other, True)
+
+    def __and__(self, other: Any) -> Any:
+        return _binary("&", self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return _binary("&", self, other, True)
+
+    def __or__(self, other: Any) -> Any:
+        return _binary("|", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _binary("|", self, other, True)
+
+    def __xor__(self, other: Any) -> Any:
+        return _binary("^", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _binary("^", self, other, True)
+
+    def __lt__(self, other: Any) -> Any:
+        return _binary("<", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _binary("<=", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _binary(">", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _binary(">=", self, other)
+
+    def __eq__(self, other: Any) -> Any:
+        return _binary("==", self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return _binary("!=", self, other)
+
+    def __neg__(self) -> Value:
+        return _unary("-", self)
+
+    def __pos__(self) -> Value:
+        return self if self.__class__ is not Reg else self.copy()  # type: ignore[attr-defined]
+
+    def __abs__(self) -> Value:
+        return _unary("abs", self)
+
+    def __invert__(self) -> Value:
+        if self.type is pred and self.__class__ is Value:
+            return Negated(self)
+        return _unary("~", self)
+
+
+class Negated(Value):
+    """``~p``: as a guard it is ``@!p``; only where a predicate is an operand does it become an instruction.
+
+    Only of an immutable predicate, which is the same whenever it is looked at.
+    """
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Value) -> None:
+        super().__init__(source.register, pred, source.region)
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"<pred !{self.register.name}>"
+
+    def use(self, trace: Trace) -> ir.Register:
+        return _unary("~", self.source).register
+
+    def guard(self, trace: Trace) -> ir.Register | ir.Not:
+        return ir.Not(self.source.use(trace))
+
+    def __invert__(self) -> Value:
+        return self.source
+
 
 class Reg(Value):
-    """A register that may be changed: by ``+=`` and its like, by `set`, by ``out=``."""
+    """A register that may be changed: by ``+=`` and its like, by `set`, by ``out=``. Made by `reg`."""
 
     __slots__ = ()
+    __hash__ = RunTime.__hash__
+
+    def write(self, trace: Trace) -> ir.Register:
+        """The register to write to: alive, and held by one name only (rules R1 and R3)."""
+        if self.region.owner is not trace:
+            escaped(self)
+        if trace.hook is not None:
+            trace.hook(self)
+        return self.register
+
+    def set(self, value: Any) -> None:
+        """Copy a value or a number of its type into it, by one ``mov``."""
+        trace = current()
+        source = set_source(trace, value, self.type)
+        set_register(trace, self.write(trace), source, self.type)
+
+    def copy(self) -> Value:
+        """What it holds now, as a Value, by one ``mov``."""
+        return emit(_known(f"mov.{data_type(self.type)}"), self.type, self.use(current()))
+
+    def __iadd__(self, other: Any) -> Reg:
+        return _binary("+", self, other, out=self)  # type: ignore[return-value]
+
+    def __isub__(self, other: Any) -> Reg:
+        return _binary("-", self, other, out=self)  # type: ignore[return-value]
+
+    def __imul__(self, other: Any) -> Reg:
+        return _binary("*", self, other, out=self)  # type: ignore[return-value]
+
+    def __itruediv__(self, other: Any) -> Reg:
+        return _binary("/", self, other, out=self)  # type: ignore[return-value]
+
+    def __ifloordiv__(self, other: Any) -> Reg:
+        return _binary("//", self, other, out=self)  # type: ignore[return-value]
+
+    def __imod__(self, other: Any) -> Reg:
+        return _binary("%", self, other, out=self)  # type: ignore[return-value]
+
+    def __ilshift__(self, other: Any) -> Reg:
+        return _binary("<<", self, other, out=self)  # type: ignore[return-value]
+
+    def __irshift__(self, other: Any) -> Reg:
+        return _binary(">>", self, other, out=self)  # type: ignore[return-value]
+
+    def __iand__(self, other: Any) -> Reg:
+        return _binary("&", self, other, out=self)  # type: ignore[return-value]
+
+    def __ior__(self, other: Any) -> Reg:
+        return _binary("|", self, other, out=self)  # type: ignore[return-value]
+
+    def __ixor__(self, other: Any) -> Reg:
+        return _binary("^", self, other, out=self)  # type: ignore[return-value]
+
+
+class Vec(tuple[Value, ...]):
+    """Values of a vector instruction: of fixed length, to be indexed, unpacked, and passed on where braces stand."""
+
+    __slots__ = ()
+
+    def _refuse(self, other: object) -> NoReturn:
+        raise located(PtxTypeError, "a Vec has no arithmetic: PTX computes on its elements", "`[x * 2 for x in v]`")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse  # type: ignore
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Emitting
+
+_UFUNCS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
+    "left_shift": "<<", "right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "less": "<",
+    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+}
+_PLAIN = frozenset((int, float, Value, Reg, Negated))
+
+
+def _scalar_like(value: object) -> bool:
+    return isinstance(value, Value) or is_number(value)
+
+
+def _scalar(type: object, method: str) -> None:
+    if not isinstance(type, ScalarType):
+        raise located(PtxTypeError, f"`.{method}()` takes a type, not {described(type)}", f"write `v.{method}(f32)`")
+
+
+def _known(*mnemonics: str) -> Form:
+    form = find(*mnemonics)
+    if form is None:
+        raise located(PtxTypeError, f"PTX has no `{mnemonics[0]}`", "convert: `v.to(u32)` or `v.to(f32)`")
+    return form
+
+
+def emit(form: Form, type: ScalarType, *sources: ir.Operand) -> Value:
+    """Append an instruction with one result, which is a new Value of ``type``."""
+    trace = current()
+    register = trace.fresh(type)
+    trace.emit(form, (register, *sources))
+    return Value(register, type, trace.region)
+
+
+def constant(trace: Trace, value: object, type: ScalarType) -> Value:
+    """A number in a register, loaded once at the top of the kernel: for operands where PTX allows no number."""
+    number = literal(value, type)
+    found: Value | None = trace.constants.get(number)
+    if found is None:
+        moved = data_type(type)
+        register = trace.fresh(type)
+        trace.prepend(_known(f"mov.{moved}"), (register, ir.Immediate(number.bits, moved)))
+        found = trace.constants[number] = Value(register, type, trace.kernel)
+    return found
+
+
+def set_source(trace: Trace, value: Any, type: ScalarType) -> ir.Operand:
+    """A value or number to be copied into a register of ``type``."""
+    if isinstance(value, Value):
+        if value.type is not type:
+            raise located(
+                PtxTypeError, f"a register of {type} does not take a {value.type}",
+                f"`{named(value, 'v')}.to({type})` converts (cvt)"
+                + (f"; `{named(value, 'v')}.bits({type})` keeps the bits (mov)" if type.bits == value.type.bits else ""),
+            )
+        return value.use(trace)
+    if is_number(value):
+        return literal(value, type)
+    raise located(PtxTypeError, f"a register of {type} does not take {described(value)}", "give a Value or a number")
+
+
+def set_register(trace: Trace, register: ir.Register, source: ir.Operand, type: ScalarType) -> None:
+    """``mov register, source``."""
+    if isinstance(source, ir.Immediate):
+        if type is pred:
+            # The table's mov.pred takes no number; a comparison of numbers is one instruction too.
+            zero = ir.Immediate(0, u32)
+            trace.emit(_known("setp.eq.u32" if source.bits else "setp.ne.u32"), (register, zero, zero))
+            return
+        source = ir.Immediate(source.bits, data_type(type))
+    trace.emit(_known(f"mov.{data_type(type)}"), (register, source))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Operators
+
+
+def _unary(op: str, a: Value) -> Value:
+    trace = current()
+    try:
+        form = unary(op, a.type)
+    except PtxTypeError as error:
+        raise located(PtxTypeError, error.message, error.hint) from None
+    return emit(form, a.type, a.use(trace))
+
+
+def _binary(op: str, a: Value, b: Any, swapped: bool = False, out: Reg | None = None) -> Any:
+    """``a op b`` (``b op a`` if swapped), into a new Value or in place into ``out``."""
+    trace = active()
+    if trace is None:
+        escaped(a)
+    kind = b.__class__
+    if kind not in _PLAIN and hasattr(kind, "_owns_arithmetic"):
+        return NotImplemented
+    try:
+        operation = binary(op, a.type)
+    except PtxTypeError as error:
+        raise located(PtxTypeError, error.message, error.hint) from None
+    form, result, second, fma = operation
+    if (kind is Value or kind is Reg) and b.type is second:
+        right: ir.Operand = b.register if b.region.owner is trace else b.use(trace)
+    elif swapped and second is not a.type:
+        return _swapped_shift(trace, op, a, b)
+    else:
+        right = _right(trace, op, a, b, operation, swapped)
+        if result is a.type and a.type.kind == "b" and isinstance(b, Value) and second is a.type:
+            result = b.type
+    left = a.use(trace)
+    target = trace.fresh(result) if out is None else out.write(trace)
+    if fma:
+        _fused(trace, operation, target, *((right, left) if swapped else (left, right)))
+    else:
+        trace.emit(form, (target, right, left) if swapped else (target, left, right))
+    return out if out is not None else Value(target, result, trace.region)
+
+
+def _right(trace: Trace, op: str, a: Value, b: Any, operation: Operation, swapped: bool) -> ir.Operand:
+    """The second operand of an operator, where it is not simply a Value of the type wanted."""
+    wanted = operation.second
+    if isinstance(b, Value):
+        if b.type is wanted or _mixes(op, b.type, wanted):
+            return b.use(trace)
+        if wanted is a.type:
+            raise mismatch(op, a, b)
+        raise located(
+            PtxTypeError, f"the right side of `{op}` is a count in {wanted}, not {b.type}", f"`{named(b, 'n')}.to({wanted})`"
+        )
+    if not is_number(b) or wanted is pred:
+        hint = "decide it in Python: `if flag:`" if isinstance(b, bool) else "operands are Values, regs and Python numbers"
+        raise located(PtxTypeError, f"`{op}` of {a._kind()} and {described(b)}", hint)
+    if wanted.register is not wanted:
+        return constant(trace, b, wanted).register
+    return literal(b, wanted, operation.form.operands[1 if swapped else 2].type)
+
+
+def _mixes(op: str, one: ScalarType, other: ScalarType) -> bool:
+    """Whether an operator on bits takes the two types together: untyped bits go with all of their size."""
+    return op in ("&", "|", "^", "==", "!=") and one.bits == other.bits and "b" in (one.kind, other.kind)
+
+
+def _swapped_shift(trace: Trace, op: str, amount: Value, number: Any) -> Value:
+    """``1 << v``: the number takes the type of v."""
+    form, result, second, _ = binary(op, amount.type)
+    if not is_number(number):
+        raise located(PtxTypeError, f"`{op}` of {described(number)} and {amount.type}", "operands are Values and numbers")
+    if amount.type is not second:
+        raise located(
+            PtxTypeError, f"the right side of `{op}` is a count in {second}, not {amount.type}",
+            f"`{named(amount, 'n')}.to({second})`",
+        )
+    return emit(form, result, literal(number, amount.type, form.operands[1].type), amount.use(trace))
+
+
+def _fused(trace: Trace, operation: Operation, target: ir.Register, a: ir.Operand, b: ir.Operand) -> None:
+    """bf16 arithmetic without the instructions of sm_90: the fused multiply-add that rounds to the same."""
+    places = {"a": a, "b": b}
+    sources = [places[p] if isinstance(p, str) else _both_halves(trace, p, operation.result) for p in operation.fma]
+    trace.emit(operation.form, (target, *sources))
+
+
+def _both_halves(trace: Trace, value: float, type: ScalarType) -> ir.Register:
+    """A constant of a bf16, or of a bf16x2 in both its halves."""
+    if type.lanes == 1:
+        return constant(trace, value, type).register
+    return constant(trace, encode(value, bf16) * 0x10001, u32).register

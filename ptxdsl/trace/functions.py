@@ -1,0 +1,152 @@
+"""The functions of the language that are neither operators nor memory: `reg`, `select`, `minimum`, `pack` and such."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ir
+from ..errors import PtxTypeError
+from ..types import ScalarType, pred
+from .builder import current, user_frame
+from .literals import is_number, literal
+from .naming import target_name
+from .operators import data_type, find
+from .problems import described, located, mismatch, named
+from .values import Negated, Reg, Value, Vec, constant, emit, set_register, set_source
+
+__all__ = ["cdiv", "maximum", "minimum", "pack", "reg", "select", "unpack"]
+
+
+def reg(type: Any, value: Any = None) -> Any:
+    """A register of ``type`` that may be changed, holding ``value`` (nothing yet, if there is none).
+
+    ``reg(v)`` is one with the type and contents of ``v``, a Value or a pointer. In PTX it has the name of the Python
+    variable. One ``mov``.
+    """
+    trace = current()
+    if not isinstance(type, ScalarType):
+        if value is not None:
+            raise located(PtxTypeError, f"`reg` takes a type, not {described(type)}", "write `reg(f32, 0.0)`")
+        if hasattr(type, "as_register"):
+            return type.as_register(variable_name())
+        if not isinstance(type, Value):
+            raise located(PtxTypeError, f"`reg` takes a type, not {described(type)}", "write `reg(f32, 0.0)`")
+        type, value = type.type, type
+    source = set_source(trace, value, type) if value is not None else None
+    register = trace.fresh(type, variable_name())
+    if source is not None:
+        set_register(trace, register, source, type)
+    return Reg(register, type, trace.region)
+
+
+def variable_name() -> str:
+    """What to call the thing that the user is making: the variable it goes to."""
+    found = target_name(user_frame(3))
+    if found is None:
+        return "reg"
+    name, many = found
+    return f"{name}{current().count(name)}" if many else name
+
+
+def select(p: Value, a: Any, b: Any) -> Value:
+    """``a`` where ``p`` holds, else ``b``: one ``selp``. At least one of them is a Value, which gives the type."""
+    trace = current()
+    if not isinstance(p, Value) or p.type is not pred:
+        raise located(
+            PtxTypeError, f"`select` takes a predicate first, not {p.type if isinstance(p, Value) else described(p)}",
+            "compare: `select(v != 0, a, b)`",
+        )
+    type = _common("select", a, b)
+    if type is pred:
+        raise located(PtxTypeError, "PTX selects no predicates", "`(p & a) | (~p & b)`")
+    form = find(f"selp.{data_type(type)}")
+    if form is None:
+        raise located(PtxTypeError, f"PTX has no selp of {type}", "convert first: `v.to(u32)`")
+    if isinstance(p, Negated):
+        p, a, b = p.source, b, a
+    return emit(form, type, _source(a, type), _source(b, type), p.use(trace))
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The lesser of two values, by one ``min``: of a NaN and a number it is the number."""
+    return _extreme("min", a, b)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The greater of two values, by one ``max``: of a NaN and a number it is the number."""
+    return _extreme("max", a, b)
+
+
+def cdiv(a: Any, b: Any) -> Any:
+    """``a / b`` rounded up, of Python ints or unsigned Values.
+
+    >>> cdiv(1000, 256)
+    4
+    """
+    return (a + (b - 1)) // b
+
+
+def pack(type: ScalarType, *parts: Any) -> Value:
+    """Values packed into one of ``type``, the first in the lowest bits, by one ``mov``: ``pack(f16x2, lo, hi)``."""
+    trace = current()
+    if not all(isinstance(part, Value) for part in parts) or sum(part.type.bits for part in parts) != type.bits:
+        got = " and ".join(str(p.type) if isinstance(p, Value) else described(p) for p in parts)
+        raise located(PtxTypeError, f"{got} do not fill a {type}", "`pack(f16x2, lo, hi)`, `pack(u64, lo, hi)`")
+    form = _parts_form(type, len(parts), written=False)
+    return emit(form, type, ir.Vector(tuple(part.use(trace) for part in parts)))
+
+
+def unpack(value: Value, type: ScalarType) -> Vec:
+    """The parts of a value, the lowest first, by one ``mov``: ``lo, hi = unpack(v, u32)``."""
+    trace = current()
+    count = value.type.bits // type.bits
+    form = _parts_form(value.type, count, written=True)
+    targets = tuple(trace.fresh(type) for _ in range(count))
+    trace.emit(form, (ir.Vector(targets), value.use(trace)))
+    return Vec(Value(target, type, trace.region) for target in targets)
+
+
+def _parts_form(type: ScalarType, count: int, written: bool) -> Any:
+    from ..isa import lookup
+
+    for form in lookup(f"mov.b{type.bits}") if type.bits in (16, 32, 64, 128) else ():
+        spec = form.operands[0 if written else -1]
+        if spec.count == count and spec.written is written:
+            return form
+    raise located(PtxTypeError, f"PTX does not split a {type} into {count} parts", "`v.unpack(u32)` of a u64")
+
+
+def _extreme(name: str, a: Any, b: Any) -> Any:
+    if is_number(a) and is_number(b):
+        return min(a, b) if name == "min" else max(a, b)
+    type = _common(f"{name}imum", a, b)
+    form = find(f"{name}.{type}") if type.bits > 8 else None
+    if form is None:
+        hint = "`select(a < b, a, b)`, or convert first: `v.to(u32)`, `v.bits(u32)`"
+        raise located(PtxTypeError, f"PTX has no {name} of {type}", hint)
+    return emit(form, type, _source(a, type), _source(b, type))
+
+
+def _common(function: str, a: Any, b: Any) -> ScalarType:
+    """The type of two operands that must agree."""
+    for value in (a, b):
+        if not isinstance(value, Value) and not is_number(value):
+            raise located(PtxTypeError, f"`{function}` of {described(value)}", "operands are Values, regs and Python numbers")
+    if isinstance(a, Value) and isinstance(b, Value):
+        if a.type is not b.type:
+            raise mismatch(function, a, b)
+        return a.type
+    if isinstance(a, Value) or isinstance(b, Value):
+        return a.type if isinstance(a, Value) else b.type
+    raise located(
+        PtxTypeError, f"`{function}` of two Python numbers has no type", f"give one of them a type: `reg(f32, {a})`"
+    )
+
+
+def _source(value: Any, type: ScalarType) -> ir.Operand:
+    trace = current()
+    if isinstance(value, Value):
+        return value.use(trace)
+    if type.register is not type:
+        return constant(trace, value, type).register
+    return literal(value, type)

@@ -1,0 +1,57 @@
+"""Python numbers as operands: they take the type of what stands beside them, and must fit it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ir
+from ..errors import PtxTypeError
+from ..types import ScalarType, encode
+from .problems import located
+
+__all__ = ["is_number", "literal", "plain"]
+
+_known: dict[tuple[type, Any, ScalarType, ScalarType | None], ir.Immediate] = {}
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a Python number, or a numpy scalar that stands for one."""
+    return isinstance(value, (int, float)) or _is_numpy(value)
+
+
+def _is_numpy(value: object) -> bool:
+    return value.__class__.__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item")
+
+
+def plain(value: Any) -> Any:
+    """A numpy scalar as the Python number it is."""
+    return value.item() if _is_numpy(value) else value
+
+
+def literal(value: object, type: ScalarType, wanted: ScalarType | None = None) -> ir.Immediate:
+    """A Python number in ``type`` as an operand that the table types ``wanted`` (``type`` if None): and.b32 of u32.
+
+    A located PtxTypeError where it does not fit.
+    """
+    kind = value.__class__
+    # A zero may be negative, and 0.0 == -0.0: not for the table.
+    if (kind is int or kind is float) and value:
+        key = (kind, value, type, wanted)
+        found = _known.get(key)
+        if found is None:
+            found = _known[key] = _encoded(value, type, wanted)
+        return found
+    return _encoded(value, type, wanted)
+
+
+def _encoded(value: object, type: ScalarType, wanted: ScalarType | None) -> ir.Immediate:
+    value = plain(value)
+    try:
+        return ir.Immediate(encode(value, type), wanted or type)
+    except PtxTypeError as error:
+        hint = error.hint
+        if isinstance(value, float) and not value.is_integer() and not type.is_float:
+            hint = "`v.to(f32)` first, if the result is meant to be a float"
+        elif isinstance(value, int) and value < 0 and type.kind == "u":
+            hint = f"subtract a positive number, or make it signed: `v.bits({str(type).replace('u', 's')})`"
+        raise located(PtxTypeError, error.message, hint) from None

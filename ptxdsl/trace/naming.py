@@ -1,0 +1,67 @@
+"""The names that Python's variables lend to registers, arrays and error messages.
+
+PTX that reads like its source is worth a look at the bytecode: the instruction after the call says where the result
+goes. Where it says nothing (list comprehensions, unpacking), the source line does.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from opcode import EXTENDED_ARG, opname
+from types import CodeType, FrameType
+
+__all__ = ["name_of", "target_name"]
+
+_ASSIGNMENT = re.compile(r"^\s*(?P<targets>[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*(?::[^=]+)?=(?!=)\s*(?P<list>\[.*\bfor\b)?")
+
+
+def target_name(frame: FrameType) -> tuple[str, bool] | None:
+    """The variable that the call now running in ``frame`` is assigned to, and whether as one of many in a list."""
+    code, at = frame.f_code, frame.f_lasti
+    name = _stored(code, at)
+    if name is not None:
+        return name, False
+    if code.co_name in ("<listcomp>", "<genexpr>") and frame.f_back is not None:
+        frame = frame.f_back
+    found = _ASSIGNMENT.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals))
+    if found is None:
+        return None
+    names = [name.strip() for name in found["targets"].split(",")]
+    if len(names) == 1:
+        return names[0], bool(found["list"]) or "[" in found.string[found.end("targets"):]
+    return None
+
+
+def _stored(code: CodeType, at: int) -> str | None:
+    """The name that the instruction after the one at ``at`` stores into."""
+    raw, at, argument = code.co_code, at + 2, 0
+    while at < len(raw):
+        kind, operand = opname[raw[at]], raw[at + 1]
+        at += 2
+        if kind == "CACHE":
+            continue
+        argument = argument << 8 | operand
+        if raw[at - 2] == EXTENDED_ARG:
+            continue
+        if kind in ("STORE_NAME", "STORE_GLOBAL"):
+            return code.co_names[argument]
+        if kind in ("STORE_FAST", "STORE_FAST_MAYBE_NULL"):
+            return code.co_varnames[argument]
+        if kind in ("STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"):
+            return code.co_varnames[argument >> 4]
+        if kind == "STORE_DEREF":
+            cells = code.co_cellvars + code.co_freevars
+            # Since 3.11 cells are numbered after the locals, those that are arguments in their place among these.
+            if hasattr(code, "co_qualname"):
+                cells = (*code.co_varnames, *(c for c in code.co_cellvars if c not in code.co_varnames), *code.co_freevars)
+            return cells[argument]
+        return None
+    return None
+
+
+def name_of(value: object, frame: FrameType | None) -> str | None:
+    """The variable of ``frame`` that holds ``value``."""
+    if frame is None:
+        return None
+    return next((name for name, held in frame.f_locals.items() if held is value and not name.startswith("@")), None)

@@ -1,0 +1,185 @@
+"""Which instruction each Python operator is the default form of.
+
+Pure: from an operator and a type to a row of the table. Candidates are tried in order and the table decides, so that
+a type that gains an ``add`` gains its ``+``. What Python and PTX would mean differently is refused here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from ..errors import PtxTypeError, UnknownInstruction
+from ..isa import Form, lookup
+from ..types import ScalarType, pred
+
+__all__ = ["COMPARISONS", "Operation", "binary", "conversion", "data_type", "find", "unary"]
+
+COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+_NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
+
+
+class Operation(NamedTuple):
+    """An instruction and the types of its result and of its second operand.
+
+    ``fma`` holds, for the bf16 types that PTX gave no ``add`` before sm_90, the places of the operands and the
+    constants of the fused multiply-add that computes the same: ``a + b`` is ``a * 1 + b``.
+    """
+
+    form: Form
+    result: ScalarType
+    second: ScalarType
+    fma: tuple[str | float, ...] = ()
+
+
+_BRAIN: dict[str, tuple[str | float, ...]] = {"+": ("a", 1.0, "b"), "-": ("b", -1.0, "a"), "*": ("a", "b", -0.0)}
+
+
+def data_type(type: ScalarType) -> ScalarType:
+    """The type that mov, ld, st and selp name for a value: bf16, for one, moves as b16."""
+    return type.register
+
+
+@cache
+def find(*mnemonics: str) -> Form | None:
+    """The first of the mnemonics that the table knows: its form with the fewest operands, results not in braces."""
+    for mnemonic in mnemonics:
+        try:
+            forms = [form for form in lookup(mnemonic) if not any(spec.count for spec in form.operands)]
+        except UnknownInstruction:
+            continue
+        if forms:
+            return min(forms, key=lambda form: len(form.operands))
+    return None
+
+
+@cache
+def binary(op: str, type: ScalarType) -> Operation:
+    """The instruction of ``a op b`` for two operands of ``type``; a PtxTypeError that says why there is none."""
+    if op in COMPARISONS:
+        return Operation(_comparison(op, type), pred, type)
+    if op in ("<<", ">>"):
+        return _shift(op, type)
+    _refuse(op, type)
+    if str(type) in ("bf16", "bf16x2") and op in _BRAIN:
+        return Operation(_known(find(f"fma.rn.{type}"), op, type), type, type, _BRAIN[op])
+    name = _NAMES[op]
+    if op in "&|^":
+        form = find(f"{name}.{pred if type is pred else f'b{type.bits}'}")
+    elif op == "*" and not type.is_float:
+        form = find(f"mul.lo.{type}")
+    elif op == "/":
+        form = find(f"div.rn.{type}")
+    else:
+        form = find(f"{name}.{type}", f"{name}.rn.{type}")
+    return Operation(_known(form, op, type), type, type)
+
+
+@cache
+def unary(op: str, type: ScalarType) -> Form:
+    """The instruction of ``-a``, ``~a`` or ``abs(a)``."""
+    if op == "~":
+        _refuse(op, type)
+        return _known(find(f"not.{pred if type is pred else f'b{type.bits}'}"), op, type)
+    if type.kind == "u":
+        hint = "`0 - v` for the two's complement, `v.bits(s32)` for a signed value" if op == "-" else "it is `v` itself"
+        raise PtxTypeError(f"`{op}` of an unsigned {type}", hint=hint)
+    _refuse(op, type)
+    return _known(find(f"{'neg' if op == '-' else 'abs'}.{type}"), op, type)
+
+
+@cache
+def conversion(source: ScalarType, target: ScalarType, modifiers: tuple[str, ...]) -> Form:
+    """The cvt from one type to another: to nearest for floats, towards zero for integers, unless modifiers say else."""
+    for kind in (source, target):
+        if kind.kind == "b":
+            raise PtxTypeError(
+                f"{kind} has no value to convert, only bits", hint=f"say what they are first: `v.bits({_typed(kind)})`"
+                if kind is source else f"`v.bits({kind})` keeps the bits",
+            )
+    asked = any(m in _ROUNDINGS for m in modifiers)
+    defaults = ([()] if asked else [()]) + ([] if asked else [("rn",), ("rzi",), ("rna",)])
+    if source.is_float and target.is_integer and not asked:
+        defaults = [("rzi",)]
+    names = [".".join(("cvt", *default, *modifiers, str(target), str(source))) for default in defaults]
+    form = find(*names)
+    if form is not None:
+        return form
+    said = "".join(f".{m}" for m in modifiers)
+    raise PtxTypeError(
+        f"PTX has no cvt{said} from {source} to {target}",
+        hint="leave out the modifiers, or go by way of f32: `v.to(f32)`" if modifiers else "go by way of f32: `v.to(f32)`",
+    )
+
+
+_ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "rna", "rs"})
+
+
+def _typed(kind: ScalarType) -> str:
+    return f"u{kind.bits}"
+
+
+def _comparison(op: str, type: ScalarType) -> Form:
+    name = COMPARISONS[op]
+    if type is pred:
+        raise PtxTypeError(f"`{op}` of two predicates", hint="`p ^ q` is true where they differ, `~(p ^ q)` where they agree")
+    _small(op, type)
+    # Python's != is true of a NaN, which is PTX's `neu`; its `ne` is not.
+    if type.is_float and name == "ne":
+        name = "neu"
+    if type.kind == "b" and op not in ("==", "!="):
+        raise PtxTypeError(f"`{op}` of untyped {type}: bits have no order", hint=f"`v.bits({_typed(type)})` or `v.bits(s{type.bits})`")
+    if type.lanes > 1:
+        raise PtxTypeError(f"`{op}` of packed {type} has two results", hint=f"`p, q = ptx.setp.{name}.{type}(a, b)`")
+    return _known(find(f"setp.{name}.{type}"), op, type)
+
+
+def _shift(op: str, type: ScalarType) -> Operation:
+    from ..types import u32
+
+    _refuse(op, type)
+    kind = type if op == ">>" else f"b{type.bits}"
+    return Operation(_known(find(f"{'shr' if op == '>>' else 'shl'}.{kind}"), op, type), type, u32)
+
+
+def _refuse(op: str, type: ScalarType) -> None:
+    """The combinations that mean something else in Python than in PTX, or nothing at all."""
+    if type is pred:
+        if op not in ("&", "|", "^", "~"):
+            raise PtxTypeError(f"`{op}` of predicates", hint="`select(p, 1, 0)` or `p.to(u32)` makes a number of one")
+        return
+    _small(op, type)
+    if op in ("&", "|", "^", "~", "<<", ">>") and type.is_float:
+        raise PtxTypeError(f"`{op}` of {type}: floats have no bitwise operators", hint=f"`v.bits(u{type.bits})` gives the bits")
+    if op in ("//", "%") and not type.kind == "u":
+        _refuse_division(op, type)
+    if op == "/" and not type.is_float:
+        raise PtxTypeError(
+            f"`/` of {type}: integers have no true division",
+            hint="`a // b` for unsigned ones, `ptx.div.s32(a, b)` truncates, `a.to(f32) / b.to(f32)` is a float",
+        )
+    if type.kind == "b" and op in ("+", "-", "*", "abs"):
+        raise PtxTypeError(f"`{op}` of untyped {type}", hint=f"say what the bits are: `v.bits({_typed(type)})`")
+
+
+def _refuse_division(op: str, type: ScalarType) -> None:
+    if type.is_signed:
+        name = "div" if op == "//" else "rem"
+        raise PtxTypeError(
+            f"`{op}` of signed {type}: Python floors, PTX truncates", hint=f"`ptx.{name}.{type}(a, b)` truncates",
+        )
+    if type.is_float:
+        raise PtxTypeError(f"`{op}` of {type}", hint="`(a / b).to(s32, 'rmi')` for the floor of the quotient")
+    raise PtxTypeError(f"`{op}` of untyped {type}", hint=f"say what the bits are: `v.bits({_typed(type)})`")
+
+
+def _small(op: str, type: ScalarType) -> None:
+    if type.bits == 8:
+        wide = "f32" if type.is_float else "s32" if type.is_signed else "u32"
+        raise PtxTypeError(f"`{op}` of {type}: PTX does not compute in 8 bits", hint=f"`v.to({wide})` first")
+
+
+def _known(form: Form | None, op: str, type: ScalarType) -> Form:
+    if form is None:
+        raise PtxTypeError(f"PTX has no instruction for `{op}` of {type}", hint="convert: `v.to(f32)`")
+    return form

@@ -1,0 +1,96 @@
+"""Rule R4: a run-time value has no Python truth, number, length or iterator.
+
+The kernel function runs once, while it is traced, for all threads together; there is nothing that ``if v:`` could
+look at. Each of Python's ways to ask is refused here, with the way to say it instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..errors import TruthError
+from .builder import location_of, user_frame
+from .naming import name_of
+
+__all__ = ["RunTime"]
+
+
+class RunTime:
+    """What exists only when the kernel runs."""
+
+    __slots__ = ()
+
+    def _describe(self) -> str:
+        """What the value is, for a message: ``the u32 `n` ``."""
+        name = name_of(self, user_frame(3))
+        return f"`{name}`, a run-time {self._kind()}," if name else f"a run-time {self._kind()}"
+
+    def _kind(self) -> str:
+        return "value"
+
+    def _refuse(self, what: str, hint: str) -> NoReturn:
+        raise TruthError(
+            f"{self._describe()} has no Python {what}: the kernel is traced once, before it runs",
+            loc=location_of(user_frame(2)), hint=hint,
+        )
+
+    def __bool__(self) -> bool:
+        self._refuse(
+            "truth",
+            "`with when(p):` for `if`, `with loop(): ... break_if(p)` for `while`, `select(p, a, b)` for `a if p else b`, "
+            "`&`, `|`, `~` for `and`, `or`, `not`, `(a <= x) & (x < b)` for a chained comparison, "
+            "`minimum` and `maximum` for `min` and `max`",
+        )
+
+    def __int__(self) -> int:
+        self._refuse("int", "`v.to(s32)` converts at run time")
+
+    def __float__(self) -> float:
+        self._refuse("float", "`v.to(f32)` converts at run time; functions are in `ptxdsl.math` and `ptx.sqrt.rn.f32(v)`")
+
+    def __complex__(self) -> complex:
+        self._refuse("complex number", "use two values, one for each part")
+
+    def __index__(self) -> int:
+        self._refuse(
+            "int",
+            "`with loop(v) as i:` for `for i in range(v)`; an index into a Python list, a shape or a modifier must be "
+            "known while tracing: a keyword-only parameter of the kernel is",
+        )
+
+    def __len__(self) -> int:
+        self._refuse("length", "pass the length as a parameter of the kernel: `n: u32`, or take `a.shape[0]` of an Array")
+
+    def __iter__(self) -> Any:
+        self._refuse("iterator", "`with loop(n) as i:` runs over run-time indices; a Vec (`p.load(i, width=4)`) can be unpacked")
+
+    def __contains__(self, item: object) -> bool:
+        self._refuse("membership test", "compare with each: `(v == a) | (v == b)`")
+
+    def __hash__(self) -> int:
+        self._refuse("hash", "keep values in a list, or in a dict under their names")
+
+    def __round__(self, digits: object = None) -> int:
+        self._refuse("rounding", "`v.to(s32, 'rni')` rounds to the nearest integer")
+
+    def __floor__(self) -> int:
+        self._refuse("floor", "`v.to(s32, 'rmi')` rounds down")
+
+    def __ceil__(self) -> int:
+        self._refuse("ceiling", "`v.to(s32, 'rpi')` rounds up")
+
+    def __trunc__(self) -> int:
+        self._refuse("truncation", "`v.to(s32)` rounds towards zero")
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._refuse("number to format", "`printf(\"%f\", v)` prints when the kernel runs")
+        return str(self)
+
+    def __enter__(self) -> NoReturn:
+        self._refuse("block", "`with when(p):`")
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def __array__(self, *arguments: object, **options: object) -> NoReturn:
+        self._refuse("array", "numpy works on the host; load from a pointer (`x[i]`) and use ptxdsl's functions")
