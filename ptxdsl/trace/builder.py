@@ -32,7 +32,9 @@ class Region:
     """A stretch of the trace within which Values live: the kernel, the body of a ``when`` or of a ``loop``.
 
     ``owner`` is the trace while the region is open and None afterwards; ``trace`` stays. ``loc`` is the line that
-    opened it, ``start`` the index in ``trace.body`` of its first statement.
+    opened it, ``start`` the index in ``trace.body`` of its first statement, ``statement`` the object that the `with`
+    names. ``before`` are the variables of the user's frames when it opened (``guard``), ``last`` the block that closed
+    last inside it and the index of what follows that (``control``).
     """
 
     kind: str
@@ -41,6 +43,9 @@ class Region:
     trace: Trace
     owner: Trace | None
     start: int = 0
+    statement: Any = None
+    before: list[Any] = field(default_factory=list)
+    last: Any = None
 
     @property
     def closed(self) -> bool:
@@ -118,7 +123,9 @@ _COUNTED = re.compile(r"%(p|b|h|r|rd|rq|f|fd)\d+$")
 class Trace:
     """A kernel in the making.
 
-    ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked.
+    ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked. ``waiting`` are
+    the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed
+    were first branched to.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -130,6 +137,9 @@ class Trace:
         self.module_variables: list[ir.Variable] = []
         self.needs: dict[Need, None] = {}
         self.hook: Callable[[Reg], None] | None = None
+        self.waiting: dict[int, Any] = {}
+        self.labels: dict[str, Any] = {}
+        self.branches: dict[str, Loc] = {}
         self.addresses: dict[Any, Any] = {}
         self.constants: dict[ir.Immediate, Any] = {}
         self.kernel = Region("kernel", loc, None, self, self)
@@ -209,19 +219,13 @@ class Trace:
         self.needs.update(dict.fromkeys(needs))
 
     def fresh_label(self, stem: str) -> str:
-        """A label that nobody has: ``$loop_1``, ``$loop_2``, ..."""
-        while True:
-            number = self._counters["$" + stem] = self._counters.get("$" + stem, 0) + 1
+        """A label that nobody has: ``$loop_27``, and ``$loop_27_1`` where that one is taken."""
+        name = f"${stem}"
+        while name in self._names:
+            number = self._counters[stem] = self._counters.get(stem, 0) + 1
             name = f"${stem}_{number}"
-            if name not in self._names:
-                self._names.add(name)
-                return name
-
-    def count(self, stem: str) -> int:
-        """How often this was asked for a stem before: 0, 1, 2, ..."""
-        number = self._counters.get("#" + stem, 0)
-        self._counters["#" + stem] = number + 1
-        return number
+        self._names.add(name)
+        return name
 
     def place_label(self, name: str) -> None:
         """Put a label here."""

@@ -1,0 +1,160 @@
+"""What a Python function's bytecode does with its names.
+
+Rules R2 and R3 ask questions of the running function that no run-time object can answer: is this name read again
+before it is rebound, and through which name was that register changed? The bytecode answers them where there is no
+source at all (doctests, `exec`) and without parsing anything. Only the *names* of opcodes are relied upon (LOAD, STORE,
+JUMP, RETURN), which has been stable from Python 3.10 on, superinstructions included.
+"""
+
+from __future__ import annotations
+
+import dis
+import re
+from bisect import bisect_right
+from functools import lru_cache
+from types import CodeType
+from typing import NamedTuple
+
+__all__ = ["Flow", "flow_of"]
+
+_VARIABLE = re.compile(r"(?:LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|CLOSURE|CLASSDEREF|FROM_DICT)")
+_ACTIONS = re.compile(r"(LOAD|STORE|DELETE)_")
+_ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT")
+_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
+class Step(NamedTuple):
+    """One instruction: its line, its effect on the stack's depth, its reads and writes of names, and what may run next."""
+
+    opname: str
+    argument: object
+    line: int
+    effect: int
+    loads: tuple[str, ...]
+    stores: tuple[str, ...]
+    next: tuple[int, ...]
+
+
+class Flow:
+    """The control flow of a code object, exceptions left aside."""
+
+    def __init__(self, code: CodeType) -> None:
+        raw = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+        self.offsets = [i.offset for i in raw]
+        self.steps: list[Step] = []
+        lines = _lines(code)
+        for index, i in enumerate(raw):
+            following: list[int] = []
+            if i.opname not in _ENDS and i.opname not in _ALWAYS and index + 1 < len(raw):
+                following.append(index + 1)
+            if i.opcode in _JUMPS and not i.opname.startswith("SETUP"):
+                following.append(self.index(i.argval))
+            loads, stores = _names(i)
+            self.steps.append(Step(i.opname, i.argval, lines.get(i.offset, 0), _effect(i), loads, stores, tuple(following)))
+
+    def index(self, offset: int) -> int:
+        """The instruction at a byte offset; ``f_lasti`` may lie in the caches that follow it."""
+        return max(0, bisect_right(self.offsets, offset) - 1)
+
+    def reads(self, name: str, start: int, stop: int | None = None) -> bool:
+        """Whether ``name`` may be read after instruction ``start`` before it is written and before ``stop``."""
+        waiting, seen = list(self.steps[start].next), {stop}
+        while waiting:
+            index = waiting.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            step = self.steps[index]
+            if name in step.loads:
+                # STORE_FAST_LOAD_FAST writes first; the other superinstructions do not mix.
+                if not (name in step.stores and step.opname.startswith("STORE")):
+                    return True
+            if name not in step.stores:
+                waiting += step.next
+        return False
+
+    def between(self, start: int, stop: int) -> list[int]:
+        """The instructions that may run after ``start`` and before ``stop``, in the order of the source."""
+        waiting, seen = list(self.steps[start].next), {stop}
+        while waiting:
+            index = waiting.pop()
+            if index not in seen:
+                seen.add(index)
+                waiting += self.steps[index].next
+        return sorted(seen - {stop})
+
+    def targets(self) -> frozenset[str]:
+        """The names that a `for` assigns: views of what they iterate over."""
+        found: set[str] = set()
+        for index, step in enumerate(self.steps):
+            if step.opname == "FOR_ITER":
+                for later in self.steps[index + 1 :]:
+                    if not later.stores and not later.opname.startswith(("UNPACK", "NOP")):
+                        break
+                    found.update(later.stores)
+        return frozenset(found)
+
+    def statement(self, at: int) -> range:
+        """The instructions of the simple statement that ``at`` is in, from its first to ``at``."""
+        start = at
+        while start and not _ends_statement(self.steps[start - 1]):
+            start -= 1
+        return range(start, at + 1)
+
+    def changed(self, at: int) -> str | None:
+        """The name through which the in-place operation at ``at`` changes a register, as far as can be told."""
+        step = self.steps[at]
+        if step.opname.startswith("INPLACE") or step.opname == "BINARY_OP":
+            later = self.steps[at + 1] if at + 1 < len(self.steps) else step
+            return later.stores[0] if later.stores else None
+        loads: list[str] = []
+        for index in self.statement(at):
+            here = self.steps[index]
+            if here.argument == "set" and here.opname.startswith("LOAD_") and loads:
+                return loads[-1]
+            loads += here.loads
+        return None
+
+    def loaded(self, at: int) -> list[str]:
+        """The names loaded by the statement that ``at`` is in, in order."""
+        return [name for index in self.statement(at) for name in self.steps[index].loads]
+
+
+def _names(instruction: dis.Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names that an instruction reads and writes."""
+    if not _VARIABLE.match(instruction.opname) or instruction.opname == "LOAD_FAST_AND_CLEAR":
+        return (), ()
+    value = instruction.argval
+    names = value if isinstance(value, tuple) else (value,)
+    actions = _ACTIONS.findall(instruction.opname)
+    loads = tuple(name for name, action in zip(names, actions) if action == "LOAD")
+    stores = tuple(name for name, action in zip(names, actions) if action != "LOAD")
+    return loads, stores
+
+
+def _effect(instruction: dis.Instruction) -> int:
+    has_argument = instruction.opcode >= dis.HAVE_ARGUMENT
+    return dis.stack_effect(instruction.opcode, instruction.arg if has_argument else None, jump=False)
+
+
+def _ends_statement(step: Step) -> bool:
+    return step.opname.startswith(("STORE_", "POP_TOP", "POP_JUMP", "FOR_ITER", "JUMP", "RETURN", "NOP", "RESUME")) and (
+        "LOAD" not in step.opname
+    )
+
+
+def _lines(code: CodeType) -> dict[int, int]:
+    """The line of each instruction."""
+    lines: dict[int, int] = {}
+    for start, end, line in code.co_lines():
+        if line is not None:
+            for offset in range(start, end, 2):
+                lines[offset] = line
+    return lines
+
+
+@lru_cache(256)
+def flow_of(code: CodeType) -> Flow:
+    """The flow of a code object, worked out once."""
+    return Flow(code)

@@ -1,0 +1,177 @@
+"""Rule R5: `return`, `break` and `continue` do not leave a block of the kernel.
+
+Python would obey them while tracing: the rest of the body would silently never become PTX. No ``__exit__`` can tell
+such an exit from the end of the body, so the source is read: the kernel's when it is decorated, and that of any
+function whose `with` opens a block when it first does. Where there is no source there is nothing to read; then the
+bytecode after the block's exit is compared with what follows the end of the block.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from ..errors import ControlFlowError, Loc
+from .builder import Region, Trace, _inside
+
+__all__ = ["check", "entered", "left"]
+
+_LEAVING = re.compile(r"\b(return|break|continue)\b")
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_With = (ast.With, ast.AsyncWith)
+
+_trees: dict[CodeType, ast.AST | None] = {}
+"""The source of each function looked at, None where nothing in it leaves anything, or where it has none."""
+_checked: set[tuple[CodeType, int]] = set()
+
+
+def check(function: Callable[..., object]) -> None:
+    """Look through a kernel function for statements that leave a block; a ControlFlowError for the first."""
+    code = function.__code__
+    tree = _tree(code)
+    if tree is None:
+        return
+    names = _Names(function)
+    for node in ast.walk(tree):
+        if isinstance(node, _With) and any(names.is_block(item.context_expr) for item in node.items):
+            _check(node, code.co_filename)
+            _checked.add((code, node.lineno))
+
+
+def entered(trace: Trace, frame: FrameType | None) -> None:
+    """A `with` of this frame, or of one that called for it by a context manager, opens a block: look at its source."""
+    while frame is not None:
+        code = frame.f_code
+        if not _inside[code.co_filename] or code is trace.code:
+            key = (code, frame.f_lineno)
+            if key not in _checked:
+                _checked.add(key)
+                _check_line(code, frame.f_lineno)
+            if code is trace.code:
+                return
+        inner, frame = frame, frame.f_back
+        # Only a context manager's own `with` is the user's block too; a plain call is not.
+        while frame is not None and _inside[frame.f_code.co_filename] and frame.f_code is not trace.code:
+            inner, frame = frame, frame.f_back
+        if inner.f_code.co_name != "__enter__":
+            return
+
+
+def left(region: Region) -> None:
+    """A block closes: where its function has no source, see by the bytecode whether a statement left it."""
+
+
+def _check_line(code: CodeType, line: int) -> None:
+    tree = _tree(code)
+    if tree is None:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, _With) and any(
+            item.context_expr.lineno <= line <= (item.context_expr.end_lineno or line) for item in node.items
+        ):
+            _check(node, code.co_filename)
+
+
+def _check(block: ast.With | ast.AsyncWith, filename: str) -> None:
+    for kind, node in _leaving(block.body, False):
+        call = ast.unparse(block.items[0].context_expr)
+        raise ControlFlowError(
+            f"`{kind}` leaves the `with {call}` of line {block.lineno}; the trace would end the block here for all threads",
+            loc=Loc(filename, node.lineno), hint=_WAYS[kind],
+        )
+
+
+_WAYS = {
+    "return": "`ptx.ret(pred=p)` ends the threads for which p holds; a helper returns after its block, a `reg` carries the result",
+    "break": "`break_if(p)` leaves a `with loop():`; a Python `for` unrolls and cannot end when the kernel runs",
+    "continue": "`continue_if(p)` goes on with the next iteration of a `with loop():`; in a Python `for` use `with when(~p):`",
+}
+
+
+def _leaving(body: list[ast.stmt], in_loop: bool) -> Iterator[tuple[str, ast.stmt]]:
+    """The statements among these that leave the block; a Python loop within it takes its own breaks."""
+    for node in body:
+        if isinstance(node, _Function):
+            continue
+        if isinstance(node, ast.Return):
+            yield "return", node
+        elif isinstance(node, (ast.Break, ast.Continue)) and not in_loop:
+            yield type(node).__name__.lower(), node
+        else:
+            inside = isinstance(node, (ast.For, ast.AsyncFor, ast.While))
+            for name in ("body", "orelse", "finalbody"):
+                yield from _leaving(getattr(node, name, []), in_loop or (inside and name == "body"))
+            for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                yield from _leaving(part.body, in_loop)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class _Names:
+    """What the names in a function's source stand for, as far as that can be known before it runs."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.scopes: list[dict[str, Any]] = [function.__globals__, vars(builtins)]  # type: ignore[attr-defined]
+        closure = {}
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):  # type: ignore[attr-defined]
+            try:
+                closure[name] = cell.cell_contents
+            except ValueError:
+                continue
+        self.scopes.insert(0, closure)
+
+    def is_block(self, call: ast.expr) -> bool:
+        """Whether a `with` item is a call of `when`, `otherwise` or `loop`, by whatever name."""
+        from .control import _Block
+
+        if not isinstance(call, ast.Call):
+            return False
+        found = self._value(call.func)
+        return isinstance(found, type) and issubclass(found, _Block)
+
+    def _value(self, node: ast.expr) -> object:
+        if isinstance(node, ast.Name):
+            return next((scope[node.id] for scope in self.scopes if node.id in scope), None)
+        if isinstance(node, ast.Attribute):
+            return getattr(self._value(node.value), node.attr, None)
+        return None
+
+
+def _tree(code: CodeType) -> ast.AST | None:
+    """The syntax tree of a function, with the lines of its file; None where there is nothing in it to complain of."""
+    if code not in _trees:
+        _trees[code] = _parse(code)
+    return _trees[code]
+
+
+def _parse(code: CodeType) -> ast.AST | None:
+    lines = linecache.getlines(code.co_filename)
+    first = code.co_firstlineno - 1
+    if first >= len(lines):
+        return None
+    text = _block(lines[first:])
+    if not _LEAVING.search(text):
+        return None
+    try:
+        if text[:1].isspace():
+            tree: ast.AST = ast.parse("if 1:\n" + text)
+            return ast.increment_lineno(tree, first - 1)
+        return ast.increment_lineno(ast.parse(text), first)
+    except SyntaxError:
+        return None
+
+
+def _block(lines: list[str]) -> str:
+    """The lines of the function that begins with the first one."""
+    import inspect
+
+    try:
+        return "".join(inspect.getblock(lines))
+    except (SyntaxError, IndentationError):
+        return ""
