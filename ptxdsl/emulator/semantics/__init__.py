@@ -36,7 +36,7 @@ __all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
 Builder = Callable[..., Any]
 
 _BUILDERS: dict[str, Builder] = {}
-_CHAPTERS = ("integer", "extended", "logic", "floating", "approximate", "move")
+_CHAPTERS = ("integer", "extended", "logic", "compare", "floating", "approximate", "convert", "move")
 
 
 class Carry(NamedTuple):
