@@ -100,7 +100,7 @@ class OperandSpec:
     negatable: bool = False
     sink: bool = False
     joined: bool = False
-    bounds: tuple[int, int] | None = None
+    bounds: tuple[int | float, int | float] | None = None
     space: str | None = None
     parts: tuple[OperandSpec, ...] = ()
     variable: bool = False
@@ -133,6 +133,12 @@ def _twice(name: str) -> str:
 def _number(value: str | None) -> int:
     """The number in a modifier: 4 for ``v4`` and ``x4``, 0 for none."""
     return int(re.sub(r"\D", "", value)) if value else 0
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether the integers of type ``narrow`` are all in type ``wide``."""
+    room = int(wide[1:]) - (wide[0] == "s" and narrow[0] == "u")
+    return room >= int(narrow[1:]) and (wide[0] == "s" or narrow[0] == "u")
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +300,7 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
 
 
 _BUILTINS = {"int": int, "len": len, "max": max, "min": min, "str": str, "bool": bool, "dict": dict}
-_NAMES: dict[str, Any] = {**{name: name for name in TYPES}, "twice": _twice, "number": _number,
+_NAMES: dict[str, Any] = {**{name: name for name in TYPES}, "twice": _twice, "number": _number, "holds": _holds,
     "bits": lambda name: TYPES[name].bits}
 _NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32, 64)) + (TYPES["f32"], TYPES["f64"])
 
@@ -305,7 +311,7 @@ _NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32
 
 _OPERAND = re.compile(
     r"(?P<bar>\|)?(?P<neg>\{!\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?P<only>!)?"
-    r"(?::(?P<type>[^*]+?))?(?:\((?P<low>-?\d+)\.\.(?P<high>-?\d+)(?: by (?P<step>\d+))?\))?(?:\*(?P<count>.+))?$"
+    r"(?::(?P<type>[^*]+?))?(?:\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?(?:\*(?P<count>.+))?$"
 )
 _MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
 
@@ -453,9 +459,13 @@ def _template(text: str, optional: bool) -> _Template:
         name, role, kind if kind in ("label", "symbol") else "value",
         register="#" not in mark, immediate=role == "r" and not match["only"], negatable=bool(match["neg"]),
         sink="~" in mark, joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
-        bounds=(int(match["low"]), int(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
+        bounds=(_bound(match["low"]), _bound(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
     )
     return _Template(spec, None if kind in ("label", "symbol") else kind, match["count"], optional, None, ())
+
+
+def _bound(text: str) -> int | float:
+    return float(text) if "e" in text else int(text)
 
 
 def _address(text: str, optional: bool) -> _Template:
