@@ -385,7 +385,7 @@ def _bra(
 ) -> ir.Instruction:
     form = find("bra")
     assert form is not None
-    return trace.emit(form, (ir.LabelRef(target),), predicate, block.loc if block else None)
+    return trace.emit(form, (ir.LabelRef(target),), predicate, None if block is None else block.loc)
 
 
 class label:

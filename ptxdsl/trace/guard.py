@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import AliasError, Loc, LostUpdateError
-from ..types import ScalarType
+from ..types import ScalarType, f32, pred, s32, u32
 from .builder import Region, Trace, _inside, current
 from .flow import Flow, flow_of
 from .truth import RunTime
@@ -269,9 +269,10 @@ def _body(flow: Flow, start: int, stop: int) -> list[int]:
 
 
 def _lost(read_first: bool, later: bool, new: object, region: Region) -> bool:
-    if region.kind == "loop" and read_first:
+    if region.kind in ("loop", "label") and read_first:
         return True
-    return later and (read_first or not _made_inside(new, region))
+    # What lies between a label and the branch back to it is no region: values made there may be used after it.
+    return region.kind != "label" and later and (read_first or not _made_inside(new, region))
 
 
 def _read(register: ir.Register, region: Region) -> bool:
@@ -294,9 +295,10 @@ def _attribute_read_first(flow: Flow, body: list[int], name: str) -> bool:
 def _element_read_first(flow: Flow, body: list[int], root: str) -> bool:
     """Whether the first subscript of ``root`` in the body is a read; an augmented assignment is one."""
     for place, index in enumerate(body):
-        if root not in flow.steps[index].loads:
+        loads = flow.steps[index].loads
+        if root not in loads:
             continue
-        depth = 1
+        depth = len(loads) - loads.index(root)
         for later in body[place + 1 :]:
             opname = flow.steps[later].opname
             if depth == 2 and opname.startswith(("BINARY_SUBSCR", "COPY", "DUP_TOP_TWO", "BINARY_OP")):
@@ -315,35 +317,33 @@ def _loc(state: Snapshot, line: int, region: Region) -> Loc:
 
 def _refuse(name: str, verb: str, old: object, region: Region, loc: Loc) -> None:
     where = f"the {region.kind} of line {region.loc.line}"
-    if region.kind == "loop":
+    if region.kind == "label":
+        where = f"the loop that the label of line {region.loc.line} begins"
+    if region.kind in ("loop", "label"):
         message = f"`{name}` is {verb} inside {where}; the trace runs its body once, so the update would be lost"
     else:
-        message = f"`{name}` is {verb} inside {where}; the trace runs its body in any case, so the change would hold always"
-    raise LostUpdateError(message, loc=loc, hint=_repair(name, old, region.kind))
+        message = f"`{name}` is {verb} inside {where}; the trace runs its body in any case, so the change would always hold"
+    raise LostUpdateError(message, loc=loc, hint=_repair(name, old, region))
 
 
-def _repair(name: str, old: object, kind: str) -> str:
-    plain = name.isidentifier()
+def _repair(name: str, old: object, region: Region) -> str:
+    before = "before the when" if region.kind == "otherwise" else f"before the {region.kind}"
     if isinstance(old, Reg):
-        return f"`{name}` is a reg: change it in place with `{name} += ...` or `{name}.set(...)`"
-    if isinstance(old, Value) and type(old) is Value:
-        if plain:
-            return f"declare `{name} = reg({old.type}, {name})` before the {kind}, then `{name} += ...` or `{name}.set(...)`"
-        return f"put a register there before the {kind}: `{name} = reg({old.type}, {name})`, then `{name} += ...`"
+        return f"`{name}` is a reg: change it in place with `{_change(name, old.type)}`"
+    if isinstance(old, Value):
+        return f"declare `{name} = reg({old.type}, {name})` {before}, then `{_change(name, old.type)}`"
     if isinstance(old, RunTime):
-        return f"leave `{name}` as it is and move an index: `i = reg(u32, 0)`, `{name}[i]`, `i += ...`"
-    dtype = _number_type(old)
-    if dtype is None:
-        return f"keep what changes in a `reg` that is declared before the {kind}"
-    return f"declare `{name} = reg({dtype}, {old!r})` before the {kind}, then `{name} += ...` or `{name}.set(...)`"
+        return f"declare `{name} = reg({name})` {before}, then `{name} += ...`"
+    if isinstance(old, bool):
+        return f"declare `{name} = reg(pred, {old})` {before}, then `{_change(name, pred)}`"
+    if isinstance(old, (int, float)):
+        type = f32 if isinstance(old, float) else s32 if old < 0 else u32
+        return f"declare `{name} = reg({type}, {old!r})` {before}, then `{_change(name, type)}`"
+    return f"keep what changes in a `reg` that is declared {before}"
 
 
-def _number_type(value: object) -> str | None:
-    if isinstance(value, bool):
-        return "pred"
-    if isinstance(value, int):
-        return "s32" if value < 0 else "u32"
-    return "f32" if isinstance(value, float) else None
+def _change(name: str, type: ScalarType) -> str:
+    return f"{name}.set(...)" if type is pred else f"{name} += ...` or `{name}.set(...)"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ def _check_frame(
     if changed is None and not holders:
         aliased = len(plain) > 1
     elif through_name:
-        aliased = bool(plain) or containers > 1
+        aliased = len(plain) > (changed in views) or containers > 1
     else:
         aliased = bool(alive)
     if aliased:
