@@ -1,0 +1,313 @@
+"""Declarations: variables with their initial values, parameters, and what stands at the head of a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ir
+from ..types import TYPES, ScalarType
+from .escape import unescape
+from .numbers import Number, encoded, expression, literal
+from .source import Source, Token
+
+__all__ = ["attributes", "directives", "parameter", "parameters", "scalar_type", "strings", "variables", "vector_length"]
+
+_FUNDAMENTAL = {f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)} | {"b128", "f16", "f16x2", "f32", "f64"}
+_OPAQUE = {"texref", "samplerref", "surfref"}
+_ALLOWED = {
+    "reg": _FUNDAMENTAL | {"pred"}, "param": (_FUNDAMENTAL | _OPAQUE) - {"f16x2"}, "global": _FUNDAMENTAL | _OPAQUE,
+}
+
+DIRECTIVES: dict[str, tuple[int, int]] = {
+    "maxntid": (1, 3), "reqntid": (1, 3), "minnctapersm": (1, 1), "maxnctapersm": (1, 1), "maxnreg": (1, 1),
+    "noreturn": (0, 0), "reqnctapercluster": (1, 3), "explicitcluster": (0, 0), "blocksareclusters": (0, 0),
+    "maxclusterrank": (1, 1), "minperctamemory": (1, 1), "abi_preserve": (1, 1), "abi_preserve_control": (1, 1),
+}
+"""The directives at the head of a function, with how many numbers each takes."""
+
+
+def scalar_type(source: Source, space: str) -> ScalarType:
+    """A ``.type``, one that variables of the space can have."""
+    token = source.next()
+    name = token.text[1:]
+    if not token.text.startswith(".") or name not in TYPES:
+        source.fail(f"expected a type such as `.b32`, not {source.shown(token)}", token.start)
+    if name not in _ALLOWED.get(space, _FUNDAMENTAL):
+        source.fail(f"nothing in .{space} can have the type .{name}", token.start, hint=_instead(TYPES[name]))
+    return TYPES[name]
+
+
+def _instead(kind: ScalarType) -> str | None:
+    return f"declare it .{kind.register}" if kind.register.__name__ in _FUNDAMENTAL and kind.register is not kind else None
+
+
+def vector_length(source: Source) -> int:
+    """``.v2`` or ``.v4``, else 0."""
+    for text in (".v2", ".v4"):
+        if source.accept(text):
+            return int(text[2:])
+    return 0
+
+
+def alignment(source: Source) -> int | None:
+    """``.align n``, where it stands."""
+    if not source.accept(".align"):
+        return None
+    at = source.peek()
+    value = source.integer("an alignment")
+    if value < 1 or value & (value - 1):
+        source.fail(f"an alignment of {value}, which is no power of two", at.start)
+    return value
+
+
+def dimensions(source: Source) -> tuple[int | None, ...]:
+    """``[4][8]``, ``[]`` or nothing."""
+    shape: list[int | None] = []
+    while source.accept("["):
+        shape.append(None if source.peek().text == "]" else source.integer("the size of an array"))
+        source.expect("]", "the size of an array")
+    return tuple(shape)
+
+
+def attributes(source: Source) -> tuple[ir.Directive, ...]:
+    """``.attribute(.managed, .unified(19, 95))``, where it stands."""
+    if not source.accept(".attribute"):
+        return ()
+    found: list[ir.Directive] = []
+    source.expect("(", "`.attribute`")
+    while True:
+        token = source.next()
+        if token.text not in (".managed", ".unified"):
+            source.fail(f"{source.shown(token)} is no attribute", token.start, hint="there are .managed and .unified(a, b)")
+        found.append((token.text[1:], tuple(_numbers(source)) if source.accept("(") else ()))
+        if token.text == ".unified":
+            source.expect(")", "the two halves of a `.unified`")
+        if not source.accept(","):
+            source.expect(")", "the attributes")
+            return tuple(found)
+
+
+def _numbers(source: Source) -> list[int]:
+    values = [source.integer("a number")]
+    while source.accept(","):
+        values.append(source.integer("a number"))
+    return values
+
+
+def strings(source: Source) -> tuple[str, ...]:
+    """``"a", "b";`` after a ``.pragma``."""
+    found = []
+    while True:
+        token = source.next()
+        if token.text[:1] != '"':
+            source.fail(f"expected a string in quotes, not {source.shown(token)}", token.start)
+        found.append(unescape(token.text[1:-1]))
+        if not source.accept(","):
+            source.expect(";", "a pragma")
+            return tuple(found)
+
+
+def directives(source: Source) -> list[ir.Directive]:
+    """The performance directives, up to the ``{`` or ``;`` that ends the head of a function."""
+    found: list[ir.Directive] = []
+    while source.peek().text.startswith("."):
+        token = source.next()
+        name = token.text[1:]
+        if name == "pragma":
+            found.append((name, strings(source)))
+            continue
+        if name not in DIRECTIVES:
+            known = ", ".join(f".{known}" for known in DIRECTIVES)
+            source.fail(f"`.{name}` is no directive of a function", token.start, hint=f"there are {known} and .pragma")
+        least, most = DIRECTIVES[name]
+        values = _numbers(source) if most else []
+        if len(values) > most:
+            source.fail(f"`.{name}` takes {least if least == most else f'{least} to {most}'} numbers", token.start)
+        found.append((name, tuple(values)))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Parameters
+
+
+def parameters(source: Source) -> list[ir.Parameter]:
+    """What stands in parentheses behind the name of a function, or before it; [] where there are none."""
+    found: list[ir.Parameter] = []
+    if not source.accept("("):
+        return found
+    if source.accept(")"):
+        return found
+    while True:
+        found.append(parameter(source))
+        if not source.accept(","):
+            source.expect(")", "a parameter")
+            return found
+
+
+def parameter(source: Source) -> ir.Parameter:
+    """``.param .u64 .ptr .global .align 16 x``."""
+    token = source.next()
+    if token.text not in (".param", ".reg"):
+        source.fail(f"expected a parameter, which begins with `.param`, not {source.shown(token)}", token.start)
+    space = token.text[1:]
+    align = alignment(source)
+    kind = scalar_type(source, space)
+    pointer = None
+    if source.accept(".ptr"):
+        where = "generic"
+        for candidate in ("const", "global", "local", "shared"):
+            if source.accept(f".{candidate}"):
+                where = candidate
+        pointer = (where, alignment(source) or 0)
+    align = align or alignment(source)
+    name = source.name("a parameter").text
+    return ir.Parameter(name, kind, dimensions(source), align, pointer, space)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Variables
+
+
+def variables(source: Source, space: str, linkage: str = "") -> list[ir.Variable]:
+    """What follows ``.global`` and the other spaces, up to the semicolon: one variable or several of one type."""
+    marks = attributes(source)
+    align = alignment(source)
+    lanes = vector_length(source)
+    kind = scalar_type(source, space)
+    lanes = lanes or vector_length(source)
+    if lanes:
+        # A vector is laid out as an array is, on the alignment of the whole.
+        align = align or lanes * kind.bytes
+    found: list[ir.Variable] = []
+    while True:
+        name = source.name("a variable")
+        shape = dimensions(source) + ((lanes,) if lanes else ())
+        variable = ir.Variable(name.text, space, kind, shape, align, None, linkage, marks)
+        if source.accept("="):
+            _initialise(source, variable)
+        elif None in shape[:1] and linkage != "extern" and space != "param":
+            source.fail(f"the array {name.text} has no size", name.start, hint="only an .extern one may lack it")
+        found.append(variable)
+        if not source.accept(","):
+            source.expect(";", f"the declaration of {name.text}")
+            return found
+
+
+def _initialise(source: Source, variable: ir.Variable) -> None:
+    kind, shape = variable.type, variable.shape
+    at = source.peek()
+    if kind.kind == "o":
+        variable.properties = tuple(_properties(source))
+        return
+    if kind.__name__ in ("f16", "f16x2") or variable.space in ("shared", "local", "param"):
+        what = f".{kind.__name__}" if variable.space in ("global", "const") else f".{variable.space}"
+        source.fail(f"a {what} variable has no initial value", at.start)
+    if not shape:
+        braced = source.accept("{")
+        variable.values = (_element(source, kind),)
+        if braced:
+            source.expect("}", "an initial value")
+        return
+    values = _braces(source, kind)
+    if shape[0] is None:
+        variable.shape = shape = (len(values), *shape[1:])
+    flat = _flatten(values, shape)  # type: ignore[arg-type]
+    if flat is None:
+        source.fail(f"these initial values do not fit the array {variable.name}{_shown(shape)}", at.start)
+    variable.values = tuple(flat)
+
+
+def _shown(shape: tuple[int | None, ...]) -> str:
+    return "".join(f"[{extent}]" for extent in shape)
+
+
+def _braces(source: Source, kind: ScalarType) -> list[Any]:
+    source.expect("{", "`=`")
+    values: list[Any] = []
+    while not source.accept("}"):
+        values.append(_braces(source, kind) if source.peek().text == "{" else _element(source, kind))
+        if not source.accept(","):
+            source.expect("}", "an initial value")
+            break
+    return values
+
+
+def _flatten(values: list[Any], shape: tuple[int, ...]) -> list[Any] | None:
+    """Row-major values of an array; rows that are written shorter are filled up with 0. None if they do not fit."""
+    if len(shape) == 1 or not any(isinstance(value, list) for value in values):
+        size = 1
+        for extent in shape:
+            size *= extent
+        return values if len(values) <= size and not any(isinstance(value, list) for value in values) else None
+    size = 1
+    for extent in shape[1:]:
+        size *= extent
+    flat: list[Any] = []
+    for value in values:
+        row = _flatten(value, shape[1:]) if isinstance(value, list) else None
+        if row is None:
+            return None
+        flat += row + [0] * (size - len(row))
+    while flat and flat[-1] == 0:
+        flat.pop()
+    return flat if len(values) <= shape[0] else None
+
+
+def _element(source: Source, kind: ScalarType) -> int | ir.Symbol | ir.Reference:
+    token = source.peek()
+    number = literal(token.text)
+    if number is not None and number.exact is None:
+        after = source.at
+        source.next()
+        if source.accept("("):
+            symbol, offset, generic = _address(source)
+            source.expect(")", "the address that a mask applies to")
+            return ir.Reference(symbol, offset, generic, int(number.value))
+        source.at = after
+    if number is None and token.text[:1] not in "-+~!(":
+        symbol, offset, generic = _address(source)
+        return ir.Reference(symbol, offset, True) if generic else ir.Symbol(symbol, offset)
+    return _encoded(source, token, expression(source), kind)
+
+
+def _encoded(source: Source, token: Token, number: Number, kind: ScalarType) -> int:
+    try:
+        return encoded(number, kind)
+    except (ValueError, TypeError) as error:
+        source.fail(str(error), token.start)
+
+
+def _address(source: Source) -> tuple[str, int, bool]:
+    generic = source.accept("generic")
+    if generic:
+        source.expect("(", "`generic`")
+    symbol = source.name("a variable").text
+    if generic and source.accept(")"):
+        return symbol, _offset(source), True
+    offset = _offset(source)
+    if generic:
+        source.expect(")", "the address in `generic(...)`")
+    return symbol, offset, generic
+
+
+def _offset(source: Source) -> int:
+    if source.peek().text not in ("+", "-"):
+        return 0
+    negative = source.next().text == "-"
+    value = int(expression(source, 9).value)
+    return -value if negative else value
+
+
+def _properties(source: Source) -> list[tuple[str, int | str]]:
+    found: list[tuple[str, int | str]] = []
+    source.expect("{", "`=`")
+    while not source.accept("}"):
+        name = source.name("a property").text
+        source.expect("=", "the name of a property")
+        token = source.next()
+        found.append((name, int(token.text, 0) if token.text[:1].isdigit() else token.text))
+        source.accept(",")
+    return found
+
+

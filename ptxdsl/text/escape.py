@@ -1,0 +1,38 @@
+"""Text that PTX takes as it is: the assembler refuses every character outside ASCII, in comments and strings too.
+
+File names and comments are therefore written with Python's escapes, which the parser undoes. A quote is escaped as
+well, since a PTX string cannot hold one.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["escape", "unescape"]
+
+_SPECIAL = re.compile(r'[^\x20-\x7e]|["\\]')
+_ESCAPED = re.compile(r"\\(?:\\|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
+    code = ord(char)
+    if char == "\\":
+        return "\\\\"
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
+def escape(text: str) -> str:
+    """``text`` in printable ASCII without quotes.
+
+    >>> escape("C:\\\\é.py")
+    'C:\\\\\\\\\\\\xe9.py'
+    """
+    return text if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text else _SPECIAL.sub(_escaped, text)
+
+
+def unescape(text: str) -> str:
+    """What `escape` was given; an escape that it does not write stays as it is."""
+    if "\\" not in text:
+        return text
+    return _ESCAPED.sub(lambda match: "\\" if match[0] == "\\\\" else chr(int(match[0][2:], 16)), text)

@@ -1,0 +1,300 @@
+"""From a module to its text: deterministic, readable, and quick, since every traced kernel passes through here once.
+
+A `.loc` line stands before each instruction whose Python line differs from the one before it, within a function: it
+holds for all that follow until the next. At the start of a function there is none, and ``.loc n 0 0`` (line 0, which
+debuggers too read as "no line") says that from here on there is none again. So the parser restores every line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+
+from .. import ir
+from ..errors import Loc
+from ..isa import Form
+from ..types import ScalarType
+from .escape import escape
+
+__all__ = ["to_text"]
+
+_WIDTH = 100
+"""Lists of names and numbers are broken about here."""
+
+
+def to_text(module: ir.Module, *, comments: bool = False) -> str:
+    """The PTX text of a module.
+
+    ``comments``: the Python source line stands behind each `.loc`.
+
+    >>> print(to_text(ir.Module((8, 0), "sm_90", functions=[ir.Function("nothing")])))
+    .version 8.0
+    .target sm_90
+    .address_size 64
+    <BLANKLINE>
+    .visible .entry nothing()
+    {
+    }
+    <BLANKLINE>
+    """
+    files: dict[str, int] = {}
+    # Definitions may refer to what is declared, variables and declarations too: hence this order.
+    leading = next((n for n, f in enumerate(module.functions) if f.body is not None), len(module.functions))
+    blocks = [f"{_head(f)};\n" for f in module.functions[:leading]]
+    blocks += ["".join(f"{_variable(v)};\n" for v in module.variables)] if module.variables else []
+    blocks += [_function(f, files, comments) for f in module.functions[leading:]]
+    blocks += [f"{_directive(d)}{'' if d[0] == 'pragma' else ';'}\n" for d in module.directives]
+    blocks += [f".section {name}\n{{\n{text}\n}}\n" for name, text in module.sections]
+    target = ", ".join((module.target, *module.target_options))
+    header = f".version {module.version[0]}.{module.version[1]}\n.target {target}\n"
+    blocks.insert(0, f"{header}.address_size {module.address_size}\n")
+    if files:
+        blocks.insert(1, "".join(f'.file {number} "{escape(name)}"\n' for name, number in files.items()))
+    return "\n".join(blocks)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Operands
+
+
+@cache
+def _immediate(number: ir.Immediate) -> str:
+    bits, kind = number
+    if kind.kind == "f":
+        return f"0d{bits:016X}" if kind.bits == 64 else f"0f{bits:08X}"
+    return str(bits - (1 << kind.bits) if kind.kind == "s" and bits >> (kind.bits - 1) else bits)
+
+
+def _symbol(symbol: ir.Symbol) -> str:
+    return f"{symbol.symbol}+{symbol.offset}" if symbol.offset else symbol.symbol
+
+
+def _address(address: ir.Address) -> str:
+    base, offset, parts, unified = address
+    text = base[0] if base.__class__ is ir.Register else operand_text(base)
+    if offset:
+        text = f"{text}+{offset}"
+    if parts:
+        text = ", ".join((text, *map(operand_text, parts)))
+    return f"[{text}].unified" if unified else f"[{text}]"
+
+
+def _vector(vector: ir.Vector) -> str:
+    return f"{{{', '.join(map(operand_text, vector[0]))}}}"
+
+
+def _selected(part: ir.Selected) -> str:
+    return f"{'-' if part.negated else ''}{part.register.name}{'.' if part.selector else ''}{part.selector}"
+
+
+def _name(operand: ir.Operand) -> str:
+    return operand[0]  # type: ignore[return-value]
+
+
+_OPERANDS: dict[type, Callable[..., str]] = {
+    ir.Register: _name, ir.SpecialRegister: _name, ir.LabelRef: _name, ir.Sink: _name, ir.Immediate: _immediate,
+    ir.Symbol: _symbol, ir.Not: lambda operand: f"!{operand[0][0]}", ir.Selected: _selected, ir.Vector: _vector,
+    ir.Address: _address,
+}
+
+
+def operand_text(operand: ir.Operand) -> str:
+    """An operand as it stands in the text."""
+    return _OPERANDS[operand.__class__](operand)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Statements
+
+
+@cache
+def _joined(form: Form) -> bool:
+    return any(spec.joined for spec in form.operands)
+
+
+def instruction_text(statement: ir.Instruction | ir.Call) -> str:
+    """One instruction, without indentation and semicolon."""
+    guard = statement.guard
+    text = f"@{operand_text(guard)} " if guard is not None else ""
+    if isinstance(statement, ir.Call):
+        return text + _call(statement)
+    texts = list(map(operand_text, statement.operands))
+    if _joined(statement.form):
+        texts = ["".join(_bars(statement.form, texts))]
+    return f"{text}{statement.form.mnemonic}{' ' if texts else ''}{', '.join(texts)}"
+
+
+def _bars(form: Form, texts: list[str]) -> Iterator[str]:
+    yield texts[0]
+    for spec, text in zip(form.operands[1:], texts[1:]):
+        yield ("|" if spec.joined else ", ") + text
+
+
+def _call(call: ir.Call) -> str:
+    parts = [operand_text(call.callee)]
+    if call.results:
+        parts.insert(0, f"({', '.join(map(operand_text, call.results))})")
+    if call.arguments:
+        parts.append(f"({', '.join(map(operand_text, call.arguments))})")
+    if call.prototype:
+        parts.append(call.prototype)
+    return f"call{'.uni' if call.uniform else ''} {', '.join(parts)}"
+
+
+def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> Iterator[str]:
+    loc: Loc | None = None
+    render, register, plain = _OPERANDS, ir.Register, ir.Instruction
+    for s in body:
+        kind = s.__class__
+        if kind is plain:
+            if s.loc is not loc and s.loc != loc:  # type: ignore[union-attr]
+                loc = s.loc  # type: ignore[union-attr]
+                yield _loc(loc, files, comments)
+            form = s.form  # type: ignore[union-attr]
+            if s.guard is None and not _joined(form):  # type: ignore[union-attr]
+                operands = s.operands  # type: ignore[union-attr]
+                if operands:
+                    text = ", ".join([o[0] if o.__class__ is register else render[o.__class__](o) for o in operands])
+                    yield f"    {form.mnemonic} {text};\n"
+                else:
+                    yield f"    {form.mnemonic};\n"
+            else:
+                yield f"    {instruction_text(s)};\n"  # type: ignore[arg-type]
+        elif kind is ir.Label:
+            yield f"{s.name}:\n"  # type: ignore[union-attr]
+        elif kind is ir.Call:
+            if s.loc != loc:  # type: ignore[union-attr]
+                loc = s.loc  # type: ignore[union-attr]
+                yield _loc(loc, files, comments)
+            yield f"    {instruction_text(s)};\n"  # type: ignore[arg-type]
+        elif kind is ir.Pragma:
+            yield f'    .pragma "{escape(s.text)}";\n'  # type: ignore[union-attr]
+        else:
+            yield "".join(f"    // {escape(line)}\n" for line in s.text.splitlines())  # type: ignore[union-attr]
+
+
+def _loc(loc: Loc | None, files: dict[str, int], comments: bool) -> str:
+    if loc is None:
+        return "    .loc 1 0 0\n"
+    number = files.setdefault(loc.file, len(files) + 1)
+    source = f"  // {escape(loc.source)}" if comments and loc.source else ""
+    return f"    .loc {number} {loc.line} 0{source}\n"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Functions and variables
+
+
+def _function(function: ir.Function, files: dict[str, int], comments: bool) -> str:
+    if function.body is None:
+        return f"{_head(function)};\n"
+    lines = [f"{_head(function)}\n{{\n"]
+    passed = {p.name for p in (*function.parameters, *function.results) if p.space == "reg"}
+    lines += _registers([r for r in function.registers if r.name not in passed])
+    lines += [f"    {_variable(v)};\n" for v in function.variables]
+    lines += [f"    {label}: .callprototype {_signature(p)};\n" for label, p in function.prototypes.items()]
+    lines += [f"    {label}: .branchtargets {', '.join(names)};\n" for label, names in function.branch_tables.items()]
+    lines += [f"    {label}: .calltargets {', '.join(names)};\n" for label, names in function.call_targets.items()]
+    if len(lines) > 1:
+        lines.append("\n")
+    lines += _body(function.body, files, comments)
+    lines.append("}\n")
+    return "".join(lines)
+
+
+def _registers(registers: list[ir.Register]) -> Iterator[str]:
+    """The `.reg` lines: by type, ``%r<n>`` where a family counts from 0 without a gap."""
+    families: dict[ScalarType, dict[str, list[str]]] = {}
+    for name, kind in registers:
+        families.setdefault(kind, {}).setdefault(name.rstrip("0123456789"), []).append(name)
+    for kind, stems in families.items():
+        head, single = f"    .reg .{kind} ", []
+        for stem, names in stems.items():
+            if stem != "%" and set(names) == {f"{stem}{n}" for n in range(len(names))}:
+                yield f"{head}{stem}<{len(names)}>;\n"
+            else:
+                single += names
+        if single:
+            yield from (f"{head}{line};\n" for line in _lines(single))
+
+
+def _lines(items: list[str]) -> Iterator[str]:
+    """The items, with commas between them, in lines of bearable length."""
+    line = ""
+    for item in items:
+        if line and len(line) + len(item) > _WIDTH:
+            yield line
+            line = ""
+        line = f"{line}, {item}" if line else item
+    yield line
+
+
+def _head(function: ir.Function) -> str:
+    linkage = f".{function.linkage} " if function.linkage else ""
+    return f"{linkage}.{function.kind} {_attributes(function.attributes)}{_signature(function, function.name)}"
+
+
+def _signature(function: ir.Function, name: str = "_") -> str:
+    results = f"({', '.join(map(_parameter, function.results))}) " if function.results else ""
+    inner = ",\n    ".join(map(_parameter, function.parameters)) if name != "_" else ", ".join(map(_parameter, function.parameters))
+    parameters = f"(\n    {inner}\n)" if inner and name != "_" else f" ({inner})" if name == "_" else "()"
+    mark = "\n" if name != "_" else " "
+    return f"{results}{name}{parameters}{''.join(mark + _directive(d) for d in function.directives)}"
+
+
+def _directive(directive: ir.Directive) -> str:
+    name, arguments = directive
+    if name == "pragma":
+        return ".pragma " + ", ".join(f'"{escape(str(text))}"' for text in arguments) + ";"
+    return f".{name} {', '.join(map(str, arguments))}".rstrip()
+
+
+def _attributes(attributes: Iterable[ir.Directive]) -> str:
+    inner = ", ".join(f".{name}({', '.join(map(str, n))})" if n else f".{name}" for name, n in attributes)
+    return f".attribute({inner}) " if inner else ""
+
+
+def _shape(shape: tuple[int | None, ...]) -> str:
+    return "".join(f"[{'' if extent is None else extent}]" for extent in shape)
+
+
+def _parameter(p: ir.Parameter) -> str:
+    align = f".align {p.align} " if p.align else ""
+    pointer = ""
+    if p.pointer is not None:
+        space, bytes_ = p.pointer
+        pointer = ".ptr " + ("" if space == "generic" else f".{space} ") + (f".align {bytes_} " if bytes_ else "")
+    return f".{p.space} {align}.{p.type} {pointer}{p.name}{_shape(p.shape)}"
+
+
+def _variable(v: ir.Variable) -> str:
+    linkage = f".{v.linkage} " if v.linkage else ""
+    align = f".align {v.align} " if v.align else ""
+    head = f"{linkage}.{v.space} {_attributes(v.attributes)}{align}.{v.type} {v.name}{_shape(v.shape)}"
+    if v.properties:
+        return f"{head} = {{ {', '.join(f'{name} = {value}' for name, value in v.properties)} }}"
+    if v.values is None:
+        return head
+    if not v.shape:
+        return f"{head} = {_value(v.values[0], v.type)}"
+    separator = ",\n    "
+    return f"{head} = {separator.join(_lines(_nested([_value(x, v.type) for x in v.values], v.shape[1:])))}"
+
+
+def _nested(values: list[str], inner: tuple[int | None, ...]) -> list[str]:
+    """The initial values with the braces of an array whose inner dimensions are ``inner``."""
+    for extent in reversed(inner):
+        step = extent or 1
+        rows = [values[n : n + step] for n in range(0, len(values), step)]
+        values = [f"{{{', '.join(row)}}}" for row in rows]
+    return ["{" + values[0], *values[1:-1], values[-1] + "}"] if len(values) > 1 else [f"{{{', '.join(values)}}}"]
+
+
+def _value(value: int | ir.Symbol | ir.Reference, kind: ScalarType) -> str:
+    if isinstance(value, int):
+        return _immediate(ir.Immediate(value, kind)) if kind.kind != "f" or kind.bits >= 32 else str(value)
+    if isinstance(value, ir.Symbol):
+        return _symbol(value)
+    name = f"generic({value.symbol})" if value.generic else value.symbol
+    text = f"{name}+{value.offset}" if value.offset else name
+    return text if value.mask is None else f"0x{value.mask:X}({text})"
