@@ -125,7 +125,7 @@ class Trace:
 
     ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked. ``waiting`` are
     the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed
-    were first branched to.
+    were first branched to; ``unaliased`` is what ``guard.check_alias`` remembers.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -140,6 +140,7 @@ class Trace:
         self.waiting: dict[int, Any] = {}
         self.labels: dict[str, Any] = {}
         self.branches: dict[str, Loc] = {}
+        self.unaliased: dict[tuple[int, int], int] = {}
         self.addresses: dict[Any, Any] = {}
         self.constants: dict[ir.Immediate, Any] = {}
         self.kernel = Region("kernel", loc, None, self, self)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dis
 import re
 from bisect import bisect_right
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import CodeType
 from typing import NamedTuple
 
@@ -84,6 +84,7 @@ class Flow:
                 waiting += self.steps[index].next
         return sorted(seen - {stop})
 
+    @cached_property
     def targets(self) -> frozenset[str]:
         """The names that a `for` assigns: views of what they iterate over."""
         found: set[str] = set()

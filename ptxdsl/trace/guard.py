@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from .. import ir
 from ..errors import AliasError, Loc, LostUpdateError
 from ..types import ScalarType, f32, pred, s32, u32
-from .builder import Region, Trace, _inside, current
+from .builder import Region, Trace, _inside, current, user_frame
 from .flow import Flow, flow_of
 from .truth import RunTime
 from .values import Reg, Value
@@ -351,13 +351,24 @@ def _change(name: str, type: ScalarType) -> str:
 
 
 def check_alias(reg: Reg) -> None:
-    """An AliasError if a frame still uses ``reg`` by another name than the one through which it is changed now."""
+    """An AliasError if a frame still uses ``reg`` by another name than the one through which it is changed now.
+
+    Looking takes longer than the instruction does. So the number of references to the register is noted where all was
+    well, less those of names no longer used: at the same place no more of them means no other name.
+    """
     trace = current()
-    for frame in frames(trace, sys._getframe(1)):
-        names = [name for name, value in frame.f_locals.items() if value is reg]
-        holders = _holders(reg, frame.f_locals)
+    frame = user_frame(3, trace.code)
+    place, references = (id(frame.f_code), frame.f_lasti), sys.getrefcount(reg)
+    if trace.unaliased.get(place, 0) >= references:
+        return
+    unused = 0
+    for each in frames(trace, frame):
+        variables = each.f_locals
+        names = [name for name, value in variables.items() if value is reg]
+        holders = _holders(reg, variables)
         if len(names) + len(holders) > 1:
-            _check_frame(reg, frame, names, holders, trace)
+            unused += _check_frame(reg, each, names, holders, trace)
+    trace.unaliased[place] = references - unused
 
 
 def _holders(reg: Reg, variables: Any) -> dict[int, set[str]]:
@@ -377,46 +388,50 @@ def _direct(container: Any) -> Iterator[object]:
     return iter(container.values() if isinstance(container, dict) else container)
 
 
-def _check_frame(
-    reg: Reg, frame: FrameType, names: list[str], holders: dict[int, set[str]], trace: Trace
-) -> None:
+def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: dict[int, set[str]], trace: Trace) -> int:
+    """Judge what holds the register in one frame; the number of holders that are never used again."""
     flow = flow_of(frame.f_code)
     at = flow.index(frame.f_lasti)
-    views = flow.targets()
-    names = [name for name in names if name not in views]
-    changed = flow.changed(at)
-    loaded = flow.loaded(at)
-    if changed is None:
-        changed = next((name for name in reversed(loaded) if name in names), None)
     starts = [at, *_loops_of(frame, flow, trace)]
-    alive = [name for name in names if name != changed and any(flow.reads(name, start) for start in starts)]
-    through_name = changed in names or changed in views
-    for identity, roots in holders.items():
-        if not through_name and any(root in loaded for root in roots):
-            continue
-        if any(flow.reads(root, start) for root in roots for start in starts):
-            alive.append(min(roots))
-    # A single container beside a name is that container and its element; a name beside it is a second one.
-    containers = len([roots for roots in holders.values() if roots & set(alive)])
-    plain = [name for name in alive if name in names]
-    if changed is None and not holders:
-        aliased = len(plain) > 1
-    elif through_name:
-        aliased = len(plain) > (changed in views) or containers > 1
+    views, loaded = flow.targets, flow.loaded(at)
+    changed = flow.changed(at) or next((name for name in reversed(loaded) if name in names), None)
+    others = [name for name in names if name != changed and name not in views]
+    alive = [name for name in others if any(flow.reads(name, start) for start in starts)]
+    kept = [roots for roots in holders.values() if any(flow.reads(root, start) for root in roots for start in starts)]
+    if changed in views:
+        # One name is where the iteration took it from.
+        aliased = alive[1:] or _second(kept)
+    elif changed in names:
+        aliased = alive or _second(kept)
+    elif any(root in loaded for roots in holders.values() for root in roots):
+        aliased = alive or [min(roots) for roots in kept if not any(root in loaded for root in roots)]
     else:
-        aliased = bool(alive)
+        # Changed in a function called from here, which took it from its closure.
+        aliased = alive[1:]
     if aliased:
-        other = (plain or alive)[0]
-        shown = changed or next((name for name in names if name != other), reg.register.name)
+        other = aliased[0]
+        shown = changed or next((name for name in names if name != other), None) or reg.register.name
         raise AliasError(
-            f"`{shown}` and `{other}` are the same reg, and this changes both", loc=Loc(frame.f_code.co_filename, frame.f_lineno),
-            hint=f"keep the old value apart: `{other} = {shown}.copy()`",
+            f"`{shown}` and `{other}` hold the same reg, and this changes both",
+            loc=Loc(frame.f_code.co_filename, frame.f_lineno), hint=_apart(shown, other, other in names),
         )
+    return len(others) - len(alive) + max(0, len(holders) - 1)
+
+
+def _second(kept: list[set[str]]) -> list[str]:
+    """A name of the second container, if there is one."""
+    return [min(roots) for roots in kept[1:]]
+
+
+def _apart(shown: str, other: str, plain: bool) -> str:
+    if plain:
+        return f"keep the old value apart: `{other} = {shown}.copy()`"
+    return f"keep the old values apart: `{other} = [r.copy() for r in ...]`"
 
 
 def _loops_of(frame: FrameType, flow: Flow, trace: Trace) -> Iterator[int]:
     """Where the bodies of the open loops begin in this frame: they come round again."""
     for region in trace.regions:
-        for state in getattr(region, "before", ()):
+        for state in region.before:
             if state.frame is frame and region.kind == "loop":
                 yield flow.index(state.at)
