@@ -230,16 +230,17 @@ def _pointer(check: _Check, accepted: Elements, size: int) -> Convert:
         seen = view(value)
         if seen is None:
             raise _no_array(check, value, accepted)
-        address, dtype, itemsize, shape, strides, readonly, device, owner, _ = seen
+        address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
         nbytes = math.prod(shape) * itemsize
         if dtype not in names or (readonly and written) or address % size:
             _refuse_elements(check, seen, value, accepted, size)
         if not contiguous(shape, strides, itemsize):
-            hint = f"`{check.name} = np.ascontiguousarray({check.name})`, or declare `{check.name}: Array[...]`"
+            other = f"{check.name}: Array[{check.annotation.dtype}, {len(shape)}]"
+            hint = f"`{check.name} = np.ascontiguousarray({check.name})`, or declare `{other}`"
             raise check.error(value, f"{check.annotation} wants contiguous memory", hint, f", strides {strides}")
         if nbytes % size:
             raise check.error(value, f"{check.annotation} wants a multiple of {size} bytes")
-        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device),)
+        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
 
     return pointer
 
@@ -259,10 +260,10 @@ def _refuse_elements(check: _Check, seen: View, value: object, accepted: Element
         hint = _conversion(check.name, seen, accepted.names[0])
         raise check.error(value, f"{check.annotation} wants {accepted}", hint)
     if seen.readonly and check.written:
-        raise check.error(value, "the kernel writes to it", f"pass a copy: `{check.name}.copy()`", ", read-only")
+        raise check.error(value, "the kernel writes to it", f"`{check.name} = {check.name}.copy()`", ", read-only")
     if math.prod(seen.shape):
-        hint = f"pass a copy: `{check.name}.copy()`"
-        raise check.error(value, f"{check.annotation} wants it aligned to {size} bytes", hint, f", at {seen.address:#x}")
+        hint, detail = f"`{check.name} = {check.name}.copy()`", f", at {seen.address:#x}"
+        raise check.error(value, f"{check.annotation} wants it aligned to {size} bytes", hint, detail)
 
 
 def _conversion(name: str, seen: View, wanted: str) -> str:
@@ -286,7 +287,7 @@ def _array(check: _Check, array: ArrayType) -> Convert:
         seen = view(value)
         if seen is None:
             raise _no_array(check, value, accepted)
-        address, dtype, itemsize, shape, strides, readonly, device, owner, _ = seen
+        address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
         if dtype not in accepted.names or (readonly and check.written) or address % size:
             _refuse_elements(check, seen, value, accepted, size)
         _check_shape(check, array, value, shape)
@@ -294,7 +295,7 @@ def _array(check: _Check, array: ArrayType) -> Convert:
         extent = sum((n - 1) * step for n, step in zip(shape, steps)) + 1 if math.prod(shape) else 0
         numbers = [shape[axis] for axis in open_axes] + list(steps[:-1] if strided else ())
         return (
-            Buffer(name, address, extent * itemsize, dtype, shape, strides, not readonly, owner, device),
+            Buffer(name, address, extent * itemsize, dtype, shape, strides, not readonly, owner, device, stream),
             *(Scalar(name, pack(number)) for name, number in zip(scalar_names, numbers)),
         )
 
@@ -343,13 +344,13 @@ def _untyped(check: _Check) -> Convert:
         if seen is None:
             raise check.error(value, f".{check.annotation} wants an array or an int")
         if seen.readonly and check.written:
-            raise check.error(value, "the kernel writes to it", f"pass a copy: `{check.name}.copy()`", ", read-only")
+            raise check.error(value, "the kernel writes to it", f"`{check.name} = {check.name}.copy()`", ", read-only")
         if not contiguous(seen.shape, seen.strides, seen.itemsize):
             hint = f"`{check.name} = np.ascontiguousarray({check.name})`"
             raise check.error(value, "foreign PTX is given contiguous memory only", hint, f", strides {seen.strides}")
         nbytes = math.prod(seen.shape) * seen.itemsize
-        address, dtype, _, shape, strides, readonly, device, owner, _ = seen
-        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device),)
+        address, dtype, _, shape, strides, readonly, device, owner, stream = seen
+        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
 
     return memory
 

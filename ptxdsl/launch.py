@@ -35,8 +35,8 @@ class Buffer(NamedTuple):
     """A parameter that points to memory: a ``.param`` of 64 bits that holds ``address``.
 
     The kernel may touch ``nbytes`` bytes from ``address`` on. ``dtype`` is numpy's name of the elements' type,
-    ``strides`` are in bytes. ``device`` is the ordinal of
-    the GPU that holds the memory, None for host memory. ``owner`` keeps the memory alive.
+    ``strides`` are in bytes. ``device`` is the ordinal of the GPU that holds the memory, None for host memory; on
+    ``stream`` it becomes valid, where its owner says so. ``owner`` keeps the memory alive.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Buffer(NamedTuple):
     writable: bool
     owner: object
     device: int | None = None
+    stream: int | None = None
 
 
 Argument = Union[Scalar, Buffer]

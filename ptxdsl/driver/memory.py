@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import LaunchError
 from ..types import ScalarType, dtype_of
-from . import gpu
+from .device import choose, driver
 from .arrays import View, contiguous_strides, dtype_name
 
 __all__ = ["DeviceArray", "empty", "to_device", "zeros"]
@@ -40,9 +40,9 @@ class DeviceArray:
         self._host: np.ndarray[Any, Any] | None = None
         device = None
         if backend == "gpu":
-            driver = gpu.driver()
-            address, device = driver.allocate(self.nbytes), driver.device
-            weakref.finalize(self, driver.free, address)
+            gpu = driver()
+            address, device = gpu.allocate(self.nbytes), gpu.device
+            weakref.finalize(self, gpu.free, address)
         else:
             memory = np.empty(self.nbytes + _ALIGNMENT, np.uint8)
             start = -memory.ctypes.data % _ALIGNMENT
@@ -79,7 +79,7 @@ class DeviceArray:
         if self._host is not None:
             return self._host.copy()
         host = np.empty(self.shape, self.dtype)
-        gpu.driver().to_host(host, self.address)
+        driver().to_host(host, self.address)
         return host
 
     copy_to_host = numpy
@@ -95,12 +95,12 @@ class DeviceArray:
         if self._host is not None:
             self._host[...] = source
         else:
-            gpu.driver().to_device(self.address, source)
+            driver().to_device(self.address, source)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False and self._host is None:
             raise ValueError("an array on the GPU cannot become a numpy array without a copy")
-        host = self._host if self._host is not None and not copy else self.numpy()
+        host: np.ndarray[Any, Any] = self._host if self._host is not None and not copy else self.numpy()
         return host if dtype is None else host.astype(dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
@@ -131,7 +131,7 @@ def empty(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = Non
     kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
     if kind.hasobject or not kind.isnative:
         raise LaunchError(f"a device array cannot hold {kind}")
-    return DeviceArray(tuple(int(n) for n in extents), kind, gpu.choose(backend))
+    return DeviceArray(tuple(int(n) for n in extents), kind, choose(backend))
 
 
 def zeros(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = None) -> DeviceArray:

@@ -22,7 +22,11 @@ from .. import config
 from ..errors import AssembleError, caller
 from .cache import DiskCache, digest
 
-__all__ = ["Assembler", "assemblers", "find_assembler", "find_tool"]
+__all__ = ["Assembler", "NoAssembler", "assemblers", "find_assembler", "find_tool"]
+
+
+class NoAssembler(AssembleError):
+    """There is no ptxas that could do it."""
 
 
 class Assembler(NamedTuple):
@@ -111,8 +115,8 @@ def find_assembler(isa: tuple[int, int], arch: str) -> Assembler:
         raise AssembleError(f"PTXDSL_PTXAS is {settings.ptxas!r}, which is no ptxas", loc=caller())
     install = "pip install 'nvidia-cuda-nvcc>=13,<14'"
     if not found:
-        raise AssembleError("no ptxas, NVIDIA's assembler, was found", loc=caller(), hint=install)
+        raise NoAssembler("no ptxas, NVIDIA's assembler, was found", loc=caller(), hint=install)
     have = "; ".join(f"{a.path} ({a.version}) reads PTX up to {a.isa[0]}.{a.isa[1]}" for a in found)
-    raise AssembleError(
+    raise NoAssembler(
         f"no ptxas found assembles PTX {isa[0]}.{isa[1]} for {arch}: {have}", loc=caller(), hint=f"{install} --upgrade"
     )

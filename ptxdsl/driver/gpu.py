@@ -1,0 +1,337 @@
+"""Kernels on the GPU: their modules, and their launches through cuda-python.
+
+A launch is prepared once a geometry: the configuration struct with its attributes, the checks against what the device
+has, the opt-in for much shared memory. After that a launch packs its parameters into a buffer of its own and makes one
+call. Buffers are taken from a list and given back, never shared: the driver call drops the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import DriverError, LaunchError, PerformanceWarning, caller
+from ..isa.targets import limits
+from ..launch import Argument, Buffer, LaunchConfig, Scalar
+from .device import Driver, driver
+from .tools import NoAssembler
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ..launchable import Specialised
+
+__all__ = ["load"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernels
+
+
+class _Slot(NamedTuple):
+    """Memory for the parameters of one launch, and the array of pointers to them that the driver wants."""
+
+    memory: Any
+    pointers: Any
+    address: int
+
+
+class _Prepared(NamedTuple):
+    """A geometry with everything about it checked; ``structs`` are the driver's, one a stream."""
+
+    geometry: LaunchConfig
+    structs: dict[int, Any]
+
+
+class _Function:
+    """A kernel on one GPU."""
+
+    def __init__(self, kernel: Specialised, gpu: Driver) -> None:
+        self.kernel, self.gpu = kernel, gpu
+        gpu.enter()
+        self.module = self._load(gpu.target(kernel.module.target))
+        self.handle = gpu.call("cuModuleGetFunction", self.module, kernel.entry.encode())
+        self.offsets = _offsets(kernel)
+        self._slots: list[_Slot] = []
+        self._prepared: dict[int, _Prepared] = {}
+
+    def _load(self, arch: str) -> Any:
+        try:
+            cubin = self.kernel.assembled(arch).cubin
+        except NoAssembler:
+            return self._compile_in_driver()
+        return self.gpu.call("cuModuleLoadData", cubin)
+
+    def _compile_in_driver(self) -> Any:
+        """Without a ptxas the driver's own compiler does, at the price of doing so in every process."""
+        cu, log = self.gpu.cu, bytes(16384)
+        option = cu.CUjit_option
+        options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        result, *values = cu.cuModuleLoadDataEx(self.kernel.text.encode() + b"\0", 2, options, [log, len(log)])
+        if result != 0:
+            said = log.rstrip(b"\0").decode(errors="replace").strip()
+            error = self.gpu.error("cuModuleLoadDataEx", result)
+            raise DriverError(
+                f"{error.message}\n{said}".strip(), loc=caller(), name=error.name,
+                hint="ptxas explains better: pip install 'nvidia-cuda-nvcc>=13,<14'",
+            )
+        return values[0]
+
+    def prepare(self, geometry: LaunchConfig) -> _Prepared:
+        found = self._prepared.get(id(geometry))
+        if found is None:
+            self._check(geometry)
+            if len(self._prepared) >= 256:
+                self._prepared.clear()
+            found = self._prepared[id(geometry)] = _Prepared(geometry, {})
+        return found
+
+    def _check(self, geometry: LaunchConfig) -> None:
+        gpu, name, attribute = self.gpu, self.kernel.entry, self.gpu.cu.CUfunction_attribute
+        gpu.enter()
+        most = gpu.call("cuFuncGetAttribute", attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, self.handle)
+        if geometry.threads > most:
+            raise LaunchError(
+                f"block {geometry.block} has {geometry.threads} threads; on this GPU ({gpu.name}) kernel `{name}` "
+                f"can have {most}, for the registers it uses", loc=caller(),
+                hint="`@ptx_kernel(maxntid=...)` limits its registers",
+            )
+        static = gpu.call("cuFuncGetAttribute", attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, self.handle)
+        if static + geometry.shared > gpu.shared:
+            raise LaunchError(
+                f"kernel `{name}` declares {static} bytes of shared memory and the launch adds {geometry.shared}; "
+                f"a block on this GPU ({gpu.name}) can have {gpu.shared}", loc=caller(),
+            )
+        if geometry.cluster is not None and gpu.capability < 90:
+            raise LaunchError(f"clusters need sm_90, the GPU ({gpu.name}) is sm_{gpu.capability}", loc=caller())
+        if static + geometry.shared > limits("sm_75").static_shared:
+            which = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            gpu.call("cuFuncSetAttribute", self.handle, which, geometry.shared)
+        if geometry.cooperative:
+            self._check_cooperative(geometry)
+
+    def _check_cooperative(self, geometry: LaunchConfig) -> None:
+        each = self.gpu.call(
+            "cuOccupancyMaxActiveBlocksPerMultiprocessor", self.handle, geometry.threads, geometry.shared
+        )
+        if geometry.blocks > each * self.gpu.processors:
+            raise LaunchError(
+                f"a cooperative launch of {geometry.blocks} blocks; {each * self.gpu.processors} fit on this GPU "
+                f"({self.gpu.name}) at once", loc=caller(), hint="make the grid smaller and let each block do more",
+            )
+
+    def struct(self, prepared: _Prepared, stream: int) -> Any:
+        found = prepared.structs.get(stream)
+        if found is None:
+            found = prepared.structs[stream] = _struct(self.gpu.cu, prepared.geometry, stream)
+        return found
+
+    def launch(self, struct: Any, arguments: Sequence[Argument]) -> None:
+        """One launch; its parameters are the driver's as soon as the call returns."""
+        try:
+            slot = self._slots.pop()
+        except IndexError:
+            slot = _slot(self.offsets)
+        memory = slot.memory
+        for offset, argument in zip(self.offsets, arguments):
+            data = argument.data if type(argument) is Scalar else argument.address.to_bytes(8, "little")  # type: ignore[union-attr]
+            memory[offset : offset + len(data)] = data
+        (result,) = self.gpu.cu.cuLaunchKernelEx(struct, self.handle, slot.address, 0)
+        self._slots.append(slot)
+        if result != 0:
+            raise self.gpu.error("cuLaunchKernelEx", result)
+
+
+def _offsets(kernel: Specialised) -> tuple[int, ...]:
+    """Where each parameter lies in a slot; 16 bytes is what the largest alignment but a descriptor's asks for."""
+    offsets, size = [], 0
+    for parameter in kernel.function.parameters:
+        align = max(16, parameter.align or 1)
+        size = -(-size // align) * align
+        offsets.append(size)
+        size += parameter.nbytes
+    return (*offsets, size)
+
+
+def _slot(offsets: tuple[int, ...]) -> _Slot:
+    memory = bytearray(offsets[-1] + 128)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    start = -base % 128
+    pointers = (ctypes.c_void_p * max(len(offsets) - 1, 1))(*(base + start + offset for offset in offsets[:-1]))
+    return _Slot(memoryview(memory)[start:], pointers, ctypes.addressof(pointers))
+
+
+def _struct(cu: Any, geometry: LaunchConfig, stream: int) -> Any:
+    struct = cu.CUlaunchConfig()
+    struct.gridDimX, struct.gridDimY, struct.gridDimZ = geometry.grid
+    struct.blockDimX, struct.blockDimY, struct.blockDimZ = geometry.block
+    struct.sharedMemBytes = geometry.shared
+    struct.hStream = cu.CUstream(stream)
+    attributes = []
+    if geometry.cluster is not None:
+        attribute = cu.CUlaunchAttribute()
+        attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = geometry.cluster
+        attributes.append(attribute)
+    if geometry.cooperative:
+        attribute = cu.CUlaunchAttribute()
+        attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
+    struct.attrs, struct.numAttrs = attributes, len(attributes)
+    return struct
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Launches
+
+
+class _Run:
+    """A kernel on whichever GPU its arrays are."""
+
+    def __init__(self, kernel: Specialised) -> None:
+        self.kernel = kernel
+        self.functions: dict[int, _Function] = {}
+        self.warned = False
+
+    def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        buffers = [argument for argument in arguments if type(argument) is Buffer]
+        function = self._function(_device(self.kernel.entry, buffers))
+        function.gpu.enter()
+        prepared = function.prepare(geometry)
+        stream = _stream(geometry, buffers, function.gpu.device)
+        _wait(function.gpu, stream, buffers)
+        struct = function.struct(prepared, stream)
+        host = [buffer for buffer in buffers if buffer.device is None]
+        if not host:
+            function.launch(struct, arguments)
+            return
+        self._warn(host)
+        with HostCopies(function.gpu, stream, host, self.kernel) as copies:
+            function.launch(struct, [copies.moved(argument) for argument in arguments])
+            copies.fetch()
+
+    def _function(self, ordinal: int) -> _Function:
+        found = self.functions.get(ordinal)
+        if found is None:
+            found = self.functions[ordinal] = _Function(self.kernel, driver(ordinal))
+        return found
+
+    def _warn(self, host: Sequence[Buffer]) -> None:
+        if self.warned:
+            return
+        self.warned = True
+        loc, names = caller(), ", ".join(buffer.name for buffer in host)
+        first = host[0].name
+        warnings.warn_explicit(
+            f"kernel `{self.kernel.entry}` has its arrays {names} copied to the GPU at every launch; "
+            f"keep them there: `{first} = ptxdsl.to_device({first})`",
+            PerformanceWarning, loc.file if loc else "<unknown>", loc.line if loc else 0,
+        )
+
+
+def load(kernel: Specialised) -> _Run:
+    """A kernel that runs on a GPU."""
+    return _Run(kernel)
+
+
+def _device(entry: str, buffers: Sequence[Buffer]) -> int:
+    """The GPU that holds the arrays; the first if none does."""
+    placed = [buffer for buffer in buffers if buffer.device is not None]
+    for buffer in placed:
+        if buffer.device != placed[0].device:
+            raise LaunchError(
+                f"argument `{placed[0].name}` of kernel `{entry}` is on GPU {placed[0].device}, `{buffer.name}` on GPU "
+                f"{buffer.device}; all of a launch have to be on one", loc=caller(),
+            )
+    return placed[0].device or 0 if placed else 0
+
+
+def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer], ordinal: int) -> int:
+    """The stream given, or else the current one of the library that owns an array, or else the default."""
+    if geometry.stream is not None:
+        return geometry.stream
+    for buffer in buffers:
+        if buffer.device is None:
+            continue
+        library = type(buffer.owner).__module__.split(".")[0]
+        if library == "torch":
+            return int(sys.modules["torch"].cuda.current_stream(ordinal).cuda_stream)
+        if library == "cupy":
+            return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+    return 0
+
+
+def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer]) -> None:
+    """Let the launch wait for the streams on which its arrays become valid (1 is the default stream, as 0 is)."""
+    for other in {b.stream for b in buffers if b.stream is not None and (b.stream or 1) != (stream or 1)}:
+        event = gpu.call("cuEventCreate", gpu.cu.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+        gpu.call("cuEventRecord", event, other)
+        gpu.call("cuStreamWaitEvent", stream, event, 0)
+        gpu.call("cuEventDestroy", event)
+
+
+class HostCopies:
+    """The host arrays of one launch, on the GPU for its duration.
+
+    Arrays that overlap are one stretch of memory there as they are here, so that in-place and aliased arguments mean
+    what they say. Only what the kernel may write comes back.
+    """
+
+    def __init__(self, gpu: Driver, stream: int, host: Sequence[Buffer], kernel: Specialised) -> None:
+        self.gpu, self.stream, self.host, self.kernel = gpu, stream, host, kernel
+        self.stretches: list[tuple[int, int, int]] = []
+
+    def __enter__(self) -> Self:
+        capturing = self.gpu.call("cuStreamIsCapturing", self.stream)
+        if int(capturing):
+            raise LaunchError(
+                f"kernel `{self.kernel.entry}` is launched with host arrays while its stream is captured into a graph",
+                loc=caller(), hint=f"`{self.host[0].name} = ptxdsl.to_device({self.host[0].name})` before the capture",
+            )
+        try:
+            for start, end in _merged(self.host):
+                address = self.gpu.allocate(end - start)
+                self.stretches.append((start, end, address))
+                self.gpu.call("cuMemcpyHtoDAsync", address, start, end - start, self.stream)
+        except DriverError:
+            self.__exit__()
+            raise
+        return self
+
+    def moved(self, argument: Argument) -> Argument:
+        """The argument as the GPU sees it."""
+        if type(argument) is not Buffer or argument.device is not None:
+            return argument
+        for start, end, address in self.stretches:
+            if start <= argument.address < end:
+                return argument._replace(address=address + argument.address - start)
+        return argument._replace(address=0)
+
+    def fetch(self) -> None:
+        """Wait for the kernel and copy back what it may have written."""
+        for buffer in self.host:
+            moved = self.moved(buffer)
+            if buffer.nbytes and buffer.writable and buffer.name in self.kernel.written:
+                assert isinstance(moved, Buffer)
+                self.gpu.call("cuMemcpyDtoHAsync", buffer.address, moved.address, buffer.nbytes, self.stream)
+        self.gpu.call("cuStreamSynchronize", self.stream)
+
+    def __exit__(self, *exception: object) -> None:
+        for _, _, address in self.stretches:
+            self.gpu.free(address)
+
+
+def _merged(buffers: Sequence[Buffer]) -> list[tuple[int, int]]:
+    """The stretches of memory that the buffers cover, those that overlap made one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((b.address, b.address + b.nbytes) for b in buffers if b.nbytes):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

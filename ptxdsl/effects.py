@@ -1,0 +1,82 @@
+"""Which of a kernel's arrays it writes to, read off its instructions.
+
+A launch asks twice: an array that may not be written is refused before anything runs, and a numpy array is copied back
+from a GPU only if there is something to copy. The table says which operands are addresses that are stored through;
+what is left is to follow each parameter through the registers that its pointer passes. The answer errs on the side of
+"written": a pointer that is itself put into memory or handed to an unknown function may be stored through there.
+"""
+
+from __future__ import annotations
+
+from . import ir
+
+__all__ = ["written_parameters"]
+
+_Origins = frozenset[str]
+_NOTHING: _Origins = frozenset()
+
+
+def written_parameters(module: ir.Module, entry: str) -> frozenset[str]:
+    """The names of the parameters of ``entry`` whose memory it may write."""
+    return _Flow(module, module.function(entry), (entry,)).written()
+
+
+class _Flow:
+    """From which parameters each register's address may come: grown, without regard to order, until nothing changes."""
+
+    def __init__(self, module: ir.Module, function: ir.Function, stack: tuple[str, ...]) -> None:
+        self.module, self.function, self.stack = module, function, stack
+        self.parameters = frozenset(parameter.name for parameter in function.parameters)
+        self.origins: dict[str, _Origins] = {name: frozenset((name,)) for name in self.parameters}
+
+    def written(self) -> frozenset[str]:
+        body = self.function.body or []
+        size = -1
+        while size != (size := sum(map(len, self.origins.values()))):
+            for statement in body:
+                if isinstance(statement, ir.Instruction):
+                    self._flow(statement)
+        found = set[str]()
+        for statement in body:
+            if isinstance(statement, ir.Instruction):
+                found |= self._stored_through(statement)
+            elif isinstance(statement, ir.Call):
+                found |= self._called(statement)
+        return frozenset(found)
+
+    def _of(self, operand: ir.Operand) -> _Origins:
+        if isinstance(operand, ir.Symbol):
+            return self.origins.get(operand.symbol, _NOTHING)
+        return frozenset().union(*(self.origins.get(r.name, _NOTHING) for r in ir.registers(operand)))
+
+    def _flow(self, instruction: ir.Instruction) -> None:
+        loads = any(spec.kind == "address" for spec in instruction.form.operands)
+        source = _NOTHING
+        for spec, operand in ir.spec_pairs(instruction):
+            if spec.kind == "address":
+                if instruction.form.space == "param" and isinstance(operand, ir.Address):
+                    source |= self._of(operand.base)
+            elif not loads and spec.role != "w":
+                source |= self._of(operand)
+        if source:
+            for register in instruction.writes():
+                if register.type.bits >= 32:
+                    self.origins[register.name] = self.origins.get(register.name, _NOTHING) | source
+
+    def _stored_through(self, instruction: ir.Instruction) -> _Origins:
+        pairs = list(ir.spec_pairs(instruction))
+        stores = [o for spec, o in pairs if spec.kind == "address" and spec.role != "r"]
+        if not stores:
+            return _NOTHING
+        through = [self._of(o.base) for o in stores if isinstance(o, ir.Address) and isinstance(o.base, ir.Register)]
+        values = [self._of(o) for spec, o in pairs if spec.kind == "value" and spec.role == "r"]
+        return frozenset().union(*through, *values)
+
+    def _called(self, call: ir.Call) -> _Origins:
+        passed = [self._of(argument) for argument in call.arguments]
+        name = call.callee.symbol if isinstance(call.callee, ir.Symbol) else None
+        callee = next((f for f in self.module.functions if f.name == name and f.body is not None), None)
+        if callee is None or callee.name in self.stack:
+            return frozenset().union(*passed)
+        written = _Flow(self.module, callee, (*self.stack, callee.name)).written()
+        return frozenset().union(*(o for o, p in zip(passed, callee.parameters) if p.name in written))

@@ -1,0 +1,296 @@
+"""From a Python function to something that can be launched: ``@ptx_kernel``, ``k[grid, block]``, ``k.ptx()``.
+
+A kernel is traced when it is first needed, once for each combination of compile-time constants and target, and never
+because its source changed: Python is not hashed. What it reads besides its constants (globals, closures) it reads at
+that moment; :meth:`Kernel.retrace` forgets what was traced. From the trace on, everything works on PTX text, which is
+why foreign PTX (:func:`load`) is launched by the same code.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, overload
+
+from . import config, ir, launchable
+from .driver.device import choose, driver
+from .errors import LaunchError, Loc, TraceError, caller
+from .launchable import Launchable, Specialised
+from .signature import KernelParameter, Signature, TensorMapType
+from .trace import lint
+
+__all__ = ["Kernel", "PtxModule", "backend_name", "load", "ptx_kernel"]
+
+_RESERVED = ("arch", "comments", "lines")
+_DIRECTIVES = ("maxntid", "reqntid", "minnctapersm", "maxnreg", "reqnctapercluster")
+
+
+class Kernel(Launchable):
+    """A kernel written in Python.
+
+    Made by :func:`ptx_kernel`; launched by ``k[grid, block](arguments, constants by keyword)``.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *, names: Mapping[str, Any] | None = None, name: str | None = None,
+        arch: str | None = None, lineinfo: bool | None = None, **directives: Any,
+    ) -> None:
+        code = _checked(function)
+        self.loc = Loc(code.co_filename, code.co_firstlineno)
+        self.signature = Signature.of(function, names)
+        self.parameters = self.signature.parameters
+        super().__init__(_entry_name(name or function.__name__, self.loc))
+        self.function, self.arch, self.lineinfo = function, arch, lineinfo
+        self.directives = _directives(directives, self.loc)
+        self._check_constants()
+        functools.update_wrapper(self, function)
+        self._specialised: dict[Any, Specialised] = {}
+
+    def _check_constants(self) -> None:
+        for name in self.signature.constants:
+            if name in _RESERVED:
+                raise TraceError(
+                    f"a compile-time constant of kernel `{self.entry}` cannot be called `{name}`, "
+                    f"which `k.ptx({name}=...)` uses", loc=self.loc,
+                )
+
+    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
+        """The kernel for these constants and this target; traced if it was not before."""
+        target = arch or self.arch or config.current().arch
+        key = (target, *(_fingerprint(self.entry, n, v) for n, v in sorted(constants.items())))
+        found = self._specialised.get(key)
+        if found is None:
+            found = self._specialised[key] = self._trace(self._all_constants(constants), target)
+        return found
+
+    def _all_constants(self, constants: Mapping[str, Any]) -> dict[str, Any]:
+        known = self.signature.constants
+        for name in constants:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise LaunchError(
+                    f"kernel `{self.entry}` has no compile-time constant `{name}`; {has}", loc=caller(),
+                    hint=f"did you mean `{near[0]}=`?" if near else None,
+                )
+        values = {**known, **constants}
+        missing = [name for name, value in values.items() if value is Signature.REQUIRED]
+        if missing:
+            given = ", ".join(f"{name}=..." for name in missing)
+            raise LaunchError(
+                f"kernel `{self.entry}` needs the compile-time constant{'s' * (len(missing) > 1)} {', '.join(missing)}",
+                loc=caller(), hint=f"`{self.entry}[grid, block](..., {given})`",
+            )
+        return values
+
+    def _trace(self, constants: dict[str, Any], arch: str) -> Specialised:
+        from .trace import trace
+        from .verify import verify
+
+        module = trace(self.function, constants=constants, arch=arch, name=self.entry)
+        launchable.apply(module, self.entry, self.directives, self.loc)
+        lineinfo = config.current().lineinfo if self.lineinfo is None else self.lineinfo
+        if not lineinfo:
+            for instruction in module.function(self.entry).body or ():
+                if isinstance(instruction, (ir.Instruction, ir.Call)):
+                    instruction.loc = None
+        verify(module)
+        return Specialised(self.entry, self.parameters, module)
+
+    def retrace(self) -> None:
+        """Forget what was traced: the next use reads globals and closures again."""
+        self._specialised.clear()
+        self._launches.clear()
+
+    def __repr__(self) -> str:
+        return f"<ptx_kernel {self.entry}({', '.join(f'{p.name}: {p.annotation}' for p in self.parameters)})>"
+
+
+@overload
+def ptx_kernel(function: Callable[..., Any], /) -> Kernel: ...
+@overload
+def ptx_kernel(
+    *, name: str | None = ..., arch: str | None = ..., lineinfo: bool | None = ..., maxntid: Any = ...,
+    reqntid: Any = ..., minnctapersm: int | None = ..., maxnreg: int | None = ..., reqnctapercluster: Any = ...,
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
+    """Make a kernel of a function: ``@ptx_kernel`` or ``@ptx_kernel(arch="sm_90a", maxntid=256)``.
+
+    ``name`` is the entry's name in PTX (the function's), ``arch`` the target (the lowest that the instructions need),
+    ``lineinfo`` whether each instruction carries its Python line (yes). ``maxntid``, ``reqntid``, ``minnctapersm``,
+    ``maxnreg`` and ``reqnctapercluster`` are PTX's performance directives, with an int or a tuple of up to three.
+
+    >>> from ptxdsl import Ptr, f32, ptx, ptx_kernel, u32, use, when
+    >>> @ptx_kernel(maxntid=256)
+    ... def double(n: u32, x: Ptr[f32]):
+    ...     i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    ...     with when(i < n):
+    ...         x[i] = x[i] + x[i]
+    >>> import numpy as np
+    >>> x = np.arange(5, dtype=np.float32)
+    >>> with use("emulator"):
+    ...     double[1, 256](5, x)
+    >>> x
+    array([0., 2., 4., 6., 8.], dtype=float32)
+    """
+    unknown = [option for option in options if option not in ("name", "arch", "lineinfo", *_DIRECTIVES)]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], ("name", "arch", "lineinfo", *_DIRECTIVES), n=1)
+        raise TraceError(
+            f"ptx_kernel has no option `{unknown[0]}`", loc=caller(),
+            hint=f"did you mean `{near[0]}=`?" if near else None,
+        )
+    names = sys._getframe(1).f_locals
+    if function is not None:
+        return Kernel(function, names=names)
+    return lambda decorated: Kernel(decorated, names=names, **options)
+
+
+def _checked(function: Any) -> Any:
+    """The code of a function that can be traced at all."""
+    if not inspect.isfunction(function):
+        raise TraceError(
+            f"ptx_kernel makes a kernel of a function, not of {function!r}", loc=caller(),
+            hint="write `@ptx_kernel` above a `def`",
+        )
+    code = function.__code__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise TraceError(
+            f"kernel `{function.__name__}` is a generator or a coroutine, which cannot be traced",
+            loc=Loc(code.co_filename, code.co_firstlineno), hint="remove `yield`, `async` and `await`",
+        )
+    lint.check(function)
+    return code
+
+
+def _entry_name(name: str, loc: Loc) -> str:
+    if not re.fullmatch(r"[a-zA-Z][\w$]*|[_$%][\w$]+", name, re.ASCII):
+        raise TraceError(f"{name!r} is no name of an entry in PTX", loc=loc, hint='`@ptx_kernel(name="kernel")`')
+    return name
+
+
+def _directives(options: Mapping[str, Any], loc: Loc) -> list[tuple[str, tuple[int, ...]]]:
+    found = []
+    for name, value in options.items():
+        if value is None:
+            continue
+        numbers = value if isinstance(value, tuple) else (value,)
+        most = 3 if name in ("maxntid", "reqntid", "reqnctapercluster") else 1
+        if not 1 <= len(numbers) <= most or not all(type(n) is int and n > 0 for n in numbers):
+            wanted = "a positive int" if most == 1 else "a positive int or a tuple of 1 to 3"
+            raise TraceError(f"{name} is {wanted}, not {value!r}", loc=loc)
+        found.append((name, numbers))
+    return found
+
+
+def _fingerprint(kernel: str, name: str, value: Any) -> tuple[Any, ...]:
+    """A key under which 1, 1.0 and True, and 0.0 and -0.0, are different constants."""
+    if isinstance(value, float):
+        return (name, type(value), value.hex())
+    if isinstance(value, tuple):
+        return (name, type(value), tuple(_fingerprint(kernel, name, item) for item in value))
+    try:
+        hash(value)
+    except TypeError:
+        instead = {"list": "a tuple", "dict": "a tuple of pairs", "set": "a frozenset"}.get(type(value).__name__)
+        raise LaunchError(
+            f"the compile-time constant `{name}` of kernel `{kernel}` is a {type(value).__name__}, "
+            "which cannot be one: it has no hash", loc=caller(), hint=f"pass {instead}" if instead else None,
+        ) from None
+    return (name, type(value), value)
+
+
+def backend_name(backend: str | None = None) -> str:
+    """Where a launch would run now: ``"emulator"``, or the name of the GPU."""
+    return driver().name if choose(backend) == "gpu" else "emulator"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# PTX that somebody else wrote
+
+
+class PtxEntry(Launchable):
+    """A kernel in a module of PTX text."""
+
+    def __init__(self, module: ir.Module, text: str, function: ir.Function) -> None:
+        super().__init__(function.name)
+        self.parameters = tuple(
+            KernelParameter(p.name, TensorMapType() if p.nbytes == 128 and p.shape else p.type, (p,))
+            for p in function.parameters
+        )
+        self._only = Specialised(function.name, self.parameters, module, text=text)
+
+    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:  # noqa: ARG002
+        if constants:
+            raise LaunchError(f"kernel `{self.entry}` has no compile-time constants; it is PTX", loc=caller())
+        return self._only
+
+    def __repr__(self) -> str:
+        return f"<PTX entry {self.entry}({', '.join(f'{p.ptx[0].name}: .{p.ptx[0].type}' for p in self.parameters)})>"
+
+
+class PtxModule(Mapping[str, PtxEntry]):
+    """The entries of a module of PTX text by their names: ``m["saxpy"][grid, block](arguments)``."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        from .text import parse
+        from .verify import verify
+
+        self.module, self.text, self.filename = parse(text, filename), text, filename
+        verify(self.module)
+        entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
+        self._entries = {function.name: PtxEntry(self.module, text, function) for function in entries}
+
+    def __getitem__(self, name: str) -> PtxEntry:
+        if name not in self._entries:
+            near = difflib.get_close_matches(str(name), self._entries, n=1)
+            raise LaunchError(
+                f"{self.filename} has no entry `{name}`; it has {', '.join(self._entries) or 'none'}", loc=caller(),
+                hint=f"did you mean `{near[0]}`?" if near else None,
+            )
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"<PTX module {self.filename}: {', '.join(self._entries)}>"
+
+
+def load(source: str | Path) -> PtxModule:
+    """A module of PTX that nvcc, Triton or anybody wrote: the text itself, or the path of a file.
+
+    Parsed and verified here; its entries run on either backend. A 64-bit parameter takes an array or an int.
+
+    >>> m = load('''
+    ... .version 7.0
+    ... .target sm_75
+    ... .address_size 64
+    ... .visible .entry seven(.param .u64 x) {
+    ...     .reg .b64 %rd<2>;
+    ...     ld.param.u64 %rd0, [x];
+    ...     st.global.u32 [%rd0], 7;
+    ...     ret;
+    ... }''')
+    >>> import numpy as np
+    >>> x = np.zeros(1, np.uint32)
+    >>> m["seven"].configure(1, 1, backend="emulator")(x)
+    >>> x
+    array([7], dtype=uint32)
+    """
+    if isinstance(source, str) and ("\n" in source or ".version" in source):
+        return PtxModule(source, "<ptx>")
+    if not isinstance(source, (str, Path)):
+        raise LaunchError(f"load takes PTX text or the path of a file, not {source!r}", loc=caller())
+    try:
+        return PtxModule(Path(source).read_text("utf-8"), str(source))
+    except (OSError, UnicodeDecodeError) as error:
+        raise LaunchError(f"{str(source)!r} is neither PTX text nor a file of it: {error}", loc=caller()) from None

@@ -1,0 +1,286 @@
+"""What can be launched, whoever wrote it: geometry, inspection, and the way to a backend.
+
+A :class:`Launchable` is specialised to a :class:`Specialised`, which is one PTX text and all that was ever made of it.
+A backend is anything that makes a function of that, to be called with a geometry and bound arguments; the kernel knows
+nothing else of GPU or emulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from . import config
+from .binding import Binder
+from .driver import gpu
+from .driver.device import choose
+from .effects import written_parameters
+from .errors import LaunchError, Loc, TraceError, caller
+from .ir import Function, Module
+from .isa.targets import TARGETS, introduced, limits
+from .launch import Argument, Buffer, LaunchConfig
+from .signature import KernelParameter
+
+if TYPE_CHECKING:
+    from .driver.assembler import Assembled, Attributes
+
+__all__ = ["Backend", "Launch", "Launchable", "Run", "Specialised", "apply"]
+
+Run = Callable[[LaunchConfig, Sequence[Argument]], None]
+"""Runs a kernel to its end, or starts it on a stream."""
+
+
+class Backend(Protocol):
+    """Where kernels run."""
+
+    def __call__(self, kernel: Specialised) -> Run:
+        """Load a kernel once, to be run many times."""
+
+
+def _emulator(kernel: Specialised) -> Run:
+    from . import emulator
+
+    program = emulator.load(kernel.text)
+
+    def run(geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        for argument in arguments:
+            if type(argument) is Buffer and argument.device is not None:
+                raise LaunchError(
+                    f"argument `{argument.name}` of kernel `{kernel.entry}` is on GPU {argument.device}; "
+                    "the emulator works in host memory", loc=caller(), hint='pass a numpy array, or `backend="gpu"`',
+                )
+        program.run(kernel.entry, geometry, arguments)
+
+    return run
+
+
+_BACKENDS: dict[str, Backend] = {"emulator": _emulator, "gpu": gpu.load}
+
+
+class Specialised:
+    """One PTX text with one entry of it, and what was made of them: arguments' binder, machine code, loaded kernels."""
+
+    def __init__(
+        self, entry: str, parameters: Sequence[KernelParameter], module: Module, *, text: str | None = None
+    ) -> None:
+        self.entry, self.parameters, self.module = entry, parameters, module
+        self.foreign = text is not None
+        self._text = text
+        self._runs: dict[str, Run] = {}
+        self._assembled: dict[str, Assembled] = {}
+
+    @cached_property
+    def text(self) -> str:
+        """The PTX."""
+        from .text import to_text
+
+        return to_text(self.module) if self._text is None else self._text
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The parameters whose memory the kernel may write."""
+        return written_parameters(self.module, self.entry)
+
+    @cached_property
+    def bind(self) -> Binder:
+        """Turns the user's arguments into the kernel's."""
+        return Binder(self.entry, self.parameters, self.written, foreign=self.foreign)
+
+    @cached_property
+    def function(self) -> Function:
+        return self.module.function(self.entry)
+
+    @cached_property
+    def shared(self) -> tuple[int, bool]:
+        """Bytes of shared memory that the kernel declares, and whether it uses dynamic shared memory."""
+        variables = [v for v in (*self.module.variables, *self.function.variables) if v.space == "shared"]
+        size = 0
+        for variable in variables:
+            align = variable.align or variable.type.bytes
+            size = -(-size // align) * align + variable.nbytes
+        return size, any(None in variable.shape for variable in variables)
+
+    def run_on(self, backend: str) -> Run:
+        """The kernel loaded on a backend."""
+        run = self._runs.get(backend)
+        if run is None:
+            run = self._runs[backend] = _BACKENDS[backend](self)
+        return run
+
+    def assembled(self, arch: str) -> Assembled:
+        """The machine code for a target."""
+        from .driver.assembler import assemble_module
+
+        if arch not in self._assembled:
+            self._assembled[arch] = assemble_module(self.text, arch)
+        return self._assembled[arch]
+
+    def check(self, geometry: LaunchConfig) -> None:
+        """Refuse a geometry that the kernel's own directives and memory exclude."""
+        for name, numbers in self.function.directives:
+            self._check_directive(name, [int(n) for n in numbers if isinstance(n, int)], geometry)
+        static, dynamic = self.shared
+        if dynamic and not geometry.shared:
+            raise LaunchError(
+                f"kernel `{self.entry}` uses dynamic shared memory, and the launch gives it none", loc=caller(),
+                hint=f"`{self.entry}[grid, block, None, nbytes](...)` or `.configure(grid, block, shared=nbytes)`",
+            )
+        if geometry.shared and not dynamic:
+            raise LaunchError(
+                f"kernel `{self.entry}` uses no dynamic shared memory, and the launch gives it {geometry.shared} bytes",
+                loc=caller(), hint="declare it: `dynamic_shared(f32)`, or leave `shared` out",
+            )
+        most = max(limits(target).shared for target in TARGETS)
+        if static + geometry.shared > most:
+            raise LaunchError(
+                f"kernel `{self.entry}` declares {static} bytes of shared memory and the launch adds "
+                f"{geometry.shared}; the most a block can have is {most}", loc=caller(),
+            )
+
+    def _check_directive(self, name: str, numbers: list[int], geometry: LaunchConfig) -> None:
+        sizes = (*numbers, 1, 1)[:3] if len(numbers) < 3 else tuple(numbers[:3])
+        if name == "maxntid" and geometry.threads > sizes[0] * sizes[1] * sizes[2]:
+            raise LaunchError(
+                f"block {geometry.block} has {geometry.threads} threads; kernel `{self.entry}` is made for at most "
+                f"{sizes[0] * sizes[1] * sizes[2]} (maxntid)", loc=caller(),
+            )
+        if name == "reqntid" and geometry.block != sizes:
+            raise LaunchError(
+                f"block is {geometry.block}; kernel `{self.entry}` is made for {sizes} only (reqntid)", loc=caller(),
+                hint=f"`block={sizes}`",
+            )
+        if name == "reqnctapercluster" and geometry.cluster != sizes:
+            raise LaunchError(
+                f"cluster is {geometry.cluster}; kernel `{self.entry}` is made for {sizes} only (reqnctapercluster)",
+                loc=caller(), hint=f"`.configure(grid, block, cluster={sizes})`",
+            )
+
+
+class Launchable:
+    """A kernel: ``k[grid, block](arguments)`` launches it, ``k.ptx()`` and the like show what it became."""
+
+    parameters: tuple[KernelParameter, ...]
+
+    def __init__(self, entry: str) -> None:
+        self.entry = entry
+        self._launches: dict[Any, Launch] = {}
+
+    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
+        """The kernel for these constants and this target."""
+        raise NotImplementedError
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        raise LaunchError(
+            f"kernel `{self.entry}` was called without a grid and a block", loc=caller(),
+            hint=f"`{self.entry}[grid, block]({', '.join(p.name for p in self.parameters)})`",
+        )
+
+    def __getitem__(self, item: Any) -> Launch:
+        """``k[grid, block]``, ``k[grid, block, stream]`` or ``k[grid, block, stream, shared]``, ready to be called."""
+        try:
+            return self._launches[item]
+        except (KeyError, TypeError):
+            pass
+        if not isinstance(item, tuple) or not 2 <= len(item) <= 4:
+            raise LaunchError(
+                "a launch takes `[grid, block]`, `[grid, block, stream]` or `[grid, block, stream, shared]`, "
+                f"not `[{', '.join(map(repr, item)) if isinstance(item, tuple) else repr(item)}]`", loc=caller(), hint=f"`{self.entry}[grid, block]({', '.join(p.name for p in self.parameters)})`",
+            )
+        grid, block, stream, shared = (*item, None, 0)[:4] if len(item) != 3 else (*item, 0)
+        launch = self.configure(grid, block, stream=stream, shared=shared)
+        if stream is None or isinstance(stream, int):
+            if len(self._launches) >= 256:
+                self._launches.clear()
+            self._launches[item] = launch
+        return launch
+
+    def configure(
+        self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
+        cooperative: bool = False, backend: str | None = None, sanitize: Any = None,
+    ) -> Launch:
+        """A launch with everything that one can say: see :class:`~ptxdsl.launch.LaunchConfig`.
+
+        ``backend`` is ``"gpu"``, ``"emulator"`` or ``"auto"``; None leaves it to ``use`` and ``PTXDSL_BACKEND``.
+        """
+        if backend is not None and backend not in config.BACKENDS:
+            raise LaunchError(
+                f"backend is one of {', '.join(config.BACKENDS)}, not {backend!r}", loc=caller(),
+                hint='`backend="emulator"`',
+            )
+        geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize)
+        return Launch(self, geometry, backend, stream)
+
+    # -- inspection
+
+    def ir(self, *, arch: str | None = None, **constants: Any) -> Module:
+        """The kernel as a module of PTX statements."""
+        return self.specialise(constants, arch).module
+
+    def ptx(self, *, arch: str | None = None, comments: bool = False, **constants: Any) -> str:
+        """The PTX text; with ``comments`` each Python line stands before its instructions."""
+        found = self.specialise(constants, arch)
+        if not comments:
+            return found.text
+        from .text import to_text
+
+        return to_text(found.module, comments=True)
+
+    def cubin(self, *, arch: str | None = None, **constants: Any) -> bytes:
+        """The machine code for a target, the PTX's own if none is given; needs ptxas."""
+        return self._assembled(arch, constants).cubin
+
+    def sass(self, *, arch: str | None = None, lines: bool = False, **constants: Any) -> str:
+        """The machine code as text, with ``lines`` each Python line before its instructions; needs nvdisasm."""
+        from .driver.assembler import disassemble
+
+        return disassemble(self._assembled(arch, constants).cubin, lines=lines)
+
+    def attributes(self, *, arch: str | None = None, **constants: Any) -> Attributes:
+        """Registers, memory and spills, as ptxas reports them for a target."""
+        return self._assembled(arch, constants).attributes(self.entry)
+
+    def _assembled(self, arch: str | None, constants: Mapping[str, Any]) -> Assembled:
+        arch = None if arch == "auto" else arch
+        found = self.specialise(constants, arch)
+        return found.assembled(arch or found.module.target)
+
+
+class Launch:
+    """A kernel with its geometry, to be called with the arguments."""
+
+    def __init__(self, kernel: Launchable, geometry: LaunchConfig, backend: str | None, stream: object) -> None:
+        self.kernel, self.config, self.backend = kernel, geometry, backend
+        self._stream = stream
+        self._checked: Specialised | None = None
+
+    def __call__(self, *args: object, **named: object) -> None:
+        """Run the kernel; on a GPU with device arrays only, start it."""
+        names = [p.name for p in self.kernel.parameters] if named else []
+        constants = {name: value for name, value in named.items() if name not in names}
+        kernel = self.kernel.specialise(constants)
+        if len(constants) != len(named):
+            args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
+        if kernel is not self._checked:
+            kernel.check(self.config)
+            self._checked = kernel
+        settings = config.current()
+        geometry = self.config
+        if geometry.sanitize is None and settings.sanitize is not None:
+            geometry = replace(geometry, sanitize=settings.sanitize)
+        arguments = kernel.bind(args)
+        kernel.run_on(choose(self.backend or settings.backend))(geometry, arguments)
+
+
+def apply(module: Module, entry: str, directives: Sequence[tuple[str, tuple[int, ...]]], loc: Loc) -> None:
+    """Add performance directives to an entry, and raise the module's version to what they need."""
+    function = module.function(entry)
+    for name, numbers in directives:
+        function.directives.append((name, numbers))
+        if name == "reqnctapercluster":
+            if TARGETS[module.target].number < 90:
+                module.target = "sm_90"
+            module.version = max(module.version, introduced(module.target), (7, 8))
+    if any(name == "maxnreg" for name, _ in directives) and any(name == "minnctapersm" for name, _ in directives):
+        raise TraceError("maxnreg and minnctapersm exclude each other", loc=loc)
