@@ -1,0 +1,103 @@
+"""What the functions of the library ask of their arrays before they launch anything.
+
+Arrays are numpy's, torch's, CuPy's or ptxdsl's: only ``shape``, ``dtype`` and the address are looked at. What is wrong
+is a LaunchError that names the argument, what came and what was wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxdsl import LaunchError, bf16, empty, f16, f32, f64
+from ptxdsl.types import ScalarType, dtype_of
+
+__all__ = [
+    "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_no_overlap", "floating", "size",
+]
+
+FLOATS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
+
+
+def dtype_name(array: Any) -> str:
+    """The dtype of an array as numpy calls it; torch's without ``torch.``."""
+    return str(getattr(array, "dtype", type(array).__name__)).removeprefix("torch.")
+
+
+def expect(name: str, array: Any, shape: Sequence[int | str], dtypes: Sequence[str]) -> tuple[int, ...]:
+    """The shape of ``array``, if it has one of the dtypes and the shape; a word in ``shape`` stands for any extent.
+
+    >>> expect("x", np.zeros((2, 256), np.float32), ["M", 256], ["float32"])
+    (2, 256)
+    """
+    wanted = f"[{', '.join(map(str, shape))}] of {' or '.join(dtypes)}"
+    found = getattr(array, "shape", None)
+    if found is None or not hasattr(array, "dtype"):
+        raise LaunchError(f"`{name}` is {array!r:.60}, not an array {wanted}")
+    got = tuple(int(extent) for extent in found)
+    fits = len(got) == len(shape) and all(isinstance(w, str) or w == g for w, g in zip(shape, got))
+    if not fits or dtype_name(array) not in dtypes:
+        raise LaunchError(f"`{name}` has shape {list(got)} and dtype {dtype_name(array)}; wanted is {wanted}")
+    return got
+
+
+def floating(name: str, array: Any) -> ScalarType:
+    """The scalar type of a floating-point array."""
+    if dtype_name(array) not in FLOATS:
+        raise LaunchError(f"`{name}` has dtype {dtype_name(array)}; wanted is {' or '.join(FLOATS)}")
+    return FLOATS[dtype_name(array)]
+
+
+def size(name: str, value: int, allowed: range) -> int:
+    """An extent that must be one of ``allowed``."""
+    if value not in allowed:
+        step = f" in steps of {allowed.step}" if allowed.step != 1 else ""
+        raise LaunchError(f"{name} is {value}; it can be {allowed[0]} to {allowed[-1]}{step}")
+    return value
+
+
+def empty_like(array: Any, shape: tuple[int, ...], dtype: ScalarType) -> Any:
+    """A new array of the same kind (numpy, torch, device) and place as ``array``."""
+    if isinstance(array, np.ndarray):
+        return np.empty(shape, dtype_of(dtype))
+    if type(array).__module__.partition(".")[0] == "torch":
+        names = {kind: name for name, kind in FLOATS.items()}
+        return array.new_empty(shape, dtype=getattr(__import__("torch"), names[dtype]))
+    return empty(shape, dtype, backend=getattr(array, "backend", None))
+
+
+def _extent(array: Any) -> tuple[int, int] | None:
+    """The first and last address of a contiguous array."""
+    if isinstance(array, np.ndarray):
+        start = array.__array_interface__["data"][0]
+    elif hasattr(array, "data_ptr"):
+        start = array.data_ptr()
+    elif hasattr(array, "address"):
+        start = array.address
+    elif hasattr(array, "__cuda_array_interface__"):
+        start = array.__cuda_array_interface__["data"][0]
+    else:
+        return None
+    item = array.element_size() if hasattr(array, "element_size") else array.dtype.itemsize
+    return start, start + math.prod(array.shape) * item
+
+
+def expect_no_overlap(out: Any, **inputs: Any) -> None:
+    """That ``out`` shares no memory with the inputs: their elements are read after some of its are written."""
+    mine = _extent(out)
+    for name, array in inputs.items():
+        other = _extent(array)
+        if mine and other and mine[0] < other[1] and other[0] < mine[1]:
+            raise LaunchError(f"`out` overlaps `{name}`", hint="give an array of its own, or leave `out` out")
+
+
+def expect_aligned(bytes_: int, **inputs: Any) -> None:
+    """That the inputs begin at a multiple of so many bytes, which vector loads need."""
+    for name, array in inputs.items():
+        extent = _extent(array)
+        if extent and extent[0] % bytes_:
+            what = f"`{name}` begins at address {extent[0]:#x}; wanted is a multiple of {bytes_}"
+            raise LaunchError(what, hint=f"`{name} = {name}.copy()`")

@@ -1,0 +1,204 @@
+"""Attention: softmax(scale q k^T) v without ever storing the scores.
+
+Every kernel here keeps, for each query, the running state of an online softmax (Milakov & Gimelshein 2018, Dao et al.
+2022): the largest score so far, the sum of the weights relative to it, and the weighted sum of values. A state is
+rescaled when a larger score comes, and two states are merged the same way, so keys can be split over warps and blocks.
+
+Formula, with query i, its keys j and scores s_ij = scale * q_i . k_j::
+
+    out_i = sum_j exp(s_ij - max_j s_ij) v_j / sum_j exp(s_ij - max_j s_ij)        0 where there is no key
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from ptxdsl import Kernel, LaunchError, f32, f64
+from ptxdsl.types import ScalarType
+
+from . import arguments
+from .decode import chunk_kernel, combine_kernel, decode_kernel
+from .flash import flash_kernel, queries_a_warp, template_kernel
+
+__all__ = ["decode_attention", "flash_attention", "flash_decoding", "template"]
+
+HEAD_DIMS = range(16, 257, 8)
+WARPS = 4
+
+
+def flash_attention(
+    q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None, out: Any = None,
+    tensor_cores: bool | None = None,
+) -> Any:
+    """Attention of every query to every key it may see.
+
+    Args:
+        q: ``[B, Hq, Sq, D]``, float16, bfloat16, float32 or float64, C-contiguous as all arrays here.
+        k: ``[B, Hkv, Sk, D]``, of q's dtype; Hq is a multiple of Hkv, and head h of q uses head h // (Hq / Hkv).
+        v: As ``k``.
+        causal: Query i sees the keys up to i + Sk - Sq, so that the last query sees the last key.
+        scale: Factor of the scores; ``1 / sqrt(D)`` if None.
+        out: Where to put the result, ``[B, Hq, Sq, D]`` of q's dtype; a new array of q's kind if None.
+        tensor_cores: None and False take the FP32 kernel.
+
+    D is 16 to 256 in steps of 8, the other extents are 1 or more. Sums are in float32 (float64 for float64). A query
+    that sees no key gives zeros.
+
+    Returns:
+        ``out``.
+
+    Raises:
+        LaunchError: A shape, dtype or device that does not fit, or ``out`` overlaps an input. Nothing ran.
+
+    >>> q = np.ones((1, 4, 3, 16), np.float32)
+    >>> k, v = np.ones((2, 1, 2, 5, 16), np.float32)
+    >>> float(flash_attention(q, k, v).max())
+    1.0
+    """
+    batch, heads, queries, dim = arguments.expect("q", q, ["B", "Hq", "Sq", "D"], list(arguments.FLOATS))
+    dtype = arguments.floating("q", q)
+    names = [arguments.dtype_name(q)]
+    _, key_heads, keys, _ = arguments.expect("k", k, [batch, "Hkv", "Sk", dim], names)
+    arguments.expect("v", v, [batch, key_heads, keys, dim], names)
+    _check_heads(heads, key_heads, dim)
+    if min(batch, queries, keys) < 1:
+        raise LaunchError(f"q has shape {list(q.shape)} and k {list(k.shape)}; every extent must be 1 or more")
+    if tensor_cores:
+        raise LaunchError("there is no tensor-core kernel yet", hint="leave `tensor_cores` out")
+    if out is None:
+        out = arguments.empty_like(q, (batch, heads, queries, dim), dtype)
+    arguments.expect("out", out, [batch, heads, queries, dim], names)
+    arguments.expect_no_overlap(out, q=q, k=k, v=v)
+    warps = 4
+    kernel = flash_kernel(dtype, dim, causal, warps)
+    rows = warps * queries_a_warp(f64 if dtype is f64 else f32, dim)
+    grid = (-(-queries // rows), heads, batch)
+    kernel[grid, warps * 32](q, k, v, out, queries, keys, heads // key_heads, _scale(scale, dim))
+    return out
+
+
+def _scale(scale: float | None, dim: int) -> float:
+    return 1 / sqrt(dim) if scale is None else float(scale)
+
+
+def _check_heads(heads: int, key_heads: int, dim: int) -> None:
+    arguments.size("the head dimension D", dim, HEAD_DIMS)
+    if key_heads < 1 or heads < 1 or heads % key_heads:
+        raise LaunchError(f"q has {heads} heads and k has {key_heads}; the first must be a multiple of the second")
+
+
+def template(dtype: ScalarType, head_dim: int, block_seq: int, causal: bool, arch: str | None = None) -> Kernel:
+    """A kernel for one head: ``(q, k, v, out, seq_len: s32, scale)``, q, k, v and out ``[seq_len, head_dim]``.
+
+    A block of ``block_seq`` threads computes ``block_seq`` queries: launch
+    ``kernel[cdiv(seq_len, block_seq), block_seq](q, k, v, out, seq_len, scale)``.
+
+    Args:
+        dtype: ``f32`` or ``f64``.
+        head_dim: A power of two from 16 to 256.
+        block_seq: A power of two from 32 to 256.
+        causal: Query i sees the keys up to i.
+        arch: The target, such as ``"sm_90a"``; the lowest that serves by default.
+
+    Raises:
+        LaunchError: With the value that is none of these.
+
+    >>> template(f32, 64, 64, True).entry
+    'attention_f32_hd64_bs64_causal'
+    """
+    if dtype not in (f32, f64):
+        raise LaunchError(f"dtype is {dtype}; it can be f32 or f64")
+    for name, value, least in (("head_dim", head_dim, 16), ("block_seq", block_seq, 32)):
+        if not isinstance(value, int) or value < least or value > 256 or value & (value - 1):
+            raise LaunchError(f"{name} is {value!r}; it can be a power of two from {least} to 256")
+    return template_kernel(dtype, head_dim, block_seq, causal, arch)
+
+
+def _decode_arguments(q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, out: Any) -> tuple[Any, ...]:
+    """What decode_attention and flash_decoding ask of their arguments: the extents, the dtype and the output."""
+    batch, heads, dim = arguments.expect("q", q, ["B", "Hq", "D"], list(arguments.FLOATS))
+    dtype, names = arguments.floating("q", q), [arguments.dtype_name(q)]
+    _, key_heads, longest, _ = arguments.expect("k_cache", k_cache, [batch, "Hkv", "S_max", dim], names)
+    arguments.expect("v_cache", v_cache, [batch, key_heads, longest, dim], names)
+    _check_heads(heads, key_heads, dim)
+    if batch < 1 or longest < 1:
+        raise LaunchError(f"k_cache has shape {list(k_cache.shape)}; every extent must be 1 or more")
+    if isinstance(seq_lens, (int, np.integer)):
+        arguments.size("seq_lens", int(seq_lens), range(longest + 1))
+    else:
+        arguments.expect("seq_lens", seq_lens, [batch], ["int32"])
+        if isinstance(seq_lens, np.ndarray) and not ((seq_lens >= 0) & (seq_lens <= longest)).all():
+            raise LaunchError(f"seq_lens has {seq_lens.min()} to {seq_lens.max()}; it can have 0 to {longest}")
+    if out is None:
+        out = arguments.empty_like(q, (batch, heads, dim), dtype)
+    arguments.expect("out", out, [batch, heads, dim], names)
+    arguments.expect_no_overlap(out, q=q, k_cache=k_cache, v_cache=v_cache)
+    return batch, heads, key_heads, longest, dim, dtype, out
+
+
+def decode_attention(
+    q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, *, scale: float | None = None, num_warps: int | None = None,
+    out: Any = None,
+) -> Any:
+    """Attention of one new query a sequence to the keys in a cache; the warps of a block share the keys.
+
+    Args:
+        q: ``[B, Hq, D]``, float16, bfloat16, float32 or float64.
+        k_cache: ``[B, Hkv, S_max, D]`` of q's dtype; Hq is a multiple of Hkv.
+        v_cache: As ``k_cache``.
+        seq_lens: How many keys a sequence has: an int for all, or an int32 array ``[B]`` that the kernel reads.
+        scale: Factor of the scores; ``1 / sqrt(D)`` if None.
+        num_warps: Warps a block, 1 to 16.
+        out: ``[B, Hq, D]`` of q's dtype; a new array of q's kind if None.
+
+    A sequence of length 0 gives zeros; the kernel takes a length below 0 or above S_max for S_max.
+
+    Raises:
+        LaunchError: A shape, dtype or length that does not fit, or ``out`` overlaps an input. Nothing ran.
+
+    >>> q = np.ones((2, 4, 16), np.float32)
+    >>> k, v = np.ones((2, 2, 2, 7, 16), np.float32)
+    >>> decode_attention(q, k, v, np.array([7, 0], np.int32))[:, 0, 0]
+    array([1., 0.], dtype=float32)
+    """
+    batch, heads, key_heads, longest, dim, dtype, out = _decode_arguments(q, k_cache, v_cache, seq_lens, out)
+    warps = arguments.size("num_warps", num_warps if num_warps is not None else 4, range(1, 17))
+    kernel = decode_kernel(dtype, dim, warps, not isinstance(seq_lens, (int, np.integer)))
+    kernel[(heads, batch), warps * 32](
+        q, k_cache, v_cache, seq_lens, out, longest, heads // key_heads, _scale(scale, dim)
+    )
+    return out
+
+
+def flash_decoding(
+    q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, *, chunk_size: int | None = None, scale: float | None = None,
+    out: Any = None,
+) -> Any:
+    """As :func:`decode_attention`, with the keys of a sequence split over blocks as well (Dao et al. 2023).
+
+    A first kernel writes the partial state of each chunk of ``chunk_size`` keys, a second merges the chunks. Chunks
+    beyond the end of a sequence are empty, and weigh nothing.
+
+    Args and errors are those of :func:`decode_attention`; ``chunk_size`` is 1 or more, 256 if None.
+
+    >>> q = np.ones((1, 2, 16), np.float32)
+    >>> k, v = np.ones((2, 1, 1, 9, 16), np.float32)
+    >>> float(flash_decoding(q, k, v, 9, chunk_size=4).max())
+    1.0
+    """
+    batch, heads, key_heads, longest, dim, dtype, out = _decode_arguments(q, k_cache, v_cache, seq_lens, out)
+    size = arguments.size("chunk_size", 256 if chunk_size is None else chunk_size, range(1, 2**31))
+    chunks = -(-longest // size)
+    acc = f64 if dtype is f64 else f32
+    sums = arguments.empty_like(q, (batch, heads, chunks, dim), acc)
+    states = arguments.empty_like(q, (batch, heads, chunks, 2), acc)
+    warps = 4
+    kernel = chunk_kernel(dtype, dim, warps, not isinstance(seq_lens, (int, np.integer)))
+    kernel[(chunks, heads, batch), warps * 32](
+        q, k_cache, v_cache, seq_lens, sums, states, longest, heads // key_heads, size, _scale(scale, dim)
+    )
+    combine_kernel(dtype, dim)[batch * heads, min(dim, 256)](sums, states, out, chunks)
+    return out
