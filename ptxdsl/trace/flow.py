@@ -43,6 +43,7 @@ class Flow:
         raw = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
         self.offsets = [i.offset for i in raw]
         self.steps: list[Step] = []
+        self.handlers: dict[int, int] = {}
         lines = _lines(code)
         for index, i in enumerate(raw):
             following: list[int] = []
@@ -51,7 +52,12 @@ class Flow:
             if i.opcode in _JUMPS and not i.opname.startswith("SETUP"):
                 following.append(self.index(i.argval))
             loads, stores = _names(i)
+            if i.opname == "SETUP_WITH":
+                self.handlers[index] = self.index(i.argval)
             self.steps.append(Step(i.opname, i.argval, lines.get(i.offset, 0), _effect(i), loads, stores, tuple(following)))
+
+        for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
+            self.handlers.setdefault(self.index(entry.start) - 1, self.index(entry.target))
 
     def index(self, offset: int) -> int:
         """The instruction at a byte offset; ``f_lasti`` may lie in the caches that follow it."""
@@ -95,6 +101,40 @@ class Flow:
                         break
                     found.update(later.stores)
         return frozenset(found)
+
+    def exits(self, start: int, stop: int) -> bool:
+        """Whether control, having left at ``stop`` the `with` entered at ``start``, goes on where its end does.
+
+        A `with` may swallow an exception, and then goes on after its end: that path is in its handler.
+        """
+        at = self.handlers.get(start)
+        if at is None:
+            return True
+        names = [step.opname for step in self.steps]
+        while names[at] != "WITH_EXCEPT_START":
+            at += 1
+        while not names[at].startswith("POP_JUMP"):
+            at += 1
+        return self._same(self.steps[at].next[-1], stop + 1)
+
+    def _same(self, one: int, other: int) -> bool:
+        """Whether two paths do the same; the compiler copies short ends of functions into each."""
+        while True:
+            one, other = self._settled(one), self._settled(other)
+            first, second = self.steps[one], self.steps[other]
+            if one == other:
+                return True
+            if (first.opname, first.argument) != (second.opname, second.argument) or len(first.next) > 1:
+                return False
+            if not first.next:
+                return True
+            one, other = first.next[0], second.next[0]
+
+    def _settled(self, at: int) -> int:
+        """Where control that arrives at ``at`` next does something."""
+        while self.steps[at].opname.startswith(("POP_TOP", "POP_EXCEPT", "NOP", "JUMP")):
+            at = self.steps[at].next[0]
+        return at
 
     def statement(self, at: int) -> range:
         """The instructions of the simple statement that ``at`` is in, from its first to ``at``."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import ControlFlowError, Loc
 from .builder import Region, Trace, _inside
+from .flow import flow_of
 
 __all__ = ["check", "entered", "left"]
 
@@ -64,6 +65,17 @@ def entered(trace: Trace, frame: FrameType | None) -> None:
 
 def left(region: Region) -> None:
     """A block closes: where its function has no source, see by the bytecode whether a statement left it."""
+    for state in region.before:
+        code, now = state.frame.f_code, state.frame.f_lasti
+        if state.at == now or linecache.getlines(code.co_filename, state.frame.f_globals):
+            continue
+        flow = flow_of(code)
+        if not flow.exits(flow.index(state.at), flow.index(now)):
+            raise ControlFlowError(
+                f"a `return`, `break` or `continue` leaves the {region.kind} of line {region.loc.line}; "
+                "the trace would end the block here for all threads", loc=region.loc,
+                hint="`ptx.ret(pred=p)`, `break_if(p)` or `continue_if(p)`",
+            )
 
 
 def _check_line(code: CodeType, line: int) -> None:
