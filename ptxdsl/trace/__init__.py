@@ -1,0 +1,21 @@
+"""Tracing: a Python function runs once, and what it does to proxies becomes a PTX module.
+
+The user's words are gathered here; each is at home in the module named after its subject.
+"""
+
+from __future__ import annotations
+
+from .arrays import View, const, dynamic_shared, local, shared
+from .builder import Region, Trace, current
+from .control import break_if, continue_if, label, loop, otherwise, when
+from .entry import trace
+from .functions import cdiv, maximum, minimum, pack, reg, select, unpack
+from .memory import Pointer
+from .namespace import ptx
+from .values import Reg, Value, Vec
+
+__all__ = [
+    "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "const", "continue_if", "current",
+    "dynamic_shared", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "ptx", "reg", "select",
+    "shared", "trace", "unpack", "when",
+]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -24,7 +25,7 @@ from ..types import ScalarType
 if TYPE_CHECKING:
     from .values import Reg
 
-__all__ = ["Region", "Trace", "active", "current", "user_frame"]
+__all__ = ["Region", "Trace", "activated", "active", "current", "is_user_file", "user_frame"]
 
 
 @dataclass(eq=False)
@@ -57,6 +58,23 @@ class _Active(threading.local):
 
 
 _active = _Active()
+
+
+@contextmanager
+def activated(trace: Trace) -> Iterator[None]:
+    """Make ``trace`` that of this thread; its regions are closed and the thread is free again afterwards."""
+    outer = _active.trace
+    if outer is not None:
+        raise TraceError(
+            f"kernel `{trace.name}` was launched or traced inside kernel `{outer.name}`", loc=outer.location(),
+            hint="call a plain function: it is traced in place; or launch the kernels one after the other",
+        )
+    _active.trace = trace
+    try:
+        yield
+    finally:
+        _active.trace = None
+        trace.leave(trace.kernel)
 
 
 def active() -> Trace | None:
@@ -93,6 +111,11 @@ class _Inside(dict[str, bool]):
 
 
 _inside = _Inside()
+
+
+def is_user_file(filename: str) -> bool:
+    """Whether the lines of a file are the user's, not ours."""
+    return not _inside[filename]
 
 
 def user_frame(depth: int = 1, code: CodeType | None = None) -> FrameType:
@@ -219,6 +242,10 @@ class Trace:
                 )
         self.needs.update(dict.fromkeys(needs))
 
+    def reserve(self, name: str) -> None:
+        """Keep variables from taking the name of a parameter."""
+        self._names.add(name)
+
     def fresh_label(self, stem: str) -> str:
         """A label that nobody has: ``$loop_27``, and ``$loop_27_1`` where that one is taken."""
         name = f"${stem}"
@@ -227,6 +254,12 @@ class Trace:
             name = f"${stem}_{number}"
         self._names.add(name)
         return name
+
+    def count(self, stem: str) -> int:
+        """How often this was asked for a stem before: 0, 1, 2, ..."""
+        number = self._counters.get("#" + stem, 0)
+        self._counters["#" + stem] = number + 1
+        return number
 
     def place_label(self, name: str) -> None:
         """Put a label here."""

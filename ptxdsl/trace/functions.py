@@ -9,7 +9,7 @@ from ..errors import PtxTypeError
 from ..types import ScalarType, pred
 from .builder import current, user_frame
 from .literals import is_number, literal
-from .naming import target_name
+from .naming import target_of_call
 from .operators import data_type, find
 from .problems import described, located, mismatch, named
 from .values import Negated, Reg, Value, Vec, constant, emit, set_register, set_source
@@ -39,13 +39,17 @@ def reg(type: Any, value: Any = None) -> Any:
     return Reg(register, type, trace.region)
 
 
-def variable_name() -> str:
+def variable_name(otherwise: str = "reg") -> str:
     """What to call the thing that the user is making: the variable it goes to."""
-    found = target_name(user_frame(3))
+    frame = user_frame(3)
+    found = target_of_call(frame)
     if found is None:
-        return "reg"
-    name, many = found
-    return f"{name}{current().count(name)}" if many else name
+        return otherwise
+    trace = current()
+    if len(found.names) > 1:
+        return found.names[trace.count(f"{frame.f_code.co_name}:{frame.f_lineno}") % len(found.names)]
+    name = found.names[0]
+    return f"{name}{trace.count(name)}" if found.many else name
 
 
 def select(p: Value, a: Any, b: Any) -> Value:

@@ -10,27 +10,34 @@ import linecache
 import re
 from opcode import EXTENDED_ARG, opname
 from types import CodeType, FrameType
+from typing import NamedTuple
 
-__all__ = ["name_of", "target_name"]
+__all__ = ["Target", "name_of", "target_of_call"]
 
-_ASSIGNMENT = re.compile(r"^\s*(?P<targets>[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*(?::[^=]+)?=(?!=)\s*(?P<list>\[.*\bfor\b)?")
+_ASSIGNMENT = re.compile(r"^\s*(?P<targets>[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*(?::[^=]+)?=(?!=)")
 
 
-def target_name(frame: FrameType) -> tuple[str, bool] | None:
-    """The variable that the call now running in ``frame`` is assigned to, and whether as one of many in a list."""
-    code, at = frame.f_code, frame.f_lasti
-    name = _stored(code, at)
+class Target(NamedTuple):
+    """Where a result goes: the variables assigned to, and whether it is one of many in a list."""
+
+    names: tuple[str, ...]
+    many: bool = False
+
+
+def target_of_call(frame: FrameType) -> Target | None:
+    """The variable that the call now running in ``frame`` is assigned to; several where the source unpacks."""
+    code = frame.f_code
+    name = _stored(code, frame.f_lasti)
     if name is not None:
-        return name, False
+        return Target((name,))
     if code.co_name in ("<listcomp>", "<genexpr>") and frame.f_back is not None:
         frame = frame.f_back
-    found = _ASSIGNMENT.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals))
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+    found = _ASSIGNMENT.match(line)
     if found is None:
         return None
-    names = [name.strip() for name in found["targets"].split(",")]
-    if len(names) == 1:
-        return names[0], bool(found["list"]) or "[" in found.string[found.end("targets"):]
-    return None
+    names = tuple(name.strip() for name in found["targets"].split(","))
+    return Target(names, len(names) == 1 and "[" in line[found.end("targets"):])
 
 
 def _stored(code: CodeType, at: int) -> str | None:

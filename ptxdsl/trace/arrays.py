@@ -1,0 +1,253 @@
+"""Memory with a shape: `Array` parameters, and the variables of the kernel's own (shared, local, const).
+
+Extents and strides that are known while tracing are Python ints, so that constant indices become byte offsets of one
+base register: ptxas can merge and widen such accesses, which it cannot where each element has an address of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ir
+from ..errors import PtxTypeError, TraceError
+from ..types import TYPES, ScalarType, b8, dtype_of, u64
+from .builder import Trace, current
+from .functions import variable_name
+from .literals import is_number, plain
+from .memory import Pointer, advance, refuse_items
+from .operators import find
+from .problems import described, located
+from .truth import RunTime
+from .values import Value, emit
+
+__all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "local", "shared"]
+
+Extent = Any
+"""An int where it is known while tracing, else a u32 Value."""
+
+
+class View(Pointer):
+    """An array in memory: ``a[i, j]``, ``a.shape``, ``a.strides`` (in elements); ``a[i]`` is a row of it."""
+
+    __slots__ = ("shape", "strides")
+
+    def __init__(
+        self, dtype: ScalarType, space: str, base: Value | str, shape: tuple[Extent, ...], strides: tuple[Extent, ...],
+        offset: int = 0,
+    ) -> None:
+        super().__init__(dtype, space, base, offset)
+        self.shape = shape
+        self.strides = strides
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def _kind(self) -> str:
+        return f"array of {self.dtype}"
+
+    def __getitem__(self, index: Any) -> Any:
+        items = index if isinstance(index, tuple) else (index,)
+        if len(items) < len(self.shape):
+            place = self.at(items)
+            rest = len(items)
+            return View(self.dtype, self.space, place.base, self.shape[rest:], self.strides[rest:], place.offset)
+        return self.load(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        items = index if isinstance(index, tuple) else (index,)
+        if len(items) != len(self.shape):
+            refuse_items(len(items), len(self.shape))
+        self.store(index, value)
+
+    def at(self, index: Any) -> Pointer:
+        """The element (or the start of the row) at an index or a tuple of them."""
+        items = index if isinstance(index, tuple) else (index,)
+        if len(items) > len(self.shape):
+            refuse_items(len(items), len(self.shape))
+        base, offset = self.base, self.offset
+        for axis, item in enumerate(items):
+            stride = self.strides[axis]
+            if is_number(item):
+                item = self._checked(plain(item), axis)
+                if not isinstance(stride, Value):
+                    offset += item * stride * self.dtype.bytes
+                    continue
+                if item == 0:
+                    continue
+                item, stride = stride, item
+            elif not isinstance(item, Value):
+                self._index(item)
+            base = _stepped(Pointer(self.dtype, self.space, base).register(), item, stride, self.dtype.bytes)
+        return Pointer(self.dtype, self.space, base, offset)
+
+    def _checked(self, item: Any, axis: int) -> int:
+        if isinstance(item, bool) or not isinstance(item, int):
+            raise located(PtxTypeError, f"an array is indexed by integers, not {described(item)}", "`a[i]` with a u32 or an int")
+        extent = self.shape[axis]
+        if item < 0 or (isinstance(extent, int) and item >= extent):
+            size = f"which has {extent} elements" if isinstance(extent, int) else "which begins at 0"
+            raise located(
+                TraceError, f"index {item} is out of range in dimension {axis} of the array, {size}",
+                f"`a.shape[{axis}] - 1` is the last" if item < 0 else f"indices run from 0 to {extent - 1}",
+            )
+        return item
+
+
+def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
+    """``base + index * stride * size`` without a product of 32 bits that could overflow."""
+    trace = current()
+    if isinstance(stride, Value):
+        if index.type.bits != 32 or not index.type.is_integer:
+            index, stride = index, stride.to(index.type) if index.type.is_integer else stride
+            return advance(trace, base, index * stride, size)
+        key = ("product", index.register.name, stride.register.name)
+        product: Value | None = trace.addresses.get(key)
+        if product is None or product.region.owner is not trace or type(index) is not Value:
+            form = find(f"mul.wide.{index.type}")
+            assert form is not None
+            kind = TYPES[f"{index.type.kind}64"]
+            product = trace.addresses[key] = emit(form, kind, index.use(trace), stride.use(trace))
+        return advance(trace, base, product, size)
+    return advance(trace, base, index, stride * size)
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]:
+    if not isinstance(dtype, ScalarType) or dtype.kind == "p":
+        raise located(PtxTypeError, f"`{function}` takes a type first, not {described(dtype)}", f"write `{function}(f32, 256)`")
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    for extent in shape:
+        if isinstance(plain(extent), bool) or not isinstance(plain(extent), int) or extent < 1:
+            raise located(
+                PtxTypeError, f"an extent of `{function}` is a positive int known while tracing, not {described(extent)}",
+                "take it from a compile-time constant: `*, tile=16`; `dynamic_shared` is sized at the launch",
+            )
+    if not shape:
+        raise located(PtxTypeError, f"`{function}` needs a shape", f"write `{function}({dtype}, 256)`")
+    return tuple(int(extent) for extent in shape)
+
+
+def _declared(trace: Trace, space: str, dtype: ScalarType, shape: tuple[int, ...], align: int, name: str) -> View:
+    count = 1
+    for extent in shape:
+        count *= extent
+    symbol = trace.unique(name)
+    trace.variables.append(ir.Variable(symbol, space, dtype.register, (count,), max(align, dtype.bytes)))
+    return View(dtype, space, symbol, shape, _row_major(shape))
+
+
+def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+    """An array that the threads of a block share: ``shared(f32, 16, 17)``, in C order, aligned to ``align`` bytes.
+
+    Its contents are undefined until they are written. All static arrays of a kernel together have 48 KiB.
+    """
+    trace = current()
+    view = _declared(trace, "shared", dtype, _shape("shared", dtype, shape), _alignment(align), variable_name("shared"))
+    total = sum(variable.nbytes for variable in trace.variables if variable.space == "shared")
+    from ..isa.targets import Limits
+
+    if total > Limits().static_shared:
+        raise located(
+            TraceError, f"{total} bytes of static shared memory; a kernel may have {Limits().static_shared}",
+            f"`dynamic_shared({dtype})`, and its size in bytes at the launch: `k.configure(grid, block, shared={total})`",
+        )
+    return view
+
+
+def local(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+    """An array that each thread has for itself, for what must be indexed at run time; slow memory behind caches."""
+    trace = current()
+    return _declared(trace, "local", dtype, _shape("local", dtype, shape), _alignment(align), variable_name("local"))
+
+
+def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int = 16) -> Pointer:
+    """The shared memory whose size the launch gives: a pointer to it, ``offset`` bytes from its start.
+
+    With a shape it is an array of that shape. All calls in a kernel speak of the same memory.
+    """
+    trace = current()
+    extents = _shape("dynamic_shared", dtype, shape or (1,))
+    if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0 or offset % dtype.bytes:
+        raise located(
+            PtxTypeError, f"the offset of `dynamic_shared` is a multiple of {dtype.bytes} bytes, not {described(offset)}",
+            f"`offset=count * {dtype.bytes}`",
+        )
+    symbol = "dynamic_shared"
+    variable = next((v for v in trace.module_variables if v.name == symbol), None)
+    if variable is None:
+        variable = ir.Variable(symbol, "shared", b8, (None,), 16, linkage="extern")
+        trace.module_variables.append(variable)
+    variable.align = max(variable.align or 16, _alignment(align), dtype.bytes)
+    if not shape:
+        return Pointer(dtype, "shared", symbol, offset)
+    return View(dtype, "shared", symbol, extents, _row_major(extents), offset)
+
+
+def const(array: Any, dtype: ScalarType | None = None) -> View:
+    """A table in constant memory, with the values of a numpy array (or a list of numbers, then with a ``dtype``)."""
+    import numpy as np
+
+    trace = current()
+    if dtype is None and not isinstance(array, np.ndarray):
+        raise located(PtxTypeError, f"`const` of {described(array)} has no type", "give a numpy array, or `const([...], f32)`")
+    values = np.asarray(array) if dtype is None else np.asarray(array, dtype_of(dtype))
+    dtype = dtype or _type_of(values)
+    if values.ndim == 0 or values.size == 0:
+        raise located(PtxTypeError, f"`const` of an array of shape {values.shape}", "a table has at least one element")
+    raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, dtype.bytes)
+    bits = tuple(int.from_bytes(element.tobytes(), "little") for element in raw)
+    symbol = trace.unique(f"{trace.name}_{variable_name("const")}")
+    variable = ir.Variable(symbol, "const", dtype.register, (values.size,), max(16, dtype.bytes), bits)
+    trace.module_variables.append(variable)
+    return View(dtype, "const", symbol, values.shape, _row_major(values.shape))
+
+
+def _type_of(values: Any) -> ScalarType:
+    name = values.dtype.name
+    for kind in TYPES.values():
+        if kind.numpy_name == name and kind.kind in "usf" and kind.lanes == 1:
+            return kind
+    raise located(PtxTypeError, f"PTX has no type for a numpy array of {values.dtype}", "`array.astype(np.float32)`")
+
+
+def _alignment(align: int) -> int:
+    if isinstance(align, bool) or not isinstance(align, int) or align < 1 or align & (align - 1):
+        raise located(PtxTypeError, f"an alignment is a power of two, not {described(align)}", "`align=128`")
+    return align
+
+
+class TensorMapValue(RunTime):
+    """A TMA descriptor among the parameters; as an operand it is its generic address."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _kind(self) -> str:
+        return "TensorMap"
+
+    @property
+    def address(self) -> Value:
+        """Its generic address, computed once at the top of the kernel."""
+        trace = current()
+        key: Any = ir.Symbol(self.name)
+        found: Value | None = trace.constants.get(key)
+        if found is None:
+            mov, cvta = find("mov.b64"), find("cvta.param.u64")
+            assert mov is not None and cvta is not None
+            inside, generic = trace.fresh(u64), trace.fresh(u64)
+            trace.prepend(mov, (inside, ir.Symbol(self.name)))
+            trace.prepend(cvta, (generic, inside))
+            found = trace.constants[key] = Value(generic, u64, trace.kernel)
+        return found

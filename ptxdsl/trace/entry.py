@@ -1,0 +1,174 @@
+"""Running a kernel function once, to see what it does.
+
+Parameters are loaded at the top, where every region can use them, and those that nobody used are left out again.
+Whatever happens inside, the thread is as it was afterwards: a failed trace leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, TracebackType
+from typing import Any
+
+from .. import ir
+from ..errors import Loc, PtxError, TraceError
+from ..isa import lookup, targets
+from ..signature import ArrayType, KernelParameter, PtrType, Signature
+from ..types import ScalarType, u64
+from . import control, guard
+from .arrays import TensorMapValue, View
+from .builder import Trace, activated, is_user_file
+from .memory import Pointer
+from .problems import described
+from .values import Value
+
+__all__ = ["trace"]
+
+
+def trace(
+    function: Callable[..., object], *, constants: Mapping[str, Any] | None = None, arch: str = "auto",
+    name: str | None = None, signature: Signature | None = None,
+) -> ir.Module:
+    """The module of a kernel function: its trace with these compile-time constants.
+
+    ``arch`` is the target whose instructions may be used; with "auto" the module gets the lowest ``.version`` and
+    ``.target`` that have what was used. Raises TraceError (and whatever the function itself raises).
+    """
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    loc = Loc(code.co_filename, code.co_firstlineno)
+    signature = signature or Signature.of(function)
+    new = Trace(name or function.__name__, loc, arch, code)
+    new.hook = guard.check_alias
+    with activated(new):
+        arguments = [_argument(new, parameter) for parameter in signature.parameters]
+        try:
+            result = function(*arguments, **_constants(signature, constants or {}, function, loc))
+            control.finish(new)
+        except PtxError as error:
+            if error.loc is None:
+                error.loc = _place(error.__traceback__, new) or loc
+            raise
+    if result is not None:
+        raise TraceError(
+            f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,
+            hint="store results through a pointer: `out[i] = v`",
+        )
+    return _module(new, signature)
+
+
+def _constants(
+    signature: Signature, given: Mapping[str, Any], function: Callable[..., object], loc: Loc
+) -> dict[str, Any]:
+    """The value of each compile-time constant; a TraceError for one that is missing or unknown."""
+    values = {name: default for name, default in signature.constants.items() if default is not Signature.REQUIRED}
+    values.update(given)
+    for name in signature.constants:
+        if name not in values:
+            raise TraceError(
+                f"kernel `{function.__name__}` needs the compile-time constant `{name}`", loc=loc,
+                hint=f"give it by keyword: `k[grid, block](.., {name}=..)`",
+            )
+    for name in given:
+        if name not in signature.constants:
+            known = ", ".join(f"`{n}`" for n in signature.constants) or "none"
+            raise TraceError(
+                f"kernel `{function.__name__}` has no compile-time constant `{name}`", loc=loc, hint=f"it has {known}"
+            )
+    return values
+
+
+def _place(traceback: TracebackType | None, trace: Trace) -> Loc | None:
+    """The innermost line of the user's that an error passed through."""
+    found = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_user_file(code.co_filename) or code is trace.code:
+            found = Loc(code.co_filename, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Parameters
+
+
+def _argument(trace: Trace, parameter: KernelParameter) -> Any:
+    """What the kernel function gets for a parameter."""
+    annotation, entries = parameter.annotation, iter(parameter.ptx)
+    if isinstance(annotation, ScalarType):
+        return _load(trace, next(entries), annotation)
+    if isinstance(annotation, PtrType):
+        return Pointer(annotation.dtype, "global", _load(trace, next(entries), u64))
+    if isinstance(annotation, ArrayType):
+        return _array(trace, annotation, entries)
+    return TensorMapValue(trace.unique(parameter.name))
+
+
+def _array(trace: Trace, annotation: ArrayType, entries: Iterator[ir.Parameter]) -> View:
+    base = _load(trace, next(entries), u64)
+    loaded = [_load(trace, entry, entry.type) for entry in entries]
+    missing = iter(loaded)
+    shape = tuple(extent if extent is not None else next(missing) for extent in annotation.shape)
+    strides = tuple(missing)
+    if strides or len(shape) == 1:
+        return View(annotation.dtype, "global", base, shape, (*strides, 1))
+    steps = [1]
+    for extent in reversed(shape[1:]):
+        steps.append(steps[-1] * extent)
+    return View(annotation.dtype, "global", base, shape, tuple(reversed(steps)))
+
+
+def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:
+    trace.reserve(entry.name)
+    register = trace.fresh(type)
+    trace.prepend(lookup(f"ld.param.{entry.type}")[0], (register, ir.Address(ir.Symbol(entry.name))), trace.loc)
+    return Value(register, type, trace.kernel)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The module
+
+
+def _module(trace: Trace, signature: Signature) -> ir.Module:
+    if not _returned(trace.body):
+        trace.emit(lookup("ret")[0], (), loc=_last(trace))
+    _drop_unused_loads(trace)
+    version, target = _needed(trace)
+    function = ir.Function(
+        trace.name, parameters=list(signature.ptx), registers=trace.registers, variables=trace.variables,
+        body=[*trace.prologue, *trace.body],
+    )
+    return ir.Module(version, target, variables=trace.module_variables, functions=[function])
+
+
+def _returned(body: list[ir.Statement]) -> bool:
+    last = body[-1] if body else None
+    return isinstance(last, ir.Instruction) and last.guard is None and last.form.opcode in ("ret", "exit", "trap")
+
+
+def _last(trace: Trace) -> Loc:
+    return next((s.loc for s in reversed(trace.body) if isinstance(s, ir.Instruction) and s.loc), trace.loc)
+
+
+def _drop_unused_loads(trace: Trace) -> None:
+    """Leave out what the top of the kernel loads for nobody: an extent, a stride, a parameter."""
+    loads = [s for s in trace.prologue if isinstance(s, ir.Instruction) and s.form.opcode == "ld"]
+    unused = {register for load in loads for register in load.writes()}
+    for statement in (*trace.prologue, *trace.body):
+        if not unused:
+            return
+        if isinstance(statement, ir.Instruction):
+            unused.difference_update(statement.reads())
+        elif isinstance(statement, ir.Call):
+            unused.difference_update(*map(ir.registers, statement.arguments))
+    dropped = [load for load in loads if unused.issuperset(load.writes())]
+    trace.prologue = [statement for statement in trace.prologue if not any(statement is load for load in dropped)]
+
+
+def _needed(trace: Trace) -> tuple[tuple[int, int], str]:
+    """The lowest PTX version, and the kernel's target or the lowest."""
+    if trace.arch == "auto":
+        return targets.lowest(tuple(trace.needs))
+    versions = [need.version for need in trace.needs]
+    return max(targets.introduced(trace.arch), *versions, (1, 0)), trace.arch

@@ -1,0 +1,393 @@
+"""Pointers: addresses that know what they point to.
+
+A `Pointer` counts elements. What is known while tracing costs nothing: integer offsets fold into ``[%rd1+16]``; a
+run-time index is one ``mad.wide``. The same index on the same pointer is computed once, for the address arithmetic is
+ours, not the user's, and everything later (verifier, assembler, emulator) would pay for its repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NoReturn
+
+from .. import ir
+from ..errors import PtxTypeError, TraceError, UnknownInstruction
+from ..isa import Form, lookup
+from ..types import ScalarType, u32, u64
+from .builder import Trace, current
+from .literals import is_number, literal, plain
+from .operators import COMPARISONS, data_type, find
+from .problems import described, located, named
+from .truth import RunTime
+from .values import Reg, Value, Vec, emit
+
+__all__ = ["NARROW", "Pointer", "RegPointer", "advance"]
+
+NARROW = frozenset({"shared", "local", "const"})
+"""The state spaces that 32-bit addresses reach."""
+
+
+class Pointer(RunTime):
+    """The address of an element of ``dtype`` in state space ``space``.
+
+    ``base`` is the register it is in or the name of a variable, ``offset`` counts bytes from there.
+    """
+
+    __slots__ = ("dtype", "space", "base", "offset")
+    _owns_arithmetic = True
+
+    def __init__(self, dtype: ScalarType, space: str, base: Value | str, offset: int = 0) -> None:
+        self.dtype = dtype
+        self.space = space
+        self.base = base
+        self.offset = offset
+
+    def __repr__(self) -> str:
+        base = self.base if isinstance(self.base, str) else self.base.register.name
+        return f"<{self.space} {self.dtype} pointer {base}{f'{self.offset:+}' if self.offset else ''}>"
+
+    def _kind(self) -> str:
+        return f"pointer to {self.dtype}"
+
+    # -- arithmetic, in elements
+
+    def __add__(self, index: Any) -> Pointer:
+        return self._moved(index, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, index: Any) -> Pointer:
+        if isinstance(index, Pointer):
+            raise located(
+                PtxTypeError, "the difference of two pointers is no pointer",
+                "`(p.address - q.address) // 4` counts elements of 4 bytes",
+            )
+        return self._moved(index, -1)
+
+    def _moved(self, index: Any, sign: int) -> Pointer:
+        size = sign * self.dtype.bytes
+        if is_number(index):
+            return Pointer(self.dtype, self.space, self.base, self.offset + _whole(index) * size)
+        return Pointer(self.dtype, self.space, advance(current(), self.register(), self._index(index), size), self.offset)
+
+    def _index(self, index: Any) -> Value:
+        if isinstance(index, Value):
+            return index
+        if isinstance(index, (tuple, slice)):
+            what = "a slice" if isinstance(index, slice) else f"{len(index)} indices"
+            raise located(
+                PtxTypeError, f"a pointer takes one index, not {what}",
+                "`p.load(i, width=4)` for a vector" if isinstance(index, slice) else "a parameter `a: Array[f32, 2]` takes two",
+            )
+        raise located(PtxTypeError, f"a pointer is indexed by integers, not {described(index)}", "`p[i]` with a u32 or an int")
+
+    def cast(self, dtype: ScalarType) -> Pointer:
+        """The same address as a pointer to another type; no instruction."""
+        return Pointer(dtype, self.space, self.base, self.offset)
+
+    # -- the address itself
+
+    def register(self) -> Value:
+        """The base in a register; that of a variable is loaded once, at the top of the kernel."""
+        return variable_address(current(), self.base) if isinstance(self.base, str) else self.base
+
+    @property
+    def address(self) -> Value:
+        """The address as a number: u64, or u32 in shared, local and const memory. An ``add`` where there is an offset."""
+        base = self.register()
+        if not self.offset and not isinstance(base, Reg):
+            return base
+        if not self.offset:
+            return base.copy()
+        return base + self.offset  # type: ignore[no-any-return]
+
+    def operand(self, trace: Trace) -> ir.Address:
+        """It as the address of an instruction."""
+        base = self.base
+        return ir.Address(ir.Symbol(base) if isinstance(base, str) else base.use(trace), self.offset)
+
+    def generic(self) -> Pointer:
+        """The generic address, for instructions that name no state space."""
+        if self.space in ("global", "generic"):
+            return Pointer(self.dtype, "generic", self.base, self.offset)
+        form = find(f"cvta.{self.space}.u64")
+        assert form is not None
+        return Pointer(self.dtype, "generic", emit(form, u64, self.address.to(u64).use(current())))
+
+    # -- access
+
+    def at(self, index: Any) -> Pointer:
+        """The element at an index, as a pointer that is used at once."""
+        if index.__class__ is int:
+            return Pointer(self.dtype, self.space, self.base, self.offset + index * self.dtype.bytes) if index else self
+        return Pointer._moved(self, index, 1)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.load(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.store(index, value)
+
+    def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any:
+        """The element at ``index``, by one ``ld``; with ``width`` 2, 4 (or 8) a Vec of so many from there on.
+
+        A vector lies aligned to its size. ``out`` is a reg (a list of them) to load into, and must be there where
+        ``pred`` guards the load.
+        """
+        trace = current()
+        form = access("ld", self.space, width, self.dtype)
+        guard = None if pred is None else guard_of(trace, pred)
+        if out is None:
+            if guard is not None:
+                raise located(
+                    TraceError, "a guarded load may load nothing, and a Value has always been computed",
+                    f"`v = reg({self.dtype}, 0)`, then `p.load(i, pred=.., out=v)`",
+                )
+            address = self.at(index).operand(trace)
+            results = tuple([trace.fresh(self.dtype) for _ in range(width)])
+        else:
+            address = self.at(index).operand(trace)
+            results = self._targets(trace, out, width)
+        trace.emit(form, (results[0] if width == 1 else ir.Vector(results), address), guard)
+        if out is not None:
+            return out
+        if width == 1:
+            return Value(results[0], self.dtype, trace.region)
+        return Vec([Value(register, self.dtype, trace.region) for register in results])
+
+    def _targets(self, trace: Trace, out: Any, width: int) -> tuple[ir.Register, ...]:
+        regs = list(out) if isinstance(out, (list, tuple)) else [out]
+        for target in regs:
+            if not isinstance(target, Reg) or target.type is not self.dtype:
+                got = str(target.type) if isinstance(target, Value) else described(target)
+                raise located(PtxTypeError, f"`out` of a load of {self.dtype} is a reg({self.dtype}), not {got}", f"`v = reg({self.dtype})`")
+        if len(regs) != width:
+            raise located(PtxTypeError, f"`out` of a load of width {width} has {len(regs)} registers", f"`[reg({self.dtype}) for _ in range({width})]`")
+        return tuple(target.write(trace) for target in regs)
+
+    def store(self, index: Any, values: Any, *, pred: Any = None) -> None:
+        """Store a value at ``index``, by one ``st``; a sequence of 2, 4 (or 8) as a vector from there on."""
+        trace = current()
+        if self.space == "const":
+            raise located(TraceError, "constant memory cannot be written", "`shared(f32, n)`, or a parameter `Ptr[f32]`")
+        many = isinstance(values, (tuple, list))
+        form = access("st", self.space, len(values) if many else 1, self.dtype)
+        sources = tuple([self._source(trace, value) for value in (values if many else (values,))])
+        address = self.at(index).operand(trace)
+        guard = None if pred is None else guard_of(trace, pred)
+        trace.emit(form, (address, ir.Vector(sources) if many and len(sources) > 1 else sources[0]), guard)
+
+    def _source(self, trace: Trace, value: Any) -> ir.Operand:
+        if isinstance(value, Value):
+            if value.type is not self.dtype:
+                name = named(value, "v")
+                same = value.type.bits == self.dtype.bits
+                raise located(
+                    PtxTypeError, f"a {value.type} stored to a pointer to {self.dtype}",
+                    f"`{name}.to({self.dtype})` converts (cvt)" + (f"; `{name}.bits({self.dtype})` keeps the bits (mov)" if same else ""),
+                )
+            return value.use(trace)
+        if is_number(value):
+            return literal(value, self.dtype, data_type(self.dtype))
+        raise located(PtxTypeError, f"{described(value)} stored to a pointer to {self.dtype}", "store a Value or a number")
+
+    # -- comparison of addresses
+
+    def _compare(self, op: str, other: Any) -> Value:
+        if not isinstance(other, Pointer) or other.space != self.space:
+            raise located(PtxTypeError, f"`{op}` of a pointer and {described(other)}", "compare pointers of one state space")
+        form = find(f"setp.{COMPARISONS[op]}.{'u32' if self.space in NARROW else 'u64'}")
+        assert form is not None
+        from ..types import pred
+
+        return emit(form, pred, self.address.use(current()), other.address.use(current()))
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compare("==", other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compare("!=", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(">=", other)
+
+    __hash__ = RunTime.__hash__
+
+    def as_register(self, name: str) -> RegPointer:
+        """A pointer that can be moved on, for `reg`."""
+        trace = current()
+        kind = u32 if self.space in NARROW else u64
+        target = Reg(trace.fresh(kind, name), kind, trace.region)
+        mov, add = find(f"mov.{kind}"), find(f"add.{kind}")
+        assert mov is not None and add is not None
+        if isinstance(self.base, str):
+            trace.emit(mov, (target.register, ir.Symbol(self.base, self.offset)))
+        elif self.offset:
+            trace.emit(add, (target.register, self.base.use(trace), literal(self.offset % (1 << kind.bits), kind)))
+        else:
+            trace.emit(mov, (target.register, self.base.use(trace)))
+        return RegPointer(self.dtype, self.space, target)
+
+
+class RegPointer(Pointer):
+    """A pointer in a register of its own, ``p = reg(x)``: ``p += 4`` moves it on in place."""
+
+    __slots__ = ()
+    base: Reg
+
+    def _moved(self, index: Any, sign: int) -> Pointer:
+        # A new pointer must not move along with this one, so the address is computed now.
+        size = sign * self.dtype.bytes
+        if is_number(index):
+            return Pointer(self.dtype, self.space, self.base + _whole(index) * size % (1 << self.base.type.bits))
+        return Pointer(self.dtype, self.space, advance(current(), self.base, self._index(index), size))
+
+    def _change(self, index: Any, sign: int) -> RegPointer:
+        trace = current()
+        size = sign * self.dtype.bytes
+        if trace.hook is not None:
+            trace.hook(self)
+        if is_number(index):
+            self.base += _whole(index) * size % (1 << self.base.type.bits)
+        else:
+            advance(trace, self.base, self._index(index), size, self.base)
+        return self
+
+    def __iadd__(self, index: Any) -> RegPointer:
+        return self._change(index, 1)
+
+    def __isub__(self, index: Any) -> RegPointer:
+        return self._change(index, -1)
+
+    def set(self, pointer: Pointer) -> None:
+        """Point it to where another pointer of the same kind points, by one instruction."""
+        if not isinstance(pointer, Pointer) or (pointer.dtype, pointer.space) != (self.dtype, self.space):
+            raise located(PtxTypeError, f"a {self.space} pointer to {self.dtype} does not take {described(pointer)}", "`p.set(q + 4)`")
+        trace = current()
+        if trace.hook is not None:
+            trace.hook(self)
+        self.base.set(pointer.address)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _whole(index: Any) -> int:
+    index = plain(index)
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise located(PtxTypeError, f"a pointer is indexed by integers, not {described(index)}", "`p[i]` with a u32 or an int")
+    return index
+
+
+def variable_address(trace: Trace, symbol: str) -> Value:
+    """The 32-bit address of a variable in a register, loaded once at the top of the kernel."""
+    key: Any = ir.Symbol(symbol)
+    found: Value | None = trace.constants.get(key)
+    if found is None:
+        form = find("mov.u32")
+        assert form is not None
+        register = trace.fresh(u32)
+        trace.prepend(form, (register, ir.Symbol(symbol)))
+        found = trace.constants[key] = Value(register, u32, trace.kernel)
+    return found
+
+
+def guard_of(trace: Trace, predicate: Any) -> ir.Register | ir.Not:
+    """What ``pred=`` gives, as a guard."""
+    if isinstance(predicate, Value):
+        return predicate.guard(trace)
+    raise located(
+        PtxTypeError, f"`pred` is a predicate, not {described(predicate)}",
+        "what is known while tracing is decided by Python: `if flag:`" if isinstance(predicate, bool) else "`pred=i < n`",
+    )
+
+
+@cache
+def _access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
+    vector = f".v{width}" if width > 1 else ""
+    return lookup(f"{opcode}{'' if space == 'generic' else f'.{space}'}{vector}.{data_type(dtype)}")[0]
+
+
+def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
+    """The ld or st of so many elements; a located PtxTypeError where the table has none."""
+    try:
+        return _access(opcode, space, width, dtype)
+    except UnknownInstruction:
+        raise located(
+            PtxTypeError, f"PTX has no {opcode} of {width} {dtype} at once",
+            "a vector has 2 or 4 elements, 16 bytes at most; `p.cast(b32)` for pairs of 16 bits",
+        ) from None
+
+
+def advance(trace: Trace, base: Value, index: Value, factor: int, out: Reg | None = None) -> Value:
+    """``base + index * factor``, in bytes; computed once for values that cannot change."""
+    key = (base.register.name, index.register.name, factor)
+    fixed = out is None and base.__class__ is not Reg and index.__class__ is not Reg
+    if fixed:
+        known: Value | None = trace.addresses.get(key)
+        if known is not None and known.region.owner is trace:
+            index.use(trace)
+            return known
+    sources = (index.use(trace), base.use(trace))
+    target = trace.fresh(base.type) if out is None else out.write(trace)
+    _multiply_add(trace, target, sources, index, factor, base.type)
+    if out is not None:
+        return out
+    result = Value(target, base.type, trace.region)
+    if fixed:
+        trace.addresses[key] = result
+    return result
+
+
+def _multiply_add(
+    trace: Trace, target: ir.Register, sources: tuple[ir.Register, ir.Register], index: Value, factor: int, kind: ScalarType
+) -> None:
+    (offset, base), type = sources, index.type
+    if not type.is_integer or type.bits < 32 or type.bits > kind.bits or type.lanes > 1:
+        raise _unfit(index, kind)
+    if type.bits == kind.bits:
+        if abs(factor) == 1:
+            trace.emit(_form("add" if factor > 0 else "sub", kind), (target, base, offset))
+        else:
+            trace.emit(_form("mad.lo", type), (target, offset, literal(_wrapped(factor, type), type), base))
+    elif factor < 0 and not type.is_signed:
+        product = trace.fresh(kind)
+        trace.emit(_form("mul.wide", type), (product, offset, literal(-factor, type)))
+        trace.emit(_form("sub", kind), (target, base, product))
+    else:
+        trace.emit(_form("mad.wide", type), (target, offset, literal(factor, type), base))
+
+
+@cache
+def _form(opcode: str, type: ScalarType) -> Form:
+    form = find(f"{opcode}.{type}")
+    assert form is not None
+    return form
+
+
+def _wrapped(factor: int, type: ScalarType) -> int:
+    return factor if type.is_signed else factor % (1 << type.bits)
+
+
+def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:
+    wanted = "u32 or s32" if kind is u32 else "u32, s32, u64 or s64"
+    name = named(index, "i")
+    hint = f"`{name}.bits(u{index.type.bits})`" if index.type.kind == "b" and index.type.bits >= 32 else f"`{name}.to(u32)`"
+    return located(PtxTypeError, f"an index here is a {wanted}, not {index._kind()}", hint)
+
+
+def refuse_items(count: int, rank: int) -> NoReturn:
+    raise located(PtxTypeError, f"{count} indices for {rank} dimensions", "give one index a dimension: `a[i, j]`")
+
+
+Sources = Sequence[Any]

@@ -1,0 +1,259 @@
+"""``ptx``: every instruction under its PTX name, one call for one instruction.
+
+``ptx.fma.rn.f32(a, b, c)`` walks the table modifier by modifier, so that a wrong one is an error where it stands, with
+what would be right. The steps are kept: the second time an instruction is spelled costs four dictionary look-ups.
+"""
+
+from __future__ import annotations
+
+import keyword
+from typing import Any, NamedTuple, NoReturn
+
+from .. import ir, isa
+from ..errors import PtxTypeError, UnknownInstruction
+from ..isa import Form, Special
+from ..types import ScalarType
+from . import bind as binding
+from .builder import active, current
+from .literals import literal
+from .memory import guard_of
+from .operators import data_type, find
+from .problems import located
+from .values import Reg, Value
+
+__all__ = ["Instruction", "Namespace", "ptx"]
+
+
+class _Plan(NamedTuple):
+    """How arguments of certain types bind: a form of plain operands, the type of its result (None for none)."""
+
+    form: Form
+    result: ScalarType | None
+    wanted: tuple[ScalarType, ...]
+
+
+def _spelled(name: str) -> str:
+    """A Python attribute as PTX writes it: ``global_`` is ``global``, ``shared__cta`` is ``shared::cta``."""
+    if name.endswith("_") and keyword.iskeyword(name[:-1]):
+        return name[:-1]
+    return name.replace("__", "::")
+
+
+def _private(name: str) -> bool:
+    return name.startswith("_")
+
+
+def _relocated(error: UnknownInstruction) -> UnknownInstruction:
+    return located(UnknownInstruction, error.message, error.hint)
+
+
+class Instruction:
+    """An instruction, or the beginning of its name.
+
+    Called, it appends the instruction and returns its result: a Value, a Vec for one in braces, a tuple for several.
+    ``out`` names the reg (the list of them) to write instead, ``"_"`` where PTX allows to drop the result; of several
+    results each may be None for a new Value. ``pred`` is a predicate that guards it.
+    """
+
+    def __init__(self, mnemonic: str) -> None:
+        self.mnemonic = mnemonic
+        self._forms: tuple[Form, ...] | None = None
+        self._plans: dict[tuple[object, ...], _Plan] = {}
+
+    def __repr__(self) -> str:
+        return f"ptx.{self.mnemonic}"
+
+    def __getattr__(self, name: str) -> Instruction:
+        if _private(name):
+            raise AttributeError(name)
+        mnemonic = f"{self.mnemonic}.{_spelled(name)}"
+        if not isa.completions(mnemonic):
+            raise _relocated(isa.unknown(mnemonic))
+        child = self.__dict__[name] = Instruction(mnemonic)
+        return child
+
+    def __getitem__(self, modifiers: str) -> Instruction:
+        return ptx[f"{self.mnemonic}.{modifiers}"]
+
+    def __dir__(self) -> list[str]:
+        words = (word.replace("::", "__") for word in isa.completions(self.mnemonic) if word)
+        return sorted(f"{word}_" if keyword.iskeyword(word) else word for word in words)
+
+    def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any:
+        trace = active() or current()
+        key = tuple([a.type if a.__class__ is Value or a.__class__ is Reg else a.__class__ for a in operands])
+        plan = self._plans.get(key)
+        if plan is None or out is not None or pred is not None:
+            return self._bound(operands, out, pred, key)
+        form, result, wanted = plan
+        sources = [
+            a.use(trace) if a.__class__ is Value or a.__class__ is Reg else literal(a, type)
+            for a, type in zip(operands, wanted)
+        ]
+        if result is None:
+            trace.emit(form, tuple(sources))
+            return None
+        register = trace.fresh(result)
+        trace.emit(form, (register, *sources))
+        return Value(register, result, trace.region)
+
+    def _bound(self, operands: tuple[Any, ...], out: Any, pred: Any, key: tuple[object, ...]) -> Any:
+        """The whole way: choose a form, check each operand, convert it."""
+        trace = current()
+        bound = binding.bind(trace, self._known_forms(), operands, out, pred is not None)
+        trace.emit(bound.form, bound.operands, None if pred is None else guard_of(trace, pred))
+        if bound.plain and pred is None:
+            self._remember(bound, operands, key)
+        if len(bound.results) > 1:
+            return bound.results
+        return bound.results[0] if bound.results else None
+
+    def _remember(self, bound: binding.Binding, operands: tuple[Any, ...], key: tuple[object, ...]) -> None:
+        """Keep how these types bind, where nothing but types and the range of numbers decided."""
+        specs = binding.inputs(bound.form)
+        for operand, spec in zip(operands, specs):
+            if operand.__class__ not in (Value, Reg, int, float) or spec.bounds is not None:
+                return
+        result = bound.results[0].type if bound.results else None
+        self._plans[key] = _Plan(bound.form, result, tuple(spec.type for spec in specs if spec.type is not None))
+
+    def _known_forms(self) -> tuple[Form, ...]:
+        if self._forms is None:
+            try:
+                forms = isa.lookup(self.mnemonic)
+            except UnknownInstruction as error:
+                raise _relocated(error) from None
+            self._forms = tuple(form for form in forms if form.row.until is None)
+            if not self._forms:
+                raise located(
+                    UnknownInstruction, f"`{self.mnemonic}` was removed in PTX {'.'.join(map(str, forms[0].row.until or ()))}",
+                    f"`{self.mnemonic.split('.')[0]}.sync` takes its place",
+                )
+        return self._forms
+
+    # -- what has no meaning
+
+    def _refuse(self, *others: object) -> NoReturn:
+        raise located(PtxTypeError, f"`{self!r}` is the name of an instruction, not a value", f"call it: `{self!r}(..)`")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
+    __bool__ = _refuse
+
+
+class _Components:
+    """``ptx.tid``: a special register with components, of which each is read by its name."""
+
+    def __init__(self, special: Special) -> None:
+        self._special = special
+
+    def __repr__(self) -> str:
+        return f"ptx.{self._special.name[1:]}"
+
+    def __getattr__(self, name: str) -> Value:
+        if _private(name):
+            raise AttributeError(name)
+        special = self._special
+        if name not in special.components:
+            raise located(
+                UnknownInstruction, f"`%{special.name[1:]}` has no component `.{name}`",
+                "it has " + ", ".join(f"`{self!r}.{c}`" for c in special.components),
+            )
+        return _read(special, f"{special.name}.{name}")
+
+    def __dir__(self) -> list[str]:
+        return list(self._special.components)
+
+    def _refuse(self, *others: object) -> NoReturn:
+        raise located(
+            PtxTypeError, f"`{self!r}` has components, and is no value itself",
+            "write " + " or ".join(f"`{self!r}.{c}`" for c in self._special.components),
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
+    __rshift__ = __lshift__ = __bool__ = __call__ = _refuse
+    __index__ = __getitem__ = _refuse
+
+
+def _read(special: Special, name: str) -> Value:
+    """``mov.u32 %r1, %tid.x``."""
+    trace = current()
+    if special.needs:
+        trace.require(special.needs, f"`{name}`")
+    form = find(f"mov.{data_type(special.type)}")
+    assert form is not None
+    register = trace.fresh(special.type)
+    trace.emit(form, (register, ir.SpecialRegister(name)))
+    return Value(register, special.type, trace.region)
+
+
+class Namespace:
+    """The instructions (``ptx.add.u32``, ``ptx["add.u32"]``) and the special registers (``ptx.tid.x``, ``ptx.laneid``).
+
+    A Python keyword takes a trailing ``_`` (``ptx.ld.global_``), ``::`` is ``__``, and a modifier that begins with a
+    digit is reached through the spelling in brackets.
+    """
+
+    def __init__(self) -> None:
+        self._spellings: dict[str, Instruction] = {}
+
+    def __repr__(self) -> str:
+        return "ptx"
+
+    def __getattr__(self, name: str) -> Any:
+        if _private(name):
+            raise AttributeError(name)
+        word = _spelled(name)
+        if word in isa.opcodes():
+            found: Any = Instruction(word)
+        else:
+            special = isa.special_registers().get(f"%{word}")
+            if special is None:
+                raise _relocated(_unknown(word))
+            if not special.components:
+                return _read(special, special.name)
+            found = _Components(special)
+        self.__dict__[name] = found
+        return found
+
+    def __getitem__(self, mnemonic: str) -> Instruction:
+        found = self._spellings.get(mnemonic)
+        if found is None:
+            if not isinstance(mnemonic, str):
+                raise located(PtxTypeError, "`ptx[..]` takes the name of an instruction", 'write `ptx["fma.rn.f32"](a, b, c)`')
+            text = mnemonic.strip().rstrip(";")
+            if not text or any(c.isspace() or c == "," for c in text):
+                raise located(
+                    UnknownInstruction, f"{mnemonic!r} is no name of an instruction: it has operands",
+                    f'`ptx["{text.split()[0] if text else "add.u32"}"](..)` takes them as arguments',
+                )
+            if not any(form for form in _forms(text)):
+                raise _relocated(isa.unknown(text))
+            found = self._spellings[mnemonic] = Instruction(text)
+        return found
+
+    def __dir__(self) -> list[str]:
+        names = (*isa.opcodes(), *(name[1:] for name in isa.special_registers()))
+        return sorted(f"{name}_" if keyword.iskeyword(name) else name for name in names)
+
+
+def _forms(mnemonic: str) -> tuple[Form, ...]:
+    try:
+        return isa.lookup(mnemonic)
+    except UnknownInstruction as error:
+        raise _relocated(error) from None
+
+
+def _unknown(word: str) -> UnknownInstruction:
+    """Neither an instruction nor a special register: name what is near among both."""
+    import difflib
+
+    names = [*isa.opcodes(), *(name[1:] for name in isa.special_registers())]
+    near = difflib.get_close_matches(word, names, n=4, cutoff=0.5)
+    hint = "did you mean " + " or ".join(f"`ptx.{name}`" for name in near) + "?" if near else None
+    return UnknownInstruction(f"PTX has no instruction or special register `{word}`", hint=hint)
+
+
+ptx = Namespace()
+"""The one namespace. It holds names only; what they append to is the trace of the running thread."""
