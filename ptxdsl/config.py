@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .errors import ConfigError
+from .errors import ConfigError, caller
 
 __all__ = ["BACKENDS", "SANITIZERS", "Config", "Dump", "current", "override", "use"]
 
@@ -43,9 +43,8 @@ def _default_cache() -> str:
 
 def _wrong(what: str, value: object, wanted: str, known: Iterable[str] = ()) -> ConfigError:
     near = difflib.get_close_matches(str(value).lower(), list(known), n=1, cutoff=0.5)
-    return ConfigError(
-        f"{what} is {value!r}; it can be {wanted}", hint=f"did you mean {near[0]!r}?" if near else None
-    )
+    hint = f"did you mean {near[0]!r}?" if near else None
+    return ConfigError(f"{what} is {value!r}; it can be {wanted}", loc=caller(), hint=hint)
 
 
 def _one_of(*known: str) -> Callable[[str, str], str]:
@@ -85,7 +84,7 @@ def _arch(what: str, text: str) -> str:
     if text != "auto" and not re.fullmatch(r"sm_\d{2,3}[af]?", text):
         digits = re.sub(r"^(sm|compute)?_?", "", text)
         hint = f"write `sm_{digits}`" if re.fullmatch(r"\d{2,3}[af]?", digits) else None
-        raise ConfigError(f"{what} is {text!r}; it can be auto or a target such as sm_90a", hint=hint)
+        raise ConfigError(f"{what} is {text!r}; it can be auto or a target such as sm_90a", loc=caller(), hint=hint)
     return text
 
 
@@ -95,7 +94,7 @@ def _cache_dir(_: str, text: str) -> Path | None:
 
 def _program(what: str, text: str) -> str:
     if not os.access(text, os.X_OK) or os.path.isdir(text):
-        raise ConfigError(f"{what} is {text!r}, which is no program that can be run")
+        raise ConfigError(f"{what} is {text!r}, which is no program that can be run", loc=caller())
     return text
 
 
@@ -133,7 +132,7 @@ class Config:
             if variable not in known:
                 near = difflib.get_close_matches(variable, known, n=1, cutoff=0.6)
                 hint = f"did you mean `{near[0]}`?" if near else f"the variables are {', '.join(known)}"
-                raise ConfigError(f"there is no variable {variable}", hint=hint)
+                raise ConfigError(f"there is no variable {variable}", loc=caller(), hint=hint)
             values[known[variable]] = _READERS[known[variable]](variable, text)
         return cls(**values)
 
@@ -184,7 +183,7 @@ class override:
         if name not in _READERS:
             near = difflib.get_close_matches(name, _READERS, n=1)
             hint = f"did you mean `{near[0]}`?" if near else f"the settings are {', '.join(_READERS)}"
-            raise ConfigError(f"there is no setting {name!r}", hint=hint)
+            raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)
         if isinstance(value, str):
             return _READERS[name](name, value)
         kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool}

@@ -184,9 +184,10 @@ class Launchable:
         except (KeyError, TypeError):
             pass
         if not isinstance(item, tuple) or not 2 <= len(item) <= 4:
+            came = ", ".join(map(repr, item)) if isinstance(item, tuple) else repr(item)
             raise LaunchError(
-                "a launch takes `[grid, block]`, `[grid, block, stream]` or `[grid, block, stream, shared]`, "
-                f"not `[{', '.join(map(repr, item)) if isinstance(item, tuple) else repr(item)}]`", loc=caller(), hint=f"`{self.entry}[grid, block]({', '.join(p.name for p in self.parameters)})`",
+                f"a launch takes [grid, block], [grid, block, stream] or [grid, block, stream, shared], not [{came}]",
+                loc=caller(), hint=f"`{self.entry}[grid, block]({', '.join(p.name for p in self.parameters)})`",
             )
         grid, block, stream, shared = (*item, None, 0)[:4] if len(item) != 3 else (*item, 0)
         launch = self.configure(grid, block, stream=stream, shared=shared)
