@@ -197,7 +197,7 @@ class loop(_Block, metaclass=_Statement):
         self.test = trace.fresh(pred)
         self._put(f"mov.{data_type(self.type)}", self.register, start)
         self._skip_if_empty()
-        if self.step not in (1, -1):
+        if not self._unit:
             self.limit = self._last()
         self._begin(region)
         return Value(self.register, self.type, region)
@@ -216,11 +216,15 @@ class loop(_Block, metaclass=_Statement):
             step = (f"add.{self.type}", self.register, self.register, self.advance)
             test = (f"setp.{'gt' if self._down else 'lt'}.{self.type}", self.test, self.register, self.limit)
             # By 1 the counter meets its stop exactly; by more it might pass the end of its type, so test first.
-            for mnemonic, *operands in (step, test) if self.step in (1, -1) else (test, step):
+            for mnemonic, *operands in (step, test) if self._unit else (test, step):
                 self._put(mnemonic, *operands)
         _bra(trace, f"$loop_{self.labels}", self.test if self.bounded else None, self)
         if self.ends:
             trace.place_label(f"$endloop_{self.labels}")
+
+    @property
+    def _unit(self) -> bool:
+        return isinstance(self.step, int) and self.step in (1, -1)
 
     @property
     def _down(self) -> bool:
