@@ -130,8 +130,8 @@ class Config:
         values: dict[str, Any] = {}
         for variable, text in environ.items():
             if variable not in known:
-                near = difflib.get_close_matches(variable, known, n=1, cutoff=0.6)
-                hint = f"did you mean `{near[0]}`?" if near else f"the variables are {', '.join(known)}"
+                near = difflib.get_close_matches(variable.removeprefix(_PREFIX).lower(), _READERS, n=1, cutoff=0.6)
+                hint = f"did you mean `{_PREFIX}{near[0].upper()}`?" if near else f"the variables are {', '.join(known)}"
                 raise ConfigError(f"there is no variable {variable}", loc=caller(), hint=hint)
             values[known[variable]] = _READERS[known[variable]](variable, text)
         return cls(**values)

@@ -30,7 +30,8 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     config = current()
     assert config == Config(cache_dir=Path("/somewhere/ptxdsl"))
-    assert (config.backend, config.arch, config.lineinfo, config.log, config.sanitize) == ("auto", "auto", True, "off", None)
+    assert (config.backend, config.arch, config.lineinfo, config.log) == ("auto", "auto", True, "off")
+    assert config.sanitize is None
 
 
 def test_cache_without_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,20 +77,23 @@ def test_variables(variable: str, text: str, field: str, value: object, monkeypa
         ),
         (
             "PTXDSL_XYZZY", "1",
-            "there is no variable PTXDSL_XYZZY\n  hint: the variables are PTXDSL_BACKEND, PTXDSL_CACHE_DIR, PTXDSL_ARCH, "
-            "PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_LINEINFO, PTXDSL_LOG",
+            ("there is no variable PTXDSL_XYZZY\n  hint: the variables are PTXDSL_BACKEND, PTXDSL_CACHE_DIR, "
+            "PTXDSL_ARCH, PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_LINEINFO, PTXDSL_LOG"),
         ),
         (
             "PTXDSL_SANITIZE", "memory,rase",
-            "PTXDSL_SANITIZE is 'rase'; it can be one or more of memory, race, init, barrier, separated by commas\n"
-            "  hint: did you mean 'race'?",
+            ("PTXDSL_SANITIZE is 'rase'; it can be one or more of memory, race, init, barrier, separated by commas\n"
+            "  hint: did you mean 'race'?"),
         ),
         (
             "PTXDSL_DUMP", "ptx,cubins@/tmp",
-            "PTXDSL_DUMP is 'cubins'; it can be one or more of ptx, cubin, sass, log, separated by commas\n"
-            "  hint: did you mean 'cubin'?",
+            ("PTXDSL_DUMP is 'cubins'; it can be one or more of ptx, cubin, sass, log, separated by commas\n"
+            "  hint: did you mean 'cubin'?"),
         ),
-        ("PTXDSL_ARCH", "90a", "PTXDSL_ARCH is '90a'; it can be auto or a target such as sm_90a\n  hint: write `sm_90a`"),
+        (
+            "PTXDSL_ARCH", "90a",
+            "PTXDSL_ARCH is '90a'; it can be auto or a target such as sm_90a\n  hint: write `sm_90a`",
+        ),
         ("PTXDSL_ARCH", "hopper", "PTXDSL_ARCH is 'hopper'; it can be auto or a target such as sm_90a"),
         ("PTXDSL_LINEINFO", "yes", "PTXDSL_LINEINFO is 'yes'; it can be 0 or 1"),
         ("PTXDSL_PTXAS", "/nowhere/ptxas", "PTXDSL_PTXAS is '/nowhere/ptxas', which is no program that can be run"),
@@ -157,8 +161,8 @@ def test_other_threads_are_not_changed() -> None:
         ),
         (
             {"zzz": 1},
-            "there is no setting 'zzz'\n  hint: the settings are backend, cache_dir, arch, ptxas, dump, sanitize, lineinfo, "
-            "log",
+            ("there is no setting 'zzz'\n  hint: the settings are backend, cache_dir, arch, ptxas, dump, sanitize, "
+            "lineinfo, log"),
         ),
     ],
 )
