@@ -206,7 +206,7 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
         raise located(PtxTypeError, f"`const` of an array of shape {values.shape}", "a table has at least one element")
     raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, dtype.bytes)
     bits = tuple(int.from_bytes(element.tobytes(), "little") for element in raw)
-    symbol = trace.unique(f"{trace.name}_{variable_name("const")}")
+    symbol = trace.unique(f"{trace.name}_{variable_name('const')}")
     variable = ir.Variable(symbol, "const", dtype.register, (values.size,), max(16, dtype.bytes), bits)
     trace.module_variables.append(variable)
     return View(dtype, "const", symbol, values.shape, _row_major(values.shape))
