@@ -19,7 +19,7 @@ from ..types import ScalarType, pred, s32, s64, u32, u64
 from . import guard, lint
 from .builder import Region, Trace, current, user_frame
 from .literals import is_number, literal
-from .naming import target_name
+from .naming import target_of_call
 from .operators import data_type, find
 from .problems import described, located, named
 from .values import Reg, Value
@@ -189,11 +189,11 @@ class loop(_Block, metaclass=_Statement):
             self.labels = _numbered(trace, "loop", self.loc.line)
             self._begin(region)
             return None
-        name = target_name(user_frame(2))
+        found = target_of_call(user_frame(2))
         region = self.open()
         self.labels = _numbered(trace, "loop", self.loc.line)
         start, self.limit, self.advance = (_number(trace, b, self.type) for b in (self.start, self.stop, self.step))
-        self.register = trace.fresh(self.type, name[0] if name else None)
+        self.register = trace.fresh(self.type, found.names[0] if found else None)
         self.test = trace.fresh(pred)
         self._put(f"mov.{data_type(self.type)}", self.register, start)
         self._skip_if_empty()

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from .. import ir
 from ..errors import AliasError, Loc, LostUpdateError
 from ..types import ScalarType, f32, pred, s32, u32
-from .builder import Region, Trace, _inside, current, user_frame
+from .builder import Region, Trace, current, is_user_file, user_frame
 from .flow import Flow, flow_of
 from .truth import RunTime
 from .values import Reg, Value
@@ -69,7 +69,7 @@ def frames(trace: Trace, frame: FrameType | None) -> Iterator[FrameType]:
         if code is trace.code:
             yield frame
             return
-        if not _inside[code.co_filename]:
+        if is_user_file(code.co_filename):
             yield frame
         frame = frame.f_back
 

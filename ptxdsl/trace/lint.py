@@ -17,7 +17,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ..errors import ControlFlowError, Loc
-from .builder import Region, Trace, _inside
+from .builder import Region, Trace, is_user_file
 from .flow import flow_of
 
 __all__ = ["check", "entered", "left"]
@@ -48,7 +48,7 @@ def entered(trace: Trace, frame: FrameType | None) -> None:
     """A `with` of this frame, or of one that called for it by a context manager, opens a block: look at its source."""
     while frame is not None:
         code = frame.f_code
-        if not _inside[code.co_filename] or code is trace.code:
+        if is_user_file(code.co_filename) or code is trace.code:
             key = (code, frame.f_lineno)
             if key not in _checked:
                 _checked.add(key)
@@ -57,7 +57,7 @@ def entered(trace: Trace, frame: FrameType | None) -> None:
                 return
         inner, frame = frame, frame.f_back
         # Only a context manager's own `with` is the user's block too; a plain call is not.
-        while frame is not None and _inside[frame.f_code.co_filename] and frame.f_code is not trace.code:
+        while frame is not None and not is_user_file(frame.f_code.co_filename) and frame.f_code is not trace.code:
             inner, frame = frame, frame.f_back
         if inner.f_code.co_name != "__enter__":
             return
