@@ -20,6 +20,7 @@ LAYERS = [
     ["config", "types"],
     ["isa"],
     ["ir"],
+    ["operands"],
     ["signature"],
     ["text"],
     ["verify"],
