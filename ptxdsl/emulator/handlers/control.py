@@ -1,0 +1,219 @@
+"""Handlers of control flow: branches, and where the lanes of a warp part and meet again.
+
+The lanes of a warp that are at one place are its active lanes; every other one is parked, with the rank of its basic
+block in PLACES. Ranks follow the post-dominator tree, and the lowest rank runs first, so lanes that parted at a branch
+meet at the branch's post-dominator. `parked` is the lowest rank where somebody waits: going to a block of a lower rank
+needs no further thought.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..layout import NEVER, PATIENCE, SLICE, Block, Fault, Status, Warp
+from ..library import Shape
+from .base import Handler, i32, i64, lanes_of
+from .data import guard_mask, source
+
+__all__ = ["branch", "check", "exit_", "index", "jump", "park", "trap", "wrap"]
+
+
+def park(h: Handler, lanes: Any, rank: Any) -> None:
+    """Note that the lanes of a mask wait at a block."""
+    places = h.add(h.warp, Warp.PLACES)
+    kind = lanes_of(i32)
+    h.store(h.ir.select(h.bools(lanes), h.splat(rank), h.load(places, 0, kind)), places, 0)
+
+
+def reschedule(h: Handler) -> None:
+    h.through(Block.RESCHEDULE, h.rec)
+
+
+def spend(h: Handler, cost: Any, target: Any, plain: bool, rank: Any = None) -> None:
+    """Pay for a backward branch to the record ``target``; whose slice is used up gives way to another warp."""
+    budget = h.ir.sub(h.load(h.warp, Warp.BUDGET, i32), cost)
+    h.store(budget, h.warp, Warp.BUDGET)
+
+    def give_way() -> None:
+        h.store(h.i32(SLICE), h.warp, Warp.BUDGET)
+        h.store(target, h.warp, Warp.PC)
+        yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), h.i32(1))
+        h.store(yields, h.warp, Warp.YIELDS)
+        turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+        h.store(turns, h.block, Block.BUDGET)
+        if rank is not None:
+            _fair(h, yields, rank, plain)
+        h.branch_unless(h.ir.icmp_signed(">=", turns, h.i32(0)), lambda: _return(h, Status.YIELD))
+        h.through(Block.SCHEDULE, target)
+
+    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), give_way)
+
+
+def _return(h: Handler, status: int) -> None:
+    h.store(h.i32(status), h.block, Block.STATUS)
+    h.ir.ret_void()
+
+
+def _fair(h: Handler, yields: Any, rank: Any, plain: bool) -> None:
+    """Lanes that wait for parked lanes of their own warp would wait for ever: let those run."""
+    parked = h.load(h.warp, Warp.PARKED, i32)
+    apart = h.ir.icmp_signed("!=", parked, h.i32(NEVER))
+    if plain:
+        def rotate() -> None:
+            park(h, h.active, rank)
+            h.store(rank, h.warp, Warp.AFTER)
+            h.through(Block.RESCHEDULE, h.rec)
+
+        h.branch_unless(h.ir.not_(apart), rotate)
+    else:
+        stuck = h.ir.and_(apart, h.ir.icmp_signed(">", yields, h.i32(PATIENCE)))
+
+        def leave() -> None:
+            park(h, h.active, rank)
+            h.store(h.i64(0), h.warp, Warp.PC)
+            h.store(h.load(h.warp, Warp.INDEX, i32), h.block, Block.FAULT_WARP)
+            _return(h, Status.DEOPT)
+
+        h.branch_unless(h.ir.not_(stuck), leave)
+
+
+def jump(module: ir.Module, name: str, shape: Shape) -> None:
+    """("jump", checked, back, plain, codes): distance, then rank if checked, then cost if back."""
+    _, checked, back, plain, codes = shape
+    h = Handler(module, name, codes)
+    target = h.add(h.rec, h.field())
+    rank = h.field() if checked else None
+    if checked:
+        _arrive(h, rank)
+    if back:
+        spend(h, h.field(), target, plain, rank)
+    h.goto(target)
+
+
+def _arrive(h: Handler, rank: Any) -> None:
+    """Stop the active lanes at the block of this rank if others wait there or before it."""
+
+    def meet() -> None:
+        park(h, h.active, rank)
+        reschedule(h)
+
+    h.branch_unless(h.ir.icmp_signed("<", rank, h.load(h.warp, Warp.PARKED, i32)), meet)
+
+
+def check(module: ir.Module, name: str, shape: Shape) -> None:
+    """("check", codes): the start of a block that lanes fall into where others may wait."""
+    h = Handler(module, name, shape[-1])
+    _arrive(h, h.field())
+    h.next()
+
+
+def branch(module: ir.Module, name: str, shape: Shape) -> None:
+    """("branch", guard, divergent, back, plain, codes): distance; if divergent both ranks; the cost if back.
+
+    A branch that is not divergent stands where all live lanes are active, on a predicate that is the same for all.
+    """
+    _, guard, divergent, back, plain, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, False)
+    target = h.add(h.rec, h.field())
+    if not divergent:
+        taken = h.ir.icmp_unsigned("!=", mask, h.i32(0))
+        if back:
+            cost = h.field()
+            go, fall = h.block_named("go"), h.block_named("fall")
+            h.ir.cbranch(taken, go, fall)
+            h.ir.position_at_end(fall)
+            h.goto(h.following())
+            h.ir.position_at_end(go)
+            spend(h, cost, target, plain)
+            h.goto(target)
+        else:
+            h.goto(h.ir.select(taken, target, h.following()))
+        return
+    to, on = h.field(), h.field()
+    cost = h.field() if back else None
+    active = h.active
+    taken, left = h.ir.and_(active, mask), h.ir.and_(active, h.ir.not_(mask))
+    all_go, some, some_go, part = (h.block_named(n) for n in ("all_go", "some", "some_go", "part"))
+    h.ir.cbranch(h.ir.icmp_unsigned("==", left, h.i32(0)), all_go, some)
+    h.ir.position_at_end(all_go)
+    _arrive(h, to)
+    if cost is not None:
+        spend(h, cost, target, plain, to)
+    h.goto(target)
+    h.ir.position_at_end(some)
+    h.ir.cbranch(h.ir.icmp_unsigned("==", taken, h.i32(0)), some_go, part)
+    h.ir.position_at_end(some_go)
+    _arrive(h, on)
+    h.goto(h.following())
+    h.ir.position_at_end(part)
+    park(h, taken, to)
+    park(h, left, on)
+    reschedule(h)
+
+
+def exit_(module: ir.Module, name: str, shape: Shape) -> None:
+    """("exit", guard, masked, codes): the lanes end; the next record follows where some are left."""
+    _, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    gone = guard_mask(h, guard, False)
+    gone = h.active if gone is None else h.ir.and_(h.active, gone)
+    alive = h.ir.and_(h.load(h.warp, Warp.ALIVE, i32), h.ir.not_(gone))
+    h.store(alive, h.warp, Warp.ALIVE)
+    active = h.ir.and_(h.active, h.ir.not_(gone))
+    h.store(active, h.warp, Warp.ACTIVE)
+    h.branch_unless(h.ir.icmp_unsigned("!=", alive, h.i32(0)), lambda: h.through(Block.RETIRE, h.rec))
+    if masked:
+        h.branch_unless(h.ir.icmp_unsigned("!=", active, h.i32(0)), lambda: reschedule(h))
+    h.next()
+
+
+def trap(module: ir.Module, name: str, shape: Shape) -> None:
+    """("trap", guard, kind, codes): stop with a fault of that kind."""
+    _, guard, kind, codes = shape
+    h = Handler(module, name, codes)
+    lanes = guard_mask(h, guard, True)
+    if guard:
+        h.branch_unless(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), h.next)
+    h.fault(kind, lanes)
+
+
+def index(module: ir.Module, name: str, shape: Shape) -> None:
+    """("index", class of the index, guard, count, codes): brx.idx; the ranks and records of the targets follow."""
+    _, kind, guard, count, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, True)
+    number = source(h, kind, 32)
+    on = h.field() if guard else None
+    ranks = [h.field() for _ in range(count)]
+    wrong = h.ir.icmp_unsigned(">=", number, h.splat(h.i32(count)))
+    bad = h.ir.and_(mask, h.mask(wrong))
+    h.branch_unless(h.ir.icmp_unsigned("==", bad, h.i32(0)), lambda: h.fault(Fault.BRANCH_INDEX, bad))
+    if on is not None:
+        park(h, h.active, on)
+    for value, rank in enumerate(ranks):
+        chosen = h.mask(h.ir.icmp_unsigned("==", number, h.splat(h.i32(value))))
+        park(h, h.ir.and_(mask, chosen), rank)
+    reschedule(h)
+
+
+def wrap(module: ir.Module, name: str, shape: Shape) -> None:
+    """("wrap", base, signed, codes): leave for plain code where base + vector wraps around in some lane."""
+    _, kind, signed, codes = shape
+    h = Handler(module, name, codes)
+    base = source(h, kind, 1)
+    bits = base.type.width
+    wide = (h.ir.sext if signed else h.ir.zext)(base, i64)
+    low, high = h.ir.add(wide, h.field("q")), h.ir.add(wide, h.field("q"))
+    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    good = h.ir.icmp_signed(">=", low, h.i64(least))
+    good = h.ir.and_(good, h.ir.icmp_signed("<=", high, h.i64(most)))
+
+    def leave() -> None:
+        h.stop(Status.DEOPT)
+        h.ir.ret_void()
+
+    h.branch_unless(good, leave)
+    h.next()

@@ -1,0 +1,414 @@
+"""Handlers of ld and st: address classes, bounds checks, and the shapes of access that need no gather.
+
+Every access names an entry of the block's buffer table: the one of the array that its pointer came from where that is
+known, else the one hit last. The check against it is a subtraction and a comparison; what fails it goes lane by lane
+through the block's RESOLVE function, which searches the table and judges. The address is one of
+
+- ``K``: a number; ``U32``, ``U64``: a uniform register plus a number;
+- ``A32``, ``A64``: as U, plus a vector known beforehand, which falls into segments of ``m`` lanes that are contiguous
+  (``c``) or all equal (``b``): one host access a segment;
+- ``X32``, ``X64``: a register with one address a lane. Two contiguous half warps are looked for, all else gathers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..layout import LANES, Block, Entry
+from ..library import Shape
+from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
+from .data import fit, guard_mask, put, source
+
+__all__ = ["Access", "RESOLVE", "load", "param", "store"]
+
+RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
+wide = lanes_of(i64)
+
+
+class Access:
+    """The address of a memory handler: its fields, its checks, its translation to host addresses."""
+
+    def __init__(self, h: Handler, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> None:
+        self.h, self.kind, self.nbytes, self.write = h, kind, nbytes, write
+        h.field()  # flags, for RESOLVE
+        self.entry = h.add(h.load(h.block, Block.TABLE, pointer), h.field())
+        self.letter, self.bits = kind[0], int(kind[1:] or 64)
+        self.pattern = pattern
+        if self.letter == "K":
+            self.offset = h.field("q")
+            return
+        self.slot = h.slot()
+        self.offset = h.field("q")
+        if self.letter == "A":
+            self.low, self.span, self.known = h.field(), h.field(), h.field("q")
+            count = LANES // pattern[1] if pattern else 0
+            self.segments = [h.field() for _ in range(count)] if count > 1 else []
+
+    def base(self) -> Any:
+        """The uniform part of the address, i64."""
+        h = self.h
+        if self.letter == "K":
+            return self.offset
+        return h.ir.add(h.ir.zext(h.load(self.slot, 0, ir.IntType(self.bits)), i64), self.offset)
+
+    def vector(self) -> Any:
+        """The address of each lane, <32 x i64>."""
+        h = self.h
+        if self.letter in "KU":
+            return h.splat(self.base())
+        element = lanes_of(ir.IntType(self.bits))
+        if self.letter == "X":
+            lanes = h.load(self.slot, 0, element)
+        else:
+            known = h.load(h.ir.inttoptr(self.known, pointer), 0, element)
+            lanes = h.ir.add(h.splat(h.load(self.slot, 0, ir.IntType(self.bits))), known)
+        if self.bits < 64:
+            lanes = h.ir.zext(lanes, wide)
+        return h.ir.add(lanes, h.splat(self.offset))
+
+    def limits(self, span: Any) -> tuple[Any, Any, Any]:
+        """The entry's lowest address, the bound on offsets of an access of ``span`` bytes, and the way to the host."""
+        h = self.h
+        size = h.load(self.entry, Entry.WRITABLE if self.write else Entry.SIZE, i64)
+        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(span, h.i64(1)))
+        return h.load(self.entry, Entry.LOW, i64), bound, h.load(self.entry, Entry.DELTA, i64)
+
+    def check_scalar(self) -> tuple[Any, Any]:
+        """Whether the whole pattern lies within the entry, and the host address of its lowest byte."""
+        h = self.h
+        address, span = self.base(), h.i64(self.nbytes)
+        if self.letter == "A":
+            address, span = h.ir.add(address, h.ir.sext(self.low, i64)), h.ir.zext(self.span, i64)
+        low, bound, delta = self.limits(span)
+        good = h.ir.icmp_unsigned("<", h.ir.sub(address, low), bound)
+        if self.nbytes > 1:
+            odd = h.ir.and_(address, h.i64(self.nbytes - 1))
+            good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.i64(0)))
+        return good, h.ir.add(address, delta)
+
+    def check_vector(self, mask: Any) -> tuple[Any, Any]:
+        """Whether each lane of the mask lies within the entry, and the host addresses."""
+        h = self.h
+        lanes = self.vector()
+        low, bound, delta = self.limits(h.i64(self.nbytes))
+        good = h.ir.icmp_unsigned("<", h.ir.sub(lanes, h.splat(low)), h.splat(bound))
+        if self.nbytes > 1:
+            odd = h.ir.and_(lanes, h.splat(h.i64(self.nbytes - 1)))
+            good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.splat(h.i64(0))))
+        bad = h.ir.and_(mask, h.ir.not_(h.mask(good)))
+        return h.ir.icmp_unsigned("==", bad, h.i32(0)), h.ir.add(lanes, h.splat(delta))
+
+    def resolve(self, mask: Any) -> Any:
+        """Host addresses by the slow, exact way; leaves the handler where a lane is at fault."""
+        h = self.h
+        scratch = h.add(h.block, Block.SCRATCH)
+        h.store(self.vector(), scratch, 0)
+        resolve = h.load(h.block, Block.RESOLVE, RESOLVE.as_pointer(), 8)
+        fine = h.ir.call(resolve, [h.rec, h.warp, h.block, mask])
+        h.branch_unless(fine, h.ir.ret_void)
+        return h.load(scratch, 0, wide)
+
+    def resolve_first(self, mask: Any) -> Any:
+        """Host address of the lowest lane in the mask, by the slow way."""
+        h = self.h
+        lane = h.call("llvm.cttz.i32", i32, mask, ir.Constant(i1, 0))
+        return h.ir.extract_element(self.resolve(mask), lane)
+
+    def hosts(self, mask: Any) -> Any:
+        """Checked host addresses of the lanes in the mask, <32 x i64>."""
+        h = self.h
+        good, lanes = self.check_vector(mask)
+        fast, slow, both = h.ir.block, h.block_named("slow"), h.block_named("checked")
+        h.ir.cbranch(h.likely(good), both, slow)
+        h.ir.position_at_end(slow)
+        resolved = self.resolve(mask)
+        slow = h.ir.block
+        h.ir.branch(both)
+        h.ir.position_at_end(both)
+        merged = h.ir.phi(wide)
+        merged.add_incoming(lanes, fast)
+        merged.add_incoming(resolved, slow)
+        return merged
+
+
+def param(module: ir.Module, name: str, shape: Shape) -> None:
+    """("param", bits, dests, guard, masked, codes): a load from the kernel's parameters, checked when lowered."""
+    _, bits, signed, dests, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, masked)
+    if guard and dests[0][0] == "U":
+        _skip(h, mask)
+        mask = None
+    element = ir.IntType(bits)
+    base = h.load(h.block, Block.LAUNCH, pointer)
+    place = h.add(base, h.field())
+    for number, dest in enumerate(dests):
+        if dest == "_":
+            continue
+        value = fit(h, h.load(place, number * bits // 8, element, 1), int(dest[1:]), signed)
+        put(h, h.slot(), value if dest[0] == "U" else h.splat(value), mask)
+    h.next()
+
+
+def _skip(h: Handler, mask: Any) -> None:
+    """Leave for the next record where no lane is in the mask."""
+    go, skip = h.block_named("go"), h.block_named("skip")
+    h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
+    h.ir.position_at_end(skip)
+    h.goto(h.following())
+    h.ir.position_at_end(go)
+
+
+def load(module: ir.Module, name: str, shape: Shape) -> None:
+    """("load", address, pattern, bits, signed, dests, guard, masked, codes)."""
+    _, kind, pattern, bits, signed, dests, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    nbytes = bits // 8 * len(dests)
+    access = Access(h, kind, pattern, nbytes, False)
+    mask = guard_mask(h, guard, masked or bool(guard))
+    slots = [None if dest == "_" else h.slot() for dest in dests]
+    if guard:
+        _skip(h, mask)
+    uniform = all(dest[0] in "U_" for dest in dests)
+    if uniform:
+        mask = None
+    lanes = mask if mask is not None else h.active
+    if uniform:
+        values = _load_uniform(h, access, bits, len(dests), lanes)
+    elif kind[0] == "X" or (kind[0] == "A" and pattern is None):
+        values = _load_lanes(h, access, bits, len(dests), lanes)
+    else:
+        values = _load_pattern(h, access, bits, len(dests), lanes)
+    for dest, slot, value in zip(dests, slots, values):
+        if slot is not None:
+            put(h, slot, fit(h, value, int(dest[1:]), signed), mask)
+    h.next()
+
+
+def _merge(h: Handler, ways: list[tuple[list[Any], ir.Block]], into: ir.Block) -> list[Any]:
+    """Phis over several ways to the same values; each way's block is still open."""
+    for _, block in ways:
+        h.ir.position_at_end(block)
+        h.ir.branch(into)
+    h.ir.position_at_end(into)
+    merged = []
+    for number in range(len(ways[0][0])):
+        phi = h.ir.phi(ways[0][0][number].type)
+        for values, block in ways:
+            phi.add_incoming(values[number], block)
+        merged.append(phi)
+    return merged
+
+
+def _host(h: Handler, address: Any, kind: ir.Type) -> Any:
+    return h.ir.inttoptr(address, kind.as_pointer())
+
+
+def _split(h: Handler, good: Any) -> tuple[ir.Block, ir.Block, ir.Block]:
+    """Blocks for the fast way (where the builder goes on), the slow way, and what follows both."""
+    fast, slow, after = h.block_named("fast"), h.block_named("slow"), h.block_named("after")
+    h.ir.cbranch(h.likely(good), fast, slow)
+    h.ir.position_at_end(fast)
+    return fast, slow, after
+
+
+def _load_uniform(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
+    element = ir.IntType(bits)
+    good, host = access.check_scalar()
+    fast, slow, after = _split(h, good)
+    h.ir.position_at_end(slow)
+    one = h.ir.and_(lanes, h.ir.sub(h.i32(0), lanes))
+    resolved = access.resolve_first(one)
+    (place,) = _merge(h, [([host], fast), ([resolved], h.ir.block)], after)
+    return [h.load(_host(h, place, byte), number * bits // 8, element, bits // 8) for number in range(count)]
+
+
+def _load_pattern(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
+    good, host = access.check_scalar()
+    fast, slow, after = _split(h, good)
+    quick = _segments(h, access, host, bits, count)
+    fast = h.ir.block
+    h.ir.position_at_end(slow)
+    gathered = _gather(h, access.resolve(lanes), bits, count, lanes)
+    return _merge(h, [(quick, fast), (gathered, h.ir.block)], after)
+
+
+def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> list[Any]:
+    """One host load a segment of equal or contiguous lanes."""
+    element = ir.IntType(bits)
+    if access.pattern is None:
+        return [h.splat(h.load(_host(h, host, byte), n * bits // 8, element, bits // 8)) for n in range(count)]
+    letter, lanes = access.pattern
+    starts = [h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments] or [host]
+    parts: list[list[Any]] = []
+    for start in starts:
+        if letter == "b":
+            parts.append([_spread(h, h.load(_host(h, start, byte), n * bits // 8, element, bits // 8), lanes) for n in range(count)])
+        else:
+            whole = h.load(_host(h, start, byte), 0, ir.VectorType(element, lanes * count), access.nbytes)
+            parts.append([_stride(h, whole, n, count, lanes) for n in range(count)])
+    return [_concat(h, [part[n] for part in parts]) for n in range(count)]
+
+
+def _spread(h: Handler, value: Any, lanes: int) -> Any:
+    kind = ir.VectorType(value.type, lanes)
+    first = h.ir.insert_element(ir.Constant(kind, ir.Undefined), value, h.i32(0))
+    return h.ir.shuffle_vector(first, first, ir.Constant(ir.VectorType(i32, lanes), [0] * lanes))
+
+
+def _stride(h: Handler, whole: Any, first: int, count: int, lanes: int) -> Any:
+    if count == 1:
+        return whole
+    order = [first + lane * count for lane in range(lanes)]
+    return h.ir.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(i32, lanes), order))
+
+
+def _concat(h: Handler, parts: list[Any]) -> Any:
+    while len(parts) > 1:
+        size = parts[0].type.count * 2
+        order = ir.Constant(ir.VectorType(i32, size), list(range(size)))
+        parts = [h.ir.shuffle_vector(parts[n], parts[n + 1], order) for n in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
+    hosts = access.hosts(lanes)
+    halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
+    starts, regular = _halves(h, hosts, bits // 8 * count)
+    h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)
+    h.ir.position_at_end(spread)
+    gathered = _gather(h, hosts, bits, count, lanes)
+    spread = h.ir.block
+    h.ir.position_at_end(halves)
+    quick = []
+    wholes = [
+        h.load(_host(h, start, byte), 0, ir.VectorType(ir.IntType(bits), 16 * count), bits // 8 * count) for start in starts
+    ]
+    for number in range(count):
+        quick.append(_concat(h, [_stride(h, whole, number, count, 16) for whole in wholes]))
+    return _merge(h, [(quick, halves), (gathered, spread)], after)
+
+
+def _halves(h: Handler, hosts: Any, step: int) -> tuple[list[Any], Any]:
+    """The addresses of lanes 0 and 16, and whether each half warp is contiguous from there."""
+    starts = [h.ir.extract_element(hosts, h.i32(lane)) for lane in (0, 16)]
+    bases = h.ir.shuffle_vector(hosts, hosts, ir.Constant(lanes_of(i32), [lane // 16 * 16 for lane in range(LANES)]))
+    line = ir.Constant(wide, [lane % 16 * step for lane in range(LANES)])
+    same = h.ir.icmp_unsigned("==", hosts, h.ir.add(bases, line))
+    return starts, h.full(h.mask(same))
+
+
+def _pointers(h: Handler, hosts: Any, offset: int) -> Any:
+    if offset:
+        hosts = h.ir.add(hosts, h.splat(h.i64(offset)))
+    return h.ir.inttoptr(hosts, lanes_of(pointer))
+
+
+def _gather(h: Handler, hosts: Any, bits: int, count: int, lanes: Any) -> list[Any]:
+    kind = lanes_of(ir.IntType(bits))
+    name = f"llvm.masked.gather.v32i{bits}.v32p0"
+    mask = h.bools(lanes)
+    return [
+        h.call(name, kind, _pointers(h, hosts, n * bits // 8), h.i32(bits // 8), mask, ir.Constant(kind, None))
+        for n in range(count)
+    ]
+
+
+def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
+    """Store the values of the lanes in the mask; of two lanes at one address the higher one wins."""
+    for number, value in enumerate(values):
+        bits = value.type.element.width
+        places = _pointers(h, hosts, number * bits // 8)
+        h.call(f"llvm.masked.scatter.v32i{bits}.v32p0", ir.VoidType(), value, places, h.i32(bits // 8), h.bools(lanes))
+
+
+def store(module: ir.Module, name: str, shape: Shape) -> None:
+    """("store", address, pattern, bits, class of each value, whether all is uniform, guard, masked, codes)."""
+    _, kind, pattern, bits, values, scalar, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    access = Access(h, kind, pattern, bits // 8 * len(values), True)
+    mask = guard_mask(h, guard, masked or bool(guard))
+    sources = [fit(h, source(h, value, 1 if scalar else LANES), bits, False) for value in values]
+    if guard:
+        _skip(h, mask)
+    lanes = mask if mask is not None else h.active
+    if scalar:
+        _store_uniform(h, access, sources, lanes)
+    elif kind[0] == "A" and pattern is not None and pattern[0] == "c":
+        _store_pattern(h, access, sources, lanes)
+    else:
+        _store_lanes(h, access, sources, lanes)
+    h.next()
+
+
+def _store_uniform(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
+    good, host = access.check_scalar()
+    fast, slow, after = _split(h, good)
+    h.ir.position_at_end(slow)
+    resolved = access.resolve_first(h.ir.and_(lanes, h.ir.sub(h.i32(0), lanes)))
+    (place,) = _merge(h, [([host], fast), ([resolved], h.ir.block)], after)
+    for number, value in enumerate(values):
+        size = value.type.width // 8
+        h.store(value, _host(h, place, byte), number * size, size)
+
+
+def _store_pattern(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
+    good, host = access.check_scalar()
+    fast, slow, after = _split(h, good)
+    _store_segments(h, access, values, host, lanes)
+    h.ir.branch(after)
+    h.ir.position_at_end(slow)
+    scatter(h, values, access.resolve(lanes), lanes)
+    h.ir.branch(after)
+    h.ir.position_at_end(after)
+
+
+def _store_segments(h: Handler, access: Access, values: list[Any], host: Any, lanes: Any) -> None:
+    whole, some, after = h.block_named("whole"), h.block_named("some"), h.block_named("stored")
+    count, width = len(values), access.pattern[1] if access.pattern else LANES
+    starts = [h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments] or [host]
+    parts = [_interleave(h, values, number * width, width) for number in range(len(starts))]
+    h.ir.cbranch(h.full(lanes), whole, some)
+    h.ir.position_at_end(whole)
+    for start, part in zip(starts, parts):
+        h.store(part, _host(h, start, byte), 0, access.nbytes)
+    h.ir.branch(after)
+    h.ir.position_at_end(some)
+    bools = h.bools(lanes)
+    for number, (start, part) in enumerate(zip(starts, parts)):
+        order = [number * width + lane // count for lane in range(width * count)]
+        chosen = h.ir.shuffle_vector(bools, bools, ir.Constant(ir.VectorType(i32, len(order)), order))
+        name = f"llvm.masked.store.v{part.type.count}i{part.type.element.width}.p0"
+        h.call(name, ir.VoidType(), part, _host(h, start, byte), h.i32(part.type.element.width // 8), chosen)
+    h.ir.branch(after)
+    h.ir.position_at_end(after)
+
+
+def _interleave(h: Handler, values: list[Any], first: int, lanes: int) -> Any:
+    """Lanes ``first`` to ``first + lanes`` of the values as they lie in memory: a vector access interleaves them."""
+    count = len(values)
+    whole = _concat(h, _padded(values))
+    order = [value * LANES + first + lane for lane in range(lanes) for value in range(count)]
+    return h.ir.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(i32, len(order)), order))
+
+
+def _padded(values: list[Any]) -> list[Any]:
+    size = 1 << (len(values) - 1).bit_length()
+    return values + [values[0]] * (size - len(values))
+
+
+def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
+    hosts = access.hosts(lanes)
+    halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
+    starts, regular = _halves(h, hosts, access.nbytes)
+    h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)
+    h.ir.position_at_end(spread)
+    scatter(h, values, hosts, lanes)
+    h.ir.branch(after)
+    h.ir.position_at_end(halves)
+    for number, start in enumerate(starts):
+        h.store(_interleave(h, values, number * 16, 16), _host(h, start, byte), 0, access.nbytes)
+    h.ir.branch(after)
+    h.ir.position_at_end(after)

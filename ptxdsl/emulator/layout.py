@@ -1,0 +1,174 @@
+"""Where everything lies in the emulator's memory: the one home of the offsets that compiled code and Python share.
+
+A *block state* holds what the warps of one block have in common, a *warp* its masks, its place in the program and its
+registers, an *entry* of the buffer table one piece of memory that the kernel may touch. All of them live in memory
+between instructions, so that a warp can stop anywhere, be looked at, and go on.
+"""
+
+from __future__ import annotations
+
+LANES = 32
+FULL = 0xFFFFFFFF
+NEVER = 0x7FFFFFFF
+"""Rank of no block: what `parked` holds where every live lane of a warp is at one place."""
+
+# The address of a generic pointer into shared and local memory: no host address has these upper bits.
+SHARED_WINDOW = 0x0100_0000_0000_0000
+LOCAL_WINDOW = 0x0200_0000_0000_0000
+SHARED_START = 0x400
+"""Offset of the first shared variable: the first KiB belongs to the system since sm_90, so 0 is no variable."""
+LOCAL_START = 0x10
+
+
+class Block:
+    """Offsets in a block state."""
+
+    SCHEDULE = 0
+    """Function that goes on with the next warp that can run."""
+    RESCHEDULE = 8
+    """Function that goes on with the lanes of this warp that come first in the program."""
+    RESOLVE = 16
+    """Function that translates the addresses in SCRATCH, lane by lane."""
+    TABLE = 24
+    ENTRIES = 32
+    BLOCKS = 40
+    """Record of each basic block, by rank."""
+    WARPS = 48
+    STRIDE = 56
+    CURRENT = 64
+    ALL = 72
+    """Mask of the block's warps."""
+    RUNNABLE = 80
+    LIVE = 88
+    ENTRY = 96
+    LAUNCH = 104
+    """The bytes of the kernel's parameters."""
+    SHARED = 112
+    SHARED_BYTES = 120
+    LOCAL = 128
+    LOCAL_BYTES = 136
+    STATUS = 144
+    FAULT_LANE = 148
+    FAULT_KIND = 152
+    FAULT_WARP = 156
+    FAULT_RECORD = 160
+    FAULT_ADDRESS = 168
+    BUDGET = 176
+    CTAID = 192
+    LINEAR = 204
+    NTID = 208
+    NCTAID = 220
+    CTA64 = 232
+    DYNAMIC = 240
+    NWARPS = 244
+    TOTAL_SHARED = 248
+    SMID = 252
+    RETIRE = 496
+    """Function that ends this warp and goes on with the next one."""
+    GRID = 184
+    """What all blocks of the launch share."""
+    BARRED = 504
+    """Mask of the barriers where somebody waits or has arrived."""
+    SCRATCH = 256
+    BARRIERS = 512
+    SIZE = 1024
+
+
+class Barrier:
+    """Offsets in one of the 16 barriers of a block state."""
+
+    ARRIVED = 0
+    """Warps that have arrived."""
+    EXPECTED = 4
+    """Warps that must arrive; 0 for all that live."""
+    WAITING = 8
+    RESULT = 12
+    SIZE = 32
+
+
+class Launch:
+    """Offsets in what all blocks of a launch share."""
+
+    NEXT = 0
+    BLOCKS = 8
+    GRID = 16
+    STOP = 28
+    SIZE = 64
+
+
+class Warp:
+    """Offsets in a warp. Registers follow the header."""
+
+    ACTIVE = 0
+    ALIVE = 4
+    PARKED = 8
+    INDEX = 12
+    PC = 16
+    BUDGET = 24
+    YIELDS = 28
+    INITIAL = 32
+    FLAGS = 36
+    BARRIER = 40
+    RESULT = 44
+    """What the last bar.red gave: a mask for .and and .or, a number for .popc."""
+    AFTER = 60
+    """Rank after which to look for lanes that get their turn out of order; 0 where none has been asked for."""
+    TID = 48
+    """Base of %tid.x, y, z where the shape of the block makes it uniform plus a known vector."""
+    PLACES = 64
+    """Rank of the basic block that each lane is at, for lanes that are not active."""
+    ZERO = 576
+    """Always 0: the uniform part of what is nothing but a known vector."""
+    TIDS = 192
+    """%tid.x, y, z of each lane."""
+    REGISTERS = 640
+
+
+class Entry:
+    """Offsets in an entry of the buffer table: a range of addresses and where it lies in host memory."""
+
+    LOW = 0
+    SIZE = 8
+    WRITABLE = 16
+    """SIZE where stores are allowed, else 0."""
+    DELTA = 24
+    """Host address minus address."""
+    SPACES = 32
+    """Bit mask of the state spaces that reach it."""
+    BYTES = 64
+
+
+SPACE_BITS = {"global": 1, "shared": 2, "const": 4, "param": 8, "generic": 16, "local": 32}
+
+
+SLICE = 4096
+"""Backward branches that a warp may take before another one gets its turn; a polling loop counts for more."""
+PATIENCE = 64
+"""Slices that diverged lanes may take before the others of their warp get their turn too."""
+
+
+class Status:
+    """Why compiled code returned."""
+
+    RUNNING = 0
+    YIELD = 1
+    FAULT = 2
+    STUCK = 3
+    DEOPT = 4
+    DONE = 5
+
+
+class Fault:
+    """What went wrong, where the status is FAULT."""
+
+    MEMORY = 0
+    ALIGNMENT = 1
+    TRAP = 2
+    BARRIER_DIVERGED = 3
+    BARRIER_COUNT = 4
+    BARRIER_MISMATCH = 5
+    BARRIER_NUMBER = 6
+    MEMBERS = 7
+    ASSERT = 8
+    BRANCH_INDEX = 9
+    WRAP = 10

@@ -1,0 +1,404 @@
+"""From a function to the records that handlers walk.
+
+A record is a handler's address and the fields that it reads; which handler follows from the instruction and the classes
+of its operands. Each function is lowered once for each shape of block, since the shape decides which registers are
+uniform, and once more, with everything varying, if lanes of a warp ever have to run out of the usual order.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
+from ..isa import Form, lookup
+from . import semantics
+from .analysis import UNIFORM, VARYING, Shape3, analyse, everything_varies, rule
+from .cfg import Graph, Node, graph, opcode
+from .layout import LANES, SLICE, SPACE_BITS, Fault
+from .library import Shape, library
+from .operands import Field, Operands, Pool, unsupported
+from .slots import Slots
+from .spaces import Spaces
+
+__all__ = ["Code", "Record", "lower"]
+
+
+@dataclass(slots=True)
+class Record:
+    """A record before handlers have addresses. ``targets`` are the fields that hold the distance to a block."""
+
+    shape: Shape
+    codes: str
+    values: list[Any]
+    statement: int
+    targets: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return _layout(self.codes)[1]
+
+
+@cache
+def _layout(codes: str) -> tuple[struct.Struct, int]:
+    packer = struct.Struct("<Q" + codes)
+    return packer, (packer.size + 7) // 8 * 8
+
+
+@dataclass
+class Code:
+    """A lowered function: its records in memory, and the ways between records, blocks and statements."""
+
+    memory: Any
+    base: int
+    entry: int
+    prologue: int
+    blocks: Any
+    graph: Graph
+    slots: Slots
+    operands: Operands
+    offsets: list[int]
+    statements: list[int]
+    nodes_by_rank: list[int]
+    plain: bool
+
+    def statement_at(self, record: int) -> int:
+        """The number of the statement that the record at an address belongs to."""
+        return self.statements[bisect_right(self.offsets, record - self.base) - 1]
+
+    def record_of(self, statement: int) -> int:
+        """Address of the first record of a statement."""
+        return self.base + self.offsets[self.statements.index(statement)]
+
+
+class Lowering:
+    """Makes the records of one function."""
+
+    def __init__(self, function: Function, spaces: Spaces, block: Shape3, plain: bool) -> None:
+        self.function, self.spaces, self.block, self.plain = function, spaces, block, plain
+        self.graph = graph(function)
+        self.facts = everything_varies(self.graph) if plain else analyse(self.graph, block, spaces.origins)
+        self.slots = Slots(self.graph, self.facts)
+        self.pool = Pool()
+        self.operands = Operands(self.facts, self.slots, block, self.pool, spaces.symbols)
+        self.records: list[Record] = []
+        self.starts: list[int] = []
+        self.place = -1
+        self.node = 0
+        self.parted = False
+
+    # Records
+
+    def emit(self, shape: tuple[Any, ...], *fields: Field) -> Record:
+        codes = "".join(part.codes for part in fields)
+        values = [value for part in fields for value in part.values]
+        record = Record((*shape, codes), codes, values, self.place)
+        self.records.append(record)
+        return record
+
+    def lower(self) -> Code:
+        self.emit(("machine", "reschedule"))
+        prologue = len(self.records)
+        self._prologue()
+        for number, node in enumerate(self.graph.nodes):
+            self._node(number, node)
+        if not self.graph.nodes:
+            self.starts.append(len(self.records))
+            self.emit(("exit", "", True))
+        return self._pack(prologue)
+
+    def _prologue(self) -> None:
+        for place in sorted(self.facts.invariant):
+            self.place = place
+            self._statement(self.graph.statements[place])
+        self.place = -1
+        self.emit(("exit", "", False))
+
+    def _node(self, number: int, node: Node) -> None:
+        self.node, self.parted = number, number in self.facts.parted
+        nodes = self.graph.nodes
+        before = nodes[number - 1] if number else None
+        if before is not None and before.fall == number and number - 1 in self.facts.parted and not self._branches(before):
+            self.place = node.start
+            self.emit(("check",), Field("", "i", (node.rank,)))
+        self.starts.append(len(self.records))
+        for place in range(node.start, node.stop):
+            self.place = place
+            if place not in self.facts.invariant:
+                self._statement(self.graph.statements[place])
+        if node.fall < 0 and not self._leaves(node):
+            self.emit(("exit", "", True))
+
+    def _branches(self, node: Node) -> bool:
+        """Whether a block ends with a branch that has seen to where its lanes go."""
+        return node.stop > node.start and opcode(self.graph.statements[node.stop - 1]) in ("bra", "brx") and not node.quit
+
+    def _leaves(self, node: Node) -> bool:
+        last = self.graph.statements[node.stop - 1]
+        return last.guard is None and opcode(last) in ("bra", "brx", "ret", "exit", "trap")
+
+    def _statement(self, statement: Instruction | Call) -> None:
+        if isinstance(statement, Call):
+            raise unsupported(statement, "calls of functions")
+        method = _METHODS.get(statement.form.opcode)
+        if method is not None:
+            method(self, statement)
+        elif semantics.covered(statement.form):
+            self._data(statement)
+        else:
+            raise unsupported(statement, f"`{statement.form.mnemonic}`")
+
+    # Instructions that compute
+
+    def _data(self, statement: Instruction) -> None:
+        form = statement.form
+        dests = [r for r in statement.writes()]
+        width = LANES if any(self.operands.known(r) is VARYING for r in dests) else 1
+        if rule(form) in ("mul.wide", "mad.wide", "cvt") and width == 1:
+            self._guard_wrap(statement)
+        guard = self.operands.guard(statement)
+        fields, kinds = [guard], []
+        for spec, operand in zip(form.operands, statement.operands):
+            part = self._operand(statement, spec, operand, width)
+            fields.append(part)
+            kinds.append(part.kind)
+        carry = semantics.carry(form)
+        if carry.reads or carry.writes:
+            place = Field("XP", "i", (self._carry_slot(),))
+            if carry.reads:
+                fields.append(place)
+                kinds.append("P")
+            if carry.writes:
+                fields.append(place)
+                kinds.append("XP")
+        self.emit(("data", form.mnemonic, _index(form), width, guard.kind, self.parted, tuple(kinds)), *fields)
+
+    def _carry_slot(self) -> int:
+        if "%CF" not in self.slots.offsets:
+            self.slots.offsets["%CF"] = self.slots.reserve(8)
+        return self.slots.offsets["%CF"]
+
+    def _operand(self, statement: Instruction, spec: Any, operand: Operand, width: int) -> Field:
+        if isinstance(operand, Vector):
+            parts = [self._operand(statement, spec, item, width) for item in operand.items]
+            return Field(
+                tuple(part.kind for part in parts), "".join(part.codes for part in parts),
+                tuple(value for part in parts for value in part.values),
+            )
+        if spec.written:
+            part = self.operands.destination(operand)
+            if width > 1 and part.kind[0] == "U":
+                raise AssertionError(f"a uniform register written lane by lane: {statement}")
+            return part
+        if not spec.register and isinstance(operand, Immediate):
+            return Field(f"#{operand.bits}")
+        return self.operands.source(operand, spec.type.bits, width == 1, statement)
+
+    def _guard_wrap(self, statement: Instruction) -> None:
+        """A widened sum is the sum of the widened parts only if it does not wrap: leave for plain code where it does."""
+        form = statement.form
+        for spec, operand in zip(form.operands, statement.operands):
+            known = self.operands.known(operand)
+            if spec.written or known == UNIFORM or known is VARYING or spec.type is None:
+                continue
+            if not isinstance(operand, Register) or operand.type.bits >= 64 or form.operands[0].type is spec.type:
+                continue
+            if form.operands[0].type.bits <= spec.type.bits:  # type: ignore[union-attr]
+                continue
+            base = self.operands.source(operand, 32, True)
+            bounds = Field("", "qq", (min(known), max(known)))
+            self.emit(("wrap", base.kind, spec.type.is_signed), base, bounds)
+
+    # Memory
+
+    def address(self, statement: Instruction, operand: Address, nbytes: int, write: bool) -> tuple[str, Any, Field]:
+        """Class, pattern and fields of an address: flags, entry, then what the class needs."""
+        space = statement.form.space
+        base, offset = operand.base, operand.offset
+        if isinstance(base, Symbol):
+            offset += self.operands.symbol(base, statement)
+            origin = self.spaces.origins.get(base.symbol, "")
+        elif isinstance(base, Immediate):
+            offset += base.bits
+            origin = ""
+        else:
+            origin = self.facts.origin.get(base.name, "")
+        entry, strict = self.spaces.entry(origin, space)
+        flags = nbytes | SPACE_BITS[space] << 8 | write << 16 | strict << 17
+        offset = (offset + (1 << 63)) % (1 << 64) - (1 << 63)
+        head = ("ii", (flags, entry))
+        if not isinstance(base, Register):
+            return "K", None, Field("K", head[0] + "q", (*head[1], offset))
+        known = self.operands.known(base)
+        bits, slot = base.type.bits, self.slots.offsets[base.name]
+        if known is VARYING or known == UNIFORM:
+            kind = f"{'X' if known is VARYING else 'U'}{bits}"
+            return kind, None, Field(kind, head[0] + "iq", (*head[1], slot, offset))
+        low = min(known)
+        pattern, segments = _pattern(tuple(x - low for x in known), nbytes)
+        span = max(known) - low + nbytes
+        if span >= 1 << 31 or not -(1 << 31) <= low < 1 << 31:
+            pattern, segments, span, low = None, (), nbytes, 0
+        place = self.pool.address(known, bits)
+        values = (*head[1], slot, offset, low, span, place, *segments)
+        return f"A{bits}", pattern, Field("A", head[0] + "iqiiq" + "i" * len(segments), values)
+
+    def _load(self, statement: Instruction) -> None:
+        form = statement.form
+        dest, address = statement.operands[:2]
+        assert isinstance(address, Address) and form.type is not None
+        items = dest.items if isinstance(dest, Vector) else (dest,)
+        dests = [self.operands.destination(item) for item in items]
+        kinds = tuple(part.kind for part in dests)
+        guard = self.operands.guard(statement)
+        bits, signed = form.type.bits, form.type.is_signed
+        masked = self.parted and any(kind[0] == "X" for kind in kinds)
+        if form.space == "param" and isinstance(address.base, Symbol):
+            offset = self.spaces.parameter(statement, address.base.symbol, address.offset + address.base.offset, bits // 8 * len(items))
+            self.emit(("param", bits, signed, kinds, guard.kind, masked), guard, Field("", "i", (offset,)), *dests)
+            return
+        kind, pattern, place = self.address(statement, address, bits // 8 * len(items), False)
+        self.emit(("load", kind, pattern, bits, signed, kinds, guard.kind, masked), place, guard, *dests)
+
+    def _store(self, statement: Instruction) -> None:
+        form = statement.form
+        address, value = statement.operands[:2]
+        assert isinstance(address, Address) and form.type is not None
+        items = value.items if isinstance(value, Vector) else (value,)
+        bits = form.type.bits
+        kind, pattern, place = self.address(statement, address, bits // 8 * len(items), True)
+        scalar = kind[0] in "KU" and form.space != "local" and all(self.operands.known(item) == UNIFORM for item in items)
+        values = [self.operands.source(item, bits, scalar, statement) for item in items]
+        guard = self.operands.guard(statement)
+        if kind[0] in "KU" and not scalar or form.space == "local":
+            pattern = None
+        kinds = tuple(part.kind for part in values)
+        self.emit(("store", kind, pattern, bits, kinds, scalar, guard.kind, self.parted), place, guard, *values)
+
+    # Control flow
+
+    def _branch(self, statement: Instruction) -> None:
+        node = self.graph.nodes[self.node]
+        guard = self.operands.guard(statement)
+        if node.quit:
+            self._exit(statement)
+            return
+        target = node.targets[0]
+        back = target <= self.node
+        cost = [Field("", "i", (self._cost(target),))] if back else []
+        rank = self.graph.nodes[target].rank
+        if statement.guard is None:
+            ranks = [Field("", "i", (rank,))] if self.parted else []
+            record = self.emit(("jump", self.parted, back, self.plain), Field("", "i", (0,)), *ranks, *cost)
+            record.targets[0] = target
+            return
+        apart = self.parted or self.operands.known(statement.guard) != UNIFORM
+        fall = self.graph.nodes[node.fall].rank if node.fall >= 0 else rank
+        ranks = [Field("", "ii", (rank, fall))] if apart else []
+        if node.fall < 0:  # the text ends after the branch: lanes that fall through have ended
+            raise unsupported(statement, "a conditional branch as a kernel's last instruction")
+        record = self.emit(("branch", guard.kind, apart, back, self.plain), guard, Field("", "i", (0,)), *ranks, *cost)
+        record.targets[1] = target
+
+    def _cost(self, target: int) -> int:
+        """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
+        start, stop = self.graph.nodes[target].start, self.place
+        polls = stop - start <= 16 and any(_polls(self.graph.statements[place]) for place in range(start, stop))
+        return SLICE // 16 if polls else 1
+
+    def _index_branch(self, statement: Instruction) -> None:
+        node = self.graph.nodes[self.node]
+        number = self.operands.source(statement.operands[0], 32, False, statement)
+        guard = self.operands.guard(statement)
+        ranks = [self.graph.nodes[target].rank for target in node.targets]
+        on = [self.graph.nodes[node.fall].rank] if statement.guard is not None else []
+        self.emit(
+            ("index", number.kind, guard.kind, len(ranks)), guard, number,
+            Field("", "i" * (len(on) + len(ranks)), (*on, *ranks)),
+        )
+
+    def _exit(self, statement: Instruction) -> None:
+        guard = self.operands.guard(statement)
+        self.emit(("exit", guard.kind, self.parted), guard)
+
+    def _trap(self, statement: Instruction) -> None:
+        guard = self.operands.guard(statement)
+        self.emit(("trap", guard.kind, Fault.TRAP), guard)
+
+    def _nothing(self, statement: Instruction) -> None:
+        """Hints: right if ignored."""
+
+    # Memory image
+
+    def _pack(self, prologue: int) -> Code:
+        import numpy as np
+
+        handlers = library().need(record.shape for record in self.records)
+        offsets, at = [], 0
+        for record in self.records:
+            offsets.append(at)
+            at += record.size
+        memory = np.zeros(at + 64, np.uint8)
+        base = memory.ctypes.data + -memory.ctypes.data % 64
+        image = bytearray(at)
+        for record, offset in zip(self.records, offsets):
+            for number, target in record.targets.items():
+                record.values[number] = offsets[self.starts[target]] - offset
+            _layout(record.codes)[0].pack_into(image, offset, handlers[record.shape], *record.values)
+        start = base - memory.ctypes.data
+        memory[start : start + at] = np.frombuffer(image, np.uint8)
+        nodes = self.graph.nodes
+        blocks = np.zeros(max(1, len(nodes)), np.uint64)
+        by_rank = [0] * max(1, len(nodes))
+        for number, node in enumerate(nodes):
+            blocks[node.rank] = base + offsets[self.starts[number]]
+            by_rank[node.rank] = number
+        entry = base + offsets[self.starts[0]]
+        return Code(
+            memory, base, entry, base + offsets[prologue], blocks, self.graph, self.slots, self.operands, offsets,
+            [record.statement for record in self.records], by_rank, self.plain,
+        )
+
+
+@cache
+def _index(form: Form) -> int:
+    return next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
+
+
+def _polls(statement: Instruction | Call) -> bool:
+    if isinstance(statement, Call):
+        return False
+    tokens = statement.form.tokens
+    if statement.form.opcode == "ld":
+        return any(token in tokens for token in ("volatile", "acquire", "relaxed", "mmio"))
+    return statement.form.opcode == "atom" and any(token in tokens for token in ("cas", "exch"))
+
+
+def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]]:
+    """The longest segments of lanes that are contiguous or equal, and where they start; None where there are none."""
+    for lanes in (32, 16, 8, 4):
+        starts = vector[::lanes]
+        for letter, step in (("c", nbytes), ("b", 0)):
+            line = [start + lane * step for start in starts for lane in range(lanes)]
+            if list(vector) == line and all(start % nbytes == 0 for start in starts):
+                return (letter, lanes), starts if lanes < LANES else ()
+    return None, ()
+
+
+_METHODS: dict[str, Any] = {
+    "ld": Lowering._load, "ldu": Lowering._load, "st": Lowering._store, "bra": Lowering._branch,
+    "brx": Lowering._index_branch, "ret": Lowering._exit, "exit": Lowering._exit, "trap": Lowering._trap,
+    "prefetch": Lowering._nothing, "prefetchu": Lowering._nothing, "pmevent": Lowering._nothing,
+    "applypriority": Lowering._nothing, "discard": Lowering._nothing, "nanosleep": Lowering._nothing,
+    "setmaxnreg": Lowering._nothing, "griddepcontrol": Lowering._nothing, "brkpt": Lowering._nothing,
+}
+
+
+def lower(function: Function, spaces: Spaces, block: Shape3, plain: bool = False) -> Code:
+    """The records of a kernel for blocks of this shape."""
+    return Lowering(function, spaces, block, plain).lower()
+
+

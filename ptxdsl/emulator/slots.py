@@ -1,0 +1,154 @@
+"""Where the registers of a warp lie: a slot each, shared by registers that are never needed at the same time.
+
+Fewer bytes stay in the first-level cache. A slot holds registers of one size only: lanes that wait elsewhere keep their
+numbers in the slots of registers that the active lanes do not have, and writes touch only the lanes that are active.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from ..ir import Not, Register, registers
+from .analysis import VARYING, Facts, sources, written
+from .cfg import Graph
+from .layout import LANES, Warp
+
+__all__ = ["Slots"]
+
+
+class Slots:
+    """The offset in a warp of each register by name, and the size that a warp needs."""
+
+    def __init__(self, graph: Graph, facts: Facts) -> None:
+        self.offsets: dict[str, int] = {}
+        self.live: list[int] = []
+        self._numbers: dict[str, int] = {}
+        self._kinds: dict[str, str | int] = {}
+        self._graph = graph
+        self._facts = facts
+        self.size = Warp.REGISTERS
+        self._assign(self._intervals())
+
+    def _kind(self, register: Register) -> str | int:
+        """What may share a slot: predicates, uniform registers, varying registers of one size."""
+        if register.type.kind == "p":
+            return "p"
+        if self._facts.known.get(register.name, VARYING) is not VARYING:
+            return "u"
+        return register.type.bits
+
+    def _number(self, register: Register) -> int:
+        number = self._numbers.get(register.name)
+        if number is None:
+            number = self._numbers[register.name] = len(self._numbers)
+            self._kinds[register.name] = self._kind(register)
+        return number
+
+    def _accesses(self, place: int) -> tuple[list[int], list[int]]:
+        """Numbers of the registers that a statement reads and writes; a guarded write keeps the old number alive."""
+        statement = self._graph.statements[place]
+        reads = [self._number(r) for operand in sources(statement) for r in registers(operand)]
+        writes = [self._number(r) for r in written(statement)]
+        if statement.guard is not None:
+            guard = statement.guard.predicate if isinstance(statement.guard, Not) else statement.guard
+            reads.append(self._number(guard))
+            reads.extend(writes)
+        return reads, writes
+
+    def _intervals(self) -> list[tuple[int, int, str]]:
+        """First and last statement between which each register is needed, over the text as one line."""
+        nodes = self._graph.nodes
+        accesses = [self._accesses(place) for place in range(len(self._graph.statements))]
+        uses, kills = [], []
+        for node in nodes:
+            use = kill = 0
+            for reads, writes in accesses[node.start : node.stop]:
+                for number in reads:
+                    if not kill >> number & 1:
+                        use |= 1 << number
+                for number in writes:
+                    kill |= 1 << number
+            uses.append(use)
+            kills.append(kill)
+        live = self._liveness(uses, kills)
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+
+        def touch(number: int, place: int) -> None:
+            if place < first.get(number, place + 1):
+                first[number] = place
+            if place > last.get(number, -1):
+                last[number] = place
+
+        for node, (coming, leaving) in zip(nodes, live):
+            for number in _bits(coming):
+                touch(number, node.start)
+            for place in range(node.start, node.stop):
+                for number in (*accesses[place][0], *accesses[place][1]):
+                    touch(number, place)
+            for number in _bits(leaving):
+                touch(number, node.stop)
+        always = {self._number(r) for place in self._facts.invariant for r in written(self._graph.statements[place])}
+        names = list(self._numbers)
+        end = len(self._graph.statements)
+        return sorted(
+            (-1, end + 1, names[number]) if number in always else (first[number], last[number], names[number]) for number in first
+        )
+
+    def _liveness(self, uses: list[int], kills: list[int]) -> list[tuple[int, int]]:
+        nodes = self._graph.nodes
+        coming = uses[:]
+        changed = len(nodes) > 1
+        while changed:
+            changed = False
+            for number in range(len(nodes) - 1, -1, -1):
+                leaving = 0
+                for successor in nodes[number].successors:
+                    leaving |= coming[successor]
+                now = uses[number] | leaving & ~kills[number]
+                if now != coming[number]:
+                    coming[number], changed = now, True
+        self.live = coming
+        result = []
+        for number, node in enumerate(nodes):
+            leaving = 0
+            for successor in node.successors:
+                leaving |= coming[successor]
+            result.append((coming[number], leaving))
+        return result
+
+    def _assign(self, intervals: list[tuple[int, int, str]]) -> None:
+        free: dict[str | int, list[int]] = {}
+        busy: list[tuple[int, str | int, int]] = []
+        for start, stop, name in intervals:
+            while busy and busy[0][0] < start:
+                _, kind, offset = heapq.heappop(busy)
+                heapq.heappush(free.setdefault(kind, []), offset)
+            kind = self._kinds[name]
+            ready = free.get(kind)
+            offset = heapq.heappop(ready) if ready else self._fresh(kind)
+            self.offsets[name] = offset
+            heapq.heappush(busy, (stop, kind, offset))
+        self.size = (self.size + 63) // 64 * 64
+
+    def _fresh(self, kind: str | int) -> int:
+        size = 8 if isinstance(kind, str) else LANES * kind // 8
+        align = min(size, 64)
+        offset = (self.size + align - 1) // align * align
+        self.size = offset + size
+        return offset
+
+    def reserve(self, nbytes: int) -> int:
+        """Room for something else of a warp."""
+        offset = (self.size + 63) // 64 * 64
+        self.size = offset + (nbytes + 63) // 64 * 64
+        return offset
+
+
+def _bits(word: int) -> list[int]:
+    found = []
+    while word:
+        low = word & -word
+        found.append(low.bit_length() - 1)
+        word ^= low
+    return found

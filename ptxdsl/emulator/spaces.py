@@ -1,0 +1,174 @@
+"""Where a kernel's variables and parameters lie, and which entry of the buffer table guards each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir import Function, Module, Reference, Symbol, Variable
+from .layout import LOCAL_START, SHARED_START, SHARED_WINDOW, SPACE_BITS
+from .operands import unsupported
+
+__all__ = ["Guarded", "ModuleMemory", "Spaces"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A range of addresses behind one entry of the table. ``shared`` ranges lie in the block's own memory."""
+
+    name: str
+    address: int
+    nbytes: int
+    spaces: int
+    writable: bool = True
+    shared: bool = False
+    variable: Variable | None = None
+
+
+def _aligned(value: int, align: int) -> int:
+    return (value + align - 1) // align * align
+
+
+class ModuleMemory:
+    """The global and constant variables of a module: host memory that lives as long as the module is loaded."""
+
+    def __init__(self, module: Module) -> None:
+        self.symbols: dict[str, int] = {}
+        self.ranges: list[Guarded] = []
+        self._arrays: list[Any] = []
+        mine = [v for v in module.variables if v.space in ("global", "const")]
+        for variable in mine:
+            self._place(variable)
+        for variable in mine:
+            self._fill(variable)
+
+    def _place(self, variable: Variable) -> None:
+        import numpy as np
+
+        align = max(variable.align or variable.type.bytes, 16)
+        array = np.zeros(variable.nbytes + align, np.uint8)
+        start = _aligned(array.ctypes.data, align)
+        self._arrays.append(array)
+        self.symbols[variable.name] = start
+        constant = variable.space == "const"
+        spaces = SPACE_BITS["generic"] | SPACE_BITS["const" if constant else "global"]
+        self.ranges.append(Guarded(variable.name, start, variable.nbytes, spaces, not constant, variable=variable))
+
+    def _fill(self, variable: Variable) -> None:
+        import ctypes
+
+        size = variable.type.bytes
+        for number, value in enumerate(variable.values or ()):
+            ctypes.memmove(self.symbols[variable.name] + number * size, self._bytes(value, size), size)
+
+    def _bytes(self, value: int | Symbol | Reference, size: int) -> bytes:
+        if not isinstance(value, int):
+            mask = getattr(value, "mask", None)
+            value = self.symbols[value.symbol] + value.offset
+            if mask is not None:
+                value = (value & mask) >> ((mask & -mask).bit_length() - 1)
+        return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+
+@dataclass
+class Spaces:
+    """The memory of one kernel: addresses of its symbols, entries of its table, and sizes."""
+
+    function: Function
+    memory: ModuleMemory
+    symbols: dict[str, int] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    entries: dict[str, int] = field(default_factory=dict)
+    ranges: list[Guarded | None] = field(default_factory=list)
+    offsets: dict[str, int] = field(default_factory=dict)
+    parameter_bytes: int = 0
+    static_shared: int = 0
+    dynamic_start: int = SHARED_START
+    local_bytes: int = 0
+
+    @classmethod
+    def of(cls, module: Module, function: Function, memory: ModuleMemory) -> Spaces:
+        """The memory of ``function``, an entry of ``module``."""
+        self = cls(function, memory)
+        self.ranges.append(None)
+        self._parameters()
+        for guarded in memory.ranges:
+            self.symbols[guarded.name] = guarded.address
+            self._add(guarded)
+        variables = [v for v in module.variables if v.space in ("shared", "local")] + function.variables
+        self._shared([v for v in variables if v.space == "shared"])
+        self._local([v for v in variables if v.space == "local"])
+        return self
+
+    def _add(self, guarded: Guarded) -> None:
+        self.origins[guarded.name] = guarded.name
+        self.entries[guarded.name] = len(self.ranges)
+        self.ranges.append(guarded)
+
+    def _parameters(self) -> None:
+        at = 0
+        for parameter in self.function.parameters:
+            at = _aligned(at, parameter.align or parameter.type.bytes)
+            self.offsets[parameter.name] = at
+            at += parameter.nbytes
+            self.origins[parameter.name] = parameter.name
+            self.entries[parameter.name] = len(self.ranges)
+            self.ranges.append(None)
+        self.parameter_bytes = at
+
+    def _shared(self, variables: list[Variable]) -> None:
+        at = SHARED_START
+        dynamic = [v for v in variables if v.linkage == "extern" or (v.shape and v.nbytes == 0)]
+        for variable in variables:
+            if variable in dynamic:
+                continue
+            at = _aligned(at, variable.align or variable.type.bytes)
+            self._place_shared(variable, at, variable.nbytes)
+            at += variable.nbytes
+        self.static_shared = at - SHARED_START
+        align = max((v.align or v.type.bytes for v in dynamic), default=1)
+        self.dynamic_start = _aligned(at, align)
+        for variable in dynamic:
+            self._place_shared(variable, self.dynamic_start, -1)
+
+    def _place_shared(self, variable: Variable, address: int, nbytes: int) -> None:
+        """One entry for the shared address, the next one for the generic address of the same."""
+        self.symbols[variable.name] = address
+        self._add(Guarded(variable.name, address, nbytes, SPACE_BITS["shared"], shared=True, variable=variable))
+        twin = Guarded(
+            variable.name, address + SHARED_WINDOW, nbytes, SPACE_BITS["generic"], shared=True, variable=variable
+        )
+        self.ranges.append(twin)
+
+    def _local(self, variables: list[Variable]) -> None:
+        at = LOCAL_START
+        for variable in variables:
+            at = _aligned(at, variable.align or variable.type.bytes)
+            self.symbols[variable.name] = at
+            at += variable.nbytes
+        self.local_bytes = _aligned(at - LOCAL_START, 16)
+
+    def entry(self, origin: str, space: str) -> tuple[int, bool]:
+        """Offset in the table of the entry that an access is checked against, and whether it is the only one."""
+        from .layout import Entry
+
+        number = self.entries.get(origin)
+        if number is None:
+            return 0, False
+        guarded = self.ranges[number]
+        if guarded is not None and guarded.shared and space == "generic":
+            number, guarded = number + 1, self.ranges[number + 1]
+        if guarded is not None and not guarded.spaces & SPACE_BITS[space]:
+            return 0, False
+        if guarded is None and space not in ("global", "generic"):
+            return 0, False
+        return number * Entry.BYTES, True
+
+    def parameter(self, statement: Any, name: str, offset: int, nbytes: int) -> int:
+        """Offset of bytes of a parameter among the bytes of all parameters."""
+        start = self.offsets.get(name)
+        if start is None:
+            raise unsupported(statement, f"`ld.param` from {name}, which is no parameter of the kernel")
+        if not 0 <= offset <= next(p.nbytes for p in self.function.parameters if p.name == name) - nbytes:
+            raise unsupported(statement, f"a read beyond the parameter {name}")
+        return start + offset

@@ -1,0 +1,196 @@
+"""The memory that a running block has: its state, its warps, its shared and local memory, its table of buffers."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import TYPE_CHECKING, Any
+
+from .layout import LANES, SHARED_START, SPACE_BITS, Block, Entry, Launch, Status, Warp
+from .library import library
+from .spaces import Guarded, Spaces
+
+if TYPE_CHECKING:
+    from ..launch import Buffer, LaunchConfig, Scalar
+    from .lower import Code
+
+__all__ = ["LaunchState", "State"]
+
+_MACHINE = {
+    Block.SCHEDULE: ("machine", "schedule", ""), Block.RESCHEDULE: ("machine", "reschedule", ""),
+    Block.RESOLVE: ("machine", "resolve", ""), Block.RETIRE: ("machine", "retire", ""),
+}
+RUN = ("machine", "run", "")
+TURNS = 256
+"""Slices of warps that compiled code runs before it returns to Python, where an interrupt is seen."""
+
+
+def allocate(nbytes: int, align: int = 64) -> tuple[Any, int]:
+    """Zeroed memory and its aligned address."""
+    import numpy as np
+
+    array = np.zeros(nbytes + align, np.uint8)
+    return array, array.ctypes.data + -array.ctypes.data % align
+
+
+class LaunchState:
+    """What all blocks of a launch share: the counter of blocks, the parameters, the ranges of addresses."""
+
+    def __init__(self, spaces: Spaces, config: LaunchConfig, arguments: list[Scalar | Buffer]) -> None:
+        self.spaces, self.config, self.arguments = spaces, config, arguments
+        self.memory, self.address = allocate(Launch.SIZE + spaces.parameter_bytes + 64)
+        x, y, z = config.grid
+        head = struct.pack("<qqiii", 0, x * y * z, x, y, z)
+        ctypes.memmove(self.address, head, len(head))
+        self.parameters = self.address + Launch.SIZE
+        self.ranges: list[Guarded | None] = list(spaces.ranges)
+        for number, (parameter, argument) in enumerate(zip(spaces.function.parameters, arguments)):
+            data = argument.data if hasattr(argument, "data") else struct.pack("<Q", argument.address)
+            if len(data) != parameter.nbytes:
+                raise ValueError(f"parameter {parameter.name} has {parameter.nbytes} bytes; {len(data)} came")
+            ctypes.memmove(self.parameters + spaces.offsets[parameter.name], data, len(data))
+            if not hasattr(argument, "data"):
+                reach = SPACE_BITS["global"] | SPACE_BITS["generic"] | SPACE_BITS["const"]
+                self.ranges[1 + number] = Guarded(
+                    argument.name, argument.address, argument.nbytes, reach, argument.writable
+                )
+        reach = SPACE_BITS["param"] | SPACE_BITS["generic"]
+        self.ranges.append(Guarded("the parameters", self.parameters, spaces.parameter_bytes, reach, False))
+        self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
+
+    def size_of(self, guarded: Guarded) -> int:
+        """Bytes of a range; dynamic shared memory has what the launch gives it."""
+        return self.config.shared if guarded.nbytes < 0 else guarded.nbytes
+
+
+class State:
+    """The memory in which one block runs at a time."""
+
+    def __init__(self, launch: LaunchState, code: Code) -> None:
+        self.launch, self.code = launch, code
+        threads = launch.config.threads
+        self.count = -(-threads // LANES)
+        local = launch.spaces.local_bytes
+        entries = len(launch.ranges) * Entry.BYTES
+        sizes = (Block.SIZE, launch.shared_bytes + 64, local * self.count * LANES + 64, entries)
+        starts = [sum((size + 127) // 128 * 128 for size in sizes[:n]) for n in range(len(sizes))]
+        self.memory, self.address = allocate(starts[-1] + entries, 1024)
+        shared, self.local, table = (self.address + start for start in starts[1:])
+        self.shared = shared
+        self._table(table)
+        self.put(Block.TABLE, "Q", table)
+        self.put(Block.ENTRIES, "i", len(launch.ranges))
+        self.put(Block.SHARED, "QQ", shared, launch.shared_bytes)
+        self.put(Block.LOCAL, "QQ", self.local, local)
+        self.put(Block.LAUNCH, "Q", launch.parameters)
+        self.put(Block.GRID, "Q", launch.address)
+        self.put(Block.NCTAID, "iii", *launch.config.grid)
+        self.put(Block.NTID, "iii", *launch.config.block)
+        self.put(Block.DYNAMIC, "i", launch.config.shared)
+        self.put(Block.TOTAL_SHARED, "i", launch.shared_bytes)
+        self.put(Block.ALL, "I", (1 << self.count) - 1)
+        handlers = library().need([*_MACHINE.values(), RUN])
+        for offset, shape in _MACHINE.items():
+            self.put(offset, "Q", handlers[shape])
+        self.run_address = handlers[RUN]
+        self.attach(code)
+        self._prologue()
+
+    def attach(self, code: Code) -> None:
+        """Run this code from now on, with fresh warps."""
+        self.code = code
+        self.stride = code.slots.size
+        self.warps_memory, self.warps = allocate(self.stride * self.count)
+        for number, header in enumerate(_headers(self.launch.config.block)):
+            ctypes.memmove(self.warps + number * self.stride, header, len(header))
+        self.put(Block.WARPS, "QQ", self.warps, self.stride)
+        self.put(Block.BLOCKS, "Q", code.blocks.ctypes.data)
+        self.put(Block.ENTRY, "Q", code.entry)
+
+    def _prologue(self) -> None:
+        """Make the warps ready to compute what does not change from block to block."""
+        for number in range(self.count):
+            self.put_warp(number, Warp.PC, "Q", self.code.prologue)
+        everybody = (1 << self.count) - 1
+        self.put(Block.RUNNABLE, "I", everybody)
+        self.put(Block.LIVE, "I", everybody)
+        self.put(Block.CURRENT, "I", LANES - 1)
+
+    def _table(self, table: int) -> None:
+        for number, guarded in enumerate(self.launch.ranges):
+            if guarded is not None:
+                size = self.launch.size_of(guarded)
+                window = guarded.address >> 56 << 56
+                delta = self.shared - SHARED_START - window if guarded.shared else 0
+                entry = struct.pack(
+                    "<QqqqI", guarded.address, size, size if guarded.writable else 0, delta, guarded.spaces
+                )
+                ctypes.memmove(table + number * Entry.BYTES, entry, len(entry))
+
+    def put(self, offset: int, codes: str, *values: Any) -> None:
+        data = struct.pack("<" + codes, *values)
+        ctypes.memmove(self.address + offset, data, len(data))
+
+    def get(self, offset: int, codes: str) -> Any:
+        return struct.unpack("<" + codes, ctypes.string_at(self.address + offset, struct.calcsize("<" + codes)))[0]
+
+    def put_warp(self, warp: int, offset: int, codes: str, *values: Any) -> None:
+        data = struct.pack("<" + codes, *values)
+        ctypes.memmove(self.warps + warp * self.stride + offset, data, len(data))
+
+    def get_warp(self, warp: int, offset: int, codes: str) -> Any:
+        data = ctypes.string_at(self.warps + warp * self.stride + offset, struct.calcsize("<" + codes))
+        return struct.unpack("<" + codes, data)[0]
+
+    def run(self) -> int:
+        """Run until compiled code has something to say: a Status."""
+        self.put(Block.STATUS, "i", Status.RUNNING)
+        self.put(Block.BUDGET, "i", TURNS)
+        _function(self.run_address)(None, None, self.address)
+        status: int = self.get(Block.STATUS, "i")
+        return status
+
+
+_functions: dict[int, Any] = {}
+
+
+def _function(address: int) -> Any:
+    function = _functions.get(address)
+    if function is None:
+        signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        function = _functions[address] = signature(address)
+    return function
+
+
+_header_cache: dict[tuple[int, int, int], list[bytes]] = {}
+
+
+def _headers(block: tuple[int, int, int]) -> list[bytes]:
+    """The header of each warp of a block of this shape."""
+    found = _header_cache.get(block)
+    if found is None:
+        found = _header_cache[block] = list(_make_headers(block))
+    return found
+
+
+def _make_headers(block: tuple[int, int, int]) -> Any:
+    import numpy as np
+
+    x, y, z = block
+    threads = x * y * z
+    for number in range(-(-threads // LANES)):
+        flat = np.arange(number * LANES, (number + 1) * LANES)
+        tids = [flat % x, flat // x % y, flat // (x * y)]
+        header = np.zeros(Warp.REGISTERS, np.uint8)
+        words = header.view(np.int32)
+        words[Warp.INDEX // 4] = number
+        mask = (1 << min(LANES, threads - number * LANES)) - 1
+        header.view(np.uint32)[Warp.INITIAL // 4] = mask
+        header.view(np.uint32)[[Warp.ACTIVE // 4, Warp.ALIVE // 4]] = 0xFFFFFFFF
+        words[Warp.PARKED // 4] = 0x7FFFFFFF
+        words[Warp.AFTER // 4] = -1
+        for axis, tid in enumerate(tids):
+            words[Warp.TID // 4 + axis] = tid[0]
+            start = Warp.TIDS // 4 + LANES * axis
+            words[start : start + LANES] = tid
+        yield header.tobytes()
