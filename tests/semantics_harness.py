@@ -20,20 +20,30 @@ _DTYPES = {1: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64
 
 
 class Case(NamedTuple):
-    """One form to run: its mnemonic and its sources, all arrays of one length, a multiple of 32."""
+    """One form to run: its mnemonic and its sources, all arrays of one length, a multiple of 32.
+
+    ``results`` is the number of results, where a mnemonic has forms that differ in it.
+    """
 
     mnemonic: str
     sources: tuple[Source, ...]
     width: int = LANES
+    results: int | None = None
 
 
-def form_of(mnemonic: str, sources: int) -> Form:
-    """The form of the mnemonic that reads so many operands."""
-    for form in lookup(mnemonic):
-        reads = sum(1 for spec in form.operands if spec.role != "w")
-        if reads + semantics.carry(form).reads == sources:
-            return form
-    raise LookupError(f"{mnemonic} with {sources} sources")
+def form_of(case: Case) -> Form:
+    """The form of the mnemonic that takes the case's sources (the longest, so that setp has its second result)."""
+    found = [form for form in lookup(case.mnemonic)
+             if _takes(form, case.sources) and case.results in (None, len(result_bits(form)))]
+    if not found:
+        raise LookupError(f"{case.mnemonic} with {len(case.sources)} sources")
+    return max(found, key=lambda form: len(form.operands))
+
+
+def _takes(form: Form, sources: tuple[Source, ...]) -> bool:
+    reads = [spec for spec in form.operands if spec.role != "w"]
+    counts = [spec.count for spec in reads] + [0] * semantics.carry(form).reads
+    return counts == [len(source) if isinstance(source, tuple) else 0 for source in sources]
 
 
 def result_bits(form: Form) -> list[int]:
@@ -45,7 +55,7 @@ def result_bits(form: Form) -> list[int]:
 def run(cases: list[Case]) -> list[tuple[Array, ...]]:
     """The results of every case, each an array of unsigned integers; all cases are compiled as one module."""
     module = ir.Module("semantics")
-    forms = [form_of(case.mnemonic, len(case.sources)) for case in cases]
+    forms = [form_of(case) for case in cases]
     for index, (case, form) in enumerate(zip(cases, forms)):
         _function(module, f"case{index}", form, case)
     engine = _compile(str(module))
@@ -85,7 +95,7 @@ def _function(module: ir.Module, name: str, form: Form, case: Case) -> None:
     def place(argument: Any, bits: int) -> Any:
         stored = b.int(max(8, bits))
         typed = builder.bitcast(argument, stored.as_pointer())
-        return builder.gep(typed, [index], source_etype=stored) if False else builder.gep(typed, [index])
+        return builder.gep(typed, [index])
 
     def load(argument: Any, bits: int) -> Any:
         address = place(argument, bits)
