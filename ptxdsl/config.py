@@ -130,8 +130,10 @@ class Config:
         values: dict[str, Any] = {}
         for variable, text in environ.items():
             if variable not in known:
-                near = difflib.get_close_matches(variable.removeprefix(_PREFIX).lower(), _READERS, n=1, cutoff=0.6)
-                hint = f"did you mean `{_PREFIX}{near[0].upper()}`?" if near else f"the variables are {', '.join(known)}"
+                near = difflib.get_close_matches(variable.removeprefix(_PREFIX).lower(), _READERS, n=1)
+                hint = f"the variables are {', '.join(known)}"
+                if near:
+                    hint = f"did you mean `{_PREFIX}{near[0].upper()}`?"
                 raise ConfigError(f"there is no variable {variable}", loc=caller(), hint=hint)
             values[known[variable]] = _READERS[known[variable]](variable, text)
         return cls(**values)
