@@ -92,7 +92,9 @@ class Kernel(Launchable):
         from .trace import trace
         from .verify import verify
 
-        module = trace(self.function, constants=constants, arch=arch, name=self.entry)
+        module = trace(
+            self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
+        )
         launchable.apply(module, self.entry, self.directives, self.loc)
         lineinfo = config.current().lineinfo if self.lineinfo is None else self.lineinfo
         if not lineinfo:
