@@ -8,7 +8,9 @@ thousand times decides once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from .. import ir
@@ -17,12 +19,12 @@ from ..isa import Form, OperandSpec
 from ..types import ScalarType, encode, pred
 from .arrays import TensorMapValue
 from .builder import Trace
-from .literals import is_number, literal, plain
+from .literals import is_number, known_literal, literal, plain
 from .memory import NARROW, Pointer
 from .problems import described, located, named
-from .values import Reg, Value, Vec
+from .values import Negated, Parameter, Reg, Value, Vec
 
-__all__ = ["SINK", "Binding", "bind", "syntax"]
+__all__ = ["SINK", "Plan", "apply", "kind_of", "plan", "syntax"]
 
 SINK = "_"
 
@@ -35,13 +37,34 @@ class Problem(NamedTuple):
     grave: bool = False
 
 
-class Binding(NamedTuple):
-    """Operands in the form's order, the values to return, and whether the same types will bind the same way."""
+Converter = Callable[[Trace, Form, OperandSpec, Any], ir.Operand]
+
+
+class Plan(NamedTuple):
+    """How arguments of certain kinds become the operands of a form.
+
+    ``steps`` has, for each operand of the form, what converts the caller's argument, or None for a result; ``kept``
+    is the type of each result.
+    """
 
     form: Form
-    operands: tuple[ir.Operand, ...]
-    results: tuple[Any, ...]
-    plain: bool
+    steps: tuple[tuple[OperandSpec, Converter | None], ...]
+    kept: tuple[ScalarType, ...]
+
+
+_VALUES = frozenset((Value, Reg, Parameter))
+
+
+def kind_of(argument: Any) -> Any:
+    """What of an argument decides how it binds: the type of a value, the state space of a pointer, the class of others."""
+    kind = argument.__class__
+    if kind in _VALUES:
+        return argument.type if kind is not Reg else (Reg, argument.type)
+    if kind is list or kind is tuple or kind is Vec:
+        return tuple([kind_of(item) for item in argument])
+    if isinstance(argument, Pointer):
+        return argument.space, argument.base.__class__ is str
+    return kind if kind is not Negated else (Negated, argument.type)
 
 
 def syntax(form: Form) -> str:
@@ -63,39 +86,45 @@ def _notation(spec: OperandSpec) -> str:
 
 def inputs(form: Form) -> list[OperandSpec]:
     """The operands that the caller gives."""
-    return [spec for spec in form.operands if spec.kind != "value" or spec.role != "w"]
+    return [spec for spec in form.operands if not _returned(spec)]
 
 
 def outputs(form: Form) -> list[OperandSpec]:
     """The operands that are returned."""
-    return [spec for spec in form.operands if spec.kind == "value" and spec.role == "w"]
+    return [spec for spec in form.operands if _returned(spec)]
 
 
-def bind(trace: Trace, forms: Sequence[Form], arguments: tuple[Any, ...], out: Any, guarded: bool) -> Binding:
-    """The first of the forms that takes the arguments, bound to them; a located PtxTypeError if none does."""
+def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
+    """How the first of the forms that takes the arguments does; a located PtxTypeError if none does."""
     form = _choose(forms, arguments, out)
     given = iter(arguments)
-    outs = _outs(form, out)
-    if guarded and None in _flat(outs):
+    steps = tuple((spec, None if _returned(spec) else _converter(spec, next(given))) for spec in form.operands)
+    return Plan(form, steps, tuple(_kept(spec, form, arguments) for spec in outputs(form)))
+
+
+def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard: ir.Register | ir.Not | None) -> Any:
+    """Append the instruction; its result, or a tuple of several."""
+    form = plan.form
+    outs = (out,) if len(plan.kept) == 1 else out if out is not None else (None,) * len(plan.kept)
+    if guard is not None and plan.kept and None in _flat(outs):
         raise located(
             PtxTypeError, f"a guarded `{form.mnemonic}` may compute nothing, and a Value has always been computed",
-            f"`v = reg({outputs(form)[0].type}, 0)` before it, then `out=v, pred=..`",
+            f"`v = reg({plan.kept[0]}, 0)` before it, then `out=v, pred=..`",
         )
-    operands: list[ir.Operand] = []
+    # Sources first: reading `~p` may take an instruction of its own, and a result must not be named before it.
+    given = iter(arguments)
+    operands = [None if convert is None else convert(trace, form, spec, next(given)) for spec, convert in plan.steps]
     results: list[Any] = []
-    sources = [_convert(trace, form, spec, next(given)) for spec in inputs(form)]
-    source, target = iter(sources), iter(outs)
-    for spec in form.operands:
-        if spec.kind == "value" and spec.role == "w":
-            operand, result = _result(trace, spec, next(target), _kept(spec, form, arguments))
-            operands.append(operand)
+    for at, (spec, convert) in enumerate(plan.steps):
+        if convert is None:
+            operands[at], result = _result(trace, spec, outs[len(results)], plan.kept[len(results)])
             results.append(result)
-        else:
-            operands.append(next(source))
-    simple = out is None and len(outs) <= 1 and all(
-        spec.kind == "value" and spec.role != "rw" and not spec.count for spec in form.operands
-    )
-    return Binding(form, tuple(operands), tuple(results), simple)
+    trace.emit(form, tuple(operands), guard)  # type: ignore[arg-type]
+    return results[0] if len(results) == 1 else tuple(results) if results else None
+
+
+def _returned(spec: OperandSpec) -> bool:
+    return spec.kind == "value" and spec.role == "w"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -117,9 +146,12 @@ def _choose(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Form
         if nearest is None or (nearest[2].grave and not found[1].grave):
             nearest = (form, *found)
     assert nearest is not None
-    form, spec, why = nearest
-    name = "out" if spec.kind == "value" and spec.role == "w" else f"operand `{spec.name}`"
-    raise located(PtxTypeError, f"{name} of `{syntax(form)}` {why.text}", why.hint)
+    raise _error(*nearest)
+
+
+def _error(form: Form, spec: OperandSpec, why: Problem) -> PtxTypeError:
+    name = "out" if _returned(spec) else f"operand `{spec.name}`"
+    return located(PtxTypeError, f"{name} of `{syntax(form)}` {why.text}", why.hint)
 
 
 def _first_problem(form: Form, arguments: tuple[Any, ...], out: Any) -> tuple[OperandSpec, Problem] | None:
@@ -211,7 +243,7 @@ def _many_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | Non
     if not isinstance(argument, (tuple, list)) or len(argument) != spec.count:
         got = f"{len(argument)}" if isinstance(argument, (tuple, list)) else _what(argument)
         return Problem(f"is {spec.count} values of {spec.type} in braces, not {got}", f"a list or a Vec of {spec.count}", True)
-    return next(filter(None, (_value_problem(form, spec, item) for item in argument)), None)
+    return next(filter(None, (_value_problem(form, _single(spec), item) for item in argument)), None)
 
 
 def _what(argument: Any) -> str:
@@ -236,6 +268,8 @@ def _value_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | No
 
 
 def _register_problem(form: Form, spec: OperandSpec, wanted: ScalarType, value: Value) -> Problem | None:
+    if spec.register and spec.role == "r" and fits(wanted, value.type, form.row.relaxed):
+        return None
     name = named(value, "v")
     if not spec.register:
         return Problem(f"is a number known while tracing, not a run-time {value.type}", "a keyword-only parameter of the kernel", True)
@@ -313,8 +347,7 @@ def _target_problem(form: Form, spec: OperandSpec, target: Any) -> Problem | Non
     if spec.count and isinstance(target, (list, tuple)):
         if len(target) != spec.count:
             return Problem(f"is {spec.count} regs, not {len(target)}", f"`[reg({wanted}) for _ in range({spec.count})]`", True)
-        single = OperandSpec(spec.name, spec.role, type=wanted, sink=spec.sink)
-        return next(filter(None, (_target_problem(form, single, item) for item in target)), None)
+        return next(filter(None, (_target_problem(form, _single(spec), item) for item in target)), None)
     if isinstance(target, Reg):
         if fits(wanted, target.type, form.row.relaxed):
             return None
@@ -329,44 +362,90 @@ def _target_problem(form: Form, spec: OperandSpec, target: Any) -> Problem | Non
 # Conversion: no problem is left
 
 
-def _convert(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+def _converter(spec: OperandSpec, argument: Any) -> Converter:
+    """What makes an operand of arguments of this kind."""
     if spec.kind == "address":
-        return _address(trace, form, spec, argument)
-    if spec.kind == "value":
-        if spec.count:
-            return ir.Vector(tuple([_value(trace, spec, item) for item in argument]))
-        return _value(trace, spec, argument)
+        return _pointer if isinstance(argument, Pointer) and not spec.parts else _address
     if spec.kind == "label":
-        from .control import target_of
-
-        return target_of(trace, argument)
-    return ir.Symbol(argument if isinstance(argument, str) else argument.name)
-
-
-def _value(trace: Trace, spec: OperandSpec, argument: Any) -> ir.Operand:
+        return _label
+    if spec.kind != "value":
+        return _symbol
+    if spec.count:
+        return _vector
     if isinstance(argument, Value):
-        if spec.role == "rw":
-            assert isinstance(argument, Reg)
-            return argument.write(trace)
-        return argument.guard(trace) if spec.negatable else argument.use(trace)
-    if isinstance(argument, Pointer):
-        assert isinstance(argument.base, str)
-        return ir.Symbol(argument.base, argument.offset)
+        return _written if spec.role == "rw" else _predicate if spec.negatable else _used
+    return _variable if isinstance(argument, Pointer) else _number
+
+
+def _used(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    register: ir.Register = argument.use(trace)
+    return register
+
+
+def _predicate(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    found: ir.Register | ir.Not = argument.guard(trace)
+    return found
+
+
+def _written(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    register: ir.Register = argument.write(trace)
+    return register
+
+
+def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     assert spec.type is not None
-    return literal(argument, spec.type)
+    found = known_literal(argument, spec.type)
+    if found is None or spec.bounds is not None:
+        why = _number_problem(spec, spec.type, plain(argument))
+        if why is not None:
+            raise _error(form, spec, why)
+    return found or literal(argument, spec.type)
 
 
-def _address(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Address:
+def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return ir.Symbol(argument.base, argument.offset)
+
+
+def _vector(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return ir.Vector(tuple([_converter(single, item)(trace, form, single, item) for single, item in _items(spec, argument)]))
+
+
+def _items(spec: OperandSpec, argument: Any) -> list[tuple[OperandSpec, Any]]:
+    single = _single(spec)
+    return [(single, item) for item in argument]
+
+
+@cache
+def _single(spec: OperandSpec) -> OperandSpec:
+    """An operand in braces as one of its elements."""
+    return replace(spec, count=0)
+
+
+def _pointer(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    address: ir.Address = argument.operand(trace)
+    return address
+
+
+def _address(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     parts: tuple[ir.Operand, ...] = ()
     if spec.parts:
         argument, *rest = argument
-        parts = tuple(_convert(trace, form, part, item) for part, item in zip(spec.parts, rest))
+        parts = tuple(_converter(part, item)(trace, form, part, item) for part, item in zip(spec.parts, rest))
     if isinstance(argument, TensorMapValue):
-        return ir.Address(argument.address.use(trace), 0, parts)
+        argument = argument.address
     if isinstance(argument, Pointer):
-        found = argument.operand(trace)
-        return ir.Address(found.base, found.offset, parts)
+        return argument.operand(trace)._replace(parts=parts)
     return ir.Address(argument.use(trace), 0, parts)
+
+
+def _label(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    from .control import target_of
+
+    return target_of(trace, argument)
+
+
+def _symbol(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return ir.Symbol(argument if isinstance(argument, str) else argument.name)
 
 
 def _kept(spec: OperandSpec, form: Form, arguments: tuple[Any, ...]) -> ScalarType:

@@ -278,7 +278,8 @@ class Trace:
             prefix = _PREFIXES[kind.__name__]
             number = self._counters.get(prefix, 0)
             self._counters[prefix] = number + 1
-            register = ir.Register(f"{prefix}{number}", kind)
+            # Past the constructor of the named tuple, which costs as much as the rest of this function.
+            register: ir.Register = tuple.__new__(ir.Register, (f"{prefix}{number}", kind))
         else:
             register = ir.Register("%" + self.unique(name, "%"), kind)
         self.registers.append(register)

@@ -1,6 +1,6 @@
 """Running a kernel function once, to see what it does.
 
-Parameters are loaded at the top, where every region can use them, and those that nobody used are left out again.
+Parameters are loaded at the top, where every region can use them; those that nobody uses are not loaded.
 Whatever happens inside, the thread is as it was afterwards: a failed trace leaves nothing behind.
 """
 
@@ -20,7 +20,7 @@ from .arrays import TensorMapValue, View
 from .builder import Trace, activated, is_user_file
 from .memory import Pointer
 from .problems import described
-from .values import Value
+from .values import Parameter, Value
 
 __all__ = ["trace"]
 
@@ -121,9 +121,7 @@ def _array(trace: Trace, annotation: ArrayType, entries: Iterator[ir.Parameter])
 
 def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:
     trace.reserve(entry.name)
-    register = trace.fresh(type)
-    trace.prepend(lookup(f"ld.param.{entry.type}")[0], (register, ir.Address(ir.Symbol(entry.name))), trace.loc)
-    return Value(register, type, trace.kernel)
+    return Parameter(trace.fresh(type), type, trace.kernel, lookup(f"ld.param.{entry.type}")[0], entry.name)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -133,7 +131,6 @@ def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:
 def _module(trace: Trace, signature: Signature) -> ir.Module:
     if not _returned(trace.body):
         trace.emit(lookup("ret")[0], (), loc=_last(trace))
-    _drop_unused_loads(trace)
     version, target = _needed(trace)
     function = ir.Function(
         trace.name, parameters=list(signature.ptx), registers=trace.registers, variables=trace.variables,
@@ -149,21 +146,6 @@ def _returned(body: list[ir.Statement]) -> bool:
 
 def _last(trace: Trace) -> Loc:
     return next((s.loc for s in reversed(trace.body) if isinstance(s, ir.Instruction) and s.loc), trace.loc)
-
-
-def _drop_unused_loads(trace: Trace) -> None:
-    """Leave out what the top of the kernel loads for nobody: an extent, a stride, a parameter."""
-    loads = [s for s in trace.prologue if isinstance(s, ir.Instruction) and s.form.opcode == "ld"]
-    unused = {register for load in loads for register in load.writes()}
-    for statement in (*trace.prologue, *trace.body):
-        if not unused:
-            return
-        if isinstance(statement, ir.Instruction):
-            unused.difference_update(statement.reads())
-        elif isinstance(statement, ir.Call):
-            unused.difference_update(*map(ir.registers, statement.arguments))
-    dropped = [load for load in loads if unused.issuperset(load.writes())]
-    trace.prologue = [statement for statement in trace.prologue if not any(statement is load for load in dropped)]
 
 
 def _needed(trace: Trace) -> tuple[tuple[int, int], str]:

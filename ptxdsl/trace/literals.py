@@ -9,7 +9,7 @@ from ..errors import PtxTypeError
 from ..types import ScalarType, encode
 from .problems import located
 
-__all__ = ["is_number", "literal", "plain"]
+__all__ = ["is_number", "known_literal", "literal", "plain"]
 
 _known: dict[tuple[type, Any, ScalarType, ScalarType | None], ir.Immediate] = {}
 
@@ -26,6 +26,11 @@ def _is_numpy(value: object) -> bool:
 def plain(value: Any) -> Any:
     """A numpy scalar as the Python number it is."""
     return value.item() if _is_numpy(value) else value
+
+
+def known_literal(value: Any, type: ScalarType) -> ir.Immediate | None:
+    """What `literal` found before for the same number and type."""
+    return _known.get((value.__class__, value, type, None)) if value else None
 
 
 def literal(value: object, type: ScalarType, wanted: ScalarType | None = None) -> ir.Immediate:

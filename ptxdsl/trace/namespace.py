@@ -7,29 +7,20 @@ what would be right. The steps are kept: the second time an instruction is spell
 from __future__ import annotations
 
 import keyword
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from .. import ir, isa
 from ..errors import PtxTypeError, UnknownInstruction
 from ..isa import Form, Special
-from ..types import ScalarType
-from . import bind as binding
+from .bind import Plan, apply, kind_of
+from .bind import plan as make_plan
 from .builder import active, current
-from .literals import literal
 from .memory import guard_of
 from .operators import data_type, find
 from .problems import located
-from .values import Reg, Value
+from .values import Value
 
 __all__ = ["Instruction", "Namespace", "ptx"]
-
-
-class _Plan(NamedTuple):
-    """How arguments of certain types bind: a form of plain operands, the type of its result (None for none)."""
-
-    form: Form
-    result: ScalarType | None
-    wanted: tuple[ScalarType, ...]
 
 
 def _spelled(name: str) -> str:
@@ -58,7 +49,7 @@ class Instruction:
     def __init__(self, mnemonic: str) -> None:
         self.mnemonic = mnemonic
         self._forms: tuple[Form, ...] | None = None
-        self._plans: dict[tuple[object, ...], _Plan] = {}
+        self._plans: dict[tuple[object, ...], Plan] = {}
 
     def __repr__(self) -> str:
         return f"ptx.{self.mnemonic}"
@@ -81,41 +72,11 @@ class Instruction:
 
     def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any:
         trace = active() or current()
-        key = tuple([a.type if a.__class__ is Value or a.__class__ is Reg else a.__class__ for a in operands])
+        key = (out if out is None else kind_of(out), *[kind_of(operand) for operand in operands])
         plan = self._plans.get(key)
-        if plan is None or out is not None or pred is not None:
-            return self._bound(operands, out, pred, key)
-        form, result, wanted = plan
-        sources = [
-            a.use(trace) if a.__class__ is Value or a.__class__ is Reg else literal(a, type)
-            for a, type in zip(operands, wanted)
-        ]
-        if result is None:
-            trace.emit(form, tuple(sources))
-            return None
-        register = trace.fresh(result)
-        trace.emit(form, (register, *sources))
-        return Value(register, result, trace.region)
-
-    def _bound(self, operands: tuple[Any, ...], out: Any, pred: Any, key: tuple[object, ...]) -> Any:
-        """The whole way: choose a form, check each operand, convert it."""
-        trace = current()
-        bound = binding.bind(trace, self._known_forms(), operands, out, pred is not None)
-        trace.emit(bound.form, bound.operands, None if pred is None else guard_of(trace, pred))
-        if bound.plain and pred is None:
-            self._remember(bound, operands, key)
-        if len(bound.results) > 1:
-            return bound.results
-        return bound.results[0] if bound.results else None
-
-    def _remember(self, bound: binding.Binding, operands: tuple[Any, ...], key: tuple[object, ...]) -> None:
-        """Keep how these types bind, where nothing but types and the range of numbers decided."""
-        specs = binding.inputs(bound.form)
-        for operand, spec in zip(operands, specs):
-            if operand.__class__ not in (Value, Reg, int, float) or spec.bounds is not None:
-                return
-        result = bound.results[0].type if bound.results else None
-        self._plans[key] = _Plan(bound.form, result, tuple(spec.type for spec in specs if spec.type is not None))
+        if plan is None:
+            plan = self._plans[key] = make_plan(self._known_forms(), operands, out)
+        return apply(trace, plan, operands, out, None if pred is None else guard_of(trace, pred))
 
     def _known_forms(self) -> tuple[Form, ...]:
         if self._forms is None:

@@ -12,7 +12,7 @@ from opcode import EXTENDED_ARG, opname
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-__all__ = ["Target", "name_of", "target_name", "target_of_call"]
+__all__ = ["Target", "name_of", "target_of_call"]
 
 _ASSIGNMENT = re.compile(r"^\s*(?P<targets>[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*(?::[^=]+)?=(?!=)")
 
@@ -38,12 +38,6 @@ def target_of_call(frame: FrameType) -> Target | None:
         return None
     names = tuple(name.strip() for name in found["targets"].split(","))
     return Target(names, len(names) == 1 and "[" in line[found.end("targets"):])
-
-
-def target_name(frame: FrameType) -> tuple[str, bool] | None:
-    """The first of these variables, and whether it holds many."""
-    found = target_of_call(frame)
-    return (found.names[0], found.many) if found else None
 
 
 def _stored(code: CodeType, at: int) -> str | None:

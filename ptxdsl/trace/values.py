@@ -19,7 +19,7 @@ from .operators import Operation, binary, conversion, data_type, find, unary
 from .problems import described, escaped, located, mismatch, named
 from .truth import RunTime
 
-__all__ = ["Negated", "Reg", "Value", "Vec", "constant", "emit", "set_register"]
+__all__ = ["Negated", "Parameter", "Reg", "Value", "Vec", "constant", "emit", "set_register"]
 
 
 class Value(RunTime):
@@ -233,6 +233,26 @@ class Value(RunTime):
         return _unary("~", self)
 
 
+class Parameter(Value):
+    """A parameter of the kernel: loaded at the top of it, if it is used at all."""
+
+    __slots__ = ("load",)
+    __hash__ = RunTime.__hash__
+
+    def __init__(self, register: ir.Register, type: ScalarType, region: Region, load: Form, name: str) -> None:
+        super().__init__(register, type, region)
+        self.load: tuple[Form, str] | None = (load, name)
+
+    def use(self, trace: Trace) -> ir.Register:
+        if self.region.owner is not trace:
+            escaped(self)
+        if self.load is not None:
+            form, name = self.load
+            trace.prepend(form, (self.register, ir.Address(ir.Symbol(name))), trace.loc)
+            self.load = None
+        return self.register
+
+
 class Negated(Value):
     """``~p``: as a guard it is ``@!p``; only where a predicate is an operand does it become an instruction.
 
@@ -337,7 +357,7 @@ _UFUNCS = {
     "left_shift": "<<", "right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
 }
-_PLAIN = frozenset((int, float, Value, Reg, Negated))
+_PLAIN = frozenset((int, float, Value, Reg, Negated, Parameter))
 
 
 def _scalar_like(value: object) -> bool:
