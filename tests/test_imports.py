@@ -23,6 +23,7 @@ LAYERS = [
     ["operands"],
     ["signature"],
     ["text"],
+    ["flow"],
     ["verify"],
     ["trace"],
     ["launch"],
