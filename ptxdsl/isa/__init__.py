@@ -87,9 +87,9 @@ def lookup(mnemonic: str) -> tuple[Form, ...]:
     return forms
 
 
-def form_of(mnemonic: str, arity: int) -> Form:
-    """The first form of a mnemonic with so many operands."""
-    return next(form for form in lookup(mnemonic) if len(form.operands) == arity)
+def form_of(mnemonic: str, index: int) -> Form:
+    """The form of a mnemonic at that place in ``lookup``."""
+    return lookup(mnemonic)[index]
 
 
 def completions(mnemonic: str) -> set[str]:

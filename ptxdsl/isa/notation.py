@@ -26,9 +26,9 @@ Operands, comma-separated, in the order of the manual:
 
     d          written (names that begin with d, or a leading =)     a        read: a register or a number
     +d         read and written                                      a!       a register only
-    #n         a number only; #n:u32(0..31) within bounds            {!}p     a predicate, may be negated
+    #n         a number only; #n:u32(0..31) or (0..64 by 8), (4|8)   {!}p     a predicate, may be negated
     a:type*n   of that type; n of them in braces, 0 for a plain one  d|p      two results joined by a bar
-    ~d         may be the sink ``_``                                 {, c}    may be absent
+    ~d         may be the sink ``_``; _ always is                    {, c}    may be absent
     &a         may also be the address of a variable                 {, c if x}  there exactly if x is true
     $a         may also be that or a special register
     [a]        memory that is read; [=a] written, [+a] both; [a:shared] in that space; [a, c:s32*2] with more parts
@@ -45,6 +45,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import product
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -87,7 +88,8 @@ class OperandSpec:
     ``role`` is ``r``, ``w`` or ``rw``; ``kind`` is ``value``, ``address``, ``label`` or ``symbol``. ``count`` is 0 for
     a plain operand and n for n of them in braces. For an address ``role`` says what happens to the memory, ``space``
     is its state space where the operand itself names one, and ``parts`` are the further operands in the brackets.
-    Numbers lie within ``bounds``, both included, and are multiples of ``step``. ``variable`` and ``special``: a value may also be the address of a variable or a special register.
+    Numbers lie within ``bounds``, both included, and are multiples of ``step``, or are
+    one of ``choices``: see ``admits``. ``variable`` and ``special``: a value may also be the address of a variable or a special register.
     """
 
     name: str
@@ -106,6 +108,13 @@ class OperandSpec:
     variable: bool = False
     special: bool = False
     step: int = 1
+    choices: tuple[int, ...] = ()
+
+    def admits(self, number: int | float) -> bool:
+        """Whether a literal number is within what the operand may be (its type apart)."""
+        if self.choices:
+            return number in self.choices
+        return self.bounds is None or (self.bounds[0] <= number <= self.bounds[1] and number % self.step == 0)
 
     @property
     def written(self) -> bool:
@@ -183,9 +192,9 @@ class Form:
         return f"<Form {self.mnemonic}/{len(self.operands)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from . import form_of
+        from . import form_of, lookup
 
-        return (form_of, (self.mnemonic, len(self.operands)))
+        return (form_of, (self.mnemonic, lookup(self.mnemonic).index(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,10 +239,8 @@ class Row:
         default = chosen.get("type") or next((t for t in reversed(tokens) if t in TYPES), None)
         needs += tuple(need for need, condition in self.needs if not condition or _value(condition, names))
         present = [t for t in self.operands if t.present is None or _value(t.present, names)]
-        optional = [t for t in present if t.optional]
-        for kept in range(len(optional) + 1):
-            absent = optional[kept:]
-            specs = tuple(_resolve(t, names, default) for t in present if t not in absent)
+        for kept in sorted(product(*((False, True) if t.optional else (True,) for t in present)), key=sum):
+            specs = tuple(_resolve(t, names, default) for t, there in zip(present, kept) if there)
             yield Form(self, mnemonic, chosen, specs, needs)
 
 
@@ -296,6 +303,7 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
         spec.name, spec.role, spec.kind, kind, count, spec.register, spec.immediate and kind in _NUMERIC,
         spec.negatable, spec.sink and (count > 0 or not template.count), spec.joined, spec.bounds, spec.space,
         tuple(_resolve(part, names, default) for part in template.parts), spec.variable, spec.special, spec.step,
+        spec.choices,
     )
 
 
@@ -311,7 +319,7 @@ _NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32
 
 _OPERAND = re.compile(
     r"(?P<bar>\|)?(?P<neg>\{!\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?P<only>!)?"
-    r"(?::(?P<type>[^*]+?))?(?:\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?(?:\*(?P<count>.+))?$"
+    r"(?::(?P<type>[^*]+?))?(?:\((?P<choices>\d+(?:\|\d+)*)\)|\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?(?:\*(?P<count>.+))?$"
 )
 _MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
 
@@ -425,7 +433,9 @@ def _slots(text: str, own: dict[str, dict[str, Need | None]], sets: dict[str, st
 
 def _templates(text: str) -> Iterator[_Template]:
     for item, optional in _split(text):
-        item, _, condition = item.partition(" if ")
+        condition = ""
+        if optional and " if " in item:
+            item, _, condition = item.rpartition(" if ")
         template = _template(item, optional and not condition)
         yield replace(template, present=condition) if condition else template
 
@@ -453,13 +463,14 @@ def _template(text: str, optional: bool) -> _Template:
     if match is None:
         raise ValueError(f"operand not understood: {text!r}")
     mark, name, kind = match["mark"], match["name"], match["type"]
-    written = "=" in mark or match["bar"] or (name.startswith("d") and "#" not in mark)
+    written = "=" in mark or name == "_" or match["bar"] or (name.startswith("d") and "#" not in mark)
     role = "rw" if "+" in mark else "w" if written else "r"
     spec = OperandSpec(
         name, role, kind if kind in ("label", "symbol") else "value",
-        register="#" not in mark, immediate=role == "r" and not match["only"], negatable=bool(match["neg"]),
-        sink="~" in mark, joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
+        register="#" not in mark and name != "_", immediate=role == "r" and not match["only"], negatable=bool(match["neg"]),
+        sink="~" in mark or name == "_", joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
         bounds=(_bound(match["low"]), _bound(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
+        choices=tuple(map(int, (match["choices"] or "").split("|"))) if match["choices"] else (),
     )
     return _Template(spec, None if kind in ("label", "symbol") else kind, match["count"], optional, None, ())
 
