@@ -64,9 +64,9 @@ def one_query(
         ))
 
 
-def _length(lengths: Any, batch: Any, longest: Any) -> Any:
+def _length(lengths: Any, batch: Any, longest: Any, indirect: bool) -> Any:
     """The number of keys of a sequence, at most as many as the cache has; ``lengths`` is a number or a pointer."""
-    return minimum(lengths[batch].bits(u32) if hasattr(lengths, "load") else lengths, longest)
+    return minimum(lengths[batch].bits(u32) if indirect else lengths, longest)
 
 
 def _name(kind: str, dtype: ScalarType, dim: int, warps: int, indirect: bool) -> str:
@@ -92,8 +92,8 @@ def decode_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool) -> Ke
             result[i] = (value * inverse(acc, weight)).to(dtype)
 
         one_query(
-            q + mine, k + theirs, v + theirs, reg(u32, 0), _length(lengths, batch, longest), scaled(acc, scale), finish,
-            acc=acc, dim=dim, warps=warps,
+            q + mine, k + theirs, v + theirs, reg(u32, 0), _length(lengths, batch, longest, indirect),
+            scaled(acc, scale), finish, acc=acc, dim=dim, warps=warps,
         )
 
     return kernel
@@ -116,7 +116,7 @@ def chunk_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool) -> Ker
         part = row * ptx.nctaid.x + chunk
         my_sums, my_state = sums + ptx.mul.wide.u32(part, dim), states + part * 2
         start = chunk * chunk_size
-        stop = minimum(start + chunk_size, _length(lengths, batch, longest))
+        stop = minimum(start + chunk_size, _length(lengths, batch, longest, indirect))
 
         def finish(i: Any, top: Any, weight: Any, value: Any) -> None:
             my_sums[i] = value
