@@ -59,4 +59,6 @@ def _encoded(value: object, type: ScalarType, wanted: ScalarType | None) -> ir.I
             hint = "`v.to(f32)` first, if the result is meant to be a float"
         elif isinstance(value, int) and value < 0 and type.kind == "u":
             hint = f"subtract a positive number, or make it signed: `v.bits({str(type).replace('u', 's')})`"
+        elif hint is None and isinstance(value, int) and type.is_integer and type.bits < 64:
+            hint = f"a wider type may hold it: `v.to({type.kind}64)`"
         raise located(PtxTypeError, error.message, hint) from None
