@@ -64,7 +64,8 @@ def mismatch(spec: OperandSpec, operand: ir.Operand, relaxed: bool = False) -> s
         for item in operand.items:
             if why := _value(spec, item, relaxed):
                 return why
-        return None
+        sizes = {item.type.bits for item in operand.items if isinstance(item, ir.Register)}
+        return "its registers differ in size" if len(sizes) > 1 else None
     return _value(spec, operand, relaxed)
 
 

@@ -135,7 +135,10 @@ def _unary(source: Source) -> Number:
             source.fail(f"`{token.text}` does not apply to a float of this kind", token.start)
         if isinstance(value, float):
             return Number(-value)
-        return Number(int(not value)) if token.text == "!" else _wrap(-value if token.text == "-" else ~value, unsigned)
+        if token.text == "!":
+            return Number(int(not value))
+        # Negative also where it is unsigned: what `~7U` is in 32 bits, and what in 64, are its lowest ones.
+        return Number(_wrap(-value if token.text == "-" else ~value, False).value, unsigned)
     if token.text == "(":
         return _parenthesis(source)
     number = literal(token.text)

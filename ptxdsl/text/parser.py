@@ -135,8 +135,12 @@ class _Parser:
         lines = (line.strip() for line in match[2].splitlines())
         self.result.sections.append((match[1], "\n".join(line for line in lines if line)))
 
-    def _pragma(self, _token: Token) -> None:
-        self.result.directives.append(("pragma", declarations.strings(self.source)))
+    def _pragma(self, token: Token) -> None:
+        strings = declarations.strings(self.source)
+        for text in strings:
+            if text.startswith(_LOCAL_PRAGMAS):
+                self.source.fail(f'the pragma "{text}" outside a function', token.start, hint="move it into the function")
+        self.result.directives.append(("pragma", strings))
 
     def _alias(self, _token: Token) -> None:
         name = self.source.name("an alias").text
@@ -181,6 +185,7 @@ class _Parser:
         return found  # type: ignore[return-value]
 
 
+_LOCAL_PRAGMAS = ("used_bytes_mask", "enable_smem_spilling", "mma_throughput", "frequency")
 _MODULE_LEVEL = (".address_size", ".file", ".loc", ".section", ".pragma", ".alias")
 
 
@@ -509,6 +514,8 @@ class _FunctionParser:
             if not isinstance(found, ir.Symbol):
                 self._fail(f"no .callprototype is called {groups[0]}", groups[0])
             prototype = found.symbol
+        if len(groups) > 1:
+            self._fail(f"`{groups[1]}` is too much: a call is `call (results), function, (arguments), prototype`", groups[1])
         return ir.Call(callee, results, arguments, prototype, uniform, guard, loc, line)
 
     def _arguments(self, text: str) -> tuple[ir.Operand, ...]:
