@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import cache
 from typing import NoReturn
 
 from . import ir
@@ -30,17 +31,19 @@ _DIRECTIVES = {
     "maxclusterrank": Need((7, 8), ("sm_90",)), "blocksareclusters": Need((9, 0), ("sm_90",)),
     "abi_preserve": Need((9, 0), ("sm_80",)), "abi_preserve_control": Need((9, 0), ("sm_80",)),
     "minperctamemory": Need((9, 4), ("sm_80",)), "noreturn": Need((6, 4), ()), "unified": Need((8, 0), ("sm_90",)),
-    "map_f64_to_f32": Need((1, 0), ("sm_12",)),
 }
+_OPTIONS = ("texmode_unified", "texmode_independent", "debug")
+"""Options of `.target`; map_f64_to_f32 is for targets older than any here."""
+_C = (".cu", ".cuh", ".h", ".hpp", ".hxx", ".cpp", ".cc", ".c", ".inl")
 _WIDE = ("ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu")
 
 
 def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>") -> None:
     """Raise VerifyError at the first offence of a module; return if there is none.
 
-    A register that is read on a path on which nothing wrote it is an offence where the statement carries the line of
-    its source. Hand-written text without such lines may also read registers that nothing writes at all, and in a
-    ``foreign`` module, a compiler's, anything goes: C++ allows a variable without a value that is never looked at.
+    A register that is read on a path on which nothing wrote it is an offence where the statement carries its Python
+    line. Text without such lines may also read registers that nothing writes at all, and in a ``foreign`` module, a
+    compiler's, anything goes: C++ allows a variable without a value that is never looked at.
     ``filename`` names the text in errors about statements that carry no Python line.
 
     >>> from .text import parse
@@ -74,8 +77,8 @@ class _Module:
                 hint=f"write `.version {_version(since)}`",
             )
         for option in module.target_options:
-            if option in _DIRECTIVES:
-                self.needs((_DIRECTIVES[option],), f"`.target {option}`", None)
+            if option not in _OPTIONS:
+                fail(f"`.target` has no option {option}", hint=f"there are {', '.join(_OPTIONS)}")
         self._names()
         for variable in module.variables:
             self.variable(variable)
@@ -134,7 +137,8 @@ class _Function:
     def check(self) -> None:
         """Everything about a function."""
         module, function = self.module, self.function
-        for directive, _ in (*function.directives, *function.attributes):
+        marks = (*function.directives, *function.attributes)
+        for directive, _ in (*marks, *(d for p in function.prototypes.values() for d in p.directives)):
             if directive in _DIRECTIVES:
                 module.needs((_DIRECTIVES[directive],), f"`.{directive}`", None)
         if function.body is None:
@@ -176,7 +180,8 @@ class _Function:
 
     def _assigned(self) -> None:
         for register, statement in unassigned(self.function):
-            if statement.loc is None and register not in assigned(self.function):
+            sourceless = statement.loc is None or statement.loc.file.endswith(_C)
+            if sourceless and register not in assigned(self.function):
                 continue
             name, kind = register
             if statement.loc is None or re.match(r"%(p|b|h|r|rd|rq|f|fd)\d+$", name):
@@ -314,7 +319,7 @@ class _Function:
         space = found.space if isinstance(found, (ir.Variable, ir.Parameter)) else "function"
         for spec, operand in zip(statement.form.operands, statement.operands):
             if operand is address:
-                asked = (spec.space or statement.form.space).split("::")[0]
+                asked = _asked(statement.form, spec.space)
                 if asked not in ("generic", space) and not (space == "reg" and asked == "param"):
                     self._fail(
                         statement, f"{name} lies in .{space}, and `{statement.form.mnemonic}` wants an address in .{asked}",
@@ -407,10 +412,17 @@ def _narrow(form: Form, space: str | None, operand: ir.Operand) -> str | None:
     """Why a register of 32 bits is no address here: the global and the generic space have 64."""
     base = operand.base if isinstance(operand, ir.Address) else None
     if isinstance(base, ir.Register) and base.type.bits == 32 and form.opcode in _WIDE:
-        asked = space or form.space
+        asked = _asked(form, space)
         if asked in ("generic", "global"):
             return f"{described(base)} is too narrow: a {asked} address has 64 bits"
     return None
+
+
+@cache
+def _asked(form: Form, space: str | None) -> str:
+    """The state space of an address operand: its own, or that of the mnemonic if it is the only one."""
+    alone = sum(spec.kind == "address" for spec in form.operands) == 1
+    return (space or (form.space if alone else "generic")).split("::")[0]
 
 
 def _repair(kind: ScalarType | None, operand: ir.Operand) -> str | None:

@@ -235,11 +235,8 @@ def _braces(source: Source, kind: ScalarType) -> list[Any]:
 
 def _flatten(values: list[Any], shape: tuple[int, ...]) -> list[Any] | None:
     """Row-major values of an array; rows that are written shorter are filled up with 0. None if they do not fit."""
-    if len(shape) == 1 or not any(isinstance(value, list) for value in values):
-        size = 1
-        for extent in shape:
-            size *= extent
-        return values if len(values) <= size and not any(isinstance(value, list) for value in values) else None
+    if len(shape) == 1:
+        return values if len(values) <= shape[0] and not any(isinstance(value, list) for value in values) else None
     size = 1
     for extent in shape[1:]:
         size *= extent
