@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...types import ScalarType
 from ..lanes import Bits, Real
 
-__all__ = ["FORMATS", "Format", "flush", "format_of", "narrow", "positive_part", "saturate", "widen"]
+__all__ = ["FORMATS", "Format", "Random", "canonical", "element_name", "flush", "format_of", "narrow", "positive_part", "saturate", "widen"]
 
 
 class Format(NamedTuple):
@@ -49,6 +49,11 @@ class Format(NamedTuple):
         return (1 << (self.exponent + self.mantissa)) - (2 if self.special == "nan" else 1)
 
     @property
+    def beyond(self) -> int:
+        """The code after the largest: infinity, or NaN where there is no infinity."""
+        return self.largest + 1
+
+    @property
     def nan(self) -> int:
         """The canonical NaN; the largest number where there is none."""
         return (1 << (self.exponent + self.mantissa)) - 1
@@ -66,10 +71,15 @@ FORMATS = {
 }
 
 
-def format_of(kind: ScalarType) -> Format:
-    """The format of a type's elements: that of ``f16`` for ``f16x2``."""
+def element_name(kind: ScalarType) -> str:
+    """The name of a type's elements: ``f16`` for ``f16x2``."""
     name = str(kind)
-    return FORMATS[name if kind.lanes == 1 else name[: name.rindex("x")]]
+    return name if kind.lanes == 1 else name[: name.rindex("x")]
+
+
+def format_of(kind: ScalarType) -> Format:
+    """The format of a type's elements."""
+    return FORMATS[element_name(kind)]
 
 
 def flush(value: Bits, form: Format) -> Bits:
@@ -132,7 +142,7 @@ def narrow(
     """``value`` rounded to ``form``: its code in ``form.bits`` bits.
 
     ``mode`` is ``rn``, ``rna``, ``rz``, ``rm``, ``rp``, or ``rs`` with ``random``. What is too large becomes infinity
-    or the largest number as the mode says, with ``finite`` and in formats without infinity always the largest number.
+    (NaN where there is none) or the largest number as the mode says, with ``finite`` always the largest number.
     """
     if mode == "rn" and not finite and value.bits == 64 and form.name == "f32":
         return canonical(value.to(32))
@@ -158,8 +168,8 @@ def _narrow(value: Real, form: Format, mode: str, finite: bool, random: Random |
     shift = (scale - exponent + (source.mantissa - form.mantissa)).min(source.mantissa + 2)
     code = ((scale - lowest) << form.mantissa) + ((number + _increment(number, shift, mode, negative, random)) >> shift)
     code = code.min(_limit(form, mode, finite, negative, code))
-    if form.special == "ieee" and not finite:
-        code = magnitude.eq(source.infinity).pick(form.infinity, code)
+    if form.special != "none" and not finite:
+        code = magnitude.eq(source.infinity).pick(form.beyond, code)
     if form.signed:
         code = code | (negative.zext(bits.bits) << (form.bits - 1))
     return value.isnan().pick(form.nan, code).trunc(form.bits)
@@ -183,10 +193,10 @@ def _increment(number: Bits, shift: Bits, mode: str, negative: Bits, random: Ran
 
 def _limit(form: Format, mode: str, finite: bool, negative: Bits, code: Bits) -> Bits | int:
     """The largest code that rounding may give."""
-    if finite or form.special != "ieee" or mode == "rz":
+    if finite or form.special == "none" or mode == "rz":
         return form.largest
     if mode == "rm":
-        return negative.pick(form.infinity, code.b.bits(code.bits, form.largest))
+        return negative.pick(form.beyond, code.b.bits(code.bits, form.largest))
     if mode == "rp":
-        return negative.pick(form.largest, code.b.bits(code.bits, form.infinity))
-    return form.infinity
+        return negative.pick(form.largest, code.b.bits(code.bits, form.beyond))
+    return form.beyond
