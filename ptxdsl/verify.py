@@ -320,7 +320,7 @@ class _Function:
         for spec, operand in zip(statement.form.operands, statement.operands):
             if operand is address:
                 asked = _asked(statement.form, spec.space)
-                if asked not in ("generic", space) and not (space == "reg" and asked == "param"):
+                if asked not in ("generic", "", space) and not (space == "reg" and asked == "param"):
                     self._fail(
                         statement, f"{name} lies in .{space}, and `{statement.form.mnemonic}` wants an address in .{asked}",
                         f"write `.{space}`" if space in ("global", "shared", "local", "const", "param") else None,
@@ -420,9 +420,9 @@ def _narrow(form: Form, space: str | None, operand: ir.Operand) -> str | None:
 
 @cache
 def _asked(form: Form, space: str | None) -> str:
-    """The state space of an address operand: its own, or that of the mnemonic if it is the only one."""
+    """The state space of an address operand: its own, or that of the mnemonic if it is the only one, or "" (any)."""
     alone = sum(spec.kind == "address" for spec in form.operands) == 1
-    return (space or (form.space if alone else "generic")).split("::")[0]
+    return (space or (form.space if alone else "")).split("::")[0]
 
 
 def _repair(kind: ScalarType | None, operand: ir.Operand) -> str | None:
