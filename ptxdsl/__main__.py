@@ -5,7 +5,6 @@
     isa [mnemonic]           the instruction table: every opcode, or the forms of one
     show file.py[:kernel]    the PTX of the kernels in a Python file (or the SASS, with --sass)
     check file.ptx           parse and verify PTX text
-    run file.py              run a Python file with the settings given by the options
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ from typing import TYPE_CHECKING, Any
 from .errors import PtxError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .bench import Row
     from .kernel import Kernel
 
 __all__ = ["main"]
@@ -42,6 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     examples = commands.add_parser("examples", help="run the examples and compare them with numpy")
     examples.add_argument("names", nargs="*", help="only these, such as saxpy")
     examples.set_defaults(run=_examples)
+
+    kernels = commands.add_parser("kernels", help="run a check of each kernel of the library")
+    kernels.add_argument("names", nargs="*", help="only these, such as flash_attention")
+    kernels.set_defaults(run=_kernels)
 
     isa = commands.add_parser("isa", help="the instruction table")
     isa.add_argument("mnemonic", nargs="?", help="an opcode or the beginning of a mnemonic, such as ld.global")
@@ -70,20 +76,35 @@ def _load(path: Path) -> ModuleType:
 
 
 def _examples(options: argparse.Namespace) -> int:
-    from .bench import cells, table
-
     folder = Path(__file__).parent.parent / "examples"
     scripts = {path.stem: path for path in sorted(folder.glob("*.py"))}
-    unknown = [name for name in options.names if name not in scripts]
-    if not scripts or unknown:
-        what = f"there is no example {', '.join(unknown)}" if scripts else f"there are no examples in {folder}"
-        print(f"{what}; the repository has {', '.join(scripts) or 'them'}", file=sys.stderr)
+    if not scripts:
+        print(f"there are no examples in {folder}; the repository has them", file=sys.stderr)
         return 2
-    rows = []
-    for name in options.names or scripts:
+
+    def run(name: str) -> tuple[Row, Row]:
         example: Any = _load(scripts[name])
-        rows.append((example.main(), example.main()))
-    print(table(("example", "ran on", "first ms", "then ms", "error", "allowed", ""), [cells(b, a) for a, b in rows]))
+        return example.main(), example.main()
+
+    return _checked("example", options.names, scripts, run)
+
+
+def _kernels(options: argparse.Namespace) -> int:
+    from .kernels.check import CHECKS
+
+    return _checked("kernel", options.names, CHECKS, lambda name: (CHECKS[name](), CHECKS[name]()))
+
+
+def _checked(kind: str, names: list[str], known: Iterable[str], run: Callable[[str], tuple[Row, Row]]) -> int:
+    """Run checks twice each, and print what came of them."""
+    from .bench import cells, table
+
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"there is no {kind} {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    rows = [run(name) for name in names or known]
+    print(table((kind, "ran on", "first ms", "then ms", "error", "allowed", ""), [cells(b, a) for a, b in rows]))
     return 0 if all(row.ok for pair in rows for row in pair) else 1
 
 

@@ -105,4 +105,4 @@ def test_a_wrong_result_fails(capsys: pytest.CaptureFixture[str], monkeypatch: p
 
 def test_an_unknown_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["examples", "saxby"]) == 2
-    assert capsys.readouterr().err == f"there is no example saxby; the repository has {', '.join(NAMES)}\n"
+    assert capsys.readouterr().err == f"there is no example saxby; there are {', '.join(NAMES)}\n"

@@ -1,0 +1,262 @@
+"""The attention kernels against a float64 reference: ragged sizes, masks, grouped heads, dtypes, special values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, sqrt
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ptxdsl import LaunchError, bf16, f16, f32, f64, use
+from ptxdsl.kernels import attention
+from ptxdsl.kernels.reference import attention as reference
+from ptxdsl.kernels.reference import causal as causal_mask
+
+Array = npt.NDArray[Any]
+
+# The largest error, relative to the largest output: the storage of the result and of q, k, v rounds to half a unit in
+# the last place; sums of weights in f32 and ex2.approx add some 2^-21.
+BOUNDS = {
+    np.dtype(np.float32): 4e-6, np.dtype(np.float64): 1e-13, np.dtype(np.float16): 1.2e-3,
+    np.dtype(ml_dtypes.bfloat16): 9e-3,
+}
+DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16, np.float64]
+
+
+@pytest.fixture(autouse=True)
+def emulator() -> Any:
+    with use("emulator"):
+        yield
+
+
+def random(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def assert_close(got: Array, want: Array, dtype: Any, factor: float = 1.0) -> None:
+    assert got.shape == want.shape and got.dtype == dtype
+    error = np.abs(got.astype(np.float64) - want).max() / max(1e-30, np.abs(want).max())
+    assert error <= BOUNDS[np.dtype(dtype)] * factor, f"error {error}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("queries", "keys", "dim"), [(1, 1, 16), (5, 37, 40), (33, 31, 64), (17, 65, 72), (3, 2, 256)])
+def test_flash_attention(
+    rng: np.random.Generator, dtype: Any, causal: bool, queries: int, keys: int, dim: int
+) -> None:
+    q = random(rng, dtype, 2, 2, queries, dim)
+    k, v = random(rng, dtype, 2, 1, keys, dim), random(rng, dtype, 2, 1, keys, dim)
+    out = np.full_like(q, np.nan)
+    assert attention.flash_attention(q, k, v, causal=causal, out=out) is out
+    assert_close(out, reference(q, k, v, not causal or causal_mask(queries, keys)), dtype)
+
+
+@pytest.mark.parametrize("dim", range(16, 257, 24))
+def test_flash_attention_of_every_width(rng: np.random.Generator, dim: int) -> None:
+    q, k, v = (random(rng, np.float32, 1, 1, n, dim) for n in (3, 34, 34))
+    assert_close(attention.flash_attention(q, k, v, scale=0.3), reference(q, k, v, True, 0.3), np.float32)
+
+
+@pytest.mark.parametrize(("heads", "key_heads"), [(4, 4), (4, 2), (6, 1)])
+def test_flash_attention_of_grouped_heads(rng: np.random.Generator, heads: int, key_heads: int) -> None:
+    q = random(rng, np.float32, 2, heads, 4, 32)
+    k, v = random(rng, np.float32, 2, key_heads, 9, 32), random(rng, np.float32, 2, key_heads, 9, 32)
+    assert_close(attention.flash_attention(q, k, v), reference(q, k, v), np.float32)
+
+
+def test_queries_without_a_key_give_zeros(rng: np.random.Generator) -> None:
+    q, k, v = random(rng, np.float32, 1, 1, 40, 16), *(random(rng, np.float32, 1, 1, 3, 16) for _ in range(2))
+    got = attention.flash_attention(q, k, v, causal=True)
+    assert (got[0, 0, :37] == 0).all()
+    assert_close(got, reference(q, k, v, causal_mask(40, 3)), np.float32)
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e-20, 1e3, 1e9])
+def test_scores_of_any_size(rng: np.random.Generator, size: float) -> None:
+    q, k, v = (random(rng, np.float32, 1, 1, n, 16) for n in (7, 40, 40))
+    q = (q * np.float32(size)).astype(np.float32)
+    exact = reference(q, k, v)
+    got = attention.flash_attention(q, k, v)
+    # A score of magnitude s is rounded by s 2^-24, which is the relative error of its weight.
+    assert_close(got, exact, np.float32, factor=max(1.0, 4 * size) if size < 1e6 else 1.0)
+
+
+def test_values_may_be_infinite_and_keys_forbidden(rng: np.random.Generator) -> None:
+    q, k, v = (np.abs(random(rng, np.float32, 1, 1, n, 16)) for n in (5, 40, 40))
+    k[0, 0, 7] = -inf  # a score of -inf: weight 0
+    v[0, 0, 11, 3] = inf
+    got = attention.flash_attention(q, k, v)
+    want = reference(q, k[:, :, np.arange(40) != 7], v[:, :, np.arange(40) != 7])
+    assert (got[..., 3] == inf).all()
+    others = np.arange(16) != 3
+    assert_close(got[..., others], want[..., others], np.float32)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [f32, f64])
+@pytest.mark.parametrize(
+    ("dim", "block", "causal", "length"),
+    [(16, 32, True, 1), (32, 64, False, 67), (64, 32, True, 50), (256, 256, True, 33)],
+)
+def test_template(rng: np.random.Generator, dtype: Any, dim: int, block: int, causal: bool, length: int) -> None:
+    kernel = attention.template(dtype, dim, block, causal)
+    assert kernel.entry == f"attention_{dtype}_hd{dim}_bs{block}{'_causal' if causal else ''}"
+    numpy_type = np.dtype(str(dtype).replace("f", "float"))
+    q, k, v = (random(rng, numpy_type, 1, 1, length, dim) for _ in range(3))
+    out = np.full_like(q, np.nan)
+    kernel[-(-length // block), block](*(a[0, 0] for a in (q, k, v, out)), length, 1 / sqrt(dim))
+    assert_close(out, reference(q, k, v, not causal or causal_mask(length, length)), numpy_type)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((f16, 64, 64, True), "dtype is f16; it can be f32 or f64"),
+        ((bf16, 64, 64, True), "dtype is bf16; it can be f32 or f64"),
+        ((f32, 48, 64, True), "head_dim is 48; it can be a power of two from 16 to 256"),
+        ((f32, 512, 64, True), "head_dim is 512; it can be a power of two from 16 to 256"),
+        ((f32, 0, 64, True), "head_dim is 0; it can be a power of two from 16 to 256"),
+        ((f32, 64, 96, True), "block_seq is 96; it can be a power of two from 32 to 256"),
+        ((f32, 64, 16, False), "block_seq is 16; it can be a power of two from 32 to 256"),
+        ((f32, 64, 64.0, False), "block_seq is 64.0; it can be a power of two from 32 to 256"),
+    ],
+)
+def test_template_refuses(arguments: Any, message: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        attention.template(*arguments)
+    assert caught.value.message == message
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+Decode = Callable[..., Array]
+
+
+def decode(q: Array, k: Array, v: Array, lengths: Any, **options: Any) -> Array:
+    return attention.decode_attention(q, k, v, lengths, **options)  # type: ignore[no-any-return]
+
+
+def split(q: Array, k: Array, v: Array, lengths: Any, **options: Any) -> Array:
+    return attention.flash_decoding(q, k, v, lengths, **options)  # type: ignore[no-any-return]
+
+
+def decoded(q: Array, k: Array, v: Array, lengths: Array, scale: float | None = None) -> Array:
+    visible = np.arange(k.shape[2])[None, None, None, :] < lengths[:, None, None, None]
+    return reference(q[:, :, None], k, v, visible, scale)[:, :, 0]
+
+
+@pytest.mark.parametrize("kernel", [decode, split])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("dim", "longest"), [(16, 1), (64, 33), (80, 70), (256, 19)])
+def test_decoding(rng: np.random.Generator, kernel: Decode, dtype: Any, dim: int, longest: int) -> None:
+    q, k, v = (random(rng, dtype, 3, *shape) for shape in ((4, dim), (2, longest, dim), (2, longest, dim)))
+    lengths = np.array([longest, 0, max(1, longest // 2)], np.int32)
+    for b in range(3):  # what lies beyond a sequence is not to be read
+        k[b, :, lengths[b] :], v[b, :, lengths[b] :] = np.nan, np.nan
+    options = {"num_warps": 3} if kernel is decode else {"chunk_size": 16}
+    out = np.full_like(q, np.nan)
+    got = kernel(q, k, v, lengths, out=out, **options)
+    assert got is out and (got[1] == 0).all()
+    assert_close(got, decoded(q, np.nan_to_num(k), np.nan_to_num(v), lengths), dtype)
+
+
+@pytest.mark.parametrize("kernel", [decode, split])
+def test_one_length_for_all(rng: np.random.Generator, kernel: Decode) -> None:
+    q, k, v = (random(rng, np.float32, 2, *shape) for shape in ((2, 32), (1, 20, 32), (1, 20, 32)))
+    for length in (0, 1, 13, 20):
+        assert_close(kernel(q, k, v, length, scale=0.7), decoded(q, k, v, np.full(2, length), 0.7), np.float32)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 16])
+def test_any_number_of_warps(rng: np.random.Generator, warps: int) -> None:
+    q, k, v = (random(rng, np.float32, 1, *shape) for shape in ((1, 24), (1, 37, 24), (1, 37, 24)))
+    assert_close(decode(q, k, v, 37, num_warps=warps), decoded(q, k, v, np.array([37])), np.float32)
+
+
+@pytest.mark.parametrize("size", [1, 7, 36, 37, 38, 1000])
+def test_any_size_of_chunk(rng: np.random.Generator, size: int) -> None:
+    q, k, v = (random(rng, np.float32, 2, *shape) for shape in ((2, 16), (2, 37, 16), (2, 37, 16)))
+    lengths = np.array([37, 8], np.int32)
+    assert_close(split(q, k, v, lengths, chunk_size=size), decoded(q, k, v, lengths), np.float32)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def zeros(*shape: int, dtype: Any = np.float32) -> Array:
+    return np.zeros(shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: attention.flash_attention(zeros(1, 2, 16), zeros(1, 1, 2, 16), zeros(1, 1, 2, 16)),
+            "`q` has shape [1, 2, 16] and dtype float32; "
+            "wanted is [B, Hq, Sq, D] of float16 or bfloat16 or float32 or float64",
+        ),
+        (
+            lambda: attention.flash_attention(zeros(1, 1, 2, 20), zeros(1, 1, 2, 20), zeros(1, 1, 2, 20)),
+            "the head dimension D is 20; it can be 16 to 256 in steps of 8",
+        ),
+        (
+            lambda: attention.flash_attention(zeros(1, 3, 2, 16), zeros(1, 2, 2, 16), zeros(1, 2, 2, 16)),
+            "q has 3 heads and k has 2; the first must be a multiple of the second",
+        ),
+        (
+            lambda: attention.flash_attention(
+                zeros(1, 1, 2, 16), zeros(1, 1, 2, 16, dtype=np.float16), zeros(1, 1, 2, 16)
+            ),
+            "`k` has shape [1, 1, 2, 16] and dtype float16; wanted is [1, Hkv, Sk, 16] of float32",
+        ),
+        (
+            lambda: attention.flash_attention(zeros(1, 1, 2, 16), zeros(1, 1, 0, 16), zeros(1, 1, 0, 16)),
+            "q has shape [1, 1, 2, 16] and k [1, 1, 0, 16]; every extent must be 1 or more",
+        ),
+        (
+            lambda: attention.flash_attention([1.0], zeros(1, 1, 2, 16), zeros(1, 1, 2, 16)),
+            "`q` is [1.0], not an array [B, Hq, Sq, D] of float16 or bfloat16 or float32 or float64",
+        ),
+        (
+            lambda: decode(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), 5),
+            "seq_lens is 5; it can be 0 to 4",
+        ),
+        (
+            lambda: decode(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), np.array([5], np.int32)),
+            "seq_lens has 5 to 5; it can have 0 to 4",
+        ),
+        (
+            lambda: decode(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), np.array([1])),
+            "`seq_lens` has shape [1] and dtype int64; wanted is [1] of int32",
+        ),
+        (
+            lambda: decode(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), 4, num_warps=17),
+            "num_warps is 17; it can be 1 to 16",
+        ),
+        (
+            lambda: split(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), 4, chunk_size=0),
+            "chunk_size is 0; it can be 1 to 2147483647",
+        ),
+    ],
+)
+def test_wrong_arguments(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        call()
+    assert caught.value.message == message
+
+
+def test_output_that_overlaps_an_input() -> None:
+    q = zeros(1, 1, 2, 16)
+    with pytest.raises(LaunchError) as caught:
+        attention.flash_attention(q, zeros(1, 1, 2, 16), zeros(1, 1, 2, 16), out=q)
+    assert caught.value.message == "`out` overlaps `q`"
