@@ -182,7 +182,8 @@ _RANGES = [
     (u32, 2**32 - 3, 2**32 - 1, 1), (u32, 2**32 - 3, 2**32 - 1, 7), (u32, 0, 2**32 - 1, 2**30 + 1),
     (s32, -3, 3, 2), (s32, 3, -3, -2), (s32, 3, -3, -1), (s32, 3, 3, -1), (s32, -3, 3, -1),
     (s32, 2**31 - 4, 2**31 - 1, 3), (s32, -(2**31) + 3, -(2**31), -2), (s32, -(2**31), -(2**31) + 9, 2**31 - 1),
-    (s32, 2**31 - 1, -(2**31), -(2**30) - 5), (s64, -5, 5, 3), (s64, 2**63 - 3, 2**63 - 1, 5), (s64, 4, -(2**63), -(2**62) - 1),
+    (s32, 2**31 - 1, -(2**31), -(2**30) - 5), (s64, -5, 5, 3), (s64, 2**63 - 3, 2**63 - 1, 5),
+    (s64, 4, -(2**63), -(2**62) - 1),
     (u64, 2**64 - 4, 2**64 - 1, 2), (u16, 0, 65535, 60000), (u16, 65530, 65535, 4), (s16, 5, -32768, -30000),
     (s16, -32768, 32767, 32767),
 ]
@@ -605,6 +606,6 @@ def test_an_exception_in_a_block_passes_and_leaves_nothing_behind() -> None:
 def test_statements_outside_a_kernel() -> None:
     from ptxdsl import TraceError
 
-    for statement in (lambda: when(True), lambda: loop(3), lambda: break_if(True), lambda: label(), otherwise):
+    for statement in (lambda: when(True), lambda: loop(3), lambda: break_if(True), label, otherwise):
         with pytest.raises(TraceError, match="no kernel is being traced here"):
             statement()

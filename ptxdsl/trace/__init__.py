@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from .arrays import View, const, dynamic_shared, local, shared
 from .builder import Region, Trace, current
-from .control import break_if, continue_if, label, loop, otherwise, when
+from .control import break_if, continue_if, loop, otherwise, when
 from .entry import trace
 from .functions import cdiv, maximum, minimum, pack, reg, select, unpack
+from .labels import label
 from .memory import Pointer
 from .namespace import ptx
 from .values import Reg, Value, Vec

@@ -50,6 +50,8 @@ class Plan(NamedTuple):
     form: Form
     steps: tuple[tuple[OperandSpec, Converter | None], ...]
     kept: tuple[ScalarType, ...]
+    simple: bool
+    """Whether the first operand is the only result, and not in braces."""
 
 
 _VALUES = frozenset((Value, Reg, Parameter))
@@ -99,7 +101,9 @@ def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
     form = _choose(forms, arguments, out)
     given = iter(arguments)
     steps = tuple((spec, None if _returned(spec) else _converter(spec, next(given))) for spec in form.operands)
-    return Plan(form, steps, tuple(_kept(spec, form, arguments) for spec in outputs(form)))
+    specs = outputs(form)
+    simple = len(specs) == 1 and form.operands[0] is specs[0] and not specs[0].count
+    return Plan(form, steps, tuple(_kept(spec, form, arguments) for spec in specs), simple)
 
 
 def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard: ir.Register | ir.Not | None) -> Any:
@@ -113,13 +117,20 @@ def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard:
         )
     # Sources first: reading `~p` may take an instruction of its own, and a result must not be named before it.
     given = iter(arguments)
-    operands = [None if convert is None else convert(trace, form, spec, next(given)) for spec, convert in plan.steps]
+    operands: list[Any] = [
+        None if convert is None else convert(trace, form, spec, next(given)) for spec, convert in plan.steps
+    ]
+    if plan.simple and out is None:
+        type = plan.kept[0]
+        register = operands[0] = trace.fresh(type)
+        trace.emit(form, tuple(operands), guard)
+        return Value(register, type, trace.region)
     results: list[Any] = []
     for at, (spec, convert) in enumerate(plan.steps):
         if convert is None:
             operands[at], result = _result(trace, spec, outs[len(results)], plan.kept[len(results)])
             results.append(result)
-    trace.emit(form, tuple(operands), guard)  # type: ignore[arg-type]
+    trace.emit(form, tuple(operands), guard)
     return results[0] if len(results) == 1 else tuple(results) if results else None
 
 
@@ -439,7 +450,7 @@ def _address(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.O
 
 
 def _label(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    from .control import target_of
+    from .labels import target_of
 
     return target_of(trace, argument)
 

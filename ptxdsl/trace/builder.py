@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from .. import ir
 from ..errors import Loc, TargetError, TraceError
 from ..isa import Form, Need, special_registers
-from ..types import ScalarType
+from ..types import TYPES, ScalarType
 
 if TYPE_CHECKING:
     from .values import Reg
 
-__all__ = ["Region", "Trace", "activated", "active", "current", "is_user_file", "user_frame"]
+__all__ = ["Region", "Trace", "activated", "active", "current", "is_user_file", "thread", "user_frame"]
 
 
 @dataclass(eq=False)
@@ -57,34 +57,35 @@ class _Active(threading.local):
     trace: Trace | None = None
 
 
-_active = _Active()
+thread = _Active()
+"""What this thread is tracing."""
 
 
 @contextmanager
 def activated(trace: Trace) -> Iterator[None]:
     """Make ``trace`` that of this thread; its regions are closed and the thread is free again afterwards."""
-    outer = _active.trace
+    outer = thread.trace
     if outer is not None:
         raise TraceError(
             f"kernel `{trace.name}` was launched or traced inside kernel `{outer.name}`", loc=outer.location(),
             hint="call a plain function: it is traced in place; or launch the kernels one after the other",
         )
-    _active.trace = trace
+    thread.trace = trace
     try:
         yield
     finally:
-        _active.trace = None
+        thread.trace = None
         trace.leave(trace.kernel)
 
 
 def active() -> Trace | None:
     """The trace of this thread, or None."""
-    return _active.trace
+    return thread.trace
 
 
 def current() -> Trace:
     """The trace of this thread; a TraceError outside a kernel."""
-    trace = _active.trace
+    trace = thread.trace
     if trace is None:
         raise TraceError(
             "no kernel is being traced here", loc=location_of(user_frame(2)),
@@ -140,6 +141,17 @@ _PREFIXES = {
     "pred": "%p", "b8": "%b", "b16": "%h", "b32": "%r", "b64": "%rd", "b128": "%rq", "u8": "%b", "s8": "%b",
     "u16": "%h", "s16": "%h", "u32": "%r", "s32": "%r", "u64": "%rd", "s64": "%rd", "f32": "%f", "f64": "%fd",
 }
+_POOLS: dict[ScalarType, list[ir.Register]] = {TYPES[name]: [] for name in _PREFIXES}
+"""The registers that were numbered so far in any trace, to be used again: ``%f0``, ``%f1``, ..."""
+
+
+def _grown(pool: list[ir.Register], kind: ScalarType, number: int) -> ir.Register:
+    prefix = _PREFIXES[kind.__name__]
+    while len(pool) <= number:
+        pool.append(ir.Register(f"{prefix}{len(pool)}", kind))
+    return pool[number]
+
+
 _COUNTED = re.compile(r"%(p|b|h|r|rd|rq|f|fd)\d+$")
 
 
@@ -171,6 +183,8 @@ class Trace:
         self._forms: set[Form] = set()
         self._counters: dict[str, int] = {}
         self._names: set[str] = set(special_registers())
+        counters = {prefix: [0] for prefix in _PREFIXES.values()}
+        self._families = {kind: (counters[_PREFIXES[kind.__name__]], pool) for kind, pool in _POOLS.items()}
         self._locs: dict[tuple[int, int], Loc] = {}
         self._codes: list[CodeType] = []
 
@@ -210,7 +224,7 @@ class Trace:
     ) -> ir.Instruction:
         """Append an instruction with the user's line; a TargetError where the kernel's target does not have it."""
         if loc is None:
-            loc = self.location()
+            loc = self.location(3)
         if form not in self._forms:
             self._admit(form, loc)
         instruction = ir.Instruction(form, operands, guard, loc)
@@ -225,7 +239,8 @@ class Trace:
 
     def _admit(self, form: Form, loc: Loc) -> None:
         """Check a form against the target once, and remember what it needs."""
-        self.require(form.needs, f"`{form.mnemonic}`", loc)
+        if form.needs:
+            self.require(form.needs, f"`{form.mnemonic}`", loc)
         self._forms.add(form)
 
     def require(self, needs: tuple[Need, ...], what: str, loc: Loc | None = None) -> None:
@@ -275,11 +290,10 @@ class Trace:
         """A new register that holds a value of ``type``; ``name`` is the Python variable's, where there is one."""
         kind = type.register
         if name is None:
-            prefix = _PREFIXES[kind.__name__]
-            number = self._counters.get(prefix, 0)
-            self._counters[prefix] = number + 1
-            # Past the constructor of the named tuple, which costs as much as the rest of this function.
-            register: ir.Register = tuple.__new__(ir.Register, (f"{prefix}{number}", kind))
+            counter, pool = self._families[kind]
+            number = counter[0]
+            counter[0] = number + 1
+            register = pool[number] if number < len(pool) else _grown(pool, kind, number)
         else:
             register = ir.Register("%" + self.unique(name, "%"), kind)
         self.registers.append(register)
@@ -301,18 +315,21 @@ class Trace:
 
     # -- places
 
-    def location(self) -> Loc:
-        """The innermost line of the user's on the stack."""
-        frame: FrameType | None = sys._getframe(1)
+    def location(self, depth: int = 1) -> Loc:
+        """The innermost line of the user's on the stack; the first ``depth`` frames are known to be ours.
+
+        A frame object is made for each frame that is looked at, so it pays to know.
+        """
+        frame: FrameType | None = sys._getframe(depth)
         while frame is not None:
             code = frame.f_code
             if not _inside[code.co_filename] or code is self.code:
-                key = (id(code), frame.f_lasti)
-                loc = self._locs.get(key)
-                if loc is None:
-                    # The code object is kept, or its id could come to stand for another.
-                    self._codes.append(code)
-                    loc = self._locs[key] = Loc(code.co_filename, frame.f_lineno)
-                return loc
+                return self._locs.get((id(code), frame.f_lasti)) or self._new_location(frame)
             frame = frame.f_back
         return self.loc
+
+    def _new_location(self, frame: FrameType) -> Loc:
+        # The code object is kept, or its id could come to stand for another.
+        self._codes.append(frame.f_code)
+        loc = self._locs[id(frame.f_code), frame.f_lasti] = Loc(frame.f_code.co_filename, frame.f_lineno)
+        return loc

@@ -23,8 +23,9 @@ from .naming import target_of_call
 from .operators import data_type, find
 from .problems import described, located, named
 from .values import Reg, Value
+from .variables import snapshot
 
-__all__ = ["break_if", "continue_if", "finish", "label", "loop", "otherwise", "target_of", "when"]
+__all__ = ["Block", "branch", "break_if", "continue_if", "loop", "otherwise", "when"]
 
 _KNOWN = "what is known while tracing is a plain Python `if`; `when` takes a predicate, such as `i < n`"
 
@@ -38,7 +39,7 @@ class _Statement(type):
     def __exit__(cls, *error: object) -> None: ...
 
 
-class _Block:
+class Block:
     """What `when`, `otherwise` and `loop` share: one region of the trace, entered once by a `with`."""
 
     kind: ClassVar[str]
@@ -53,16 +54,18 @@ class _Block:
     def open(self) -> Region:
         """Open the region, with the line of the `with`."""
         if self.region is not None:
-            raise located(StructureError, f"this `{self.kind}` was entered before", f"write `{self.usage}` anew for each block")
+            hint = f"write `{self.usage}` anew for each block"
+            raise located(StructureError, f"this `{self.kind}` was entered before", hint)
         if current() is not self.trace:
-            raise located(StructureError, f"this `{self.kind}` belongs to another kernel", f"write `{self.usage}` in this kernel")
+            hint = f"write `{self.usage}` in this kernel"
+            raise located(StructureError, f"this `{self.kind}` belongs to another kernel", hint)
         self.trace.waiting.pop(id(self), None)
         frame = user_frame(3)
         lint.entered(self.trace, frame)
         self.loc = self.trace.location()
         self.region = self.trace.enter(self.kind, self.loc)
         self.region.statement = self
-        self.region.before = guard.snapshot(self.trace, frame)
+        self.region.before = snapshot(self.trace, frame)
         return self.region
 
     def close(self) -> None:
@@ -87,13 +90,13 @@ class _Block:
         raise located(TruthError, f"`{what}` does not work: `{self.kind}` is a block", f"`{self.usage}`")
 
     def __bool__(self) -> bool:
-        self._misused(f"if {self.kind}(...)")
+        return self._misused(f"if {self.kind}(...)")
 
     def __iter__(self) -> Any:
         self._misused(f"for ... in {self.kind}(...)")
 
 
-class when(_Block, metaclass=_Statement):
+class when(Block, metaclass=_Statement):
     """A block that a thread executes where the predicate ``p`` holds: ``with when(i < n):``.
 
     An ``otherwise()`` may follow directly. What the block computes ends with it; declare a ``reg`` before it to carry
@@ -113,14 +116,14 @@ class when(_Block, metaclass=_Statement):
         skip = negated.predicate if isinstance(negated, ir.Not) else ir.Not(negated)
         region = self.open()
         self.labels = _numbered(self.trace, "endif", self.loc.line)
-        self.branch = _bra(self.trace, f"$endif_{self.labels}", skip, self)
+        self.branch = branch(self.trace, f"$endif_{self.labels}", skip, self)
         region.start = len(self.trace.body)
 
     def close(self) -> None:
         self.trace.place_label(f"$endif_{self.labels}")
 
 
-class otherwise(_Block, metaclass=_Statement):
+class otherwise(Block, metaclass=_Statement):
     """The block of the threads that skipped the ``when(p)`` directly before it: ``with otherwise():``."""
 
     kind = "otherwise"
@@ -131,7 +134,7 @@ class otherwise(_Block, metaclass=_Statement):
         trace = self.trace
         trace.body.pop()
         self.open()
-        _bra(trace, f"$endif_{first.labels}", None, self)
+        branch(trace, f"$endif_{first.labels}", None, self)
         trace.place_label(f"$else_{first.labels}")
         first.branch.operands = (ir.LabelRef(f"$else_{first.labels}"),)
         self.labels = first.labels
@@ -142,13 +145,15 @@ class otherwise(_Block, metaclass=_Statement):
         last, end = trace.region.last or (None, 0)
         if not isinstance(last, when):
             raise located(
-                StructureError, "this `otherwise()` has no `when()` before it", "`with when(p): ...`, then `with otherwise(): ...`",
+                StructureError, "this `otherwise()` has no `when()` before it",
+                "`with when(p): ...`, then `with otherwise(): ...`",
             )
         if end != len(trace.body):
             between = next((s.loc for s in trace.body[end:] if isinstance(s, ir.Instruction) and s.loc), None)
             what = f"line {between.line} (`{between.source}`)" if between else "a label"
             raise located(
-                StructureError, f"`otherwise()` must directly follow its `when()` of line {last.loc.line}; {what} stands between",
+                StructureError,
+                f"`otherwise()` must directly follow its `when()` of line {last.loc.line}; {what} stands between",
                 "move what stands between before the `when()`, or into both blocks",
             )
         return last
@@ -157,7 +162,7 @@ class otherwise(_Block, metaclass=_Statement):
         self.trace.place_label(f"$endif_{self.labels}")
 
 
-class loop(_Block, metaclass=_Statement):
+class loop(Block, metaclass=_Statement):
     """A loop that runs when the kernel runs: ``loop()`` for ever, ``loop(n)``, ``loop(start, stop[, step])``.
 
     ``with loop(0, n, 2) as i:`` gives ``i`` the values of ``range(0, n, 2)``; none if the range is empty. Bounds are
@@ -173,7 +178,8 @@ class loop(_Block, metaclass=_Statement):
     def __init__(self, *bounds: Any) -> None:
         super().__init__()
         if len(bounds) > 3:
-            raise located(PtxTypeError, f"loop() takes up to three bounds, and {len(bounds)} came", "`loop(start, stop, step)`")
+            message = f"loop() takes up to three bounds, and {len(bounds)} came"
+            raise located(PtxTypeError, message, "`loop(start, stop, step)`")
         self.bounded = bool(bounds)
         self.labels = ""
         self.ends = self.continues = False
@@ -218,7 +224,7 @@ class loop(_Block, metaclass=_Statement):
             # By 1 the counter meets its stop exactly; by more it might pass the end of its type, so test first.
             for mnemonic, *operands in (step, test) if self._unit else (test, step):
                 self._put(mnemonic, *operands)
-        _bra(trace, f"$loop_{self.labels}", self.test if self.bounded else None, self)
+        branch(trace, f"$loop_{self.labels}", self.test if self.bounded else None, self)
         if self.ends:
             trace.place_label(f"$endloop_{self.labels}")
 
@@ -246,22 +252,22 @@ class loop(_Block, metaclass=_Statement):
 
     def _last(self) -> ir.Operand:
         """The bound below which one more step stays within ``stop``: max(stop, lowest + step) - step."""
-        type, stop, step = self.type, self.stop, self.step
-        low, high = (-1 << type.bits - 1, (1 << type.bits - 1) - 1) if type.is_signed else (0, (1 << type.bits) - 1)
+        kind, stop, step = self.type, self.stop, self.step
+        low, high = _range(kind)
         if isinstance(stop, int) and isinstance(step, int):
-            return literal((min(stop, high + step) if step < 0 else max(stop, low + step)) - step, type)
-        last = self.trace.fresh(type)
+            return literal((min(stop, high + step) if step < 0 else max(stop, low + step)) - step, kind)
+        last = self.trace.fresh(kind)
         nearest: ir.Operand
         if isinstance(step, int):
-            nearest = literal(high + step if step < 0 else low + step, type)
+            nearest = literal(high + step if step < 0 else low + step, kind)
         elif low:
-            self._put(f"add.{type}", last, self.advance, literal(low, type))
+            self._put(f"add.{kind}", last, self.advance, literal(low, kind))
             nearest = last
         else:
             nearest = self.advance
         first, second = (nearest, self.limit) if isinstance(stop, int) else (self.limit, nearest)
-        self._put(f"{'min' if self._down else 'max'}.{type}", last, first, second)
-        self._put(f"sub.{type}", last, last, self.advance)
+        self._put(f"{'min' if self._down else 'max'}.{kind}", last, first, second)
+        self._put(f"sub.{kind}", last, last, self.advance)
         return last
 
     def _check_bounds(self) -> None:
@@ -274,19 +280,20 @@ class loop(_Block, metaclass=_Statement):
                 if isinstance(statement, ir.Instruction) and bound.register in statement.writes():
                     name = named(bound, bound.register.name)
                     raise StructureError(
-                        f"`{name}` is changed inside the loop of line {self.loc.line} that it bounds", loc=statement.loc,
+                        f"`{name}` is changed inside the loop of line {self.loc.line} that it bounds",
+                        loc=statement.loc,
                         hint=f"bound the loop by `{name}.copy()`, or write `with loop():` and `break_if(...)`",
                     )
 
     def leave(self, predicate: ir.Register | ir.Not | None) -> None:
         """Branch to the end of the loop."""
         self.ends = True
-        _bra(self.trace, f"$endloop_{self.labels}", predicate)
+        branch(self.trace, f"$endloop_{self.labels}", predicate)
 
     def again(self, predicate: ir.Register | ir.Not | None) -> None:
         """Branch to the next iteration."""
         self.continues = self.continues or self.bounded
-        _bra(self.trace, f"${'next' if self.bounded else 'loop'}_{self.labels}", predicate)
+        branch(self.trace, f"${'next' if self.bounded else 'loop'}_{self.labels}", predicate)
 
 
 def break_if(p: Any) -> None:
@@ -305,7 +312,8 @@ def _jump(p: Any, name: str, action: str) -> None:
     while region is not None and region.kind != "loop":
         region = region.parent
     if region is None:
-        raise located(StructureError, f"`{name}` outside a loop", "`with loop():` is what it leaves; a Python `for` unrolls")
+        hint = "`with loop():` is what it leaves; a Python `for` unrolls"
+        raise located(StructureError, f"`{name}` outside a loop", hint)
     if p is False:
         return
     predicate = None if p is True else _predicate(trace, p, name, f"`{name}` takes a predicate, such as `i == n`")
@@ -328,10 +336,11 @@ def _bound(bound: Any, count: int) -> Any:
     """A bound of a loop: a Value of an integer type, or an int."""
     if isinstance(bound, Value):
         if bound.type is pred:
-            raise located(PtxTypeError, "loop() takes bounds, no predicate", "`with loop():` and, where it shall end, `break_if(~(...))`")
+            hint = "`with loop():` and, where it shall end, `break_if(~(...))`"
+            raise located(PtxTypeError, "loop() takes bounds, no predicate", hint)
         if not bound.type.is_integer or bound.type.bits < 16:
-            name = named(bound, "n")
-            raise located(PtxTypeError, f"loop() over {bound.type}: bounds are integers of 16 to 64 bits", f"`{name}.to(s32)`")
+            message = f"loop() over {bound.type}: bounds are integers of 16 to 64 bits"
+            raise located(PtxTypeError, message, f"`{named(bound, 'n')}.to(s32)`")
         return bound
     if is_number(bound) and not isinstance(bound, bool):
         try:
@@ -346,7 +355,7 @@ def _bound(bound: Any, count: int) -> Any:
 
 def _counter_type(start: Any, stop: Any, step: Any) -> ScalarType:
     bounds = (start, stop, step)
-    if step == 0 if isinstance(step, int) else False:
+    if isinstance(step, int) and step == 0:
         raise located(StructureError, "a loop with step 0 never ends", "`with loop():` and `break_if(p)`")
     values = [bound for bound in bounds if isinstance(bound, Value)]
     if values:
@@ -368,6 +377,12 @@ def _counter_type(start: Any, stop: Any, step: Any) -> ScalarType:
     return kind
 
 
+def _range(kind: ScalarType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    half = 1 << kind.bits - 1
+    return (-half, half - 1) if kind.is_signed else (0, 2 * half - 1)
+
+
 def _number(trace: Trace, bound: Any, kind: ScalarType) -> ir.Operand:
     if isinstance(bound, Value):
         operand: ir.Operand = bound.use(trace)
@@ -384,81 +399,10 @@ def _numbered(trace: Trace, stem: str, line: int) -> str:
     return trace.fresh_label(f"{stem}_{line}")[len(stem) + 2 :]
 
 
-def _bra(
-    trace: Trace, target: str, predicate: ir.Register | ir.Not | None, block: _Block | None = None
+def branch(
+    trace: Trace, target: str, predicate: ir.Register | ir.Not | None, block: Block | None = None
 ) -> ir.Instruction:
+    """Append a branch to a label."""
     form = find("bra")
     assert form is not None
     return trace.emit(form, (ir.LabelRef(target),), predicate, None if block is None else block.loc)
-
-
-class label:
-    """A place to branch to with ``ptx.bra``: ``top = label()`` stands here, ``label("done")`` too, under that name.
-
-    For a branch forward either name it, ``ptx.bra("done", pred=p)`` and later ``label("done")``, or make it first and
-    place it later: ``done = label(here=False)``, ``ptx.bra(done, pred=p)``, ``done.here()``.
-    """
-
-    def __init__(self, name: str | None = None, *, here: bool = True) -> None:
-        self.trace = current()
-        self.loc = self.trace.location()
-        if name is not None and (not isinstance(name, str) or not name.isidentifier() or not name.isascii()):
-            raise located(StructureError, f"{name!r} is no name for a label", '`label("done")`: letters, digits and `_`')
-        self.name = name or self.trace.fresh_label(f"label_{self.loc.line}")
-        self.region: Region | None = None
-        if here:
-            self.here()
-
-    def here(self) -> None:
-        """Place the label here."""
-        trace = current()
-        if trace is not self.trace:
-            raise located(StructureError, f"label `{self.name}` belongs to another kernel", "make it in this kernel")
-        earlier = trace.labels.get(self.name)
-        if earlier is not None:
-            raise located(
-                StructureError, f"label `{self.name}` already stands at line {earlier.loc.line}",
-                "a label that a helper or an unrolled loop places more than once has no name: `top = label()`",
-            )
-        trace.labels[self.name] = self
-        trace.place_label(self.name)
-        trace.forget_addresses()
-        self.region = Region("label", self.loc, trace.region, trace, trace, len(trace.body))
-        self.region.before = guard.snapshot(trace, user_frame(2))
-
-    def __repr__(self) -> str:
-        return f"<label {self.name}>"
-
-
-def target_of(trace: Trace, target: Any) -> ir.LabelRef:
-    """The label that ``ptx.bra`` names; `finish` sees to it that it stands somewhere.
-
-    A branch back makes a loop of what lies between, so rule R2 applies to it.
-    """
-    if isinstance(target, label):
-        if target.trace is not trace:
-            raise located(StructureError, f"label `{target.name}` belongs to another kernel", "make it in this kernel")
-        name = target.name
-    elif isinstance(target, str):
-        name = target
-    else:
-        raise located(
-            PtxTypeError, f"a branch to {target!r:.40}", '`top = label()` and `ptx.bra(top)`, or `ptx.bra("done")` and `label("done")`',
-        )
-    placed = trace.labels.get(name)
-    if placed is None:
-        trace.branches.setdefault(name, trace.location())
-    elif placed.region is not None:
-        guard.compare(placed.region.before, placed.region)
-    return ir.LabelRef(name)
-
-
-def finish(trace: Trace) -> None:
-    """At the end of a kernel: blocks that no `with` opened, labels that stand nowhere."""
-    for block in trace.waiting.values():
-        raise StructureError(
-            f"this `{block.kind}(...)` is never entered, so it does nothing", loc=block.loc, hint=f"`{block.usage}`",
-        )
-    for name, loc in trace.branches.items():
-        if name not in trace.labels:
-            raise StructureError(f"no label `{name}` stands anywhere in the kernel", loc=loc, hint=f'place it: `label("{name}")`')

@@ -15,7 +15,7 @@ from ..errors import Loc, PtxError, TraceError
 from ..isa import lookup, targets
 from ..signature import ArrayType, KernelParameter, PtrType, Signature
 from ..types import ScalarType, u64
-from . import control, guard
+from . import guard, labels
 from .arrays import TensorMapValue, View
 from .builder import Trace, activated, is_user_file
 from .memory import Pointer
@@ -44,7 +44,7 @@ def trace(
         arguments = [_argument(new, parameter) for parameter in signature.parameters]
         try:
             result = function(*arguments, **_constants(signature, constants or {}, function, loc))
-            control.finish(new)
+            labels.finish(new)
         except PtxError as error:
             if error.loc is None:
                 error.loc = _place(error.__traceback__, new) or loc

@@ -18,197 +18,36 @@ usual ways to hand a register on and are no second name.
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from collections import deque
 from collections.abc import Iterator
-from operator import is_not
-from types import (
-    BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType,
-)
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any
 
 from .. import ir
 from ..errors import AliasError, Loc, LostUpdateError
 from ..types import ScalarType, f32, pred, s32, u32
-from .builder import Region, Trace, current, is_user_file, user_frame
-from .flow import Flow, flow_of
+from .builder import Region, Trace, current, user_frame
+from .bytecode import Flow, flow_of
 from .truth import RunTime
 from .values import Reg, Value
+from .variables import (
+    INERT, Container, Snapshot, changes, contents, elements, frames, holds, same, written_globals,
+)
 
-__all__ = ["Snapshot", "check_alias", "compare", "snapshot"]
-
-_INERT = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, GeneratorType, CodeType, FrameType)
-_NUMBERS = (int, float, complex, str, bytes, type(None))
-_LIBRARY = ("ptxdsl.block", "ptxdsl.kernels", "ptxdsl.math", "ptxdsl.mbarrier", "ptxdsl.mma", "ptxdsl.tma", "ptxdsl.warp")
-_DEPTH = 5
-
-
-class _Container(NamedTuple):
-    """A container found in a variable, what it held, and how an element of it is written."""
-
-    path: str
-    held: Any
-    before: Any
-    attributes: bool
-
-
-class Snapshot(NamedTuple):
-    """A frame as a region found it when it opened."""
-
-    frame: FrameType
-    at: int
-    names: dict[str, object]
-    containers: list[_Container]
-
-
-def frames(trace: Trace, frame: FrameType | None) -> Iterator[FrameType]:
-    """The user's frames from ``frame`` up to the kernel's."""
-    while frame is not None:
-        code = frame.f_code
-        if code is trace.code:
-            yield frame
-            return
-        if is_user_file(code.co_filename):
-            yield frame
-        frame = frame.f_back
-
-
-def snapshot(trace: Trace, frame: FrameType) -> list[Snapshot]:
-    """What the variables of all frames up to the kernel hold now."""
-    found = []
-    for each in frames(trace, frame):
-        names = dict(each.f_locals)
-        containers: list[_Container] = []
-        seen: set[int] = set()
-        for name, value in names.items():
-            if _KINDS[type(value)]:
-                _collect(name, value, containers, seen, _DEPTH)
-        found.append(Snapshot(each, each.f_lasti, names, containers))
-    return found
+__all__ = ["check_alias", "compare"]
 
 
 def compare(before: list[Snapshot], region: Region) -> None:
     """A LostUpdateError where a region that closes leaves a variable changed that it must not change."""
     for state in before:
-        now = state.frame.f_locals
+        now, outside = state.frame.f_locals, state.frame.f_globals
         for name, old in state.names.items():
-            new = now.get(name, old)
+            new = now.get(name, outside.get(name, old) if name in written_globals(state.frame.f_code) else old)
             if new is not old and not name.startswith("."):
                 _judge_name(state, name, old, new, region)
         for container in state.containers:
-            for key, old, new in _changes(container):
+            for key, old, new in changes(container):
                 _judge_element(state, container, key, old, new, region)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# What containers hold
-
-_LIST, _TUPLE, _DICT, _OBJECT = 1, 2, 3, 4
-
-
-class _Kinds(dict[type, int]):
-    """How the elements of a type are found; 0 for what has none."""
-
-    def __missing__(self, kind: type) -> int:
-        found = self[kind] = _kind(kind)
-        return found
-
-
-def _kind(kind: type) -> int:
-    if issubclass(kind, (list, deque)):
-        return _LIST
-    if issubclass(kind, tuple):
-        return _TUPLE
-    if issubclass(kind, dict):
-        return _DICT
-    module = kind.__module__ or ""
-    ours = module.startswith("ptxdsl") and not module.startswith(_LIBRARY)
-    if ours or issubclass(kind, (*_INERT, RunTime, ScalarType)) or module in ("builtins", "numpy"):
-        return 0
-    return _OBJECT if kind.__dictoffset__ or _slots(kind) else 0
-
-
-_KINDS = _Kinds()
-
-
-def _slots(kind: type) -> list[str]:
-    """The names of the slots of a class and its bases."""
-    names: list[str] = []
-    for base in kind.__mro__:
-        own = base.__dict__.get("__slots__", ())
-        names += [own] if isinstance(own, str) else own
-    return [name for name in names if not name.startswith("__")]
-
-
-def _attributes(value: object) -> dict[str, object]:
-    found = dict(getattr(value, "__dict__", ()))
-    for name in _slots(type(value)):
-        if hasattr(value, name):
-            found[name] = getattr(value, name)
-    return found
-
-
-def _collect(path: str, value: Any, found: list[_Container], seen: set[int], depth: int) -> None:
-    """Note every container reached from ``value``, and what it holds."""
-    kind = _KINDS[type(value)]
-    if not kind or not depth or id(value) in seen:
-        return
-    seen.add(id(value))
-    items: Any
-    if kind == _OBJECT:
-        items = _attributes(value)
-        found.append(_Container(path, value, items, True))
-        pairs = [(f"{path}.{key}", item) for key, item in items.items() if _KINDS[type(item)]]
-    elif kind == _DICT:
-        items = dict(value)
-        found.append(_Container(path, value, items, False))
-        pairs = [(f"{path}[{key!r}]", item) for key, item in items.items() if _KINDS[type(item)]]
-    else:
-        if kind == _LIST:
-            found.append(_Container(path, value, list(value), False))
-        pairs = [(f"{path}[{i}]", item) for i, item in enumerate(value) if _KINDS[type(item)]]
-    for inner, item in pairs:
-        _collect(inner, item, found, seen, depth - 1)
-
-
-def _changes(container: _Container) -> Iterator[tuple[object, object, object]]:
-    """The elements that were there before and are others now: key, old, new."""
-    held, before = container.held, container.before
-    if isinstance(before, list):
-        if any(map(is_not, before, held)):
-            for key, (old, new) in enumerate(zip(before, held)):
-                if old is not new:
-                    yield key, old, new
-        return
-    now = _attributes(held) if container.attributes else held
-    for key, old in before.items():
-        new = now.get(key, old)
-        if new is not old:
-            yield key, old, new
-
-
-def _elements(value: object, depth: int = _DEPTH) -> Iterator[object]:
-    """The value itself, and what it holds."""
-    yield value
-    kind = _KINDS[type(value)]
-    if kind and depth:
-        items: Any = _attributes(value).values() if kind == _OBJECT else value
-        for item in value.values() if isinstance(value, dict) else items:
-            yield from _elements(item, depth - 1)
-
-
-def _same(old: object, new: object) -> bool:
-    """Whether both mean the same to the kernel: one register, equal numbers, sequences of such."""
-    if old is new:
-        return True
-    if type(old) is not type(new):
-        return False
-    if isinstance(old, _NUMBERS):
-        return old == new and repr(old) == repr(new)
-    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
-        return len(old) == len(new) and all(map(_same, old, new))
-    return False
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -216,7 +55,7 @@ def _same(old: object, new: object) -> bool:
 
 
 def _made_inside(value: object, region: Region) -> bool:
-    for item in _elements(value):
+    for item in elements(value):
         home: Region | None = getattr(item, "region", None) if isinstance(item, RunTime) else None
         while home is not None:
             if home is region:
@@ -226,7 +65,7 @@ def _made_inside(value: object, region: Region) -> bool:
 
 
 def _judge_name(state: Snapshot, name: str, old: object, new: object, region: Region) -> None:
-    if _same(old, new) or (isinstance(old, _INERT) and isinstance(new, _INERT)):
+    if same(old, new) or (isinstance(old, INERT) and isinstance(new, INERT)):
         return
     flow = flow_of(state.frame.f_code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
@@ -240,9 +79,9 @@ def _judge_name(state: Snapshot, name: str, old: object, new: object, region: Re
 
 
 def _judge_element(
-    state: Snapshot, container: _Container, key: object, old: object, new: object, region: Region
+    state: Snapshot, container: Container, key: object, old: object, new: object, region: Region
 ) -> None:
-    if _same(old, new) or (isinstance(old, _INERT) and isinstance(new, _INERT)):
+    if same(old, new) or (isinstance(old, INERT) and isinstance(new, INERT)):
         return
     flow = flow_of(state.frame.f_code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
@@ -322,7 +161,7 @@ def _refuse(name: str, verb: str, old: object, region: Region, loc: Loc) -> None
     if region.kind in ("loop", "label"):
         message = f"`{name}` is {verb} inside {where}; the trace runs its body once, so the update would be lost"
     else:
-        message = f"`{name}` is {verb} inside {where}; the trace runs its body in any case, so the change would always hold"
+        message = f"`{name}` is {verb} inside {where}; the trace runs its body anyway, so the change would always hold"
     raise LostUpdateError(message, loc=loc, hint=_repair(name, old, region))
 
 
@@ -337,13 +176,13 @@ def _repair(name: str, old: object, region: Region) -> str:
     if isinstance(old, bool):
         return f"declare `{name} = reg(pred, {old})` {before}, then `{_change(name, pred)}`"
     if isinstance(old, (int, float)):
-        type = f32 if isinstance(old, float) else s32 if old < 0 else u32
-        return f"declare `{name} = reg({type}, {old!r})` {before}, then `{_change(name, type)}`"
+        kind = f32 if isinstance(old, float) else s32 if old < 0 else u32
+        return f"declare `{name} = reg({kind}, {old!r})` {before}, then `{_change(name, kind)}`"
     return f"keep what changes in a `reg` that is declared {before}"
 
 
-def _change(name: str, type: ScalarType) -> str:
-    return f"{name}.set(...)" if type is pred else f"{name} += ...` or `{name}.set(...)"
+def _change(name: str, kind: ScalarType) -> str:
+    return f"{name}.set(...)" if kind is pred else f"{name} += ...` or `{name}.set(...)"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -375,17 +214,11 @@ def _holders(reg: Reg, variables: Any) -> dict[int, set[str]]:
     """The containers that hold the register, by identity, and the variables from which each is reached."""
     found: dict[int, set[str]] = {}
     for name, value in variables.items():
-        if _KINDS[type(value)]:
-            for container in _elements(value):
-                if _KINDS[type(container)] and any(item is reg for item in _direct(container)):
+        if holds(value):
+            for container in elements(value):
+                if holds(container) and any(item is reg for item in contents(container)):
                     found.setdefault(id(container), set()).add(name)
     return found
-
-
-def _direct(container: Any) -> Iterator[object]:
-    if _KINDS[type(container)] == _OBJECT:
-        return iter(_attributes(container).values())
-    return iter(container.values() if isinstance(container, dict) else container)
 
 
 def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: dict[int, set[str]], trace: Trace) -> int:

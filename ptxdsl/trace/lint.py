@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import linecache
 import re
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from types import CellType, CodeType, FrameType
 from typing import Any
 
 from ..errors import ControlFlowError, Loc
 from .builder import Region, Trace, is_user_file
-from .flow import flow_of
+from .bytecode import flow_of
 
 __all__ = ["check", "entered", "left"]
 
@@ -93,15 +94,18 @@ def _check(block: ast.With | ast.AsyncWith, filename: str) -> None:
     for kind, node in _leaving(block.body, False):
         call = ast.unparse(block.items[0].context_expr)
         raise ControlFlowError(
-            f"`{kind}` leaves the `with {call}` of line {block.lineno}; the trace would end the block here for all threads",
+            f"`{kind}` leaves the `with {call}` of line {block.lineno}; "
+            "the trace would end the block here for all threads",
             loc=Loc(filename, node.lineno), hint=_WAYS[kind],
         )
 
 
 _WAYS = {
-    "return": "`ptx.ret(pred=p)` ends the threads for which p holds; a helper returns after its block, a `reg` carries the result",
+    "return": "`ptx.ret(pred=p)` ends the threads for which p holds; a helper returns after its block, "
+    "a `reg` carries the result",
     "break": "`break_if(p)` leaves a `with loop():`; a Python `for` unrolls and cannot end when the kernel runs",
-    "continue": "`continue_if(p)` goes on with the next iteration of a `with loop():`; in a Python `for` use `with when(~p):`",
+    "continue": "`continue_if(p)` goes on with the next iteration of a `with loop():`; "
+    "in a Python `for` use `with when(~p):`",
 }
 
 
@@ -130,22 +134,17 @@ class _Names:
 
     def __init__(self, function: Callable[..., object]) -> None:
         self.scopes: list[dict[str, Any]] = [function.__globals__, vars(builtins)]  # type: ignore[attr-defined]
-        closure = {}
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):  # type: ignore[attr-defined]
-            try:
-                closure[name] = cell.cell_contents
-            except ValueError:
-                continue
-        self.scopes.insert(0, closure)
+        cells = zip(function.__code__.co_freevars, function.__closure__ or ())  # type: ignore[attr-defined]
+        self.scopes.insert(0, {name: cell.cell_contents for name, cell in cells if not _empty(cell)})
 
     def is_block(self, call: ast.expr) -> bool:
         """Whether a `with` item is a call of `when`, `otherwise` or `loop`, by whatever name."""
-        from .control import _Block
+        from .control import Block
 
         if not isinstance(call, ast.Call):
             return False
         found = self._value(call.func)
-        return isinstance(found, type) and issubclass(found, _Block)
+        return isinstance(found, type) and issubclass(found, Block)
 
     def _value(self, node: ast.expr) -> object:
         if isinstance(node, ast.Name):
@@ -153,6 +152,14 @@ class _Names:
         if isinstance(node, ast.Attribute):
             return getattr(self._value(node.value), node.attr, None)
         return None
+
+
+def _empty(cell: CellType) -> bool:
+    """Whether a closure's variable has no value yet."""
+    try:
+        return cell.cell_contents is cell
+    except ValueError:
+        return True
 
 
 def _tree(code: CodeType) -> ast.AST | None:
@@ -181,8 +188,6 @@ def _parse(code: CodeType) -> ast.AST | None:
 
 def _block(lines: list[str]) -> str:
     """The lines of the function that begins with the first one."""
-    import inspect
-
     try:
         return "".join(inspect.getblock(lines))
     except (SyntaxError, IndentationError):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 __all__ = ["Flow", "flow_of"]
 
-_VARIABLE = re.compile(r"(?:LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|CLOSURE|CLASSDEREF|FROM_DICT)")
+_VARIABLE = re.compile(r"(?:LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|GLOBAL|CLOSURE|CLASSDEREF|FROM_DICT)")
 _ACTIONS = re.compile(r"(LOAD|STORE|DELETE)_")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT")
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
@@ -25,7 +25,7 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 class Step(NamedTuple):
-    """One instruction: its line, its effect on the stack's depth, its reads and writes of names, and what may run next."""
+    """One instruction: its line, its effect on the stack's depth, the names it reads and writes, what may run next."""
 
     opname: str
     argument: object
@@ -54,8 +54,8 @@ class Flow:
             loads, stores = _names(i)
             if i.opname == "SETUP_WITH":
                 self.handlers[index] = self.index(i.argval)
-            self.steps.append(Step(i.opname, i.argval, lines.get(i.offset, 0), _effect(i), loads, stores, tuple(following)))
-
+            line = lines.get(i.offset, 0)
+            self.steps.append(Step(i.opname, i.argval, line, _effect(i), loads, stores, tuple(following)))
         for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
             self.handlers.setdefault(self.index(entry.start) - 1, self.index(entry.target))
 
@@ -72,10 +72,9 @@ class Flow:
                 continue
             seen.add(index)
             step = self.steps[index]
-            if name in step.loads:
-                # STORE_FAST_LOAD_FAST writes first; the other superinstructions do not mix.
-                if not (name in step.stores and step.opname.startswith("STORE")):
-                    return True
+            # STORE_FAST_LOAD_FAST writes first; the other superinstructions do not mix.
+            if name in step.loads and not (name in step.stores and step.opname.startswith("STORE")):
+                return True
             if name not in step.stores:
                 waiting += step.next
         return False
@@ -180,9 +179,8 @@ def _effect(instruction: dis.Instruction) -> int:
 
 
 def _ends_statement(step: Step) -> bool:
-    return step.opname.startswith(("STORE_", "POP_TOP", "POP_JUMP", "FOR_ITER", "JUMP", "RETURN", "NOP", "RESUME")) and (
-        "LOAD" not in step.opname
-    )
+    ends = ("STORE_", "POP_TOP", "POP_JUMP", "FOR_ITER", "JUMP", "RETURN", "NOP", "RESUME")
+    return step.opname.startswith(ends) and "LOAD" not in step.opname
 
 
 def _lines(code: CodeType) -> dict[int, int]:
