@@ -20,7 +20,7 @@ from typing import Any
 
 from .errors import ConfigError, caller
 
-__all__ = ["BACKENDS", "SANITIZERS", "Config", "Dump", "current", "override", "use"]
+__all__ = ["BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "override", "use"]
 
 BACKENDS = ("auto", "gpu", "emulator")
 SANITIZERS = ("memory", "race", "init", "barrier")
@@ -153,17 +153,32 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
 _overrides: ContextVar[Mapping[str, Any]] = ContextVar("ptxdsl_config", default=MappingProxyType({}))
 
 
+def _key(name: str) -> Any:
+    return name if _environ is os.environ else os.environ.encodekey(name)
+
+
+# os.environ encodes and decodes at every look, which would be most of a launch; the dict inside does not.
+_environ: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+_OWN, _BACKEND, _PLACES = _key(_PREFIX), _key("PTXDSL_BACKEND"), (_key("XDG_CACHE_HOME"), _key("HOME"))
+
+
 @lru_cache(maxsize=16)
-def _read(variables: tuple[tuple[str, str], ...]) -> Config:
-    return Config.read(dict(variables))
+def _read(variables: tuple[tuple[Any, Any], ...], places: tuple[Any, ...]) -> Config:  # noqa: ARG001
+    given = {name: text for name, text in os.environ.items() if name.startswith(_PREFIX) and text}
+    given.setdefault("PTXDSL_CACHE_DIR", _default_cache())
+    return Config.read(given)
 
 
 def current() -> Config:
     """The settings in force: the environment, changed by every :func:`override` around the call."""
-    given = {name: text for name, text in os.environ.items() if name.startswith(_PREFIX) and text}
-    given.setdefault("PTXDSL_CACHE_DIR", _default_cache())
-    config, changed = _read(tuple(given.items())), _overrides.get()
+    variables = tuple([item for item in _environ.items() if item[0].startswith(_OWN)])
+    config, changed = _read(variables, tuple([_environ.get(place) for place in _PLACES])), _overrides.get()
     return replace(config, **changed) if changed else config
+
+
+def backend_token() -> tuple[object, object]:
+    """Equal for two moments only if nobody chose another backend in between; costs next to nothing."""
+    return _environ.get(_BACKEND), _overrides.get()
 
 
 class override:

@@ -26,8 +26,8 @@ class _Flow:
 
     def __init__(self, module: ir.Module, function: ir.Function, stack: tuple[str, ...]) -> None:
         self.module, self.function, self.stack = module, function, stack
-        self.parameters = frozenset(parameter.name for parameter in function.parameters)
-        self.origins: dict[str, _Origins] = {name: frozenset((name,)) for name in self.parameters}
+        pointers = [p.name for p in function.parameters if p.type.bits == 64 and p.type.kind != "f"]
+        self.origins: dict[str, _Origins] = {name: frozenset((name,)) for name in pointers}
 
     def written(self) -> frozenset[str]:
         body = self.function.body or []

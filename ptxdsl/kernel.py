@@ -107,7 +107,7 @@ class Kernel(Launchable):
     def retrace(self) -> None:
         """Forget what was traced: the next use reads globals and closures again."""
         self._specialised.clear()
-        self._launches.clear()
+        self.traced = object()
 
     def __repr__(self) -> str:
         return f"<ptx_kernel {self.entry}({', '.join(f'{p.name}: {p.annotation}' for p in self.parameters)})>"
@@ -244,7 +244,7 @@ class PtxModule(Mapping[str, PtxEntry]):
         from .verify import verify
 
         self.module, self.text, self.filename = parse(text, filename), text, filename
-        verify(self.module)
+        verify(self.module, foreign=True)
         entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
         self._entries = {function.name: PtxEntry(self.module, text, function) for function in entries}
 

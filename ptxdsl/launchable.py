@@ -28,8 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Backend", "Launch", "Launchable", "Run", "Specialised", "apply"]
 
-Run = Callable[[LaunchConfig, Sequence[Argument]], None]
-"""Runs a kernel to its end, or starts it on a stream."""
+Plan = Callable[[Sequence[object]], bool]
+"""Makes a launch again with other arguments; False, and nothing was done, if it has to go the long way."""
+
+
+class Run(Protocol):
+    """A kernel loaded on a backend: called, it runs to its end or is started on a stream."""
+
+    def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument], /) -> None:
+        """Launch."""
+
+    def plan(self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument], /) -> Plan | None:
+        """A shorter way to make this launch again for objects of the same types as ``args``; None if there is none."""
 
 
 class Backend(Protocol):
@@ -39,24 +49,28 @@ class Backend(Protocol):
         """Load a kernel once, to be run many times."""
 
 
-def _emulator(kernel: Specialised) -> Run:
-    from . import emulator
+class _Emulated:
+    """A kernel on the emulator."""
 
-    program = emulator.load(kernel.text)
+    def __init__(self, kernel: Specialised) -> None:
+        from . import emulator
 
-    def run(geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        self.entry, self.program = kernel.entry, emulator.load(kernel.text)
+
+    def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         for argument in arguments:
             if type(argument) is Buffer and argument.device is not None:
                 raise LaunchError(
-                    f"argument `{argument.name}` of kernel `{kernel.entry}` is on GPU {argument.device}; "
+                    f"argument `{argument.name}` of kernel `{self.entry}` is on GPU {argument.device}; "
                     "the emulator works in host memory", loc=caller(), hint='pass a numpy array, or `backend="gpu"`',
                 )
-        program.run(kernel.entry, geometry, arguments)
+        self.program.run(self.entry, geometry, arguments)
 
-    return run
+    def plan(self, *_: object) -> None:
+        """There is none: a run takes far longer than the way to it."""
 
 
-_BACKENDS: dict[str, Backend] = {"emulator": _emulator, "gpu": gpu.load}
+_BACKENDS: dict[str, Backend] = {"emulator": _Emulated, "gpu": gpu.load}
 
 
 class Specialised:
@@ -166,6 +180,7 @@ class Launchable:
     def __init__(self, entry: str) -> None:
         self.entry = entry
         self._launches: dict[Any, Launch] = {}
+        self.traced = object()
 
     def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
         """The kernel for these constants and this target."""
@@ -255,9 +270,21 @@ class Launch:
         self.kernel, self.config, self.backend = kernel, geometry, backend
         self._stream = stream
         self._checked: Specialised | None = None
+        self._plans: dict[Any, tuple[object, object, Plan]] = {}
 
     def __call__(self, *args: object, **named: object) -> None:
         """Run the kernel; on a GPU with device arrays only, start it."""
+        key = (*map(type, args), *named.items()) if named else (*map(type, args),)
+        try:
+            token, traced, plan = self._plans[key]
+        except (KeyError, TypeError):
+            pass
+        else:
+            if traced is self.kernel.traced and token == config.backend_token() and plan(args):
+                return
+        self._launch(args, named, key)
+
+    def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...]) -> None:
         names = [p.name for p in self.kernel.parameters] if named else []
         constants = {name: value for name, value in named.items() if name not in names}
         kernel = self.kernel.specialise(constants)
@@ -271,7 +298,14 @@ class Launch:
         if geometry.sanitize is None and settings.sanitize is not None:
             geometry = replace(geometry, sanitize=settings.sanitize)
         arguments = kernel.bind(args)
-        kernel.run_on(choose(self.backend or settings.backend))(geometry, arguments)
+        run = kernel.run_on(choose(self.backend or settings.backend))
+        run(geometry, arguments)
+        plan = run.plan(self.config, args, arguments)
+        # 1 and True are equal keys but different constants, so only ints and strings are planned for.
+        if plan is not None and all(name in constants and type(value) in (int, str) for name, value in named.items()):
+            if len(self._plans) >= 16:
+                self._plans.clear()
+            self._plans[key] = (config.backend_token(), self.kernel.traced, plan)
 
 
 def apply(module: Module, entry: str, directives: Sequence[tuple[str, tuple[int, ...]]], loc: Loc) -> None:

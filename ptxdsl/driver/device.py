@@ -110,7 +110,7 @@ class Driver:
         self.shared = ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         self.processors = ask("MULTIPROCESSOR_COUNT")
         self.context = self.call("cuDevicePrimaryCtxRetain", handle)
-        self._context = int(self.context)
+        self._context, self._current = int(self.context), self.cu.cuCtxGetCurrent
 
     def call(self, function: str, *arguments: Any) -> Any:
         """A function of the driver: its result, or a DriverError that explains."""
@@ -130,7 +130,7 @@ class Driver:
 
     def enter(self) -> None:
         """Make this GPU's context the current one of the thread."""
-        result, current = self.cu.cuCtxGetCurrent()
+        result, current = self._current()
         if result != 0 or int(current) != self._context:
             self.call("cuCtxSetCurrent", self.context)
 

@@ -8,15 +8,15 @@ call. Buffers are taken from a list and given back, never shared: the driver cal
 from __future__ import annotations
 
 import ctypes
-import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import DriverError, LaunchError, PerformanceWarning, caller
 from ..isa.targets import limits
 from ..launch import Argument, Buffer, LaunchConfig, Scalar
 from .device import Driver, driver
+from .plan import Pack, Unusual, packers, parameter_struct, stream_of
 from .tools import NoAssembler
 
 if TYPE_CHECKING:
@@ -129,16 +129,23 @@ class _Function:
             found = prepared.structs[stream] = _struct(self.gpu.cu, prepared.geometry, stream)
         return found
 
-    def launch(self, struct: Any, arguments: Sequence[Argument]) -> None:
-        """One launch; its parameters are the driver's as soon as the call returns."""
+    def slot(self) -> _Slot:
+        """Memory for parameters that no other launch is using."""
         try:
-            slot = self._slots.pop()
+            return self._slots.pop()
         except IndexError:
-            slot = _slot(self.offsets)
-        memory = slot.memory
+            return _slot(self.offsets)
+
+    def launch(self, struct: Any, arguments: Sequence[Argument]) -> None:
+        """One launch."""
+        slot = self.slot()
         for offset, argument in zip(self.offsets, arguments):
-            data = argument.data if type(argument) is Scalar else argument.address.to_bytes(8, "little")  # type: ignore[union-attr]
-            memory[offset : offset + len(data)] = data
+            data = argument.data if isinstance(argument, Scalar) else argument.address.to_bytes(8, "little")
+            slot.memory[offset : offset + len(data)] = data
+        self.submit(struct, slot)
+
+    def submit(self, struct: Any, slot: _Slot) -> None:
+        """Hand a launch to the driver; the parameters are its own as soon as the call returns."""
         (result,) = self.gpu.cu.cuLaunchKernelEx(struct, self.handle, slot.address, 0)
         self._slots.append(slot)
         if result != 0:
@@ -190,6 +197,36 @@ def _struct(cu: Any, geometry: LaunchConfig, stream: int) -> Any:
 # Launches
 
 
+class _Plan:
+    """A launch that went well, ready to be made with other objects of the same types (see :mod:`.plan`)."""
+
+    __slots__ = ("function", "pack_into", "packs", "prepared", "stream", "struct")
+
+    def __init__(
+        self, function: _Function, prepared: _Prepared, packs: tuple[Pack, ...], pack_into: Callable[..., None],
+        stream: int | Callable[[], int],
+    ) -> None:
+        self.function, self.prepared, self.stream = function, prepared, stream
+        self.packs, self.pack_into = packs, pack_into
+        self.struct = None if callable(stream) else function.struct(prepared, stream)
+
+    def __call__(self, args: Sequence[object]) -> bool:
+        """Launch; False, and nothing was done, if there is something about the arguments to look into."""
+        try:
+            values = [pack(value) for pack, value in zip(self.packs, args)]
+        except Unusual:
+            return False
+        function, struct = self.function, self.struct
+        function.gpu.enter()
+        if struct is None:
+            assert callable(self.stream)
+            struct = function.struct(self.prepared, self.stream())
+        slot = function.slot()
+        self.pack_into(slot.memory, 0, *values)
+        function.submit(struct, slot)
+        return True
+
+
 class _Run:
     """A kernel on whichever GPU its arrays are."""
 
@@ -214,6 +251,20 @@ class _Run:
         with HostCopies(function.gpu, stream, host, self.kernel) as copies:
             function.launch(struct, [copies.moved(argument) for argument in arguments])
             copies.fetch()
+
+    def plan(self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument]) -> _Plan | None:
+        """What makes this launch again, for the objects of the same types; None where there is no short way."""
+        buffers = [argument for argument in arguments if type(argument) is Buffer]
+        if not buffers or any(buffer.device is None for buffer in buffers):
+            return None
+        function = self._function(_device(self.kernel.entry, buffers))
+        layout = parameter_struct(self.kernel.parameters, function.offsets)
+        packs = packers(self.kernel.parameters, args, function.gpu.device)
+        if layout is None or packs is None:
+            return None
+        current = geometry.stream
+        tell = _current_stream(buffers, function.gpu.device) if current is None else None
+        return _Plan(function, function.prepare(geometry), packs, layout.pack_into, tell or current or 0)
 
     def _function(self, ordinal: int) -> _Function:
         found = self.functions.get(ordinal)
@@ -255,15 +306,13 @@ def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer], ordinal: int) -> 
     """The stream given, or else the current one of the library that owns an array, or else the default."""
     if geometry.stream is not None:
         return geometry.stream
-    for buffer in buffers:
-        if buffer.device is None:
-            continue
-        library = type(buffer.owner).__module__.split(".")[0]
-        if library == "torch":
-            return int(sys.modules["torch"].cuda.current_stream(ordinal).cuda_stream)
-        if library == "cupy":
-            return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
-    return 0
+    tell = _current_stream(buffers, ordinal)
+    return tell() if tell else 0
+
+
+def _current_stream(buffers: Sequence[Buffer], ordinal: int) -> Callable[[], int] | None:
+    known = (stream_of(buffer.owner, ordinal) for buffer in buffers if buffer.device is not None)
+    return next((tell for tell in known if tell), None)
 
 
 def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer]) -> None:

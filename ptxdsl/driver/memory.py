@@ -33,23 +33,26 @@ class DeviceArray:
     array([3., 4., 5.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_host", "_view", "backend", "dtype", "shape")
+    __slots__ = ("__weakref__", "_host", "address", "backend", "device", "dtype", "shape")
+
+    address: int
+    """Where the first element is, in the memory of the device."""
+    device: int | None
+    """The ordinal of the GPU; None for the emulator's."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], backend: str) -> None:
         self.shape, self.dtype, self.backend = shape, dtype, backend
         self._host: np.ndarray[Any, Any] | None = None
-        device = None
+        self.device = None
         if backend == "gpu":
             gpu = driver()
-            address, device = gpu.allocate(self.nbytes), gpu.device
-            weakref.finalize(self, gpu.free, address)
+            self.address, self.device = gpu.allocate(self.nbytes), gpu.device
+            weakref.finalize(self, gpu.free, self.address)
         else:
             memory = np.empty(self.nbytes + _ALIGNMENT, np.uint8)
             start = -memory.ctypes.data % _ALIGNMENT
             self._host = memory[start : start + self.nbytes].view(dtype).reshape(shape)
-            address = self._host.ctypes.data
-        strides = contiguous_strides(shape, dtype.itemsize)
-        self._view = View(address, dtype_name(dtype), dtype.itemsize, shape, strides, False, device, None)
+            self.address = self._host.ctypes.data
 
     @property
     def nbytes(self) -> int:
@@ -66,13 +69,10 @@ class DeviceArray:
         """Number of dimensions."""
         return len(self.shape)
 
-    @property
-    def address(self) -> int:
-        """Where the first element is, in the memory of the device."""
-        return self._view.address
-
     def _ptxdsl_view(self) -> View:
-        return self._view._replace(owner=self)
+        itemsize = self.dtype.itemsize
+        strides = contiguous_strides(self.shape, itemsize)
+        return View(self.address, dtype_name(self.dtype), itemsize, self.shape, strides, False, self.device, self)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy in host memory, when all work submitted to the device is done."""
@@ -82,7 +82,9 @@ class DeviceArray:
         driver().to_host(host, self.address)
         return host
 
-    copy_to_host = numpy
+    def copy_to_host(self) -> np.ndarray[Any, Any]:
+        """The same under the name that Numba gives it."""
+        return self.numpy()
 
     def copy_from(self, values: Any) -> None:
         """Overwrite the contents; ``values`` must have the same shape and dtype."""
