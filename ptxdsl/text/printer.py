@@ -38,11 +38,7 @@ def to_text(module: ir.Module, *, comments: bool = False) -> str:
     <BLANKLINE>
     """
     files: dict[str, int] = {}
-    # Definitions may refer to what is declared, variables and declarations too: hence this order.
-    leading = next((n for n, f in enumerate(module.functions) if f.body is not None), len(module.functions))
-    blocks = [f"{_head(f)};\n" for f in module.functions[:leading]]
-    blocks += ["".join(f"{_variable(v)};\n" for v in module.variables)] if module.variables else []
-    blocks += [_function(f, files, comments) for f in module.functions[leading:]]
+    blocks = list(_definitions(module, files, comments))
     blocks += [f"{_directive(d)}{'' if d[0] == 'pragma' else ';'}\n" for d in module.directives]
     blocks += [f".section {name}\n{{\n{text}\n}}\n" for name, text in module.sections]
     target = ", ".join((module.target, *module.target_options))
@@ -51,6 +47,30 @@ def to_text(module: ir.Module, *, comments: bool = False) -> str:
     if files:
         blocks.insert(1, "".join(f'.file {number} "{escape(name)}"\n' for name, number in files.items()))
     return "\n".join(blocks)
+
+
+def _definitions(module: ir.Module, files: dict[str, int], comments: bool) -> Iterator[str]:
+    """Variables and functions, each list in its order, so that whatever is named has been declared before.
+
+    Functions may name any variable; a variable may have the address of a function as its value, which then precedes.
+    """
+    functions = module.functions
+    places = {f.name: n for n, f in reversed(list(enumerate(functions)))}
+    done = next((n for n, f in enumerate(functions) if f.body is not None), len(functions))
+    yield from (_function(f, files, comments) for f in functions[:done])
+    lines = ""
+    for variable in module.variables:
+        named = [places.get(value.symbol, -1) + 1 for value in variable.values or () if not isinstance(value, int)]
+        needed = max(named, default=0)
+        if needed > done:
+            if lines:
+                yield lines
+            yield from (_function(f, files, comments) for f in functions[done:needed])
+            done, lines = needed, ""
+        lines += f"{_variable(variable)};\n"
+    if lines:
+        yield lines
+    yield from (_function(f, files, comments) for f in functions[done:])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
