@@ -226,7 +226,7 @@ def encode(value: object, kind: ScalarType) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise PtxTypeError(f"{value!r} is no number of type {kind}")
     if kind.kind == "f":
-        return _encode_float(float(value), kind)
+        return _encode_float(value, kind)
     if isinstance(value, float):
         raise PtxTypeError(f"the float {value!r} is no {kind}", hint=f"write `{int(value) if math.isfinite(value) else 0}`")
     low, high = _RANGES[kind.kind](kind.bits)
@@ -235,13 +235,27 @@ def encode(value: object, kind: ScalarType) -> int:
     return value & ((1 << kind.bits) - 1)
 
 
-def _encode_float(value: float, kind: ScalarType) -> int:
-    if kind is f64:
-        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+_PACKED = {f16: ("<e", "<H"), f32: ("<f", "<I"), tf32: ("<f", "<I"), f64: ("<d", "<Q")}
+
+
+def _encode_float(value: int | float, kind: ScalarType) -> int:
     if kind.lanes != 1:
         raise PtxTypeError(f"a packed {kind} takes no Python number", hint="pack two values: `ptx.mov.b32((lo, hi))`")
+    packed = _PACKED.get(kind)
+    try:
+        if packed is not None:
+            return int(struct.unpack(packed[1], struct.pack(packed[0], float(value)))[0])
+        return _encode_narrow(float(value), kind)
+    except OverflowError:
+        raise PtxTypeError(f"{value!r} does not fit in {kind}", hint="`float('inf')` is the infinity") from None
+
+
+def _encode_narrow(value: float, kind: ScalarType) -> int:
+    """A bf16 or 8-bit float; those without a numpy equivalent are written as f32."""
     import numpy as np
 
-    with np.errstate(over="ignore"):
-        array = np.array(value, np.float64).astype(dtype_of(kind if kind.numpy_name else TYPES["f32"]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        array = np.array(value, np.float64).astype(dtype_of(kind if kind.numpy_name else f32))
+    if math.isfinite(value) and not np.isfinite(array.astype(np.float64)):
+        raise OverflowError
     return int.from_bytes(array.tobytes(), "little")

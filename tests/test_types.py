@@ -44,12 +44,18 @@ def test_integer_literals_to_the_limits(kind: ScalarType) -> None:
             encode(value, kind)
 
 
-@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -1.5, math.pi, 1e-45, 1e-40, 3.4e38, 1e39, math.inf, -math.inf])
+@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -1.5, math.pi, 1e-45, 1e-40, 65504.0, math.inf, -math.inf])
 def test_float_literals_round_to_nearest(value: float) -> None:
-    with np.errstate(over="ignore"):
-        assert encode(value, f32) == int(np.float32(value).view(np.uint32))
-        assert encode(value, f16) == int(np.float16(value).view(np.uint16))
+    assert encode(value, f32) == int(np.float32(value).view(np.uint32))
+    assert encode(value, f16) == int(np.float16(value).view(np.uint16))
     assert encode(value, f64) == struct.unpack("<Q", struct.pack("<d", value))[0]
+
+
+@pytest.mark.parametrize(("value", "kind"), [(65520.0, f16), (1e39, f32), (-3.5e38, f32), (3.4e38, bf16), (10**400, f64)])
+def test_a_finite_literal_never_becomes_infinite(value: float, kind: ScalarType) -> None:
+    with pytest.raises(PtxTypeError) as caught:
+        encode(value, kind)
+    assert str(caught.value) == f"{value!r} does not fit in {kind}\n  hint: `float('inf')` is the infinity"
 
 
 def test_bf16_and_fp8_literals() -> None:

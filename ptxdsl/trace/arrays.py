@@ -14,7 +14,7 @@ from ..types import TYPES, ScalarType, b8, dtype_of, u64
 from .builder import Trace, current
 from .functions import variable_name
 from .literals import is_number, plain
-from .memory import Pointer, advance, refuse_items
+from .memory import Pointer, advance, refuse_items, variable_address
 from .operators import find
 from .problems import described, located
 from .truth import RunTime
@@ -50,9 +50,9 @@ class View(Pointer):
     def __getitem__(self, index: Any) -> Any:
         items = index if isinstance(index, tuple) else (index,)
         if len(items) < len(self.shape):
-            place = self.at(items)
+            base, offset = self.place(items)
             rest = len(items)
-            return View(self.dtype, self.space, place.base, self.shape[rest:], self.strides[rest:], place.offset)
+            return View(self.dtype, self.space, base, self.shape[rest:], self.strides[rest:], offset)
         return self.load(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -61,26 +61,28 @@ class View(Pointer):
             refuse_items(len(items), len(self.shape))
         self.store(index, value)
 
-    def at(self, index: Any) -> Pointer:
-        """The element (or the start of the row) at an index or a tuple of them."""
-        items = index if isinstance(index, tuple) else (index,)
+    def place(self, index: Any) -> tuple[Value | str, int]:
+        """Base and offset of the element (or of the row) at an index or a tuple of them."""
+        items = index if index.__class__ is tuple else (index,)
         if len(items) > len(self.shape):
             refuse_items(len(items), len(self.shape))
-        base, offset = self.base, self.offset
+        base, offset, size = self.base, self.offset, self.dtype.bytes
         for axis, item in enumerate(items):
             stride = self.strides[axis]
             if is_number(item):
                 item = self._checked(plain(item), axis)
                 if not isinstance(stride, Value):
-                    offset += item * stride * self.dtype.bytes
+                    offset += item * stride * size
                     continue
                 if item == 0:
                     continue
                 item, stride = stride, item
             elif not isinstance(item, Value):
                 self._index(item)
-            base = _stepped(Pointer(self.dtype, self.space, base).register(), item, stride, self.dtype.bytes)
-        return Pointer(self.dtype, self.space, base, offset)
+            if base.__class__ is str:
+                base = variable_address(current(), base)  # type: ignore[arg-type]
+            base = _stepped(base, item, stride, size)  # type: ignore[arg-type]
+        return base, offset
 
     def _checked(self, item: Any, axis: int) -> int:
         if isinstance(item, bool) or not isinstance(item, int):

@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
 
 def known_literal(value: Any, type: ScalarType) -> ir.Immediate | None:
     """What `literal` found before for the same number and type."""
-    return _known.get((value.__class__, value, type, None)) if value else None
+    return _known.get((value.__class__, value, type, None)) if value or value.__class__ is int else None
 
 
 def literal(value: object, type: ScalarType, wanted: ScalarType | None = None) -> ir.Immediate:
@@ -39,8 +39,8 @@ def literal(value: object, type: ScalarType, wanted: ScalarType | None = None) -
     A located PtxTypeError where it does not fit.
     """
     kind = value.__class__
-    # A zero may be negative, and 0.0 == -0.0: not for the table.
-    if (kind is int or kind is float) and value:
+    # A float zero may be negative, and 0.0 == -0.0: not for the table.
+    if kind is int or (kind is float and value):
         key = (kind, value, type, wanted)
         found = _known.get(key)
         if found is None:

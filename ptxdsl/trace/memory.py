@@ -104,8 +104,7 @@ class Pointer(RunTime):
 
     def operand(self, trace: Trace) -> ir.Address:
         """It as the address of an instruction."""
-        base = self.base
-        return ir.Address(ir.Symbol(base) if isinstance(base, str) else base.use(trace), self.offset)
+        return _address(trace, self.base, self.offset)
 
     def generic(self) -> Pointer:
         """The generic address, for instructions that name no state space."""
@@ -117,11 +116,16 @@ class Pointer(RunTime):
 
     # -- access
 
-    def at(self, index: Any) -> Pointer:
-        """The element at an index, as a pointer that is used at once."""
+    def place(self, index: Any) -> tuple[Value | str, int]:
+        """Base and offset of the element at an index."""
         if index.__class__ is int:
-            return Pointer(self.dtype, self.space, self.base, self.offset + index * self.dtype.bytes) if index else self
-        return Pointer._moved(self, index, 1)
+            return self.base, self.offset + index * self.dtype.bytes
+        if index.__class__ is not Value and is_number(index):
+            return self.base, self.offset + _whole(index) * self.dtype.bytes
+        base = self.base
+        if base.__class__ is str:
+            base = variable_address(current(), base)  # type: ignore[arg-type]
+        return advance(current(), base, self._index(index), self.dtype.bytes), self.offset  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> Any:
         return self.load(index)
@@ -136,7 +140,13 @@ class Pointer(RunTime):
         ``pred`` guards the load.
         """
         trace = current()
-        form = access("ld", self.space, width, self.dtype)
+        dtype = self.dtype
+        form = access("ld", self.space, width, dtype)
+        if out is None and pred is None and width == 1:
+            address = _address(trace, *self.place(index))
+            register = trace.fresh(dtype)
+            trace.emit(form, (register, address))
+            return Value(register, dtype, trace.region)
         guard = None if pred is None else guard_of(trace, pred)
         if out is None:
             if guard is not None:
@@ -144,16 +154,14 @@ class Pointer(RunTime):
                     TraceError, "a guarded load may load nothing, and a Value has always been computed",
                     f"`v = reg({self.dtype}, 0)`, then `p.load(i, pred=.., out=v)`",
                 )
-            address = self.at(index).operand(trace)
+            address = _address(trace, *self.place(index))
             results = tuple([trace.fresh(self.dtype) for _ in range(width)])
         else:
-            address = self.at(index).operand(trace)
+            address = _address(trace, *self.place(index))
             results = self._targets(trace, out, width)
         trace.emit(form, (results[0] if width == 1 else ir.Vector(results), address), guard)
         if out is not None:
             return out
-        if width == 1:
-            return Value(results[0], self.dtype, trace.region)
         return Vec([Value(register, self.dtype, trace.region) for register in results])
 
     def _targets(self, trace: Trace, out: Any, width: int) -> tuple[ir.Register, ...]:
@@ -174,7 +182,7 @@ class Pointer(RunTime):
         many = isinstance(values, (tuple, list))
         form = access("st", self.space, len(values) if many else 1, self.dtype)
         sources = tuple([self._source(trace, value) for value in (values if many else (values,))])
-        address = self.at(index).operand(trace)
+        address = _address(trace, *self.place(index))
         guard = None if pred is None else guard_of(trace, pred)
         trace.emit(form, (address, ir.Vector(sources) if many and len(sources) > 1 else sources[0]), guard)
 
@@ -289,6 +297,10 @@ def _whole(index: Any) -> int:
     return index
 
 
+def _address(trace: Trace, base: Value | str, offset: int) -> ir.Address:
+    return ir.Address(ir.Symbol(base) if base.__class__ is str else base.use(trace), offset)  # type: ignore
+
+
 def variable_address(trace: Trace, symbol: str) -> Value:
     """The 32-bit address of a variable in a register, loaded once at the top of the kernel."""
     key: Any = ir.Symbol(symbol)
@@ -312,21 +324,23 @@ def guard_of(trace: Trace, predicate: Any) -> ir.Register | ir.Not:
     )
 
 
-@cache
-def _access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
-    vector = f".v{width}" if width > 1 else ""
-    return lookup(f"{opcode}{'' if space == 'generic' else f'.{space}'}{vector}.{data_type(dtype)}")[0]
+_accesses: dict[tuple[str, str, int, ScalarType], Form] = {}
 
 
 def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
     """The ld or st of so many elements; a located PtxTypeError where the table has none."""
-    try:
-        return _access(opcode, space, width, dtype)
-    except UnknownInstruction:
-        raise located(
-            PtxTypeError, f"PTX has no {opcode} of {width} {dtype} at once",
-            "a vector has 2 or 4 elements, 16 bytes at most; `p.cast(b32)` for pairs of 16 bits",
-        ) from None
+    form = _accesses.get((opcode, space, width, dtype))
+    if form is None:
+        vector = f".v{width}" if width != 1 else ""
+        try:
+            form = lookup(f"{opcode}{'' if space == 'generic' else f'.{space}'}{vector}.{data_type(dtype)}")[0]
+        except UnknownInstruction:
+            raise located(
+                PtxTypeError, f"PTX has no {opcode} of {width} {dtype} at once",
+                "a vector has 2 or 4 elements, 16 bytes at most; `p.cast(b32)` for pairs of 16 bits",
+            ) from None
+        _accesses[opcode, space, width, dtype] = form
+    return form
 
 
 def advance(trace: Trace, base: Value, index: Value, factor: int, out: Reg | None = None) -> Value:

@@ -14,7 +14,7 @@ from ..errors import PtxTypeError, UnknownInstruction
 from ..isa import Form, Special
 from .bind import Plan, apply, kind_of
 from .bind import plan as make_plan
-from .builder import active, current
+from .builder import current, thread
 from .memory import guard_of
 from .operators import data_type, find
 from .problems import located
@@ -71,8 +71,10 @@ class Instruction:
         return sorted(f"{word}_" if keyword.iskeyword(word) else word for word in words)
 
     def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any:
-        trace = active() or current()
-        key = (out if out is None else kind_of(out), *[kind_of(operand) for operand in operands])
+        trace = thread.trace or current()
+        key = tuple([o.type if o.__class__ is Value else kind_of(o) for o in operands])
+        if out is not None:
+            key = (kind_of(out), None, *key)
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = make_plan(self._known_forms(), operands, out)
@@ -107,6 +109,7 @@ class _Components:
 
     def __init__(self, special: Special) -> None:
         self._special = special
+        self._reads = {c: _Read(special, f"{special.name}.{c}") for c in special.components}
 
     def __repr__(self) -> str:
         return f"ptx.{self._special.name[1:]}"
@@ -114,13 +117,14 @@ class _Components:
     def __getattr__(self, name: str) -> Value:
         if _private(name):
             raise AttributeError(name)
-        special = self._special
-        if name not in special.components:
+        read = self._reads.get(name)
+        if read is None:
+            special = self._special
             raise located(
                 UnknownInstruction, f"`%{special.name[1:]}` has no component `.{name}`",
                 "it has " + ", ".join(f"`{self!r}.{c}`" for c in special.components),
             )
-        return _read(special, f"{special.name}.{name}")
+        return read()
 
     def __dir__(self) -> list[str]:
         return list(self._special.components)
@@ -137,16 +141,22 @@ class _Components:
     __index__ = __getitem__ = _refuse
 
 
-def _read(special: Special, name: str) -> Value:
+class _Read:
     """``mov.u32 %r1, %tid.x``."""
-    trace = current()
-    if special.needs:
-        trace.require(special.needs, f"`{name}`")
-    form = find(f"mov.{data_type(special.type)}")
-    assert form is not None
-    register = trace.fresh(special.type)
-    trace.emit(form, (register, ir.SpecialRegister(name)))
-    return Value(register, special.type, trace.region)
+
+    def __init__(self, special: Special, name: str) -> None:
+        form = find(f"mov.{data_type(special.type)}")
+        assert form is not None
+        self.form, self.special, self.operand = form, special, ir.SpecialRegister(name)
+
+    def __call__(self) -> Value:
+        trace = thread.trace or current()
+        if self.special.needs:
+            trace.require(self.special.needs, f"`{self.operand.special}`")
+        type = self.special.type
+        register = trace.fresh(type)
+        trace.emit(self.form, (register, self.operand))
+        return Value(register, type, trace.region)
 
 
 class Namespace:
@@ -158,11 +168,15 @@ class Namespace:
 
     def __init__(self) -> None:
         self._spellings: dict[str, Instruction] = {}
+        self._reads: dict[str, _Read] = {}
 
     def __repr__(self) -> str:
         return "ptx"
 
     def __getattr__(self, name: str) -> Any:
+        read = self._reads.get(name)
+        if read is not None:
+            return read()
         if _private(name):
             raise AttributeError(name)
         word = _spelled(name)
@@ -173,7 +187,8 @@ class Namespace:
             if special is None:
                 raise _relocated(_unknown(word))
             if not special.components:
-                return _read(special, special.name)
+                read = self._reads[name] = _Read(special, special.name)
+                return read()
             found = _Components(special)
         self.__dict__[name] = found
         return found

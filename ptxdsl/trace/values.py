@@ -13,7 +13,7 @@ from .. import ir
 from ..errors import PtxTypeError
 from ..isa import Form
 from ..types import ScalarType, bf16, encode, pred, u32
-from .builder import Region, Trace, active, current
+from .builder import Region, Trace, current, thread
 from .literals import is_number, literal
 from .operators import Operation, binary, conversion, data_type, find, unary
 from .problems import described, escaped, located, mismatch, named
@@ -357,7 +357,8 @@ _UFUNCS = {
     "left_shift": "<<", "right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
 }
-_PLAIN = frozenset((int, float, Value, Reg, Negated, Parameter))
+_REGISTERS = frozenset((Value, Reg, Parameter))
+_PLAIN = frozenset((int, float, Negated, *_REGISTERS))
 
 
 def _scalar_like(value: object) -> bool:
@@ -436,38 +437,47 @@ def _unary(op: str, a: Value) -> Value:
     return emit(form, a.type, a.use(trace))
 
 
+_operations: dict[tuple[str, ScalarType], Operation] = {}
+
+
+def _operation(op: str, type: ScalarType) -> Operation:
+    try:
+        found = _operations[op, type] = binary(op, type)
+    except PtxTypeError as error:
+        raise located(PtxTypeError, error.message, error.hint) from None
+    return found
+
+
 def _binary(op: str, a: Value, b: Any, swapped: bool = False, out: Reg | None = None) -> Any:
     """``a op b`` (``b op a`` if swapped), into a new Value or in place into ``out``."""
-    trace = active()
+    trace = thread.trace
     if trace is None:
         escaped(a)
     kind = b.__class__
     if kind not in _PLAIN and hasattr(kind, "_owns_arithmetic"):
         return NotImplemented
-    try:
-        operation = binary(op, a.type)
-    except PtxTypeError as error:
-        raise located(PtxTypeError, error.message, error.hint) from None
-    form, result, second, fma = operation
-    if (kind is Value or kind is Reg) and b.type is second:
-        right: ir.Operand = b.register if b.region.owner is trace else b.use(trace)
-    elif swapped and second is not a.type:
+    type = a.type
+    form, result, second, fma = _operations.get((op, type)) or _operation(op, type)
+    if kind in _REGISTERS and b.type is second:
+        right: ir.Operand = b.use(trace)
+    elif swapped and second is not type:
         return _swapped_shift(trace, op, a, b)
     else:
-        right = _right(trace, op, a, b, operation, swapped)
-        if result is a.type and a.type.kind == "b" and isinstance(b, Value) and second is a.type:
+        right = _right(trace, op, a, b, swapped)
+        if type.kind == "b" and result is type is second and isinstance(b, Value):
             result = b.type
     left = a.use(trace)
     target = trace.fresh(result) if out is None else out.write(trace)
     if fma:
-        _fused(trace, operation, target, *((right, left) if swapped else (left, right)))
+        _fused(trace, _operations[op, type], target, *((right, left) if swapped else (left, right)))
     else:
         trace.emit(form, (target, right, left) if swapped else (target, left, right))
-    return out if out is not None else Value(target, result, trace.region)
+    return Value(target, result, trace.region) if out is None else out
 
 
-def _right(trace: Trace, op: str, a: Value, b: Any, operation: Operation, swapped: bool) -> ir.Operand:
+def _right(trace: Trace, op: str, a: Value, b: Any, swapped: bool) -> ir.Operand:
     """The second operand of an operator, where it is not simply a Value of the type wanted."""
+    operation = _operations[op, a.type]
     wanted = operation.second
     if isinstance(b, Value):
         if b.type is wanted or _mixes(op, b.type, wanted):
