@@ -109,12 +109,12 @@ def rule(form: Form) -> str:
         return "cvt" if all(token[0] in "us" and token[1:] in ("32", "64") for token in tokens) else "pure"
     if opcode in ("ld", "ldu"):
         return "load" if form.space != "local" else "varying"
-    if semantics.covered(form):
+    if semantics.covered(form) or opcode == "isspacep":
         return "pure"
     return "uniform" if form.semantics in _UNIFORM_RESULTS else "varying"
 
 
-_UNIFORM_RESULTS = ("vote", "activemask", "redux", "bar_red", "isspacep")
+_UNIFORM_RESULTS = ("vote", "activemask", "redux", "bar_red")
 
 
 def single(operand: Operand) -> str | None:

@@ -63,15 +63,15 @@ class Block:
     NWARPS = 244
     TOTAL_SHARED = 248
     SMID = 252
-    RETIRE = 496
+    RETIRE = 1024
     """Function that ends this warp and goes on with the next one."""
     GRID = 184
     """What all blocks of the launch share."""
-    BARRED = 504
+    BARRED = 1032
     """Mask of the barriers where somebody waits or has arrived."""
     SCRATCH = 256
     BARRIERS = 512
-    SIZE = 1024
+    SIZE = 1088
 
 
 class Barrier:

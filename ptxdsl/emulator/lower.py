@@ -18,6 +18,7 @@ from ..isa import Form, lookup
 from . import semantics
 from .analysis import UNIFORM, VARYING, Shape3, analyse, everything_varies, rule
 from .cfg import Graph, Node, graph, opcode
+from .effects import METHODS
 from .layout import LANES, SLICE, SPACE_BITS, Fault
 from .library import Shape, library
 from .operands import Field, Operands, Pool, unsupported
@@ -143,17 +144,17 @@ class Lowering:
     def _statement(self, statement: Instruction | Call) -> None:
         if isinstance(statement, Call):
             raise unsupported(statement, "calls of functions")
-        method = _METHODS.get(statement.form.opcode)
+        method = _METHODS.get(statement.form.opcode) or METHODS.get(statement.form.opcode)
         if method is not None:
             method(self, statement)
         elif semantics.covered(statement.form):
-            self._data(statement)
+            self.data(statement)
         else:
             raise unsupported(statement, f"`{statement.form.mnemonic}`")
 
     # Instructions that compute
 
-    def _data(self, statement: Instruction) -> None:
+    def data(self, statement: Instruction) -> None:
         form = statement.form
         dests = [r for r in statement.writes()]
         width = LANES if any(self.operands.known(r) is VARYING for r in dests) else 1
@@ -211,6 +212,10 @@ class Lowering:
             base = self.operands.source(operand, 32, True)
             bounds = Field("", "qq", (min(known), max(known)))
             self.emit(("wrap", base.kind, spec.type.is_signed), base, bounds)
+
+    def predicate(self, operand: Operand) -> Field:
+        """A predicate that is read as a mask."""
+        return self.operands.source(operand, 32, False)
 
     # Memory
 

@@ -23,18 +23,18 @@ class Slots:
         self.offsets: dict[str, int] = {}
         self.live: list[int] = []
         self._numbers: dict[str, int] = {}
-        self._kinds: dict[str, str | int] = {}
+        self._kinds: dict[str, int] = {}
         self._graph = graph
         self._facts = facts
         self.size = Warp.REGISTERS
         self._assign(self._intervals())
 
-    def _kind(self, register: Register) -> str | int:
-        """What may share a slot: predicates, uniform registers, varying registers of one size."""
+    def _kind(self, register: Register) -> int:
+        """What may share a slot: predicates (0), uniform registers (1), varying registers of one size (their bits)."""
         if register.type.kind == "p":
-            return "p"
+            return 0
         if self._facts.known.get(register.name, VARYING) is not VARYING:
-            return "u"
+            return 1
         return register.type.bits
 
     def _number(self, register: Register) -> int:
@@ -118,8 +118,8 @@ class Slots:
         return result
 
     def _assign(self, intervals: list[tuple[int, int, str]]) -> None:
-        free: dict[str | int, list[int]] = {}
-        busy: list[tuple[int, str | int, int]] = []
+        free: dict[int, list[int]] = {}
+        busy: list[tuple[int, int, int]] = []
         for start, stop, name in intervals:
             while busy and busy[0][0] < start:
                 _, kind, offset = heapq.heappop(busy)
@@ -131,8 +131,8 @@ class Slots:
             heapq.heappush(busy, (stop, kind, offset))
         self.size = (self.size + 63) // 64 * 64
 
-    def _fresh(self, kind: str | int) -> int:
-        size = 8 if isinstance(kind, str) else LANES * kind // 8
+    def _fresh(self, kind: int) -> int:
+        size = 8 if kind < 2 else LANES * kind // 8
         align = min(size, 64)
         offset = (self.size + align - 1) // align * align
         self.size = offset + size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import control, data, machine, memory
+from . import atomic, control, data, machine, memory, sync, warp
 
 if TYPE_CHECKING:
     from ..library import Emitter, Shape
@@ -13,6 +13,7 @@ __all__ = ["emit"]
 
 _KINDS: dict[str, Emitter] = {
     "data": data.data,
+    "isspace": data.isspace,
     "param": memory.param,
     "load": memory.load,
     "store": memory.store,
@@ -24,6 +25,17 @@ _KINDS: dict[str, Emitter] = {
     "trap": control.trap,
     "wrap": control.wrap,
     "machine": machine.machine,
+    "barrier": sync.barrier,
+    "outcome": sync.outcome,
+    "fence": sync.fence,
+    "meet": warp.meet,
+    "shuffle": warp.shuffle,
+    "vote": warp.vote,
+    "activemask": warp.activemask,
+    "elect": warp.elect,
+    "match": warp.match,
+    "redux": warp.redux,
+    "atomic": atomic.atomic,
 }
 
 

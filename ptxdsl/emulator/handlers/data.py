@@ -17,7 +17,7 @@ from ..lanes import Lanes
 from ..library import Shape
 from .base import Handler, i1, i32, i64, lanes_of, pointer
 
-__all__ = ["data", "guard_mask", "put", "source"]
+__all__ = ["data", "isspace", "guard_mask", "put", "source"]
 
 
 def source(h: Handler, kind: Any, width: int) -> Any:
@@ -130,6 +130,22 @@ def data(module: ir.Module, name: str, shape: Shape) -> None:
                 if item[1:] != "P":
                     part = fit(h, part, int(item[1:]), spec is not None and spec.type is not None and spec.type.is_signed)
                 put(h, slot, part, mask)
+    h.next()
+
+
+def isspace(module: ir.Module, name: str, shape: Shape) -> None:
+    """("isspace", upper byte of the space's window, dest, a, width, guard, masked, codes): isspacep."""
+    _, window, dest, a, width, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, masked)
+    slot = h.slot()
+    upper = Lanes(h.ir, width).wrap(source(h, a, width)) >> 56
+    value = upper.eq(window).value
+    if width == 1 and mask is not None:
+        old = h.ir.trunc(h.load(slot, 0, i32), i1)
+        value = h.ir.select(h.ir.icmp_unsigned("!=", mask, h.i32(0)), value, old)
+        mask = None
+    put(h, slot, value, mask)
     h.next()
 
 

@@ -12,6 +12,7 @@ through the block's RESOLVE function, which searches the table and judges. The a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -21,7 +22,7 @@ from ..library import Shape
 from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .data import fit, guard_mask, put, source
 
-__all__ = ["Access", "RESOLVE", "load", "param", "store"]
+__all__ = ["RESOLVE", "Access", "load", "param", "store", "twins"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
@@ -100,6 +101,18 @@ class Access:
         bad = h.ir.and_(mask, h.ir.not_(h.mask(good)))
         return h.ir.icmp_unsigned("==", bad, h.i32(0)), h.ir.add(lanes, h.splat(delta))
 
+    def demand(self, good: Any, slow: ir.Function) -> None:
+        """Go on here where the check holds, else start over in the handler's slow twin."""
+        self.h.branch_unless(good, lambda: self.h.tail(slow, self.h.rec))
+
+    def hosts(self, mask: Any, slow: ir.Function | None) -> Any:
+        """Checked host addresses of the lanes in the mask, <32 x i64>; ``slow`` is None in the slow twin itself."""
+        if slow is None:
+            return self.resolve(mask)
+        good, lanes = self.check_vector(mask)
+        self.demand(good, slow)
+        return lanes
+
     def resolve(self, mask: Any) -> Any:
         """Host addresses by the slow, exact way; leaves the handler where a lane is at fault."""
         h = self.h
@@ -110,27 +123,24 @@ class Access:
         h.branch_unless(fine, h.ir.ret_void)
         return h.load(scratch, 0, wide)
 
-    def resolve_first(self, mask: Any) -> Any:
-        """Host address of the lowest lane in the mask, by the slow way."""
+    def host(self, mask: Any, slow: ir.Function | None) -> Any:
+        """The one host address that a uniform access has."""
         h = self.h
-        lane = h.call("llvm.cttz.i32", i32, mask, ir.Constant(i1, 0))
-        return h.ir.extract_element(self.resolve(mask), lane)
+        if slow is None:
+            lane = h.call("llvm.cttz.i32", i32, mask, ir.Constant(i1, 0))
+            return h.ir.extract_element(self.resolve(h.ir.and_(mask, h.ir.sub(h.i32(0), mask))), lane)
+        good, host = self.check_scalar()
+        self.demand(good, slow)
+        return host
 
-    def hosts(self, mask: Any) -> Any:
-        """Checked host addresses of the lanes in the mask, <32 x i64>."""
-        h = self.h
-        good, lanes = self.check_vector(mask)
-        fast, slow, both = h.ir.block, h.block_named("slow"), h.block_named("checked")
-        h.ir.cbranch(h.likely(good), both, slow)
-        h.ir.position_at_end(slow)
-        resolved = self.resolve(mask)
-        slow = h.ir.block
-        h.ir.branch(both)
-        h.ir.position_at_end(both)
-        merged = h.ir.phi(wide)
-        merged.add_incoming(lanes, fast)
-        merged.add_incoming(resolved, slow)
-        return merged
+
+def twins(module: ir.Module, name: str, shape: Shape, body: Callable[[Handler, Shape, ir.Function | None], None]) -> None:
+    """The handler of an access, and apart from it, so that it costs the handler nothing, the slow way."""
+    slow = Handler(module, f"{name}.slow", shape[-1])
+    slow.function.linkage = "internal"
+    slow.function.attributes.add("noinline")
+    body(slow, shape, None)
+    body(Handler(module, name, shape[-1]), shape, slow.function)
 
 
 def param(module: ir.Module, name: str, shape: Shape) -> None:
@@ -163,24 +173,29 @@ def _skip(h: Handler, mask: Any) -> None:
 
 def load(module: ir.Module, name: str, shape: Shape) -> None:
     """("load", address, pattern, bits, signed, dests, guard, masked, codes)."""
-    _, kind, pattern, bits, signed, dests, guard, masked, codes = shape
-    h = Handler(module, name, codes)
-    nbytes = bits // 8 * len(dests)
-    access = Access(h, kind, pattern, nbytes, False)
+    twins(module, name, shape, _load)
+
+
+def _load(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+    _, kind, pattern, bits, signed, dests, guard, masked, _ = shape
+    count = len(dests)
+    access = Access(h, kind, pattern, bits // 8 * count, False)
     mask = guard_mask(h, guard, masked or bool(guard))
     slots = [None if dest == "_" else h.slot() for dest in dests]
     if guard:
         _skip(h, mask)
-    uniform = all(dest[0] in "U_" for dest in dests)
-    if uniform:
-        mask = None
     lanes = mask if mask is not None else h.active
-    if uniform:
-        values = _load_uniform(h, access, bits, len(dests), lanes)
+    if all(dest[0] in "U_" for dest in dests):
+        host, mask = access.host(lanes, slow), None
+        values = [h.load(_host(h, host, byte), n * bits // 8, ir.IntType(bits), bits // 8) for n in range(count)]
+    elif slow is None:
+        values = _gather(h, access.resolve(lanes), bits, count, lanes)
     elif kind[0] == "X" or (kind[0] == "A" and pattern is None):
-        values = _load_lanes(h, access, bits, len(dests), lanes)
+        values = _load_lanes(h, access, bits, count, lanes, slow)
     else:
-        values = _load_pattern(h, access, bits, len(dests), lanes)
+        good, host = access.check_scalar()
+        access.demand(good, slow)
+        values = _segments(h, access, host, bits, count)
     for dest, slot, value in zip(dests, slots, values):
         if slot is not None:
             put(h, slot, fit(h, value, int(dest[1:]), signed), mask)
@@ -204,35 +219,6 @@ def _merge(h: Handler, ways: list[tuple[list[Any], ir.Block]], into: ir.Block) -
 
 def _host(h: Handler, address: Any, kind: ir.Type) -> Any:
     return h.ir.inttoptr(address, kind.as_pointer())
-
-
-def _split(h: Handler, good: Any) -> tuple[ir.Block, ir.Block, ir.Block]:
-    """Blocks for the fast way (where the builder goes on), the slow way, and what follows both."""
-    fast, slow, after = h.block_named("fast"), h.block_named("slow"), h.block_named("after")
-    h.ir.cbranch(h.likely(good), fast, slow)
-    h.ir.position_at_end(fast)
-    return fast, slow, after
-
-
-def _load_uniform(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
-    element = ir.IntType(bits)
-    good, host = access.check_scalar()
-    fast, slow, after = _split(h, good)
-    h.ir.position_at_end(slow)
-    one = h.ir.and_(lanes, h.ir.sub(h.i32(0), lanes))
-    resolved = access.resolve_first(one)
-    (place,) = _merge(h, [([host], fast), ([resolved], h.ir.block)], after)
-    return [h.load(_host(h, place, byte), number * bits // 8, element, bits // 8) for number in range(count)]
-
-
-def _load_pattern(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
-    good, host = access.check_scalar()
-    fast, slow, after = _split(h, good)
-    quick = _segments(h, access, host, bits, count)
-    fast = h.ir.block
-    h.ir.position_at_end(slow)
-    gathered = _gather(h, access.resolve(lanes), bits, count, lanes)
-    return _merge(h, [(quick, fast), (gathered, h.ir.block)], after)
 
 
 def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> list[Any]:
@@ -273,8 +259,8 @@ def _concat(h: Handler, parts: list[Any]) -> Any:
     return parts[0]
 
 
-def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
-    hosts = access.hosts(lanes)
+def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any, slow: ir.Function) -> list[Any]:
+    hosts = access.hosts(lanes, slow)
     halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
     starts, regular = _halves(h, hosts, bits // 8 * count)
     h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)
@@ -326,43 +312,30 @@ def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
 
 def store(module: ir.Module, name: str, shape: Shape) -> None:
     """("store", address, pattern, bits, class of each value, whether all is uniform, guard, masked, codes)."""
-    _, kind, pattern, bits, values, scalar, guard, masked, codes = shape
-    h = Handler(module, name, codes)
-    access = Access(h, kind, pattern, bits // 8 * len(values), True)
+    twins(module, name, shape, _store)
+
+
+def _store(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+    _, kind, pattern, bits, kinds, scalar, guard, masked, _ = shape
+    access = Access(h, kind, pattern, bits // 8 * len(kinds), True)
     mask = guard_mask(h, guard, masked or bool(guard))
-    sources = [fit(h, source(h, value, 1 if scalar else LANES), bits, False) for value in values]
+    values = [fit(h, source(h, value, 1 if scalar else LANES), bits, False) for value in kinds]
     if guard:
         _skip(h, mask)
     lanes = mask if mask is not None else h.active
     if scalar:
-        _store_uniform(h, access, sources, lanes)
+        host = access.host(lanes, slow)
+        for number, value in enumerate(values):
+            h.store(value, _host(h, host, byte), number * bits // 8, bits // 8)
+    elif slow is None:
+        scatter(h, values, access.resolve(lanes), lanes)
     elif kind[0] == "A" and pattern is not None and pattern[0] == "c":
-        _store_pattern(h, access, sources, lanes)
+        good, host = access.check_scalar()
+        access.demand(good, slow)
+        _store_segments(h, access, values, host, lanes)
     else:
-        _store_lanes(h, access, sources, lanes)
+        _store_lanes(h, access, values, lanes, slow)
     h.next()
-
-
-def _store_uniform(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
-    good, host = access.check_scalar()
-    fast, slow, after = _split(h, good)
-    h.ir.position_at_end(slow)
-    resolved = access.resolve_first(h.ir.and_(lanes, h.ir.sub(h.i32(0), lanes)))
-    (place,) = _merge(h, [([host], fast), ([resolved], h.ir.block)], after)
-    for number, value in enumerate(values):
-        size = value.type.width // 8
-        h.store(value, _host(h, place, byte), number * size, size)
-
-
-def _store_pattern(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
-    good, host = access.check_scalar()
-    fast, slow, after = _split(h, good)
-    _store_segments(h, access, values, host, lanes)
-    h.ir.branch(after)
-    h.ir.position_at_end(slow)
-    scatter(h, values, access.resolve(lanes), lanes)
-    h.ir.branch(after)
-    h.ir.position_at_end(after)
 
 
 def _store_segments(h: Handler, access: Access, values: list[Any], host: Any, lanes: Any) -> None:
@@ -399,8 +372,8 @@ def _padded(values: list[Any]) -> list[Any]:
     return values + [values[0]] * (size - len(values))
 
 
-def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
-    hosts = access.hosts(lanes)
+def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any, slow: ir.Function) -> None:
+    hosts = access.hosts(lanes, slow)
     halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
     starts, regular = _halves(h, hosts, access.nbytes)
     h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)

@@ -1,0 +1,213 @@
+"""Lowering of the instructions by which threads act on each other: atomics, barriers, warp operations, fences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..ir import Address, Immediate, Instruction, Operand, Sink, Vector
+from ..isa import lookup
+from ..types import TYPES
+from .layout import LANES, LOCAL_WINDOW, SHARED_WINDOW
+from .operands import Field, unsupported
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+__all__ = ["METHODS"]
+
+
+def _atomic(low: Lowering, statement: Instruction) -> None:
+    form, operands = statement.form, statement.operands
+    returns = form.opcode == "atom"
+    dest = operands[0] if returns else Sink()
+    address, *values = operands[1 if returns else 0 :]
+    assert isinstance(address, Address) and form.type is not None
+    kind, op = form.type, _operation(statement)
+    values = values[: 2 if op == "cas" else 1]
+    items = [value.items if isinstance(value, Vector) else (value,) for value in values]
+    places, _, place = low.address(statement, address, kind.bytes * len(items[0]), True)
+    if places[0] == "A":
+        places, place = _whole(places, place)
+    given = [[low.operands.source(item, kind.bits, False, statement) for item in value] for value in items]
+    dests = [low.operands.destination(item) for item in (dest.items if isinstance(dest, Vector) else (dest,))]
+    dests = [] if all(part.kind == "_" for part in dests) else dests
+    guard = low.operands.guard(statement)
+    kinds = tuple(tuple(part.kind for part in value) for value in given)
+    low.emit(
+        ("atomic", op, _function(statement, op), kind.bits, form.space != "shared", places,
+         tuple(part.kind for part in dests), kinds, guard.kind, low.parted),
+        place, guard, *dests, *(part for value in given for part in value),
+    )
+
+
+def _whole(kind: str, place: Field) -> tuple[str, Field]:
+    """An affine address without its segments: atomics go lane by lane anyway."""
+    return kind, Field("A", "iiiqiiq", place.values[:7])
+
+
+def _operation(statement: Instruction) -> str:
+    names = ("add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max")
+    return next(token for token in statement.form.tokens if token in names)
+
+
+def _function(statement: Instruction, op: str) -> str:
+    """The instruction that computes the new value, where it is more than one operation of the host."""
+    kind = statement.form.type
+    assert kind is not None
+    if op in ("min", "max"):
+        return f"{op}.{kind}"
+    if op == "add" and kind.kind == "f":
+        if kind.name == "f32" and statement.form.space == "global":
+            return "add.ftz.f32"  # the memory partitions of all GPUs flush subnormals, shared memory does not
+        return f"add.rn.{kind}" if kind.bits != 64 else "add.f64"
+    return ""
+
+
+def _barrier(low: Lowering, statement: Instruction) -> None:
+    form = statement.form
+    what = form.semantics.removeprefix("bar_")
+    operands = list(statement.operands)
+    dest: Operand | None = None
+    predicate = Field("")
+    if what == "red":
+        what = next(token for token in form.tokens if token in ("popc", "and", "or"))
+        dest, last = operands[0], operands[-1]
+        operands = operands[1:-1]
+        predicate = low.predicate(last)
+    number, *rest = [low.operands.source(operand, 32, False, statement) for operand in operands]
+    count = rest[0] if rest else Field("")
+    aligned = form.opcode == "bar" or "aligned" in form.tokens
+    guard = low.operands.guard(statement)
+    low.emit(
+        ("barrier", what, aligned, guard.kind, number.kind, count.kind, predicate.kind), guard, number, count, predicate
+    )
+    if dest is not None:
+        result = low.operands.destination(dest)
+        low.emit(("outcome", result.kind, guard.kind, low.parted), guard, result)
+
+
+def _barrier_row(low: Lowering, statement: Instruction) -> None:
+    if statement.form.semantics == "bar_warp_sync":
+        members = low.operands.source(statement.operands[0], 32, False, statement)
+        guard = low.operands.guard(statement)
+        low.emit(("meet", guard.kind, members.kind), guard, members)
+    elif statement.form.semantics in ("bar_sync", "bar_arrive", "bar_red"):
+        _barrier(low, statement)
+    elif statement.form.semantics in ("barrier_cluster_arrive", "barrier_cluster_wait"):
+        if statement.form.semantics.endswith("wait"):  # a cluster of one block: its barrier is the block's
+            low.emit(("barrier", "sync", True, "", "I32", "", ""), low.operands.number(15, 32))
+    else:
+        raise unsupported(statement, f"`{statement.form.mnemonic}`")
+
+
+def _fence(low: Lowering, statement: Instruction) -> None:
+    low.emit(("fence",))
+
+
+def _shuffle(low: Lowering, statement: Instruction) -> None:
+    form, operands = statement.form, list(statement.operands)
+    joined = form.operands[1].joined
+    dest, flag = low.operands.destination(operands[0]), Field("")
+    if joined:
+        flag = low.operands.destination(operands[1])
+    a, b, c, *members = operands[2 if joined else 1 :]
+    constant = (b.bits, c.bits) if isinstance(b, Immediate) and isinstance(c, Immediate) else None
+    parts = [low.operands.source(a, 32, False, statement)]
+    numbers = [Field(""), Field("")]
+    if constant is None:
+        numbers = [low.operands.source(operand, 32, False, statement) for operand in (b, c)]
+    group = low.operands.source(members[0], 32, False, statement) if members else Field("")
+    guard = low.operands.guard(statement)
+    low.emit(
+        ("shuffle", form.modifiers["mode"], dest.kind, flag.kind, parts[0].kind, numbers[0].kind, numbers[1].kind,
+         group.kind, constant, guard.kind, low.parted),
+        guard, dest, flag, *parts, *numbers, group,
+    )
+
+
+def _vote(low: Lowering, statement: Instruction) -> None:
+    form, operands = statement.form, statement.operands
+    mode = next(token for token in form.tokens if token in ("ballot", "all", "any", "uni"))
+    dest = low.operands.destination(operands[0])
+    flag = low.predicate(operands[1])
+    group = low.operands.source(operands[2], 32, False, statement) if len(operands) > 2 else Field("")
+    guard = low.operands.guard(statement)
+    low.emit(("vote", mode, dest.kind, flag.kind, group.kind, guard.kind, low.parted), guard, dest, flag, group)
+
+
+def _activemask(low: Lowering, statement: Instruction) -> None:
+    dest, guard = low.operands.destination(statement.operands[0]), low.operands.guard(statement)
+    low.emit(("activemask", dest.kind, guard.kind, low.parted), guard, dest)
+
+
+def _elect(low: Lowering, statement: Instruction) -> None:
+    dest, flag = (low.operands.destination(operand) for operand in statement.operands[:2])
+    group = low.operands.source(statement.operands[2], 32, False, statement)
+    guard = low.operands.guard(statement)
+    low.emit(("elect", dest.kind, flag.kind, group.kind, guard.kind, low.parted), guard, dest, flag, group)
+
+
+def _match(low: Lowering, statement: Instruction) -> None:
+    form, operands = statement.form, statement.operands
+    assert form.type is not None
+    joined = form.operands[1].joined
+    dest = low.operands.destination(operands[0])
+    flag = low.operands.destination(operands[1]) if joined else Field("")
+    a, members = operands[-2:]
+    value = low.operands.source(a, form.type.bits, False, statement)
+    group = low.operands.source(members, 32, False, statement)
+    guard = low.operands.guard(statement)
+    low.emit(
+        ("match", form.tokens[0], dest.kind, flag.kind, value.kind, group.kind, guard.kind, low.parted),
+        guard, dest, flag, value, group,
+    )
+
+
+def _redux(low: Lowering, statement: Instruction) -> None:
+    form, operands = statement.form, statement.operands
+    assert form.type is not None
+    if form.type.is_float:
+        raise unsupported(statement, f"`{form.mnemonic}`")
+    op = next(token for token in form.tokens if token in ("add", "min", "max", "and", "or", "xor"))
+    dest = low.operands.destination(operands[0])
+    value = low.operands.source(operands[1], 32, False, statement)
+    group = low.operands.source(operands[2], 32, False, statement)
+    guard = low.operands.guard(statement)
+    low.emit(
+        ("redux", op, form.type.is_signed, dest.kind, value.kind, group.kind, guard.kind, low.parted),
+        guard, dest, value, group,
+    )
+
+
+_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+
+
+def _cvta(low: Lowering, statement: Instruction) -> None:
+    """Between the windows of generic addresses: a sum. Global, constant and parameter addresses are generic as such."""
+    form = statement.form
+    if form.type is None or form.type.bits != 64:
+        raise unsupported(statement, f"`{form.mnemonic}`")
+    dest, a = statement.operands
+    window = _WINDOWS.get(form.space, 0)
+    if not window:
+        low.data(replace(statement, form=lookup("mov.u64")[0]))
+        return
+    amount = Immediate(-window % (1 << 64) if "to" in form.tokens else window, TYPES["u64"])
+    low.data(replace(statement, form=lookup("add.u64")[0], operands=(dest, a, amount)))
+
+
+def _isspacep(low: Lowering, statement: Instruction) -> None:
+    dest, a = statement.operands
+    result, guard = low.operands.destination(dest), low.operands.guard(statement)
+    width = LANES if result.kind[0] == "X" else 1
+    value = low.operands.source(a, 64, width == 1, statement)
+    window = _WINDOWS.get(statement.form.space, 0) >> 56
+    low.emit(("isspace", window, result.kind, value.kind, width, guard.kind, low.parted), guard, result, value)
+
+
+METHODS: dict[str, Any] = {
+    "cvta": _cvta, "isspacep": _isspacep,
+    "atom": _atomic, "red": _atomic, "bar": _barrier_row, "barrier": _barrier_row, "membar": _fence, "fence": _fence,
+    "shfl": _shuffle, "vote": _vote, "activemask": _activemask, "elect": _elect, "match": _match, "redux": _redux,
+}
