@@ -153,7 +153,7 @@ def _number(form: Form, given: _Element, source: ScalarType, target: ScalarType)
     else:
         layout = FORMATS[name]
         if any(token.startswith("scaled::n1") for token in form.tokens):
-            value = (value & (layout.sign - 1)).lt(1 << layout.mantissa).pick(0, value)
+            value = ((value & (layout.sign - 1)) - 1).lt((1 << layout.mantissa) - 1).pick(0, value)
         number = widen(value.trunc(layout.bits), layout, 64 if name == "f64" else 32)
     if scale is None:
         return number

@@ -165,7 +165,10 @@ def _narrow(value: Real, form: Format, mode: str, finite: bool, random: Random |
     number = (magnitude & ((1 << source.mantissa) - 1)) | hidden
     lowest = source.bias + 1 - form.bias
     scale = exponent.max(lowest)
-    shift = (scale - exponent + (source.mantissa - form.mantissa)).min(source.mantissa + 2)
+    shift, farthest = scale - exponent + (source.mantissa - form.mantissa), source.mantissa + 2
+    if random is not None:
+        number = number >> (shift.max(farthest) - farthest).min(value.bits - 1)
+    shift = shift.min(farthest)
     code = ((scale - lowest) << form.mantissa) + ((number + _increment(number, shift, mode, negative, random)) >> shift)
     code = code.min(_limit(form, mode, finite, negative, code))
     if form.special != "none" and not finite:
