@@ -119,6 +119,8 @@ class Warp:
     """Rank of the basic block that each lane is at, for lanes that are not active."""
     ZERO = 576
     """Always 0: the uniform part of what is nothing but a known vector."""
+    WAITS = 584
+    """Record of the barrier that the warp waits at, 0 where it waits at none."""
     TIDS = 192
     """%tid.x, y, z of each lane."""
     REGISTERS = 640

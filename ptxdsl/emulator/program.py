@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir import Function, Module
 from .analysis import Shape3
-from .layout import Status
 from .lower import Code, lower
+from .run import run
 from .spaces import ModuleMemory, Spaces
-from .state import LaunchState, State
+from .state import LaunchState
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar
@@ -49,12 +49,7 @@ class Program:
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
         launch = LaunchState(self._kernel(entry), config, list(arguments))
-        state = State(launch, self.code(entry, config.block))
-        while True:
-            status = state.run()
-            if status == Status.DONE:
-                return
-            raise RuntimeError(status)
+        run(launch, lambda plain: self.code(entry, config.block, plain))
 
 
 @lru_cache(maxsize=64)

@@ -24,6 +24,7 @@ class Slots:
         self.live: list[int] = []
         self._numbers: dict[str, int] = {}
         self._kinds: dict[str, int] = {}
+        self._bits: dict[str, int] = {}
         self._graph = graph
         self._facts = facts
         self.size = Warp.REGISTERS
@@ -42,6 +43,7 @@ class Slots:
         if number is None:
             number = self._numbers[register.name] = len(self._numbers)
             self._kinds[register.name] = self._kind(register)
+            self._bits[register.name] = register.type.bits
         return number
 
     def _accesses(self, place: int) -> tuple[list[int], list[int]]:
@@ -81,12 +83,12 @@ class Slots:
                 last[number] = place
 
         for node, (coming, leaving) in zip(nodes, live):
-            for number in _bits(coming):
+            for number in _ones(coming):
                 touch(number, node.start)
             for place in range(node.start, node.stop):
                 for number in (*accesses[place][0], *accesses[place][1]):
                     touch(number, place)
-            for number in _bits(leaving):
+            for number in _ones(leaving):
                 touch(number, node.stop)
         always = {self._number(r) for place in self._facts.invariant for r in written(self._graph.statements[place])}
         names = list(self._numbers)
@@ -138,6 +140,10 @@ class Slots:
         self.size = offset + size
         return offset
 
+    def bits(self, name: str) -> int:
+        """Width of a register; 1 for a predicate."""
+        return self._bits.get(name, 1)
+
     def reserve(self, nbytes: int) -> int:
         """Room for something else of a warp."""
         offset = (self.size + 63) // 64 * 64
@@ -145,7 +151,7 @@ class Slots:
         return offset
 
 
-def _bits(word: int) -> list[int]:
+def _ones(word: int) -> list[int]:
     found = []
     while word:
         low = word & -word

@@ -57,6 +57,17 @@ class LaunchState:
         reach = SPACE_BITS["param"] | SPACE_BITS["generic"]
         self.ranges.append(Guarded("the parameters", self.parameters, spaces.parameter_bytes, reach, False))
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
+        self.blocks = x * y * z
+
+    def started(self) -> int:
+        """Blocks that have been started."""
+        return int.from_bytes(ctypes.string_at(self.address, 8), "little")
+
+    def digest(self, digest: Any) -> None:
+        """Add the memory that all blocks see to a digest."""
+        for guarded in self.ranges:
+            if guarded is not None and guarded.writable and not guarded.shared:
+                digest.update((ctypes.c_ubyte * guarded.nbytes).from_address(guarded.address))
 
     def size_of(self, guarded: Guarded) -> int:
         """Bytes of a range; dynamic shared memory has what the launch gives it."""
@@ -76,7 +87,7 @@ class State:
         starts = [sum((size + 127) // 128 * 128 for size in sizes[:n]) for n in range(len(sizes))]
         self.memory, self.address = allocate(starts[-1] + entries, 1024)
         shared, self.local, table = (self.address + start for start in starts[1:])
-        self.shared = shared
+        self.shared, self.end = shared, table
         self._table(table)
         self.put(Block.TABLE, "Q", table)
         self.put(Block.ENTRIES, "i", len(launch.ranges))
@@ -126,6 +137,25 @@ class State:
                     "<QqqqI", guarded.address, size, size if guarded.writable else 0, delta, guarded.spaces
                 )
                 ctypes.memmove(table + number * Entry.BYTES, entry, len(entry))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the state takes."""
+        return int(self.memory.nbytes + self.warps_memory.nbytes)
+
+    def digest(self, digest: Any) -> None:
+        """Add what the block's threads see, their places and their registers to a digest."""
+        import numpy as np
+
+        start = self.warps - self.warps_memory.ctypes.data
+        warps = self.warps_memory[start : start + self.stride * self.count].copy().reshape(self.count, self.stride)
+        warps[:, Warp.BUDGET : Warp.INITIAL] = 0
+        digest.update(warps)
+        barriers = Block.BARRIERS - Block.RUNNABLE
+        digest.update(ctypes.string_at(self.address + Block.RUNNABLE, 8))
+        digest.update(ctypes.string_at(self.address + Block.RUNNABLE + barriers, Block.SIZE - Block.BARRIERS))
+        memory = np.frombuffer((ctypes.c_ubyte * (self.end - self.shared)).from_address(self.shared), np.uint8)
+        digest.update(memory)
 
     def put(self, offset: int, codes: str, *values: Any) -> None:
         data = struct.pack("<" + codes, *values)

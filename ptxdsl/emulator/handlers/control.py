@@ -73,6 +73,7 @@ def _fair(h: Handler, yields: Any, rank: Any, plain: bool) -> None:
         def leave() -> None:
             park(h, h.active, rank)
             h.store(h.i64(0), h.warp, Warp.PC)
+            h.store(h.i32(0), h.block, Block.FAULT_KIND)
             h.store(h.load(h.warp, Warp.INDEX, i32), h.block, Block.FAULT_WARP)
             _return(h, Status.DEOPT)
 
@@ -212,6 +213,7 @@ def wrap(module: ir.Module, name: str, shape: Shape) -> None:
     good = h.ir.and_(good, h.ir.icmp_signed("<=", high, h.i64(most)))
 
     def leave() -> None:
+        h.store(h.i32(Fault.WRAP), h.block, Block.FAULT_KIND)
         h.stop(Status.DEOPT)
         h.ir.ret_void()
 

@@ -72,6 +72,8 @@ def barrier(module: ir.Module, name: str, shape: Shape) -> None:
     h.store(h.ir.or_(h.load(place, Barrier.WAITING, i32), bit), place, Barrier.WAITING)
     runnable = h.ir.and_(h.load(h.block, Block.RUNNABLE, i32), h.ir.not_(bit))
     h.store(runnable, h.block, Block.RUNNABLE)
+    h.store(which, h.warp, Warp.BARRIER)
+    h.store(h.rec, h.warp, Warp.WAITS)
     h.schedule(h.following())
 
 

@@ -1,0 +1,312 @@
+"""Errors of a running kernel: what went wrong, said with the names that the user gave, at the lines that they wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BarrierError, DeadlockError, EmulationError, MemoryFault, TrapError
+from ..ir import Address, Instruction
+from ..types import TYPES
+from .layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_WINDOW, SPACE_BITS, Barrier, Block, Fault, Warp
+from .operands import render
+from .spaces import Guarded
+
+if TYPE_CHECKING:
+    from ..launch import Buffer
+    from .state import State
+
+__all__ = ["deadlock", "failure", "livelock"]
+
+
+class Scene:
+    """Where a fault happened: the statement, the thread, and how to say so."""
+
+    def __init__(self, state: State, warp: int, lane: int, record: int) -> None:
+        self.state, self.warp, self.lane = state, warp, lane
+        number = state.code.statement_at(record)
+        self.statement: Any = state.code.graph.statements[number] if number >= 0 else None
+
+    def raised(self, kind: type[EmulationError], message: str, hint: str | None = None) -> EmulationError:
+        """The error, with everything that is known about the place."""
+        return kind(
+            message, loc=getattr(self.statement, "loc", None), hint=hint, block=block_of(self.state),
+            thread=thread_of(self.state, self.warp, self.lane), ptx_line=getattr(self.statement, "line", 0) or None,
+            instruction=render(self.statement),
+        )
+
+
+def block_of(state: State) -> tuple[int, int, int]:
+    x, y, z = (state.get(Block.CTAID + 4 * axis, "i") for axis in range(3))
+    return x, y, z
+
+
+def thread_of(state: State, warp: int, lane: int) -> tuple[int, int, int]:
+    x, y, z = (state.get_warp(warp, Warp.TIDS + 4 * (LANES * axis + lane), "i") for axis in range(3))
+    return x, y, z
+
+
+def failure(state: State) -> EmulationError:
+    """The error of a state whose status is FAULT."""
+    kind = state.get(Block.FAULT_KIND, "i")
+    scene = Scene(
+        state, state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_LANE, "i"), state.get(Block.FAULT_RECORD, "Q")
+    )
+    if kind in (Fault.MEMORY, Fault.ALIGNMENT):
+        return _memory(scene, state.get(Block.FAULT_ADDRESS, "Q"), kind)
+    if kind == Fault.TRAP:
+        return scene.raised(TrapError, "the kernel executed `trap`")
+    if kind == Fault.MEMBERS:
+        return _members(scene)
+    if kind == Fault.BRANCH_INDEX:
+        return scene.raised(EmulationError, "the index of `brx.idx` is beyond its list of labels")
+    return _barrier(scene, kind)
+
+
+def _members(scene: Scene) -> EmulationError:
+    members = scene.state.get(Block.FAULT_ADDRESS, "Q")
+    active = scene.state.get_warp(scene.warp, Warp.ACTIVE, "I")
+    strangers = active & ~members
+    opcode = scene.statement.form.opcode
+    if strangers:
+        return scene.raised(
+            BarrierError, f"`{opcode}` is executed by lanes {_lanes(strangers)}, which its member mask {members:#x} does not name",
+            "name every lane that executes it: `0xFFFFFFFF` for a whole warp",
+        )
+    alive = scene.state.get_warp(scene.warp, Warp.ALIVE, "I")
+    return scene.raised(
+        BarrierError,
+        f"`{opcode}` names lanes {_lanes(members & alive & ~active)} in its member mask {members:#x}, but they are elsewhere",
+        "move it out of the branch, or name only the lanes that take it",
+    )
+
+
+def _lanes(mask: int) -> str:
+    return _ranges([lane for lane in range(LANES) if mask >> lane & 1])
+
+
+def _ranges(numbers: list[int]) -> str:
+    """0-3, 7"""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
+def _barrier(scene: Scene, kind: int) -> EmulationError:
+    opcode = scene.statement.form.mnemonic
+    if kind == Fault.BARRIER_DIVERGED:
+        active = scene.state.get_warp(scene.warp, Warp.ACTIVE, "I")
+        away = scene.state.get_warp(scene.warp, Warp.ALIVE, "I") & ~active
+        return scene.raised(
+            BarrierError,
+            f"`{opcode}` is reached by lanes {_lanes(active)} of warp {scene.warp} while lanes {_lanes(away)} are elsewhere",
+            "move the barrier out of the branch, so that all threads of the warp reach it together",
+        )
+    if kind == Fault.BARRIER_COUNT:
+        return scene.raised(BarrierError, f"`{opcode}` waits for a number of threads that is no positive multiple of 32")
+    if kind == Fault.BARRIER_MISMATCH:
+        return scene.raised(BarrierError, f"`{opcode}` waits for another number of threads than those who arrived before")
+    return scene.raised(BarrierError, f"`{opcode}` names a barrier beyond 15")
+
+
+# Memory
+
+
+def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
+    access = _Access(scene.statement)
+    guarded = _meant(scene, access)
+    if kind == Fault.ALIGNMENT:
+        place = f" ({_element(scene, guarded, address)})" if guarded is not None else ""
+        return scene.raised(
+            MemoryFault,
+            f"{access.verb} address {address:#x}{place}: {access.nbytes} bytes must be aligned to {access.nbytes} bytes",
+        )
+    if guarded is not None:
+        return _outside(scene, access, guarded, address)
+    if address < 4096 and access.space in ("global", "generic"):
+        return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, a null pointer")
+    if access.space in ("shared", "local") or SHARED_WINDOW <= address < 2 * LOCAL_WINDOW:
+        return _outside_window(scene, access, address)
+    near = _nearest(scene, address)
+    return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, which lies in no array of the launch{near}")
+
+
+class _Access:
+    """What an instruction does to memory."""
+
+    def __init__(self, statement: Instruction) -> None:
+        self.form = form = statement.form
+        self.address = next(operand for operand in statement.operands if isinstance(operand, Address))
+        spec = next(spec for spec in form.operands if spec.kind == "address")
+        self.verb = {"r": "load from", "w": "store to", "rw": "atomic operation on"}[spec.role]
+        self.writes = spec.role != "r"
+        self.space = form.space
+        count = max((s.count for s in form.operands if s.kind == "value"), default=0)
+        self.nbytes = (form.type.bytes if form.type is not None else 1) * max(1, count)
+
+
+def _meant(scene: Scene, access: _Access) -> Guarded | None:
+    """The array that the address was computed from, where that is known."""
+    code, base = scene.state.code, access.address.base
+    name = code.operands.facts.origin.get(getattr(base, "name", ""), "")
+    if hasattr(base, "symbol"):
+        name = base.symbol  # type: ignore[union-attr]
+    number = scene.state.launch.spaces.entries.get(name)
+    guarded = scene.state.launch.ranges[number] if number is not None else None
+    if guarded is not None and guarded.shared and access.space == "generic":
+        guarded = scene.state.launch.ranges[number + 1]  # type: ignore[operator]
+    return guarded if guarded is not None and guarded.spaces & SPACE_BITS[access.space] else None
+
+
+def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> EmulationError:
+    element, what = _element(scene, guarded, address), _description(scene, guarded)
+    size = scene.state.launch.size_of(guarded)
+    wide = access.nbytes > _itemsize(scene, guarded)
+    verb = f"{access.verb.split()[0]} of {access.nbytes} bytes {access.verb.split()[-1]}" if wide else access.verb
+    if guarded.address <= address and address + access.nbytes <= guarded.address + size and access.writes:
+        return scene.raised(MemoryFault, f"{verb} {element}: {guarded.name} is read-only")
+    return scene.raised(MemoryFault, f"{verb} {element}: {guarded.name} is {what}")
+
+
+def _buffer(scene: Scene, guarded: Guarded) -> Buffer | None:
+    for argument in scene.state.launch.arguments:
+        if hasattr(argument, "address") and argument.name == guarded.name and argument.address == guarded.address:
+            return argument
+    return None
+
+
+
+def dtype_name(dtype: Any) -> str:
+    """A numpy dtype as PTX has it: ``f32``; its own name where PTX has none."""
+    for name, kind in TYPES.items():
+        if kind.numpy_name == str(dtype) and kind.kind != "b":
+            return name
+    return str(dtype)
+
+
+def _itemsize(scene: Scene, guarded: Guarded) -> int:
+    buffer = _buffer(scene, guarded)
+    if buffer is not None:
+        return int(buffer.dtype.itemsize)
+    return guarded.variable.type.bytes if guarded.variable is not None else 1
+
+
+def _description(scene: Scene, guarded: Guarded) -> str:
+    buffer = _buffer(scene, guarded)
+    if buffer is not None:
+        return f"{dtype_name(buffer.dtype)}[{', '.join(str(extent) for extent in buffer.shape)}]"
+    size = scene.state.launch.size_of(guarded)
+    variable = guarded.variable
+    if variable is None:
+        return f"{size} bytes"
+    space = f"{variable.space} memory"
+    return f"{variable.type}[{size // variable.type.bytes}] in {space}"
+
+
+def _element(scene: Scene, guarded: Guarded, address: int) -> str:
+    """``x[3, 70]``: the element at an address, also where the array has none there."""
+    size, offset = _itemsize(scene, guarded), address - guarded.address
+    if address >> 63:
+        offset -= 1 << 64
+    index, rest = divmod(offset, size)
+    buffer = _buffer(scene, guarded)
+    inner = buffer.shape[1:] if buffer is not None else ()
+    places = []
+    for extent in reversed(inner):
+        index, place = divmod(index, max(1, extent))
+        places.append(place)
+    text = f"{guarded.name}[{', '.join(str(place) for place in (index, *reversed(places)))}]"
+    return f"{text} plus {rest} bytes" if rest else text
+
+
+def _outside_window(scene: Scene, access: _Access, address: int) -> EmulationError:
+    launch, space = scene.state.launch, access.space
+    offset = address & (SHARED_WINDOW - 1)
+    if space == "generic":
+        space = "local" if address >= LOCAL_WINDOW else "shared"
+    has = launch.shared_bytes if space == "shared" else launch.spaces.local_bytes
+    whose = "the block has" if space == "shared" else "the thread has"
+    start = f" from address {0x400 if space == 'shared' else LOCAL_START:#x} on" if has else ""
+    hint = "give it dynamic shared memory: `kernel.configure(grid, block, shared=...)`" if space == "shared" and not has else None
+    return scene.raised(
+        MemoryFault, f"{access.verb} {space} address {offset:#x}: {whose} {has} bytes of {space} memory{start}", hint
+    )
+
+
+def _nearest(scene: Scene, address: int) -> str:
+    best: tuple[int, str] | None = None
+    for guarded in scene.state.launch.ranges:
+        if guarded is None or guarded.shared:
+            continue
+        end = guarded.address + guarded.nbytes
+        distance, text = (
+            (address - end, f"; {address - end} bytes after the end of {guarded.name}") if address >= end
+            else (guarded.address - address, f"; {guarded.address - address} bytes before {guarded.name}")
+        )
+        if distance < 1 << 20 and (best is None or distance < best[0]):
+            best = distance, text
+    return best[1] if best is not None else ""
+
+
+# Waiting for ever
+
+
+def deadlock(state: State) -> DeadlockError:
+    """The error of a state in which every live warp waits at a barrier."""
+    live = state.get(Block.LIVE, "I")
+    warps = [number for number in range(state.count) if live >> number & 1]
+    lines = list(_waiting(state, warps))
+    first = warps[0]
+    scene = Scene(state, first, 0, state.get_warp(first, Warp.WAITS, "Q"))
+    ended = state.count - len(warps)
+    note = f"; {ended} of the block's {state.count} warps have ended" if ended else ""
+    message = f"deadlock: all warps of the block wait at barriers that nobody completes{note}\n" + "\n".join(lines)
+    error = scene.raised(DeadlockError, message)
+    assert isinstance(error, DeadlockError)
+    return error
+
+
+def _waiting(state: State, warps: list[int]) -> Iterator[str]:
+    """One line for each barrier instruction that warps wait at."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for number in warps:
+        key = state.get_warp(number, Warp.WAITS, "Q"), state.get_warp(number, Warp.BARRIER, "i")
+        groups.setdefault(key, []).append(number)
+    for (record, barrier), members in groups.items():
+        place = Block.BARRIERS + barrier * Barrier.SIZE
+        arrived, expected = state.get(place + Barrier.ARRIVED, "i"), state.get(place + Barrier.EXPECTED, "i")
+        needed = expected // LANES or bin(state.get(Block.LIVE, "I")).count("1")
+        yield (
+            f"  {_warps(members)} at barrier {barrier} ({arrived} of {needed} warps have arrived): "
+            f"{_line(state, record)}"
+        )
+
+
+def _warps(members: list[int]) -> str:
+    return f"warp {members[0]} waits" if len(members) == 1 else f"warps {_ranges(members)} wait"
+
+
+def _line(state: State, record: int) -> str:
+    number = state.code.statement_at(record)
+    statement: Any = state.code.graph.statements[max(0, number)]
+    where = f" at {statement.loc}" if statement.loc is not None else f" at PTX line {statement.line}"
+    return f"{render(statement)}{where}"
+
+
+def livelock(state: State) -> DeadlockError:
+    """The error where all warps go round in loops and nothing changes any more."""
+    runnable = state.get(Block.RUNNABLE, "I")
+    number = next(n for n in range(state.count) if runnable >> n & 1)
+    record = state.get_warp(number, Warp.PC, "Q")
+    lane = next(n for n in range(LANES) if state.get_warp(number, Warp.ACTIVE, "I") >> n & 1)
+    scene = Scene(state, number, lane, record)
+    error = scene.raised(
+        DeadlockError, "deadlock: every warp polls memory in a loop, and nothing changes it any more",
+        "another thread must write what the loop waits for",
+    )
+    assert isinstance(error, DeadlockError)
+    return error

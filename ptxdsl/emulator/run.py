@@ -1,0 +1,126 @@
+"""One launch: which block states there are, and what to do when compiled code comes back.
+
+Blocks run one after the other in one block state. When a block's warps only wait and poll, it may wait for a block that
+has not started: then another state takes the next block, and the states take turns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+
+from .analysis import VARYING
+from .faults import deadlock, failure, livelock
+from .layout import LANES, Block, Fault, Status, Warp
+from .lower import Code
+from .state import LaunchState, State
+
+__all__ = ["run"]
+
+RESIDENT_BYTES = 256 << 20
+"""Memory that the states of waiting blocks may take."""
+LOOK = 16
+"""Rounds without the end of a block after which to look whether anything changes at all; doubled each time."""
+LOOKS = 8
+
+
+def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
+    """Run all blocks of a launch; ``code(plain)`` gives the kernel's records."""
+    states = deque([State(launch, code(False))])
+    watch = _Watch(launch)
+    while states:
+        state = states[0]
+        status = state.run()
+        if status == Status.DONE:
+            states.popleft()
+            watch = _Watch(launch)
+        elif status == Status.FAULT:
+            raise failure(state)
+        elif status == Status.STUCK:
+            raise deadlock(state)
+        elif status == Status.DEOPT:
+            states[0] = _without_order(state, code(True))
+        elif launch.started() < launch.blocks and len(states) * state.nbytes < RESIDENT_BYTES:
+            states.appendleft(State(launch, state.code))
+        else:
+            states.rotate(-1)
+            watch.turn(states)
+
+
+class _Watch:
+    """Notices when blocks that wait for each other do so for ever.
+
+    The machine is deterministic, so if all it has looks the same as some rounds before, it will for all time. Looking
+    costs a pass over the memory, hence ever more rarely.
+    """
+
+    def __init__(self, launch: LaunchState) -> None:
+        self.launch, self.turns, self.rounds, self.look, self.seen = launch, 0, 0, LOOK, b""
+
+    def turn(self, states: deque[State]) -> None:
+        """A state has had its turn without coming to an end."""
+        self.turns += 1
+        if self.turns < len(states):
+            return
+        self.turns, self.rounds = 0, self.rounds + 1
+        if self.rounds == self.look:
+            self.seen = self._digest(states)
+        elif self.rounds > self.look:
+            if self._digest(states) == self.seen:
+                raise livelock(states[0])
+            if self.rounds == self.look + LOOKS:
+                self.look *= 2
+
+    def _digest(self, states: deque[State]) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for state in sorted(states, key=lambda state: state.address):
+            state.digest(digest)
+        self.launch.digest(digest)
+        return digest.digest()
+
+
+def _without_order(state: State, code: Code) -> State:
+    """Go on in code that assumes nothing about which lanes run when: same block, same statements, other registers."""
+    old, warps, stride = state.code, state.warps, state.stride
+    if old.prologue <= state.get(Block.FAULT_RECORD, "Q") < old.entry and state.get(Block.FAULT_KIND, "i") == Fault.WRAP:
+        return State(state.launch, code)
+    keep = state.warps_memory
+    state.attach(code)
+    for number in range(state.count):
+        before, after = warps + number * stride, state.warps + number * state.stride
+        ctypes.memmove(after, before, Warp.REGISTERS)
+        for name, offset in code.slots.offsets.items():
+            _move(old, name, before, after + offset)
+        for field in (Warp.PC, Warp.WAITS):
+            record = state.get_warp(number, field, "Q")
+            state.put_warp(number, field, "Q", _translate(old, code, record) if record else code.base * (field == Warp.PC))
+    del keep
+    return state
+
+
+def _move(old: Code, name: str, before: int, place: int) -> None:
+    """Copy a register to where it has one number a lane."""
+    import numpy as np
+
+    bits = old.slots.bits(name)
+    source = before + old.slots.offsets[name]
+    known = old.operands.facts.known.get(name, VARYING)
+    if bits == 1 or known is VARYING:
+        ctypes.memmove(place, source, 4 if bits == 1 else LANES * bits // 8)
+        return
+    base = int.from_bytes(ctypes.string_at(source, bits // 8), "little")
+    lanes = [(base + x) % (1 << bits) for x in known]
+    ctypes.memmove(place, np.array(lanes, f"u{bits // 8}").tobytes(), LANES * bits // 8)
+
+
+def _translate(old: Code, new: Code, record: int) -> int:
+    """The record of the new code at which to go on where the old one was at ``record``."""
+    at = bisect_right(old.offsets, record - old.base) - 1
+    statement = old.statements[at]
+    mine = [n for n, owner in enumerate(old.statements) if owner == statement and old.offsets[n] >= old.entry - old.base]
+    theirs = [n for n, owner in enumerate(new.statements) if owner == statement]
+    place = theirs[0] if not mine or at == mine[0] else theirs[max(0, len(theirs) - (len(mine) - mine.index(at)))]
+    return new.base + new.offsets[place]
