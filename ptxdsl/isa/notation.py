@@ -302,7 +302,8 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
     return OperandSpec(
         spec.name, spec.role, spec.kind, kind, count, spec.register, spec.immediate and kind in _NUMERIC,
         spec.negatable, spec.sink and (count > 0 or not template.count), spec.joined, spec.bounds, spec.space,
-        tuple(_resolve(part, names, default) for part in template.parts), spec.variable, spec.special, spec.step,
+        tuple(_resolve(p, names, default) for p in template.parts if p.present is None or _value(p.present, names)),
+        spec.variable, spec.special, spec.step,
         spec.choices,
     )
 
@@ -433,11 +434,14 @@ def _slots(text: str, own: dict[str, dict[str, Need | None]], sets: dict[str, st
 
 def _templates(text: str) -> Iterator[_Template]:
     for item, optional in _split(text):
-        condition = ""
-        if optional and " if " in item:
-            item, _, condition = item.rpartition(" if ")
-        template = _template(item, optional and not condition)
-        yield replace(template, present=condition) if condition else template
+        yield _conditional(item, optional)
+
+
+def _conditional(item: str, optional: bool) -> _Template:
+    if optional and " if " in item:
+        item, _, condition = item.rpartition(" if ")
+        return replace(_template(item, False), present=condition)
+    return _template(item, optional)
 
 
 def _split(text: str) -> Iterator[tuple[str, bool]]:
@@ -480,10 +484,10 @@ def _bound(text: str) -> int | float:
 
 
 def _address(text: str, optional: bool) -> _Template:
-    first, *parts = [item for item, _ in _split(text)]
-    match = re.match(r"([=+]?)(\w+)(?::(\w+))?$", first)
+    first, *parts = _split(text)
+    match = re.match(r"([=+]?)(\w+)(?::(\w+))?$", first[0])
     if match is None:
         raise ValueError(f"address not understood: [{text}]")
     role = {"": "r", "=": "w", "+": "rw"}[match[1]]
     spec = OperandSpec(match[2], role, "address", space=match[3])
-    return _Template(spec, None, None, optional, None, tuple(_template(part, False) for part in parts))
+    return _Template(spec, None, None, optional, None, tuple(_conditional(*part) for part in parts))
