@@ -158,7 +158,8 @@ def _encode(check: _Check, kind: ScalarType, value: Any) -> bytes:
     try:
         data = encode(value, kind).to_bytes(kind.bytes, "little")
     except (PtxTypeError, OverflowError):
-        raise check.error(value, f"{kind} wants {_number(kind)}") from None
+        wanted = f"that is too large for {kind}" if kind.kind == "f" else f"{kind} wants {_number(kind)}"
+        raise check.error(value, wanted) from None
     if kind.kind == "f":
         _check_rounded(check, kind, value, data)
     return data
@@ -166,8 +167,6 @@ def _encode(check: _Check, kind: ScalarType, value: Any) -> bytes:
 
 def _check_rounded(check: _Check, kind: ScalarType, value: float, data: bytes) -> None:
     rounded = float(np.frombuffer(data, dtype_of(kind if kind.numpy_name else TYPES["f32"]))[0])
-    if math.isfinite(value) and not math.isfinite(rounded):
-        raise check.error(value, f"that is too large for {kind}")
     if isinstance(value, int) and rounded != value:
         raise check.error(value, f"{kind} cannot hold it exactly", f"pass `float({check.name})` to have it rounded")
 

@@ -69,7 +69,8 @@ def caller() -> Loc | None:
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE) or file.startswith(_LIBRARY):
+        generated = file == "<string>" and str(frame.f_globals.get("__name__")).startswith("ptxdsl.")
+        if not generated and (not file.startswith(_PACKAGE) or file.startswith(_LIBRARY)):
             return Loc(file, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None

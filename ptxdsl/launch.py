@@ -123,8 +123,10 @@ def _integer(what: str, value: object, low: int, high: int, unit: str) -> int:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         hint = None
-        if isinstance(value, float):
-            hint = f"write `{int(value)}`" if value.is_integer() else "round up: `(n + 255) // 256` blocks of 256"
+        if isinstance(value, float) and value.is_integer():
+            hint = f"write `{int(value)}`"
+        elif isinstance(value, float) and what.startswith("grid"):
+            hint = "round up: `cdiv(n, 256)` blocks of 256 threads"
         raise LaunchError(f"{what} is an int, not {value!r}", loc=caller(), hint=hint) from None
     if not low <= number <= high:
         unit = f" {unit}" if unit else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LaunchError
+from ..errors import LaunchError, caller
 from ..types import ScalarType, dtype_of
 from .device import choose, driver
 from .arrays import View, contiguous_strides, dtype_name
@@ -78,7 +78,7 @@ class DeviceArray:
         """A copy in host memory, when all work submitted to the device is done."""
         if self._host is not None:
             return self._host.copy()
-        host = np.empty(self.shape, self.dtype)
+        host: np.ndarray[Any, Any] = np.empty(self.shape, self.dtype)
         driver().to_host(host, self.address)
         return host
 
@@ -92,7 +92,7 @@ class DeviceArray:
         if source.shape != self.shape or source.dtype != self.dtype:
             raise LaunchError(
                 f"an array of {source.dtype.name}, shape {source.shape} cannot fill one of {self.dtype.name}, "
-                f"shape {self.shape}"
+                f"shape {self.shape}", loc=caller(),
             )
         if self._host is not None:
             self._host[...] = source
@@ -129,10 +129,10 @@ def empty(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = Non
     """An array of whatever the memory held. ``dtype`` is numpy's or a scalar type of ptxdsl (``f32``)."""
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in extents):
-        raise LaunchError(f"shape {shape!r} is no int or tuple of ints from 0 on")
+        raise LaunchError(f"shape {shape!r} is no int or tuple of ints from 0 on", loc=caller())
     kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
     if kind.hasobject or not kind.isnative:
-        raise LaunchError(f"a device array cannot hold {kind}")
+        raise LaunchError(f"a device array cannot hold {kind}", loc=caller())
     return DeviceArray(tuple(int(n) for n in extents), kind, choose(backend))
 
 
