@@ -226,9 +226,10 @@ def _registers(registers: list[ir.Register]) -> Iterator[str]:
     """The `.reg` lines: by type, ``%r<n>`` where a family counts from 0 without a gap."""
     families: dict[ScalarType, dict[str, list[str]]] = {}
     for name, kind in registers:
-        families.setdefault(kind, {}).setdefault(name.rstrip("0123456789"), []).append(name)
+        stem = name.rstrip("0123456789")
+        families.setdefault(kind, {}).setdefault(stem if stem != name else "", []).append(name)
     for kind, stems in families.items():
-        head, single = f"    .reg .{kind} ", []
+        head, single = f"    .reg .{kind} ", stems.pop("", [])
         for stem, names in stems.items():
             if stem != "%" and set(names) == {f"{stem}{n}" for n in range(len(names))}:
                 yield f"{head}{stem}<{len(names)}>;\n"
