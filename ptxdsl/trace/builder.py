@@ -137,22 +137,25 @@ def location_of(frame: FrameType) -> Loc:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-_PREFIXES = {
-    "pred": "%p", "b8": "%b", "b16": "%h", "b32": "%r", "b64": "%rd", "b128": "%rq", "u8": "%b", "s8": "%b",
-    "u16": "%h", "s16": "%h", "u32": "%r", "s32": "%r", "u64": "%rd", "s64": "%rd", "f32": "%f", "f64": "%fd",
+_FAMILIES = {
+    "%p": ("pred", "pred"), "%b": ("b8", "b8 u8 s8"), "%h": ("b16", "b16 u16 s16"), "%r": ("b32", "b32 u32 s32"),
+    "%rd": ("b64", "b64 u64 s64"), "%rq": ("b128", "b128"), "%f": ("f32", "f32"), "%fd": ("f64", "f64"),
 }
-_POOLS: dict[ScalarType, list[ir.Register]] = {TYPES[name]: [] for name in _PREFIXES}
+"""Registers without a name: the prefix of each family, the type it is declared with, the types that live in it."""
+
+_prefix_of = {TYPES[name]: prefix for prefix, (_, names) in _FAMILIES.items() for name in names.split()}
+_pools: dict[str, list[ir.Register]] = {prefix: [] for prefix in _FAMILIES}
 """The registers that were numbered so far in any trace, to be used again: ``%f0``, ``%f1``, ..."""
 
 
-def _grown(pool: list[ir.Register], kind: ScalarType, number: int) -> ir.Register:
-    prefix = _PREFIXES[kind.__name__]
+def _grown(prefix: str, number: int) -> ir.Register:
+    pool, kind = _pools[prefix], TYPES[_FAMILIES[prefix][0]]
     while len(pool) <= number:
         pool.append(ir.Register(f"{prefix}{len(pool)}", kind))
     return pool[number]
 
 
-_COUNTED = re.compile(r"%(p|b|h|r|rd|rq|f|fd)\d+$")
+_COUNTED = re.compile(r"(p|b|h|r|rd|rq|f|fd)\d+$")
 
 
 class Trace:
@@ -183,9 +186,9 @@ class Trace:
         self._forms: set[Form] = set()
         self._counters: dict[str, int] = {}
         self._names: set[str] = set(special_registers())
-        counters = {prefix: [0] for prefix in _PREFIXES.values()}
-        self._families = {kind: (counters[_PREFIXES[kind.__name__]], pool) for kind, pool in _POOLS.items()}
+        self._numbers = dict.fromkeys(_FAMILIES, 0)
         self._locs: dict[tuple[int, int], Loc] = {}
+        self._bytecode: dict[int, bytes] = {}
         self._codes: list[CodeType] = []
 
     # -- regions
@@ -290,10 +293,11 @@ class Trace:
         """A new register that holds a value of ``type``; ``name`` is the Python variable's, where there is one."""
         kind = type.register
         if name is None:
-            counter, pool = self._families[kind]
-            number = counter[0]
-            counter[0] = number + 1
-            register = pool[number] if number < len(pool) else _grown(pool, kind, number)
+            prefix = _prefix_of[kind]
+            number = self._numbers[prefix]
+            self._numbers[prefix] = number + 1
+            pool = _pools[prefix]
+            register = pool[number] if number < len(pool) else _grown(prefix, number)
         else:
             register = ir.Register("%" + self.unique(name, "%"), kind)
         self.registers.append(register)
@@ -301,10 +305,10 @@ class Trace:
 
     def unique(self, name: str, sigil: str = "") -> str:
         """``name`` made of PTX's letters and, if it is taken, numbered."""
-        stem = re.sub(r"[^\w$]|[^\x00-\x7f]", "_", name)
-        if not re.match(r"[a-zA-Z]", stem):
-            stem = "v" + stem
-        if _COUNTED.match(sigil + stem):
+        stem = name
+        if not (name.isascii() and name[0].isalpha() and name.isidentifier()):
+            stem = "v" + re.sub(r"\W|[^\x00-\x7f]", "_", name)
+        if sigil and _COUNTED.match(stem):
             stem += "_"
         found, number = stem, 0
         while sigil + found in self._names:
@@ -331,5 +335,14 @@ class Trace:
     def _new_location(self, frame: FrameType) -> Loc:
         # The code object is kept, or its id could come to stand for another.
         self._codes.append(frame.f_code)
-        loc = self._locs[id(frame.f_code), frame.f_lasti] = Loc(frame.f_code.co_filename, frame.f_lineno)
+        loc: Loc = tuple.__new__(Loc, (frame.f_code.co_filename, frame.f_lineno))
+        self._locs[id(frame.f_code), frame.f_lasti] = loc
         return loc
+
+    def bytecode(self, code: CodeType) -> bytes:
+        """``code.co_code``, which Python makes anew each time it is asked for."""
+        found = self._bytecode.get(id(code))
+        if found is None:
+            self._codes.append(code)
+            found = self._bytecode[id(code)] = code.co_code
+        return found

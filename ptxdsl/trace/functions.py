@@ -10,7 +10,7 @@ from ..types import ScalarType, pred
 from .builder import current, user_frame
 from .literals import is_number, literal
 from .naming import target_of_call
-from .operators import data_type, find
+from .operators import extreme, selection
 from .problems import described, located, mismatch, named
 from .values import Negated, Reg, Value, Vec, constant, emit, set_register, set_source
 
@@ -42,10 +42,10 @@ def reg(type: Any, value: Any = None) -> Any:
 def variable_name(otherwise: str = "reg") -> str:
     """What to call the thing that the user is making: the variable it goes to."""
     frame = user_frame(3)
-    found = target_of_call(frame)
+    trace = current()
+    found = target_of_call(frame, trace.bytecode(frame.f_code))
     if found is None:
         return otherwise
-    trace = current()
     if len(found.names) > 1:
         return found.names[trace.count(f"{frame.f_code.co_name}:{frame.f_lineno}") % len(found.names)]
     name = found.names[0]
@@ -63,7 +63,7 @@ def select(p: Value, a: Any, b: Any) -> Value:
     type = _common("select", a, b)
     if type is pred:
         raise located(PtxTypeError, "PTX selects no predicates", "`(p & a) | (~p & b)`")
-    form = find(f"selp.{data_type(type)}")
+    form = selection(type)
     if form is None:
         raise located(PtxTypeError, f"PTX has no selp of {type}", "convert first: `v.to(u32)`")
     if isinstance(p, Negated):
@@ -124,7 +124,7 @@ def _extreme(name: str, a: Any, b: Any) -> Any:
     if is_number(a) and is_number(b):
         return min(a, b) if name == "min" else max(a, b)
     type = _common(f"{name}imum", a, b)
-    form = find(f"{name}.{type}") if type.bits > 8 else None
+    form = extreme(name, type)
     if form is None:
         hint = "`select(a < b, a, b)`, or convert first: `v.to(u32)`, `v.bits(u32)`"
         raise located(PtxTypeError, f"PTX has no {name} of {type}", hint)

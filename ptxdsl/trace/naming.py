@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import linecache
 import re
-from opcode import EXTENDED_ARG, opname
+from opcode import EXTENDED_ARG, opmap, opname
 from types import CodeType, FrameType
 from typing import NamedTuple
 
 __all__ = ["Target", "name_of", "target_of_call"]
 
+_CACHE = opmap.get("CACHE", -1)
 _ASSIGNMENT = re.compile(r"^\s*(?P<targets>[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*(?::[^=]+)?=(?!=)")
 
 
@@ -24,10 +25,13 @@ class Target(NamedTuple):
     many: bool = False
 
 
-def target_of_call(frame: FrameType) -> Target | None:
-    """The variable that the call now running in ``frame`` is assigned to; several where the source unpacks."""
+def target_of_call(frame: FrameType, raw: bytes | None = None) -> Target | None:
+    """The variable that the call now running in ``frame`` is assigned to; several where the source unpacks.
+
+    ``raw`` is the bytecode of the frame, for who has it at hand.
+    """
     code = frame.f_code
-    name = _stored(code, frame.f_lasti)
+    name = _stored(code, raw or code.co_code, frame.f_lasti)
     if name is not None:
         return Target((name,))
     if code.co_name in ("<listcomp>", "<genexpr>") and frame.f_back is not None:
@@ -40,15 +44,15 @@ def target_of_call(frame: FrameType) -> Target | None:
     return Target(names, len(names) == 1 and "[" in line[found.end("targets"):])
 
 
-def _stored(code: CodeType, at: int) -> str | None:
+def _stored(code: CodeType, raw: bytes, at: int) -> str | None:
     """The name that the instruction after the one at ``at`` stores into."""
-    raw, at, argument = code.co_code, at + 2, 0
+    at, argument = at + 2, 0
     while at < len(raw):
-        kind, operand = opname[raw[at]], raw[at + 1]
-        at += 2
-        if kind == "CACHE":
+        if raw[at] == _CACHE:
+            at += 2
             continue
-        argument = argument << 8 | operand
+        kind, argument = opname[raw[at]], argument << 8 | raw[at + 1]
+        at += 2
         if raw[at - 2] == EXTENDED_ARG:
             continue
         if kind in ("STORE_NAME", "STORE_GLOBAL"):

@@ -13,7 +13,7 @@ from ..errors import PtxTypeError, UnknownInstruction
 from ..isa import Form, lookup
 from ..types import ScalarType, pred
 
-__all__ = ["COMPARISONS", "Operation", "binary", "conversion", "data_type", "find", "unary"]
+__all__ = ["COMPARISONS", "Operation", "binary", "conversion", "data_type", "extreme", "find", "move", "selection", "unary"]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 _NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
@@ -51,6 +51,23 @@ def find(*mnemonics: str) -> Form | None:
         if forms:
             return min(forms, key=lambda form: len(form.operands))
     return None
+
+
+@cache
+def move(type: ScalarType) -> Form | None:
+    """The mov of a value of ``type``; 8-bit types have none."""
+    return find(f"mov.{data_type(type)}")
+
+
+@cache
+def selection(type: ScalarType) -> Form | None:
+    return find(f"selp.{data_type(type)}")
+
+
+@cache
+def extreme(name: str, type: ScalarType) -> Form | None:
+    """The ``min`` or ``max`` of two values of ``type``."""
+    return find(f"{name}.{type}") if type.bits > 8 else None
 
 
 @cache

@@ -15,7 +15,7 @@ from ..isa import Form
 from ..types import ScalarType, bf16, encode, pred, u32
 from .builder import Region, Trace, current, thread
 from .literals import is_number, literal
-from .operators import Operation, binary, conversion, data_type, find, unary
+from .operators import Operation, binary, conversion, data_type, find, move, unary
 from .problems import described, escaped, located, mismatch, named
 from .truth import RunTime
 
@@ -300,7 +300,7 @@ class Reg(Value):
 
     def copy(self) -> Value:
         """What it holds now, as a Value, by one ``mov``."""
-        return emit(_known(f"mov.{data_type(self.type)}"), self.type, self.use(current()))
+        return emit(_move(self.type), self.type, self.use(current()))
 
     def __iadd__(self, other: Any) -> Reg:
         return _binary("+", self, other, out=self)  # type: ignore[return-value]
@@ -377,6 +377,14 @@ def _known(*mnemonics: str) -> Form:
     return form
 
 
+def _move(type: ScalarType) -> Form:
+    form = move(type)
+    if form is None:
+        wide = "f32" if type.is_float else "s32" if type.is_signed else "u32"
+        raise located(PtxTypeError, f"PTX has no mov of {type}", f"keep it in a `reg({wide})`: `v.to({wide})`")
+    return form
+
+
 def emit(form: Form, type: ScalarType, *sources: ir.Operand) -> Value:
     """Append an instruction with one result, which is a new Value of ``type``."""
     trace = current()
@@ -392,7 +400,7 @@ def constant(trace: Trace, value: object, type: ScalarType) -> Value:
     if found is None:
         moved = data_type(type)
         register = trace.fresh(type)
-        trace.prepend(_known(f"mov.{moved}"), (register, ir.Immediate(number.bits, moved)))
+        trace.prepend(_move(moved), (register, ir.Immediate(number.bits, moved)))
         found = trace.constants[number] = Value(register, type, trace.kernel)
     return found
 
@@ -421,7 +429,7 @@ def set_register(trace: Trace, register: ir.Register, source: ir.Operand, type: 
             trace.emit(_known("setp.eq.u32" if source.bits else "setp.ne.u32"), (register, zero, zero))
             return
         source = ir.Immediate(source.bits, data_type(type))
-    trace.emit(_known(f"mov.{data_type(type)}"), (register, source))
+    trace.emit(_move(type), (register, source))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
