@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, overload
 
 from . import config, ir, launchable
-from .driver.device import choose, driver
 from .errors import LaunchError, Loc, TraceError, caller
 from .launchable import Launchable, Specialised
 from .signature import KernelParameter, Signature, TensorMapType
@@ -209,6 +208,8 @@ def _fingerprint(kernel: str, name: str, value: Any) -> tuple[Any, ...]:
 
 def backend_name(backend: str | None = None) -> str:
     """Where a launch would run now: ``"emulator"``, or the name of the GPU."""
+    from .driver.device import choose, driver
+
     return driver().name if choose(backend) == "gpu" else "emulator"
 
 

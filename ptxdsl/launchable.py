@@ -13,10 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import config
-from .binding import Binder
-from .driver import gpu
-from .driver.device import choose
-from .effects import written_parameters
 from .errors import LaunchError, Loc, TraceError, caller
 from .ir import Function, Module
 from .isa.targets import TARGETS, introduced, limits
@@ -24,6 +20,7 @@ from .launch import Argument, Buffer, LaunchConfig
 from .signature import KernelParameter
 
 if TYPE_CHECKING:
+    from .binding import Binder
     from .driver.assembler import Assembled, Attributes
 
 __all__ = ["Backend", "Launch", "Launchable", "Run", "Specialised", "apply"]
@@ -70,7 +67,13 @@ class _Emulated:
         """There is none: a run takes far longer than the way to it."""
 
 
-_BACKENDS: dict[str, Backend] = {"emulator": _Emulated, "gpu": gpu.load}
+def _gpu(kernel: Specialised) -> Run:
+    from .driver import gpu
+
+    return gpu.load(kernel)
+
+
+_BACKENDS: dict[str, Backend] = {"emulator": _Emulated, "gpu": _gpu}
 
 
 class Specialised:
@@ -95,11 +98,15 @@ class Specialised:
     @cached_property
     def written(self) -> frozenset[str]:
         """The parameters whose memory the kernel may write."""
+        from .effects import written_parameters
+
         return written_parameters(self.module, self.entry)
 
     @cached_property
     def bind(self) -> Binder:
         """Turns the user's arguments into the kernel's."""
+        from .binding import Binder
+
         return Binder(self.entry, self.parameters, self.written, foreign=self.foreign)
 
     @cached_property
@@ -293,6 +300,8 @@ class Launch:
         if kernel is not self._checked:
             kernel.check(self.config)
             self._checked = kernel
+        from .driver.device import choose
+
         settings = config.current()
         geometry = self.config
         if geometry.sanitize is None and settings.sanitize is not None:
