@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl import LaunchError, bf16, empty, f16, f32, f64
-from ptxdsl.types import ScalarType, dtype_of
+from ptxdsl import LaunchError, ScalarType, bf16, dtype_of, empty, f16, f32, f64
 
 __all__ = [
     "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_no_overlap", "floating", "size",

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl import Kernel, LaunchError, f32, f64
-from ptxdsl.types import ScalarType
+from ptxdsl import Kernel, LaunchError, ScalarType, f32, f64
 
 from . import arguments
 from .decode import chunk_kernel, combine_kernel, decode_kernel

@@ -6,8 +6,9 @@ from functools import cache
 from math import inf
 from typing import Any
 
-from ptxdsl import Kernel, Ptr, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, shared, u32, warp, when
-from ptxdsl.types import ScalarType
+from ptxdsl import (
+    Kernel, Ptr, ScalarType, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, shared, u32, warp, when,
+)
 
 from .online import exp, finite, fma, inverse, merge, scaled
 

@@ -7,9 +7,9 @@ from math import inf
 from typing import Any
 
 from ptxdsl import (
-    Kernel, Ptr, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, select, shared, u32, warp, when,
+    Kernel, Ptr, ScalarType, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, select, shared, u32, warp,
+    when,
 )
-from ptxdsl.types import ScalarType
 
 from .online import exp, finite, fma, inverse, scaled
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from math import e, inf, log2
 from typing import Any
 
-from ptxdsl import f64, maximum, ptx, select
+from ptxdsl import ScalarType, f64, maximum, ptx, select
 from ptxdsl import math as ptxmath
-from ptxdsl.types import ScalarType
 
 __all__ = ["exp", "finite", "fma", "inverse", "merge", "scaled"]
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxdsl import Kernel, LaunchError, Ptr, f16, f32, loop, ptx, ptx_kernel, reg, select, u8, u32, unpack, warp, when
-from ptxdsl.types import ScalarType
+from ptxdsl import (
+    Kernel, LaunchError, Ptr, ScalarType, f16, f32, loop, ptx, ptx_kernel, reg, select, u8, u32, unpack, warp, when,
+)
 
 from . import arguments
 from .q4k import BLOCK_BYTES, BLOCK_WEIGHTS, dequantize_q4k, quantize_q4k
