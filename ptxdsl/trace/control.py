@@ -195,7 +195,8 @@ class loop(Block, metaclass=_Statement):
             self.labels = _numbered(trace, "loop", self.loc.line)
             self._begin(region)
             return None
-        found = target_of_call(user_frame(2))
+        frame = user_frame(2)
+        found = target_of_call(frame, trace.bytecode(frame.f_code))
         region = self.open()
         self.labels = _numbered(trace, "loop", self.loc.line)
         start, self.limit, self.advance = (_number(trace, b, self.type) for b in (self.start, self.stop, self.step))

@@ -227,7 +227,9 @@ def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: dict[int
     at = flow.index(frame.f_lasti)
     starts = [at, *_loops_of(frame, flow, trace)]
     views, loaded = flow.targets, flow.loaded(at)
-    changed = flow.changed(at) or next((name for name in reversed(loaded) if name in names), None)
+    changed = flow.changed(at)
+    if changed not in names and changed not in views:
+        changed = next((name for name in reversed(loaded) if name in names), None)
     others = [name for name in names if name != changed and name not in views]
     alive = [name for name in others if any(flow.reads(name, start) for start in starts)]
     kept = [roots for roots in holders.values() if any(flow.reads(root, start) for root in roots for start in starts)]
@@ -243,7 +245,7 @@ def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: dict[int
         aliased = alive[1:]
     if aliased:
         other = aliased[0]
-        shown = changed or next((name for name in names if name != other), None) or reg.register.name
+        shown = changed or next((name for name in names if name != other), None) or _element(reg, frame, other)
         raise AliasError(
             f"`{shown}` and `{other}` hold the same reg, and this changes both",
             loc=Loc(frame.f_code.co_filename, frame.f_lineno), hint=_apart(shown, other, other in names),
@@ -254,6 +256,16 @@ def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: dict[int
 def _second(kept: list[set[str]]) -> list[str]:
     """A name of the second container, if there is one."""
     return [min(roots) for roots in kept[1:]]
+
+
+def _element(reg: Reg, frame: FrameType, other: str) -> str:
+    """How the user writes an element that holds the register: ``acc[0]``."""
+    for name, value in frame.f_locals.items():
+        if name != other and isinstance(value, (list, tuple)):
+            for index, item in enumerate(value):
+                if item is reg:
+                    return f"{name}[{index}]"
+    return reg.register.name
 
 
 def _apart(shown: str, other: str, plain: bool) -> str:

@@ -73,9 +73,9 @@ def left(region: Region) -> None:
         flow = flow_of(code)
         if not flow.exits(flow.index(state.at), flow.index(now)):
             raise ControlFlowError(
-                f"a `return`, `break` or `continue` leaves the {region.kind} of line {region.loc.line}; "
-                "the trace would end the block here for all threads", loc=region.loc,
-                hint="`ptx.ret(pred=p)`, `break_if(p)` or `continue_if(p)`",
+                "a `return`, `break` or `continue` leaves the `with` of this line; "
+                "the trace would end the block here for all threads",
+                loc=Loc(code.co_filename, state.frame.f_lineno), hint="`ptx.ret(pred=p)`, `break_if(p)`, `continue_if(p)`",
             )
 
 
@@ -92,7 +92,7 @@ def _check_line(code: CodeType, line: int) -> None:
 
 def _check(block: ast.With | ast.AsyncWith, filename: str) -> None:
     for kind, node in _leaving(block.body, False):
-        call = ast.unparse(block.items[0].context_expr)
+        call = ", ".join(ast.unparse(item.context_expr) for item in block.items)
         raise ControlFlowError(
             f"`{kind}` leaves the `with {call}` of line {block.lineno}; "
             "the trace would end the block here for all threads",

@@ -50,12 +50,13 @@ def escaped(value: Value) -> NoReturn:
             "compute it in this kernel, or pass it as a parameter",
         )
     initial = "" if value.type is pred else ", 0"
+    before = "when" if region.kind == "otherwise" else region.kind
     variable = f"{name} = " if name.isidentifier() else "v = "
     raise located(
         EscapeError,
         f"`{name}` was computed at line {made.line}, inside the `{region.kind}` of line {region.loc.line}, "
         "and is used after it",
-        f"declare `{variable}reg({value.type}{initial})` before the `{region.kind}`, "
+        f"declare `{variable}reg({value.type}{initial})` before the `{before}`, "
         f"and write `{variable[:-3]}.set(...)` inside it",
     )
 
