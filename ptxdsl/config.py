@@ -7,7 +7,6 @@ notebooks can change it; :func:`override` changes a setting for a block of Pytho
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .errors import ConfigError, caller
+from .errors import ConfigError, caller, nearest
 
 __all__ = ["BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "override", "use"]
 
@@ -42,8 +41,8 @@ def _default_cache() -> str:
 
 
 def _wrong(what: str, value: object, wanted: str, known: Iterable[str] = ()) -> ConfigError:
-    near = difflib.get_close_matches(str(value).lower(), list(known), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else None
+    near = nearest(str(value).lower(), known)
+    hint = f"did you mean {near!r}?" if near else None
     return ConfigError(f"{what} is {value!r}; it can be {wanted}", loc=caller(), hint=hint)
 
 
@@ -130,10 +129,8 @@ class Config:
         values: dict[str, Any] = {}
         for variable, text in environ.items():
             if variable not in known:
-                near = difflib.get_close_matches(variable.removeprefix(_PREFIX).lower(), _READERS, n=1)
-                hint = f"the variables are {', '.join(known)}"
-                if near:
-                    hint = f"did you mean `{_PREFIX}{near[0].upper()}`?"
+                near = nearest(variable.removeprefix(_PREFIX).lower(), _READERS)
+                hint = f"did you mean `{_PREFIX}{near.upper()}`?" if near else f"the variables are {', '.join(known)}"
                 raise ConfigError(f"there is no variable {variable}", loc=caller(), hint=hint)
             values[known[variable]] = _READERS[known[variable]](variable, text)
         return cls(**values)
@@ -198,8 +195,8 @@ class override:
     @staticmethod
     def _value(name: str, value: Any) -> Any:
         if name not in _READERS:
-            near = difflib.get_close_matches(name, _READERS, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"the settings are {', '.join(_READERS)}"
+            near = nearest(name, _READERS)
+            hint = f"did you mean `{near}`?" if near else f"the settings are {', '.join(_READERS)}"
             raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)
         if isinstance(value, str):
             return _READERS[name](name, value)

@@ -34,6 +34,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "EmulationError", "EscapeError", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "ParseError",
     "PerformanceWarning", "PtxError", "PtxTypeError", "PtxWarning", "RaceError", "StructureError", "TargetError",
     "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "caller",
+    "nearest",
 ]
 
 
@@ -74,6 +76,17 @@ def caller() -> Loc | None:
             return Loc(file, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one among the known names that somebody who wrote ``word`` may have meant.
+
+    >>> nearest("emulater", ["gpu", "emulator"])
+    'emulator'
+    """
+    import difflib  # takes longer to import than ptxdsl.errors, and is only wanted when something is wrong
+
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), None)
 
 
 class PtxError(Exception):

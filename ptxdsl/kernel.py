@@ -8,7 +8,6 @@ why foreign PTX (:func:`load`) is launched by the same code.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import re
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from . import config, ir, launchable
-from .errors import LaunchError, Loc, TraceError, caller
+from .errors import LaunchError, Loc, TraceError, caller, nearest
 from .launchable import Launchable, Specialised
 from .signature import KernelParameter, Signature, TensorMapType
 from .trace import lint
@@ -71,11 +70,11 @@ class Kernel(Launchable):
         known = self.signature.constants
         for name in constants:
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
+                near = nearest(name, known)
                 has = f"it has {', '.join(known)}" if known else "it has none"
                 raise LaunchError(
                     f"kernel `{self.entry}` has no compile-time constant `{name}`; {has}", loc=caller(),
-                    hint=f"did you mean `{near[0]}=`?" if near else None,
+                    hint=f"did you mean `{near}=`?" if near else None,
                 )
         values = {**known, **constants}
         missing = [name for name, value in values.items() if value is Signature.REQUIRED]
@@ -141,10 +140,10 @@ def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
     """
     unknown = [option for option in options if option not in ("name", "arch", "lineinfo", *_DIRECTIVES)]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], ("name", "arch", "lineinfo", *_DIRECTIVES), n=1)
+        near = nearest(unknown[0], ("name", "arch", "lineinfo", *_DIRECTIVES))
         raise TraceError(
             f"ptx_kernel has no option `{unknown[0]}`", loc=caller(),
-            hint=f"did you mean `{near[0]}=`?" if near else None,
+            hint=f"did you mean `{near}=`?" if near else None,
         )
     names = sys._getframe(1).f_locals
     if function is not None:
@@ -251,10 +250,10 @@ class PtxModule(Mapping[str, PtxEntry]):
 
     def __getitem__(self, name: str) -> PtxEntry:
         if name not in self._entries:
-            near = difflib.get_close_matches(str(name), self._entries, n=1)
+            near = nearest(str(name), self._entries)
             raise LaunchError(
                 f"{self.filename} has no entry `{name}`; it has {', '.join(self._entries) or 'none'}", loc=caller(),
-                hint=f"did you mean `{near[0]}`?" if near else None,
+                hint=f"did you mean `{near}`?" if near else None,
             )
         return self._entries[name]
 

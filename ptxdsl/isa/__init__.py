@@ -6,10 +6,8 @@ opcode is first asked for, and only the rows of that opcode, so that importing c
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import cache
-from importlib import resources
 
 from ..errors import UnknownInstruction
 from .notation import Form, Need, OperandSpec, Row, Special, parse_rows, parse_specials
@@ -23,6 +21,8 @@ __all__ = [
 @cache
 def _chapters() -> dict[str, str]:
     """The text of each chapter by its name."""
+    from importlib import resources
+
     folder = resources.files(__package__) / "chapters"
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".isa")), key=lambda entry: entry.name)
     return {entry.name[:-4]: entry.read_text("utf-8") for entry in files}
@@ -64,6 +64,8 @@ def special(name: str) -> Special:
     found = special_registers().get(base)
     if found is None or (component and component not in found.components):
         names = [n + (f".{c}" if c else "") for n, r in special_registers().items() for c in r.components or ("",)]
+        import difflib
+
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         raise UnknownInstruction(
             f"PTX has no special register `{name}`", hint=f"did you mean {_either(near)}?" if near else None
@@ -102,6 +104,8 @@ def unknown(mnemonic: str) -> UnknownInstruction:
     """The error for a mnemonic that no row spells: what is wrong with it and what is near."""
     opcode, *modifiers = mnemonic.split(".")
     if opcode not in opcodes():
+        import difflib
+
         near = difflib.get_close_matches(opcode, opcodes(), n=4, cutoff=0.5)
         return UnknownInstruction(
             f"PTX has no instruction `{opcode}`", hint=f"did you mean {_either(near)}?" if near else None
@@ -120,6 +124,8 @@ def unknown(mnemonic: str) -> UnknownInstruction:
 
 def _misfit(done: str, modifier: str, legal: set[str]) -> UnknownInstruction:
     words = sorted(word for word in legal if word)
+    import difflib
+
     near = difflib.get_close_matches(modifier, words, n=3, cutoff=0.5)
     if near:
         hint = f"did you mean {_either(f'`{done}.{word}`' for word in near)}?"
