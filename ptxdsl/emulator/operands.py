@@ -113,7 +113,7 @@ class Operands:
     def number(self, value: int, bits: int) -> Field:
         if bits == 128:
             return Field("I128", "qq", (value & (1 << 64) - 1, value >> 64))
-        return Field(f"I{bits}", "q", (value & (1 << 64) - 1,))
+        return Field(f"I{bits}", "q", ((value & (1 << 64) - 1 ^ 1 << 63) - (1 << 63),))
 
     def symbol(self, operand: Symbol, statement: Instruction | None) -> int:
         address = self.symbols.get(operand.symbol)
