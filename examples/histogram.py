@@ -39,4 +39,4 @@ def main(path: str | None = None, limit: int = 4_000_000) -> Row:
 
 
 if __name__ == "__main__":
-    report(main(*sys.argv[1:2]))
+    report(main(sys.argv[1] if sys.argv[1:] else None))

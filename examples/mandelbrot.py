@@ -17,6 +17,7 @@ from ptxdsl.bench import Row, compare, report
 
 STEPS = 200
 LEFT, TOP = -2.25, -1.25
+DEFAULT = f"{tempfile.gettempdir()}/mandelbrot.png"
 
 
 @ptx_kernel
@@ -63,7 +64,7 @@ def write_png(path: str | Path, grey: NDArray[np.uint8]) -> None:
     Path(path).write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
 
 
-def main(path: str = f"{tempfile.gettempdir()}/mandelbrot.png", width: int = 480, height: int = 400) -> Row:
+def main(path: str = DEFAULT, width: int = 480, height: int = 400) -> Row:
     steps, size = np.full((height, width), 255, np.uint8), np.float32(2.5 / height)
     grid = (-(-width // 32), -(-height // 4))
     row = compare(
@@ -75,4 +76,4 @@ def main(path: str = f"{tempfile.gettempdir()}/mandelbrot.png", width: int = 480
 
 
 if __name__ == "__main__":
-    report(main(*sys.argv[1:2]))
+    report(main(sys.argv[1] if sys.argv[1:] else DEFAULT))

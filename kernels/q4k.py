@@ -26,7 +26,7 @@ BLOCK_BYTES = 144
 
 _SUB = 32
 _STEPS = np.linspace(14.0, 16.0, 21, dtype=np.float32)
-"""Numbers of steps tried between the least and the greatest weight of a sub-block; a little off 15 often fits better."""
+"""Numbers of steps tried between the least and greatest weight of a sub-block; a little off 15 often fits better."""
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]

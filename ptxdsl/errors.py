@@ -35,6 +35,7 @@ import linecache
 import os
 import sys
 from collections.abc import Iterable
+from types import FrameType
 from typing import ClassVar, NamedTuple
 
 __all__ = [
@@ -68,13 +69,13 @@ _LIBRARY = os.path.join(_PACKAGE, "kernels") + os.sep
 
 def caller() -> Loc | None:
     """The innermost line of Python outside this package (its kernel library is outside): the user's."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         generated = file == "<string>" and str(frame.f_globals.get("__name__")).startswith("ptxdsl.")
         if not generated and (not file.startswith(_PACKAGE) or file.startswith(_LIBRARY)):
             return Loc(file, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

@@ -74,7 +74,8 @@ class _ArrayMeta(type):
     def __getitem__(cls, item: Any) -> ArrayType:
         parts = item if isinstance(item, tuple) else (item,)
         dtype, *extents = parts
-        if not isinstance(dtype, ScalarType) or not extents or not all(e is None or isinstance(e, int) for e in extents):
+        known = all(extent is None or isinstance(extent, int) for extent in extents)
+        if not isinstance(dtype, ScalarType) or not extents or not known:
             raise TraceError(
                 f"Array takes a scalar type and a number of dimensions or a shape, not {item!r}",
                 hint="write `Array[f32, 2]`, or `Array[f32, None, 64]` with the extents that are fixed",
@@ -85,10 +86,11 @@ class _ArrayMeta(type):
 
 
 if TYPE_CHECKING:
-    Array = Any
+    # The one way to have numbers in brackets: a type checker takes the array for its element, which allows indexing.
+    from typing import Annotated as Array
 else:
     class Array(metaclass=_ArrayMeta):
-        """``Array[f32, 2]``: a matrix of float32 with its shape and strides; ``Array[f32, None, 64]`` fixes an extent."""
+        """``Array[f32, 2]``: a matrix of float32, its shape and strides; ``Array[f32, None, 64]`` fixes an extent."""
 
 
 class TensorMap:
@@ -133,8 +135,8 @@ class Signature:
             elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
                 if parameter.default is not parameter.empty:
                     raise TraceError(
-                        f"parameter `{name}` of kernel `{function.__name__}` has a default; run-time parameters have none",
-                        loc=loc, hint=f"make it a compile-time constant: `*, {name}={parameter.default!r}`",
+                        f"parameter `{name}` of kernel `{function.__name__}` has a default; "
+                        "run-time parameters have none", loc=loc, hint=f"make it a compile-time constant: `*, {name}={parameter.default!r}`",
                     )
                 parameters.append(_parameter(function, name, annotations.get(name), loc))
             else:
@@ -170,6 +172,7 @@ def _filled(cell: Any) -> bool:
 def _parameter(function: Callable[..., object], name: str, annotation: Any, loc: Loc) -> KernelParameter:
     if annotation is TensorMap:
         annotation = TensorMapType()
+    entries: tuple[ir.Parameter, ...]
     if isinstance(annotation, ScalarType) and annotation.kind != "p":
         entries = (ir.Parameter(name, annotation.register if annotation.kind == "f" else annotation),)
     elif isinstance(annotation, PtrType):

@@ -8,14 +8,43 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .errors import PtxTypeError
 
 __all__ = [
-    "SPACES", "TYPES", "ScalarType", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "compatible", "dtype_of",
-    "encode", "e4m3", "e5m2", "f16", "f16x2", "f32", "f32x2", "f64", "pred", "s8", "s16", "s32", "s64", "tf32", "type_named", "u8",
-    "u16", "u32", "u64",
+    "SPACES",
+    "TYPES",
+    "ScalarType",
+    "b8",
+    "b16",
+    "b32",
+    "b64",
+    "b128",
+    "bf16",
+    "bf16x2",
+    "compatible",
+    "dtype_of",
+    "e4m3",
+    "e5m2",
+    "encode",
+    "f16",
+    "f16x2",
+    "f32",
+    "f32x2",
+    "f64",
+    "pred",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "tf32",
+    "type_named",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
 ]
 
 SPACES = ("global", "shared", "local", "const", "param", "generic")
@@ -52,10 +81,10 @@ class ScalarType(type):
             TYPES[name] = self
         return self
 
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **facts: Any) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_facts: Any) -> None:
         super().__init__(name, bases, namespace)
 
-    def __call__(cls, *args: object) -> Any:
+    def __call__(cls, *_values: object) -> Any:
         raise PtxTypeError(
             f"{cls} is a type, not a conversion",
             hint=f"write `v.to({cls})` to convert a value, `reg({cls}, 0)` for a register",
@@ -115,6 +144,9 @@ class _Operand:
         def __le__(self, other: Any) -> Any: ...
         def __gt__(self, other: Any) -> Any: ...
         def __ge__(self, other: Any) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
         def to(self, dtype: Any, *modifiers: str) -> Any: ...
         def bits(self, dtype: Any) -> Any: ...
 
@@ -204,7 +236,7 @@ def compatible(wanted: ScalarType, register: ScalarType) -> bool:
     return a is b or a.kind == "b" or b.kind == "b" or (a.kind in "us" and b.kind in "us")
 
 
-_RANGES = {
+_RANGES: dict[str, Callable[[int], tuple[int, int]]] = {
     "u": lambda bits: (0, (1 << bits) - 1),
     "s": lambda bits: (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
     "b": lambda bits: (-(1 << (bits - 1)), (1 << bits) - 1),
@@ -235,10 +267,10 @@ def encode(value: object, kind: ScalarType) -> int:
     return value & ((1 << kind.bits) - 1)
 
 
-_PACKED = {f16: ("<e", "<H"), f32: ("<f", "<I"), tf32: ("<f", "<I"), f64: ("<d", "<Q")}
+_PACKED: dict[ScalarType, tuple[str, str]] = {f16: ("<e", "<H"), f32: ("<f", "<I"), tf32: ("<f", "<I"), f64: ("<d", "<Q")}
 
 
-def _encode_float(value: int | float, kind: ScalarType) -> int:
+def _encode_float(value: float, kind: ScalarType) -> int:
     if kind.lanes != 1:
         raise PtxTypeError(f"a packed {kind} takes no Python number", hint="pack two values: `ptx.mov.b32((lo, hi))`")
     packed = _PACKED.get(kind)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -17,9 +16,7 @@ def pyptx_examples() -> tuple[Callable[[int], Any], Callable[[int], Any]]:
     Its examples import jax at the top of the file, for their own checks only: an empty stand-in serves.
     """
     if "jax" not in sys.modules:
-        jax = ModuleType("jax")
-        jax.numpy = MagicMock()  # type: ignore[attr-defined]
-        sys.modules.update({"jax": jax, "jax.numpy": jax.numpy})
+        sys.modules.update({"jax": MagicMock(), "jax.numpy": MagicMock()})
     from pyptx.examples.hopper.rms_norm import build_rms_norm
     from pyptx.examples.hopper.softmax import build_softmax
 
@@ -30,19 +27,17 @@ def numba_saxpy() -> Callable[..., None]:
     """saxpy(a, x, y) as one compiled loop."""
     import numba
 
-    @numba.njit  # type: ignore[untyped-decorator]
     def saxpy(a: Any, x: Any, y: Any) -> None:
         for i in range(x.size):
             y[i] = a * x[i] + y[i]
 
-    return saxpy  # type: ignore[no-any-return]
+    return numba.njit(saxpy)
 
 
 def numba_matmul() -> Callable[..., None]:
     """matmul(a, b, c) as three compiled loops, in the order that vectorises."""
     import numba
 
-    @numba.njit  # type: ignore[untyped-decorator]
     def matmul(a: Any, b: Any, c: Any) -> None:
         c[:] = 0
         for i in range(a.shape[0]):
@@ -50,4 +45,4 @@ def numba_matmul() -> Callable[..., None]:
                 for j in range(b.shape[1]):
                     c[i, j] += a[i, k] * b[k, j]
 
-    return matmul  # type: ignore[no-any-return]
+    return numba.njit(matmul)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
@@ -67,6 +68,10 @@ def instructions(text: str) -> int:
     return sum(line.endswith(";") and not line.startswith(".") for line in lines)
 
 
+def _to_ptx(build: Callable[[int], Any], n: int) -> str:
+    return str(build(n).ptx())
+
+
 def tracing(rounds: int = 25) -> list[Figure]:
     """From the Python function to PTX text, an instruction, and the same again from the cache."""
     found = []
@@ -75,9 +80,7 @@ def tracing(rounds: int = 25) -> list[Figure]:
     ):
         for n in (1024, 8192):
             counts = instructions(ours(n).ptx()), instructions(theirs(n).ptx())
-            times = medians(
-                thread_time, rounds, lambda ours=ours, n=n: ours(n).ptx(), lambda theirs=theirs, n=n: theirs(n).ptx()
-            )
+            times = medians(thread_time, rounds, *(partial(_to_ptx, build, n) for build in (ours, theirs)))
             each = [time / count * 1e6 for time, count in zip(times, counts)]
             what = f"trace to PTX, {name} {n}: {counts[0]} instructions, pyptx {counts[1]}"
             found.append(Figure(what, "us each", each[0], "pyptx", each[1], 0.5))
