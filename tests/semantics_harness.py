@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from llvmlite import binding, ir
 
 from ptxdsl.emulator import semantics
 from ptxdsl.emulator.lanes import Lanes
-from ptxdsl.isa import Form, lookup
+from ptxdsl.isa import Form, lookup, rows
 
 Array = np.ndarray[Any, Any]
 Source = Any  # an array of unsigned integers (the operands' bits), a tuple of those, or an int for a `#` operand
@@ -93,14 +94,14 @@ def _function(module: ir.Module, name: str, form: Form, case: Case) -> None:
     b = Lanes(builder, case.width)
 
     def place(argument: Any, bits: int) -> Any:
-        stored = b.int(max(8, bits))
+        stored = b.integer(max(8, bits))
         typed = builder.bitcast(argument, stored.as_pointer())
         return builder.gep(typed, [index])
 
     def load(argument: Any, bits: int) -> Any:
         address = place(argument, bits)
         loaded = builder.load(address, align=1)
-        return builder.trunc(loaded, b.int(1)) if bits == 1 else loaded
+        return builder.trunc(loaded, b.integer(1)) if bits == 1 else loaded
 
     values = iter([load(argument, bits) for argument, bits in zip(function.args, inputs)])
     sources = [
@@ -110,8 +111,8 @@ def _function(module: ir.Module, name: str, form: Form, case: Case) -> None:
     ]
     result = semantics.lookup(form)(b, form, *sources)
     for argument, bits, value in zip(function.args[len(inputs) :], outputs, _flatten(result)):
-        assert value.type == b.int(bits), f"{form.mnemonic}: result is {value.type}, wanted {b.int(bits)}"
-        value = builder.zext(value, b.int(8)) if bits == 1 else value
+        assert value.type == b.integer(bits), f"{form.mnemonic}: result is {value.type}, wanted {b.integer(bits)}"
+        value = builder.zext(value, b.integer(8)) if bits == 1 else value
         builder.store(value, place(argument, bits), align=1)
     following = builder.add(index, ir.Constant(count_type, 1))
     index.add_incoming(following, builder.block)
@@ -149,3 +150,14 @@ def _call(engine: Any, name: str, form: Form, case: Case) -> tuple[Array, ...]:
         *(array.ctypes.data for array in (*arrays, *outputs)), length // case.width
     )
     return tuple(outputs)
+
+
+def spellings(opcode: str) -> list[Form]:
+    """Every form that the table spells of an opcode."""
+    found: list[Form] = []
+    for row in rows(opcode):
+        choices = [[*slot.values, *([""] if slot.optional else [])] for slot in row.slots]
+        for chosen in itertools.product(*choices):
+            found.extend(row.forms(tuple(token for choice in chosen if choice for token in choice.split("."))))
+    return list({(form.mnemonic, len(form.operands), tuple(spec.count for spec in form.operands)): form
+                 for form in found}.values())

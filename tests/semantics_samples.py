@@ -57,7 +57,8 @@ def near(salt: str, name: str, codes: np.ndarray) -> np.ndarray:
     mask, sign = (1 << layout.bits) - 1, 1 << (layout.bits - 1)
     result = []
     for code in codes:
-        step = int(rng.integers(-3, 4)) + (int(rng.integers(-layout.mantissa - 3, layout.mantissa + 4)) << layout.mantissa)
+        reach = layout.mantissa + 4
+        step = int(rng.integers(-3, 4)) + (int(rng.integers(1 - reach, reach)) << layout.mantissa)
         value = (int(code) + step * int(rng.integers(0, 2))) & mask
         if rng.random() < 0.3:
             value &= ~((1 << int(rng.integers(0, layout.mantissa))) - 1)

@@ -16,7 +16,7 @@ from ptxdsl.isa import Form
 
 COUNT = 96
 INTEGRAL = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
-FORMS = [form for form in spellings("cvt")]
+FORMS = spellings("cvt")
 EVERY = ("cvt.f32.f16", "cvt.f32.bf16", "cvt.rni.s32.f16", "cvt.rzi.u8.f16", "cvt.rmi.s64.bf16", "cvt.rpi.f16.f16",
          "cvt.rz.f16.bf16", "cvt.rn.bf16.f16", "cvt.rn.f16.u16", "cvt.rp.bf16.s16", "cvt.rn.f16x2.e4m3x2",
          "cvt.rn.f16x2.e5m2x2", "cvt.rn.bf16x2.ue8m0x2")

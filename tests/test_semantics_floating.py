@@ -31,7 +31,8 @@ def _checks() -> list[Check]:
             checks.append(Check(f"{operation}{mode}.f64", operation, "f64"))
         for mode in ("", ".rn"):
             for kind in ("f16", "f16x2"):
-                checks += [Check(f"{operation}{mode}{m}.{kind}", operation, "f16") for m in ("", ".ftz", ".sat", ".ftz.sat")]
+                checks += [Check(f"{operation}{mode}{m}.{kind}", operation, "f16")
+                           for m in ("", ".ftz", ".sat", ".ftz.sat")]
             checks += [Check(f"{operation}{mode}.{kind}", operation, "bf16") for kind in ("bf16", "bf16x2")]
     for mode in MODES:
         for m in ("", ".ftz", ".sat", ".ftz.sat"):

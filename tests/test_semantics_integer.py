@@ -15,8 +15,10 @@ COUNT = 256
 
 
 class Check(NamedTuple):
-    """A mnemonic, the widths of its sources, what it gives, and the number for its ``#`` operand. ``braces``: the
-    sources are one operand in braces. ``results``: how many, where that decides the form."""
+    """A mnemonic, the widths of its sources, what it gives, and the number for its ``#`` operand.
+
+    ``braces``: the sources are one operand in braces. ``results``: how many, where that decides the form.
+    """
 
     mnemonic: str
     bits: tuple[int, ...]
@@ -164,8 +166,7 @@ def _arithmetic() -> list[Check]:
     checks = []
     for kind in ("u16", "u32", "u64", "s16", "s32", "s64"):
         bits, read = int(kind[1:]), _int(kind)
-        for name in ("add", "sub", "min", "max"):
-            checks.append(Check(f"{name}.{kind}", (bits, bits), _element(name, kind)))
+        checks += [Check(f"{name}.{kind}", (bits, bits), _element(name, kind)) for name in ("add", "sub", "min", "max")]
         for half, shift in (("lo", 0), ("hi", bits)):
             checks.append(Check(f"mul.{half}.{kind}", (bits, bits),
                                 lambda a, b, read=read, shift=shift: read(a) * read(b) >> shift))
@@ -233,7 +234,7 @@ def _bit_fields() -> list[Check]:
               Check("brev.b64", (64,), lambda a: int(f"{a:064b}"[::-1], 2))]
     for bits in (32, 64):
         checks += [
-            Check(f"popc.b{bits}", (bits,), lambda a: bin(a).count("1")),
+            Check(f"popc.b{bits}", (bits,), int.bit_count),
             Check(f"clz.b{bits}", (bits,), lambda a, bits=bits: bits - a.bit_length()),
             Check(f"bfi.b{bits}", (bits, bits, 9, 9), lambda a, b, c, e, bits=bits: _insert(a, b, c, e, bits)),
         ]
@@ -250,7 +251,7 @@ def _bit_fields() -> list[Check]:
         checks += [Check(f"szext.{mode}.{kind}", (32, 6), lambda a, b, mode=mode, kind=kind: (
             _sign_extend(a, b, mode, kind))) for kind in ("u32", "s32")]
     for half, shift in (("lo", 0), ("hi", 64)):
-        checks.append(Check(f"clmad.{half}.u64", (64, 64, 64), lambda a, b, c, shift=shift: _carryless(a, b) >> shift ^ c))
+        checks.append(Check(f"clmad.{half}.u64", (64,) * 3, lambda a, b, c, s=shift: _carryless(a, b) >> s ^ c))
     return checks
 
 
@@ -292,8 +293,8 @@ def _logic() -> list[Check]:
     for bits in (1, 16, 32, 64):
         kind = "pred" if bits == 1 else f"b{bits}"
         checks += [
-            Check(f"and.{kind}", (bits, bits), lambda a, b: a & b), Check(f"or.{kind}", (bits, bits), lambda a, b: a | b),
-            Check(f"xor.{kind}", (bits, bits), lambda a, b: a ^ b),
+            Check(f"and.{kind}", (bits, bits), int.__and__), Check(f"or.{kind}", (bits, bits), int.__or__),
+            Check(f"xor.{kind}", (bits, bits), int.__xor__),
             Check(f"not.{kind}", (bits,), lambda a, top=(1 << bits) - 1: a ^ top),
         ]
         if bits > 1:
@@ -323,7 +324,8 @@ def _moves() -> list[Check]:
     def split(size: int, count: int) -> Callable[[int], tuple[int, ...]]:
         return lambda whole: tuple(whole >> size * at & ((1 << size) - 1) for at in range(count))
 
-    checks = [Check(f"mov.{kind}", (int(kind[1:]),), lambda a: a, results=1) for kind in ("b16", "u32", "s64", "f32", "f64")]
+    kinds = ("b16", "u32", "s64", "f32", "f64")
+    checks = [Check(f"mov.{kind}", (int(kind[1:]),), lambda a: a, results=1) for kind in kinds]
     for size, count in ((8, 2), (8, 4), (16, 2), (16, 4), (32, 2)):
         kind = f"mov.b{size * count}"
         checks.append(Check(kind, (size,) * count, join(size), braces=True))

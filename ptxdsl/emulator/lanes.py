@@ -11,7 +11,7 @@ No fast-math flag is ever set, and nothing here depends on the rounding mode of 
 from __future__ import annotations
 
 import struct
-from typing import Any, Union
+from typing import Any, Union, overload
 
 from llvmlite import ir
 
@@ -38,7 +38,7 @@ class Lanes:
         """The type of one ``element`` for each lane."""
         return element if self.width == 1 else ir.VectorType(element, self.width)
 
-    def int(self, bits: int) -> ir.Type:
+    def integer(self, bits: int) -> ir.Type:
         """The type of an integer of ``bits`` for each lane."""
         return self.type(ir.IntType(bits))
 
@@ -68,7 +68,8 @@ class Lanes:
         """The constant ``number``, rounded to ``bits`` (32 or 64), as a Real."""
         if bits == 32:
             number = struct.unpack("<f", struct.pack("<f", number))[0]
-        return Real(self, self.splat(_FLOATS[bits], f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"), bits)
+        code = struct.unpack("<Q", struct.pack("<d", number))[0]
+        return Real(self, self.splat(_FLOATS[bits], f"0x{code:016X}"), bits)
 
     def wrap(self, value: Any) -> Bits:
         """An LLVM integer value of the engine as Bits."""
@@ -185,16 +186,16 @@ class Bits:
         return self.lt(0, signed=True)
 
     def zext(self, bits: int) -> Bits:
-        return self if bits == self.bits else Bits(self.b, self.b.ir.zext(self.value, self.b.int(bits)), bits)
+        return self if bits == self.bits else Bits(self.b, self.b.ir.zext(self.value, self.b.integer(bits)), bits)
 
     def sext(self, bits: int) -> Bits:
-        return self if bits == self.bits else Bits(self.b, self.b.ir.sext(self.value, self.b.int(bits)), bits)
+        return self if bits == self.bits else Bits(self.b, self.b.ir.sext(self.value, self.b.integer(bits)), bits)
 
     def extend(self, bits: int, signed: bool) -> Bits:
         return self.sext(bits) if signed else self.zext(bits)
 
     def trunc(self, bits: int) -> Bits:
-        return self if bits == self.bits else Bits(self.b, self.b.ir.trunc(self.value, self.b.int(bits)), bits)
+        return self if bits == self.bits else Bits(self.b, self.b.ir.trunc(self.value, self.b.integer(bits)), bits)
 
     def resize(self, bits: int, signed: bool) -> Bits:
         """Extend or truncate to ``bits``."""
@@ -213,14 +214,23 @@ class Bits:
         if count == 1:
             return self
         b = Lanes(self.b.ir, self.b.width * count)
-        return Bits(b, b.ir.bitcast(self.value, b.int(self.bits // count)), self.bits // count)
+        return Bits(b, b.ir.bitcast(self.value, b.integer(self.bits // count)), self.bits // count)
 
     def pack(self, count: int) -> Bits:
         """The opposite of :meth:`unpack`."""
         if count == 1:
             return self
         b = Lanes(self.b.ir, self.b.width // count)
-        return Bits(b, b.ir.bitcast(self.value, b.int(self.bits * count)), self.bits * count)
+        return Bits(b, b.ir.bitcast(self.value, b.integer(self.bits * count)), self.bits * count)
+
+    @overload
+    def pick(self, yes: Bits, no: Number) -> Bits: ...
+    @overload
+    def pick(self, yes: int, no: Bits) -> Bits: ...
+    @overload
+    def pick(self, yes: Real, no: Real | float) -> Real: ...
+    @overload
+    def pick(self, yes: float, no: Real) -> Real: ...
 
     def pick(self, yes: Any, no: Any) -> Any:
         """``yes`` in the lanes where this predicate holds, ``no`` in the others; two of Bits or Real, or one an int."""
@@ -341,7 +351,7 @@ class Real:
 
     def to_bits(self) -> Bits:
         """Its representation."""
-        return Bits(self.b, self.b.ir.bitcast(self.value, self.b.int(self.bits)), self.bits)
+        return Bits(self.b, self.b.ir.bitcast(self.value, self.b.integer(self.bits)), self.bits)
 
     def to(self, bits: int) -> Real:
         """Widened exactly or rounded to nearest even."""
@@ -354,4 +364,4 @@ class Real:
         """Truncated and clamped to an integer of ``bits``; NaN gives 0."""
         b = self.b
         name = f"llvm.fpto{'si' if signed else 'ui'}.sat.{b.suffix(f'i{bits}')}.{b.suffix(_LETTER[self.bits])}"
-        return Bits(b, b.call(name, b.int(bits), self.value), bits)
+        return Bits(b, b.call(name, b.integer(bits), self.value), bits)

@@ -29,7 +29,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from ...isa import Form
-from ..lanes import Bits, Lanes
+from ..lanes import Lanes
 
 __all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
 

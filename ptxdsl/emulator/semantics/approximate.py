@@ -101,7 +101,7 @@ def _sine(x: Real, quarter: int) -> Real:
 
 @_function("sin")
 def _sin(x: Real) -> Real:
-    return _sine(x, 0)
+    return x.compare("==", 0.0).pick(x, _sine(x, 0))
 
 
 @_function("cos")
@@ -114,7 +114,7 @@ def _tanh(x: Real) -> Real:
     size = abs(x)
     far = 1.0 - 2.0 / (_exp2(size * 2.8853900817779268) + 1.0)
     square = x * x
-    near = (x * square).fma(_polynomial(square, _TANH), x)
+    near = x * square.fma(_polynomial(square, _TANH), 1.0)
     return size.compare("<", 0.625).pick(near, far.call("copysign", x))
 
 

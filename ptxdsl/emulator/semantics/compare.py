@@ -73,7 +73,7 @@ def _set(form: Form, a: Bits, b: Bits, c: Bits | None = None) -> Bits:
 
 
 @semantics("selp")
-def _selp(form: Form, a: Bits, b: Bits, c: Bits) -> Bits:
+def _selp(_: Form, a: Bits, b: Bits, c: Bits) -> Bits:
     return c.pick(a, b)
 
 

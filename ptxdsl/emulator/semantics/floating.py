@@ -69,7 +69,7 @@ def _round(form: Form, operation: str, values: list[Bits], formats: list[Format]
     same = all(layout is target for layout in formats)
     if mode == "rn" and target is _F32:
         return _finish(form, _nearest(operation, _widened(values, formats, 32)), target)
-    if mode == "rn" and same and (operation == "add" or target.name == "f16" and operation == "mul"):
+    if mode == "rn" and same and (operation == "add" or (target.name == "f16" and operation == "mul")):
         return _finish(form, _nearest(operation, _widened(values, formats, 32)), target)
     if same and target.name == "f16":
         return _finish(form, odd(operation, _widened(values, formats, 32), mode), target)
@@ -186,19 +186,19 @@ def _elementwise(operation: Callable[..., Bits]) -> Callable[..., Bits]:
 
 @semantics("neg.float")
 @_elementwise
-def _neg(form: Form, layout: Format, a: Bits) -> Bits:
+def _neg(_: Form, layout: Format, a: Bits) -> Bits:
     return a ^ layout.sign
 
 
 @semantics("abs.float")
 @_elementwise
-def _abs(form: Form, layout: Format, a: Bits) -> Bits:
+def _abs(_: Form, layout: Format, a: Bits) -> Bits:
     size = a & (layout.sign - 1)
     return size.gt(layout.infinity).pick(a, size) if layout is _F64 else size
 
 
 @semantics("copysign")
-def _copysign(form: Form, a: Bits, b: Bits) -> Bits:
+def _copysign(_: Form, a: Bits, b: Bits) -> Bits:
     sign = 1 << (a.bits - 1)
     return (a & sign) | (b & (sign - 1))
 

@@ -13,7 +13,10 @@ from typing import NamedTuple
 from ...types import ScalarType
 from ..lanes import Bits, Real
 
-__all__ = ["FORMATS", "Format", "Random", "canonical", "element_name", "flush", "format_of", "narrow", "positive_part", "saturate", "widen"]
+__all__ = [
+    "FORMATS", "Format", "Random", "canonical", "element_name", "flush", "format_of", "narrow", "positive_part",
+    "saturate", "widen",
+]
 
 
 class Format(NamedTuple):
@@ -117,8 +120,10 @@ def widen(value: Bits, form: Format, bits: int = 32) -> Real:
 
 
 def _widen_small(code: Bits, form: Format) -> Real:
-    """The code placed in f32's fields is the number but for the bias; a product with a power of two mends that, and
-    makes subnormal numbers right too."""
+    """The code placed in f32's fields is the number but for the bias, which a product with a power of two mends.
+
+    The product makes subnormal numbers right too.
+    """
     magnitude = code & form.nan
     placed = (magnitude << (23 - form.mantissa)).reals() * 2.0 ** (127 - form.bias)
     bits = placed.to_bits()
@@ -130,10 +135,10 @@ def _widen_small(code: Bits, form: Format) -> Real:
 
 
 class Random(NamedTuple):
-    """Random bits for stochastic rounding: the lowest ``count`` of ``value`` (in the source's width)."""
+    """Random bits for stochastic rounding: the lowest ``size`` of ``value`` (in the source's width)."""
 
     value: Bits
-    count: int
+    size: int
 
 
 def narrow(
@@ -187,8 +192,8 @@ def _increment(number: Bits, shift: Bits, mode: str, negative: Bits, random: Ran
         return one << (shift - 1)
     if mode == "rs":
         assert random is not None
-        aligned = random.value << (shift - random.count).max(0, signed=True)
-        return aligned >> (random.count - shift).max(0, signed=True)
+        aligned = random.value << (shift - random.size).max(0, signed=True)
+        return aligned >> (random.size - shift).max(0, signed=True)
     nothing = number.b.bits(number.bits, 0)
     up = (one << shift) - 1
     return {"rz": nothing, "rm": negative.pick(up, nothing), "rp": negative.pick(nothing, up)}[mode]

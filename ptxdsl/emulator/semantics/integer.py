@@ -99,7 +99,7 @@ def _quotient(a: Bits, b: Bits) -> Bits:
         return a.divide(b, signed=False)
     wide = 32 if a.bits <= 16 else 64
     ratio = a.to_real(wide, signed=False) / b.to_real(wide, signed=False)
-    return Bits(a.b, a.b.ir.fptoui(ratio.value, a.b.int(32)), 32).trunc(a.bits)
+    return Bits(a.b, a.b.ir.fptoui(ratio.value, a.b.integer(32)), 32).trunc(a.bits)
 
 
 def _divide(form: Form, a: Bits, b: Bits) -> tuple[Bits, Bits]:
@@ -125,13 +125,13 @@ def _rem(form: Form, a: Bits, b: Bits) -> Bits:
 
 @semantics("abs.int")
 @packed
-def _abs(form: Form, a: Bits) -> Bits:
+def _abs(_: Form, a: Bits) -> Bits:
     return _size(a)
 
 
 @semantics("neg.int")
 @packed
-def _neg(form: Form, a: Bits) -> Bits:
+def _neg(_: Form, a: Bits) -> Bits:
     return -a
 
 
@@ -152,12 +152,12 @@ def _max(form: Form, a: Bits, b: Bits) -> Bits:
 
 
 @semantics("popc")
-def _popc(form: Form, a: Bits) -> Bits:
+def _popc(_: Form, a: Bits) -> Bits:
     return a.popcount().trunc(32)
 
 
 @semantics("clz")
-def _clz(form: Form, a: Bits) -> Bits:
+def _clz(_: Form, a: Bits) -> Bits:
     return a.leading_zeros().trunc(32)
 
 
@@ -170,12 +170,12 @@ def _bfind(form: Form, a: Bits) -> Bits:
 
 
 @semantics("brev")
-def _brev(form: Form, a: Bits) -> Bits:
+def _brev(_: Form, a: Bits) -> Bits:
     return a.call("bitreverse")
 
 
 @semantics("fns")
-def _fns(form: Form, mask: Bits, base: Bits, offset: Bits) -> Bits:
+def _fns(_: Form, mask: Bits, base: Bits, offset: Bits) -> Bits:
     """Backwards is forwards in the mirror; each step forwards removes the lowest set bit."""
     backwards = offset.negative()
     start = backwards.pick(31 - base, base)
@@ -208,7 +208,7 @@ def _ones(length: Bits) -> Bits:
 
 
 @semantics("bfi")
-def _bfi(form: Form, a: Bits, b: Bits, c: Bits, length: Bits) -> Bits:
+def _bfi(_: Form, a: Bits, b: Bits, c: Bits, length: Bits) -> Bits:
     top = a.bits - 1
     start, length = (c & 0xFF).resize(a.bits, False), (length & 0xFF).resize(a.bits, False)
     mask = length.gt(top).pick(-1, _ones(length & top)) << (start & top)

@@ -11,27 +11,27 @@ from .integer import is_signed
 
 
 @semantics("and")
-def _and(form: Form, a: Bits, b: Bits) -> Bits:
+def _and(_: Form, a: Bits, b: Bits) -> Bits:
     return a & b
 
 
 @semantics("or")
-def _or(form: Form, a: Bits, b: Bits) -> Bits:
+def _or(_: Form, a: Bits, b: Bits) -> Bits:
     return a | b
 
 
 @semantics("xor")
-def _xor(form: Form, a: Bits, b: Bits) -> Bits:
+def _xor(_: Form, a: Bits, b: Bits) -> Bits:
     return a ^ b
 
 
 @semantics("not")
-def _not(form: Form, a: Bits) -> Bits:
+def _not(_: Form, a: Bits) -> Bits:
     return ~a
 
 
 @semantics("cnot")
-def _cnot(form: Form, a: Bits) -> Bits:
+def _cnot(_: Form, a: Bits) -> Bits:
     return a.eq(0).zext(a.bits)
 
 
@@ -58,7 +58,7 @@ def _lop3(form: Form, a: Bits, b: Bits, c: Bits, table: int, q: Bits | None = No
 
 
 @semantics("shl")
-def _shl(form: Form, a: Bits, b: Bits) -> Bits:
+def _shl(_: Form, a: Bits, b: Bits) -> Bits:
     top = a.bits - 1
     return b.gt(top).pick(0, a << (b & top).resize(a.bits, False))
 

@@ -1,4 +1,4 @@
-"""``mov``, with packing and unpacking. What only the engine knows (addresses, special registers) it hands as a value."""
+"""``mov``, with packing and unpacking. Addresses and special registers come as values: only the engine knows them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def two_sum(a: Real, b: Real) -> tuple[Real, Real]:
 
 
 def _to_odd(nearest: Real, error: Real) -> Real:
-    """Of the two neighbours of an inexact value the one with an odd last bit; ``error`` has the sign of value - nearest."""
+    """Of the neighbours of an inexact value the one with an odd last bit; ``error`` has the sign of value - nearest."""
     bits = nearest.to_bits()
     outwards = (bits ^ error.to_bits()).negative()
     one = bits.b.bits(bits.bits, 1)
