@@ -136,7 +136,8 @@ class Signature:
                 if parameter.default is not parameter.empty:
                     raise TraceError(
                         f"parameter `{name}` of kernel `{function.__name__}` has a default; "
-                        "run-time parameters have none", loc=loc, hint=f"make it a compile-time constant: `*, {name}={parameter.default!r}`",
+                        "run-time parameters have none", loc=loc,
+                        hint=f"make it a compile-time constant: `*, {name}={parameter.default!r}`",
                     )
                 parameters.append(_parameter(function, name, annotations.get(name), loc))
             else:
