@@ -93,6 +93,8 @@ def _immediate(spec: OperandSpec, type: ScalarType, number: ir.Immediate) -> str
         return f"it is {described(number)}"
     if not 0 <= number.bits < 1 << type.bits:
         return f"{number.bits} does not fit in {type}"
+    if spec.choices and number.value not in spec.choices:
+        return f"{number.value} is not one of {', '.join(map(str, spec.choices))}"
     if spec.bounds is not None:
         low, high = spec.bounds
         value = number.value

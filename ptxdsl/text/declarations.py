@@ -302,9 +302,13 @@ def _properties(source: Source) -> list[tuple[str, int | str]]:
     while not source.accept("}"):
         name = source.name("a property").text
         source.expect("=", "the name of a property")
-        token = source.next()
-        found.append((name, int(token.text, 0) if token.text[:1].isdigit() else token.text))
-        source.accept(",")
+        if source.peek().text[:1].isdigit():
+            found.append((name, source.integer("the value of a property")))
+        else:
+            found.append((name, source.name("the value of a property").text))
+        if not source.accept(","):
+            source.expect("}", "a property")
+            break
     return found
 
 

@@ -7,6 +7,7 @@ is unsigned spreads, comparisons give a signed 0 or 1, and there are floats, whi
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from .source import Source, Token, whole
 
 __all__ = ["Number", "encoded", "expression", "literal"]
 
+_EXACT = re.compile(r"0(?:([fF])[0-9a-fA-F]{8}|[dD][0-9a-fA-F]{16})$")
 _MASK = (1 << 64) - 1
 WARP_SIZE = 32
 
@@ -30,11 +32,8 @@ class Number(NamedTuple):
 
 def literal(text: str) -> Number | None:
     """The constant that one token is, or None."""
-    head = text[:2]
-    if head in ("0f", "0F") and len(text) == 10:
-        return Number(int(text[2:], 16), exact=f32)
-    if head in ("0d", "0D") and len(text) == 18:
-        return Number(int(text[2:], 16), exact=f64)
+    if match := _EXACT.match(text):
+        return Number(int(text[2:], 16), exact=f32 if match[1] else f64)
     if text == "WARP_SZ":
         return Number(WARP_SIZE)
     try:

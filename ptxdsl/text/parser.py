@@ -368,7 +368,7 @@ class _FunctionParser:
                 return ir.Not(found)
         elif head == "%":
             return self._percent(text, spec)
-        elif (match := _SYMBOL.match(text)) and text[:2] not in ("0x", "0X"):
+        elif (match := _SYMBOL.match(text)) and match[1] != "WARP_SZ":
             return self._offset_symbol(match[1], match[2], text)
         elif match := _SELECTED.match(text):
             found = self.names.get(match[2])
@@ -409,7 +409,7 @@ class _FunctionParser:
             try:
                 special(text)
             except UnknownInstruction as error:
-                if not re.match(r"%[a-z]+\d*$", base) or error.hint is None or self._near(text):
+                if error.hint is None or self._near(text):
                     self._unknown(text)
                 self._fail(error.message, text, error.hint)
             self.names.setdefault(text, ir.SpecialRegister(text))
@@ -417,7 +417,7 @@ class _FunctionParser:
         return self._unknown(text)
 
     def _near(self, text: str) -> list[str]:
-        return difflib.get_close_matches(text, [*self.names, *self.parser.symbols], n=3, cutoff=0.75)
+        return difflib.get_close_matches(text, [*self.names, *self.parser.symbols], n=3, cutoff=0.6)
 
     def _unknown(self, text: str) -> NoReturn:
         near = self._near(text)
@@ -432,21 +432,24 @@ class _FunctionParser:
             self._fail(f"`{text}` is no operand: {name} is no variable", text)
         return ir.Symbol(found.symbol, self._integer(rest))
 
+    def _expression(self, text: str) -> Source:
+        """An operand on its own; a percent sign in it is the operator, since no register is in an expression."""
+        return Source(text.replace("%", " % "), self.source.filename)
+
     def _integer(self, text: str) -> int:
         """The value of a constant expression, of integers."""
-        source, at = self.source, self.position
-        inner = Source(text, source.filename)
+        inner = self._expression(text)
         try:
             number = expression(inner)
         except ParseError as error:
             self._fail(error.message.split("\n", maxsplit=1)[0], text)
         if inner.peek().text or isinstance(number.value, float) or number.exact is not None:
-            source.fail(f"`{text}` is no integer", at)
+            self._fail(f"`{text}` is no integer", text)
         return number.value
 
     def _number(self, text: str, spec: OperandSpec) -> ir.Operand:
         """A number in the type of the operand. A 0f or 0d one in untyped bits stays the float it is written as."""
-        inner = Source(text, self.source.filename)
+        inner = self._expression(text)
         try:
             number = expression(inner)
         except ParseError:
