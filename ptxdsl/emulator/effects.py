@@ -58,7 +58,7 @@ def _function(statement: Instruction, op: str) -> str:
     if op in ("min", "max"):
         return f"{op}.{kind}"
     if op == "add" and kind.kind == "f":
-        if kind.name == "f32" and statement.form.space == "global":
+        if str(kind) == "f32" and statement.form.space == "global":
             return "add.ftz.f32"  # the memory partitions of all GPUs flush subnormals, shared memory does not
         return f"add.rn.{kind}" if kind.bits != 64 else "add.f64"
     return ""

@@ -43,13 +43,17 @@ class Program:
             found = self._codes[key] = lower(self._kernel(entry).function, self._kernel(entry), block, plain)
         return found
 
-    def run(self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer]) -> None:
+    def run(
+        self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, plain: bool = False
+    ) -> None:
         """Run a kernel to its end, in the memory of its arguments.
+
+        ``plain`` runs the slower code that every kernel can fall back to, in which nothing is taken to be uniform.
 
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
         launch = LaunchState(self._kernel(entry), config, list(arguments))
-        run(launch, lambda plain: self.code(entry, config.block, plain))
+        run(launch, lambda needed: self.code(entry, config.block, plain or needed))
 
 
 @lru_cache(maxsize=64)

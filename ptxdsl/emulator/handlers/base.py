@@ -43,7 +43,6 @@ class Handler:
         self._at = 8
         self._read = 0
         self.size = (8 + sum(4 if code == "i" else 8 for code in codes) + 7) // 8 * 8
-        self._active: Any = None
 
     # Fields and memory
 
@@ -102,9 +101,7 @@ class Handler:
     @property
     def active(self) -> Any:
         """The mask of active lanes, an i32."""
-        if self._active is None:
-            self._active = self.load(self.warp, Warp.ACTIVE, i32)
-        return self._active
+        return self.load(self.warp, Warp.ACTIVE, i32)
 
     def bools(self, mask: Any) -> Any:
         """An i32 mask as <32 x i1>."""

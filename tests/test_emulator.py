@@ -1,0 +1,476 @@
+"""The emulator's engine: launches, memory, the lanes of a warp, barriers; against numpy and Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulator_harness import THREAD, kernel, launch, pointer
+
+SEEDS = [1, 2]
+
+
+def fresh(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 255, 1000, 4097])
+@pytest.mark.parametrize("block", [1, 17, 32, 96, 256])
+def test_saxpy_of_any_size(n: int, block: int) -> None:
+    rng = fresh(n * 1000 + block)
+    x, y = rng.random(n, np.float32), rng.random(n, np.float32)
+    wanted = np.float32(2.5) * x.astype(np.float64) + y
+    text = kernel("u32 n, f32 a, u64 x, u64 y", THREAD + """
+        ld.param.u32 %r3, [n];
+        setp.ge.u32 %p0, %r0, %r3;
+        @%p0 bra END;
+    """ + pointer("%rd0", "x") + pointer("%rd1", "y") + """
+        ld.param.f32 %f0, [a];
+        ld.global.f32 %f1, [%rd0];
+        ld.global.f32 %f2, [%rd1];
+        fma.rn.f32 %f2, %f0, %f1, %f2;
+        st.global.f32 [%rd1], %f2;
+        END: ret;
+    """)
+    launch(text, -(-n // block), block, n=np.uint32(n), a=np.float32(2.5), x=x, y=y)
+    np.testing.assert_array_equal(y, wanted.astype(np.float32))
+
+
+@pytest.mark.parametrize("block", [(4, 3, 2), (16, 16), (8, 4, 4), (5, 7, 3), (64, 2), (1, 1, 40), (2, 64), (33, 2, 3), (32, 3)])
+def test_indices_in_three_dimensions(block: tuple[int, ...]) -> None:
+    shape = (*block, 1, 1)[:3]
+    grid = (2, 3, 2)
+    threads = shape[0] * shape[1] * shape[2]
+    out = np.full((12 * threads, 6), 0xDEAD, np.uint32)
+    body = """
+        mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z;
+        mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ctaid.y; mov.u32 %r5, %ctaid.z;
+        mov.u32 %r6, %ntid.x; mov.u32 %r7, %ntid.y; mov.u32 %r8, %ntid.z;
+        mov.u32 %r9, %nctaid.x; mov.u32 %r10, %nctaid.y;
+        mad.lo.u32 %r11, %r2, %r7, %r1; mad.lo.u32 %r11, %r11, %r6, %r0;
+        mad.lo.u32 %r12, %r5, %r10, %r4; mad.lo.u32 %r12, %r12, %r9, %r3;
+        mul.lo.u32 %r13, %r6, %r7; mul.lo.u32 %r13, %r13, %r8;
+        mad.lo.u32 %r14, %r12, %r13, %r11;
+    """ + pointer("%rd0", "out", "%r14", 24) + """
+        st.global.v2.u32 [%rd0], {%r0, %r1}; st.global.v2.u32 [%rd0+8], {%r2, %r3};
+        st.global.v2.u32 [%rd0+16], {%r4, %r5};
+        ret;
+    """
+    launch(kernel("u64 out", body), grid, block, out=out)
+    wanted = [
+        (x, y, z, bx, by, bz)
+        for bz in range(2) for by in range(3) for bx in range(2)
+        for z in range(shape[2]) for y in range(shape[1]) for x in range(shape[0])
+    ]
+    np.testing.assert_array_equal(out, np.array(wanted, np.uint32))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gather_and_scatter(seed: int) -> None:
+    rng = fresh(seed)
+    n = 777
+    order = rng.permutation(n).astype(np.uint32)
+    x, out = rng.integers(0, 1 << 63, n, np.uint64), np.zeros(n, np.uint64)
+    text = kernel("u32 n, u64 order, u64 x, u64 out", THREAD + """
+        ld.param.u32 %r3, [n];
+        setp.lt.u32 %p0, %r0, %r3;
+        @!%p0 bra END;
+    """ + pointer("%rd0", "order") + "ld.global.u32 %r4, [%rd0];" + pointer("%rd1", "x", "%r4", 8)
+        + pointer("%rd2", "out", "%r4", 8) + """
+        ld.global.u64 %rd3, [%rd1];
+        add.u64 %rd3, %rd3, 1;
+        st.global.u64 [%rd2], %rd3;
+        END: exit;
+    """)
+    launch(text, 7, 128, n=np.uint32(n), order=order, x=x, out=out)
+    np.testing.assert_array_equal(out, x + np.uint64(1))
+
+
+@pytest.mark.parametrize("kind", ["u8", "s8", "u16", "s16", "u32", "s32", "b64"])
+@pytest.mark.parametrize("vector", [1, 2, 4])
+def test_widths_and_vectors(kind: str, vector: int) -> None:
+    bits = int(kind[1:])
+    if bits * vector > 128:
+        pytest.skip("no such access")
+    rng = fresh(bits + vector)
+    n = 100
+    dtype = np.dtype(f"{'i' if kind[0] == 's' else 'u'}{bits // 8}")
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max, n * vector, dtype, endpoint=True)
+    out = np.zeros_like(x)
+    wide = np.zeros(n * vector, f"{dtype.kind}8")
+    prefix, registers = (f".v{vector}" if vector > 1 else ""), "%rd" if bits == 64 else "%r" if bits >= 32 else "%r"
+    names = [f"{registers}{10 + i}" for i in range(vector)]
+    operand = "{" + ", ".join(names) + "}" if vector > 1 else names[0]
+    to64 = "".join(
+        (f"cvt.{'s64.s32' if kind[0] == 's' else 'u64.u32'} %rd20, {name};" if bits < 64 else f"mov.b64 %rd20, {name};")
+        + f"st.global.u64 [%rd2+{8 * i}], %rd20;\n" for i, name in enumerate(names)
+    )
+    text = kernel("u32 n, u64 x, u64 out, u64 wide", THREAD + """
+        ld.param.u32 %r3, [n]; setp.ge.u32 %p0, %r0, %r3; @%p0 exit;
+    """ + pointer("%rd0", "x", size=bits // 8 * vector) + pointer("%rd1", "out", size=bits // 8 * vector)
+        + pointer("%rd2", "wide", size=8 * vector)
+        + f"ld.global{prefix}.{kind} {operand}, [%rd0];\nst.global{prefix}.{kind} [%rd1], {operand};\n{to64} ret;")
+    launch(text, 2, 64, n=np.uint32(n), x=x, out=out, wide=wide)
+    np.testing.assert_array_equal(out, x)
+    np.testing.assert_array_equal(wide, x.astype(wide.dtype))
+
+
+@pytest.mark.parametrize("stride", [0, 1, 2, 3, 5, 16])
+def test_shared_memory_by_strides(stride: int) -> None:
+    x, out = np.arange(64, dtype=np.float32), np.full(64, np.nan, np.float32)
+    size = max(1, 64 * stride) * 4
+    body = f".shared .align 16 .b8 tile[{size}];\n" + THREAD + pointer("%rd0", "x") + pointer("%rd1", "out") + f"""
+        mov.u32 %r10, tile;
+        mad.lo.u32 %r11, %r2, {4 * stride}, %r10;
+        ld.global.f32 %f0, [%rd0];
+        st.shared.f32 [%r11], %f0;
+        bar.sync 0;
+        mov.u32 %r12, 63;
+        sub.u32 %r12, %r12, %r2;
+        mad.lo.u32 %r13, %r12, {4 * stride}, %r10;
+        ld.shared.f32 %f1, [%r13];
+        st.global.f32 [%rd1], %f1;
+        ret;
+    """
+    launch(kernel("u64 x, u64 out", body), 1, 64, x=x, out=out)
+    np.testing.assert_array_equal(out, x[::-1] if stride else np.full(64, x[63]))
+
+
+def test_shared_memory_is_poisoned_and_dynamic_memory_follows_static() -> None:
+    out = np.zeros(64, np.uint32)
+    text = kernel("u64 out", ".shared .align 4 .b8 mine[128];\n" + THREAD + pointer("%rd0", "out") + """
+        mov.u32 %r10, mine; mad.lo.u32 %r10, %r2, 4, %r10; ld.shared.u32 %r11, [%r10];
+        mov.u32 %r12, more; mad.lo.u32 %r12, %r2, 4, %r12; ld.shared.u32 %r13, [%r12];
+        and.b32 %r11, %r11, %r13;
+        st.global.u32 [%rd0], %r11;
+        st.shared.u32 [%r10], 0; st.shared.u32 [%r12], 0;
+        ret;
+    """).replace(".visible", ".extern .shared .align 16 .b8 more[];\n.visible")
+    launch(text, 2, 32, shared=128, out=out)
+    np.testing.assert_array_equal(out, np.full(64, 0xFFFFFFFF, np.uint32))
+
+
+def test_generic_addresses_reach_shared_local_and_global_memory() -> None:
+    x, out = np.arange(32, dtype=np.uint32), np.zeros(96, np.uint32)
+    body = ".shared .align 4 .b32 tile[32];\n.local .align 8 .b32 mine[4];\n" + THREAD + pointer("%rd0", "x") + pointer("%rd1", "out") + """
+        mov.u64 %rd2, tile; cvta.shared.u64 %rd3, %rd2; mul.wide.u32 %rd4, %r2, 4; add.u64 %rd3, %rd3, %rd4;
+        mov.u64 %rd5, mine; cvta.local.u64 %rd6, %rd5;
+        ld.u32 %r10, [%rd0];
+        add.u32 %r11, %r10, 100; st.u32 [%rd3], %r11;
+        add.u32 %r12, %r10, 1000; st.u32 [%rd6+4], %r12;
+        bar.sync 0;
+        add.u64 %rd7, %rd2, %rd4; ld.shared.u32 %r13, [%rd7];
+        ld.local.u32 %r14, [%rd5+4];
+        ld.u32 %r15, [%rd3];
+        st.u32 [%rd1], %r13; st.global.u32 [%rd1+128], %r14;
+        setp.eq.u32 %p0, %r15, %r13;
+        isspacep.shared %p1, %rd3; isspacep.global %p2, %rd3; isspacep.local %p3, %rd6;
+        cvta.to.shared.u64 %rd8, %rd3; setp.eq.u64 %p4, %rd8, %rd7;
+        and.pred %p0, %p0, %p1; and.pred %p0, %p0, %p3; and.pred %p0, %p0, %p4;
+        selp.u32 %r16, 1, 0, %p0; selp.u32 %r17, 2, 0, %p2; add.u32 %r16, %r16, %r17;
+        st.global.u32 [%rd1+256], %r16;
+        ret;
+    """
+    launch(kernel("u64 x, u64 out", body), 1, 32, x=x, out=out)
+    np.testing.assert_array_equal(out, np.concatenate([x + 100, x + 1000, np.ones(32, np.uint32)]))
+
+
+def test_module_variables_keep_their_values() -> None:
+    out = np.zeros(4, np.uint32)
+    text = kernel("u64 out", """
+        ld.param.u64 %rd0, [out];
+        ld.const.u32 %r0, [table+8]; st.global.u32 [%rd0], %r0;
+        ld.global.u32 %r1, [counter]; add.u32 %r1, %r1, 1; st.global.u32 [counter], %r1;
+        st.global.u32 [%rd0+4], %r1;
+        ld.global.u64 %rd1, [where]; ld.u32 %r2, [%rd1]; st.global.u32 [%rd0+8], %r2;
+        ret;
+    """).replace(".visible", """.const .align 4 .u32 table[3] = {5, 6, 7};
+        .global .align 4 .u32 counter = 41;
+        .global .align 8 .u64 where = table;
+        .visible""")
+    launch(text, 1, 1, out=out)
+    assert out.tolist() == [7, 42, 5, 0]
+    launch(text, 1, 1, out=out)
+    assert out.tolist() == [7, 43, 5, 0]
+
+
+# Warps
+
+
+SHUFFLES = {
+    "up": lambda lane, b: lane - b, "down": lambda lane, b: lane + b, "bfly": lambda lane, b: lane ^ b,
+    "idx": lambda lane, b: b,
+}
+
+
+@pytest.mark.parametrize("mode", SHUFFLES)
+@pytest.mark.parametrize("width", [32, 16, 8, 1])
+@pytest.mark.parametrize("form", ["numbers", "registers", "lanes"])
+def test_shuffle(mode: str, width: int, form: str) -> None:
+    rng = fresh(width)
+    x = rng.integers(0, 1 << 32, 32, np.uint32)
+    shift = rng.integers(0, 32, 32) if form == "lanes" else np.full(32, rng.integers(0, 32))
+    c = (32 - width) << 8 | (0 if mode == "up" else 31)
+    out, good = np.zeros(32, np.uint32), np.zeros(32, np.uint32)
+    operands = f"{shift[0]}, {c}" if form == "numbers" else "%r10, %r11"
+    text = kernel("u64 x, u64 shift, u64 out, u64 good", THREAD + "".join(
+        pointer(f"%rd{i}", name) for i, name in enumerate(("x", "shift", "out", "good"))
+    ) + f"""
+        ld.global.u32 %r3, [%rd0]; mov.u32 %r11, {c};
+        {'ld.global.u32 %r10, [%rd1];' if form == 'lanes' else f'mov.u32 %r10, {shift[0]};'}
+        shfl.sync.{mode}.b32 %r4|%p0, %r3, {operands}, 0xFFFFFFFF;
+        selp.u32 %r5, 1, 0, %p0;
+        st.global.u32 [%rd2], %r4; st.global.u32 [%rd3], %r5; ret;
+    """)
+    launch(text, 1, 32, x=x, shift=shift.astype(np.uint32), out=out, good=good)
+    for lane in range(32):
+        low = lane // width * width
+        high = low + width - 1
+        b = int(shift[lane])
+        if mode == "idx":
+            source = low + b % width
+            inside = True
+        else:
+            source = SHUFFLES[mode](lane, b)
+            inside = source >= low if mode == "up" else source <= high
+        assert (out[lane], good[lane]) == (x[source if inside else lane], inside), lane
+
+
+def test_votes_matches_and_reductions() -> None:
+    rng = fresh(5)
+    x = rng.integers(0, 4, 64, np.uint32)
+    names = ["ballot", "all", "any", "uni", "match", "every", "active"]
+    reductions = ["add", "min", "max", "and", "or", "xor", "smin", "smax"]
+    out = np.zeros((len(names) + len(reductions), 64), np.uint32)
+    stores = "".join(f"st.global.u32 [%rd1+{256 * i}], %r{20 + i};\n" for i in range(len(out)))
+    reduce = "".join(
+        f"redux.sync.{op.lstrip('s')}.{'s32' if op[0] == 's' else 'b32' if op in ('and', 'or', 'xor') else 'u32'} "
+        f"%r{27 + i}, %r4, 0xFFFFFFFF;\n" for i, op in enumerate(reductions)
+    )
+    text = kernel("u64 x, u64 out", THREAD + pointer("%rd0", "x") + pointer("%rd1", "out") + f"""
+        ld.global.u32 %r3, [%rd0]; setp.eq.u32 %p0, %r3, 1;
+        mad.lo.u32 %r4, %r3, 0x40000001, %r0;
+        vote.sync.ballot.b32 %r20, %p0, 0xFFFFFFFF;
+        vote.sync.all.pred %p1, %p0, 0xFFFFFFFF; selp.u32 %r21, 1, 0, %p1;
+        vote.sync.any.pred %p1, !%p0, 0xFFFFFFFF; selp.u32 %r22, 1, 0, %p1;
+        vote.sync.uni.pred %p1, %p0, 0xFFFFFFFF; selp.u32 %r23, 1, 0, %p1;
+        match.any.sync.b32 %r24, %r3, 0xFFFFFFFF;
+        match.all.sync.b32 %r25|%p2, %r3, 0xFFFFFFFF; selp.u32 %r25, %r25, 77, %p2;
+        activemask.b32 %r26;
+        {reduce}{stores} ret;
+    """)
+    launch(text, 1, 64, x=x, out=out)
+    values = (x.astype(np.uint64) * 0x40000001 + np.arange(64)).astype(np.uint32)
+    for lane in range(64):
+        warp = slice(lane // 32 * 32, lane // 32 * 32 + 32)
+        group, v = x[warp], values[warp]
+        signed = v.view(np.int32)
+        ballot = sum(1 << i for i, item in enumerate(group) if item == 1)
+        same = sum(1 << i for i, item in enumerate(group) if item == x[lane])
+        wanted = [ballot, 0, 1, 0, same, 77, 0xFFFFFFFF, int(v.sum(dtype=np.uint64)) & 0xFFFFFFFF, v.min(), v.max(),
+                  np.bitwise_and.reduce(v), np.bitwise_or.reduce(v), np.bitwise_xor.reduce(v),
+                  int(signed.min()) & 0xFFFFFFFF, int(signed.max()) & 0xFFFFFFFF]
+        assert out[:, lane].tolist() == [int(item) for item in wanted], lane
+
+
+def test_each_lane_names_its_own_group() -> None:
+    out = np.zeros(32, np.uint32)
+    launch(kernel("u64 out", THREAD + pointer("%rd0", "out") + """
+        and.b32 %r3, %r2, 1; setp.eq.u32 %p0, %r3, 1; selp.b32 %r4, 0xAAAAAAAA, 0x55555555, %p0;
+        redux.sync.add.u32 %r5, %r2, %r4;
+        vote.sync.ballot.b32 %r6, %p0, %r4;
+        xor.b32 %r5, %r5, %r6;
+        st.global.u32 [%rd0], %r5; ret;
+    """), 1, 32, out=out)
+    even, odd = sum(range(0, 32, 2)), sum(range(1, 32, 2)) ^ 0xAAAAAAAA
+    assert out.tolist() == [even, odd] * 16
+
+
+# Atomics
+
+
+ATOMICS = {
+    "add.u32": lambda a, b: a + b, "min.u32": min, "max.u32": max, "and.b32": lambda a, b: a & b,
+    "or.b32": lambda a, b: a | b, "xor.b32": lambda a, b: a ^ b, "inc.u32": lambda a, b: 0 if a >= b else a + 1,
+    "dec.u32": lambda a, b: b if a == 0 or a > b else a - 1, "add.u64": lambda a, b: a + b,
+    "exch.b32": lambda a, b: b, "min.u64": min, "max.u64": max,
+}
+
+
+@pytest.mark.parametrize("op", ATOMICS)
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_atomics_one_after_the_other(op: str, space: str) -> None:
+    """The old values tell the order that the lanes took; replay it."""
+    rng = fresh(9)
+    bits = int(op[-2:])
+    dtype = np.dtype(f"u{bits // 8}")
+    register, size = ("%rd" if bits == 64 else "%r"), bits // 8
+    bins, threads = 5, 96 if space == "global" else 32
+    where = rng.integers(0, bins, threads, np.uint32)
+    given = rng.integers(0, 1 << (bits - 1) if op[:3] not in ("inc", "dec") else 9, threads, dtype)
+    memory = rng.integers(0, 20, bins, dtype)
+    before, old = memory.copy(), np.zeros(threads, dtype)
+    load = f"ld.global.b{bits}"
+    prologue = THREAD + pointer("%rd0", "where") + pointer("%rd1", "given", size=size) + pointer("%rd2", "old", size=size)
+    body = prologue + f"ld.global.u32 %r3, [%rd0]; {load} {register}20, [%rd1];" + pointer("%rd3", "memory", "%r3", size)
+    if space == "shared":
+        body = f".shared .align 8 .b{bits} bin[{bins}];\n" + body + f"""
+            mov.u64 %rd4, bin; mul.wide.u32 %rd5, %r3, {size}; add.u64 %rd4, %rd4, %rd5;
+            {load} {register}21, [%rd3]; st.shared.b{bits} [%rd4], {register}21; bar.sync 0;
+            atom.shared.{op} {register}22, [%rd4], {register}20; bar.sync 0;
+            ld.shared.b{bits} {register}23, [%rd4]; st.global.b{bits} [%rd3], {register}23;
+        """
+    else:
+        body += f"atom.global.{op} {register}22, [%rd3], {register}20;\n"
+    body += f"st.global.b{bits} [%rd2], {register}22; ret;"
+    launch(kernel("u64 where, u64 given, u64 old, u64 memory", body), 1, threads, where=where, given=given, old=old, memory=memory)
+    modulus = 1 << bits
+    for bin_ in range(bins):
+        value = int(before[bin_])
+        for thread in np.flatnonzero(where == bin_):  # lanes go in order, and warps where no barrier stands between
+            assert int(old[thread]) == value, (bin_, thread)
+            value = ATOMICS[op](value, int(given[thread])) % modulus
+        assert int(memory[bin_]) == value
+
+
+def test_compare_and_swap_and_float_sums() -> None:
+    rng = fresh(11)
+    x = rng.integers(0, 100, 256).astype(np.float32)
+    sums = np.zeros(3, np.float64)
+    single, word = np.zeros(1, np.float32), np.array([5], np.uint32)
+    winners = np.zeros(256, np.uint32)
+    launch(kernel("u64 x, u64 single, u64 sums, u64 word, u64 winners", THREAD + pointer("%rd0", "x") + pointer("%rd4", "winners") + """
+        ld.param.u64 %rd1, [single]; ld.param.u64 %rd2, [sums]; ld.param.u64 %rd3, [word];
+        ld.global.f32 %f0, [%rd0]; red.global.add.f32 [%rd1], %f0;
+        cvt.f64.f32 %fd0, %f0; atom.add.f64 %fd1, [%rd2+8], %fd0;
+        add.u32 %r3, %r0, 1000;
+        atom.global.cas.b32 %r4, [%rd3], 5, %r3;
+        setp.eq.u32 %p0, %r4, 5; selp.u32 %r5, 1, 0, %p0; st.global.u32 [%rd4], %r5;
+        ret;
+    """), 2, 128, x=x, single=single, sums=sums, word=word, winners=winners)
+    assert single[0] == x.sum() and sums.tolist() == [0.0, float(x.sum(dtype=np.float64)), 0.0]
+    assert winners.sum() == 1 and word[0] == 1000 + int(np.argmax(winners))
+
+
+# Barriers and waiting
+
+
+@pytest.mark.parametrize("threads", [32, 64, 96, 250, 1024])
+def test_block_sum_through_shared_memory(threads: int) -> None:
+    rng = fresh(threads)
+    x, out = rng.integers(0, 1000, threads * 3, np.uint32), np.zeros(3, np.uint32)
+    top = 1 << (threads - 1).bit_length()
+    steps = []
+    while top > 1:
+        top //= 2
+        steps.append(f"""
+            add.u32 %r20, %r2, {top}; setp.lt.u32 %p1, %r2, {top}; setp.lt.and.u32 %p1, %r20, {threads}, %p1;
+            @%p1 ld.shared.u32 %r21, [%r11+{4 * top}]; @%p1 ld.shared.u32 %r22, [%r11];
+            @%p1 add.u32 %r22, %r21, %r22; @%p1 st.shared.u32 [%r11], %r22; bar.sync 0;""")
+    body = f".shared .align 4 .u32 part[{threads}];\n" + THREAD + pointer("%rd0", "x") + """
+        ld.global.u32 %r3, [%rd0]; mov.u32 %r10, part; mad.lo.u32 %r11, %r2, 4, %r10;
+        st.shared.u32 [%r11], %r3; bar.sync 0;
+    """ + "".join(steps) + """
+        setp.ne.u32 %p0, %r2, 0; @%p0 ret;
+        mov.u32 %r30, %ctaid.x;
+    """ + pointer("%rd1", "out", "%r30") + "ld.shared.u32 %r4, [part]; st.global.u32 [%rd1], %r4; ret;"
+    launch(kernel("u64 x, u64 out", body), 3, threads, x=x, out=out)
+    np.testing.assert_array_equal(out, x.reshape(3, -1).sum(1))
+
+
+def test_named_barriers_hand_over_between_warps() -> None:
+    """Warp 0 produces, warp 1 consumes, with arrive and sync on two barriers."""
+    out = np.zeros(100, np.uint32)
+    launch(kernel("u64 out", ".shared .align 4 .u32 cell[32];\n" + THREAD + """
+        mov.u32 %r9, %laneid; mov.u32 %r10, cell; mad.lo.u32 %r11, %r9, 4, %r10;
+        ld.param.u64 %rd0, [out];
+        mov.u32 %r5, 0; shr.u32 %r6, %r2, 5; setp.eq.u32 %p0, %r6, 0;
+        @!%p0 bra CONSUME;
+        PRODUCE:
+        mad.lo.u32 %r7, %r5, 3, %r9; st.shared.u32 [%r11], %r7;
+        bar.arrive 1, 64; bar.sync 2, 64;
+        add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 100; @%p1 bra PRODUCE;
+        ret;
+        CONSUME:
+        bar.sync 1, 64; ld.shared.u32 %r8, [cell+124];
+        mul.wide.u32 %rd1, %r5, 4; add.u64 %rd1, %rd0, %rd1; st.global.u32 [%rd1], %r8;
+        bar.arrive 2, 64;
+        add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 100; @%p1 bra CONSUME;
+        ret;
+    """), 1, 64, out=out)
+    np.testing.assert_array_equal(out, np.arange(100) * 3 + 31)
+
+
+def test_barrier_reductions() -> None:
+    rng = fresh(3)
+    x, out = rng.integers(0, 2, 96, np.uint32), np.zeros((3, 96), np.uint32)
+    launch(kernel("u64 x, u64 out", THREAD + pointer("%rd0", "x") + pointer("%rd1", "out") + """
+        ld.global.u32 %r3, [%rd0]; setp.ne.u32 %p0, %r3, 0;
+        bar.red.popc.u32 %r4, 0, %p0;
+        bar.red.and.pred %p1, 0, %p0; selp.u32 %r5, 1, 0, %p1;
+        bar.red.or.pred %p2, 0, !%p0; selp.u32 %r6, 1, 0, %p2;
+        st.global.u32 [%rd1], %r4; st.global.u32 [%rd1+384], %r5; st.global.u32 [%rd1+768], %r6; ret;
+    """), 1, 96, x=x, out=out)
+    assert (out == np.array([[x.sum()], [x.all()], [not x.all()]])).all()
+
+
+def test_barrier_without_warps_that_have_ended() -> None:
+    out = np.zeros(128, np.uint32)
+    launch(kernel("u64 out", THREAD + pointer("%rd0", "out") + """
+        setp.lt.u32 %p0, %r2, 64; @%p0 exit;
+        bar.sync 0; st.global.u32 [%rd0], 7; ret;
+    """), 1, 128, out=out)
+    assert out.tolist() == [0] * 64 + [7] * 64
+
+
+def test_warps_spin_for_each_other() -> None:
+    flag, out = np.zeros(1, np.uint32), np.zeros(64, np.uint32)
+    launch(kernel("u64 flag, u64 out", THREAD + pointer("%rd0", "out") + """
+        ld.param.u64 %rd1, [flag];
+        setp.ge.u32 %p0, %r2, 32; @%p0 bra WRITE;
+        WAIT: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p1, %r3, 0; @%p1 bra WAIT;
+        st.global.u32 [%rd0], %r3; ret;
+        WRITE: st.volatile.global.u32 [%rd1], 9; st.global.u32 [%rd0], 1; ret;
+    """), 1, 64, flag=flag, out=out)
+    assert out.tolist() == [9] * 32 + [1] * 32
+
+
+@pytest.mark.parametrize("threads", [32, 40, 64])
+def test_a_spin_lock_between_the_lanes_of_a_warp(threads: int) -> None:
+    lock, total = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    launch(kernel("u64 lock, u64 total", THREAD + """
+        ld.param.u64 %rd0, [lock]; ld.param.u64 %rd1, [total];
+        TAKE: atom.global.cas.b32 %r3, [%rd0], 0, 1; setp.ne.u32 %p0, %r3, 0; @%p0 bra TAKE;
+        ld.volatile.global.u32 %r4, [%rd1]; add.u32 %r4, %r4, %r0; st.volatile.global.u32 [%rd1], %r4;
+        membar.gl; atom.global.exch.b32 %r5, [%rd0], 0;
+        ret;
+    """), 2, threads, lock=lock, total=total)
+    assert total[0] == sum(range(2 * threads)) and lock[0] == 0
+
+
+def test_blocks_wait_for_blocks() -> None:
+    """A grid barrier in software: every block waits until all have come."""
+    blocks = 20
+    count, out = np.zeros(1, np.uint32), np.zeros(blocks * 32, np.uint32)
+    launch(kernel("u64 count, u64 out", THREAD + pointer("%rd0", "out") + f"""
+        ld.param.u64 %rd1, [count];
+        setp.eq.u32 %p0, %r2, 0; @%p0 atom.global.add.u32 %r3, [%rd1], 1;
+        WAIT: ld.acquire.gpu.global.u32 %r4, [%rd1]; setp.lt.u32 %p1, %r4, {blocks}; @%p1 bra WAIT;
+        st.global.u32 [%rd0], %r4; ret;
+    """), blocks, 32, count=count, out=out)
+    assert (out == blocks).all()
+
+
+def test_sums_of_indices_that_wrap_are_exact() -> None:
+    """32-bit indices that wrap within a warp: the engine's assumption of affine addresses must not show."""
+    x, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    launch(kernel("u64 x, u64 out, u32 bias", THREAD + pointer("%rd0", "out") + """
+        ld.param.u32 %r5, [bias]; add.u32 %r6, %r0, %r5; ld.param.u64 %rd1, [x];
+        mul.wide.u32 %rd2, %r6, 4; ld.param.u32 %r7, [bias]; neg.s32 %r8, %r7; mul.wide.u32 %rd3, %r8, 4;
+        shl.b64 %rd2, %rd2, 30; shr.u64 %rd2, %rd2, 30;
+        mul.wide.u32 %rd4, %r6, 4; st.global.u32 [%rd0], %r6;
+        cvt.u64.u32 %rd5, %r6; setp.gt.u64 %p0, %rd5, 100; @%p0 exit;
+        add.u64 %rd6, %rd1, %rd4; ld.global.u32 %r9, [%rd6]; add.u32 %r9, %r9, 500; st.global.u32 [%rd0], %r9;
+        ret;
+    """), 1, 64, x=x, out=out, bias=np.uint32(2**32 - 16))
+    assert out.tolist() == [2**32 - 16 + i for i in range(16)] + [500 + i for i in range(48)]
