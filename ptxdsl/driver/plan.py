@@ -86,12 +86,10 @@ def _real(limit: float) -> Pack:
 
 
 def _pointer(value: Any, ordinal: int, size: int) -> Pack | None:
-    dtype = value.dtype
-    library = type(value).__module__.split(".")[0]
     if type(value) is DeviceArray:
-        return _device_array(dtype, ordinal)
-    if library == "torch":
-        return _torch(dtype, value.layout, ordinal, size)
+        return _device_array(value.dtype, ordinal)
+    if type(value).__module__.split(".")[0] == "torch":
+        return _torch(value.dtype, value.layout, ordinal, size)
     return None
 
 
