@@ -57,6 +57,8 @@ def _encoded(value: object, type: ScalarType, wanted: ScalarType | None) -> ir.I
         hint = error.hint
         if isinstance(value, float) and not value.is_integer() and not type.is_float:
             hint = "`v.to(f32)` first, if the result is meant to be a float"
+        elif isinstance(value, bool):
+            hint = f"write {int(value)}, or decide it in Python: `if flag:`"
         elif isinstance(value, int) and value < 0 and type.kind == "u":
             hint = f"subtract a positive number, or make it signed: `v.bits({str(type).replace('u', 's')})`"
         elif hint is None and isinstance(value, int) and type.is_integer and type.bits < 64:

@@ -120,7 +120,7 @@ def conversion(source: ScalarType, target: ScalarType, modifiers: tuple[str, ...
         defaults = [("rzi",)]
     names = [".".join(("cvt", *default, *modifiers, str(target), str(source))) for default in defaults]
     form = find(*names)
-    if form is not None:
+    if form is not None and len(form.operands) == 2:
         return form
     said = "".join(f".{m}" for m in modifiers)
     raise PtxTypeError(
