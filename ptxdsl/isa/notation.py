@@ -144,6 +144,12 @@ def _number(value: str | None) -> int:
     return int(re.sub(r"\D", "", value)) if value else 0
 
 
+def _area(shape: str, sides: str) -> int:
+    """The number of elements of a matrix: ``area("m16n8k16", "mk")`` is 256."""
+    sizes = {side: int(size) for side, size in re.findall(r"([mnk])(\d+)", shape)}
+    return sizes[sides[0]] * sizes[sides[1]]
+
+
 def _holds(wide: str, narrow: str) -> bool:
     """Whether the integers of type ``narrow`` are all in type ``wide``."""
     room = int(wide[1:]) - (wide[0] == "s" and narrow[0] == "u")
@@ -309,8 +315,8 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
 
 
 _BUILTINS = {"int": int, "len": len, "max": max, "min": min, "str": str, "bool": bool, "dict": dict}
-_NAMES: dict[str, Any] = {**{name: name for name in TYPES}, "twice": _twice, "number": _number, "holds": _holds,
-    "bits": lambda name: TYPES[name].bits}
+_NAMES: dict[str, Any] = {**{name: name for name in TYPES}, "twice": _twice, "number": _number, "holds": _holds, "area": _area,
+    "bits": lambda name: TYPES[name].bits if name in TYPES else _number(name)}
 _NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32, 64)) + (TYPES["f32"], TYPES["f64"])
 
 
