@@ -363,11 +363,7 @@ def analyse(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:
     return _Analysis(graph, block, origins).run()
 
 
-def everything_varies(graph: Graph) -> Facts:
+def everything_varies(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:
     """The facts that hold whatever happens: what code must assume where lanes of a warp run in any order."""
-    facts = Facts(parted=set(range(len(graph.nodes))))
-    for statement in graph.statements:
-        for register in written(statement):
-            facts.known[register.name] = VARYING
-            facts.origin[register.name] = MIXED
-    return facts
+    facts = analyse(graph, block, origins)
+    return Facts(dict.fromkeys(facts.known, VARYING), facts.origin, set(range(len(graph.nodes))))

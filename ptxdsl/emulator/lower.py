@@ -81,7 +81,7 @@ class Lowering:
     def __init__(self, function: Function, spaces: Spaces, block: Shape3, plain: bool) -> None:
         self.function, self.spaces, self.block, self.plain = function, spaces, block, plain
         self.graph = graph(function)
-        self.facts = everything_varies(self.graph) if plain else analyse(self.graph, block, spaces.origins)
+        self.facts = (everything_varies if plain else analyse)(self.graph, block, spaces.origins)
         self.slots = Slots(self.graph, self.facts)
         self.pool = Pool()
         self.operands = Operands(self.facts, self.slots, block, self.pool, spaces.symbols)
