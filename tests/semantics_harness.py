@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from llvmlite import binding, ir
 
 from ptxdsl.emulator import semantics
 from ptxdsl.emulator.lanes import Lanes
-from ptxdsl.isa import Form, lookup, rows
+from ptxdsl.isa import Form, Row, lookup, rows
 
 Array = np.ndarray[Any, Any]
 Source = Any  # an array of unsigned integers (the operands' bits), a tuple of those, or an int for a `#` operand
@@ -152,12 +153,15 @@ def _call(engine: Any, name: str, form: Form, case: Case) -> tuple[Array, ...]:
     return tuple(outputs)
 
 
+def spellings_of(row: Row) -> Iterator[Form]:
+    """Every form that a row spells."""
+    choices = [[*slot.values, *([""] if slot.optional else [])] for slot in row.slots]
+    for chosen in itertools.product(*choices):
+        yield from row.forms(tuple(token for choice in chosen if choice for token in choice.split(".")))
+
+
 def spellings(opcode: str) -> list[Form]:
     """Every form that the table spells of an opcode."""
-    found: list[Form] = []
-    for row in rows(opcode):
-        choices = [[*slot.values, *([""] if slot.optional else [])] for slot in row.slots]
-        for chosen in itertools.product(*choices):
-            found.extend(row.forms(tuple(token for choice in chosen if choice for token in choice.split("."))))
+    found = (form for row in rows(opcode) for form in spellings_of(row))
     return list({(form.mnemonic, len(form.operands), tuple(spec.count for spec in form.operands)): form
                  for form in found}.values())

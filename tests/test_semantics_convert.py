@@ -18,9 +18,8 @@ COUNT = 96
 INTEGRAL = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
 FORMS = spellings("cvt")
 EVERY = ("cvt.f32.f16", "cvt.f32.bf16", "cvt.rni.s32.f16", "cvt.rzi.u8.f16", "cvt.rmi.s64.bf16", "cvt.rpi.f16.f16",
-         "cvt.rz.f16.bf16", "cvt.rn.bf16.f16", "cvt.rn.f16.u16", "cvt.rp.bf16.s16", "cvt.rn.f16x2.e4m3x2",
-         "cvt.rn.f16x2.e5m2x2", "cvt.rn.bf16x2.ue8m0x2")
-"""Forms with a source of 16 bits that are tried on all of its patterns."""
+         "cvt.rz.f16.bf16", "cvt.rn.bf16.f16", "cvt.rn.f16.u16", "cvt.rp.bf16.s16")
+"""Forms with a source of 16 bits that are tried on all of its patterns; pairs of bytes are on all bytes."""
 
 
 def _element(kind: Any) -> str:
@@ -46,8 +45,12 @@ def _operand(spec: Any, salt: str, count: int) -> np.ndarray:
     return whole
 
 
-def _sources(form: Form, count: int = COUNT) -> tuple[Any, ...]:
+def _sources(form: Form) -> tuple[Any, ...]:
     specs = [spec for spec in form.operands if not spec.written]
+    if len(specs) == 1 and specs[0].type.lanes == 2 and specs[0].type.bits <= 16:
+        codes = np.arange(256, dtype=np.uint64)
+        return (codes if specs[0].type.bits == 8 else codes | generator(form.mnemonic).permutation(codes) << np.uint64(8),)
+    count = COUNT
     result: list[Any] = []
     for at, spec in enumerate(specs):
         salt = f"{form.mnemonic}{at}"
@@ -61,7 +64,7 @@ def _sources(form: Form, count: int = COUNT) -> tuple[Any, ...]:
         else:
             result.append(_operand(spec, salt, count))
     if form.mnemonic in EVERY:
-        result[0] = np.resize(np.arange(1 << 16, dtype=np.uint64), 1 << 16)
+        result[0] = np.arange(1 << 16, dtype=np.uint64)
     return tuple(result)
 
 

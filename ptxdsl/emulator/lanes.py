@@ -361,7 +361,23 @@ class Real:
         return Real(self.b, (ir_.fpext if bits > self.bits else ir_.fptrunc)(self.value, self.b.real(bits)), bits)
 
     def to_int(self, bits: int, signed: bool) -> Bits:
-        """Truncated and clamped to an integer of ``bits``; NaN gives 0."""
-        b = self.b
-        name = f"llvm.fpto{'si' if signed else 'ui'}.sat.{b.suffix(f'i{bits}')}.{b.suffix(_LETTER[self.bits])}"
-        return Bits(b, b.call(name, b.integer(bits), self.value), bits)
+        """Truncated and clamped to an integer of ``bits``; NaN gives 0.
+
+        A range that this type holds exactly is clamped before, another one after the conversion. LLVM's saturating
+        conversion means the same but goes lane by lane.
+        """
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        if bits < (24 if self.bits == 32 else 53):
+            inside = self.compare(">", float(low)).pick(self, float(low))
+            inside = inside.compare("<", float(high)).pick(inside, float(high))
+            whole = inside._convert(max(bits, 32), signed).trunc(bits)
+            return whole if low == 0 else self.isnan().pick(0, whole)
+        whole = self.compare(">=", float(high + 1)).pick(high, self._convert(bits, signed))
+        if low == 0:
+            return self.compare(">", 0.0).pick(whole, 0)
+        return self.isnan().pick(0, self.compare(">=", float(low)).pick(whole, low))
+
+    def _convert(self, bits: int, signed: bool) -> Bits:
+        """As to_int, undefined beyond the range: a lane's such value must not be picked."""
+        ir_ = self.b.ir
+        return Bits(self.b, (ir_.fptosi if signed else ir_.fptoui)(self.value, self.b.integer(bits)), bits)

@@ -53,6 +53,10 @@ def _function(name: str) -> Callable[[Callable[[Real], Real]], None]:
     return register
 
 
+_SHIFTER = 1.5 * 2.0**23
+"""Added to a small f32 it leaves the nearest integer in the lowest bits, without a conversion."""
+
+
 def _power(exponent: Bits) -> Real:
     """2**exponent in f32, for -126 <= exponent <= 127."""
     return ((exponent + FORMATS["f32"].bias) << FORMATS["f32"].mantissa).reals()
@@ -62,8 +66,9 @@ def _exp2(x: Real) -> Real:
     """In two factors, so that a subnormal result is rounded once."""
     x = x.compare("<", -160.0).pick(-160.0, x)
     x = x.compare(">", 130.0).pick(130.0, x)
-    whole = x.integral("rni")
-    exponent = whole.to_int(32, signed=True)
+    shifted = x + _SHIFTER
+    exponent = shifted.to_bits() - 0x4B400000
+    whole = shifted - _SHIFTER
     half = exponent.sar(1)
     return _polynomial(x - whole, _EXP2) * _power(half) * _power(exponent - half)
 
@@ -93,7 +98,7 @@ def _sine(x: Real, quarter: int) -> Real:
     turns = (wide * 0.6366197723675814).integral("rni")
     rest = (-turns).fma(6.123233995736766e-17, (-turns).fma(1.5707963267948966, wide)).to(32)
     rest = abs(rest).compare(">", 0.8).pick(0.8, rest)
-    place = (turns - (turns * 0.25).integral("rmi") * 4.0).to_int(32, signed=True) + quarter
+    place = (turns - (turns * 0.25).integral("rmi") * 4.0 + 2.0**52).to_bits().trunc(32) + quarter
     square = rest * rest
     value = (place & 1).ne(0).pick(_polynomial(square, _COS), rest * _polynomial(square, _SIN))
     return (value.to_bits() ^ ((place & 2) << 30)).reals()
