@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
@@ -19,7 +20,9 @@ from typing import Any
 
 from .errors import ConfigError, caller, nearest
 
-__all__ = ["BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "override", "use"]
+__all__ = [
+    "BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "override", "report", "use", "write_dump",
+]
 
 BACKENDS = ("auto", "gpu", "emulator")
 SANITIZERS = ("memory", "race", "init", "barrier")
@@ -176,6 +179,24 @@ def current() -> Config:
 def backend_token() -> tuple[object, object]:
     """Equal for two moments only if nobody chose another backend in between; costs next to nothing."""
     return _environ.get(_BACKEND), _overrides.get()
+
+
+def report(level: str, message: str) -> None:
+    """A line on stderr, where ``PTXDSL_LOG`` asks for it."""
+    if LOGS.index(level) <= LOGS.index(current().log):
+        print(f"ptxdsl: {message}", file=sys.stderr)
+
+
+def write_dump(kind: str, name: str, content: str | bytes) -> None:
+    """Write a file, where ``PTXDSL_DUMP`` asks for its kind; ConfigError if that cannot be done."""
+    dump = current().dump
+    if kind not in dump.kinds:
+        return
+    try:
+        dump.folder.mkdir(parents=True, exist_ok=True)
+        (dump.folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise ConfigError(f"dump wants {name} written to {dump.folder}: {error.strerror}", loc=caller()) from None
 
 
 class override:

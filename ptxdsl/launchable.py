@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
+from zlib import crc32
 
 from . import config
 from .errors import LaunchError, Loc, TraceError, caller
@@ -93,7 +94,9 @@ class Specialised:
         """The PTX."""
         from .text import to_text
 
-        return to_text(self.module) if self._text is None else self._text
+        text = to_text(self.module) if self._text is None else self._text
+        config.write_dump("ptx", f"{self.entry}-{crc32(text.encode()):08x}.ptx", text)
+        return text
 
     @cached_property
     def written(self) -> frozenset[str]:
@@ -134,9 +137,21 @@ class Specialised:
         """The machine code for a target."""
         from .driver.assembler import assemble_module
 
-        if arch not in self._assembled:
-            self._assembled[arch] = assemble_module(self.text, arch)
-        return self._assembled[arch]
+        found = self._assembled.get(arch)
+        if found is None:
+            found = self._assembled[arch] = assemble_module(self.text, arch)
+            self._dump(found)
+        return found
+
+    def _dump(self, made: Assembled) -> None:
+        kinds = config.current().dump.kinds
+        name = f"{self.entry}-{crc32(self.text.encode()):08x}.{made.arch}"
+        config.write_dump("cubin", f"{name}.cubin", made.cubin)
+        config.write_dump("log", f"{name}.log", made.log)
+        if "sass" in kinds:
+            from .driver.assembler import disassemble
+
+            config.write_dump("sass", f"{name}.sass", disassemble(made.cubin, lines=True))
 
     def check(self, geometry: LaunchConfig) -> None:
         """Refuse a geometry that the kernel's own directives and memory exclude."""
@@ -307,7 +322,9 @@ class Launch:
         if geometry.sanitize is None and settings.sanitize is not None:
             geometry = replace(geometry, sanitize=settings.sanitize)
         arguments = kernel.bind(args)
-        run = kernel.run_on(choose(self.backend or settings.backend))
+        backend = choose(self.backend or settings.backend)
+        config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
+        run = kernel.run_on(backend)
         run(geometry, arguments)
         plan = run.plan(self.config, args, arguments)
         # 1 and True are equal keys but different constants, so only ints and strings are planned for.

@@ -10,25 +10,49 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import DriverError, LaunchError, PerformanceWarning, caller
+from ..ir import Function, Module
 from ..isa.targets import limits
 from ..launch import Argument, Buffer, LaunchConfig, Scalar
+from .copies import HostCopies
 from .device import Driver, driver
 from .plan import Pack, Unusual, packers, parameter_struct, stream_of
 from .tools import NoAssembler
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from ..launchable import Specialised
+    from ..signature import KernelParameter
+    from .assembler import Assembled
 
 __all__ = ["load"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Kernels
+
+
+class Compiled(Protocol):
+    """What a kernel to be loaded has to know of itself."""
+
+    entry: str
+    module: Module
+    parameters: Sequence[KernelParameter]
+
+    @property
+    def text(self) -> str:
+        """The PTX."""
+
+    @property
+    def function(self) -> Function:
+        """The entry."""
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The parameters whose memory it may write."""
+
+    def assembled(self, arch: str) -> Assembled:
+        """Its machine code for a target."""
 
 
 class _Slot(NamedTuple):
@@ -49,7 +73,7 @@ class _Prepared(NamedTuple):
 class _Function:
     """A kernel on one GPU."""
 
-    def __init__(self, kernel: Specialised, gpu: Driver) -> None:
+    def __init__(self, kernel: Compiled, gpu: Driver) -> None:
         self.kernel, self.gpu = kernel, gpu
         gpu.enter()
         self.module = self._load(gpu.target(kernel.module.target))
@@ -152,7 +176,7 @@ class _Function:
             raise self.gpu.error("cuLaunchKernelEx", result)
 
 
-def _offsets(kernel: Specialised) -> tuple[int, ...]:
+def _offsets(kernel: Compiled) -> tuple[int, ...]:
     """Where each parameter lies in a slot; 16 bytes is what the largest alignment but a descriptor's asks for."""
     offsets, size = [], 0
     for parameter in kernel.function.parameters:
@@ -230,7 +254,7 @@ class _Plan:
 class _Run:
     """A kernel on whichever GPU its arrays are."""
 
-    def __init__(self, kernel: Specialised) -> None:
+    def __init__(self, kernel: Compiled) -> None:
         self.kernel = kernel
         self.functions: dict[int, _Function] = {}
         self.warned = False
@@ -248,7 +272,7 @@ class _Run:
             function.launch(struct, arguments)
             return
         self._warn(host)
-        with HostCopies(function.gpu, stream, host, self.kernel) as copies:
+        with HostCopies(function.gpu, stream, host, self.kernel.entry, self.kernel.written) as copies:
             function.launch(struct, [copies.moved(argument) for argument in arguments])
             copies.fetch()
 
@@ -285,7 +309,7 @@ class _Run:
         )
 
 
-def load(kernel: Specialised) -> _Run:
+def load(kernel: Compiled) -> _Run:
     """A kernel that runs on a GPU."""
     return _Run(kernel)
 
@@ -322,65 +346,3 @@ def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer]) -> None:
         gpu.call("cuEventRecord", event, other)
         gpu.call("cuStreamWaitEvent", stream, event, 0)
         gpu.call("cuEventDestroy", event)
-
-
-class HostCopies:
-    """The host arrays of one launch, on the GPU for its duration.
-
-    Arrays that overlap are one stretch of memory there as they are here, so that in-place and aliased arguments mean
-    what they say. Only what the kernel may write comes back.
-    """
-
-    def __init__(self, gpu: Driver, stream: int, host: Sequence[Buffer], kernel: Specialised) -> None:
-        self.gpu, self.stream, self.host, self.kernel = gpu, stream, host, kernel
-        self.stretches: list[tuple[int, int, int]] = []
-
-    def __enter__(self) -> Self:
-        capturing = self.gpu.call("cuStreamIsCapturing", self.stream)
-        if int(capturing):
-            raise LaunchError(
-                f"kernel `{self.kernel.entry}` is launched with host arrays while its stream is captured into a graph",
-                loc=caller(), hint=f"`{self.host[0].name} = ptxdsl.to_device({self.host[0].name})` before the capture",
-            )
-        try:
-            for start, end in _merged(self.host):
-                address = self.gpu.allocate(end - start)
-                self.stretches.append((start, end, address))
-                self.gpu.call("cuMemcpyHtoDAsync", address, start, end - start, self.stream)
-        except DriverError:
-            self.__exit__()
-            raise
-        return self
-
-    def moved(self, argument: Argument) -> Argument:
-        """The argument as the GPU sees it."""
-        if type(argument) is not Buffer or argument.device is not None:
-            return argument
-        for start, end, address in self.stretches:
-            if start <= argument.address < end:
-                return argument._replace(address=address + argument.address - start)
-        return argument._replace(address=0)
-
-    def fetch(self) -> None:
-        """Wait for the kernel and copy back what it may have written."""
-        for buffer in self.host:
-            moved = self.moved(buffer)
-            if buffer.nbytes and buffer.writable and buffer.name in self.kernel.written:
-                assert isinstance(moved, Buffer)
-                self.gpu.call("cuMemcpyDtoHAsync", buffer.address, moved.address, buffer.nbytes, self.stream)
-        self.gpu.call("cuStreamSynchronize", self.stream)
-
-    def __exit__(self, *exception: object) -> None:
-        for _, _, address in self.stretches:
-            self.gpu.free(address)
-
-
-def _merged(buffers: Sequence[Buffer]) -> list[tuple[int, int]]:
-    """The stretches of memory that the buffers cover, those that overlap made one."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted((b.address, b.address + b.nbytes) for b in buffers if b.nbytes):
-        if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged

@@ -1,0 +1,79 @@
+"""Host arrays as arguments of a kernel on the GPU: copied there for one launch, and back what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import DriverError, LaunchError, caller
+from ..launch import Argument, Buffer
+from .device import Driver
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["HostCopies"]
+
+
+class HostCopies:
+    """The host arrays of one launch, on the GPU for its duration.
+
+    Arrays that overlap are one stretch of memory there as they are here, so that in-place and aliased arguments mean
+    what they say. Only what the kernel may write comes back.
+    """
+
+    def __init__(
+        self, gpu: Driver, stream: int, host: Sequence[Buffer], entry: str, written: frozenset[str]
+    ) -> None:
+        self.gpu, self.stream, self.host, self.entry, self.written = gpu, stream, host, entry, written
+        self.stretches: list[tuple[int, int, int]] = []
+
+    def __enter__(self) -> Self:
+        capturing = self.gpu.call("cuStreamIsCapturing", self.stream)
+        if int(capturing):
+            raise LaunchError(
+                f"kernel `{self.entry}` is launched with host arrays while its stream is captured into a graph",
+                loc=caller(), hint=f"`{self.host[0].name} = ptxdsl.to_device({self.host[0].name})` before the capture",
+            )
+        try:
+            for start, end in _merged(self.host):
+                address = self.gpu.allocate(end - start)
+                self.stretches.append((start, end, address))
+                self.gpu.call("cuMemcpyHtoDAsync", address, start, end - start, self.stream)
+        except DriverError:
+            self.__exit__()
+            raise
+        return self
+
+    def moved(self, argument: Argument) -> Argument:
+        """The argument as the GPU sees it."""
+        if type(argument) is not Buffer or argument.device is not None:
+            return argument
+        for start, end, address in self.stretches:
+            if start <= argument.address < end:
+                return argument._replace(address=address + argument.address - start)
+        return argument._replace(address=0)
+
+    def fetch(self) -> None:
+        """Wait for the kernel and copy back what it may have written."""
+        for buffer in self.host:
+            moved = self.moved(buffer)
+            if buffer.nbytes and buffer.writable and buffer.name in self.written:
+                assert isinstance(moved, Buffer)
+                self.gpu.call("cuMemcpyDtoHAsync", buffer.address, moved.address, buffer.nbytes, self.stream)
+        self.gpu.call("cuStreamSynchronize", self.stream)
+
+    def __exit__(self, *exception: object) -> None:
+        for _, _, address in self.stretches:
+            self.gpu.free(address)
+
+
+def _merged(buffers: Sequence[Buffer]) -> list[tuple[int, int]]:
+    """The stretches of memory that the buffers cover, those that overlap made one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((b.address, b.address + b.nbytes) for b in buffers if b.nbytes):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
