@@ -8,6 +8,7 @@ from __future__ import annotations
 from .arrays import View, const, dynamic_shared, local, shared
 from .builder import Region, Trace, current
 from .control import break_if, continue_if, loop, otherwise, when
+from .diagnostics import check, printf
 from .entry import trace
 from .functions import cdiv, maximum, minimum, pack, reg, select, unpack
 from .labels import label
@@ -16,7 +17,7 @@ from .namespace import ptx
 from .values import Reg, Value, Vec
 
 __all__ = [
-    "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "const", "continue_if", "current",
-    "dynamic_shared", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "ptx", "reg", "select",
+    "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "check", "const", "continue_if", "current",
+    "dynamic_shared", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "printf", "ptx", "reg", "select",
     "shared", "trace", "unpack", "when",
 ]

@@ -173,6 +173,8 @@ class Trace:
         self.registers: list[ir.Register] = []
         self.variables: list[ir.Variable] = []
         self.module_variables: list[ir.Variable] = []
+        self.declarations: dict[str, ir.Function] = {}
+        self.texts: dict[str, str] = {}
         self.needs: dict[Need, None] = {}
         self.hook: Callable[[Reg], None] | None = None
         self.waiting: dict[int, Any] = {}
@@ -233,6 +235,14 @@ class Trace:
         instruction = ir.Instruction(form, operands, guard, loc)
         self.body.append(instruction)
         return instruction
+
+    def call(self, name: str, arguments: tuple[ir.Operand, ...], results: tuple[ir.Operand, ...]) -> None:
+        """Append a call of a declared function."""
+        self.body.append(ir.Call(ir.Symbol(name), results, arguments, loc=self.location()))
+
+    def declare(self, function: ir.Function) -> None:
+        """Have the module declare a function that is defined elsewhere."""
+        self.declarations.setdefault(function.name, function)
 
     def prepend(self, form: Form, operands: tuple[ir.Operand, ...], loc: Loc | None = None) -> None:
         """Add an instruction to the top of the kernel, where what it computes holds everywhere."""

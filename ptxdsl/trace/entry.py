@@ -136,7 +136,7 @@ def _module(trace: Trace, signature: Signature) -> ir.Module:
         trace.name, parameters=list(signature.ptx), registers=trace.registers, variables=trace.variables,
         body=[*trace.prologue, *trace.body],
     )
-    return ir.Module(version, target, variables=trace.module_variables, functions=[function])
+    return ir.Module(version, target, variables=trace.module_variables, functions=[*trace.declarations.values(), function])
 
 
 def _returned(body: list[ir.Statement]) -> bool:
