@@ -150,7 +150,7 @@ def _check(op: object, v: object) -> None:
     if not callable(op):
         raise located(PtxTypeError, f"the operation is {described(op)}, no function", "`reduce(maximum, v)`")
     if not isinstance(v, Value):
-        raise located(PtxTypeError, f"the lanes' value is {described(v)}", "give a Value or a reg: `reduce(maximum, v)`")
+        raise located(PtxTypeError, f"the lanes' value is {described(v)}", "give a Value: `reduce(maximum, v)`")
 
 
 def _clamp(width: int) -> int:
