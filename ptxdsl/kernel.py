@@ -14,10 +14,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from time import perf_counter
 from typing import Any, overload
 
 from . import config, ir, launchable
-from .errors import LaunchError, Loc, TraceError, caller, nearest
+from .errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
+from .isa.targets import TARGETS
 from .launchable import Launchable, Specialised
 from .signature import KernelParameter, Signature, TensorMapType
 from .trace import lint
@@ -44,6 +46,7 @@ class Kernel(Launchable):
         self.parameters = self.signature.parameters
         super().__init__(_entry_name(name or function.__name__, self.loc))
         self.function, self.arch, self.lineinfo = function, arch, lineinfo
+        _check_target(arch or "auto")
         self.directives = _directives(directives, self.loc)
         self._check_constants()
         functools.update_wrapper(self, function)
@@ -59,11 +62,14 @@ class Kernel(Launchable):
 
     def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
         """The kernel for these constants and this target; traced if it was not before."""
-        target = arch or self.arch or config.current().arch
-        key = (target, *(_fingerprint(self.entry, n, v) for n, v in sorted(constants.items())))
+        settings = config.current()
+        target = arch or self.arch or settings.arch
+        lineinfo = settings.lineinfo if self.lineinfo is None else self.lineinfo
+        key = (target, lineinfo, *(_fingerprint(self.entry, n, v) for n, v in sorted(constants.items())))
         found = self._specialised.get(key)
         if found is None:
-            found = self._specialised[key] = self._trace(self._all_constants(constants), target)
+            _check_target(target)
+            found = self._specialised[key] = self._trace(self._all_constants(constants), target, lineinfo)
         return found
 
     def _all_constants(self, constants: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,20 +92,22 @@ class Kernel(Launchable):
             )
         return values
 
-    def _trace(self, constants: dict[str, Any], arch: str) -> Specialised:
+    def _trace(self, constants: dict[str, Any], arch: str, lineinfo: bool) -> Specialised:
         from .trace import trace
         from .verify import verify
 
+        start = perf_counter()
         module = trace(
             self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
         )
         launchable.apply(module, self.entry, self.directives, self.loc)
-        lineinfo = config.current().lineinfo if self.lineinfo is None else self.lineinfo
         if not lineinfo:
             for instruction in module.function(self.entry).body or ():
                 if isinstance(instruction, (ir.Instruction, ir.Call)):
                     instruction.loc = None
         verify(module)
+        count, milliseconds = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
+        config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {milliseconds:.1f} ms")
         return Specialised(self.entry, self.parameters, module)
 
     def retrace(self) -> None:
@@ -166,6 +174,14 @@ def _checked(function: Any) -> Any:
         )
     lint.check(function)
     return code
+
+
+def _check_target(target: str) -> None:
+    if target != "auto" and target not in TARGETS:
+        near = nearest(str(target), TARGETS)
+        raise TargetError(
+            f"there is no target {target!r}", loc=caller(), hint=f'did you mean `arch="{near}"`?' if near else None
+        )
 
 
 def _entry_name(name: str, loc: Loc) -> str:

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from .. import config
@@ -102,7 +103,9 @@ def _checked_arch(arch: str) -> str:
 def _run(assembler: Assembler, text: str, arch: str, options: Sequence[str]) -> tuple[bytes, str]:
     lineinfo = ["-lineinfo"] if re.search(r"^\s*\.loc\s", text, re.MULTILINE) and "-g" not in options else []
     command = [assembler.path, f"-arch={arch}", "-v", *lineinfo, *options, "/dev/stdin", "-o", "/dev/stdout"]
+    start = perf_counter()
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+    config.report("info", f"ptxas {assembler.version} for {arch} took {(perf_counter() - start) * 1e3:.1f} ms")
     log = done.stderr.decode(errors="replace")
     if done.returncode < 0:
         name = signal.Signals(-done.returncode).name
