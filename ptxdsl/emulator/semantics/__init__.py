@@ -17,6 +17,8 @@ An opcode that means one thing for integers and another for floats has two, ``"a
 - A result has the width of its operand's type. Where the register is wider, the engine extends it: with the sign for
   a signed type. A result for a sink (``_``) is given too; drop it.
 - An instruction of extended precision has the carry flag as a last, one-bit source and result: :func:`carry`.
+- The parts of registers that a video instruction names (``%r1.b0``) go beside: ``selectors=("", "b0", "h1", "")``, one
+  for each operand, with a ``-`` before it for a negated operand.
 
 A form without semantics is a KeyError.
 """
@@ -36,7 +38,8 @@ __all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
 Builder = Callable[..., Any]
 
 _BUILDERS: dict[str, Builder] = {}
-_CHAPTERS = ("integer", "extended", "logic", "compare", "floating", "approximate", "convert", "move")
+_CHAPTERS = ("integer", "extended", "logic", "compare", "floating", "approximate", "convert", "move",
+             "video")
 
 
 class Carry(NamedTuple):
@@ -93,8 +96,8 @@ def lookup(form: Form) -> Callable[..., Any]:
     if builder is None:
         raise KeyError(form.mnemonic)
 
-    def build(b: Lanes, form: Form, *sources: Any) -> Any:
-        return _unwrap(builder(form, *(_wrap(b, source) for source in sources)))
+    def build(b: Lanes, form: Form, *sources: Any, **selectors: tuple[str, ...]) -> Any:
+        return _unwrap(builder(form, *(_wrap(b, source) for source in sources), **selectors))
 
     return build
 
