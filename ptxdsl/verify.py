@@ -11,20 +11,17 @@ from __future__ import annotations
 import difflib
 import re
 from functools import cache
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from . import ir
 from .errors import Loc, UnknownInstruction, VerifyError
-from .flow import assigned, unassigned
+from .flow import Block, assigned, early_reads
 from .isa import Form, Need, special, targets
 from .operands import described, mismatch, wanted
 from .text.printer import instruction_text
-from .types import ScalarType, pred
+from .types import TYPES, ScalarType, pred
 
 __all__ = ["verify"]
-
-_seen: dict[Form, set[tuple[object, ...]]] = {}
-"""The operand types that fit each form: a cache."""
 
 _DIRECTIVES = {
     "reqnctapercluster": Need((7, 8), ("sm_90",)), "explicitcluster": Need((7, 8), ("sm_90",)),
@@ -35,6 +32,9 @@ _DIRECTIVES = {
 _OPTIONS = ("texmode_unified", "texmode_independent", "debug")
 """Options of `.target`; map_f64_to_f32 is for targets older than any here."""
 _C = (".cu", ".cuh", ".h", ".hpp", ".hxx", ".cpp", ".cc", ".c", ".inl")
+_READ, _WRITE, _BOTH = 0, 1, 2
+_NUMBERS = {kind: f"number.{name}" for name, kind in TYPES.items()}
+_ADDRESSES = {kind: f"address.{name}" for name, kind in TYPES.items()}
 _WIDE = ("ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu")
 
 
@@ -62,7 +62,7 @@ class _Module:
         self.module, self.foreign, self.filename = module, foreign, filename
         self.variables = {v.name: v for v in module.variables}
         self.functions = {f.name: f for f in module.functions}
-        self.admitted: dict[Form, set[tuple[object, ...]]] = {}
+        self.plans: dict[Form, _Plan] = {}
 
     def head(self) -> None:
         """Version, target, and what is declared at the level of the module."""
@@ -126,13 +126,34 @@ class _Module:
         )
 
 
+class _Plan(NamedTuple):
+    """What is known of a form: what it does to each operand and to control, and the shapes of operands that fit it.
+
+    ``roles`` has the last operand first, so that what an instruction reads is seen before what it writes.
+    """
+
+    roles: tuple[int, ...]
+    branches: bool
+    ends: bool
+    bounded: bool
+    shapes: set[tuple[object, ...]]
+
+
+@cache
+def _plan(form: Form) -> _Plan:
+    roles = tuple((_BOTH if s.role == "rw" else _WRITE) if s.written else _READ for s in reversed(form.operands))
+    bounded = any(s.bounds or s.choices for s in form.operands)
+    return _Plan(roles, form.opcode in ("bra", "brx"), form.opcode in ("ret", "exit", "trap"), bounded, set())
+
+
 class _Function:
     def __init__(self, module: _Module, function: ir.Function) -> None:
         self.module, self.function = module, function
         self.local = {v.name: v for v in function.variables}
         self.parameters = {p.name: p for p in (*function.parameters, *function.results) if p.space == "param"}
-        self.declared: set[ir.Register] = set()
+        self.declared: dict[str, ScalarType] = {}
         self.labels: set[str] = set()
+        self.block = Block()
 
     def check(self) -> None:
         """Everything about a function."""
@@ -144,31 +165,27 @@ class _Function:
         if function.body is None:
             return
         self._declarations()
-        for statement in function.body:
-            if statement.__class__ is ir.Instruction:
-                self._instruction(statement)  # type: ignore[arg-type]
-            elif statement.__class__ is ir.Call:
-                self._call(statement)  # type: ignore[arg-type]
+        blocks, places = self._statements()
         for table, names in function.branch_tables.items():
             for name in names:
                 if name not in self.labels:
                     fail(f"the list {table} names the label {name}, which is nowhere in {function.name}")
-        if not self.module.foreign:
-            self._assigned()
+        if not module.foreign:
+            self._assigned(blocks, places)
 
     # -- what is declared
 
     def _declarations(self) -> None:
         function = self.function
-        self.declared = set(function.registers)
-        if len({register.name for register in function.registers}) != len(function.registers):
+        self.declared = {register.name: register.type for register in function.registers}
+        if len(self.declared) != len(function.registers):
             self._twice([register.name for register in function.registers])
         self._twice([*self.local, *self.parameters] if self.local.keys() & self.parameters.keys() else [])
-        labels = [s.name for s in function.body or () if s.__class__ is ir.Label]  # type: ignore[union-attr]
+        labels = [s.name for s in function.body or () if isinstance(s, ir.Label)]
         self.labels = set(labels)
         if len(labels) != len(self.labels):
             self._twice(labels)
-        for kind in {register.type for register in function.registers}:
+        for kind in set(self.declared.values()):
             self.module.type(kind, "a register")
         for variable in function.variables:
             self.module.variable(variable)
@@ -178,13 +195,14 @@ class _Function:
             if names.count(name) > 1:
                 fail(f"{name} is declared twice in {self.function.name}", hint="give one of the two another name")
 
-    def _assigned(self) -> None:
-        for register, statement in unassigned(self.function):
+    def _assigned(self, blocks: list[Block], places: dict[str, int]) -> None:
+        given = [p.name for p in (*self.function.parameters, *self.function.results) if p.space == "reg"]
+        for name, statement in early_reads(blocks, places, given):
             sourceless = statement.loc is None or statement.loc.file.endswith(_C)
-            if sourceless and register not in assigned(self.function):
+            if sourceless and name not in assigned(self.function):
                 continue
-            name, kind = register
-            if statement.loc is None or re.match(r"%(p|b|h|r|rd|rq|f|fd)\d+$", name):
+            kind = self.declared[name]
+            if statement.loc is None or re.match(r"%[a-z]+\d+$", name):
                 zero = {"f32": "0f00000000", "f64": "0d0000000000000000"}.get(str(kind), "0")
                 hint = f"give it a value first: `mov.{kind} {name}, {zero};`"
             else:
@@ -193,44 +211,82 @@ class _Function:
 
     # -- instructions
 
-    def _instruction(self, statement: ir.Instruction) -> None:
-        form = statement.form
-        admitted = self.module.admitted.get(form)
-        if admitted is None:
-            admitted = self._admit(statement)
-        declared, shape = self.declared, []
-        for o in statement.operands:
-            kind = o.__class__
-            if kind is ir.Register:
-                if o not in declared:
-                    self._undeclared(statement, o)  # type: ignore[arg-type]
-                shape.append(o[1])
-            elif kind is ir.Immediate:
-                shape.append(o)
-            elif kind is ir.Address and o[0].__class__ is ir.Register and not o[2]:  # type: ignore[misc, union-attr]
-                if o[0] not in declared:
-                    self._undeclared(statement, o[0])  # type: ignore[arg-type]
-                shape.append((kind, o[0][1]))  # type: ignore[index]
+    def _statements(self) -> tuple[list[Block], dict[str, int]]:  # noqa: C901 - one loop: it runs for every operand
+        """Check every statement; the basic blocks, and the number of the one that each label begins."""
+        declared, plans = self.declared, self.module.plans
+        register, immediate, address, instruction = ir.Register, ir.Immediate, ir.Address, ir.Instruction
+        blocks, places = [self.block], {}
+        defined, exposed = self.block.defined, self.block.exposed
+        for s in self.function.body or ():
+            if isinstance(s, instruction):
+                plan = plans.get(s.form) or self._admit(s)
+                shape: list[object] = []
+                if s.guard is not None:
+                    self._guard(s)
+                for role, o in zip(plan.roles, reversed(s.operands)):
+                    if o.__class__ is register:
+                        name, kind = o
+                        if declared.get(name) is not kind:  # type: ignore[arg-type]
+                            self._undeclared(s, o)  # type: ignore[arg-type]
+                        if role != _WRITE and name not in defined and name not in exposed:
+                            exposed[name] = s  # type: ignore[index]
+                        if role:
+                            defined.add(name)  # type: ignore[arg-type]
+                        shape.append(kind)
+                    elif o.__class__ is immediate:
+                        shape.append(o if plan.bounded or o[0] >> o[1].bits else _NUMBERS[o[1]])  # type: ignore
+                    elif o.__class__ is address and o[0].__class__ is register and not o[2]:  # type: ignore
+                        name, kind = o[0]  # type: ignore[misc]
+                        if declared.get(name) is not kind:  # type: ignore[arg-type]
+                            self._undeclared(s, o[0])  # type: ignore[arg-type]
+                        if name not in defined and name not in exposed:
+                            exposed[name] = s  # type: ignore[index]
+                        shape.append(_ADDRESSES[kind])  # type: ignore[index]
+                    else:
+                        shape.append(self._shape(s, o, role))
+                key = tuple(shape)
+                if key not in plan.shapes or len(shape) != len(s.operands):
+                    self._operands(s)
+                    if len(plan.shapes) < _MANY:
+                        plan.shapes.add(key)
+                if not plan.branches and not plan.ends:
+                    continue
+                self.block.targets = self._targets(s) if plan.branches else []
+                self.block.falls = s.guard is not None
+            elif isinstance(s, ir.Label):
+                places[s.name] = len(blocks)
             else:
-                shape.append(self._shape(statement, o))
-        if statement.guard is not None:
-            self._guard(statement)
-        key = tuple(shape)
-        if key not in admitted:
-            self._operands(statement)
-            if len(admitted) < _MANY:
-                admitted.add(key)
+                if isinstance(s, ir.Call):
+                    self._call(s)
+                continue
+            self.block = Block()
+            blocks.append(self.block)
+            defined, exposed = self.block.defined, self.block.exposed
+        return blocks, places
 
-    def _shape(self, statement: ir.Instruction, operand: ir.Operand) -> object:
+    def _use(self, statement: ir.Instruction | ir.Call, register: ir.Register, role: int) -> ScalarType:
+        """Note that a statement reads or writes a register, which has to be declared."""
+        name, kind = register
+        if self.declared.get(name) is not kind:
+            self._undeclared(statement, register)
+        if role != _WRITE and name not in self.block.defined:
+            self.block.exposed.setdefault(name, statement)
+        if role != _READ:
+            self.block.defined.add(name)
+        return kind
+
+    def _shape(self, statement: ir.Instruction, operand: ir.Operand, role: int) -> object:
         """What matters of an operand to whether it fits; its names are checked on the way."""
-        for register in ir.registers(operand):
-            if register not in self.declared:
-                self._undeclared(statement, register)
+        if isinstance(operand, ir.Register):
+            return self._use(statement, operand, role)
         if isinstance(operand, ir.Vector):
-            return (ir.Vector, tuple(item.type if isinstance(item, ir.Register) else item for item in operand.items))
+            return (ir.Vector, *[self._shape(statement, item, role) for item in operand.items])
         if isinstance(operand, ir.Address):
-            base = operand.base.type if isinstance(operand.base, ir.Register) else self._symbol_space(statement, operand)
-            return (ir.Address, base, tuple(self._shape(statement, part) for part in operand.parts))
+            if isinstance(operand.base, ir.Register):
+                base: object = _ADDRESSES[self._use(statement, operand.base, _READ)]
+            else:
+                base = self._symbol_space(statement, operand)
+            return (base, *[self._shape(statement, part, _READ) for part in operand.parts])
         if isinstance(operand, ir.Symbol):
             self._symbol(statement, operand.symbol)
             return ir.Symbol
@@ -239,18 +295,28 @@ class _Function:
             return ir.LabelRef
         if isinstance(operand, ir.SpecialRegister):
             return self._special(statement, operand)
-        return (operand.__class__, tuple(r.type for r in ir.registers(operand)))
+        if isinstance(operand, ir.Not):
+            return (ir.Not, self._use(statement, operand.predicate, _READ))
+        if isinstance(operand, ir.Selected):
+            self._use(statement, operand.register, role)
+        return operand
 
-    def _admit(self, statement: ir.Instruction) -> set[tuple[object, ...]]:
-        """The cache of a form, once the module's version and target have it."""
+    def _targets(self, branch: ir.Instruction) -> list[str]:
+        """The labels that a branch may go to."""
+        tables = self.function.branch_tables
+        names = [o[0] for o in branch.operands if isinstance(o, (ir.LabelRef, ir.Symbol))]
+        return [target for name in names for target in tables.get(name, (name,))]
+
+    def _admit(self, statement: ir.Instruction) -> _Plan:
+        """The plan of a form, once the module's version and target have it."""
         form = statement.form
         loc = self._loc(statement)
         self.module.needs(form.needs, f"`{form.mnemonic}`", loc)
         until = form.row.until
         if until is not None and self.module.module.version >= until:
             fail(f"`{form.mnemonic}` is gone since PTX {_version(until)}", loc=loc)
-        admitted = self.module.admitted[form] = _seen.setdefault(form, set())
-        return admitted
+        plan = self.module.plans[form] = _plan(form)
+        return plan
 
     def _operands(self, statement: ir.Instruction) -> None:
         form, operands = statement.form, statement.operands
@@ -269,9 +335,7 @@ class _Function:
         guard = statement.guard
         register = guard.predicate if isinstance(guard, ir.Not) else guard
         assert register is not None
-        if register not in self.declared:
-            self._undeclared(statement, register)
-        if register.type is not pred:
+        if self._use(statement, register, _READ) is not pred:
             self._fail(statement, f"the guard is {described(register)}, and must be a predicate", "compare it: `setp.ne`")
 
     def _special(self, statement: ir.Instruction, operand: ir.SpecialRegister) -> object:
@@ -279,14 +343,13 @@ class _Function:
             found = special(operand.special)
         except UnknownInstruction as error:
             self._fail(statement, error.message, error.hint)
-        if operand not in self.module.admitted:
-            self.module.needs(found.needs, operand.special, self._loc(statement))
+        self.module.needs(found.needs, operand.special, self._loc(statement))
         return operand
 
     def _undeclared(self, statement: ir.Instruction | ir.Call, register: ir.Register) -> NoReturn:
-        same = next((r for r in self.declared if r.name == register.name), None)
-        if same is not None:
-            self._fail(statement, f"{register.name} is used as a .{register.type}, and declared a .{same.type}", None)
+        declared = self.declared.get(register.name)
+        if declared is not None:
+            self._fail(statement, f"{register.name} is used as a .{register.type}, and declared a .{declared}", None)
         self._fail(
             statement, f"the register {register.name} is not declared in {self.function.name}",
             f"declare it: `.reg .{register.type} {register.name};`",
@@ -356,10 +419,10 @@ class _Function:
     def _call(self, call: ir.Call) -> None:
         if call.guard is not None:
             self._guard(call)
-        for operand in (call.callee, *call.results, *call.arguments):
+        reads: list[tuple[ir.Operand, int]] = [(operand, _READ) for operand in (call.callee, *call.arguments)]
+        for operand, role in (*reads, *((operand, _WRITE) for operand in call.results)):
             for register in ir.registers(operand):
-                if register not in self.declared:
-                    self._undeclared(call, register)
+                self._use(call, register, role)
             if isinstance(operand, ir.Symbol):
                 self._symbol(call, operand.symbol)
         callee = self._callee(call)

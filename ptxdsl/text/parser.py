@@ -19,10 +19,10 @@ from .. import ir
 from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction
 from ..isa import Form, OperandSpec, lookup, special
 from ..operands import fits, mismatch
-from ..types import TYPES, pred
+from ..types import TYPES, ScalarType, pred
 from . import declarations
 from .escape import unescape
-from .numbers import encoded, expression
+from .numbers import encoded, expression, literal
 from .scopes import Scope, Scopes
 from .source import Source, Token
 
@@ -43,6 +43,7 @@ _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
 _PARTS = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,\[{(])+")
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*$")
 _SYMBOL = re.compile(r"([A-Za-z_$%][\w$]*)([-+].+)$")
+_PLAIN = re.compile(r"(?:-?[1-9]\d*)?$")
 _SPECIAL = re.compile(r"%\w+(?:\.[xyzw])?$")
 _SELECTED = re.compile(r"(-?)([A-Za-z_$%][\w$]*)(?:\.([bh][0-7]+))?$")
 
@@ -199,6 +200,7 @@ class _FunctionParser:
         self.names = self.scopes.names
         self.uses: list[tuple[int, Scope, int]] = []
         self.tables: list[tuple[str, Scope, int]] = []
+        self.numbers: dict[tuple[str, ScalarType | None], ir.Immediate] = {}
 
     def function(self) -> ir.Function:
         """The head, and the body unless it is a declaration."""
@@ -244,17 +246,15 @@ class _FunctionParser:
         while True:
             match = instruction(text, position)
             if match is None:
+                match = _LOC.match(text, position)
+                if match is not None:
+                    loc = self.parser.location(match[1], match[2], match.start(1))
+                    position = match.end()
+                    continue
                 source.at = position
                 token = source.peek()
                 while remarks and remarks[-1][0] < token.start:
                     body.append(ir.Comment(unescape(remarks.pop()[1])))
-                if token.text == ".loc":
-                    found = _LOC.match(text, position)
-                    if found is None:
-                        source.fail("expected `.loc file line column`", token.start)
-                    loc = self.parser.location(found[1], found[2], token.start)
-                    position = found.end()
-                    continue
                 if not self._other(token):
                     return
                 position = source.at
@@ -354,6 +354,9 @@ class _FunctionParser:
 
     def _operand(self, text: str, spec: OperandSpec) -> ir.Operand:
         """An operand that is not simply a name in `names`, read as what ``spec`` wants."""
+        number = self.numbers.get((text, spec.type))
+        if number is not None:
+            return number
         text = text.strip()
         head = text[:1]
         if head == "[":
@@ -449,14 +452,16 @@ class _FunctionParser:
 
     def _number(self, text: str, spec: OperandSpec) -> ir.Operand:
         """A number in the type of the operand. A 0f or 0d one in untyped bits stays the float it is written as."""
-        inner = self._expression(text)
-        try:
-            number = expression(inner)
-        except ParseError:
-            self._fail(f"`{text}` is no operand", text)
-        if inner.peek().text:
-            self._fail(f"`{text}` is no operand", text)
         kind = spec.type
+        number = literal(text)
+        if number is None:
+            inner = self._expression(text)
+            try:
+                number = expression(inner)
+            except ParseError:
+                self._fail(f"`{text}` is no operand", text)
+            if inner.peek().text:
+                self._fail(f"`{text}` is no operand", text)
         if kind is None:
             self._fail(f"`{text}` is a number, and here must be {spec.kind == 'label' and 'a label' or 'a name'}", text)
         if kind.kind == "f" and kind.register is not kind:
@@ -466,7 +471,9 @@ class _FunctionParser:
         except (ValueError, PtxTypeError) as error:
             self._fail(str(error), text)
         exact = number.exact
-        return ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
+        immediate = ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
+        self.numbers[text, kind] = immediate
+        return immediate
 
     def _vector(self, text: str, spec: OperandSpec) -> ir.Vector:
         if not text.endswith("}"):
@@ -479,9 +486,10 @@ class _FunctionParser:
         inner = text[1 : -9 if unified else -1].strip()
         if not unified and not text.endswith("]"):
             self._fail("these brackets do not close", text)
-        found = self.names.get(inner)
-        if found is not None and (found.__class__ is ir.Register or found.__class__ is ir.Symbol):
-            return ir.Address(found, 0, (), unified)  # type: ignore[arg-type]
+        start, _, offset_text = inner.partition("+")
+        found = self.names.get(start)
+        if (found.__class__ is ir.Register or found.__class__ is ir.Symbol) and _PLAIN.match(offset_text):
+            return ir.Address(found, int(offset_text or 0), (), unified)  # type: ignore[arg-type]
         first, *rest = self._split(inner) if "," in inner else [inner]
         specs = spec.parts if len(spec.parts) == len(rest) else (spec,) * len(rest)
         parts = tuple([self.names.get(p) or self._operand(p, s) for p, s in zip(rest, specs)])
@@ -585,20 +593,25 @@ class _FunctionParser:
                 found = [f"{name.text}{number}" for number in range(count)]
             else:
                 found = [name.text]
-            for each in found:
-                self._register(each, kind, lanes, name.start)
+            if not lanes and self.scopes.declare(found):
+                registers = [ir.Register(each, kind) for each in found]
+                self.result.registers += registers
+                self.names.update(zip(found, registers))
+            else:
+                for each in found:
+                    self._register(each, kind, lanes, name.start)
             if not source.accept(","):
                 source.expect(";", f"the declaration of {name.text}")
                 return
 
-    def _register(self, name: str, kind: type, lanes: int, position: int) -> None:
+    def _register(self, name: str, kind: ScalarType, lanes: int, position: int) -> None:
         unique = self._declare(name, position)
         if not lanes:
-            register = ir.Register(unique, kind)  # type: ignore[arg-type]
+            register = ir.Register(unique, kind)
             self.result.registers.append(register)
             self.scopes.bind(name, register)
             return
-        parts = [ir.Register(self._declare(f"{unique}${letter}", position), kind) for letter in "xyzw"[:lanes]]  # type: ignore[arg-type]
+        parts = [ir.Register(self._declare(f"{unique}${letter}", position), kind) for letter in "xyzw"[:lanes]]
         self.result.registers += parts
         self.scopes.bind(name, ir.Vector(tuple(parts)))
         for letter, colour, part in zip("xyzw", "rgba", parts):

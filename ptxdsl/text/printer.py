@@ -94,6 +94,8 @@ def _address(address: ir.Address) -> str:
     text = base[0] if base.__class__ is ir.Register else operand_text(base)
     if offset:
         text = f"{text}+{offset}"
+    if not parts and not unified:
+        return f"[{text}]"
     if parts:
         text = ", ".join((text, *map(operand_text, parts)))
     return f"[{text}].unified" if unified else f"[{text}]"
@@ -161,36 +163,37 @@ def _call(call: ir.Call) -> str:
     return f"call{'.uni' if call.uniform else ''} {', '.join(parts)}"
 
 
+@cache
+def _opening(form: Form) -> str | None:
+    """What stands before the operands of an unguarded instruction; None where they need more than commas."""
+    return None if _joined(form) or not form.operands else f"    {form.mnemonic} "
+
+
 def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> Iterator[str]:
     loc: Loc | None = None
-    render, register, plain = _OPERANDS, ir.Register, ir.Instruction
+    render, register = _OPERANDS, ir.Register
     for s in body:
-        kind = s.__class__
-        if kind is plain:
-            if s.loc is not loc and s.loc != loc:  # type: ignore[union-attr]
-                loc = s.loc  # type: ignore[union-attr]
+        if isinstance(s, ir.Instruction):
+            if s.loc is not loc and s.loc != loc:
+                loc = s.loc
                 yield _loc(loc, files, comments)
-            form = s.form  # type: ignore[union-attr]
-            if s.guard is None and not _joined(form):  # type: ignore[union-attr]
-                operands = s.operands  # type: ignore[union-attr]
-                if operands:
-                    text = ", ".join([o[0] if o.__class__ is register else render[o.__class__](o) for o in operands])
-                    yield f"    {form.mnemonic} {text};\n"
-                else:
-                    yield f"    {form.mnemonic};\n"
+            opening = _opening(s.form) if s.guard is None else None
+            if opening is None:
+                yield f"    {instruction_text(s)};\n"
             else:
-                yield f"    {instruction_text(s)};\n"  # type: ignore[arg-type]
-        elif kind is ir.Label:
-            yield f"{s.name}:\n"  # type: ignore[union-attr]
-        elif kind is ir.Call:
-            if s.loc != loc:  # type: ignore[union-attr]
-                loc = s.loc  # type: ignore[union-attr]
+                texts = [o[0] if o.__class__ is register else render[o.__class__](o) for o in s.operands]
+                yield f"{opening}{', '.join(texts)};\n"  # type: ignore[arg-type]
+        elif isinstance(s, ir.Label):
+            yield f"{s.name}:\n"
+        elif isinstance(s, ir.Call):
+            if s.loc != loc:
+                loc = s.loc
                 yield _loc(loc, files, comments)
-            yield f"    {instruction_text(s)};\n"  # type: ignore[arg-type]
-        elif kind is ir.Pragma:
-            yield f'    .pragma "{escape(s.text)}";\n'  # type: ignore[union-attr]
+            yield f"    {instruction_text(s)};\n"
+        elif isinstance(s, ir.Pragma):
+            yield f'    .pragma "{escape(s.text)}";\n'
         else:
-            yield "".join(f"    // {escape(line)}\n" for line in s.text.splitlines())  # type: ignore[union-attr]
+            yield "".join(f"    // {escape(line)}\n" for line in s.text.splitlines())
 
 
 def _loc(loc: Loc | None, files: dict[str, int], comments: bool) -> str:

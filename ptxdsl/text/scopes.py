@@ -70,6 +70,15 @@ class Scopes:
         self._taken.add(unique)
         return unique
 
+    def declare(self, names: list[str]) -> bool:
+        """Declare all the names in the outermost scope, which is quick; False if that is not as simple as that."""
+        scope, new = self.current, set(names)
+        if scope.parent is not None or len(new) < len(names) or not new.isdisjoint(self._taken):
+            return False
+        scope.declared |= new
+        self._taken |= new
+        return True
+
     def bind(self, name: str, meaning: ir.Operand) -> None:
         """Let a name mean an operand until the scope ends."""
         if self.current.parent is not None:
