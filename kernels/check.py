@@ -1,16 +1,18 @@
-"""One check of each kernel of the library, at a size that takes no time: ``python -m ptxdsl kernels``."""
+"""One check of each function of the library, at a size that takes no time: ``python -m ptxdsl kernels``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from ptxdsl import Kernel, bf16, f16, f32, f64
 from ptxdsl.bench import Row, compare
 
-from . import attention, quant, reference
+from . import attention, decode, flash, quant, reference
 
-__all__ = ["CHECKS"]
+__all__ = ["LIBRARY", "Entry"]
 
 
 def _flash_attention() -> Row:
@@ -23,6 +25,14 @@ def _flash_attention() -> Row:
         lambda: attention.flash_attention(q, k, v, causal=True, out=out),
         out, reference.attention(q, k, v, reference.causal(100, 120)), 4e-6,
     )
+
+
+def _template() -> Row:
+    rng = np.random.default_rng()
+    q, k, v = rng.standard_normal((3, 100, 64)).astype(np.float32)
+    out, kernel = np.full_like(q, np.nan), attention.template(f32, 64, 64, causal=True)
+    expected = reference.attention(q[None, None], k[None, None], v[None, None], reference.causal(100, 100))[0, 0]
+    return compare(kernel.entry, lambda: kernel[2, 64](q, k, v, out, 100, 0.125), out, expected, 4e-6)
 
 
 def _decoding(name: str, kernel: Callable[..., object]) -> Row:
@@ -63,10 +73,29 @@ def _rmsnorm_q4k_gemv() -> Row:
     )
 
 
-CHECKS: dict[str, Callable[[], Row]] = {
-    "flash_attention": _flash_attention,
-    "decode_attention": _decode_attention,
-    "flash_decoding": _flash_decoding,
-    "q4k_gemv": _q4k_gemv,
-    "rmsnorm_q4k_gemv": _rmsnorm_q4k_gemv,
+class Entry(NamedTuple):
+    """A function of the library: its check, and the kernels that it launches at their default configurations."""
+
+    check: Callable[[], Row]
+    kernels: Callable[[], list[Kernel]]
+
+
+LIBRARY: dict[str, Entry] = {
+    "flash_attention": Entry(
+        _flash_attention,
+        lambda: [flash.flash_kernel(t, d, True) for t in (f32, f16, bf16, f64) for d in (64, 128, 256)],
+    ),
+    "template": Entry(_template, lambda: [attention.template(t, 64, 64, True) for t in (f32, f64)]),
+    "decode_attention": Entry(
+        _decode_attention, lambda: [decode.decode_kernel(t, 128, 4, True) for t in (f32, f16, bf16, f64)]
+    ),
+    "flash_decoding": Entry(
+        _flash_decoding,
+        lambda: [
+            kernel for t in (f32, f16, bf16, f64)
+            for kernel in (decode.chunk_kernel(t, 128, 4, True), decode.combine_kernel(t, 128))
+        ],
+    ),
+    "q4k_gemv": Entry(_q4k_gemv, lambda: [quant.gemv_kernel(t, None, 1) for t in (f32, f16, bf16)]),
+    "rmsnorm_q4k_gemv": Entry(_rmsnorm_q4k_gemv, lambda: [quant.gemv_kernel(t, f32, 1) for t in (f32, f16, bf16)]),
 }

@@ -21,7 +21,7 @@ from ptxdsl import (
 from . import arguments
 from .q4k import BLOCK_BYTES, BLOCK_WEIGHTS, dequantize_q4k, quantize_q4k
 
-__all__ = ["dequantize_q4k", "q4k_gemv", "quantize_q4k", "rmsnorm_q4k_gemv"]
+__all__ = ["dequantize_q4k", "gemv_kernel", "q4k_gemv", "quantize_q4k", "rmsnorm_q4k_gemv"]
 
 X_DTYPES = ["float16", "bfloat16", "float32"]
 WARPS = 4
@@ -98,7 +98,7 @@ def _product(
 
 
 @cache
-def _kernel(dtype: ScalarType, gamma_type: ScalarType | None, tokens: int) -> Kernel:
+def gemv_kernel(dtype: ScalarType, gamma_type: ScalarType | None, tokens: int) -> Kernel:
     """The product for ``tokens`` rows of x at a time; with a type of gamma, of RMSNorm of them."""
     if gamma_type is None:
 
@@ -139,7 +139,7 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any) -> Any:
     for start, count, tokens in ((0, rows // TOKENS, TOKENS), (rows - rows % TOKENS, 1, rows % TOKENS)):
         if not tokens or not count:
             continue
-        kernel = _kernel(dtype, None if gamma is None else arguments.floating("gamma", gamma), tokens)
+        kernel = gemv_kernel(dtype, None if gamma is None else arguments.floating("gamma", gamma), tokens)
         launch = kernel[(grid, count), WARPS * 32]
         if gamma is None:
             launch(x, w_q4k, out, n, blocks, start)

@@ -1,7 +1,7 @@
 """The command line: ``python -m ptxdsl <command>``.
 
     examples [name ...]      run the examples: what ran where, how long it took, the error against numpy
-    kernels [name ...]       run the check of each kernel of the library
+    kernels [name ...]       run the check of each function of the kernel library; --resources: what the kernels take
     isa [mnemonic]           the instruction table: every opcode, or the forms of one
     show file.py[:kernel]    the PTX of the kernels in a Python file (or the SASS, with --sass)
     check file.ptx           parse and verify PTX text
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 
     kernels = commands.add_parser("kernels", help="run a check of each kernel of the library")
     kernels.add_argument("names", nargs="*", help="only these, such as flash_attention")
+    kernels.add_argument("--resources", metavar="ARCH", help="what they take of a GPU such as sm_90a")
     kernels.set_defaults(run=_kernels)
 
     isa = commands.add_parser("isa", help="the instruction table")
@@ -90,9 +92,27 @@ def _examples(options: argparse.Namespace) -> int:
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    from .kernels.check import CHECKS
+    from .kernels.check import LIBRARY
 
-    return _checked("kernel", options.names, CHECKS, lambda name: (CHECKS[name](), CHECKS[name]()))
+    if options.resources is None:
+        return _checked(
+            "kernel", options.names, LIBRARY, lambda name: (LIBRARY[name].check(), LIBRARY[name].check())
+        )
+    from .bench import table
+
+    rows = [
+        _resources(kernel, options.resources) for name in options.names or LIBRARY for kernel in LIBRARY[name].kernels()
+    ]
+    print(table((f"kernel on {options.resources}", "registers", "shared", "spilled", "instructions"), rows))
+    return 0
+
+
+def _resources(kernel: Kernel, arch: str) -> tuple[Any, ...]:
+    """A kernel's entry, registers, bytes of shared memory, bytes spilled, and SASS instructions."""
+    taken = kernel.attributes(arch=arch)
+    spilled = taken.spill_store_bytes + taken.spill_load_bytes
+    instructions = len(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?!NOP)\S", kernel.sass(arch=arch), re.MULTILINE))
+    return kernel.entry, taken.num_regs, taken.shared_size_bytes, spilled, instructions
 
 
 def _checked(kind: str, names: list[str], known: Iterable[str], run: Callable[[str], tuple[Row, Row]]) -> int:
