@@ -30,7 +30,7 @@ Operands, comma-separated, in the order of the manual:
     a:type*n   of that type; n of them in braces, 0 for a plain one  d|p      two results joined by a bar
     ~d         may be the sink ``_``; _ always is                    {, c}    may be absent
     &a         may also be the address of a variable                 {, c if x}  there exactly if x is true
-    $a         may also be that or a special register
+    $a         may also be that or a special register               a:type or [a]  either
     [a]        memory that is read; [=a] written, [+a] both; [a:shared] in that space; [a, c:s32*2] with more parts
     L:label    a label; f:symbol a function or variable
 
@@ -132,6 +132,11 @@ class _Template:
     optional: bool
     present: str | None
     parts: tuple[_Template, ...]
+    other: _Template | None = None
+
+    def choices(self) -> tuple[_Template | None, ...]:
+        """What may stand in its place: itself, its alternative, nothing."""
+        return ((None,) if self.optional else ()) + (self,) + ((self.other,) if self.other else ())
 
 
 def _twice(name: str) -> str:
@@ -245,8 +250,8 @@ class Row:
         default = chosen.get("type") or next((t for t in reversed(tokens) if t in TYPES), None)
         needs += tuple(need for need, condition in self.needs if not condition or _value(condition, names))
         present = [t for t in self.operands if t.present is None or _value(t.present, names)]
-        for kept in sorted(product(*((False, True) if t.optional else (True,) for t in present)), key=sum):
-            specs = tuple(_resolve(t, names, default) for t, there in zip(present, kept) if there)
+        for kept in sorted(product(*(t.choices() for t in present)), key=lambda kept: len(kept) - kept.count(None)):
+            specs = tuple(_resolve(template, names, default) for template in kept if template)
             yield Form(self, mnemonic, chosen, specs, needs)
 
 
@@ -444,6 +449,8 @@ def _templates(text: str) -> Iterator[_Template]:
 
 
 def _conditional(item: str, optional: bool) -> _Template:
+    if match := re.match(r"(\w+!?:\w+) or (\[.*\])$", item):
+        return replace(_template(match[1], optional), other=_template(match[2], False))
     if optional and " if " in item:
         item, _, condition = item.rpartition(" if ")
         return replace(_template(item, False), present=condition)

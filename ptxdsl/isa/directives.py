@@ -1,0 +1,44 @@
+"""The directives that stand at the head of a function: how many numbers each takes, and what it needs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .notation import Need
+
+__all__ = ["DIRECTIVES", "TARGET_OPTIONS", "VARIABLE_ATTRIBUTES", "Directive"]
+
+
+class Directive(NamedTuple):
+    """From ``least`` to ``most`` numbers may follow."""
+
+    least: int
+    most: int
+    needs: tuple[Need, ...] = ()
+
+
+_CLUSTER = (Need((7, 8), ("sm_90",)),)
+_ABI = (Need((9, 0), ("sm_80",)),)
+
+DIRECTIVES = {
+    "maxntid": Directive(1, 3),
+    "reqntid": Directive(1, 3),
+    "minnctapersm": Directive(1, 1),
+    "maxnctapersm": Directive(1, 1),
+    "maxnreg": Directive(1, 1),
+    "noreturn": Directive(0, 0, (Need((6, 4), ()),)),
+    "reqnctapercluster": Directive(1, 3, _CLUSTER),
+    "explicitcluster": Directive(0, 0, _CLUSTER),
+    "maxclusterrank": Directive(1, 1, _CLUSTER),
+    "blocksareclusters": Directive(0, 0, (Need((9, 0), ("sm_90",)),)),
+    "minperctamemory": Directive(1, 1, (Need((9, 4), ("sm_80",)),)),
+    "abi_preserve": Directive(1, 1, _ABI),
+    "abi_preserve_control": Directive(1, 1, _ABI),
+}
+"""By name, without the dot. A ``.pragma`` may stand among them as well."""
+
+VARIABLE_ATTRIBUTES = {"managed": Directive(0, 0), "unified": Directive(2, 2, (Need((8, 0), ("sm_90",)),))}
+"""What ``.attribute(...)`` of a variable or function may hold."""
+
+TARGET_OPTIONS = ("texmode_unified", "texmode_independent", "debug")
+"""What may follow the architecture in ``.target``; map_f64_to_f32 is for older ones than any here."""
