@@ -146,25 +146,17 @@ def _cvt_pack(form: Form, a: Bits, b: Bits, c: Bits | None = None) -> Bits:
 def _number(form: Form, given: _Element, source: ScalarType, target: ScalarType) -> Real:
     """The exact value of a source element: f64 for f64 and where a scale takes part, else f32."""
     value, scale, name = given.value, given.scale, element_name(source)
-    if name == "ue8m0":
-        return _power(value)
     if name == "s2f6":
         number = value.to_real(32, signed=True) * 2.0**-6
     else:
         layout = FORMATS[name]
         if any(token.startswith("scaled::n1") for token in form.tokens):
             value = ((value & (layout.sign - 1)) - 1).lt((1 << layout.mantissa) - 1).pick(0, value)
-        number = widen(value.trunc(layout.bits), layout, 64 if name == "f64" else 32)
+        number = widen(value, layout, 64 if name == "f64" else 32)
     if scale is None:
         return number
-    factor = _power(scale).to(64)
+    factor = widen(scale, FORMATS["ue8m0"], 64)
     return number.to(64) / factor if target.bits < source.bits or source.bits == 32 else number.to(64) * factor
-
-
-def _power(code: Bits) -> Real:
-    """The number of a ue8m0: 2**(code - 127), or NaN."""
-    power = ((code.zext(64) + (1023 - 127)) << 52).reals().to(32)
-    return code.eq(0xFF).pick(float("nan"), power)
 
 
 def _to_float(form: Form, value: Real, target: ScalarType, random: Random | None = None) -> Bits:

@@ -69,7 +69,8 @@ FORMATS = {
         Format("bf16", 16, 8, 7, 127), Format("tf32", 19, 8, 10, 127),
         Format("e5m2", 8, 5, 2, 15), Format("e4m3", 8, 4, 3, 7, "nan"),
         Format("e3m2", 6, 3, 2, 3, "none"), Format("e2m3", 6, 2, 3, 1, "none"), Format("e2m1", 4, 2, 1, 1, "none"),
-        Format("ue5m3", 8, 5, 3, 15, "nan", signed=False),
+        Format("e2m1p4", 4, 2, 1, 1, "none"), Format("ue5m3", 8, 5, 3, 15, "nan", signed=False),
+        Format("ue8m0", 8, 8, 0, 127, "nan", signed=False),
     )
 }
 
@@ -109,14 +110,22 @@ def canonical(value: Real) -> Bits:
 
 
 def widen(value: Bits, form: Format, bits: int = 32) -> Real:
-    """A number of ``form`` in f32 or f64, exactly."""
+    """A number of ``form`` in f32 or f64, exactly; bits above those of the format do not count."""
     if form.name in ("f16", "f32", "f64"):
         return value.reals().to(bits)
     if form.name == "bf16":
         return (value.zext(32) << 16).reals().to(bits)
+    if form.name == "ue8m0":
+        return _power(value).to(bits)
     if form.name == "e5m2":
         return (value.zext(16) << 8).reals().to(bits)
     return _widen_small(value.zext(32), form).to(bits)
+
+
+def _power(code: Bits) -> Real:
+    """2**(code - 127), or NaN; the least power is a subnormal f32, so it is made in f64."""
+    power = ((code.zext(64) + (1023 - 127)) << 52).reals().to(32)
+    return code.eq(0xFF).pick(float("nan"), power)
 
 
 def _widen_small(code: Bits, form: Format) -> Real:
