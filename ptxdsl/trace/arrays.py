@@ -14,11 +14,11 @@ from ..types import TYPES, ScalarType, b8, dtype_of, u64
 from .builder import Trace, current
 from .functions import variable_name
 from .literals import is_number, plain
-from .memory import Pointer, advance, refuse_items, variable_address
+from .memory import Pointer, advance, refuse_items
 from .operators import find
 from .problems import described, located
 from .truth import RunTime
-from .values import Value, emit
+from .values import Reg, Value, emit
 
 __all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "local", "shared"]
 
@@ -80,7 +80,7 @@ class View(Pointer):
             elif not isinstance(item, Value):
                 self._index(item)
             if base.__class__ is str:
-                base = variable_address(current(), base)  # type: ignore[arg-type]
+                base = self.register()
             base = _stepped(base, item, stride, size)  # type: ignore[arg-type]
         return base, offset
 
@@ -106,7 +106,7 @@ def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
             return advance(trace, base, index * stride, size)
         key = ("product", index.register.name, stride.register.name)
         product: Value | None = trace.addresses.get(key)
-        if product is None or product.region.owner is not trace or type(index) is not Value:
+        if product is None or product.region.owner is not trace or index.__class__ is Reg:
             form = find(f"mul.wide.{index.type}")
             assert form is not None
             kind = TYPES[f"{index.type.kind}64"]

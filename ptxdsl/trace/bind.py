@@ -110,7 +110,7 @@ def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard:
     """Append the instruction; its result, or a tuple of several."""
     form = plan.form
     outs = (out,) if len(plan.kept) == 1 else out if out is not None else (None,) * len(plan.kept)
-    if guard is not None and plan.kept and None in _flat(outs):
+    if guard is not None and plan.kept and any(target is None for target in _flat(outs)):
         raise located(
             PtxTypeError, f"a guarded `{form.mnemonic}` may compute nothing, and a Value has always been computed",
             f"`v = reg({plan.kept[0]}, 0)` before it, then `out=v, pred=..`",
@@ -326,7 +326,7 @@ def _address_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | 
         return _space_problem(space, argument)
     if isinstance(argument, Value):
         if argument.type.kind in "usb" and argument.type.lanes == 1 and argument.type.bits in (32, 64):
-            if argument.type.bits == 64 or space in NARROW:
+            if argument.type.bits == 64 or space in (*NARROW, "const"):
                 return None
         name = named(argument, "v")
         return Problem(f"is an address, not a {argument.type}", f"`{name}.to(u64)`, or a pointer: `x + {name}`", True)

@@ -7,14 +7,13 @@ ours, not the user's, and everything later (verifier, assembler, emulator) would
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, NoReturn
 
 from .. import ir
 from ..errors import PtxTypeError, TraceError, UnknownInstruction
 from ..isa import Form, lookup
-from ..types import ScalarType, u32, u64
+from ..types import ScalarType, pred, u32, u64
 from .builder import Trace, current
 from .literals import is_number, literal, plain
 from .operators import COMPARISONS, data_type, find
@@ -24,8 +23,8 @@ from .values import Reg, Value, Vec, emit
 
 __all__ = ["NARROW", "Pointer", "RegPointer", "advance"]
 
-NARROW = frozenset({"shared", "local", "const"})
-"""The state spaces that 32-bit addresses reach."""
+NARROW = frozenset({"shared", "local"})
+"""The state spaces whose addresses are 32-bit numbers here; ``const`` and ``global`` have 64 bits."""
 
 
 class Pointer(RunTime):
@@ -90,11 +89,11 @@ class Pointer(RunTime):
 
     def register(self) -> Value:
         """The base in a register; that of a variable is loaded once, at the top of the kernel."""
-        return variable_address(current(), self.base) if isinstance(self.base, str) else self.base
+        return variable_address(current(), self.base, self.space) if isinstance(self.base, str) else self.base
 
     @property
     def address(self) -> Value:
-        """The address as a number: u64, or u32 in shared, local and const memory. An ``add`` where there is an offset."""
+        """The address as a number: u64, or u32 in shared and local memory. An ``add`` where there is an offset."""
         base = self.register()
         if not self.offset and not isinstance(base, Reg):
             return base
@@ -124,7 +123,7 @@ class Pointer(RunTime):
             return self.base, self.offset + _whole(index) * self.dtype.bytes
         base = self.base
         if base.__class__ is str:
-            base = variable_address(current(), base)  # type: ignore[arg-type]
+            base = self.register()
         return advance(current(), base, self._index(index), self.dtype.bytes), self.offset  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> Any:
@@ -205,10 +204,7 @@ class Pointer(RunTime):
     def _compare(self, op: str, other: Any) -> Value:
         if not isinstance(other, Pointer) or other.space != self.space:
             raise located(PtxTypeError, f"`{op}` of a pointer and {described(other)}", "compare pointers of one state space")
-        form = find(f"setp.{COMPARISONS[op]}.{'u32' if self.space in NARROW else 'u64'}")
-        assert form is not None
-        from ..types import pred
-
+        form = _form(f"setp.{COMPARISONS[op]}", address_type(self.space))
         return emit(form, pred, self.address.use(current()), other.address.use(current()))
 
     def __eq__(self, other: Any) -> Any:
@@ -234,10 +230,9 @@ class Pointer(RunTime):
     def as_register(self, name: str) -> RegPointer:
         """A pointer that can be moved on, for `reg`."""
         trace = current()
-        kind = u32 if self.space in NARROW else u64
+        kind = address_type(self.space)
         target = Reg(trace.fresh(kind, name), kind, trace.region)
-        mov, add = find(f"mov.{kind}"), find(f"add.{kind}")
-        assert mov is not None and add is not None
+        mov, add = _form("mov", kind), _form("add", kind)
         if isinstance(self.base, str):
             trace.emit(mov, (target.register, ir.Symbol(self.base, self.offset)))
         elif self.offset:
@@ -290,6 +285,11 @@ class RegPointer(Pointer):
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+def address_type(space: str) -> ScalarType:
+    """The type of an address in a state space."""
+    return u32 if space in NARROW else u64
+
+
 def _whole(index: Any) -> int:
     index = plain(index)
     if isinstance(index, bool) or not isinstance(index, int):
@@ -301,16 +301,15 @@ def _address(trace: Trace, base: Value | str, offset: int) -> ir.Address:
     return ir.Address(ir.Symbol(base) if base.__class__ is str else base.use(trace), offset)  # type: ignore
 
 
-def variable_address(trace: Trace, symbol: str) -> Value:
-    """The 32-bit address of a variable in a register, loaded once at the top of the kernel."""
+def variable_address(trace: Trace, symbol: str, space: str) -> Value:
+    """The address of a variable in a register, loaded once at the top of the kernel."""
     key: Any = ir.Symbol(symbol)
     found: Value | None = trace.constants.get(key)
     if found is None:
-        form = find("mov.u32")
-        assert form is not None
-        register = trace.fresh(u32)
-        trace.prepend(form, (register, ir.Symbol(symbol)))
-        found = trace.constants[key] = Value(register, u32, trace.kernel)
+        kind = address_type(space)
+        register = trace.fresh(kind)
+        trace.prepend(_form("mov", kind), (register, ir.Symbol(symbol)))
+        found = trace.constants[key] = Value(register, kind, trace.kernel)
     return found
 
 
@@ -403,5 +402,3 @@ def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:
 def refuse_items(count: int, rank: int) -> NoReturn:
     raise located(PtxTypeError, f"{count} indices for {rank} dimensions", "give one index a dimension: `a[i, j]`")
 
-
-Sources = Sequence[Any]
