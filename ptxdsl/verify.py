@@ -17,20 +17,13 @@ from . import ir
 from .errors import Loc, UnknownInstruction, VerifyError
 from .flow import Block, assigned, early_reads
 from .isa import Form, Need, special, targets
+from .isa.directives import DIRECTIVES, TARGET_OPTIONS, VARIABLE_ATTRIBUTES
 from .operands import described, mismatch, wanted
 from .text.printer import instruction_text
 from .types import TYPES, ScalarType, pred
 
 __all__ = ["verify"]
 
-_DIRECTIVES = {
-    "reqnctapercluster": Need((7, 8), ("sm_90",)), "explicitcluster": Need((7, 8), ("sm_90",)),
-    "maxclusterrank": Need((7, 8), ("sm_90",)), "blocksareclusters": Need((9, 0), ("sm_90",)),
-    "abi_preserve": Need((9, 0), ("sm_80",)), "abi_preserve_control": Need((9, 0), ("sm_80",)),
-    "minperctamemory": Need((9, 4), ("sm_80",)), "noreturn": Need((6, 4), ()), "unified": Need((8, 0), ("sm_90",)),
-}
-_OPTIONS = ("texmode_unified", "texmode_independent", "debug")
-"""Options of `.target`; map_f64_to_f32 is for targets older than any here."""
 _C = (".cu", ".cuh", ".h", ".hpp", ".hxx", ".cpp", ".cc", ".c", ".inl")
 _READ, _WRITE, _BOTH = 0, 1, 2
 _NUMBERS = {kind: f"number.{name}" for name, kind in TYPES.items()}
@@ -77,8 +70,8 @@ class _Module:
                 hint=f"write `.version {_version(since)}`",
             )
         for option in module.target_options:
-            if option not in _OPTIONS:
-                fail(f"`.target` has no option {option}", hint=f"there are {', '.join(_OPTIONS)}")
+            if option not in TARGET_OPTIONS:
+                fail(f"`.target` has no option {option}", hint=f"there are {', '.join(TARGET_OPTIONS)}")
         self._names()
         for variable in module.variables:
             self.variable(variable)
@@ -93,15 +86,18 @@ class _Module:
     def variable(self, variable: ir.Variable) -> None:
         """A variable, its type, and the symbols of its initial values."""
         self.type(variable.type, f"the variable {variable.name}")
-        for name, _ in variable.attributes:
-            if name in _DIRECTIVES:
-                self.needs((_DIRECTIVES[name],), f"`.attribute(.{name})`", None)
+        self.attributes(variable.attributes)
         for value in variable.values or ():
             if not isinstance(value, int) and value.symbol not in self.variables and value.symbol not in self.functions:
                 fail(
                     f"the initial value of {variable.name} is the address of {value.symbol}, which is not declared",
                     hint=f"declare {value.symbol} before it",
                 )
+
+    def attributes(self, attributes: tuple[ir.Directive, ...]) -> None:
+        """Whether the version and target have what stands in ``.attribute(...)``."""
+        for name, _ in attributes:
+            self.needs(VARIABLE_ATTRIBUTES[name].needs, f"`.attribute(.{name})`", None)
 
     def type(self, kind: ScalarType, what: str) -> None:
         """Whether variables and registers of a type exist in this version."""
@@ -158,10 +154,11 @@ class _Function:
     def check(self) -> None:
         """Everything about a function."""
         module, function = self.module, self.function
-        marks = (*function.directives, *function.attributes)
-        for directive, _ in (*marks, *(d for p in function.prototypes.values() for d in p.directives)):
-            if directive in _DIRECTIVES:
-                module.needs((_DIRECTIVES[directive],), f"`.{directive}`", None)
+        module.attributes(function.attributes)
+        for prototype in (function, *function.prototypes.values()):
+            for name, _ in prototype.directives:
+                if name in DIRECTIVES:
+                    module.needs(DIRECTIVES[name].needs, f"`.{name}`", None)
         if function.body is None:
             return
         self._declarations()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ir
+from ..isa.directives import DIRECTIVES, VARIABLE_ATTRIBUTES
 from ..types import TYPES, ScalarType
 from .escape import unescape
 from .numbers import Number, encoded, expression, literal
@@ -17,13 +18,6 @@ _OPAQUE = {"texref", "samplerref", "surfref"}
 _ALLOWED = {
     "reg": _FUNDAMENTAL | {"pred"}, "param": (_FUNDAMENTAL | _OPAQUE) - {"f16x2"}, "global": _FUNDAMENTAL | _OPAQUE,
 }
-
-DIRECTIVES: dict[str, tuple[int, int]] = {
-    "maxntid": (1, 3), "reqntid": (1, 3), "minnctapersm": (1, 1), "maxnctapersm": (1, 1), "maxnreg": (1, 1),
-    "noreturn": (0, 0), "reqnctapercluster": (1, 3), "explicitcluster": (0, 0), "blocksareclusters": (0, 0),
-    "maxclusterrank": (1, 1), "minperctamemory": (1, 1), "abi_preserve": (1, 1), "abi_preserve_control": (1, 1),
-}
-"""The directives at the head of a function, with how many numbers each takes."""
 
 
 def scalar_type(source: Source, space: str) -> ScalarType:
@@ -77,11 +71,16 @@ def attributes(source: Source) -> tuple[ir.Directive, ...]:
     source.expect("(", "`.attribute`")
     while True:
         token = source.next()
-        if token.text not in (".managed", ".unified"):
-            source.fail(f"{source.shown(token)} is no attribute", token.start, hint="there are .managed and .unified(a, b)")
-        found.append((token.text[1:], tuple(_numbers(source)) if source.accept("(") else ()))
-        if token.text == ".unified":
-            source.expect(")", "the two halves of a `.unified`")
+        name = token.text[1:]
+        if name not in VARIABLE_ATTRIBUTES:
+            hint = "there are .managed and .unified(a, b)"
+            source.fail(f"{source.shown(token)} is no attribute", token.start, hint=hint)
+        numbers: list[int] = []
+        if VARIABLE_ATTRIBUTES[name].most:
+            source.expect("(", token.text)
+            numbers = _numbers(source)
+            source.expect(")", f"the numbers of {token.text}")
+        found.append((name, tuple(numbers)))
         if not source.accept(","):
             source.expect(")", "the attributes")
             return tuple(found)
@@ -119,7 +118,7 @@ def directives(source: Source) -> list[ir.Directive]:
         if name not in DIRECTIVES:
             known = ", ".join(f".{known}" for known in DIRECTIVES)
             source.fail(f"`.{name}` is no directive of a function", token.start, hint=f"there are {known} and .pragma")
-        least, most = DIRECTIVES[name]
+        least, most, _ = DIRECTIVES[name]
         values = _numbers(source) if most else []
         if len(values) > most:
             source.fail(f"`.{name}` takes {least if least == most else f'{least} to {most}'} numbers", token.start)

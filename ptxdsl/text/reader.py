@@ -1,0 +1,260 @@
+"""Reading the operands of an instruction: names, numbers, addresses, vectors.
+
+Most operands are the name of a register and never come here: the statement loop of `function` looks them up itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NoReturn
+
+from .. import ir
+from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction
+from ..isa import OperandSpec, special
+from ..types import TYPES, ScalarType
+from .escape import unescape
+from .numbers import encoded, expression, literal
+from .scopes import Scope, Scopes
+from .source import Source, Token
+
+__all__ = ["LOC", "Context", "Reader"]
+
+_FILE = re.compile(r'\.file\s+(\d+)\s+"((?:\\.|[^"\\])*)"(?:\s*,\s*\d+\s*,\s*\d+)?')
+_SECTION = re.compile(r"\s*([\w.$]+)\s*\{([^}]*)\}")
+LOC = re.compile(
+    r"\s*\.loc\s+(\d+)\s+(\d+)(?:[ \t]+\d+)?(?:\s*,\s*function_name\s+[\w$.]+(?:\s*\+\s*\d+)?"
+    r"\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
+)
+_PARTS = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,\[{(])+")
+_NAME = re.compile(r"[A-Za-z_$%][\w$]*$")
+_SYMBOL = re.compile(r"([A-Za-z_$%][\w$]*)([-+].+)$")
+_PLAIN = re.compile(r"(?:-?[1-9]\d*)?$")
+_SPECIAL = re.compile(r"%\w+(?:\.[xyzw])?$")
+_SELECTED = re.compile(r"(-?)([A-Za-z_$%][\w$]*)(?:\.([bh][0-7]+))?$")
+
+
+class Context:
+    """What a module gives to its functions: the text, the files that lines are in, and the names of the module."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.result = ir.Module()
+        self.symbols: dict[str, ir.Symbol] = {}
+        self._files = {int(m[1]): unescape(m[2]) for m in _FILE.finditer(source.text)}
+        self._locs: dict[tuple[str, str], Loc | None] = {}
+
+    def location(self, file: str, line: str, position: int) -> Loc | None:
+        """What ``.loc file line`` means; None for line 0."""
+        key = (file, line)
+        if key not in self._locs:
+            name = self._files.get(int(file))
+            if name is None:
+                self.source.fail(f"no `.file` has the number {file}", position)
+            self._locs[key] = Loc(name, int(line)) if int(line) else None
+        return self._locs[key]
+
+    def file(self, token: Token) -> None:
+        """``.file``, all of which have been read before: lines may name files that come after them."""
+        match = _FILE.match(self.source.text, token.start)
+        if match is None:
+            self.source.fail('expected `.file number "name"`', token.start)
+        self.source.at = match.end()
+
+    def section(self, token: Token) -> None:
+        """``.section name { ... }``, kept as it is."""
+        match = _SECTION.match(self.source.text, self.source.at)
+        if match is None:
+            self.source.fail("expected `.section name { ... }`", token.start)
+        self.source.at = match.end()
+        lines = (line.strip() for line in match[2].splitlines())
+        self.result.sections.append((match[1], "\n".join(line for line in lines if line)))
+
+
+class Reader:
+    """The operands of one function. ``names`` says what each name means at this point."""
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.source = context, context.source
+        self.scopes = Scopes(context.symbols)
+        self.names = self.scopes.names
+        self.body: list[ir.Statement] = []
+        self.position = 0
+        self.uses: dict[int, tuple[Scope, int]] = {}
+        self.numbers: dict[tuple[str, ScalarType | None], ir.Immediate] = {}
+
+    def fail(self, message: str, part: str, hint: str | None = None) -> NoReturn:
+        """An error at an operand of the statement in hand."""
+        at = self.source.text.find(part, self.position)
+        self.source.fail(message, self.position if at < 0 else at, hint=hint)
+
+    def split(self, text: str) -> list[str]:
+        """Operands between the commas that are in no bracket."""
+        parts = _PARTS.findall(text)
+        if sum(map(len, parts)) + len(parts) - 1 != len(text):
+            self.fail("these operands are not well formed", text)
+        return parts
+
+    def operand(self, text: str, spec: OperandSpec) -> ir.Operand:
+        """An operand that is not simply a name in `names`, read as what ``spec`` wants."""
+        number = self.numbers.get((text, spec.type))
+        if number is not None:
+            return number
+        text = text.strip()
+        head = text[:1]
+        if head == "[":
+            return self._address(text, spec)
+        if head == "{":
+            return self._vector(text, spec)
+        if _NAME.match(text):
+            return self._named(text, spec)
+        if head == "!":
+            found = self.names.get(text[1:])
+            if isinstance(found, ir.Register):
+                return ir.Not(found)
+        elif head == "%":
+            return self._percent(text, spec)
+        elif (match := _SYMBOL.match(text)) and match[1] != "WARP_SZ":
+            return self._offset_symbol(match[1], match[2], text)
+        elif match := _SELECTED.match(text):
+            found = self.names.get(match[2])
+            if isinstance(found, ir.Register):
+                return ir.Selected(found, match[3] or "", bool(match[1]))
+        if not text:
+            self.fail("an operand is missing", ",")
+        return self._number(text, spec)
+
+    def _named(self, text: str, spec: OperandSpec) -> ir.Operand:
+        found = self.names.get(text)
+        if found is not None:
+            return found
+        if text == "_":
+            return ir.Sink()
+        if spec.kind == "label":
+            self.uses[len(self.body)] = (self.scopes.current, self.position)
+            return ir.LabelRef(text)
+        if text in self.context.symbols:
+            return self.context.symbols[text]
+        if text == "WARP_SZ":
+            return self._number(text, spec)
+        if text[0] == "%":
+            return self._percent(text, spec)
+        return self.unknown(text)
+
+    def _percent(self, text: str, spec: OperandSpec) -> ir.Operand:
+        """A special register, a part of a register, or a mistake."""
+        base, _, rest = text.partition(".")
+        if base in self.names:
+            match = _SELECTED.match(text)
+            found = self.names[base]
+            if match and isinstance(found, ir.Register):
+                return ir.Selected(found, match[3])
+            self.fail(f"{base} has no part `.{rest}`", text)
+        if _SPECIAL.match(text):
+            try:
+                special(text)
+            except UnknownInstruction as error:
+                if error.hint is None or self._near(text):
+                    self.unknown(text)
+                self.fail(error.message, text, error.hint)
+            self.names.setdefault(text, ir.SpecialRegister(text))
+            return ir.SpecialRegister(text)
+        return self.unknown(text)
+
+    def _near(self, text: str) -> list[str]:
+        return difflib.get_close_matches(text, [*self.names, *self.context.symbols], n=3, cutoff=0.6)
+
+    def unknown(self, text: str) -> NoReturn:
+        near = self._near(text)
+        if not _NAME.match(text):
+            self.fail(f"`{text}` is no operand", text)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"declare it: `.reg .b32 {text};`"
+        self.fail(f"{text} is not declared", text, hint)
+
+    def _offset_symbol(self, name: str, rest: str, text: str) -> ir.Operand:
+        found = self.names.get(name) or self.context.symbols.get(name)
+        if not isinstance(found, ir.Symbol):
+            self.fail(f"`{text}` is no operand: {name} is no variable", text)
+        return ir.Symbol(found.symbol, self._integer(rest))
+
+    def _expression(self, text: str) -> Source:
+        """An operand on its own; a percent sign in it is the operator, since no register is in an expression."""
+        return Source(text.replace("%", " % "), self.source.filename)
+
+    def _integer(self, text: str) -> int:
+        """The value of a constant expression, of integers."""
+        inner = self._expression(text)
+        try:
+            number = expression(inner)
+        except ParseError as error:
+            self.fail(error.message.split("\n", maxsplit=1)[0], text)
+        if inner.peek().text or isinstance(number.value, float) or number.exact is not None:
+            self.fail(f"`{text}` is no integer", text)
+        return number.value
+
+    def _number(self, text: str, spec: OperandSpec) -> ir.Operand:
+        """A number in the type of the operand. A 0f or 0d one in untyped bits stays the float it is written as."""
+        kind = spec.type
+        number = literal(text)
+        if number is None:
+            inner = self._expression(text)
+            try:
+                number = expression(inner)
+            except ParseError:
+                self.fail(f"`{text}` is no operand", text)
+            if inner.peek().text:
+                self.fail(f"`{text}` is no operand", text)
+        if kind is None:
+            self.fail(f"`{text}` is a number, and here must be {spec.kind == 'label' and 'a label' or 'a name'}", text)
+        if kind.kind == "f" and kind.register is not kind:
+            self.fail(f"a number cannot be a .{kind}", text, "move it to a register first")
+        try:
+            bits = encoded(number, kind)
+        except (ValueError, PtxTypeError) as error:
+            self.fail(str(error), text)
+        exact = number.exact
+        immediate = ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
+        self.numbers[text, kind] = immediate
+        return immediate
+
+    def _vector(self, text: str, spec: OperandSpec) -> ir.Vector:
+        if not text.endswith("}"):
+            self.fail("these braces do not close", text)
+        names = self.names
+        return ir.Vector(tuple([names.get(p) or self.operand(p, spec) for p in text[1:-1].split(",")]))
+
+    def _address(self, text: str, spec: OperandSpec) -> ir.Operand:
+        unified = text.endswith("].unified")
+        inner = text[1 : -9 if unified else -1].strip()
+        if not unified and not text.endswith("]"):
+            self.fail("these brackets do not close", text)
+        start, _, offset_text = inner.partition("+")
+        found = self.names.get(start)
+        if (found.__class__ is ir.Register or found.__class__ is ir.Symbol) and _PLAIN.match(offset_text):
+            return ir.Address(found, int(offset_text or 0), (), unified)  # type: ignore[arg-type]
+        first, *rest = self.split(inner) if "," in inner else [inner]
+        specs = spec.parts if len(spec.parts) == len(rest) else (spec,) * len(rest)
+        parts = tuple([self.names.get(p) or self.operand(p, s) for p, s in zip(rest, specs)])
+        first = first.strip()
+        match = _SYMBOL.match(first)
+        name, offset = (match[1].strip(), self._integer(match[2])) if match else (first, 0)
+        base = self.names.get(name) or self.context.symbols.get(name)
+        if base is None and not first[:1].isdigit():
+            self.unknown(name)
+        if base is None:
+            base = ir.Immediate(self._integer(first), TYPES[f"u{self.context.result.address_size}"])
+        if not isinstance(base, (ir.Register, ir.Symbol, ir.Immediate)):
+            self.fail(f"{name} is no address", text)
+        return ir.Address(base, offset, parts, unified)
+
+    def arguments(self, text: str) -> tuple[ir.Operand, ...]:
+        """What a call passes, in parentheses."""
+        inner = text[1:-1].strip()
+        return tuple(self.operand(part, _ARGUMENT) for part in _PARTS.findall(inner)) if inner else ()
+
+    def groups(self, text: str) -> list[str]:
+        """The parts of a call: results, function, arguments, prototype."""
+        return [part.strip() for part in _PARTS.findall(text)]
+
+
+_ARGUMENT = OperandSpec("argument", type=TYPES["b64"], variable=True)
