@@ -474,3 +474,50 @@ def test_sums_of_indices_that_wrap_are_exact() -> None:
         ret;
     """), 1, 64, x=x, out=out, bias=np.uint32(2**32 - 16))
     assert out.tolist() == [2**32 - 16 + i for i in range(16)] + [500 + i for i in range(48)]
+
+
+# Calls
+
+
+FUNCTIONS = """
+.extern .func (.param .b32 status) vprintf(.param .b64 format, .param .b64 arguments);
+.global .align 1 .b8 text[19] = {37, 100, 32, 37, 117, 32, 37, 108, 108, 120, 32, 37, 46, 49, 102, 32, 37, 37, 10};
+.global .align 1 .b8 end[1] = {0};
+.func (.param .b32 value) twice(.param .b32 a)
+{ .reg .b32 %r<3>; .reg .pred %p<2>;
+  ld.param.u32 %r1, [a]; setp.lt.u32 %p1, %r1, 5; @%p1 bra SMALL; shl.b32 %r1, %r1, 1; st.param.b32 [value], %r1; ret;
+  SMALL: st.param.b32 [value], 7; ret; }
+.func (.reg .u32 value) plus(.reg .u32 a, .reg .u32 b)
+{ .reg .b32 %r<3>; { .param .b32 x; .param .b32 y; st.param.b32 [x], a; call (y), twice, (x); ld.param.b32 %r1, [y]; }
+  add.u32 value, %r1, b; ret; }
+"""
+
+
+def test_functions_that_call_functions() -> None:
+    out = np.zeros(64, np.uint32)
+    text = kernel("u64 out", THREAD + pointer("%rd0", "out") + """
+        call (%r3), plus, (%r0, %r2);
+        setp.gt.u32 %p0, %r0, 50; @%p0 call (%r3), plus, (%r3, 1);
+        st.global.u32 [%rd0], %r3; ret;
+    """).replace(".visible", FUNCTIONS + ".visible")
+    launch(text, 1, 64, out=out)
+
+    def plus(a: int, b: int) -> int:
+        return (2 * a if a >= 5 else 7) + b
+
+    first = [plus(i, i) for i in range(64)]
+    assert out.tolist() == [plus(v, 1) if i > 50 else v for i, v in enumerate(first)]
+
+
+def test_printf(capsys: pytest.CaptureFixture[str]) -> None:
+    text = kernel("u32 n", ".local .align 8 .b8 room[32];\n" + THREAD + """
+        mov.u64 %rd0, text; cvta.global.u64 %rd0, %rd0; mov.u64 %rd1, room; cvta.local.u64 %rd1, %rd1;
+        neg.s32 %r3, %r2; st.local.u32 [room], %r3; st.local.u32 [room+4], %r3;
+        cvt.u64.u32 %rd2, %r2; st.local.u64 [room+8], %rd2; cvt.rn.f64.u32 %fd0, %r2; st.local.f64 [room+16], %fd0;
+        setp.lt.u32 %p0, %r2, 2;
+        { .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], %rd0; st.param.b64 [p1], %rd1;
+          @%p0 call.uni (r), vprintf, (p0, p1); ld.param.b32 %r4, [r]; }
+        ret;
+    """).replace(".visible", FUNCTIONS.replace("37, 37, 10}", "37, 37, 10}").replace("text[19]", "text[20]") + ".visible")
+    launch(text, 1, 32, n=np.uint32(0))
+    assert capsys.readouterr().out == "0 0 0 0.0 %\n-1 4294967295 1 1.0 %\n"

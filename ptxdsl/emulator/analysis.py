@@ -168,6 +168,8 @@ class _Analysis:
         for place in range(node.start, node.stop):
             statement = self.graph.statements[place]
             if isinstance(statement, Call):
+                for register in written(statement):
+                    self._set(register.name, VARYING, "")
                 continue
             self._statement(statement, place, number)
         last = self.graph.statements[node.stop - 1] if node.stop > node.start else None

@@ -158,6 +158,7 @@ class Status:
     STUCK = 3
     DEOPT = 4
     DONE = 5
+    SERVICE = 6
 
 
 class Fault:

@@ -143,7 +143,9 @@ class Lowering:
 
     def _statement(self, statement: Instruction | Call) -> None:
         if isinstance(statement, Call):
-            raise unsupported(statement, "calls of functions")
+            guard = self.operands.guard(statement)
+            self.emit(("service", guard.kind), guard)
+            return
         method = _METHODS.get(statement.form.opcode) or METHODS.get(statement.form.opcode)
         if method is not None:
             method(self, statement)

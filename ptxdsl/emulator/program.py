@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir import Function, Module
 from .analysis import Shape3
+from .inline import inline
 from .lower import Code, lower
 from .run import run
 from .spaces import ModuleMemory, Spaces
@@ -31,7 +32,7 @@ class Program:
     def _kernel(self, entry: str) -> Spaces:
         spaces = self._spaces.get(entry)
         if spaces is None:
-            function: Function = self.module.function(entry)
+            function: Function = inline(self.module, self.module.function(entry))
             spaces = self._spaces[entry] = Spaces.of(self.module, function, self._memory)
         return spaces
 

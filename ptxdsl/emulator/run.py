@@ -12,11 +12,11 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 
-from .analysis import VARYING
 from .faults import deadlock, failure, livelock
-from .layout import LANES, Block, Fault, Status, Warp
+from .layout import Block, Fault, Status, Warp
 from .lower import Code
-from .state import LaunchState, State
+from .services import serve
+from .state import LaunchState, State, read_register
 
 __all__ = ["run"]
 
@@ -41,6 +41,8 @@ def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
             raise failure(state)
         elif status == Status.STUCK:
             raise deadlock(state)
+        elif status == Status.SERVICE:
+            serve(state)
         elif status == Status.DEOPT:
             states[0] = _without_order(state, code(True))
         elif launch.started() < launch.blocks and len(states) * state.nbytes < RESIDENT_BYTES:
@@ -90,30 +92,15 @@ def _without_order(state: State, code: Code) -> State:
     keep = state.warps_memory
     state.attach(code)
     for number in range(state.count):
-        before, after = warps + number * stride, state.warps + number * state.stride
-        ctypes.memmove(after, before, Warp.REGISTERS)
-        for name, offset in code.slots.offsets.items():
-            _move(old, name, before, after + offset)
+        before = warps + number * stride
+        ctypes.memmove(state.warps + number * state.stride, before, Warp.REGISTERS)
+        for name in code.slots.offsets:
+            state.set_register(number, name, dict(enumerate(read_register(old, before, name))))
         for field in (Warp.PC, Warp.WAITS):
             record = state.get_warp(number, field, "Q")
             state.put_warp(number, field, "Q", _translate(old, code, record) if record else code.base * (field == Warp.PC))
     del keep
     return state
-
-
-def _move(old: Code, name: str, before: int, place: int) -> None:
-    """Copy a register to where it has one number a lane."""
-    import numpy as np
-
-    bits = old.slots.bits(name)
-    source = before + old.slots.offsets[name]
-    known = old.operands.facts.known.get(name, VARYING)
-    if bits == 1 or known is VARYING:
-        ctypes.memmove(place, source, 4 if bits == 1 else LANES * bits // 8)
-        return
-    base = int.from_bytes(ctypes.string_at(source, bits // 8), "little")
-    lanes = [(base + x) % (1 << bits) for x in known]
-    ctypes.memmove(place, np.array(lanes, f"u{bits // 8}").tobytes(), LANES * bits // 8)
 
 
 def _translate(old: Code, new: Code, record: int) -> int:

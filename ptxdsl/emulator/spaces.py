@@ -29,12 +29,51 @@ def _aligned(value: int, align: int) -> int:
     return (value + align - 1) // align * align
 
 
+class Heap:
+    """What malloc gives: 8 MiB, as on a GPU that was not told otherwise."""
+
+    SIZE = 8 << 20
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._memory = np.zeros(self.SIZE + 256, np.uint8)
+        self.start = _aligned(self._memory.ctypes.data, 256)
+        self._end = self.start
+        self._free: dict[int, list[int]] = {}
+        self._given: dict[int, int] = {}
+
+    def take(self, nbytes: int) -> int:
+        """Address of fresh memory; 0 where there is none left."""
+        size = _aligned(max(1, nbytes), 16)
+        ready = self._free.get(size)
+        if ready:
+            place = ready.pop()
+        elif self._end + size <= self.start + self.SIZE:
+            place, self._end = self._end, self._end + size
+        else:
+            return 0
+        self._given[place] = size
+        return place
+
+    def give(self, address: int) -> bool:
+        """Take memory back; False if it was not given."""
+        size = self._given.pop(address, 0)
+        if size:
+            self._free.setdefault(size, []).append(address)
+        return bool(size) or address == 0
+
+
 class ModuleMemory:
     """The global and constant variables of a module: host memory that lives as long as the module is loaded."""
 
     def __init__(self, module: Module) -> None:
         self.symbols: dict[str, int] = {}
         self.ranges: list[Guarded] = []
+        self.heap = Heap() if any(f.name == "malloc" for f in module.functions) else None
+        if self.heap is not None:
+            spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
+            self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces))
         self._arrays: list[Any] = []
         mine = [v for v in module.variables if v.space in ("global", "const")]
         for variable in mine:

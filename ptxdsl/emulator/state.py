@@ -172,6 +172,23 @@ class State:
         data = ctypes.string_at(self.warps + warp * self.stride + offset, struct.calcsize("<" + codes))
         return struct.unpack("<" + codes, data)[0]
 
+    def register(self, warp: int, name: str) -> list[int]:
+        """The number that a register of a warp holds in each lane."""
+        return read_register(self.code, self.warps + warp * self.stride, name)
+
+    def set_register(self, warp: int, name: str, values: dict[int, int]) -> None:
+        """Write some lanes of a varying register."""
+        place, bits = self.warps + warp * self.stride + self.code.slots.offsets[name], self.code.slots.bits(name)
+        if bits == 1:
+            mask = int.from_bytes(ctypes.string_at(place, 4), "little")
+            for lane, value in values.items():
+                mask = mask & ~(1 << lane) | (value & 1) << lane
+            ctypes.memmove(place, mask.to_bytes(4, "little"), 4)
+            return
+        size = bits // 8
+        for lane, value in values.items():
+            ctypes.memmove(place + lane * size, (value & (1 << bits) - 1).to_bytes(size, "little"), size)
+
     def run(self) -> int:
         """Run until compiled code has something to say: a Status."""
         self.put(Block.STATUS, "i", Status.RUNNING)
@@ -179,6 +196,22 @@ class State:
         _function(self.run_address)(None, None, self.address)
         status: int = self.get(Block.STATUS, "i")
         return status
+
+
+def read_register(code: Code, warp: int, name: str) -> list[int]:
+    """The number in each lane of a register of the warp at an address."""
+    bits = code.slots.bits(name)
+    known = code.operands.facts.known.get(name)
+    source = warp + code.slots.offsets[name]
+    if bits == 1:
+        mask = int.from_bytes(ctypes.string_at(source, 4), "little")
+        return [mask >> lane & 1 for lane in range(LANES)]
+    size = bits // 8
+    if known is None:
+        data = ctypes.string_at(source, LANES * size)
+        return [int.from_bytes(data[lane * size : (lane + 1) * size], "little") for lane in range(LANES)]
+    base = int.from_bytes(ctypes.string_at(source, size), "little")
+    return [(base + x) % (1 << bits) for x in known]
 
 
 _functions: dict[int, Any] = {}

@@ -24,6 +24,7 @@ _KINDS: dict[str, Emitter] = {
     "index": control.index,
     "trap": control.trap,
     "wrap": control.wrap,
+    "service": control.service,
     "machine": machine.machine,
     "barrier": sync.barrier,
     "outcome": sync.outcome,

@@ -17,7 +17,7 @@ from ..library import Shape
 from .base import Handler, i32, i64, lanes_of
 from .data import guard_mask, source
 
-__all__ = ["branch", "check", "exit_", "index", "jump", "park", "trap", "wrap"]
+__all__ = ["branch", "check", "exit_", "index", "jump", "park", "service", "trap", "wrap"]
 
 
 def park(h: Handler, lanes: Any, rank: Any) -> None:
@@ -219,3 +219,16 @@ def wrap(module: ir.Module, name: str, shape: Shape) -> None:
 
     h.branch_unless(good, leave)
     h.next()
+
+
+def service(module: ir.Module, name: str, shape: Shape) -> None:
+    """("service", guard, codes): leave for Python, which answers the call, and go on behind it."""
+    _, guard, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, True)
+    if guard:
+        h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), h.next)
+    h.stop(Status.SERVICE)
+    h.store(h.following(), h.warp, Warp.PC)
+    h.store(h.ir.zext(mask, i64), h.block, Block.FAULT_ADDRESS)
+    h.ir.ret_void()
