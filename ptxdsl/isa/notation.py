@@ -12,7 +12,8 @@ what its parts may be indented below it. ::
 A modifier that is the name of a ``let`` or of a ``.name = ...`` line below is a slot, any other stands for itself;
 ``{...}`` is optional. The lines below a form:
 
-    .name = v1 v2[8.6 sm_100] $let      the values of a slot; in brackets what a single value needs beyond the row
+    .name = v1 v2[8.6 sm_100] $let      the values of a slot; in brackets what a single value needs beyond the row;
+                                        n{8..256/8} is n8 n16 ... n256
     name = expression                   a name for the operands' types and counts, computed from the slots
     where expression                    a combination is legal only if this is true
     ptx 7.0 sm_80                       lowest PTX version and target(s) of all that the row spells
@@ -89,7 +90,7 @@ class OperandSpec:
     a plain operand and n for n of them in braces. For an address ``role`` says what happens to the memory, ``space``
     is its state space where the operand itself names one, and ``parts`` are the further operands in the brackets.
     Numbers lie within ``bounds``, both included, and are multiples of ``step``, or are
-    one of ``choices``: see ``admits``. ``variable`` and ``special``: a value may also be the address of a variable or a special register.
+    one of ``choices``: see ``admits``. ``types`` are the types of the elements of braces, where they differ. ``variable`` and ``special``: a value may also be the address of a variable or a special register.
     """
 
     name: str
@@ -109,6 +110,7 @@ class OperandSpec:
     special: bool = False
     step: int = 1
     choices: tuple[int, ...] = ()
+    types: tuple[ScalarType, ...] = ()
 
     def admits(self, number: int | float) -> bool:
         """Whether a literal number is within what the operand may be (its type apart)."""
@@ -302,12 +304,14 @@ def _complete(slots: tuple[Slot, ...], tokens: tuple[str, ...]) -> Iterator[str]
 def _resolve(template: _Template, names: dict[str, Any], default: str | None) -> OperandSpec:
     spec = template.spec
     kind: ScalarType | None = None
+    types: tuple[ScalarType, ...] = ()
     if spec.kind == "value":
         name = _value(template.type, names) if template.type else default
         if name is None:
             raise ValueError(f"operand {spec.name} has no type")
-        kind = TYPES[name]
-    count = _value(template.count, names) if template.count else 0
+        types = tuple(TYPES[each] for each in name) if isinstance(name, tuple) else ()
+        kind = types[0] if types else TYPES[name]
+    count = len(types) or (_value(template.count, names) if template.count else 0)
     if not isinstance(count, int):
         count = _number(count)
     return OperandSpec(
@@ -315,7 +319,7 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
         spec.negatable, spec.sink and (count > 0 or not template.count), spec.joined, spec.bounds, spec.space,
         tuple(_resolve(p, names, default) for p in template.parts if p.present is None or _value(p.present, names)),
         spec.variable, spec.special, spec.step,
-        spec.choices,
+        spec.choices, types,
     )
 
 
@@ -331,7 +335,7 @@ _NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32
 
 _OPERAND = re.compile(
     r"(?P<bar>\|)?(?P<neg>\{!\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?P<only>!)?"
-    r"(?::(?P<type>[^*]+?))?(?:\((?P<choices>\d+(?:\|\d+)*)\)|\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?(?:\*(?P<count>.+))?$"
+    r"(?::(?P<type>[^*]+?))?(?:\((?P<choices>-?\d+(?:\|-?\d+)*)\)|\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?(?:\*(?P<count>.+))?$"
 )
 _MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
 
@@ -387,7 +391,13 @@ def _expanded(values: str, sets: dict[str, str]) -> str:
     return re.sub(r"\$(\w+)", lambda match: sets.get(match[1], match[0]), values)
 
 
+def _range(match: re.Match[str]) -> str:
+    before, first, last, step, after = match.groups()
+    return " ".join(f"{before}{n}{after}" for n in range(int(first), int(last) + 1, int(step)))
+
+
 def _values(text: str) -> dict[str, Need | None]:
+    text = re.sub(r"(\S*)\{(\d+)\.\.(\d+)/(\d+)\}(\S*)", _range, text)
     return {match[1]: _need(match[2]) if match[2] else None for match in re.finditer(r"([^\s\[]+)(?:\[([^\]]*)\])?", text)}
 
 
