@@ -37,8 +37,7 @@ def written(body: str, before: str = "") -> set[str]:
         ("ld.global.u32 %r2, [%rd1];", set()),
         ("st.global.u32 [%rd1], %r1;", {"a"}),
         ("st.u32 [%rd2+8], %r1;", {"b"}),
-        ("cvta.to.global.u64 %rd4, %rd1; mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd4, %rd5; st.global.u32 [%rd6], %r1;",
-         {"a"}),
+        ("cvta.to.global.u64 %rd4, %rd1; add.s64 %rd6, %rd4, 4; st.global.u32 [%rd6], %r1;", {"a"}),
         ("mad.wide.u32 %rd4, %r1, 4, %rd3; st.global.u32 [%rd4], %r1;", {"c"}),
         ("red.global.add.u32 [%rd1], 1;", {"a"}),
         ("atom.global.add.u32 %r2, [%rd2], 1;", {"b"}),
@@ -47,8 +46,8 @@ def written(body: str, before: str = "") -> set[str]:
         # Either pointer, chosen at run time.
         ("setp.eq.u32 %p1, %r1, 0; selp.b64 %rd4, %rd1, %rd2, %p1; st.global.u32 [%rd4], %r1;", {"a", "b"}),
         # Around a loop, against the order of the text.
-        ("mov.u64 %rd4, %rd1;\n$again:\nst.global.u32 [%rd4], %r1; mov.u64 %rd4, %rd2; setp.ne.u32 %p1, %r1, 0;\n"
-         "@%p1 bra $again;", {"a", "b"}),
+        (("mov.u64 %rd4, %rd1;\n$again:\nst.global.u32 [%rd4], %r1; mov.u64 %rd4, %rd2; setp.ne.u32 %p1, %r1, 0;\n"
+          "@%p1 bra $again;"), {"a", "b"}),
         ("mov.b64 {%r2, %r3}, %rd3; mov.b64 %rd4, {%r2, %r3}; st.global.u32 [%rd4], %r1;", {"c"}),
         # A pointer in memory may be stored through by whoever reads it.
         ("mov.u32 %r4, tile; st.shared.u64 [%r4], %rd1;", {"a"}),

@@ -240,7 +240,8 @@ BAD_LAUNCHES: list[tuple[Callable[[], object], str, str | None]] = [
     (lambda: fill[1, 32](1, np.zeros(1, np.uint32), value=np.zeros(2)),
      "the compile-time constant `value` of kernel `fill` is a ndarray, which cannot be one: it has no hash", None),
     (lambda: saxpy[1, 32, None, 64](0, 1.0, X, X),
-     "kernel `saxpy` uses no dynamic shared memory, and the launch gives it 64 bytes", "declare it: `dynamic_shared(f32)`, or leave `shared` out"),
+     "kernel `saxpy` uses no dynamic shared memory, and the launch gives it 64 bytes",
+     "declare it: `dynamic_shared(f32)`, or leave `shared` out"),
 ]
 X = np.zeros(1, np.float32)
 
