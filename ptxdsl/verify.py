@@ -28,7 +28,6 @@ _C = (".cu", ".cuh", ".h", ".hpp", ".hxx", ".cpp", ".cc", ".c", ".inl")
 _READ, _WRITE, _BOTH = 0, 1, 2
 _NUMBERS = {kind: f"number.{name}" for name, kind in TYPES.items()}
 _ADDRESSES = {kind: f"address.{name}" for name, kind in TYPES.items()}
-_WIDE = ("ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu")
 
 
 def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>") -> None:
@@ -322,7 +321,7 @@ class _Function:
         for spec, operand in zip(form.operands, operands):
             why = mismatch(spec, operand, form.row.relaxed)
             if why is None and spec.kind == "address":
-                why = _narrow(form, spec.space, operand)
+                why = _width(form, spec.space, operand)
             if why is not None:
                 self._fail(
                     statement, f"`{form.mnemonic}` wants {wanted(spec)} for {spec.name}, and {why}", _repair(spec.type, operand)
@@ -468,13 +467,13 @@ _MANY = 4096
 """Shapes kept for a form: numbers are part of a shape, so that there could be any number of them."""
 
 
-def _narrow(form: Form, space: str | None, operand: ir.Operand) -> str | None:
-    """Why a register of 32 bits is no address here: the global and the generic space have 64."""
+def _width(form: Form, space: str | None, operand: ir.Operand) -> str | None:
+    """Why a register is too wide or too narrow for an address: tensor memory has 32 bits, global and generic have 64."""
     base = operand.base if isinstance(operand, ir.Address) else None
-    if isinstance(base, ir.Register) and base.type.bits == 32 and form.opcode in _WIDE:
-        asked = _asked(form, space)
-        if asked in ("generic", "global"):
-            return f"{described(base)} is too narrow: a {asked} address has 64 bits"
+    asked = _asked(form, space)
+    bits = {"tmem": 32, "global": 64, "generic": 64}.get(asked)
+    if isinstance(base, ir.Register) and bits and base.type.bits != bits:
+        return f"its base is {described(base)}: a {asked} address has {bits} bits"
     return None
 
 
