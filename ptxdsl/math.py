@@ -104,8 +104,8 @@ def sqrt(x: Any) -> Any:
     >>> x = np.array([2], np.float32)
     >>> with use("emulator"):
     ...     root[1, 1](x)
-    >>> float(x[0]) == np.sqrt(np.float32(2))
-    True
+    >>> print(x[0])
+    1.4142135
     """
     return ptx[f"sqrt.rn.{x.type}"](x)
 
@@ -365,9 +365,9 @@ _TANH = (
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent, to 2 units in the last place."""
     square, size = x * x, abs(x)
-    small = _fma(x * square, _polynomial(square, *_TANH), x)
+    small = _fma(size * square, _polynomial(square, *_TANH), size)
     large = 1.0 - ptx.div.rn.f32(2.0, exp(size * 2.0) + 1.0)
-    return select(size < 0.6, small, ptx.copysign.f32(x, large))
+    return ptx.copysign.f32(x, select(size < 0.6, small, large))
 
 
 @_of(f32)
@@ -423,7 +423,7 @@ _COS = (2.4540056983823888e-05, -0.0013888257090002298, 0.0416666641831398)
 
 
 def _reduced(x: Any) -> tuple[Any, Any]:
-    """``r`` and ``q`` with x = r + q * pi/2 and |r| <= pi/4; NaN for r where |x| is 2^52 or more."""
+    """``r`` and ``q`` with x = r + q * pi/2 and |r| <= pi/4; NaN for r where |x| is 2^40 or more."""
     turns = (x * (2 / math.pi)).to(s32, "rni")
     steps = turns.to(f32)
     near = x
@@ -436,7 +436,7 @@ def _reduced(x: Any) -> tuple[Any, Any]:
         wide = x.to(f64)
         many = (wide * (2 / math.pi)).to(f64, "rni")
         far = _fma(many, -_HALF_PI_WIDE[1], _fma(many, -_HALF_PI_WIDE[0], wide))
-        rest.set(select(abs(x) < 2.0**52, far.to(f32), math.nan))
+        rest.set(select(abs(x) < 2.0**40, far.to(f32), math.nan))
         quadrant.set(many.to(s64).to(s32))
     return rest.copy(), quadrant.copy()
 
@@ -452,16 +452,16 @@ def _sine(r: Any, quadrant: Any) -> Any:
 
 @_of(f32)
 def sin(x: Any) -> Any:
-    """The sine of ``x`` radians, to 2 units in the last place; NaN where |x| is 2^52 or more.
+    """The sine of ``x`` radians, to 2 units in the last place; NaN where |x| is 2^40 or more.
 
     Beyond |x| = 100,000 a branch reduces the argument in f64.
     """
-    return _sine(*_reduced(x))
+    return select(x == 0.0, x, _sine(*_reduced(x)))
 
 
 @_of(f32)
 def cos(x: Any) -> Any:
-    """The cosine of ``x`` radians, to 2 units in the last place; NaN where |x| is 2^52 or more."""
+    """The cosine of ``x`` radians, to 2 units in the last place; NaN where |x| is 2^40 or more."""
     rest, quadrant = _reduced(x)
     return _sine(rest, quadrant + 1)
 
