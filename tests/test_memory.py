@@ -459,7 +459,7 @@ def test_declaration_mistakes() -> None:
         tile = shared(f32, 4)
         tile[i] = 0.0
 
-    assert wrong(run_time).startswith("an extent of `shared` is a positive int known while tracing, not the Parameter <u32 %r0> / ")
+    assert wrong(run_time).startswith("an extent of `shared` is a positive int known while tracing, not a run-time u32 / ")
     assert wrong(nothing) == "`shared` needs a shape / write `shared(f32, 256)`"
     assert wrong(untyped) == "`shared` takes a type first, not the int 16 / write `shared(f32, 256)`"
     assert wrong(zero).startswith("an extent of `shared` is a positive int known while tracing, not the int 0 / ")

@@ -14,10 +14,11 @@ from .functions import cdiv, maximum, minimum, pack, reg, select, unpack
 from .labels import label
 from .memory import Pointer
 from .namespace import ptx
+from .subroutine import ptx_func
 from .values import Reg, Value, Vec
 
 __all__ = [
     "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "check", "const", "continue_if", "current",
-    "dynamic_shared", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "printf", "ptx", "reg", "select",
+    "dynamic_shared", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "printf", "ptx", "ptx_func", "reg", "select",
     "shared", "trace", "unpack", "when",
 ]

@@ -18,7 +18,7 @@ from .memory import Pointer, advance, refuse_items
 from .operators import find
 from .problems import described, located
 from .truth import RunTime
-from .values import Reg, Value, emit
+from .values import Reg, Result, Value, emit
 
 __all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "local", "shared"]
 
@@ -251,5 +251,5 @@ class TensorMapValue(RunTime):
             inside, generic = trace.fresh(u64), trace.fresh(u64)
             trace.prepend(mov, (inside, ir.Symbol(self.name)))
             trace.prepend(cvta, (generic, inside))
-            found = trace.constants[key] = Value(generic, u64, trace.kernel)
+            found = trace.constants[key] = Result(generic, u64, trace.kernel)
         return found

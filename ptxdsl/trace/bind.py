@@ -22,7 +22,7 @@ from .builder import Trace
 from .literals import is_number, known_literal, literal, plain
 from .memory import NARROW, Pointer
 from .problems import described, located, named
-from .values import Negated, Parameter, Reg, Value, Vec
+from .values import Negated, Parameter, Reg, Result, Value, Vec
 
 __all__ = ["SINK", "Plan", "apply", "kind_of", "plan", "syntax"]
 
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     """Whether the first operand is the only result, and not in braces."""
 
 
-_VALUES = frozenset((Value, Reg, Parameter))
+_VALUES = frozenset((Result, Reg, Parameter))
 
 
 def kind_of(argument: Any) -> Any:
@@ -124,7 +124,7 @@ def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard:
         type = plan.kept[0]
         register = operands[0] = trace.fresh(type)
         trace.emit(form, tuple(operands), guard)
-        return Value(register, type, trace.region)
+        return Result(register, type, trace.region)
     results: list[Any] = []
     for at, (spec, convert) in enumerate(plan.steps):
         if convert is None:
@@ -484,7 +484,7 @@ def _result(trace: Trace, spec: OperandSpec, target: Any, type: ScalarType) -> t
 def _target(trace: Trace, target: Any, type: ScalarType) -> tuple[ir.Operand, Any]:
     if target is None:
         register = trace.fresh(type)
-        return register, Value(register, type, trace.region)
+        return register, Result(register, type, trace.region)
     if isinstance(target, Reg):
         return target.write(trace), target
     return ir.Sink(), None

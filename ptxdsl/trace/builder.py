@@ -25,7 +25,7 @@ from ..types import TYPES, ScalarType
 if TYPE_CHECKING:
     from .values import Reg
 
-__all__ = ["Region", "Trace", "activated", "active", "current", "is_user_file", "thread", "user_frame"]
+__all__ = ["Region", "Trace", "activated", "active", "current", "is_user_file", "swapped", "thread", "user_frame"]
 
 
 @dataclass(eq=False)
@@ -75,6 +75,18 @@ def activated(trace: Trace) -> Iterator[None]:
         yield
     finally:
         thread.trace = None
+        trace.leave(trace.kernel)
+
+
+@contextmanager
+def swapped(trace: Trace) -> Iterator[None]:
+    """Trace a function in the middle of a kernel: ``trace`` is this thread's until it is complete."""
+    outer = thread.trace
+    thread.trace = trace
+    try:
+        yield
+    finally:
+        thread.trace = outer
         trace.leave(trace.kernel)
 
 
@@ -163,7 +175,7 @@ class Trace:
 
     ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked. ``waiting`` are
     the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed
-    were first branched to; ``unaliased`` is what ``guard.check_alias`` remembers.
+    were first branched to; ``functions`` are the heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias`` remembers.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -174,6 +186,7 @@ class Trace:
         self.variables: list[ir.Variable] = []
         self.module_variables: list[ir.Variable] = []
         self.declarations: dict[str, ir.Function] = {}
+        self.functions: dict[Any, ir.Function] = {}
         self.texts: dict[str, str] = {}
         self.needs: dict[Need, None] = {}
         self.hook: Callable[[Reg], None] | None = None
@@ -241,8 +254,13 @@ class Trace:
         self.body.append(ir.Call(ir.Symbol(name), results, arguments, loc=self.location()))
 
     def declare(self, function: ir.Function) -> None:
-        """Have the module declare a function that is defined elsewhere."""
-        self.declarations.setdefault(function.name, function)
+        """Have the module hold a function, or the declaration of one, before this one."""
+        self.declarations.setdefault(f"{function.name}{'' if function.body is not None else ';'}", function)
+
+    def adopt(self, caller: Trace) -> None:
+        """Become the trace of a function in ``caller``'s module: what belongs to the module is common to both."""
+        self.module_variables, self.declarations, self.functions = caller.module_variables, caller.declarations, caller.functions
+        self.texts, self.needs, self._names, self._counters = caller.texts, caller.needs, caller._names, caller._counters
 
     def prepend(self, form: Form, operands: tuple[ir.Operand, ...], loc: Loc | None = None) -> None:
         """Add an instruction to the top of the kernel, where what it computes holds everywhere."""

@@ -22,7 +22,7 @@ from .literals import is_number, literal
 from .naming import target_of_call
 from .operators import data_type, find
 from .problems import described, located, named
-from .values import Reg, Value
+from .values import Reg, Result, Value
 from .variables import snapshot
 
 __all__ = ["Block", "branch", "break_if", "continue_if", "loop", "otherwise", "when"]
@@ -207,7 +207,7 @@ class loop(Block, metaclass=_Statement):
         if not self._unit:
             self.limit = self._last()
         self._begin(region)
-        return Value(self.register, self.type, region)
+        return Result(self.register, self.type, region)
 
     def _begin(self, region: Region) -> None:
         self.trace.place_label(f"$loop_{self.labels}")

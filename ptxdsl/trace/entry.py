@@ -7,6 +7,7 @@ Whatever happens inside, the thread is as it was afterwards: a failed trace leav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import FunctionType, TracebackType
 from typing import Any
 
@@ -22,7 +23,7 @@ from .memory import Pointer
 from .problems import described
 from .values import Parameter, Value
 
-__all__ = ["trace"]
+__all__ = ["argument", "complete", "finish", "trace"]
 
 
 def trace(
@@ -41,9 +42,9 @@ def trace(
     new = Trace(name or function.__name__, loc, arch, code)
     new.hook = guard.check_alias
     with activated(new):
-        arguments = [_argument(new, parameter) for parameter in signature.parameters]
+        arguments = [argument(new, parameter) for parameter in signature.parameters]
         try:
-            result = function(*arguments, **_constants(signature, constants or {}, function, loc))
+            result = function(*arguments, **complete(signature, constants or {}, f"kernel `{function.__name__}`", loc))
             labels.finish(new)
         except PtxError as error:
             if error.loc is None:
@@ -57,23 +58,21 @@ def trace(
     return _module(new, signature)
 
 
-def _constants(
-    signature: Signature, given: Mapping[str, Any], function: Callable[..., object], loc: Loc
-) -> dict[str, Any]:
-    """The value of each compile-time constant; a TraceError for one that is missing or unknown."""
+def complete(signature: Signature, given: Mapping[str, Any], what: str, loc: Loc) -> dict[str, Any]:
+    """The value of each compile-time constant of ``what``; a TraceError for one that is missing or unknown."""
     values = {name: default for name, default in signature.constants.items() if default is not Signature.REQUIRED}
     values.update(given)
     for name in signature.constants:
         if name not in values:
             raise TraceError(
-                f"kernel `{function.__name__}` needs the compile-time constant `{name}`", loc=loc,
+                f"{what} needs the compile-time constant `{name}`", loc=loc,
                 hint=f"give it by keyword: `k[grid, block](.., {name}=..)`",
             )
     for name in given:
         if name not in signature.constants:
             known = ", ".join(f"`{n}`" for n in signature.constants) or "none"
             raise TraceError(
-                f"kernel `{function.__name__}` has no compile-time constant `{name}`", loc=loc, hint=f"it has {known}"
+                f"{what} has no compile-time constant `{name}`", loc=loc, hint=f"it has {known}"
             )
     return values
 
@@ -93,7 +92,7 @@ def _place(traceback: TracebackType | None, trace: Trace) -> Loc | None:
 # Parameters
 
 
-def _argument(trace: Trace, parameter: KernelParameter) -> Any:
+def argument(trace: Trace, parameter: KernelParameter) -> Any:
     """What the kernel function gets for a parameter."""
     annotation, entries = parameter.annotation, iter(parameter.ptx)
     if isinstance(annotation, ScalarType):
@@ -128,14 +127,18 @@ def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:
 # The module
 
 
-def _module(trace: Trace, signature: Signature) -> ir.Module:
+def finish(trace: Trace, head: ir.Function) -> ir.Function:
+    """``head`` with the registers, variables and body that were traced."""
     if not _returned(trace.body):
         trace.emit(lookup("ret")[0], (), loc=_last(trace))
-    version, target = _needed(trace)
-    function = ir.Function(
-        trace.name, parameters=list(signature.ptx), registers=trace.registers, variables=trace.variables,
-        body=[*trace.prologue, *trace.body],
+    return replace(
+        head, registers=trace.registers, variables=trace.variables, body=[*trace.prologue, *trace.body]
     )
+
+
+def _module(trace: Trace, signature: Signature) -> ir.Module:
+    function = finish(trace, ir.Function(trace.name, parameters=list(signature.ptx)))
+    version, target = _needed(trace)
     return ir.Module(version, target, variables=trace.module_variables, functions=[*trace.declarations.values(), function])
 
 

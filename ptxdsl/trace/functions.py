@@ -12,7 +12,7 @@ from .literals import is_number, literal
 from .naming import target_of_call
 from .operators import extreme, selection
 from .problems import described, located, mismatch, named
-from .values import Negated, Reg, Value, Vec, constant, emit, set_register, set_source
+from .values import Negated, Reg, Result, Value, Vec, constant, emit, set_register, set_source
 
 __all__ = ["cdiv", "maximum", "minimum", "pack", "reg", "select", "unpack"]
 
@@ -107,7 +107,7 @@ def unpack(value: Value, type: ScalarType) -> Vec:
     form = _parts_form(value.type, count, written=True)
     targets = tuple(trace.fresh(type) for _ in range(count))
     trace.emit(form, (ir.Vector(targets), value.use(trace)))
-    return Vec(Value(target, type, trace.region) for target in targets)
+    return Vec(Result(target, type, trace.region) for target in targets)
 
 
 def _parts_form(type: ScalarType, count: int, written: bool) -> Any:

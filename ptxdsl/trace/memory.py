@@ -19,7 +19,7 @@ from .literals import is_number, literal, plain
 from .operators import COMPARISONS, data_type, find
 from .problems import described, located, named
 from .truth import RunTime
-from .values import Reg, Value, Vec, emit
+from .values import Reg, Result, Value, Vec, emit
 
 __all__ = ["NARROW", "Pointer", "RegPointer", "advance"]
 
@@ -119,7 +119,7 @@ class Pointer(RunTime):
         """Base and offset of the element at an index."""
         if index.__class__ is int:
             return self.base, self.offset + index * self.dtype.bytes
-        if index.__class__ is not Value and is_number(index):
+        if index.__class__ is not Result and is_number(index):
             return self.base, self.offset + _whole(index) * self.dtype.bytes
         base = self.base
         if base.__class__ is str:
@@ -145,7 +145,7 @@ class Pointer(RunTime):
             address = _address(trace, *self.place(index))
             register = trace.fresh(dtype)
             trace.emit(form, (register, address))
-            return Value(register, dtype, trace.region)
+            return Result(register, dtype, trace.region)
         guard = None if pred is None else guard_of(trace, pred)
         if out is None:
             if guard is not None:
@@ -161,7 +161,7 @@ class Pointer(RunTime):
         trace.emit(form, (results[0] if width == 1 else ir.Vector(results), address), guard)
         if out is not None:
             return out
-        return Vec([Value(register, self.dtype, trace.region) for register in results])
+        return Vec([Result(register, self.dtype, trace.region) for register in results])
 
     def _targets(self, trace: Trace, out: Any, width: int) -> tuple[ir.Register, ...]:
         regs = list(out) if isinstance(out, (list, tuple)) else [out]
@@ -309,7 +309,7 @@ def variable_address(trace: Trace, symbol: str, space: str) -> Value:
         kind = address_type(space)
         register = trace.fresh(kind)
         trace.prepend(_form("mov", kind), (register, ir.Symbol(symbol)))
-        found = trace.constants[key] = Value(register, kind, trace.kernel)
+        found = trace.constants[key] = Result(register, kind, trace.kernel)
     return found
 
 
@@ -356,7 +356,7 @@ def advance(trace: Trace, base: Value, index: Value, factor: int, out: Reg | Non
     _multiply_add(trace, target, sources, index, factor, base.type)
     if out is not None:
         return out
-    result = Value(target, base.type, trace.region)
+    result = Result(target, base.type, trace.region)
     if fixed:
         trace.addresses[key] = result
     return result

@@ -18,7 +18,7 @@ from .builder import current, thread
 from .memory import guard_of
 from .operators import data_type, find
 from .problems import located
-from .values import Value
+from .values import Result, Value
 
 __all__ = ["Instruction", "Namespace", "ptx"]
 
@@ -72,7 +72,7 @@ class Instruction:
 
     def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any:
         trace = thread.trace or current()
-        key = tuple([o.type if o.__class__ is Value else kind_of(o) for o in operands])
+        key = tuple([o.type if o.__class__ is Result else kind_of(o) for o in operands])
         if out is not None:
             key = (kind_of(out), None, *key)
         plan = self._plans.get(key)
@@ -86,12 +86,13 @@ class Instruction:
                 forms = isa.lookup(self.mnemonic)
             except UnknownInstruction as error:
                 raise _relocated(error) from None
-            self._forms = tuple(form for form in forms if form.row.until is None)
-            if not self._forms:
+            current = tuple(form for form in forms if form.row.until is None)
+            if not current:
                 raise located(
                     UnknownInstruction, f"`{self.mnemonic}` was removed in PTX {'.'.join(map(str, forms[0].row.until or ()))}",
                     f"`{self.mnemonic.split('.')[0]}.sync` takes its place",
                 )
+            self._forms = current
         return self._forms
 
     # -- what has no meaning
@@ -101,7 +102,9 @@ class Instruction:
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
-    __bool__ = _refuse
+    __bool__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __hash__ = object.__hash__
+    _owns_arithmetic = True
 
 
 class _Components:
@@ -137,8 +140,10 @@ class _Components:
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
-    __rshift__ = __lshift__ = __bool__ = __call__ = _refuse
-    __index__ = __getitem__ = _refuse
+    __rshift__ = __lshift__ = __bool__ = __call__ = __index__ = __getitem__ = _refuse
+    __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __hash__ = object.__hash__
+    _owns_arithmetic = True
 
 
 class _Read:
@@ -156,7 +161,7 @@ class _Read:
         type = self.special.type
         register = trace.fresh(type)
         trace.emit(self.form, (register, self.operand))
-        return Value(register, type, trace.region)
+        return Result(register, type, trace.region)
 
 
 class Namespace:

@@ -12,6 +12,7 @@ from ..errors import EscapeError, Loc, PtxTypeError, TraceError
 from ..types import ScalarType, pred
 from .builder import Trace, location_of, user_frame
 from .naming import name_of
+from .truth import RunTime
 
 if TYPE_CHECKING:
     from .values import Value
@@ -33,6 +34,8 @@ def named(value: object, otherwise: str) -> str:
 
 def described(value: object) -> str:
     """What something that is no operand is: ``the str 'abc'``."""
+    if isinstance(value, RunTime):
+        return f"a run-time {value._kind()}"
     text = repr(value)
     return f"the {value.__class__.__name__} {text if len(text) <= 40 else text[:37] + '...'}"
 

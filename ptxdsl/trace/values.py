@@ -19,13 +19,14 @@ from .operators import Operation, binary, conversion, data_type, find, move, una
 from .problems import described, escaped, located, mismatch, named
 from .truth import RunTime
 
-__all__ = ["Negated", "Parameter", "Reg", "Value", "Vec", "constant", "emit", "set_register"]
+__all__ = ["Negated", "Parameter", "Reg", "Result", "Value", "Vec", "constant", "emit", "set_register"]
 
 
 class Value(RunTime):
-    """The immutable result of an instruction, alive in the region that computed it.
+    """What a register holds at run time, alive in the region that computed it.
 
-    ``type`` is what it is in ptxdsl's terms (bf16), ``register`` where it is (a ``.b16``).
+    None of its kinds derives from another: Python would ask the right operand of ``a < b`` first where its class
+    derives from that of the left, and the instruction would come out the wrong way round. ``type`` is what it is in ptxdsl's terms (bf16), ``register`` where it is (a ``.b16``).
     """
 
     __slots__ = ("register", "type", "region")
@@ -228,9 +229,16 @@ class Value(RunTime):
         return _unary("abs", self)
 
     def __invert__(self) -> Value:
-        if self.type is pred and self.__class__ is Value:
+        if self.type is pred and self.__class__ is not Reg:
             return Negated(self)
         return _unary("~", self)
+
+
+class Result(Value):
+    """The immutable result of an instruction."""
+
+    __slots__ = ()
+    __hash__ = RunTime.__hash__
 
 
 class Parameter(Value):
@@ -357,7 +365,7 @@ _UFUNCS = {
     "left_shift": "<<", "right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
 }
-_REGISTERS = frozenset((Value, Reg, Parameter))
+_REGISTERS = frozenset((Result, Reg, Parameter))
 _PLAIN = frozenset((int, float, Negated, *_REGISTERS))
 
 
@@ -390,7 +398,7 @@ def emit(form: Form, type: ScalarType, *sources: ir.Operand) -> Value:
     trace = current()
     register = trace.fresh(type)
     trace.emit(form, (register, *sources))
-    return Value(register, type, trace.region)
+    return Result(register, type, trace.region)
 
 
 def constant(trace: Trace, value: object, type: ScalarType) -> Value:
@@ -401,7 +409,7 @@ def constant(trace: Trace, value: object, type: ScalarType) -> Value:
         moved = data_type(type)
         register = trace.fresh(type)
         trace.prepend(_move(moved), (register, ir.Immediate(number.bits, moved)))
-        found = trace.constants[number] = Value(register, type, trace.kernel)
+        found = trace.constants[number] = Result(register, type, trace.kernel)
     return found
 
 
@@ -480,7 +488,7 @@ def _binary(op: str, a: Value, b: Any, swapped: bool = False, out: Reg | None = 
         _fused(trace, _operations[op, type], target, *((right, left) if swapped else (left, right)))
     else:
         trace.emit(form, (target, right, left) if swapped else (target, left, right))
-    return Value(target, result, trace.region) if out is None else out
+    return Result(target, result, trace.region) if out is None else out
 
 
 def _right(trace: Trace, op: str, a: Value, b: Any, swapped: bool) -> ir.Operand:
