@@ -234,10 +234,10 @@ _ATANH = (
 
 def _split(x: Any) -> tuple[Any, Any]:
     """``m`` and ``e`` with ``x = (1 + m) * 2**e`` and 1 + m about 1, for a positive ``x``; e as a float."""
-    if x.type is f32:
-        integer, shift, least, lowest, power = s32, 23, 2.0**-126, 0x3F2AAAAB, 23
-    else:
-        integer, shift, least, lowest, power = s64, 52, 2.0**-1022, 0x3FE6A09E667F3BCD, 54
+    integer: Any
+    integer, shift, least, lowest, power = (
+        (s32, 23, 2.0**-126, 0x3F2AAAAB, 23) if x.type is f32 else (s64, 52, 2.0**-1022, 0x3FE6A09E667F3BCD, 54)
+    )
     small = x < least
     bits = select(small, x * 2.0**power, x).bits(integer)
     whole = ((bits - lowest) >> shift) << shift

@@ -133,8 +133,8 @@ class _Names:
     """What the names in a function's source stand for, as far as that can be known before it runs."""
 
     def __init__(self, function: Callable[..., object]) -> None:
-        self.scopes: list[dict[str, Any]] = [function.__globals__, vars(builtins)]  # type: ignore[attr-defined]
-        cells = zip(function.__code__.co_freevars, function.__closure__ or ())  # type: ignore[attr-defined]
+        self.scopes: list[dict[str, Any]] = [function.__globals__, vars(builtins)]
+        cells = zip(function.__code__.co_freevars, function.__closure__ or ())
         self.scopes.insert(0, {name: cell.cell_contents for name, cell in cells if not _empty(cell)})
 
     def is_block(self, call: ast.expr) -> bool:
