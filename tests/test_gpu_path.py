@@ -225,14 +225,17 @@ def test_threads_have_parameters_of_their_own(cu: Standin) -> None:
     barrier = threading.Barrier(8)
 
     def slow(config: Any, function: Any, pointers: int, extra: int) -> tuple[Any, ...]:
-        barrier.wait(timeout=20)
+        if threading.current_thread() is not threading.main_thread():
+            barrier.wait(timeout=20)
         addresses = (ctypes.c_uint64 * 4).from_address(pointers)
         seen.append((ctypes.c_uint32.from_address(addresses[0]).value, ctypes.c_float.from_address(addresses[1]).value))
         return (OK,)
 
-    x = ptxdsl.zeros(32, f32)
-    saxpy[1, 32](1, 1.0, x, x)
     object.__setattr__(cu, "cuLaunchKernelEx", slow)
+    x = ptxdsl.zeros(32, f32)
+    with use("gpu"):  # the setting is part of what a planned launch was planned for
+        saxpy[1, 32](99, 1.0, x, x)
+    seen.clear()
 
     def work(i: int) -> None:
         with use("gpu"):

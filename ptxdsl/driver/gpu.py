@@ -79,7 +79,7 @@ class _Function:
         self.module = self._load(gpu.target(kernel.module.target))
         self.handle = gpu.call("cuModuleGetFunction", self.module, kernel.entry.encode())
         self.offsets = _offsets(kernel)
-        self._slots: list[_Slot] = []
+        self.slots: list[_Slot] = []
         self._prepared: dict[int, _Prepared] = {}
 
     def _load(self, arch: str) -> Any:
@@ -156,7 +156,7 @@ class _Function:
     def slot(self) -> _Slot:
         """Memory for parameters that no other launch is using."""
         try:
-            return self._slots.pop()
+            return self.slots.pop()
         except IndexError:
             return _slot(self.offsets)
 
@@ -171,7 +171,7 @@ class _Function:
     def submit(self, struct: Any, slot: _Slot) -> None:
         """Hand a launch to the driver; the parameters are its own as soon as the call returns."""
         (result,) = self.gpu.cu.cuLaunchKernelEx(struct, self.handle, slot.address, 0)
-        self._slots.append(slot)
+        self.slots.append(slot)
         if result != 0:
             raise self.gpu.error("cuLaunchKernelEx", result)
 
@@ -221,34 +221,38 @@ def _struct(cu: Any, geometry: LaunchConfig, stream: int) -> Any:
 # Launches
 
 
-class _Plan:
-    """A launch that went well, ready to be made with other objects of the same types (see :mod:`.plan`)."""
+def _plan(
+    function: _Function, prepared: _Prepared, packs: tuple[Pack, ...], pack_into: Callable[..., None],
+    stream: int | Callable[[], int],
+) -> Callable[[Sequence[object]], bool]:
+    """A launch that went well, ready to be made with other objects of the same types (see :mod:`.plan`).
 
-    __slots__ = ("function", "pack_into", "packs", "prepared", "stream", "struct")
+    A closure over everything that stays the same, since here each lookup of an attribute counts.
+    """
+    gpu, handle, slots = function.gpu, function.handle, function.slots
+    submit, current, context = gpu.cu.cuLaunchKernelEx, gpu.cu.cuCtxGetCurrent, int(gpu.context)
+    fixed = None if callable(stream) else function.struct(prepared, stream)
 
-    def __init__(
-        self, function: _Function, prepared: _Prepared, packs: tuple[Pack, ...], pack_into: Callable[..., None],
-        stream: int | Callable[[], int],
-    ) -> None:
-        self.function, self.prepared, self.stream = function, prepared, stream
-        self.packs, self.pack_into = packs, pack_into
-        self.struct = None if callable(stream) else function.struct(prepared, stream)
-
-    def __call__(self, args: Sequence[object]) -> bool:
-        """Launch; False, and nothing was done, if there is something about the arguments to look into."""
+    def launch(args: Sequence[object]) -> bool:
         try:
-            values = [pack(value) for pack, value in zip(self.packs, args)]
+            values = [pack(value) for pack, value in zip(packs, args)]
         except Unusual:
             return False
-        function, struct = self.function, self.struct
-        function.gpu.enter()
-        if struct is None:
-            assert callable(self.stream)
-            struct = function.struct(self.prepared, self.stream())
-        slot = function.slot()
-        self.pack_into(slot.memory, 0, *values)
-        function.submit(struct, slot)
+        if int(current()[1]) != context:
+            gpu.enter()
+        struct = fixed if fixed is not None else function.struct(prepared, stream())  # type: ignore[operator]
+        try:
+            memory, _, address = slot = slots.pop()
+        except IndexError:
+            memory, _, address = slot = function.slot()
+        pack_into(memory, 0, *values)
+        (result,) = submit(struct, handle, address, 0)
+        slots.append(slot)
+        if result != 0:
+            raise gpu.error("cuLaunchKernelEx", result)
         return True
+
+    return launch
 
 
 class _Run:
@@ -276,7 +280,9 @@ class _Run:
             function.launch(struct, [copies.moved(argument) for argument in arguments])
             copies.fetch()
 
-    def plan(self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument]) -> _Plan | None:
+    def plan(
+        self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument]
+    ) -> Callable[[Sequence[object]], bool] | None:
         """What makes this launch again, for the objects of the same types; None where there is no short way."""
         buffers = [argument for argument in arguments if type(argument) is Buffer]
         if not buffers or any(buffer.device is None for buffer in buffers):
@@ -288,7 +294,7 @@ class _Run:
             return None
         current = geometry.stream
         tell = _current_stream(buffers, function.gpu.device) if current is None else None
-        return _Plan(function, function.prepare(geometry), packs, layout.pack_into, tell or current or 0)
+        return _plan(function, function.prepare(geometry), packs, layout.pack_into, tell or current or 0)
 
     def _function(self, ordinal: int) -> _Function:
         found = self.functions.get(ordinal)
