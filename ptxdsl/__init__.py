@@ -19,11 +19,11 @@ if TYPE_CHECKING:
         PtxError, PtxTypeError, PtxWarning, RaceError, StructureError, TargetError, TraceError, TrapError, TruthError,
         UninitializedError, UnknownInstruction, VerifyError,
     )
-    from .kernel import Kernel, load, ptx_func, ptx_kernel
+    from .kernel import Kernel, load, ptx_kernel
     from .signature import Array, Ptr, TensorMap
     from .trace import (
         break_if, cdiv, check, const, continue_if, dynamic_shared, label, local, loop, maximum, minimum, otherwise,
-        pack, printf, ptx, reg, select, shared, unpack, when,
+        pack, printf, ptx, ptx_func, reg, select, shared, unpack, when,
     )
     from .types import (
         ScalarType, b8, b16, b32, b64, b128, bf16, bf16x2, dtype_of, e4m3, e4m3x2, e5m2, e5m2x2, f16, f16x2, f32, f32x2,
