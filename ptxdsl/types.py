@@ -169,6 +169,8 @@ class e5m2x4(_Operand, metaclass=ScalarType, bits=32, kind="f", register=b32, la
 class e3m2x4(_Operand, metaclass=ScalarType, bits=32, kind="f", register=b32, lanes=4): "Four e3m2 in 32 bits, one a byte."
 class e2m3x4(_Operand, metaclass=ScalarType, bits=32, kind="f", register=b32, lanes=4): "Four e2m3 in 32 bits, one a byte."
 class e2m1x4(_Operand, metaclass=ScalarType, bits=16, kind="f", register=b16, lanes=4): "Four e2m1 in 16 bits."
+class e2m1p4x4(_Operand, metaclass=ScalarType, bits=32, kind="f", register=b32, lanes=4): "Four e2m1 in 32 bits, one a byte."
+class ue8m0x4(_Operand, metaclass=ScalarType, bits=32, kind="f", register=b32, lanes=4): "Four ue8m0 in 32 bits."
 class texref(_Operand, metaclass=ScalarType, bits=64, kind="o"): "A texture, opaque."
 class samplerref(_Operand, metaclass=ScalarType, bits=64, kind="o"): "A sampler, opaque."
 class surfref(_Operand, metaclass=ScalarType, bits=64, kind="o"): "A surface, opaque."

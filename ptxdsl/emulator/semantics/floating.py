@@ -62,18 +62,23 @@ def result(form: Form, operation: str, values: list[Bits], formats: list[Format]
 
 
 def _round(form: Form, operation: str, values: list[Bits], formats: list[Format], target: Format) -> Bits:
-    mode = mode_of(form)
+    mode = _mode(form, formats, target)
     if target is _F64:
         wide = [widen(value, layout, 64) for value, layout in zip(values, formats)]
         return (_nearest(operation, wide) if mode == "rn" else directed_f64(operation, wide, mode)).to_bits()
     same = all(layout is target for layout in formats)
     if mode == "rn" and target is _F32:
-        return _finish(form, _nearest(operation, _widened(values, formats, 32)), target)
+        return _finish(form, _nearest(operation, _widened(values, formats, 32)), target, mode)
     if mode == "rn" and same and (operation == "add" or (target.name == "f16" and operation == "mul")):
-        return _finish(form, _nearest(operation, _widened(values, formats, 32)), target)
-    if same and target.name == "f16":
-        return _finish(form, odd(operation, _widened(values, formats, 32), mode), target)
-    return _finish(form, odd(operation, _widened(values, formats, 64), mode), target)
+        return _finish(form, _nearest(operation, _widened(values, formats, 32)), target, mode)
+    if all(layout.exponent <= 5 for layout in formats):  # sums and products of these stay far inside f32's range
+        return _finish(form, odd(operation, _widened(values, formats, 32), mode), target, mode)
+    return _finish(form, odd(operation, _widened(values, formats, 64), mode), target, mode)
+
+
+def _mode(form: Form, formats: list[Format], target: Format) -> str:
+    """The rounding; f32 sources with a narrower target know only that towards zero, whether it is spelled or not."""
+    return "rz" if formats[0] is _F32 and target.bits == 16 else mode_of(form)
 
 
 def _widened(values: list[Bits], formats: list[Format], bits: int) -> list[Real]:
@@ -91,7 +96,7 @@ def _nearest(operation: str, values: list[Real]) -> Real:
     return first.fma(*others) if operation == "fma" else first.sqrt()
 
 
-def _finish(form: Form, value: Real, target: Format) -> Bits:
+def _finish(form: Form, value: Real, target: Format, mode: str) -> Bits:
     """Clamped as the form says, then rounded to the target."""
     if "sat" in form.tokens:
         value = saturate(value)
@@ -101,7 +106,7 @@ def _finish(form: Form, value: Real, target: Format) -> Bits:
         value = positive_part(value)
     if value.bits == target.bits:
         return canonical(value)
-    return narrow(value, target, mode_of(form), finite="satfinite" in form.tokens)
+    return narrow(value, target, mode, finite="satfinite" in form.tokens)
 
 
 @semantics("add.float")
