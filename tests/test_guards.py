@@ -505,6 +505,27 @@ def r3_list_in_loop(n: u32, x: f32):
     saved[0] + acc[0]
 
 
+def r3_repeated_list(n: u32, x: f32):
+    acc = [reg(f32, 0.0)] * 4
+    for r in acc:
+        r += x
+    acc[0] + acc[1]
+
+
+def r3_slot_copied(n: u32, x: f32):
+    acc = [reg(f32, 0.0) for _ in range(2)]
+    acc[1] = acc[0]
+    acc[0] += x
+    acc[1] + 1.0
+
+
+def r3_object(n: u32, x: f32):
+    state = State(reg(f32, 0.0))
+    old = state.acc
+    state.acc.set(x)
+    old + 1.0
+
+
 def r3_passed_twice(n: u32, x: f32):
     def combine(into: Any, other: Any) -> Any:
         into += x
@@ -703,6 +724,15 @@ def right_parameter(n: u32, x: f32):
         other = bump(acc, x)
     acc += x
     del other
+
+
+def right_same_list_twice(n: u32, x: f32):
+    acc = [reg(f32, 0.0) for _ in range(2)]
+    state = types.SimpleNamespace(here=acc, there=acc)
+    state.here[0] += x
+    for r in acc:
+        r += x
+    state.there[0] + acc[1]
 
 
 def right_copy(n: u32, x: f32):
@@ -1074,8 +1104,21 @@ _R3 = {
     r3_read_in_next_iteration: ("m", "old", "m.set(m + x)", "keep the old value apart: `old = m.copy()`"),
     r3_element: ("acc[0]", "first", "acc[0] += x", "keep the old value apart: `first = acc[0].copy()`"),
     r3_element_set: ("acc[0]", "first", "acc[0].set(x)", "keep the old value apart: `first = acc[0].copy()`"),
-    r3_list: ("acc[0]", "saved", "acc[0] += x", "keep the old values apart: `saved = [r.copy() for r in ...]`"),
-    r3_list_in_loop: ("r", "saved", "r += x", "keep the old values apart: `saved = [r.copy() for r in ...]`"),
+    r3_list: (
+        "acc[0]", "saved[0]", "acc[0] += x",
+        "keep the values apart: `saved = [r.copy() for r in ...]`, or a `reg` for each",
+    ),
+    r3_list_in_loop: (
+        "r", "saved[0]", "r += x", "keep the values apart: `saved = [r.copy() for r in ...]`, or a `reg` for each",
+    ),
+    r3_repeated_list: (
+        "r", "acc[1]", "r += x", "keep the values apart: `acc = [r.copy() for r in ...]`, or a `reg` for each",
+    ),
+    r3_slot_copied: (
+        "acc[0]", "acc[1]", "acc[0] += x",
+        "keep the values apart: `acc = [r.copy() for r in ...]`, or a `reg` for each",
+    ),
+    r3_object: ("state.acc", "old", "state.acc.set(x)", "keep the old value apart: `old = state.acc.copy()`"),
     r3_passed_twice: ("into", "other", "into += x", "keep the old value apart: `other = into.copy()`"),
 }
 

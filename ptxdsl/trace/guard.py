@@ -21,7 +21,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import AliasError, Loc, LostUpdateError
@@ -31,7 +31,7 @@ from .bytecode import Flow, flow_of
 from .truth import RunTime
 from .values import Reg, Value
 from .variables import (
-    INERT, Container, Snapshot, changes, contents, elements, frames, holds, same, written_globals,
+    INERT, Container, Snapshot, changes, elements, frames, holds, places, same, written_globals,
 )
 
 __all__ = ["check_alias", "compare"]
@@ -210,18 +210,25 @@ def check_alias(reg: Reg) -> None:
     trace.unaliased[place] = references - unused
 
 
-def _holders(reg: Reg, variables: Any) -> dict[int, set[str]]:
-    """The containers that hold the register, by identity, and the variables from which each is reached."""
-    found: dict[int, set[str]] = {}
+class _Holder(NamedTuple):
+    """An element that holds a register: how it is written, and the variables it is reached from."""
+
+    path: str
+    roots: set[str]
+
+
+def _holders(reg: Reg, variables: Any) -> list[_Holder]:
+    """The elements of containers that hold the register."""
+    found: dict[tuple[int, int], _Holder] = {}
     for name, value in variables.items():
         if holds(value):
-            for container in elements(value):
-                if holds(container) and any(item is reg for item in contents(container)):
-                    found.setdefault(id(container), set()).add(name)
-    return found
+            for place, path, item in places(name, value):
+                if item is reg:
+                    found.setdefault(place, _Holder(path, set())).roots.add(name)
+    return list(found.values())
 
 
-def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: dict[int, set[str]], trace: Trace) -> int:
+def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: list[_Holder], trace: Trace) -> int:
     """Judge what holds the register in one frame; the number of holders that are never used again."""
     flow = flow_of(frame.f_code)
     at = flow.index(frame.f_lasti)
@@ -230,48 +237,34 @@ def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: dict[int
     changed = flow.changed(at)
     if changed not in names and changed not in views:
         changed = next((name for name in reversed(loaded) if name in names), None)
+
+    def used(name: str) -> bool:
+        return any(flow.reads(name, start) for start in starts)
+
     others = [name for name in names if name != changed and name not in views]
-    alive = [name for name in others if any(flow.reads(name, start) for start in starts)]
-    kept = [roots for roots in holders.values() if any(flow.reads(root, start) for root in roots for start in starts)]
-    if changed in views:
-        # One name is where the iteration took it from.
-        aliased = alive[1:] or _second(kept)
-    elif changed in names:
-        aliased = alive or _second(kept)
-    elif any(root in loaded for roots in holders.values() for root in roots):
-        aliased = alive or [min(roots) for roots in kept if not any(root in loaded for root in roots)]
+    alive = [name for name in others if used(name)]
+    kept = [holder for holder in holders if any(map(used, holder.roots))]
+    taken = next((holder for holder in holders if holder.roots & set(loaded)), None)
+    # An element beside a name is where the name took the register from; so is one name beside a loop's variable.
+    first = taken or (kept[0] if kept else None)
+    second = [holder.path for holder in kept if holder is not first]
+    if changed in views or (taken is None and changed is None):
+        # Without either, a function called from here changes what it took from its closure.
+        aliased = alive[1:] or second
     else:
-        # Changed in a function called from here, which took it from its closure.
-        aliased = alive[1:]
+        aliased = alive or second
     if aliased:
         other = aliased[0]
-        shown = changed or next((name for name in names if name != other), None) or _element(reg, frame, other)
+        shown = changed or next(name for name in (*(holder.path for holder in holders), *names) if name != other)
+        hint = f"keep the old value apart: `{other} = {shown}.copy()`"
+        if other not in names and "[" in other:
+            root = other[: other.index("[")]
+            hint = f"keep the values apart: `{root} = [r.copy() for r in ...]`, or a `reg` for each"
         raise AliasError(
             f"`{shown}` and `{other}` hold the same reg, and this changes both",
-            loc=Loc(frame.f_code.co_filename, frame.f_lineno), hint=_apart(shown, other, other in names),
+            loc=Loc(frame.f_code.co_filename, frame.f_lineno), hint=hint,
         )
     return len(others) - len(alive) + max(0, len(holders) - 1)
-
-
-def _second(kept: list[set[str]]) -> list[str]:
-    """A name of the second container, if there is one."""
-    return [min(roots) for roots in kept[1:]]
-
-
-def _element(reg: Reg, frame: FrameType, other: str) -> str:
-    """How the user writes an element that holds the register: ``acc[0]``."""
-    for name, value in frame.f_locals.items():
-        if name != other and isinstance(value, (list, tuple)):
-            for index, item in enumerate(value):
-                if item is reg:
-                    return f"{name}[{index}]"
-    return reg.register.name
-
-
-def _apart(shown: str, other: str, plain: bool) -> str:
-    if plain:
-        return f"keep the old value apart: `{other} = {shown}.copy()`"
-    return f"keep the old values apart: `{other} = [r.copy() for r in ...]`"
 
 
 def _loops_of(frame: FrameType, flow: Flow, trace: Trace) -> Iterator[int]:

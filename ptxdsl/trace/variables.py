@@ -19,7 +19,7 @@ from .builder import Trace, is_user_file
 from .truth import RunTime
 
 __all__ = [
-    "INERT", "Container", "Snapshot", "changes", "contents", "elements", "frames", "holds", "same", "snapshot",
+    "INERT", "Container", "Snapshot", "changes", "elements", "frames", "holds", "places", "same", "snapshot",
     "written_globals",
 ]
 
@@ -189,6 +189,18 @@ def elements(value: object, depth: int = _DEPTH) -> Iterator[Any]:
     if depth and _KINDS[type(value)]:
         for item in contents(value):
             yield from elements(item, depth - 1)
+
+
+def places(path: str, value: Any, depth: int = _DEPTH) -> Iterator[tuple[tuple[int, int], str, Any]]:
+    """Each element of a container and of those in it: its place, how it is written, and the element."""
+    kind = _KINDS[type(value)]
+    if not kind or not depth:
+        return
+    keys: Any = attributes(value) if kind == _OBJECT else value if kind == _DICT else range(len(value))
+    for index, (key, item) in enumerate(zip(list(keys), contents(value))):
+        inner = f"{path}.{key}" if kind == _OBJECT else f"{path}[{key!r}]"
+        yield (id(value), index), inner, item
+        yield from places(inner, item, depth - 1)
 
 
 def same(old: object, new: object) -> bool:
