@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Union
 
-from ..ir import Address, Call, Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol, Vector
-from ..isa import Form
-from . import semantics
-from .cfg import Graph
+from ..ir import Address, Immediate, Not, Operand, Register, Selected, SpecialRegister, Symbol, Vector
+from .cfg import Graph, opcode
 from .layout import LANES
+from .ops import Op
 
 __all__ = ["UNIFORM", "VARYING", "Facts", "Known", "Shape3", "analyse", "special_vector"]
 
@@ -48,15 +47,16 @@ class Facts:
 @cache
 def tid_vectors(block: Shape3) -> tuple[Known, Known, Known]:
     """Lane vectors of %tid.x, y, z relative to the warp's first lane, where they are the same in every warp."""
-    x, y, _ = block
-    flat = x * y
+    x, y, z = block
     if x % LANES == 0:
         return IOTA, UNIFORM, UNIFORM
-    if LANES % x == 0 and (flat % LANES == 0 or LANES % flat == 0 or block[2] == 1):
-        rows = tuple(lane // x for lane in IOTA)
-        if flat % LANES == 0 or block[2] == 1:
-            return tuple(lane % x for lane in IOTA), rows, UNIFORM
-        return tuple(lane % x for lane in IOTA), tuple(row % y for row in rows), tuple(lane // flat for lane in IOTA)
+    if LANES % x:
+        return VARYING, VARYING, VARYING
+    across, rows = [lane % x for lane in IOTA], [lane // x for lane in IOTA]
+    if x * y % LANES == 0 or z == 1:
+        return _wrapped(across, 32), _wrapped(rows, 32), UNIFORM
+    if LANES % (x * y) == 0:
+        return _wrapped(across, 32), _wrapped([row % y for row in rows], 32), _wrapped([row // y for row in rows], 32)
     return VARYING, VARYING, VARYING
 
 
@@ -88,39 +88,6 @@ def _signed(value: int, bits: int) -> int:
 _CHANGING = ("%clock", "%globaltimer", "%pm", "%ctaid", "%smid", "%cluster")
 
 
-@cache
-def rule(form: Form) -> str:
-    """How a form treats lane vectors: ``pure`` lane by lane, ``add`` and the like exactly, ``varying`` never uniform."""
-    opcode, tokens, kind = form.opcode, form.tokens, form.type
-    plain = kind is not None and kind.kind in "usb" and kind.lanes == 1 and "sat" not in tokens and "cc" not in tokens
-    if opcode in ("add", "sub") and plain:
-        return opcode
-    if opcode in ("mul", "mad") and plain and "lo" in tokens:
-        return opcode
-    if opcode in ("mul", "mad") and plain and "wide" in tokens:
-        return f"{opcode}.wide"
-    if opcode == "shl":
-        return "shl"
-    if opcode == "mov" and kind is not None and kind.kind != "p" and not any(spec.count for spec in form.operands):
-        return "copy"
-    if opcode == "cvta":
-        return "copy"
-    if opcode == "cvt" and plain and "sat" not in tokens and len(tokens) == 2:
-        return "cvt" if all(token[0] in "us" and token[1:] in ("32", "64") for token in tokens) else "pure"
-    if opcode in ("ld", "ldu"):
-        return "load" if form.space != "local" else "varying"
-    if semantics.covered(form) or opcode == "isspacep":
-        return "pure"
-    return "uniform" if form.semantics in _UNIFORM_RESULTS else "varying"
-
-
-_UNIFORM_RESULTS = ("vote", "activemask", "redux", "bar_red")
-
-
-def single(operand: Operand) -> str | None:
-    return operand.name if isinstance(operand, Register) else None
-
-
 class _Analysis:
     """The fixpoint: vectors only fall from known to VARYING and blocks only become parted, so it ends."""
 
@@ -143,66 +110,53 @@ class _Analysis:
 
     def _find_invariants(self) -> None:
         """Pure statements over parameters and thread indices whose result is written once."""
+        ops = self.graph.ops
         writes: dict[str, int] = {}
-        for statement in self.graph.statements:
-            for register in written(statement):
+        for op in ops:
+            for register in op.writes:
                 writes[register.name] = writes.get(register.name, 0) + 1
         fixed: set[str] = set()
         for node in self.graph.nodes:
             for number in range(node.start, node.stop):
-                statement = self.graph.statements[number]
-                if isinstance(statement, Call) or statement.guard is not None:
-                    continue
-                results = list(written(statement))
+                op = ops[number]
                 if (
-                    results
-                    and all(writes[register.name] == 1 for register in results)
-                    and _is_pure(statement.form)
-                    and all(_fixed(operand, fixed) for operand in sources(statement))
+                    op.pure and op.writes
+                    and all([writes[register.name] == 1 for register in op.writes])
+                    and all([_fixed(operand, fixed) for operand in op.reads])
                 ):
-                    fixed.update(register.name for register in results)
+                    fixed.update([register.name for register in op.writes])
                     self.facts.invariant.add(number)
 
     def _node(self, number: int) -> None:
-        node = self.graph.nodes[number]
+        node, ops = self.graph.nodes[number], self.graph.ops
+        parted = number in self.facts.parted
         for place in range(node.start, node.stop):
-            statement = self.graph.statements[place]
-            if isinstance(statement, Call):
-                for register in written(statement):
-                    self._set(register.name, VARYING, "")
-                continue
-            self._statement(statement, place, number)
-        last = self.graph.statements[node.stop - 1] if node.stop > node.start else None
-        if last is not None and len(node.successors) > 1 and number not in self.regions and self._parts(last):
+            op = ops[place]
+            if op.writes:
+                self._op(op, parted and place not in self.facts.invariant)
+            self.used.update([register.name for register in op.uses])
+        if len(node.successors) > 1 and number not in self.regions and self._parts(ops[node.stop - 1]):
             self.regions[number] = region = self.graph.region(number)
             if not region <= self.facts.parted:
                 self.facts.parted |= region
                 self.again = True
 
-    def _parts(self, last: Instruction | Call) -> bool:
-        if last.guard is not None and self.vector(last.guard) != UNIFORM:
+    def _parts(self, last: Op) -> bool:
+        guard = last.statement.guard
+        if guard is not None and self.vector(guard) is not UNIFORM:
             return True
-        return isinstance(last, Instruction) and last.form.opcode == "brx" and self.vector(last.operands[0]) != UNIFORM
+        return last.rule == "varying" and opcode(last.statement) == "brx" and self.vector(last.reads[0]) is not UNIFORM
 
-    def _statement(self, statement: Instruction, place: int, number: int) -> None:
-        form, operands = statement.form, statement.operands
-        kind = rule(form)
-        free = place in self.facts.invariant
-        vector = self._transfer(kind, statement)
-        if number in self.facts.parted and not free:
+    def _op(self, op: Op, parted: bool) -> None:
+        guard = op.statement.guard
+        vector = VARYING if parted else self._transfer(op)
+        if guard is not None and self.vector(guard) is not UNIFORM:
             vector = VARYING
-        if statement.guard is not None and self.vector(statement.guard) != UNIFORM:
-            vector = VARYING
-        origin = self._origin(kind, statement)
-        for spec, operand in zip(form.operands, operands):
-            if spec.written:
-                for register in _items(operand):
-                    known = vector
-                    if known is not UNIFORM and known is not VARYING and register.type.kind == "p":
-                        known = VARYING
-                    if register.type.bits == 128:
-                        known = VARYING
-                    self._set(register.name, known, origin)
+        origin = self._origin(op)
+        for register in op.writes:
+            kind = register.type
+            plain = vector is UNIFORM and kind.bits != 128 or vector is not VARYING and kind.kind != "p"
+            self._set(register.name, vector if plain else VARYING, origin)
 
     def _set(self, name: str, vector: Known, origin: str) -> None:
         known, facts = self.facts.known, self.facts
@@ -221,35 +175,35 @@ class _Analysis:
     def vector(self, operand: Operand) -> Known:
         """The lane vector of an operand; a register without a value yet counts as uniform."""
         if isinstance(operand, Register):
-            self.used.add(operand.name)
             return self.facts.known.get(operand.name, UNIFORM)
+        if isinstance(operand, (Immediate, Symbol)):
+            return UNIFORM
         if isinstance(operand, SpecialRegister):
             return special_vector(operand.special, self.block)
         if isinstance(operand, Not):
             return self.vector(operand.predicate)
         if isinstance(operand, Vector):
-            return UNIFORM if all(self.vector(item) == UNIFORM for item in operand.items) else VARYING
+            return UNIFORM if all(self.vector(item) is UNIFORM for item in operand.items) else VARYING
         if isinstance(operand, Address):
             return self.vector(operand.base)
-        return UNIFORM if isinstance(operand, (Immediate, Symbol)) else VARYING if registers_in(operand) else UNIFORM
+        return self.vector(operand.register) if isinstance(operand, Selected) else UNIFORM
 
-    def _transfer(self, kind: str, statement: Instruction) -> Known:
-        if kind == "varying":
+    def _transfer(self, op: Op) -> Known:
+        if op.rule == "varying":
             return VARYING
-        if kind == "load":
-            return UNIFORM if self.vector(statement.operands[1]) == UNIFORM else VARYING
-        vectors = [self.vector(operand) for operand in sources(statement)]
-        if all(vector == UNIFORM for vector in vectors):
+        if op.rule == "load":
+            return UNIFORM if self.vector(op.reads[0]) is UNIFORM else VARYING
+        vectors = [self.vector(operand) for operand in op.reads]
+        if all([vector is UNIFORM for vector in vectors]):
             return UNIFORM
-        if kind == "uniform":
-            return UNIFORM if vectors[-1] == UNIFORM or statement.form.semantics == "bar_red" else VARYING
-        if kind == "pure" or any(vector is VARYING for vector in vectors):
+        if op.rule == "uniform":
+            return UNIFORM if vectors[-1] is UNIFORM or opcode(op.statement) in ("bar", "barrier") else VARYING
+        if op.rule == "pure" or any([vector is VARYING for vector in vectors]):
             return VARYING
-        return self._affine(kind, statement, vectors)
+        return self._affine(op, vectors)
 
-    def _affine(self, kind: str, statement: Instruction, vectors: list[Known]) -> Known:
-        bits = written_bits(statement)
-        read = list(sources(statement))
+    def _affine(self, op: Op, vectors: list[Known]) -> Known:
+        bits, read, kind = op.writes[0].type.bits, op.reads, op.rule
         a, b = vectors[0] or UNIFORM, (vectors[1] if len(vectors) > 1 else UNIFORM) or UNIFORM
         if kind in ("copy", "cvt"):
             return _wrapped(a, bits)
@@ -264,27 +218,30 @@ class _Analysis:
             return product
         return _wrapped([x + y for x, y in zip(product, vectors[2] or UNIFORM)], bits)
 
-    def _origin(self, kind: str, statement: Instruction) -> str:
-        if kind == "load":
-            address = statement.operands[1]
-            assert isinstance(address, Address)
-            whole = isinstance(address.base, Symbol) and address.offset == 0 and address.base.offset == 0
-            if whole and statement.form.space == "param" and statement.form.type is not None:
-                name = address.base.symbol  # type: ignore[union-attr]
-                return self.origins.get(name, "") if statement.form.type.bits == 64 else ""
+    def _origin(self, op: Op) -> str:
+        if op.rule == "load":
+            return self._loaded(op)
+        found = [origin for operand in op.reads if (origin := self.origin_of(operand))]
+        if len(found) < 2:
+            return found[0] if found else ""
+        if op.rule == "sub" and found[0] == found[1]:
             return ""
-        found = {origin for operand in sources(statement) if (origin := self.origin_of(operand))}
-        if len(found) > 1:
-            return MIXED
-        if kind == "sub" and found and all(self.origin_of(operand) for operand in sources(statement)):
+        return found[0] if found.count(found[0]) == len(found) else MIXED
+
+    def _loaded(self, op: Op) -> str:
+        """A whole parameter of 64 bits is the array that the launch passes for it."""
+        address, kind = op.reads[0], op.statement.form.type  # type: ignore[union-attr]
+        if not isinstance(address, Address) or not isinstance(address.base, Symbol) or kind is None or kind.bits != 64:
             return ""
-        return found.pop() if found else ""
+        whole = address.offset == 0 and address.base.offset == 0 and opcode(op.statement) == "ld"
+        parameter = op.statement.form.space == "param"  # type: ignore[union-attr]
+        return self.origins.get(address.base.symbol, "") if whole and parameter else ""
 
     def origin_of(self, operand: Operand) -> str:
         if isinstance(operand, Register):
             return self.facts.origin.get(operand.name, "")
         if isinstance(operand, Symbol):
-            return self.origins.get(operand.symbol, "") if not operand.symbol.startswith("%") else ""
+            return self.origins.get(operand.symbol, "")
         return ""
 
 
@@ -297,53 +254,13 @@ def _scaled(vector: Sequence[int], factor: int, bits: int) -> Known:
     return _wrapped([x * factor for x in vector], bits)
 
 
-def _product(read: list[Operand], a: Sequence[int], b: Sequence[int], bits: int) -> Known:
+def _product(read: Sequence[Operand], a: Sequence[int], b: Sequence[int], bits: int) -> Known:
     if not any(a) and not any(b):
         return UNIFORM
     for vector, factor in ((a, read[1]), (b, read[0])):
         if isinstance(factor, Immediate) and any(vector):
             return _scaled(vector, int(factor.value), bits)
     return VARYING
-
-
-def registers_in(operand: Operand) -> bool:
-    from ..ir import registers
-
-    return any(True for _ in registers(operand))
-
-
-def _items(operand: Operand) -> list[Register]:
-    if isinstance(operand, Register):
-        return [operand]
-    return [item for item in operand.items if isinstance(item, Register)] if isinstance(operand, Vector) else []
-
-
-CARRY = "%CF"
-"""The carry flag, a register that no instruction names."""
-
-
-def written(statement: Instruction | Call) -> list[Register]:
-    """The registers that a statement writes."""
-    if isinstance(statement, Call):
-        return [item for operand in statement.results for item in _items(operand)]
-    return list(statement.writes())
-
-
-def written_bits(statement: Instruction) -> int:
-    return next((register.type.bits for register in statement.writes()), 0)
-
-
-def sources(statement: Instruction | Call) -> list[Operand]:
-    """The operands whose values a statement reads: addresses too, the guard not."""
-    if isinstance(statement, Call):
-        return [*statement.arguments, *((statement.callee,) if isinstance(statement.callee, Register) else ())]
-    return [operand for spec, operand in zip(statement.form.operands, statement.operands) if not (spec.written and spec.role == "w")]
-
-
-def _is_pure(form: Form) -> bool:
-    if form.opcode == "ld":
-        return form.space == "param"
-    return rule(form) not in ("varying", "uniform", "load") and "cc" not in form.tokens and not semantics.carry(form).reads
 
 
 def _fixed(operand: Operand, fixed: set[str]) -> bool:

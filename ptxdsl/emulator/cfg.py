@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from ..errors import EmulationError
 from ..ir import Call, Function, Instruction, Label, LabelRef, Symbol
+from .ops import Op
 
 __all__ = ["Graph", "Node", "graph"]
 
@@ -43,6 +44,7 @@ class Graph:
     """The blocks that can be reached, in the order of the text; ``meet[n]`` is the post-dominator of n (-1: the end)."""
 
     statements: list[Instruction | Call]
+    ops: list[Op]
     nodes: list[Node]
     meet: list[int] = field(default_factory=list)
 
@@ -62,7 +64,7 @@ def graph(function: Function) -> Graph:
     """The control-flow graph of a function's body."""
     statements, labels = _flatten(function)
     nodes = _nodes(function, statements, labels)
-    result = Graph(statements, nodes)
+    result = Graph(statements, [Op.of(statement) for statement in statements], nodes)
     result.meet = _post_dominators(nodes)
     _rank(nodes, result.meet)
     return result

@@ -14,14 +14,13 @@ from functools import cache
 from typing import Any
 
 from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
-from ..isa import Form, lookup
-from . import semantics
-from .analysis import UNIFORM, VARYING, Shape3, analyse, everything_varies, rule
+from .analysis import UNIFORM, VARYING, Shape3, analyse, everything_varies
 from .cfg import Graph, Node, graph, opcode
 from .effects import METHODS
 from .layout import LANES, SLICE, SPACE_BITS, Fault
 from .library import Shape, library
 from .operands import Field, Operands, Pool, unsupported
+from .ops import plan_of
 from .slots import Slots
 from .spaces import Spaces
 
@@ -94,7 +93,7 @@ class Lowering:
     # Records
 
     def emit(self, shape: tuple[Any, ...], *fields: Field) -> Record:
-        codes = "".join(part.codes for part in fields)
+        codes = "".join([part.codes for part in fields])
         values = [value for part in fields for value in part.values]
         record = Record((*shape, codes), codes, values, self.place)
         self.records.append(record)
@@ -149,7 +148,7 @@ class Lowering:
         method = _METHODS.get(statement.form.opcode) or METHODS.get(statement.form.opcode)
         if method is not None:
             method(self, statement)
-        elif semantics.covered(statement.form):
+        elif plan_of(statement.form).covered:
             self.data(statement)
         else:
             raise unsupported(statement, f"`{statement.form.mnemonic}`")
@@ -157,10 +156,14 @@ class Lowering:
     # Instructions that compute
 
     def data(self, statement: Instruction) -> None:
-        form = statement.form
-        dests = [r for r in statement.writes()]
-        width = LANES if any(self.operands.known(r) is VARYING for r in dests) else 1
-        if rule(form) in ("mul.wide", "mad.wide", "cvt") and width == 1:
+        """An instruction that only computes."""
+        form, op = statement.form, self.graph.ops[self.place]
+        known, plan = self.facts.known, plan_of(form)
+        width = 1
+        for register in op.writes:
+            if known[register.name] is VARYING:
+                width = LANES
+        if width == 1 and op.rule in ("mul.wide", "mad.wide", "cvt"):
             self._guard_wrap(statement)
         guard = self.operands.guard(statement)
         fields, kinds = [guard], []
@@ -168,16 +171,11 @@ class Lowering:
             part = self._operand(statement, spec, operand, width)
             fields.append(part)
             kinds.append(part.kind)
-        carry = semantics.carry(form)
-        if carry.reads or carry.writes:
-            place = Field("XP", "i", (self._carry_slot(),))
-            if carry.reads:
-                fields.append(place)
-                kinds.append("P")
-            if carry.writes:
-                fields.append(place)
-                kinds.append("XP")
-        self.emit(("data", form.mnemonic, _index(form), width, guard.kind, self.parted, tuple(kinds)), *fields)
+        for used, kind in zip(plan.carry, ("P", "XP")):
+            if used:
+                fields.append(Field(kind, "i", (self._carry_slot(),)))
+                kinds.append(kind)
+        self.emit(("data", form.mnemonic, plan.index, width, guard.kind, self.parted, tuple(kinds)), *fields)
 
     def _carry_slot(self) -> int:
         if "%CF" not in self.slots.offsets:
@@ -185,6 +183,10 @@ class Lowering:
         return self.slots.offsets["%CF"]
 
     def _operand(self, statement: Instruction, spec: Any, operand: Operand, width: int) -> Field:
+        if isinstance(operand, Register):
+            if spec.written:
+                return self.operands.destination(operand)
+            return self.operands.source(operand, 0, width == 1)
         if isinstance(operand, Vector):
             parts = [self._operand(statement, spec, item, width) for item in operand.items]
             return Field(
@@ -192,10 +194,7 @@ class Lowering:
                 tuple(value for part in parts for value in part.values),
             )
         if spec.written:
-            part = self.operands.destination(operand)
-            if width > 1 and part.kind[0] == "U":
-                raise AssertionError(f"a uniform register written lane by lane: {statement}")
-            return part
+            return self.operands.destination(operand)
         if not spec.register and isinstance(operand, Immediate):
             return Field(f"#{operand.bits}")
         return self.operands.source(operand, spec.type.bits, width == 1, statement)
@@ -205,7 +204,7 @@ class Lowering:
         form = statement.form
         for spec, operand in zip(form.operands, statement.operands):
             known = self.operands.known(operand)
-            if spec.written or known == UNIFORM or known is VARYING or spec.type is None:
+            if spec.written or known is UNIFORM or known is VARYING or spec.type is None:
                 continue
             if not isinstance(operand, Register) or operand.type.bits >= 64 or form.operands[0].type is spec.type:
                 continue
@@ -241,7 +240,7 @@ class Lowering:
             return "K", None, Field("K", head[0] + "q", (*head[1], offset))
         known = self.operands.known(base)
         bits, slot = base.type.bits, self.slots.offsets[base.name]
-        if known is VARYING or known == UNIFORM:
+        if known is VARYING or known is UNIFORM:
             kind = f"{'X' if known is VARYING else 'U'}{bits}"
             return kind, None, Field(kind, head[0] + "iq", (*head[1], slot, offset))
         low = min(known)
@@ -277,7 +276,7 @@ class Lowering:
         items = value.items if isinstance(value, Vector) else (value,)
         bits = form.type.bits
         kind, pattern, place = self.address(statement, address, bits // 8 * len(items), True)
-        scalar = kind[0] in "KU" and form.space != "local" and all(self.operands.known(item) == UNIFORM for item in items)
+        scalar = kind[0] in "KU" and form.space != "local" and all(self.operands.known(item) is UNIFORM for item in items)
         values = [self.operands.source(item, bits, scalar, statement) for item in items]
         guard = self.operands.guard(statement)
         if kind[0] in "KU" and not scalar or form.space == "local":
@@ -302,7 +301,7 @@ class Lowering:
             record = self.emit(("jump", self.parted, back, self.plain), Field("", "i", (0,)), *ranks, *cost)
             record.targets[0] = target
             return
-        apart = self.parted or self.operands.known(statement.guard) != UNIFORM
+        apart = self.parted or self.operands.known(statement.guard) is not UNIFORM
         fall = self.graph.nodes[node.fall].rank if node.fall >= 0 else rank
         ranks = [Field("", "ii", (rank, fall))] if apart else []
         if node.fall < 0:  # the text ends after the branch: lanes that fall through have ended
@@ -368,11 +367,6 @@ class Lowering:
             memory, base, entry, base + offsets[prologue], blocks, self.graph, self.slots, self.operands, offsets,
             [record.statement for record in self.records], by_rank, self.plain,
         )
-
-
-@cache
-def _index(form: Form) -> int:
-    return next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
 
 
 def _polls(statement: Instruction | Call) -> bool:

@@ -21,6 +21,10 @@ class Field(NamedTuple):
     values: tuple[Any, ...] = ()
 
 
+_SINK = Field("_")
+_NO_GUARD = Field("")
+
+
 class Pool:
     """The known vectors of a kernel, each once, in memory that does not move."""
 
@@ -69,6 +73,9 @@ class Operands:
 
     def __init__(self, facts: Facts, slots: Slots, block: Shape3, pool: Pool, symbols: dict[str, int]) -> None:
         self.facts, self.slots, self.block, self.pool, self.symbols = facts, slots, block, pool, symbols
+        self._sources: dict[str, Field] = {}
+        self._scalars: dict[str, Field] = {}
+        self._destinations: dict[str, Field] = {}
 
     def known(self, operand: Operand) -> Known:
         """The lane vector of an operand as the records have it."""
@@ -84,14 +91,20 @@ class Operands:
         """The guard of a statement."""
         guard = statement.guard
         if guard is None:
-            return Field("")
+            return _NO_GUARD
         register = guard.predicate if isinstance(guard, Not) else guard
         return Field("N" if isinstance(guard, Not) else "P", "i", (self.slots.offsets[register.name],))
 
     def destination(self, operand: Operand) -> Field:
         """A register that is written, or a sink."""
         if not isinstance(operand, Register):
-            return Field("_")
+            return _SINK
+        found = self._destinations.get(operand.name)
+        if found is None:
+            found = self._destinations[operand.name] = self._destination(operand)
+        return found
+
+    def _destination(self, operand: Register) -> Field:
         letter = "X" if self.facts.known.get(operand.name, VARYING) is VARYING else "U"
         size = "P" if operand.type.kind == "p" else str(operand.type.bits)
         return Field(letter + size, "i", (self.slots.offsets[operand.name],))
@@ -122,14 +135,20 @@ class Operands:
         return address + operand.offset
 
     def _register(self, operand: Register, scalar: bool) -> Field:
-        offset = self.slots.offsets[operand.name]
+        made = self._scalars if scalar else self._sources
+        found = made.get(operand.name)
+        if found is None:
+            found = made[operand.name] = self._describe(operand, scalar)
+        return found
+
+    def _describe(self, operand: Register, scalar: bool) -> Field:
+        offset, bits = self.slots.offsets[operand.name], operand.type.bits
         if operand.type.kind == "p":
             return Field("P", "i", (offset,))
         known = self.facts.known.get(operand.name, UNIFORM)
-        bits = operand.type.bits
         if known is VARYING:
             return Field(f"X{bits}", "i", (offset,))
-        if scalar or known == UNIFORM:
+        if scalar or known is UNIFORM:
             return Field(f"U{bits}", "i", (offset,))
         return Field(f"A{bits}", "iq", (offset, self.pool.address(known, bits)))
 
@@ -159,7 +178,7 @@ class Operands:
         raise unsupported(statement, f"the special register {name}")
 
     def _based(self, offset: int, known: tuple[int, ...], scalar: bool) -> Field:
-        if scalar or known == UNIFORM:
+        if scalar or known is UNIFORM:
             return Field("U32", "i", (offset,))
         return Field("A32", "iq", (offset, self.pool.address(known, 32)))
 

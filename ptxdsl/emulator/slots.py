@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import heapq
 
-from ..ir import Not, Register, registers
-from .analysis import VARYING, Facts, sources, written
+from ..ir import Register
+from .analysis import VARYING, Facts
 from .cfg import Graph
 from .layout import LANES, Warp
+from .ops import Op
 
 __all__ = ["Slots"]
 
@@ -21,7 +22,6 @@ class Slots:
 
     def __init__(self, graph: Graph, facts: Facts) -> None:
         self.offsets: dict[str, int] = {}
-        self.live: list[int] = []
         self._numbers: dict[str, int] = {}
         self._kinds: dict[str, int] = {}
         self._bits: dict[str, int] = {}
@@ -46,61 +46,57 @@ class Slots:
             self._bits[register.name] = register.type.bits
         return number
 
-    def _accesses(self, place: int) -> tuple[list[int], list[int]]:
+    def _accesses(self, op: Op) -> tuple[list[int], list[int]]:
         """Numbers of the registers that a statement reads and writes; a guarded write keeps the old number alive."""
-        statement = self._graph.statements[place]
-        reads = [self._number(r) for operand in sources(statement) for r in registers(operand)]
-        writes = [self._number(r) for r in written(statement)]
-        if statement.guard is not None:
-            guard = statement.guard.predicate if isinstance(statement.guard, Not) else statement.guard
-            reads.append(self._number(guard))
-            reads.extend(writes)
-        return reads, writes
+        reads = [self._number(register) for register in op.uses]
+        writes = [self._number(register) for register in op.writes]
+        return (reads + writes if op.statement.guard is not None else reads), writes
 
     def _intervals(self) -> list[tuple[int, int, str]]:
         """First and last statement between which each register is needed, over the text as one line."""
-        nodes = self._graph.nodes
-        accesses = [self._accesses(place) for place in range(len(self._graph.statements))]
-        uses, kills = [], []
-        for node in nodes:
-            use = kill = 0
-            for reads, writes in accesses[node.start : node.stop]:
-                for number in reads:
-                    if not kill >> number & 1:
-                        use |= 1 << number
-                for number in writes:
-                    kill |= 1 << number
-            uses.append(use)
-            kills.append(kill)
-        live = self._liveness(uses, kills)
+        accesses = [self._accesses(op) for op in self._graph.ops]
+        live = self._liveness(accesses)
         first: dict[int, int] = {}
         last: dict[int, int] = {}
-
-        def touch(number: int, place: int) -> None:
-            if place < first.get(number, place + 1):
-                first[number] = place
-            if place > last.get(number, -1):
-                last[number] = place
-
-        for node, (coming, leaving) in zip(nodes, live):
+        for node, (coming, leaving) in zip(self._graph.nodes, live):
             for number in _ones(coming):
-                touch(number, node.start)
+                first.setdefault(number, node.start)
             for place in range(node.start, node.stop):
-                for number in (*accesses[place][0], *accesses[place][1]):
-                    touch(number, place)
+                reads, writes = accesses[place]
+                for number in reads:
+                    first.setdefault(number, place)
+                    last[number] = place
+                for number in writes:
+                    first.setdefault(number, place)
+                    last[number] = place
             for number in _ones(leaving):
-                touch(number, node.stop)
-        always = {self._number(r) for place in self._facts.invariant for r in written(self._graph.statements[place])}
-        names = list(self._numbers)
-        end = len(self._graph.statements)
-        return sorted(
-            (-1, end + 1, names[number]) if number in always else (first[number], last[number], names[number]) for number in first
-        )
+                last[number] = node.stop
+        always = {self._number(r) for place in self._facts.invariant for r in self._graph.ops[place].writes}
+        names, end = list(self._numbers), len(accesses)
+        intervals = [(first[n], last.get(n, first[n]), names[n]) for n in first if n not in always]
+        return sorted(intervals + [(-1, end + 1, names[n]) for n in always])
 
-    def _liveness(self, uses: list[int], kills: list[int]) -> list[tuple[int, int]]:
+    def _gen_kill(self, accesses: list[tuple[list[int], list[int]]]) -> tuple[list[int], list[int]]:
+        """By block, as bits: the registers read before they are written, and those written."""
+        uses, kills = [], []
+        for node in self._graph.nodes:
+            use: set[int] = set()
+            kill: set[int] = set()
+            for reads, writes in accesses[node.start : node.stop]:
+                use.update([number for number in reads if number not in kill])
+                kill.update(writes)
+            uses.append(sum([1 << number for number in use]))
+            kills.append(sum([1 << number for number in kill]))
+        return uses, kills
+
+    def _liveness(self, accesses: list[tuple[list[int], list[int]]]) -> list[tuple[int, int]]:
+        """The registers live at the start and at the end of each block, as bits."""
         nodes = self._graph.nodes
+        if len(nodes) == 1:
+            return [(0, 0)]
+        uses, kills = self._gen_kill(accesses)
         coming = uses[:]
-        changed = len(nodes) > 1
+        changed = True
         while changed:
             changed = False
             for number in range(len(nodes) - 1, -1, -1):
@@ -110,7 +106,6 @@ class Slots:
                 now = uses[number] | leaving & ~kills[number]
                 if now != coming[number]:
                     coming[number], changed = now, True
-        self.live = coming
         result = []
         for number, node in enumerate(nodes):
             leaving = 0

@@ -1,0 +1,117 @@
+"""The statements of a function as the engine looks at them: what is read, what is written, how lane vectors pass.
+
+Analysis, slots and lowering ask the same questions of every statement. What depends on the form alone is worked out
+once a form, the rest once a statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from ..ir import Call, Instruction, Not, Operand, Register, registers
+from ..isa import Form, lookup
+from . import semantics
+
+__all__ = ["Op", "Plan", "plan_of"]
+
+
+class Plan(NamedTuple):
+    """Which operands of a form are read and written, its rule, whether it only computes, its semantics."""
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    rule: str
+    pure: bool
+    covered: bool = False
+    carry: semantics.Carry = semantics.Carry(False, False)
+    index: int = 0
+    """Its place among the forms that its mnemonic spells."""
+
+
+@dataclass(slots=True)
+class Op:
+    """A statement. ``uses`` are the registers that it needs, ``writes`` those that it changes.
+
+    The rule says how it treats lane vectors: ``pure`` lane by lane; ``add`` and the like exactly; ``load`` by its
+    address; ``uniform`` gives all lanes of a group the same; ``varying`` is never uniform.
+    """
+
+    statement: Instruction | Call
+    rule: str
+    pure: bool
+    reads: tuple[Operand, ...]
+    writes: tuple[Register, ...]
+    uses: tuple[Register, ...]
+
+    @classmethod
+    def of(cls, statement: Instruction | Call) -> Op:
+        guard = statement.guard
+        if isinstance(statement, Call):
+            reads = (*statement.arguments, *((statement.callee,) if isinstance(statement.callee, Register) else ()))
+            writes = tuple(r for operand in statement.results for r in registers(operand))
+            plan = _CALL
+        else:
+            plan = plan_of(statement.form)
+            operands = statement.operands
+            reads = tuple([operands[n] for n in plan.reads])
+            writes = _registers([operands[n] for n in plan.writes])
+        uses = _registers(reads)
+        if guard is not None:
+            uses = (*uses, guard.predicate if isinstance(guard, Not) else guard)
+        return cls(statement, plan.rule, plan.pure and guard is None, reads, writes, uses)
+
+
+def _registers(operands: tuple[Operand, ...] | list[Operand]) -> tuple[Register, ...]:
+    found: list[Register] = []
+    for operand in operands:
+        if isinstance(operand, Register):
+            found.append(operand)
+        else:
+            found.extend(registers(operand))
+    return tuple(found)
+
+
+_CALL = Plan((), (), "varying", False)
+
+
+@cache
+def plan_of(form: Form) -> Plan:
+    """What is known of a form."""
+    reads = tuple(n for n, spec in enumerate(form.operands) if not (spec.written and spec.role == "w"))
+    writes = tuple(n for n, spec in enumerate(form.operands) if spec.written)
+    rule = _rule(form)
+    if form.opcode == "ld":
+        pure = form.space == "param"
+    else:
+        pure = rule not in ("varying", "uniform", "load") and not any(semantics.carry(form))
+    index = next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
+    return Plan(reads, writes, rule, pure, semantics.covered(form), semantics.carry(form), index)
+
+
+_UNIFORM_RESULTS = ("vote", "activemask", "redux", "bar_red")
+
+
+def _rule(form: Form) -> str:
+    opcode, tokens, kind = form.opcode, form.tokens, form.type
+    plain = kind is not None and kind.kind in "usb" and kind.lanes == 1 and "sat" not in tokens and "cc" not in tokens
+    if opcode in ("add", "sub") and plain:
+        return opcode
+    if opcode in ("mul", "mad") and plain and "lo" in tokens:
+        return opcode
+    if opcode in ("mul", "mad") and plain and "wide" in tokens:
+        return f"{opcode}.wide"
+    if opcode == "shl":
+        return "shl"
+    if opcode == "mov" and kind is not None and kind.kind != "p" and not any(spec.count for spec in form.operands):
+        return "copy"
+    if opcode == "cvta":
+        return "copy"
+    if opcode == "cvt" and plain and len(tokens) == 2:
+        return "cvt" if all(token[0] in "us" and token[1:] in ("32", "64") for token in tokens) else "pure"
+    if opcode in ("ld", "ldu"):
+        return "load" if form.space != "local" else "varying"
+    if semantics.covered(form) or opcode == "isspacep":
+        return "pure"
+    return "uniform" if form.semantics in _UNIFORM_RESULTS else "varying"
