@@ -19,6 +19,7 @@ from typing import Any, overload
 
 from . import config, ir, launchable
 from .errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
+from .isa.directives import DIRECTIVES
 from .isa.targets import TARGETS
 from .launchable import Launchable, Specialised
 from .signature import KernelParameter, Signature, TensorMapType
@@ -27,7 +28,7 @@ from .trace import lint
 __all__ = ["Kernel", "PtxModule", "backend_name", "load", "ptx_kernel"]
 
 _RESERVED = ("arch", "comments", "lines")
-_DIRECTIVES = ("maxntid", "reqntid", "minnctapersm", "maxnreg", "reqnctapercluster")
+_DIRECTIVES = ("maxntid", "reqntid", "minnctapersm", "maxnreg", "reqnctapercluster", "maxclusterrank")
 
 
 class Kernel(Launchable):
@@ -100,7 +101,7 @@ class Kernel(Launchable):
         module = trace(
             self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
         )
-        launchable.apply(module, self.entry, self.directives, self.loc)
+        launchable.apply(module, self.entry, self.directives, arch, self.loc)
         if not lineinfo:
             for instruction in module.function(self.entry).body or ():
                 if isinstance(instruction, (ir.Instruction, ir.Call)):
@@ -125,13 +126,14 @@ def ptx_kernel(function: Callable[..., Any], /) -> Kernel: ...
 def ptx_kernel(
     *, name: str | None = ..., arch: str | None = ..., lineinfo: bool | None = ..., maxntid: Any = ...,
     reqntid: Any = ..., minnctapersm: int | None = ..., maxnreg: int | None = ..., reqnctapercluster: Any = ...,
+    maxclusterrank: int | None = ...,
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
     """Make a kernel of a function: ``@ptx_kernel`` or ``@ptx_kernel(arch="sm_90a", maxntid=256)``.
 
     ``name`` is the entry's name in PTX (the function's), ``arch`` the target (the lowest that the instructions need),
     ``lineinfo`` whether each instruction carries its Python line (yes). ``maxntid``, ``reqntid``, ``minnctapersm``,
-    ``maxnreg`` and ``reqnctapercluster`` are PTX's performance directives, with an int or a tuple of up to three.
+    ``maxnreg``, ``reqnctapercluster`` and ``maxclusterrank`` are PTX's performance directives, with an int or a tuple.
 
     >>> from ptxdsl import Ptr, f32, ptx, ptx_kernel, u32, use, when
     >>> @ptx_kernel(maxntid=256)
@@ -196,7 +198,7 @@ def _directives(options: Mapping[str, Any], loc: Loc) -> list[tuple[str, tuple[i
         if value is None:
             continue
         numbers = value if isinstance(value, tuple) else (value,)
-        most = 3 if name in ("maxntid", "reqntid", "reqnctapercluster") else 1
+        most = DIRECTIVES[name].most
         if not 1 <= len(numbers) <= most or not all(type(n) is int and n > 0 for n in numbers):
             wanted = "a positive int" if most == 1 else "a positive int or a tuple of 1 to 3"
             raise TraceError(f"{name} is {wanted}, not {value!r}", loc=loc)

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 from . import config
-from .errors import LaunchError, Loc, TraceError, caller
+from .errors import LaunchError, Loc, TargetError, TraceError, caller
 from .ir import Function, Module
-from .isa.targets import TARGETS, introduced, limits
+from .isa import Need
+from .isa.directives import DIRECTIVES
+from .isa.targets import TARGETS, limits, lowest, unmet
 from .launch import Argument, Buffer, LaunchConfig
 from .signature import KernelParameter
+from .trace.builder import active
 
 if TYPE_CHECKING:
     from .binding import Binder
@@ -307,6 +310,11 @@ class Launch:
         self._launch(args, named, key)
 
     def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...]) -> None:
+        if active() is not None:
+            raise LaunchError(
+                f"kernel `{self.kernel.entry}` is launched while another is traced", loc=caller(),
+                hint="a helper that is traced in place is a plain function, without `@ptx_kernel`",
+            )
         names = [p.name for p in self.kernel.parameters] if named else []
         constants = {name: value for name, value in named.items() if name not in names}
         kernel = self.kernel.specialise(constants)
@@ -334,14 +342,21 @@ class Launch:
             self._plans[key] = (config.backend_token(), self.kernel.traced, plan)
 
 
-def apply(module: Module, entry: str, directives: Sequence[tuple[str, tuple[int, ...]]], loc: Loc) -> None:
-    """Add performance directives to an entry, and raise the module's version to what they need."""
-    function = module.function(entry)
-    for name, numbers in directives:
-        function.directives.append((name, numbers))
-        if name == "reqnctapercluster":
-            if TARGETS[module.target].number < 90:
-                module.target = "sm_90"
-            module.version = max(module.version, introduced(module.target), (7, 8))
-    if any(name == "maxnreg" for name, _ in directives) and any(name == "minnctapersm" for name, _ in directives):
-        raise TraceError("maxnreg and minnctapersm exclude each other", loc=loc)
+def apply(
+    module: Module, entry: str, directives: Sequence[tuple[str, tuple[int, ...]]], arch: str, loc: Loc
+) -> None:
+    """Add performance directives to an entry; the module's version and target rise to what they need."""
+    names = [name for name, _ in directives]
+    if "maxntid" in names and "reqntid" in names:
+        raise TraceError("maxntid and reqntid exclude each other", loc=loc, hint="reqntid alone says both")
+    if "minnctapersm" in names and not {"maxntid", "reqntid"}.intersection(names):
+        raise TraceError("minnctapersm means nothing without maxntid or reqntid", loc=loc, hint="`maxntid=256`")
+    needs = tuple(need for name in names for need in DIRECTIVES[name].needs)
+    module.function(entry).directives.extend(directives)
+    if arch == "auto":
+        module.version, module.target = lowest((Need(module.version, (module.target,)), *needs))
+        return
+    module.version = max(module.version, *(need.version for need in needs), (1, 0))
+    if unmet(needs, module.version, module.target):
+        wanted = " or ".join(needs[0].targets)
+        raise TargetError(f"kernel `{entry}` is for {module.target}, and its directives need {wanted}", loc=loc)

@@ -115,7 +115,7 @@ def test_required_geometry() -> None:
 @pytest.mark.parametrize(
     "options",
     [{"maxntid": 256}, {"maxntid": (16, 16), "minnctapersm": 2}, {"reqntid": (8, 8, 4)}, {"maxnreg": 64},
-     {"reqnctapercluster": (2, 2)}],
+     {"reqnctapercluster": (2, 2)}, {"maxclusterrank": 4}, {"maxntid": 128, "minnctapersm": 2, "maxnreg": 40}],
 )
 def test_directives_are_what_ptxas_takes(options: dict[str, Any]) -> None:
     @ptx_kernel(**options)
@@ -123,6 +123,21 @@ def test_directives_are_what_ptxas_takes(options: dict[str, Any]) -> None:
         x[0] = 1.0
 
     assert k.cubin().startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "kind"),
+    [({"maxntid": 32, "reqntid": 32}, "maxntid and reqntid exclude each other", TraceError),
+     ({"minnctapersm": 2}, "minnctapersm means nothing without maxntid or reqntid", TraceError),
+     ({"reqnctapercluster": 2, "arch": "sm_80"}, "kernel `k` is for sm_80, and its directives need sm_90",
+      TargetError)],
+)
+def test_directives_that_do_not_fit(options: dict[str, Any], message: str, kind: type[PtxError]) -> None:
+    @ptx_kernel(**options)
+    def k(n: u32) -> None:
+        pass
+
+    assert error_of(k.ptx, kind).message == message
 
 
 def decorate(function: Any = None, **options: Any) -> Callable[[], object]:
@@ -328,6 +343,17 @@ def test_device_arrays_on_the_emulator() -> None:
     saxpy[2, 32](40, 5.0, x, y)
     assert y.numpy().tolist() == [5] * 40
     assert ptxdsl.kernel.backend_name() == "emulator"
+
+
+def test_a_launch_within_a_kernel() -> None:
+    @ptx_kernel
+    def outer(x: Ptr[f32]) -> None:
+        saxpy[1, 32](1, 2.0, X, X)
+
+    saxpy.ptx()
+    error = error_of(outer.ptx)
+    assert error.message == "kernel `saxpy` is launched while another is traced"
+    assert error.hint == "a helper that is traced in place is a plain function, without `@ptx_kernel`"
 
 
 def test_threads_launch_at_once(rng: np.random.Generator) -> None:
