@@ -66,7 +66,7 @@ class View(Pointer):
         items = index if index.__class__ is tuple else (index,)
         if len(items) > len(self.shape):
             refuse_items(len(items), len(self.shape))
-        base, offset, size = self.base, self.offset, self.dtype.bytes
+        base, offset, size = self.base, self.offset, self.size
         for axis, item in enumerate(items):
             stride = self.strides[axis]
             if is_number(item):

@@ -44,14 +44,15 @@ class Plan(NamedTuple):
     """How arguments of certain kinds become the operands of a form.
 
     ``steps`` has, for each operand of the form, what converts the caller's argument, or None for a result; ``kept``
-    is the type of each result.
+    is the type of each result. ``sources`` has the arguments' steps again, and whether a Value is simply its register.
     """
 
     form: Form
     steps: tuple[tuple[OperandSpec, Converter | None], ...]
     kept: tuple[ScalarType, ...]
-    simple: bool
-    """Whether the first operand is the only result, and not in braces."""
+    sources: tuple[tuple[OperandSpec, Converter, bool], ...]
+    direct: bool
+    """Whether there is no result, or one that is the first operand and not in braces: what most instructions are."""
 
 
 _VALUES = frozenset((Result, Reg, Parameter))
@@ -102,8 +103,9 @@ def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
     given = iter(arguments)
     steps = tuple((spec, None if _returned(spec) else _converter(spec, next(given))) for spec in form.operands)
     specs = outputs(form)
-    simple = len(specs) == 1 and form.operands[0] is specs[0] and not specs[0].count
-    return Plan(form, steps, tuple(_kept(spec, form, arguments) for spec in specs), simple)
+    direct = not specs or (len(specs) == 1 and form.operands[0] is specs[0] and not specs[0].count)
+    sources = tuple((spec, convert, convert in (_used, _predicate)) for spec, convert in steps if convert is not None)
+    return Plan(form, steps, tuple(_kept(spec, form, arguments) for spec in specs), sources, direct)
 
 
 def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard: ir.Register | ir.Not | None) -> Any:
@@ -120,11 +122,6 @@ def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard:
     operands: list[Any] = [
         None if convert is None else convert(trace, form, spec, next(given)) for spec, convert in plan.steps
     ]
-    if plan.simple and out is None:
-        type = plan.kept[0]
-        register = operands[0] = trace.fresh(type)
-        trace.emit(form, tuple(operands), guard)
-        return Result(register, type, trace.region)
     results: list[Any] = []
     for at, (spec, convert) in enumerate(plan.steps):
         if convert is None:

@@ -338,12 +338,11 @@ class Trace:
             stem = "v" + re.sub(r"\W|[^\x00-\x7f]", "_", name)
         if sigil and _COUNTED.match(stem):
             stem += "_"
-        found, number = stem, 0
-        while sigil + found in self._names:
-            number += 1
-            found = f"{stem}_{number}"
-        self._names.add(sigil + found)
-        return found
+        found = sigil + stem
+        while found in self._names:
+            found = f"{sigil}{stem}_{self.count(sigil + stem) + 1}"
+        self._names.add(found)
+        return found[len(sigil):]
 
     # -- places
 

@@ -33,7 +33,7 @@ class Pointer(RunTime):
     ``base`` is the register it is in or the name of a variable, ``offset`` counts bytes from there.
     """
 
-    __slots__ = ("dtype", "space", "base", "offset")
+    __slots__ = ("dtype", "space", "base", "offset", "size")
     _owns_arithmetic = True
 
     def __init__(self, dtype: ScalarType, space: str, base: Value | str, offset: int = 0) -> None:
@@ -41,6 +41,7 @@ class Pointer(RunTime):
         self.space = space
         self.base = base
         self.offset = offset
+        self.size = dtype.bytes
 
     def __repr__(self) -> str:
         base = self.base if isinstance(self.base, str) else self.base.register.name
@@ -65,7 +66,7 @@ class Pointer(RunTime):
         return self._moved(index, -1)
 
     def _moved(self, index: Any, sign: int) -> Pointer:
-        size = sign * self.dtype.bytes
+        size = sign * self.size
         if is_number(index):
             return Pointer(self.dtype, self.space, self.base, self.offset + _whole(index) * size)
         return Pointer(self.dtype, self.space, advance(current(), self.register(), self._index(index), size), self.offset)
@@ -118,13 +119,13 @@ class Pointer(RunTime):
     def place(self, index: Any) -> tuple[Value | str, int]:
         """Base and offset of the element at an index."""
         if index.__class__ is int:
-            return self.base, self.offset + index * self.dtype.bytes
+            return self.base, self.offset + index * self.size
         if index.__class__ is not Result and is_number(index):
-            return self.base, self.offset + _whole(index) * self.dtype.bytes
+            return self.base, self.offset + _whole(index) * self.size
         base = self.base
         if base.__class__ is str:
             base = self.register()
-        return advance(current(), base, self._index(index), self.dtype.bytes), self.offset  # type: ignore[arg-type]
+        return advance(current(), base, self._index(index), self.size), self.offset  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> Any:
         return self.load(index)
@@ -250,14 +251,14 @@ class RegPointer(Pointer):
 
     def _moved(self, index: Any, sign: int) -> Pointer:
         # A new pointer must not move along with this one, so the address is computed now.
-        size = sign * self.dtype.bytes
+        size = sign * self.size
         if is_number(index):
             return Pointer(self.dtype, self.space, self.base + _whole(index) * size % (1 << self.base.type.bits))
         return Pointer(self.dtype, self.space, advance(current(), self.base, self._index(index), size))
 
     def _change(self, index: Any, sign: int) -> RegPointer:
         trace = current()
-        size = sign * self.dtype.bytes
+        size = sign * self.size
         if trace.hook is not None:
             trace.hook(self)
         if is_number(index):
@@ -298,7 +299,7 @@ def _whole(index: Any) -> int:
 
 
 def _address(trace: Trace, base: Value | str, offset: int) -> ir.Address:
-    return ir.Address(ir.Symbol(base) if base.__class__ is str else base.use(trace), offset)  # type: ignore
+    return ir.Address(ir.Symbol(base) if isinstance(base, str) else base.use(trace), offset)
 
 
 def variable_address(trace: Trace, symbol: str, space: str) -> Value:

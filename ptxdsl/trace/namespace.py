@@ -18,7 +18,7 @@ from .builder import current, thread
 from .memory import guard_of
 from .operators import data_type, find
 from .problems import located
-from .values import Result, Value
+from .values import Reg, Result, Value
 
 __all__ = ["Instruction", "Namespace", "ptx"]
 
@@ -78,7 +78,24 @@ class Instruction:
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = make_plan(self._known_forms(), operands, out)
-        return apply(trace, plan, operands, out, None if pred is None else guard_of(trace, pred))
+        guard = None if pred is None else guard_of(trace, pred)
+        if not plan.direct or (out is not None and out.__class__ is not Reg) or (guard is not None and out is None and plan.kept):
+            return apply(trace, plan, operands, out, guard)
+        form = plan.form
+        sources = [
+            o.register if plain and o.__class__ is Result and o.region.owner is trace else convert(trace, form, spec, o)
+            for o, (spec, convert, plain) in zip(operands, plan.sources)
+        ]
+        if not plan.kept:
+            trace.emit(form, tuple(sources), guard)
+            return None
+        if out is not None:
+            trace.emit(form, (out.write(trace), *sources), guard)
+            return out
+        type = plan.kept[0]
+        register = trace.fresh(type)
+        trace.emit(form, (register, *sources))
+        return Result(register, type, trace.region)
 
     def _known_forms(self) -> tuple[Form, ...]:
         if self._forms is None:
