@@ -49,7 +49,8 @@ def _sources(form: Form) -> tuple[Any, ...]:
     specs = [spec for spec in form.operands if not spec.written]
     if len(specs) == 1 and specs[0].type.lanes == 2 and specs[0].type.bits <= 16:
         codes = np.arange(256, dtype=np.uint64)
-        return (codes if specs[0].type.bits == 8 else codes | generator(form.mnemonic).permutation(codes) << np.uint64(8),)
+        upper = generator(form.mnemonic).permutation(codes) << np.uint64(8)
+        return (codes if specs[0].type.bits == 8 else codes | upper,)
     count = COUNT
     result: list[Any] = []
     for at, spec in enumerate(specs):
