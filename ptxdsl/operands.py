@@ -40,7 +40,8 @@ def fits(form: Form, operands: tuple[ir.Operand, ...]) -> bool:
 def wanted(spec: OperandSpec) -> str:
     """What an operand must be: ``a .b32 register or number``."""
     if spec.kind != "value":
-        return {"address": "an address in brackets", "label": "a label", "symbol": "the name of a function or list"}[spec.kind]
+        names = {"address": "an address in brackets", "label": "a label", "symbol": "the name of a function or list"}
+        return names[spec.kind]
     kinds = [name for name, allowed in (("register", spec.register), ("number", spec.immediate)) if allowed]
     text = f"{' or '.join(kinds) or 'register'}"
     if spec.count:
@@ -88,7 +89,8 @@ def _value(spec: OperandSpec, operand: ir.Operand, relaxed: bool) -> str | None:
 
 
 def _immediate(spec: OperandSpec, type: ScalarType, number: ir.Immediate) -> str | None:
-    same = number.type is type or (type.kind == "b" and number.type in (f32, f64) and number.type.bits == type.bits)
+    wide = number.type.bits == type.bits
+    same = number.type is type or (wide and type.kind == "b" and number.type in (f32, f64))
     if not spec.immediate or not same:
         return f"it is {described(number)}"
     if not 0 <= number.bits < 1 << type.bits:

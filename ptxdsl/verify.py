@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from functools import cache
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Union
 
 from . import ir
 from .errors import Loc, UnknownInstruction, VerifyError
@@ -20,11 +21,12 @@ from .isa import Form, Need, special, targets
 from .isa.directives import DIRECTIVES, TARGET_OPTIONS, VARIABLE_ATTRIBUTES
 from .operands import described, mismatch, wanted
 from .text.printer import instruction_text
-from .types import TYPES, ScalarType, pred
+from .types import TYPES, ScalarType, compatible, pred
 
 __all__ = ["verify"]
 
 _C = (".cu", ".cuh", ".h", ".hpp", ".hxx", ".cpp", ".cc", ".c", ".inl")
+_Named = Union[ir.Variable, ir.Parameter, ir.Function]
 _READ, _WRITE, _BOTH = 0, 1, 2
 _NUMBERS = {kind: f"number.{name}" for name, kind in TYPES.items()}
 _ADDRESSES = {kind: f"address.{name}" for name, kind in TYPES.items()}
@@ -60,12 +62,12 @@ class _Module:
         """Version, target, and what is declared at the level of the module."""
         module = self.module
         if module.target not in targets.TARGETS:
-            near = difflib.get_close_matches(module.target, targets.TARGETS, n=3)
-            fail(f"the target {module.target} is not known", hint=f"did you mean {' or '.join(near)}?" if near else None)
+            fail(f"the target {module.target} is not known", hint=_near(module.target, targets.TARGETS))
         since = targets.introduced(module.target)
         if module.version < since:
+            has = _version(module.version)
             fail(
-                f".target {module.target} came with PTX {_version(since)}, and this module is PTX {_version(module.version)}",
+                f".target {module.target} came with PTX {_version(since)}, and this module is PTX {has}",
                 hint=f"write `.version {_version(since)}`",
             )
         for option in module.target_options:
@@ -77,10 +79,10 @@ class _Module:
 
     def _names(self) -> None:
         defined: set[str] = set()
-        for thing in (*self.module.variables, *(f for f in self.module.functions if f.body is not None)):
-            if thing.name in defined:
-                fail(f"{thing.name} is defined twice", hint="give one of the two another name")
-            defined.add(thing.name)
+        for name in (*self.variables, *(f.name for f in self.module.functions if f.body is not None)):
+            if name in defined:
+                fail(f"{name} is defined twice", hint="give one of the two another name")
+            defined.add(name)
 
     def variable(self, variable: ir.Variable) -> None:
         """A variable, its type, and the symbols of its initial values."""
@@ -222,22 +224,22 @@ class _Function:
                 for role, o in zip(plan.roles, reversed(s.operands)):
                     if o.__class__ is register:
                         name, kind = o
-                        if declared.get(name) is not kind:  # type: ignore[arg-type]
-                            self._undeclared(s, o)  # type: ignore[arg-type]
+                        if declared.get(name) is not kind:
+                            self._undeclared(s, o)
                         if role != _WRITE and name not in defined and name not in exposed:
-                            exposed[name] = s  # type: ignore[index]
+                            exposed[name] = s
                         if role:
-                            defined.add(name)  # type: ignore[arg-type]
+                            defined.add(name)
                         shape.append(kind)
                     elif o.__class__ is immediate:
-                        shape.append(o if plan.bounded or o[0] >> o[1].bits else _NUMBERS[o[1]])  # type: ignore
-                    elif o.__class__ is address and o[0].__class__ is register and not o[2]:  # type: ignore
-                        name, kind = o[0]  # type: ignore[misc]
-                        if declared.get(name) is not kind:  # type: ignore[arg-type]
-                            self._undeclared(s, o[0])  # type: ignore[arg-type]
+                        shape.append(o if plan.bounded or o[0] >> o[1].bits else _NUMBERS[o[1]])
+                    elif o.__class__ is address and o[0].__class__ is register and not o[2]:
+                        name, kind = o[0]
+                        if declared.get(name) is not kind:
+                            self._undeclared(s, o[0])
                         if name not in defined and name not in exposed:
-                            exposed[name] = s  # type: ignore[index]
-                        shape.append(_ADDRESSES[kind])  # type: ignore[index]
+                            exposed[name] = s
+                        shape.append(_ADDRESSES[kind])
                     else:
                         shape.append(self._shape(s, o, role))
                 key = tuple(shape)
@@ -317,22 +319,23 @@ class _Function:
     def _operands(self, statement: ir.Instruction) -> None:
         form, operands = statement.form, statement.operands
         if len(form.operands) != len(operands):
-            self._fail(statement, f"`{form.mnemonic}` takes {len(form.operands)} operands, not {len(operands)}", form.row.syntax)
+            count = f"{len(form.operands)} operands, not {len(operands)}"
+            self._fail(statement, f"`{form.mnemonic}` takes {count}", form.row.syntax)
         for spec, operand in zip(form.operands, operands):
             why = mismatch(spec, operand, form.row.relaxed)
             if why is None and spec.kind == "address":
                 why = _width(form, spec.space, operand)
             if why is not None:
-                self._fail(
-                    statement, f"`{form.mnemonic}` wants {wanted(spec)} for {spec.name}, and {why}", _repair(spec.type, operand)
-                )
+                message = f"`{form.mnemonic}` wants {wanted(spec)} for {spec.name}, and {why}"
+                self._fail(statement, message, _repair(spec.type, operand))
 
     def _guard(self, statement: ir.Instruction | ir.Call) -> None:
         guard = statement.guard
         register = guard.predicate if isinstance(guard, ir.Not) else guard
         assert register is not None
         if self._use(statement, register, _READ) is not pred:
-            self._fail(statement, f"the guard is {described(register)}, and must be a predicate", "compare it: `setp.ne`")
+            message = f"the guard is {described(register)}, and must be a predicate"
+            self._fail(statement, message, "compare it: `setp.ne`")
 
     def _special(self, statement: ir.Instruction, operand: ir.SpecialRegister) -> object:
         try:
@@ -353,20 +356,18 @@ class _Function:
 
     def _label(self, statement: ir.Instruction, name: str) -> None:
         if name not in self.labels and name not in self.function.branch_tables:
-            near = difflib.get_close_matches(name, self.labels, n=2)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"place it: `{name}:`"
+            hint = _near(name, self.labels) or f"place it: `{name}:`"
             self._fail(statement, f"no label in {self.function.name} is called {name}", hint)
 
-    def _symbol(self, statement: ir.Instruction | ir.Call, name: str) -> ir.Variable | ir.Parameter | ir.Function | None:
+    def _symbol(self, statement: ir.Instruction | ir.Call, name: str) -> _Named | None:
         found = (
             self.local.get(name) or self.parameters.get(name) or self.module.variables.get(name)
             or self.module.functions.get(name)
         )
         if found is None and name not in self.function.branch_tables and name not in self.function.call_targets:
             known = [*self.local, *self.parameters, *self.module.variables, *self.module.functions]
-            near = difflib.get_close_matches(name, known, n=2)
-            hint = f"did you mean {' or '.join(near)}?" if near else None
-            self._fail(statement, f"nothing is called {name}: no variable, parameter or function", hint)
+            message = f"nothing is called {name}: no variable, parameter or function"
+            self._fail(statement, message, _near(name, known))
         return found
 
     def _symbol_space(self, statement: ir.Instruction, address: ir.Address) -> str:
@@ -381,7 +382,8 @@ class _Function:
                 asked = _asked(statement.form, spec.space)
                 if asked not in ("generic", "", space) and not (space == "reg" and asked == "param"):
                     self._fail(
-                        statement, f"{name} lies in .{space}, and `{statement.form.mnemonic}` wants an address in .{asked}",
+                        statement,
+                        f"{name} lies in .{space}, and `{statement.form.mnemonic}` wants an address in .{asked}",
                         f"write `.{space}`" if space in ("global", "shared", "local", "const", "param") else None,
                     )
                 if asked == "param" and isinstance(found, (ir.Parameter, ir.Variable)):
@@ -428,16 +430,12 @@ class _Function:
             (call.results, callee.results, "result"), (call.arguments, callee.parameters, "argument"),
         ):
             if len(given) != len(asked):
-                plural = "" if len(asked) == 1 else "s"
-                self._fail(call, f"{callee.name} has {len(asked)} {what}{plural}, and the call gives {len(given)}", None)
+                count = f"{len(asked)} {what}{'' if len(asked) == 1 else 's'}"
+                self._fail(call, f"{callee.name} has {count}, and the call gives {len(given)}", None)
             for operand, parameter in zip(given, asked):
-                if isinstance(operand, ir.Register) and not (
-                    operand.type.bits == parameter.nbytes * 8 and (operand.type.kind == "f") <= (parameter.type.kind in "fb")
-                ):
-                    self._fail(
-                        call, f"the {what} {parameter.name} of {callee.name} is a .{parameter.type}, and {described(operand)} is given",
-                        None,
-                    )
+                if isinstance(operand, ir.Register) and not compatible(parameter.type, operand.type):
+                    wants = f"the {what} {parameter.name} of {callee.name} is a .{parameter.type}"
+                    self._fail(call, f"{wants}, and {described(operand)} is given", _repair(parameter.type, operand))
 
     def _callee(self, call: ir.Call) -> ir.Function | None:
         """The function that is called, or the prototype of it; None where a list of targets says nothing more."""
@@ -468,7 +466,7 @@ _MANY = 4096
 
 
 def _width(form: Form, space: str | None, operand: ir.Operand) -> str | None:
-    """Why a register is too wide or too narrow for an address: tensor memory has 32 bits, global and generic have 64."""
+    """Why a register is too wide or too narrow for an address."""
     base = operand.base if isinstance(operand, ir.Address) else None
     asked = _asked(form, space)
     bits = {"tmem": 32, "global": 64, "generic": 64}.get(asked)
@@ -482,6 +480,11 @@ def _asked(form: Form, space: str | None) -> str:
     """The state space of an address operand: its own, or that of the mnemonic if it is the only one, or "" (any)."""
     alone = sum(spec.kind == "address" for spec in form.operands) == 1
     return (space or (form.space if alone else "")).split("::")[0]
+
+
+def _near(name: str, known: Iterable[str]) -> str | None:
+    near = difflib.get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(near)}?" if near else None
 
 
 def _repair(kind: ScalarType | None, operand: ir.Operand) -> str | None:

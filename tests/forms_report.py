@@ -52,7 +52,8 @@ def report(path: Path, groups: list[str], wanted: bool, key: str) -> tuple[int, 
         if (came is None) == wanted and not (came or "").startswith("a bug"):
             good[case[key]] += 1
         else:
-            bad[case[key]].append(f"{case['ptx'][:110]}  ({case['target']} {case['version']})  {came or case['message']}")
+            place = f"{case['target']} {case['version']}"
+            bad[case[key]].append(f"{case['ptx'][:110]}  ({place})  {came or case['message']}")
     for name in sorted({*good, *bad}, key=lambda name: (-len(bad[name]), name)):
         count = good[name] + len(bad[name])
         print(f"{100 * good[name] / count:6.1f} %  {good[name]:5} of {count:5}  {name}")

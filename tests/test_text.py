@@ -63,7 +63,8 @@ def test_a_kernel_in_full() -> None:
         directives=[("maxntid", (256, 1, 1))], registers=[rd, acc, f0, P[0], R[0]], body=body,
         variables=[ir.Variable("tile", "shared", f32, (16, 17), 16)],
     )
-    module = ir.Module((8, 0), "sm_90", functions=[function], variables=[ir.Variable("g", "global", s32, values=(2**32 - 5,))])
+    module = ir.Module((8, 0), "sm_90", functions=[function])
+    module.variables.append(ir.Variable("g", "global", s32, values=(2**32 - 5,)))
     assert to_text(module) == """\
 .version 8.0
 .target sm_90
@@ -103,7 +104,7 @@ $loop_1:
     assert parse(to_text(module)) == module
 
 
-@pytest.mark.parametrize("operands, wanted", [
+@pytest.mark.parametrize(("operands", "wanted"), [
     ((R[0], ir.Immediate(2**32 - 1, u32), R[1]), "add.u32 %r0, 4294967295, %r1"),
     ((R[0], ir.Immediate(0, u32), ir.Immediate(7, u32)), "add.u32 %r0, 0, 7"),
 ])
@@ -111,7 +112,7 @@ def test_numbers_print_in_their_type(operands: tuple[ir.Operand, ...], wanted: s
     assert body_of(to_text(kernel(instruction("add.u32", *operands))))[0] == f"{wanted};"
 
 
-@pytest.mark.parametrize("kind, bits, wanted", [
+@pytest.mark.parametrize(("kind", "bits", "wanted"), [
     (s32, 2**32 - 5, "-5"), (s32, 5, "5"), (u32, 2**32 - 5, "4294967291"), (f32, 0x80000000, "0f80000000"),
     (f64, 1, "0d0000000000000001"), (b16, 65535, "65535"), (u8, 255, "255"),
 ])
@@ -155,7 +156,8 @@ def test_each_function_begins_without_a_line() -> None:
     def function(name: str, loc: Loc | None) -> ir.Function:
         return ir.Function(name, body=[instruction("ret", loc=loc)])
 
-    module = ir.Module((8, 0), "sm_90", functions=[function("a", Loc("a.py", 3)), function("b", None), function("c", Loc("a.py", 3))])
+    three = Loc("a.py", 3)
+    module = ir.Module((8, 0), "sm_90", functions=[function("a", three), function("b", None), function("c", three)])
     assert parse(to_text(module)) == module
 
 
@@ -169,7 +171,7 @@ def test_comments_carry_the_source_line(tmp_path: Path) -> None:
     assert parse(text) == module
 
 
-@pytest.mark.parametrize("name", ['C:\\dir\\k.py', "/tmp/é/内核.py", 'a"b.py', "<stdin>", "a\\x41.py", "\U0001f600.py"])
+@pytest.mark.parametrize("name", ["C:\\dir\\k.py", "/tmp/é/内核.py", 'a"b.py', "<stdin>", "a\\x41.py", "\U0001f600.py"])
 def test_file_names_of_any_kind(name: str) -> None:
     module = kernel(instruction("ret", loc=Loc(name, 2)))
     assert to_text(module).isascii()
@@ -308,7 +310,8 @@ def modules(draw: st.DrawFn) -> ir.Module:
         operands = tuple(operand(draw, spec, declared, form) for spec in form.operands)
         guard = declared.register(draw, pred) if draw(st.booleans()) else None
         negated = guard is not None and draw(st.booleans())
-        body.append(ir.Instruction(form, operands, ir.Not(guard) if guard and negated else guard, draw(st.sampled_from(locs))))
+        where = draw(st.sampled_from(locs))
+        body.append(ir.Instruction(form, operands, ir.Not(guard) if guard and negated else guard, where))
     body += [ir.Label(name) for name in declared.labels]
     variables = list(declared.variables.values())
     function = ir.Function(

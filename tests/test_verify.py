@@ -42,30 +42,38 @@ def test_an_error_in_full() -> None:
     )
 
 
-@pytest.mark.parametrize("text, message", [
+@pytest.mark.parametrize(("text", "message"), [
     ("add.f32 %f0, %f1, %fd1;", "`add.f32` wants a .f32 register or number for b, and it is the .f64 register %fd1"),
     ("add.u32 %r0, %rd1, 1;", "`add.u32` wants a .u32 register or number for a, and it is the .b64 register %rd1"),
     ("add.u32 %p1, %r1, 1;", "`add.u32` wants a .u32 register for d, and it is the .pred register %p1"),
     ("add.u32 5, %r1, 1;", "`add.u32` wants a .u32 register for d, and it is the .u32 number 5"),
-    ("add.u32 %r0, %tid.x, 1;", "`add.u32` wants a .u32 register or number for a, and it is the special register %tid.x"),
+    ("add.u32 %r0, %tid.x, 1;",
+     "`add.u32` wants a .u32 register or number for a, and it is the special register %tid.x"),
     ("add.u32 %r0, g, 1;", "`add.u32` wants a .u32 register or number for a, and it is the address of g"),
     ("add.u32 %r0, _, 1;", "`add.u32` wants a .u32 register or number for a, and it is the sink _"),
     ("add.u32 %r0, [%rd1], 1;", "`add.u32` wants a .u32 register or number for a, and it is an address in brackets"),
     ("add.u32 %r0, !%p1, 1;", "`add.u32` wants a .u32 register or number for a, and it is the negated predicate !%p1"),
     ("add.u32 %r0, {%r1, %r2}, 1;", "`add.u32` wants a .u32 register or number for a, and it is a vector of 2"),
     ("selp.b32 %r0, %r1, %r2, %r1;", "`selp.b32` wants a .pred register for c, and it is the .b32 register %r1"),
-    ("ld.global.u32 %r0, %rd1;", "`ld.global.u32` wants an address in brackets for a, and it is the .b64 register %rd1"),
-    ("ld.global.u32 %r0, [%f1];", "`ld.global.u32` wants an address in brackets for a, and its base is the .f32 register %f1"),
+    ("ld.global.u32 %r0, %rd1;",
+     "`ld.global.u32` wants an address in brackets for a, and it is the .b64 register %rd1"),
+    ("ld.global.u32 %r0, [%f1];",
+     "`ld.global.u32` wants an address in brackets for a, and its base is the .f32 register %f1"),
     ("ld.global.u32 %r0, [%r1];",
-     "`ld.global.u32` wants an address in brackets for a, and its base is the .b32 register %r1: a global address has 64 bits"),
+     ("`ld.global.u32` wants an address in brackets for a, "
+     "and its base is the .b32 register %r1: a global address has 64 bits")),
     ("ld.u32 %r0, [%r1];",
-     "`ld.u32` wants an address in brackets for a, and its base is the .b32 register %r1: a generic address has 64 bits"),
-    ("ld.global.v2.u32 {%r0, %r1, %r2}, [%rd1];", "`ld.global.v2.u32` wants 2 .u32 registers in braces for d, and it has 3 elements"),
-    ("ld.global.v2.b16 {%r0, %h0}, [%rd1];", "`ld.global.v2.b16` wants 2 .b16 registers in braces for d, and its registers differ in size"),
+     ("`ld.u32` wants an address in brackets for a, "
+     "and its base is the .b32 register %r1: a generic address has 64 bits")),
+    ("ld.global.v2.u32 {%r0, %r1, %r2}, [%rd1];",
+     "`ld.global.v2.u32` wants 2 .u32 registers in braces for d, and it has 3 elements"),
+    ("ld.global.v2.b16 {%r0, %h0}, [%rd1];",
+     "`ld.global.v2.b16` wants 2 .b16 registers in braces for d, and its registers differ in size"),
     ("ld.global.f32 %fd1, [%rd1];", "`ld.global.f32` wants a .f32 register for d, and it is the .f64 register %fd1"),
     ("ld.global.u64 %r0, [%rd1];", "`ld.global.u64` wants a .u64 register for d, and it is the .b32 register %r0"),
     ("ld.global.u8 %f0, [%rd1];", "`ld.global.u8` wants a .u8 register for d, and it is the .f32 register %f0"),
-    ("lop3.b32 %r0, %r1, %r1, %r1, 256;", "`lop3.b32` wants a .u32 number for immLut, and 256 is not between 0 and 255"),
+    ("lop3.b32 %r0, %r1, %r1, %r1, 256;",
+     "`lop3.b32` wants a .u32 number for immLut, and 256 is not between 0 and 255"),
     ("mov.u32 %r0, %clock64;", "`mov.u32` wants a .u32 register or number for a, and %clock64 is a .u64"),
     ("mov.u64 %rd0, %tid.x;", "`mov.u64` wants a .u64 register or number for a, and %tid.x is a .u32"),
     ("ld.shared.u32 %r0, [g];", "g lies in .global, and `ld.shared.u32` wants an address in .shared"),
@@ -89,7 +97,8 @@ def test_operands_that_do_not_fit(text: str, message: str) -> None:
 @pytest.mark.parametrize("text", [
     "add.f32 %f0, %r1, %f1;", "add.s32 %r0, %r1, -1;", "ld.global.u8 %rd0, [%rd1];", "ld.global.b8 %f0, [%rd1];",
     "st.shared.b16 [%r1], %rd1;", "ld.shared.u32 %r0, [%rd1];", "mov.u32 %r0, %tid.x;", "mov.b16 %h0, %tid.x;",
-    "mov.u64 %rd0, g+4;", "mov.u64 %rd0, f;", "cvt.u8.u32 %r0, %r1;", "cvt.rn.f32.s16 %f0, %rd1;", "mov.b64 {%r0, _}, %rd1;",
+    "mov.u64 %rd0, g+4;", "mov.u64 %rd0, f;", "cvt.u8.u32 %r0, %r1;", "cvt.rn.f32.s16 %f0, %rd1;",
+    "mov.b64 {%r0, _}, %rd1;",
     "mov.b64 %rd0, {%r1, %f1};", "@%p1 bra L; L:", "ld.param.u8 %h0, [x+7];", "ld.u32 %r0, [g];", "call f, (%r1);",
     "ld.shared.u32 %r0, [s+8];", "atom.global.add.u32 %r0, [g], %r1;",
 ])
@@ -97,14 +106,20 @@ def test_operands_that_fit(text: str) -> None:
     verify(module(text, ".global .u32 g[4]; .extern .shared .u32 s[]; .func f(.reg .b32 a) { ret; }"))
 
 
-@pytest.mark.parametrize("text, header, message, hint", [
-    ("add.bf16 %h0, %h1, %h1;", ".version 7.8\n.target sm_80\n", "`add.bf16` needs sm_90, and this module is for sm_80", "write `.target sm_90`"),
-    ("add.bf16 %h0, %h1, %h1;", ".version 7.0\n.target sm_80\n", "`add.bf16` needs PTX 7.8, and this module is PTX 7.0", "write `.version 7.8`"),
-    ("mov.u32 %r0, %clusterid.x;", ".version 7.8\n.target sm_80\n", "%clusterid.x needs sm_90, and this module is for sm_80", "write `.target sm_90`"),
-    ("ret;", ".version 7.0\n.target sm_90\n", ".target sm_90 came with PTX 7.8, and this module is PTX 7.0", "write `.version 7.8`"),
+@pytest.mark.parametrize(("text", "header", "message", "hint"), [
+    ("add.bf16 %h0, %h1, %h1;", ".version 7.8\n.target sm_80\n",
+     "`add.bf16` needs sm_90, and this module is for sm_80", "write `.target sm_90`"),
+    ("add.bf16 %h0, %h1, %h1;", ".version 7.0\n.target sm_80\n",
+     "`add.bf16` needs PTX 7.8, and this module is PTX 7.0", "write `.version 7.8`"),
+    ("mov.u32 %r0, %clusterid.x;", ".version 7.8\n.target sm_80\n",
+     "%clusterid.x needs sm_90, and this module is for sm_80", "write `.target sm_90`"),
+    ("ret;", ".version 7.0\n.target sm_90\n", ".target sm_90 came with PTX 7.8, and this module is PTX 7.0",
+     "write `.version 7.8`"),
     ("ret;", ".version 8.0\n.target sm_91\n", "the target sm_91 is not known", ANY),
-    ("ret;", ".version 8.0\n.target sm_90, fast\n", "`.target` has no option fast", "there are texmode_unified, texmode_independent, debug"),
-    (".reg .b128 %q;", ".version 8.0\n.target sm_90\n", "a register is a .b128, which needs PTX 8.3; this module is PTX 8.0", None),
+    ("ret;", ".version 8.0\n.target sm_90, fast\n", "`.target` has no option fast",
+     "there are texmode_unified, texmode_independent, debug"),
+    (".reg .b128 %q;", ".version 8.0\n.target sm_90\n",
+     "a register is a .b128, which needs PTX 8.3; this module is PTX 8.0", None),
     ("shfl.up.b32 %r0, %r1, 1, 0;", ".version 8.0\n.target sm_90\n", "`shfl.up.b32` is gone since PTX 6.4", None),
 ])
 def test_version_and_target(text: str, header: str, message: str, hint: str | None) -> None:
@@ -112,9 +127,11 @@ def test_version_and_target(text: str, header: str, message: str, hint: str | No
     assert (error.message, error.hint) == (message, hint)
 
 
-@pytest.mark.parametrize("directive, header, message", [
-    (".reqnctapercluster 2", ".version 7.8\n.target sm_80\n", "`.reqnctapercluster` needs sm_90, and this module is for sm_80"),
-    (".maxclusterrank 8", ".version 8.0\n.target sm_75\n", "`.maxclusterrank` needs sm_90, and this module is for sm_75"),
+@pytest.mark.parametrize(("directive", "header", "message"), [
+    (".reqnctapercluster 2", ".version 7.8\n.target sm_80\n",
+     "`.reqnctapercluster` needs sm_90, and this module is for sm_80"),
+    (".maxclusterrank 8", ".version 8.0\n.target sm_75\n",
+     "`.maxclusterrank` needs sm_90, and this module is for sm_75"),
     (".noreturn", ".version 6.3\n.target sm_75\n", "`.noreturn` needs PTX 6.4, and this module is PTX 6.3"),
 ])
 def test_directives(directive: str, header: str, message: str) -> None:
@@ -144,14 +161,16 @@ R, LOC = ir.Register("%r0", u32), Loc("kernel.py", 7)
 
 def test_what_no_text_can_say() -> None:
     mov = ir.Instruction(form("mov.u32", 2), (R, ir.Immediate(1, u32)), loc=LOC)
+    wants = "`mov.u32` wants a .u32 register or number for a, and "
     cases = [
         (built(mov, registers=[ir.Register("%r1", u32)]), "the register %r0 is not declared in k"),
         (built(mov, registers=[ir.Register("%r0", f32)]), "%r0 is used as a .u32, and declared a .f32"),
         (built(mov, registers=[R, R]), "%r0 is declared twice in k"),
-        (built(ir.Instruction(mov.form, (R, ir.Immediate(1 << 32, u32)))), "`mov.u32` wants a .u32 register or number for a, and 4294967296 does not fit in u32"),
+        (built(ir.Instruction(mov.form, (R, ir.Immediate(1 << 32, u32)))), wants + "4294967296 does not fit in u32"),
         (built(ir.Instruction(mov.form, (R,))), "`mov.u32` takes 2 operands, not 1"),
-        (built(ir.Instruction(mov.form, (R, ir.Immediate(1, b32)))), "`mov.u32` wants a .u32 register or number for a, and it is the .b32 number 1"),
-        (built(ir.Instruction(mov.form, (R, ir.Symbol("g")))), "nothing is called g: no variable, parameter or function"),
+        (built(ir.Instruction(mov.form, (R, ir.Immediate(1, b32)))), wants + "it is the .b32 number 1"),
+        (built(ir.Instruction(mov.form, (R, ir.Symbol("g")))),
+         "nothing is called g: no variable, parameter or function"),
         (built(ir.Instruction(mov.form, (R, ir.SpecialRegister("%tidd")))), "PTX has no special register `%tidd`"),
         (built(ir.Instruction(form("bra", 1), (ir.LabelRef("L"),))), "no label in k is called L"),
         (built(ir.Label("L"), ir.Label("L")), "L is declared twice in k"),
@@ -183,7 +202,7 @@ def read_early(text: str) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("text, names", [
+@pytest.mark.parametrize(("text", "names"), [
     ("mov.u32 %a, 1; add.u32 %b, %a, %a;", []),
     ("add.u32 %b, %a, %a;", ["%a"]),
     ("add.u32 %a, %a, 1;", ["%a"]),
@@ -208,7 +227,8 @@ def test_definite_assignment(text: str, names: list[str]) -> None:
 def test_reading_too_early_is_told_with_the_repair() -> None:
     text = ".reg .f32 %acc; @%p1 bra L; mov.f32 %acc, 0.0; L: add.f32 %f2, %acc, %f1;"
     error = offence(text)
-    assert error.message == "%acc is read here, and not every path to this line has written it\n    add.f32 %f2, %acc, %f1;"
+    wanted = "%acc is read here, and not every path to this line has written it\n    add.f32 %f2, %acc, %f1;"
+    assert error.message == wanted
     assert error.hint == "give it a value first: `mov.f32 %acc, 0f00000000;`"
     verify(module(text), foreign=True)
 

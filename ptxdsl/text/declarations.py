@@ -11,7 +11,9 @@ from .escape import unescape
 from .numbers import Number, encoded, expression, literal
 from .source import Source, Token
 
-__all__ = ["attributes", "directives", "parameter", "parameters", "scalar_type", "strings", "variables", "vector_length"]
+__all__ = [
+    "attributes", "directives", "parameter", "parameters", "scalar_type", "strings", "variables", "vector_length",
+]
 
 _FUNDAMENTAL = {f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)} | {"b128", "f16", "f16x2", "f32", "f64"}
 _OPAQUE = {"texref", "samplerref", "surfref"}
@@ -32,7 +34,8 @@ def scalar_type(source: Source, space: str) -> ScalarType:
 
 
 def _instead(kind: ScalarType) -> str | None:
-    return f"declare it .{kind.register}" if kind.register.__name__ in _FUNDAMENTAL and kind.register is not kind else None
+    register = kind.register
+    return f"declare it .{register}" if register is not kind and register.__name__ in _FUNDAMENTAL else None
 
 
 def vector_length(source: Source) -> int:

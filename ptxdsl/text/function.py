@@ -166,7 +166,8 @@ class FunctionParser(Reader):
         counts = sorted({len(form.operands) for form in forms})
         said = " or ".join(map(str, counts))
         if self.source.text.find("\n", start, self.source.text.find(";", start)) >= 0:
-            self.source.fail(f"`{mnemonic}` takes {said} operands, not {count}", start, hint="is a `;` missing at its end?")
+            hint = "is a `;` missing at its end?"
+            self.source.fail(f"`{mnemonic}` takes {said} operands, not {count}", start, hint=hint)
         self.source.fail(
             f"`{mnemonic}` takes {said} operand{'' if said == '1' else 's'}, not {count}", start,
             hint="; or ".join(dict.fromkeys(f"{f.row.syntax}" for f in forms)),
@@ -198,7 +199,8 @@ class FunctionParser(Reader):
                 self.fail(f"no .callprototype is called {groups[0]}", groups[0])
             prototype = found.symbol
         if len(groups) > 1:
-            self.fail(f"`{groups[1]}` is too much: a call is `call (results), function, (arguments), prototype`", groups[1])
+            hint = "a call is `call (results), function, (arguments), prototype`"
+            self.fail(f"`{groups[1]}` is too much", groups[1], hint)
         return ir.Call(callee, results, arguments, prototype, uniform, guard, loc, line)
 
     # -- what is no instruction

@@ -17,13 +17,13 @@ from .source import Source, Token, whole
 
 __all__ = ["Number", "encoded", "expression", "literal"]
 
-_EXACT = re.compile(r"0(?:([fF])[0-9a-fA-F]{8}|[dD][0-9a-fA-F]{16})$")
+_EXACT = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))$")
 _MASK = (1 << 64) - 1
 WARP_SIZE = 32
 
 
 class Number(NamedTuple):
-    """A constant: ``value`` is an int or a float; ``exact`` the type of a 0f or 0d literal, whose ``value`` is its bits."""
+    """A constant, an int or a float; ``exact`` is the type of a 0f or 0d literal, of which ``value`` has the bits."""
 
     value: int | float
     unsigned: bool = False
@@ -33,7 +33,7 @@ class Number(NamedTuple):
 def literal(text: str) -> Number | None:
     """The constant that one token is, or None."""
     if match := _EXACT.match(text):
-        return Number(int(text[2:], 16), exact=f32 if match[1] else f64)
+        return Number(int(match[1] or match[2], 16), exact=f32 if match[1] else f64)
     if text == "WARP_SZ":
         return Number(WARP_SIZE)
     try:
@@ -93,7 +93,8 @@ _LEVELS = {
 }
 _BINARY: dict[str, Callable[[int, int], int]] = {
     "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b, "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b, "*": lambda a, b: a * b, "<<": lambda a, b: a << (b & 63), ">>": lambda a, b: a >> (b & 63),
+    "-": lambda a, b: a - b, "*": lambda a, b: a * b, "<<": lambda a, b: a << (b & 63),
+    ">>": lambda a, b: a >> (b & 63),
 }
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
@@ -130,7 +131,7 @@ def _unary(source: Source) -> Number:
         value, unsigned, exact = operand = _unary(source)
         if token.text == "+":
             return operand
-        if exact is not None or isinstance(value, float) and token.text != "-":
+        if exact is not None or (isinstance(value, float) and token.text != "-"):
             source.fail(f"`{token.text}` does not apply to a float of this kind", token.start)
         if isinstance(value, float):
             return Number(-value)

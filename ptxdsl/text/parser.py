@@ -87,7 +87,8 @@ class _Parser(Context):
         strings = declarations.strings(self.source)
         for text in strings:
             if text.startswith(_LOCAL_PRAGMAS):
-                self.source.fail(f'the pragma "{text}" outside a function', token.start, hint="move it into the function")
+                hint = "move it into the function"
+                self.source.fail(f'the pragma "{text}" outside a function', token.start, hint=hint)
         self.result.directives.append(("pragma", strings))
 
     def _alias(self, _token: Token) -> None:

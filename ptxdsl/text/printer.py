@@ -182,7 +182,7 @@ def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> It
                 yield f"    {instruction_text(s)};\n"
             else:
                 texts = [o[0] if o.__class__ is register else render[o.__class__](o) for o in s.operands]
-                yield f"{opening}{', '.join(texts)};\n"  # type: ignore[arg-type]
+                yield f"{opening}{', '.join(texts)};\n"
         elif isinstance(s, ir.Label):
             yield f"{s.name}:\n"
         elif isinstance(s, ir.Call):
@@ -215,7 +215,7 @@ def _function(function: ir.Function, files: dict[str, int], comments: bool) -> s
     passed = {p.name for p in (*function.parameters, *function.results) if p.space == "reg"}
     lines += _registers([r for r in function.registers if r.name not in passed])
     lines += [f"    {_variable(v)};\n" for v in function.variables]
-    lines += [f"    {label}: .callprototype {_signature(p)};\n" for label, p in function.prototypes.items()]
+    lines += [f"    {label}: .callprototype {_prototype(p)};\n" for label, p in function.prototypes.items()]
     lines += [f"    {label}: .branchtargets {', '.join(names)};\n" for label, names in function.branch_tables.items()]
     lines += [f"    {label}: .calltargets {', '.join(names)};\n" for label, names in function.call_targets.items()]
     if len(lines) > 1:
@@ -258,12 +258,19 @@ def _head(function: ir.Function) -> str:
     return f"{linkage}.{function.kind} {_attributes(function.attributes)}{_signature(function, function.name)}"
 
 
-def _signature(function: ir.Function, name: str = "_") -> str:
-    results = f"({', '.join(map(_parameter, function.results))}) " if function.results else ""
-    inner = ",\n    ".join(map(_parameter, function.parameters)) if name != "_" else ", ".join(map(_parameter, function.parameters))
-    parameters = f"(\n    {inner}\n)" if inner and name != "_" else f" ({inner})" if name == "_" else "()"
-    mark = "\n" if name != "_" else " "
-    return f"{results}{name}{parameters}{''.join(mark + _directive(d) for d in function.directives)}"
+def _signature(function: ir.Function, name: str) -> str:
+    parameters = list(map(_parameter, function.parameters))
+    inner = ",".join(f"\n    {parameter}" for parameter in parameters) + ("\n" if parameters else "")
+    return f"{_results(function)}{name}({inner}){''.join(f'{chr(10)}{_directive(d)}' for d in function.directives)}"
+
+
+def _prototype(function: ir.Function) -> str:
+    parameters = ", ".join(map(_parameter, function.parameters))
+    return f"{_results(function)}_ ({parameters}){''.join(f' {_directive(d)}' for d in function.directives)}"
+
+
+def _results(function: ir.Function) -> str:
+    return f"({', '.join(map(_parameter, function.results))}) " if function.results else ""
 
 
 def _directive(directive: ir.Directive) -> str:

@@ -113,7 +113,7 @@ class Reader:
             if isinstance(found, ir.Register):
                 return ir.Not(found)
         elif head == "%":
-            return self._percent(text, spec)
+            return self._percent(text)
         elif (match := _SYMBOL.match(text)) and match[1] != "WARP_SZ":
             return self._offset_symbol(match[1], match[2], text)
         elif match := _SELECTED.match(text):
@@ -138,10 +138,10 @@ class Reader:
         if text == "WARP_SZ":
             return self._number(text, spec)
         if text[0] == "%":
-            return self._percent(text, spec)
+            return self._percent(text)
         return self.unknown(text)
 
-    def _percent(self, text: str, spec: OperandSpec) -> ir.Operand:
+    def _percent(self, text: str) -> ir.Operand:
         """A special register, a part of a register, or a mistake."""
         base, _, rest = text.partition(".")
         if base in self.names:
@@ -205,7 +205,7 @@ class Reader:
             if inner.peek().text:
                 self.fail(f"`{text}` is no operand", text)
         if kind is None:
-            self.fail(f"`{text}` is a number, and here must be {spec.kind == 'label' and 'a label' or 'a name'}", text)
+            self.fail(f"`{text}` is a number, and here must be a {'label' if spec.kind == 'label' else 'name'}", text)
         if kind.kind == "f" and kind.register is not kind:
             self.fail(f"a number cannot be a .{kind}", text, "move it to a register first")
         try:
@@ -231,7 +231,7 @@ class Reader:
         start, _, offset_text = inner.partition("+")
         found = self.names.get(start)
         if (found.__class__ is ir.Register or found.__class__ is ir.Symbol) and _PLAIN.match(offset_text):
-            return ir.Address(found, int(offset_text or 0), (), unified)  # type: ignore[arg-type]
+            return ir.Address(found, int(offset_text or 0), (), unified)
         first, *rest = self.split(inner) if "," in inner else [inner]
         specs = spec.parts if len(spec.parts) == len(rest) else (spec,) * len(rest)
         parts = tuple([self.names.get(p) or self.operand(p, s) for p, s in zip(rest, specs)])

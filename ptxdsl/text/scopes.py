@@ -1,4 +1,4 @@
-"""Names within a function. PTX has nested scopes, the IR has none: what an inner ``{ }`` declares is renamed if need be.
+"""Names within a function. PTX has nested scopes, the IR has none: what an inner one declares is renamed if need be.
 
 The first to declare a name in a function keeps it, any later one in another scope becomes ``name$1``, ``name$2``: so a
 text without nested scopes keeps all its names. Labels may be used before they are placed, so uses are resolved last.

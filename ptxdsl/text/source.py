@@ -49,10 +49,11 @@ class Source:
             return text
         if text.startswith("/*") and not text.endswith("*/"):
             self.fail("a comment that does not end", match.start(), hint="close it with `*/`")
-        if text.startswith("//") and not self.original[self.original.rfind("\n", 0, match.start()) + 1 : match.start()].strip():
+        start = match.start()
+        if text.startswith("//") and not self.original[self.original.rfind("\n", 0, start) + 1 : start].strip():
             remark = text[2:].strip()
             if remark:
-                self.remarks.append((match.start(), remark))
+                self.remarks.append((start, remark))
         return re.sub(r"[^\n]", " ", text)
 
     def line(self, position: int) -> int:
