@@ -24,6 +24,10 @@ from .tools import Assembler, find_assembler, find_tool
 __all__ = ["Assembled", "Attributes", "assemble", "assemble_module", "disassemble"]
 
 
+_VERSION = re.compile(r"(?<!\S)\.version\s+(\d+)\.(\d+)")
+_TARGET = re.compile(r"(?<!\S)\.target\s+(sm_\w+)")
+
+
 class Attributes(NamedTuple):
     """What a kernel takes of the machine; sizes in bytes, per thread except for shared and constant memory."""
 
@@ -73,8 +77,7 @@ def assemble(text: str, arch: str = "auto", *, options: Sequence[str] = ()) -> b
 
 def assemble_module(text: str, arch: str = "auto", *, options: Sequence[str] = ()) -> Assembled:
     """As :func:`assemble`, with the assembler's log."""
-    version = re.search(r"^\s*\.version\s+(\d+)\.(\d+)", text, re.MULTILINE)
-    target = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.MULTILINE)
+    version, target = _VERSION.search(text), _TARGET.search(text)
     if version is None or target is None:
         raise AssembleError("this is no PTX module: it has no .version or no .target", loc=caller())
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):
@@ -146,7 +149,7 @@ def _refusal(assembler: Assembler, text: str, arch: str, log: str) -> AssembleEr
         return AssembleError(f"{head}: {log.strip() or 'it says nothing'}", loc=caller(), log=log)
     loc = _python_line(lines, errors[0].line) if errors[0].line else caller()
     higher = "SM version specified by .target is higher" in errors[0].message
-    target = re.search(r"^\s*\.target\s+(\w+)", text, re.MULTILINE)
+    target = _TARGET.search(text)
     hint = f'the PTX is for {target[1]}: `arch="{target[1]}"`' if higher and target else None
     parts = [head]
     for line, _, message in errors:
@@ -194,7 +197,7 @@ def _attributes(assembled: Assembled, entry: str) -> Attributes:
         return int(match[1]) if match else 0
 
     registers = number(r"Used (\d+) registers")
-    version = re.search(r"^\s*\.version\s+(\d+)\.(\d+)", assembled.text, re.MULTILINE)
+    version = _VERSION.search(assembled.text)
     assert version is not None
     return Attributes(
         registers, number(r"(\d+) bytes stack frame"), number(r"(\d+) bytes smem"), number(r"(\d+) bytes cmem\[3\]"),
