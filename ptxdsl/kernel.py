@@ -157,7 +157,7 @@ def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
         )
     names = sys._getframe(1).f_locals
     if function is not None:
-        return Kernel(function, names=names)
+        return Kernel(function, names=names, **options)
     return lambda decorated: Kernel(decorated, names=names, **options)
 
 
