@@ -109,7 +109,7 @@ class Kernel(Launchable):
         verify(module)
         count, milliseconds = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
         config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {milliseconds:.1f} ms")
-        return Specialised(self.entry, self.parameters, module)
+        return Specialised(self.entry, self.parameters, module, self.told)
 
     def retrace(self) -> None:
         """Forget what was traced: the next use reads globals and closures again."""
@@ -243,7 +243,7 @@ class PtxEntry(Launchable):
             KernelParameter(p.name, TensorMapType() if p.nbytes == 128 and p.shape else p.type, (p,))
             for p in function.parameters
         )
-        self._only = Specialised(function.name, self.parameters, module, text=text)
+        self._only = Specialised(function.name, self.parameters, module, self.told, text=text)
 
     def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:  # noqa: ARG002
         if constants:

@@ -84,9 +84,10 @@ class Specialised:
     """One PTX text with one entry of it, and what was made of them: arguments' binder, machine code, loaded kernels."""
 
     def __init__(
-        self, entry: str, parameters: Sequence[KernelParameter], module: Module, *, text: str | None = None
+        self, entry: str, parameters: Sequence[KernelParameter], module: Module, told: set[str], *,
+        text: str | None = None,
     ) -> None:
-        self.entry, self.parameters, self.module = entry, parameters, module
+        self.entry, self.parameters, self.module, self.told = entry, parameters, module, told
         self.foreign = text is not None
         self._text = text
         self._runs: dict[str, Run] = {}
@@ -206,6 +207,7 @@ class Launchable:
         self.entry = entry
         self._launches: dict[Any, Launch] = {}
         self.traced = object()
+        self.told: set[str] = set()
 
     def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
         """The kernel for these constants and this target."""

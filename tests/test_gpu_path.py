@@ -183,6 +183,19 @@ def test_the_short_way_sees_constants(cu: Standin) -> None:
     assert len(set(cu.images)) == 2
 
 
+def test_one_warning_a_kernel(cu: Standin) -> None:
+    @ptx_kernel
+    def fill(x: Ptr[u32], *, value: int) -> None:
+        x[ptx.tid.x] = value
+
+    cu.layout = "Q"
+    x = np.zeros(32, np.uint32)
+    with pytest.warns(PerformanceWarning) as caught:
+        for value in range(3):
+            fill[1, 32](x, value=value)
+    assert len(caught) == 1
+
+
 def test_retrace_ends_the_short_way(cu: Standin) -> None:
     factor = [1]
 

@@ -169,6 +169,7 @@ class _DLVersioned(ctypes.Structure):
 _DL_HOST = (1, 3, 11)
 _DL_CUDA = (2, 13)
 _DL_READ_ONLY = 1
+_DEFAULT_STREAM = 1
 _DL_NAMES = {
     0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 5: "complex{}", 6: "bool",
     10: "float8_e4m3fn", 12: "float8_e5m2",
@@ -180,7 +181,7 @@ def _dlpack(value: Any) -> View | None:
     kind, ordinal = value.__dlpack_device__()
     if kind not in _DL_HOST + _DL_CUDA:
         return None
-    arguments = {} if kind in _DL_HOST else {"stream": 1}
+    arguments = {} if kind in _DL_HOST else {"stream": _DEFAULT_STREAM}
     try:
         capsule = value.__dlpack__(max_version=(1, 0), **arguments)
     except TypeError:
@@ -198,7 +199,7 @@ def _dlpack(value: Any) -> View | None:
     return View(
         (tensor.data or 0) + tensor.byte_offset, name, itemsize, shape,
         strides, readonly or type(value).__module__.startswith("jax"), None if kind in _DL_HOST else ordinal,
-        (value, capsule),
+        (value, capsule), None if kind in _DL_HOST else _DEFAULT_STREAM,
     )
 
 

@@ -38,6 +38,7 @@ class Compiled(Protocol):
     entry: str
     module: Module
     parameters: Sequence[KernelParameter]
+    told: set[str]
 
     @property
     def text(self) -> str:
@@ -261,7 +262,6 @@ class _Run:
     def __init__(self, kernel: Compiled) -> None:
         self.kernel = kernel
         self.functions: dict[int, _Function] = {}
-        self.warned = False
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         buffers = [argument for argument in arguments if type(argument) is Buffer]
@@ -303,9 +303,9 @@ class _Run:
         return found
 
     def _warn(self, host: Sequence[Buffer]) -> None:
-        if self.warned:
+        if "host arrays" in self.kernel.told:
             return
-        self.warned = True
+        self.kernel.told.add("host arrays")
         loc, names = caller(), ", ".join(buffer.name for buffer in host)
         first = host[0].name
         warnings.warn_explicit(
