@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+import numpy as np
+
 from ..errors import BarrierError, DeadlockError, EmulationError, MemoryFault, TrapError
 from ..ir import Address, Instruction
+from ..launch import Buffer
 from ..types import TYPES
 from .layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_WINDOW, SPACE_BITS, Barrier, Block, Fault, Warp
 from .operands import render
 from .spaces import Guarded
 
 if TYPE_CHECKING:
-    from ..launch import Buffer
     from .state import State
 
 __all__ = ["deadlock", "failure", "livelock"]
@@ -70,13 +74,13 @@ def _members(scene: Scene) -> EmulationError:
     opcode = scene.statement.form.opcode
     if strangers:
         return scene.raised(
-            BarrierError, f"`{opcode}` is executed by lanes {_lanes(strangers)}, which its member mask {members:#x} does not name",
+            BarrierError,
+            f"`{opcode}` is executed by lanes {_lanes(strangers)}, which its member mask {members:#x} does not name",
             "name every lane that executes it: `0xFFFFFFFF` for a whole warp",
         )
-    alive = scene.state.get_warp(scene.warp, Warp.ALIVE, "I")
+    away = members & scene.state.get_warp(scene.warp, Warp.ALIVE, "I") & ~active
     return scene.raised(
-        BarrierError,
-        f"`{opcode}` names lanes {_lanes(members & alive & ~active)} in its member mask {members:#x}, but they are elsewhere",
+        BarrierError, f"`{opcode}` names lanes {_lanes(away)} in its member mask {members:#x}, but they are elsewhere",
         "move it out of the branch, or name only the lanes that take it",
     )
 
@@ -103,14 +107,17 @@ def _barrier(scene: Scene, kind: int) -> EmulationError:
         away = scene.state.get_warp(scene.warp, Warp.ALIVE, "I") & ~active
         return scene.raised(
             BarrierError,
-            f"`{opcode}` is reached by lanes {_lanes(active)} of warp {scene.warp} while lanes {_lanes(away)} are elsewhere",
+            f"`{opcode}` is reached by lanes {_lanes(active)} of warp {scene.warp} "
+            f"while lanes {_lanes(away)} are elsewhere",
             "move the barrier out of the branch, so that all threads of the warp reach it together",
         )
     if kind == Fault.BARRIER_COUNT:
-        return scene.raised(BarrierError, f"`{opcode}` waits for a number of threads that is no positive multiple of 32")
-    if kind == Fault.BARRIER_MISMATCH:
-        return scene.raised(BarrierError, f"`{opcode}` waits for another number of threads than those who arrived before")
-    return scene.raised(BarrierError, f"`{opcode}` names a barrier beyond 15")
+        what = "waits for a number of threads that is no positive multiple of 32"
+    elif kind == Fault.BARRIER_MISMATCH:
+        what = "waits for another number of threads than those who arrived before"
+    else:
+        what = "names a barrier beyond 15"
+    return scene.raised(BarrierError, f"`{opcode}` {what}")
 
 
 # Memory
@@ -121,10 +128,8 @@ def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
     guarded = _meant(scene, access)
     if kind == Fault.ALIGNMENT:
         place = f" ({_element(scene, guarded, address)})" if guarded is not None else ""
-        return scene.raised(
-            MemoryFault,
-            f"{access.verb} address {address:#x}{place}: {access.nbytes} bytes must be aligned to {access.nbytes} bytes",
-        )
+        rule = f"{access.nbytes} bytes must be aligned to {access.nbytes} bytes"
+        return scene.raised(MemoryFault, f"{access.verb} address {address:#x}{place}: {rule}")
     if guarded is not None:
         return _outside(scene, access, guarded, address)
     if address < 4096 and access.space in ("global", "generic"):
@@ -174,7 +179,7 @@ def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> E
 
 def _buffer(scene: Scene, guarded: Guarded) -> Buffer | None:
     for argument in scene.state.launch.arguments:
-        if hasattr(argument, "address") and argument.name == guarded.name and argument.address == guarded.address:
+        if isinstance(argument, Buffer) and argument.name == guarded.name and argument.address == guarded.address:
             return argument
     return None
 
@@ -191,7 +196,8 @@ def dtype_name(dtype: Any) -> str:
 def _itemsize(scene: Scene, guarded: Guarded) -> int:
     buffer = _buffer(scene, guarded)
     if buffer is not None:
-        return int(buffer.dtype.itemsize)
+        kind = TYPES.get(dtype_name(buffer.dtype))
+        return kind.bytes if kind is not None else int(np.dtype(buffer.dtype).itemsize)
     return guarded.variable.type.bytes if guarded.variable is not None else 1
 
 
@@ -231,9 +237,10 @@ def _outside_window(scene: Scene, access: _Access, address: int) -> EmulationErr
     has = launch.shared_bytes if space == "shared" else launch.spaces.local_bytes
     whose = "the block has" if space == "shared" else "the thread has"
     start = f" from address {0x400 if space == 'shared' else LOCAL_START:#x} on" if has else ""
-    hint = "give it dynamic shared memory: `kernel.configure(grid, block, shared=...)`" if space == "shared" and not has else None
+    hint = "give it dynamic shared memory: `kernel.configure(grid, block, shared=...)`"
+    hint = hint if space == "shared" and not has else ""
     return scene.raised(
-        MemoryFault, f"{access.verb} {space} address {offset:#x}: {whose} {has} bytes of {space} memory{start}", hint
+        MemoryFault, f"{access.verb} {space} address {offset:#x}: {whose} {has} bytes of {space} memory{start}", hint or None
     )
 
 
@@ -279,7 +286,7 @@ def _waiting(state: State, warps: list[int]) -> Iterator[str]:
     for (record, barrier), members in groups.items():
         place = Block.BARRIERS + barrier * Barrier.SIZE
         arrived, expected = state.get(place + Barrier.ARRIVED, "i"), state.get(place + Barrier.EXPECTED, "i")
-        needed = expected // LANES or bin(state.get(Block.LIVE, "I")).count("1")
+        needed = expected // LANES or state.get(Block.LIVE, "I").bit_count()
         yield (
             f"  {_warps(members)} at barrier {barrier} ({arrived} of {needed} warps have arrived): "
             f"{_line(state, record)}"
