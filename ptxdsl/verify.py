@@ -433,9 +433,18 @@ class _Function:
                 count = f"{len(asked)} {what}{'' if len(asked) == 1 else 's'}"
                 self._fail(call, f"{callee.name} has {count}, and the call gives {len(given)}", None)
             for operand, parameter in zip(given, asked):
-                if isinstance(operand, ir.Register) and not compatible(parameter.type, operand.type):
-                    wants = f"the {what} {parameter.name} of {callee.name} is a .{parameter.type}"
+                if not self._passes(operand, parameter):
+                    wants = f"the {what} {parameter.name} of {callee.name} is a .{parameter.type}{_shown(parameter)}"
                     self._fail(call, f"{wants}, and {described(operand)} is given", _repair(parameter.type, operand))
+
+    def _passes(self, operand: ir.Operand, parameter: ir.Parameter) -> bool:
+        """Whether a call may pass an operand for a parameter: of its type, or a .param variable of its size."""
+        if isinstance(operand, ir.Register):
+            return not parameter.shape and compatible(parameter.type, operand.type)
+        if isinstance(operand, ir.Immediate):
+            return not parameter.shape and operand.type is parameter.type
+        variable = self.local.get(operand.symbol) if isinstance(operand, ir.Symbol) else None
+        return variable is None or None in parameter.shape or variable.nbytes == parameter.nbytes
 
     def _callee(self, call: ir.Call) -> ir.Function | None:
         """The function that is called, or the prototype of it; None where a list of targets says nothing more."""
@@ -480,6 +489,10 @@ def _asked(form: Form, space: str | None) -> str:
     """The state space of an address operand: its own, or that of the mnemonic if it is the only one, or "" (any)."""
     alone = sum(spec.kind == "address" for spec in form.operands) == 1
     return (space or (form.space if alone else "")).split("::")[0]
+
+
+def _shown(parameter: ir.Parameter) -> str:
+    return "".join(f"[{'' if extent is None else extent}]" for extent in parameter.shape)
 
 
 def _near(name: str, known: Iterable[str]) -> str | None:

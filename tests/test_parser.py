@@ -199,6 +199,14 @@ def test_calls() -> None:
     assert [p.type for p in function.prototypes["prototype"].parameters] == [b32]
 
 
+def test_numbers_that_a_call_passes_have_the_types_of_the_parameters() -> None:
+    outside = ".func f(.reg .f32 a, .reg .s32 b, .reg .u64 c) { ret; }"
+    prototype = "P: .callprototype _ (.param .f32 _, .param .s32 _, .param .u64 _);"
+    for text in ("call f, (0f40000000, -5, 5);", f"{prototype} call %rd1, (0f40000000, -5, 5), P;"):
+        (call,) = [s for s in body(text, outside) if isinstance(s, ir.Call)]
+        assert call.arguments == (ir.Immediate(1 << 30, f32), ir.Immediate(2**32 - 5, s32), ir.Immediate(5, u64))
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Declarations
 

@@ -86,6 +86,7 @@ def test_an_error_in_full() -> None:
     ("call f, (%r1, %r2);", "f has 1 argument, and the call gives 2"),
     ("call (%r0), f, (%r1);", "f has 0 results, and the call gives 1"),
     ("call f, (%rd1);", "the argument a of f is a .b32, and the .b64 register %rd1 is given"),
+    (".param .b64 p; call f, (p);", "the argument a of f is a .b32, and the address of p is given"),
     ("call g, (%r1);", "g is no function that can be called"),
     ("call %rd1, (%r1);", "a call through a register without a prototype"),
 ])

@@ -55,6 +55,7 @@ class FunctionParser(Reader):
         function.parameters = declarations.parameters(source)
         function.directives = declarations.directives(source)
         self.context.symbols.setdefault(name.text, ir.Symbol(name.text))
+        self.context.heads[name.text] = function
         for parameter in (*function.results, *function.parameters):
             self._declare(parameter.name, name.start)
             if parameter.space == "reg":
@@ -184,14 +185,14 @@ class FunctionParser(Reader):
         self, text: str, uniform: bool, guard: ir.Register | ir.Not | None, loc: Loc | None, line: int
     ) -> ir.Call:
         groups = self.groups(text)
-        results = self.arguments(groups.pop(0)) if groups and groups[0].startswith("(") else ()
+        results = self.arguments(groups.pop(0), []) if groups and groups[0].startswith("(") else ()
         if not groups:
             self.fail("a call without a function", text)
         name = groups.pop(0)
         callee = self.names.get(name) or self.context.symbols.get(name)
         if not isinstance(callee, (ir.Symbol, ir.Register)):
             self.unknown(name)
-        arguments = self.arguments(groups.pop(0)) if groups and groups[0].startswith("(") else ()
+        given = groups.pop(0) if groups and groups[0].startswith("(") else "()"
         prototype = None
         if groups:
             found = self.names.get(groups[0])
@@ -201,7 +202,16 @@ class FunctionParser(Reader):
         if len(groups) > 1:
             hint = "a call is `call (results), function, (arguments), prototype`"
             self.fail(f"`{groups[1]}` is too much", groups[1], hint)
+        arguments = self.arguments(given, self._parameters(callee, prototype))
         return ir.Call(callee, results, arguments, prototype, uniform, guard, loc, line)
+
+    def _parameters(self, callee: ir.Symbol | ir.Register, prototype: str | None) -> list[ir.Parameter]:
+        """What is declared of the parameters of a call, which gives numbers among its arguments their types."""
+        if prototype in self.result.prototypes:
+            return self.result.prototypes[prototype].parameters
+        targets = self.result.call_targets.get(prototype or "", ())
+        head = self.context.heads.get(callee.symbol if isinstance(callee, ir.Symbol) else next(iter(targets), ""))
+        return head.parameters if head is not None else []
 
     # -- what is no instruction
 

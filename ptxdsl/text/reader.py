@@ -35,12 +35,13 @@ _SELECTED = re.compile(r"(-?)([A-Za-z_$%][\w$]*)(?:\.([bh][0-7]+))?$")
 
 
 class Context:
-    """What a module gives to its functions: the text, the files that lines are in, and the names of the module."""
+    """What a module gives to its functions: the text, the files that lines are in, names and heads of functions."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.result = ir.Module()
         self.symbols: dict[str, ir.Symbol] = {}
+        self.heads: dict[str, ir.Function] = {}
         self._files = {int(m[1]): unescape(m[2]) for m in _FILE.finditer(source.text)}
         self._locs: dict[tuple[str, str], Loc | None] = {}
 
@@ -247,14 +248,16 @@ class Reader:
             self.fail(f"{name} is no address", text)
         return ir.Address(base, offset, parts, unified)
 
-    def arguments(self, text: str) -> tuple[ir.Operand, ...]:
-        """What a call passes, in parentheses."""
+    def arguments(self, text: str, parameters: list[ir.Parameter]) -> tuple[ir.Operand, ...]:
+        """What a call passes, in parentheses; a number has the type of its parameter."""
         inner = text[1:-1].strip()
-        return tuple(self.operand(part, _ARGUMENT) for part in _PARTS.findall(inner)) if inner else ()
+        parts = _PARTS.findall(inner) if inner else []
+        types = [parameter.type for parameter in parameters]
+        types += [TYPES["b64"]] * (len(parts) - len(types))
+        return tuple(
+            self.operand(part, OperandSpec("argument", type=type, variable=True)) for part, type in zip(parts, types)
+        )
 
     def groups(self, text: str) -> list[str]:
         """The parts of a call: results, function, arguments, prototype."""
         return [part.strip() for part in _PARTS.findall(text)]
-
-
-_ARGUMENT = OperandSpec("argument", type=TYPES["b64"], variable=True)
