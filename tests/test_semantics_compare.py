@@ -13,9 +13,9 @@ from semantics_samples import SEED, floats, integers, near
 
 from ptxdsl.isa import Form
 
-COUNT = 96
+COUNT = 64
 OPCODES = ("setp", "selp", "slct", "neg", "abs", "copysign", "testp", "min", "max")
-PICKED = 500
+PICKED = 200
 """How many of the forms of ``set`` are tried in a run, at random: there are thousands, all alike."""
 
 
