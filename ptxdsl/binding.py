@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .driver.arrays import View, contiguous, contiguous_strides, describe, view
+from .driver.arrays import Unreadable, View, contiguous, contiguous_strides, describe, view
 from .errors import LaunchError, PtxTypeError, caller
 from .launch import Argument, Buffer, Scalar
 from .signature import ArrayType, KernelParameter, PtrType, TensorMapType
@@ -46,8 +46,13 @@ class Binder:
         if len(args) != len(self._converters):
             raise self._miscounted(args)
         bound: list[Argument] = []
-        for convert, value in zip(self._converters, args):
-            bound += convert(value)
+        try:
+            for convert, value in zip(self._converters, args):
+                bound += convert(value)
+        except Unreadable as error:
+            name = self.names[self._converters.index(convert)]
+            message = f"argument `{name}` of kernel `{self.kernel}` is a {type(value).__name__}, which {error}"
+            raise LaunchError(message, loc=caller()) from error
         return bound
 
     def positional(self, args: Sequence[object], named: dict[str, object]) -> tuple[object, ...]:

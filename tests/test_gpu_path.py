@@ -190,10 +190,9 @@ def test_one_warning_a_kernel(cu: Standin) -> None:
 
     cu.layout = "Q"
     x = np.zeros(32, np.uint32)
-    with pytest.warns(PerformanceWarning) as caught:
-        for value in range(3):
-            fill[1, 32](x, value=value)
-    assert len(caught) == 1
+    with pytest.warns(PerformanceWarning):
+        fill[1, 32](x, value=0)
+    fill[1, 32](x, value=1)  # a second warning would be an error
 
 
 def test_retrace_ends_the_short_way(cu: Standin) -> None:

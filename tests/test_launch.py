@@ -473,6 +473,16 @@ def test_cuda_array_interface_without_a_code_for_bf16() -> None:
     assert buffer.device == 0
 
 
+def test_an_array_that_raises() -> None:
+    class Broken:
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            raise RuntimeError("the tensor requires grad")
+
+    error = error_of(lambda: binder(u32, Ptr[f32])((1, Broken())))
+    assert error.message == "argument `b` of kernel `k` is a Broken, which says RuntimeError: the tensor requires grad"
+
+
 def torch_tensor(device: str = "cpu", **changes: Any) -> Any:
     """An object with the attributes of a torch tensor; torch itself is not needed."""
     kind = type("Tensor", (), {"__module__": "torch"})

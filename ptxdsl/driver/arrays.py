@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["View", "contiguous", "contiguous_strides", "describe", "dtype_name", "view"]
+__all__ = ["Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "view"]
 
 
 class View(NamedTuple):
@@ -36,16 +36,23 @@ class View(NamedTuple):
     stream: int | None = None
 
 
+class Unreadable(Exception):
+    """An object that looks like an array, and raises when it is read as one."""
+
+
 def view(value: object) -> View | None:
     """``value`` seen as an array; None if it is none.
 
     >>> view(np.zeros((2, 3), np.float32))[1:5]
     ('float32', 4, (2, 3), (12, 4))
     """
-    read = _READERS.get(type(value))
-    if read is None:
-        read = _READERS[type(value)] = _reader(value)
-    return read(value)
+    try:
+        read = _READERS.get(type(value))
+        if read is None:
+            read = _READERS[type(value)] = _reader(value)
+        return read(value)
+    except (BufferError, RuntimeError, ValueError, TypeError, KeyError) as error:
+        raise Unreadable(f"says {type(error).__name__}: {error}") from error
 
 
 _READERS: dict[type, Callable[[Any], View | None]] = {}
@@ -231,7 +238,7 @@ def describe(value: object) -> str:
         return f"a {what or f'{library} {kind.__name__}'} of {seen.dtype}, shape {seen.shape}{place}"
     if isinstance(value, np.generic):
         return f"the numpy {value.dtype.name} {value}"
-    name, text = kind.__name__, repr(value)
-    if isinstance(value, (bool, int, float, complex, str)) and len(text) <= 40:
-        return f"the {name} {text}"
+    name = kind.__name__
+    if isinstance(value, (bool, int, float, complex, str)) and len(repr(value)) <= 40:
+        return f"the {name} {value!r}"
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
