@@ -64,5 +64,5 @@ def load(text: str) -> Program:
     from ..verify import verify
 
     module: Any = parse(text)
-    verify(module)
+    verify(module, foreign=True)
     return Program(module)
