@@ -1,4 +1,4 @@
-"""Which of a kernel's arrays it writes to, read off its instructions.
+"""What a kernel does, read off its instructions: the arrays that it writes, the shared memory that it uses.
 
 A launch asks twice: an array that may not be written is refused before anything runs, and a numpy array is copied back
 from a GPU only if there is something to copy. The table says which operands are addresses that are stored through;
@@ -8,9 +8,12 @@ what is left is to follow each parameter through the registers that its pointer 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from . import ir
 
-__all__ = ["written_parameters"]
+__all__ = ["shared_memory", "written_parameters"]
 
 _Origins = frozenset[str]
 _NOTHING: _Origins = frozenset()
@@ -80,3 +83,43 @@ class _Flow:
             return frozenset().union(*passed)
         written = _Flow(self.module, callee, (*self.stack, callee.name)).written()
         return frozenset().union(*(o for o, p in zip(passed, callee.parameters) if p.name in written))
+
+
+def shared_memory(module: ir.Module, entry: str) -> tuple[int, bool]:
+    """How many bytes of shared memory an entry and what it calls declare, and whether they use dynamic shared memory.
+
+    A module may hold variables of other entries, and compilers declare dynamic shared memory that nothing uses.
+    """
+    known = {function.name: function for function in module.functions}
+    symbols, waiting = {entry}, [entry]
+    while waiting:
+        for statement in known[waiting.pop()].body or ():
+            new = set(_symbols(statement)) - symbols
+            symbols |= new
+            waiting += new.intersection(known)
+    variables = [v for v in module.variables if v.name in symbols]
+    variables += [v for name in symbols.intersection(known) for v in known[name].variables]
+    size, dynamic = 0, False
+    for variable in variables:
+        if variable.space == "shared":
+            align = variable.align or variable.type.bytes
+            size = -(-size // align) * align + variable.nbytes
+            dynamic = dynamic or None in variable.shape
+    return size, dynamic
+
+
+def _symbols(statement: ir.Statement) -> Iterator[str]:
+    """The names of variables and functions that a statement mentions; whose address is taken is mentioned, too."""
+    operands: list[Any] = []
+    if isinstance(statement, ir.Instruction):
+        operands = list(statement.operands)
+    elif isinstance(statement, ir.Call):
+        operands = [statement.callee, *statement.results, *statement.arguments]
+    while operands:
+        operand = operands.pop()
+        if isinstance(operand, ir.Symbol):
+            yield operand.symbol
+        elif isinstance(operand, ir.Address):
+            operands += [operand.base, *operand.parts]
+        elif isinstance(operand, ir.Vector):
+            operands += operand.items

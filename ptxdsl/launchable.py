@@ -123,12 +123,9 @@ class Specialised:
     @cached_property
     def shared(self) -> tuple[int, bool]:
         """Bytes of shared memory that the kernel declares, and whether it uses dynamic shared memory."""
-        variables = [v for v in (*self.module.variables, *self.function.variables) if v.space == "shared"]
-        size = 0
-        for variable in variables:
-            align = variable.align or variable.type.bytes
-            size = -(-size // align) * align + variable.nbytes
-        return size, any(None in variable.shape for variable in variables)
+        from .effects import shared_memory
+
+        return shared_memory(self.module, self.entry)
 
     def run_on(self, backend: str) -> Run:
         """The kernel loaded on a backend."""
@@ -167,7 +164,7 @@ class Specialised:
                 f"kernel `{self.entry}` uses dynamic shared memory, and the launch gives it none", loc=caller(),
                 hint=f"`{self.entry}[grid, block, None, nbytes](...)` or `.configure(grid, block, shared=nbytes)`",
             )
-        if geometry.shared and not dynamic:
+        if geometry.shared and not dynamic and not self.foreign:
             raise LaunchError(
                 f"kernel `{self.entry}` uses no dynamic shared memory, and the launch gives it {geometry.shared} bytes",
                 loc=caller(), hint="declare it: `dynamic_shared(f32)`, or leave `shared` out",
@@ -327,12 +324,11 @@ class Launch:
             self._checked = kernel
         from .driver.device import choose
 
-        settings = config.current()
-        geometry = self.config
-        if geometry.sanitize is None and settings.sanitize is not None:
-            geometry = replace(geometry, sanitize=settings.sanitize)
+        settings, geometry = config.current(), self.config
         arguments = kernel.bind(args)
         backend = choose(self.backend or settings.backend)
+        if backend == "emulator" and geometry.sanitize is None and settings.sanitize is not None:
+            geometry = replace(geometry, sanitize=settings.sanitize)
         config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
         run = kernel.run_on(backend)
         run(geometry, arguments)

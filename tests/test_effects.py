@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxdsl.effects import written_parameters
+from ptxdsl.effects import shared_memory, written_parameters
 from ptxdsl.text import parse
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -76,3 +76,23 @@ def test_a_function_that_is_known() -> None:
 
 def test_a_function_that_is_not() -> None:
     assert written("call stores, (%rd2, %rd1);", ".extern .func stores(.reg .u64 p, .reg .u64 q);") == {"a", "b"}
+
+
+SHARED = HEAD + """
+.extern .shared .align 16 .b8 dynamic[];
+.shared .align 4 .b8 first[6];
+.shared .align 8 .f64 second[3];
+.func helper() { .reg .b32 %r<2>; mov.u32 %r1, second; st.shared.u32 [%r1], 0; ret; }
+.visible .entry none() { ret; }
+.visible .entry own() { .shared .align 2 .b8 tile[10]; st.shared.u8 [tile], 1; ret; }
+.visible .entry direct() { .reg .b32 %r<2>; ld.shared.u16 %r1, [first+2]; st.shared.u32 [dynamic], %r1; ret; }
+.visible .entry through() { .reg .b32 %r<2>; ld.shared.u16 %r1, [first]; call helper; ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [("none", (0, False)), ("own", (10, False)), ("direct", (6, True)), ("through", (8 + 24, False))],
+)
+def test_shared_memory(entry: str, expected: tuple[int, bool]) -> None:
+    assert shared_memory(parse(SHARED), entry) == expected
