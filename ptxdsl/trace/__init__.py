@@ -18,7 +18,7 @@ from .subroutine import ptx_func
 from .values import Reg, Value, Vec
 
 __all__ = [
-    "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "check", "const", "continue_if", "current",
-    "dynamic_shared", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "printf", "ptx", "ptx_func", "reg", "select",
-    "shared", "trace", "unpack", "when",
+    "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "check", "const", "continue_if",
+    "current", "dynamic_shared", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "printf", "ptx",
+    "ptx_func", "reg", "select", "shared", "trace", "unpack", "when",
 ]

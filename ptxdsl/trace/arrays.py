@@ -86,7 +86,9 @@ class View(Pointer):
 
     def _checked(self, item: Any, axis: int) -> int:
         if isinstance(item, bool) or not isinstance(item, int):
-            raise located(PtxTypeError, f"an array is indexed by integers, not {described(item)}", "`a[i]` with a u32 or an int")
+            raise located(
+                PtxTypeError, f"an array is indexed by integers, not {described(item)}", "`a[i]` with a u32 or an int"
+            )
         extent = self.shape[axis]
         if item < 0 or (isinstance(extent, int) and item >= extent):
             size = f"which has {extent} elements" if isinstance(extent, int) else "which begins at 0"
@@ -102,8 +104,7 @@ def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
     trace = current()
     if isinstance(stride, Value):
         if index.type.bits != 32 or not index.type.is_integer:
-            index, stride = index, stride.to(index.type) if index.type.is_integer else stride
-            return advance(trace, base, index * stride, size)
+            return advance(trace, base, index * (stride.to(index.type) if index.type.is_integer else stride), size)
         key = ("product", index.register.name, stride.register.name)
         product: Value | None = trace.addresses.get(key)
         if product is None or product.region.owner is not trace or index.__class__ is Reg:
@@ -125,13 +126,16 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]:
     if not isinstance(dtype, ScalarType) or dtype.kind == "p":
-        raise located(PtxTypeError, f"`{function}` takes a type first, not {described(dtype)}", f"write `{function}(f32, 256)`")
+        raise located(
+            PtxTypeError, f"`{function}` takes a type first, not {described(dtype)}", f"write `{function}(f32, 256)`"
+        )
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
     for extent in shape:
         if isinstance(plain(extent), bool) or not isinstance(plain(extent), int) or extent < 1:
             raise located(
-                PtxTypeError, f"an extent of `{function}` is a positive int known while tracing, not {described(extent)}",
+                PtxTypeError,
+                f"an extent of `{function}` is a positive int known while tracing, not {described(extent)}",
                 "take it from a compile-time constant: `*, tile=16`; `dynamic_shared` is sized at the launch",
             )
     if not shape:
@@ -161,7 +165,8 @@ def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     if total > Limits().static_shared:
         raise located(
             TraceError, f"{total} bytes of static shared memory; a kernel may have {Limits().static_shared}",
-            f"`dynamic_shared({dtype})`, and its size in bytes at the launch: `k.configure(grid, block, shared={total})`",
+            f"`dynamic_shared({dtype})`, and its size in bytes at the launch: "
+            f"`k.configure(grid, block, shared={total})`",
         )
     return view
 
@@ -181,7 +186,8 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
     extents = _shape("dynamic_shared", dtype, shape or (1,))
     if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0 or offset % dtype.bytes:
         raise located(
-            PtxTypeError, f"the offset of `dynamic_shared` is a multiple of {dtype.bytes} bytes, not {described(offset)}",
+            PtxTypeError,
+            f"the offset of `dynamic_shared` is a multiple of {dtype.bytes} bytes, not {described(offset)}",
             f"`offset=count * {dtype.bytes}`",
         )
     symbol = "dynamic_shared"
@@ -201,7 +207,9 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
 
     trace = current()
     if dtype is None and not isinstance(array, np.ndarray):
-        raise located(PtxTypeError, f"`const` of {described(array)} has no type", "give a numpy array, or `const([...], f32)`")
+        raise located(
+            PtxTypeError, f"`const` of {described(array)} has no type", "give a numpy array, or `const([...], f32)`"
+        )
     values = np.asarray(array) if dtype is None else np.asarray(array, dtype_of(dtype))
     dtype = dtype or _type_of(values)
     if values.ndim == 0 or values.size == 0:

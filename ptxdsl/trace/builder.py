@@ -15,15 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import ir
 from ..errors import Loc, TargetError, TraceError
 from ..isa import Form, Need, special_registers
 from ..types import TYPES, ScalarType
-
-if TYPE_CHECKING:
-    from .values import Reg
 
 __all__ = ["Region", "Trace", "activated", "active", "current", "is_user_file", "swapped", "thread", "user_frame"]
 
@@ -173,9 +170,10 @@ _COUNTED = re.compile(r"(p|b|h|r|rd|rq|f|fd)\d+$")
 class Trace:
     """A kernel in the making.
 
-    ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked. ``waiting`` are
-    the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed
-    were first branched to; ``functions`` are the heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias`` remembers.
+    ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked. ``waiting``
+    are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
+    placed were first branched to; ``functions`` are the heads of the `ptx_func` functions called, by function and constants;
+    ``unaliased`` is what ``guard.check_alias`` remembers.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -189,7 +187,7 @@ class Trace:
         self.functions: dict[Any, ir.Function] = {}
         self.texts: dict[str, str] = {}
         self.needs: dict[Need, None] = {}
-        self.hook: Callable[[Reg], None] | None = None
+        self.hook: Callable[[Any], None] | None = None
         self.waiting: dict[int, Any] = {}
         self.labels: dict[str, Any] = {}
         self.branches: dict[str, Loc] = {}
@@ -259,8 +257,9 @@ class Trace:
 
     def adopt(self, caller: Trace) -> None:
         """Become the trace of a function in ``caller``'s module: what belongs to the module is common to both."""
-        self.module_variables, self.declarations, self.functions = caller.module_variables, caller.declarations, caller.functions
-        self.texts, self.needs, self._names, self._counters = caller.texts, caller.needs, caller._names, caller._counters
+        self.module_variables, self.declarations = caller.module_variables, caller.declarations
+        self.functions, self.texts, self.needs = caller.functions, caller.texts, caller.needs
+        self._names, self._counters = caller._names, caller._counters
 
     def prepend(self, form: Form, operands: tuple[ir.Operand, ...], loc: Loc | None = None) -> None:
         """Add an instruction to the top of the kernel, where what it computes holds everywhere."""

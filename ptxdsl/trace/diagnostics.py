@@ -26,16 +26,18 @@ _CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*\d*(?:\.\d+)?)(?P<length>hh|h|ll|l
 _INTEGERS, _FLOATS = "diouxXc", "fFeEgGaA"
 
 
-def printf(format: str, *values: Any) -> None:
+def printf(format: str, *values: Any) -> None:  # noqa: A002 -- C's name for it
     """Print from the kernel, once for each thread that gets here: ``printf("%d: %f\\n", i, x)``.
 
     The conversions are C's, and each must suit its value: ``%d %u %x`` take 32 bits, ``%lld %llu %llx`` 64 bits,
     ``%f %e %g`` any float, ``%p`` a pointer, ``%s`` a Python string.
     """
     trace = current()
-    wanted = [match for match in _CONVERSION.finditer(format) if match["kind"] != "%"] if isinstance(format, str) else None
-    if wanted is None:
-        raise located(PtxTypeError, f"the format of `printf` is a string, not {described(format)}", '`printf("%d\\n", v)`')
+    if not isinstance(format, str):
+        raise located(
+            PtxTypeError, f"the format of `printf` is a string, not {described(format)}", '`printf("%d\\n", v)`'
+        )
+    wanted = [match for match in _CONVERSION.finditer(format) if match["kind"] != "%"]
     if len(wanted) != len(values):
         raise located(
             PtxTypeError, f"the format {format!r} has {len(wanted)} conversions, and there are {len(values)} values",
@@ -55,16 +57,21 @@ def check(p: Any, message: str = "check failed") -> None:
     """
     trace = current()
     if not isinstance(message, str):
-        raise located(PtxTypeError, f"the message of `check` is a string, not {described(message)}", '`check(i < n, "i is too large")`')
+        raise located(
+            PtxTypeError, f"the message of `check` is a string, not {described(message)}",
+            '`check(i < n, "i is too large")`',
+        )
     if isinstance(p, bool):
-        raise located(PtxTypeError, f"`check` of {p} known while tracing", f'`assert`: Python decides it before the kernel runs')
+        raise located(
+            PtxTypeError, f"`check` of {p} known while tracing", "`assert`: Python decides it before the kernel runs"
+        )
     if not isinstance(p, Value) or p.type is not pred:
         got = p.type if isinstance(p, Value) else described(p)
         raise located(PtxTypeError, f"`check` takes a predicate, not {got}", "compare: `check(v != 0, ..)`")
     place = trace.location()
     trace.declare(ir.Function("__assertfail", "func", linkage="extern", body=None, parameters=[
-        ir.Parameter("message", b64), ir.Parameter("file", b64), ir.Parameter("line", b32), ir.Parameter("function", b64),
-        ir.Parameter("char_size", b64),
+        ir.Parameter("message", b64), ir.Parameter("file", b64), ir.Parameter("line", b32),
+        ir.Parameter("function", b64), ir.Parameter("char_size", b64),
     ]))
     with when(~p):
         texts = [_text(trace, text).use(trace) for text in (message, place.file, trace.name)]

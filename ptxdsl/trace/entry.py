@@ -139,7 +139,9 @@ def finish(trace: Trace, head: ir.Function) -> ir.Function:
 def _module(trace: Trace, signature: Signature) -> ir.Module:
     function = finish(trace, ir.Function(trace.name, parameters=list(signature.ptx)))
     version, target = _needed(trace)
-    return ir.Module(version, target, variables=trace.module_variables, functions=[*trace.declarations.values(), function])
+    return ir.Module(
+        version, target, variables=trace.module_variables, functions=[*trace.declarations.values(), function]
+    )
 
 
 def _returned(body: list[ir.Statement]) -> bool:

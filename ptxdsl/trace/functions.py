@@ -11,7 +11,7 @@ from .builder import current, user_frame
 from .literals import is_number, literal
 from .naming import target_of_call
 from .operators import extreme, selection
-from .problems import described, located, mismatch, named
+from .problems import described, located, mismatch
 from .values import Negated, Reg, Result, Value, Vec, constant, emit, set_register, set_source
 
 __all__ = ["cdiv", "maximum", "minimum", "pack", "reg", "select", "unpack"]
@@ -82,7 +82,7 @@ def maximum(a: Any, b: Any) -> Any:
 
 
 def cdiv(a: Any, b: Any) -> Any:
-    """``a / b`` rounded up, of Python ints or unsigned Values.
+    """The quotient of Python ints or unsigned Values, rounded up. of Python ints or unsigned Values.
 
     >>> cdiv(1000, 256)
     4
@@ -101,7 +101,7 @@ def pack(type: ScalarType, *parts: Any) -> Value:
 
 
 def unpack(value: Value, type: ScalarType) -> Vec:
-    """The parts of a value, the lowest first, by one ``mov``: ``lo, hi = unpack(v, u32)``."""
+    """Split a value into its parts, the lowest first, by one ``mov``: ``lo, hi = unpack(v, u32)``."""
     trace = current()
     count = value.type.bits // type.bits
     form = _parts_form(value.type, count, written=True)
@@ -135,7 +135,9 @@ def _common(function: str, a: Any, b: Any) -> ScalarType:
     """The type of two operands that must agree."""
     for value in (a, b):
         if not isinstance(value, Value) and not is_number(value):
-            raise located(PtxTypeError, f"`{function}` of {described(value)}", "operands are Values, regs and Python numbers")
+            raise located(
+                PtxTypeError, f"`{function}` of {described(value)}", "operands are Values, regs and Python numbers"
+            )
     if isinstance(a, Value) and isinstance(b, Value):
         if a.type is not b.type:
             raise mismatch(function, a, b)

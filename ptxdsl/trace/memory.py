@@ -7,6 +7,7 @@ ours, not the user's, and everything later (verifier, assembler, emulator) would
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
@@ -17,7 +18,7 @@ from ..types import ScalarType, pred, u32, u64
 from .builder import Trace, current
 from .literals import is_number, literal, plain
 from .operators import COMPARISONS, data_type, find
-from .problems import described, located, named
+from .problems import conversions, described, located, named
 from .truth import RunTime
 from .values import Reg, Result, Value, Vec, emit
 
@@ -25,6 +26,13 @@ __all__ = ["NARROW", "Pointer", "RegPointer", "advance"]
 
 NARROW = frozenset({"shared", "local"})
 """The state spaces whose addresses are 32-bit numbers here; ``const`` and ``global`` have 64 bits."""
+
+
+def _comparison(symbol: str) -> Callable[[Pointer, Any], Any]:
+    def compare(self: Pointer, other: Any) -> Any:
+        return self._compare(symbol, other)
+
+    return compare
 
 
 class Pointer(RunTime):
@@ -69,7 +77,8 @@ class Pointer(RunTime):
         size = sign * self.size
         if is_number(index):
             return Pointer(self.dtype, self.space, self.base, self.offset + _whole(index) * size)
-        return Pointer(self.dtype, self.space, advance(current(), self.register(), self._index(index), size), self.offset)
+        base = advance(current(), self.register(), self._index(index), size)
+        return Pointer(self.dtype, self.space, base, self.offset)
 
     def _index(self, index: Any) -> Value:
         if isinstance(index, Value):
@@ -78,9 +87,10 @@ class Pointer(RunTime):
             what = "a slice" if isinstance(index, slice) else f"{len(index)} indices"
             raise located(
                 PtxTypeError, f"a pointer takes one index, not {what}",
-                "`p.load(i, width=4)` for a vector" if isinstance(index, slice) else "a parameter `a: Array[f32, 2]` takes two",
+                "`p.load(i, width=4)` for a vector" if isinstance(index, slice)
+                else "a parameter `a: Array[f32, 2]` takes two",
             )
-        raise located(PtxTypeError, f"a pointer is indexed by integers, not {described(index)}", "`p[i]` with a u32 or an int")
+        raise _no_index(index)
 
     def cast(self, dtype: ScalarType) -> Pointer:
         """The same address as a pointer to another type; no instruction."""
@@ -90,17 +100,17 @@ class Pointer(RunTime):
 
     def register(self) -> Value:
         """The base in a register; that of a variable is loaded once, at the top of the kernel."""
-        return variable_address(current(), self.base, self.space) if isinstance(self.base, str) else self.base
+        base = self.base
+        return variable_address(current(), base, self.space) if isinstance(base, str) else base
 
     @property
     def address(self) -> Value:
         """The address as a number: u64, or u32 in shared and local memory. An ``add`` where there is an offset."""
         base = self.register()
-        if not self.offset and not isinstance(base, Reg):
-            return base
-        if not self.offset:
-            return base.copy()
-        return base + self.offset  # type: ignore[no-any-return]
+        if self.offset:
+            moved: Value = base + self.offset % (1 << base.type.bits)
+            return moved
+        return base.copy() if isinstance(base, Reg) else base
 
     def operand(self, trace: Trace) -> ir.Address:
         """It as the address of an instruction."""
@@ -168,17 +178,25 @@ class Pointer(RunTime):
         regs = list(out) if isinstance(out, (list, tuple)) else [out]
         for target in regs:
             if not isinstance(target, Reg) or target.type is not self.dtype:
-                got = str(target.type) if isinstance(target, Value) else described(target)
-                raise located(PtxTypeError, f"`out` of a load of {self.dtype} is a reg({self.dtype}), not {got}", f"`v = reg({self.dtype})`")
+                got = target.type if isinstance(target, Value) else described(target)
+                raise located(
+                    PtxTypeError, f"`out` of a load of {self.dtype} is a reg({self.dtype}), not {got}",
+                    f"`v = reg({self.dtype})`",
+                )
         if len(regs) != width:
-            raise located(PtxTypeError, f"`out` of a load of width {width} has {len(regs)} registers", f"`[reg({self.dtype}) for _ in range({width})]`")
+            raise located(
+                PtxTypeError, f"`out` of a load of width {width} has {len(regs)} registers",
+                f"`[reg({self.dtype}) for _ in range({width})]`",
+            )
         return tuple(target.write(trace) for target in regs)
 
     def store(self, index: Any, values: Any, *, pred: Any = None) -> None:
         """Store a value at ``index``, by one ``st``; a sequence of 2, 4 (or 8) as a vector from there on."""
         trace = current()
         if self.space == "const":
-            raise located(TraceError, "constant memory cannot be written", "`shared(f32, n)`, or a parameter `Ptr[f32]`")
+            raise located(
+                TraceError, "constant memory cannot be written", "`shared(f32, n)`, or a parameter `Ptr[f32]`"
+            )
         many = isinstance(values, (tuple, list))
         form = access("st", self.space, len(values) if many else 1, self.dtype)
         sources = tuple([self._source(trace, value) for value in (values if many else (values,))])
@@ -189,43 +207,30 @@ class Pointer(RunTime):
     def _source(self, trace: Trace, value: Any) -> ir.Operand:
         if isinstance(value, Value):
             if value.type is not self.dtype:
-                name = named(value, "v")
-                same = value.type.bits == self.dtype.bits
                 raise located(
                     PtxTypeError, f"a {value.type} stored to a pointer to {self.dtype}",
-                    f"`{name}.to({self.dtype})` converts (cvt)" + (f"; `{name}.bits({self.dtype})` keeps the bits (mov)" if same else ""),
+                    conversions(value, self.dtype),
                 )
             return value.use(trace)
         if is_number(value):
             return literal(value, self.dtype, data_type(self.dtype))
-        raise located(PtxTypeError, f"{described(value)} stored to a pointer to {self.dtype}", "store a Value or a number")
+        raise located(
+            PtxTypeError, f"{described(value)} stored to a pointer to {self.dtype}", "store a Value or a number"
+        )
 
     # -- comparison of addresses
 
     def _compare(self, op: str, other: Any) -> Value:
         if not isinstance(other, Pointer) or other.space != self.space:
-            raise located(PtxTypeError, f"`{op}` of a pointer and {described(other)}", "compare pointers of one state space")
+            raise located(
+                PtxTypeError, f"`{op}` of a pointer and {described(other)}", "compare pointers of one state space"
+            )
         form = _form(f"setp.{COMPARISONS[op]}", address_type(self.space))
         return emit(form, pred, self.address.use(current()), other.address.use(current()))
 
-    def __eq__(self, other: Any) -> Any:
-        return self._compare("==", other)
-
-    def __ne__(self, other: Any) -> Any:
-        return self._compare("!=", other)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare("<", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(">", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(">=", other)
-
+    __lt__, __le__, __gt__, __ge__ = _comparison("<"), _comparison("<="), _comparison(">"), _comparison(">=")
+    __eq__ = _comparison("==")
+    __ne__ = _comparison("!=")
     __hash__ = RunTime.__hash__
 
     def as_register(self, name: str) -> RegPointer:
@@ -276,7 +281,10 @@ class RegPointer(Pointer):
     def set(self, pointer: Pointer) -> None:
         """Point it to where another pointer of the same kind points, by one instruction."""
         if not isinstance(pointer, Pointer) or (pointer.dtype, pointer.space) != (self.dtype, self.space):
-            raise located(PtxTypeError, f"a {self.space} pointer to {self.dtype} does not take {described(pointer)}", "`p.set(q + 4)`")
+            raise located(
+                PtxTypeError, f"a {self.space} pointer to {self.dtype} does not take {described(pointer)}",
+                "`p.set(q + 4)`",
+            )
         trace = current()
         if trace.hook is not None:
             trace.hook(self)
@@ -294,8 +302,14 @@ def address_type(space: str) -> ScalarType:
 def _whole(index: Any) -> int:
     index = plain(index)
     if isinstance(index, bool) or not isinstance(index, int):
-        raise located(PtxTypeError, f"a pointer is indexed by integers, not {described(index)}", "`p[i]` with a u32 or an int")
+        raise _no_index(index)
     return index
+
+
+def _no_index(index: object) -> PtxTypeError:
+    return located(
+        PtxTypeError, f"a pointer is indexed by integers, not {described(index)}", "`p[i]` with a u32 or an int"
+    )
 
 
 def _address(trace: Trace, base: Value | str, offset: int) -> ir.Address:
@@ -320,7 +334,8 @@ def guard_of(trace: Trace, predicate: Any) -> ir.Register | ir.Not:
         return predicate.guard(trace)
     raise located(
         PtxTypeError, f"`pred` is a predicate, not {described(predicate)}",
-        "what is known while tracing is decided by Python: `if flag:`" if isinstance(predicate, bool) else "`pred=i < n`",
+        "what is known while tracing is decided by Python: `if flag:`" if isinstance(predicate, bool)
+        else "`pred=i < n`",
     )
 
 
@@ -364,7 +379,8 @@ def advance(trace: Trace, base: Value, index: Value, factor: int, out: Reg | Non
 
 
 def _multiply_add(
-    trace: Trace, target: ir.Register, sources: tuple[ir.Register, ir.Register], index: Value, factor: int, kind: ScalarType
+    trace: Trace, target: ir.Register, sources: tuple[ir.Register, ir.Register], index: Value, factor: int,
+    kind: ScalarType,
 ) -> None:
     (offset, base), type = sources, index.type
     if not type.is_integer or type.bits < 32 or type.bits > kind.bits or type.lanes > 1:
@@ -396,7 +412,8 @@ def _wrapped(factor: int, type: ScalarType) -> int:
 def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:
     wanted = "u32 or s32" if kind is u32 else "u32, s32, u64 or s64"
     name = named(index, "i")
-    hint = f"`{name}.bits(u{index.type.bits})`" if index.type.kind == "b" and index.type.bits >= 32 else f"`{name}.to(u32)`"
+    bits = index.type.kind == "b" and index.type.bits >= 32
+    hint = f"`{name}.bits(u{index.type.bits})`" if bits else f"`{name}.to(u32)`"
     return located(PtxTypeError, f"an index here is a {wanted}, not {index._kind()}", hint)
 
 

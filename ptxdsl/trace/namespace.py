@@ -79,7 +79,7 @@ class Instruction:
         if plan is None:
             plan = self._plans[key] = make_plan(self._known_forms(), operands, out)
         guard = None if pred is None else guard_of(trace, pred)
-        if not plan.direct or (out is not None and out.__class__ is not Reg) or (guard is not None and out is None and plan.kept):
+        if not plan.direct or (out.__class__ is not Reg and (out is not None or (guard is not None and plan.kept))):
             return apply(trace, plan, operands, out, guard)
         form = plan.form
         sources = [
@@ -106,7 +106,8 @@ class Instruction:
             current = tuple(form for form in forms if form.row.until is None)
             if not current:
                 raise located(
-                    UnknownInstruction, f"`{self.mnemonic}` was removed in PTX {'.'.join(map(str, forms[0].row.until or ()))}",
+                    UnknownInstruction,
+                    f"`{self.mnemonic}` was removed in PTX {'.'.join(map(str, forms[0].row.until or ()))}",
                     f"`{self.mnemonic.split('.')[0]}.sync` takes its place",
                 )
             self._forms = current
@@ -114,12 +115,15 @@ class Instruction:
 
     # -- what has no meaning
 
-    def _refuse(self, *others: object) -> NoReturn:
-        raise located(PtxTypeError, f"`{self!r}` is the name of an instruction, not a value", f"call it: `{self!r}(..)`")
+    def _refuse(self, *_: object) -> NoReturn:
+        raise located(
+            PtxTypeError, f"`{self!r}` is the name of an instruction, not a value", f"call it: `{self!r}(..)`"
+        )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
-    __bool__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
+    __bool__ = __eq__ = __ne__ = _refuse
     __hash__ = object.__hash__
     _owns_arithmetic = True
 
@@ -149,16 +153,17 @@ class _Components:
     def __dir__(self) -> list[str]:
         return list(self._special.components)
 
-    def _refuse(self, *others: object) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         raise located(
             PtxTypeError, f"`{self!r}` has components, and is no value itself",
             "write " + " or ".join(f"`{self!r}.{c}`" for c in self._special.components),
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
+    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
     __rshift__ = __lshift__ = __bool__ = __call__ = __index__ = __getitem__ = _refuse
-    __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = _refuse
     __hash__ = object.__hash__
     _owns_arithmetic = True
 
@@ -219,7 +224,9 @@ class Namespace:
         found = self._spellings.get(mnemonic)
         if found is None:
             if not isinstance(mnemonic, str):
-                raise located(PtxTypeError, "`ptx[..]` takes the name of an instruction", 'write `ptx["fma.rn.f32"](a, b, c)`')
+                raise located(
+                    PtxTypeError, "`ptx[..]` takes the name of an instruction", 'write `ptx["fma.rn.f32"](a, b, c)`'
+                )
             text = mnemonic.strip().rstrip(";")
             if not text or any(c.isspace() or c == "," for c in text):
                 raise located(

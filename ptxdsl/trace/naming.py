@@ -65,7 +65,8 @@ def _stored(code: CodeType, raw: bytes, at: int) -> str | None:
             cells = code.co_cellvars + code.co_freevars
             # Since 3.11 cells are numbered after the locals, those that are arguments in their place among these.
             if hasattr(code, "co_qualname"):
-                cells = (*code.co_varnames, *(c for c in code.co_cellvars if c not in code.co_varnames), *code.co_freevars)
+                own = (name for name in code.co_cellvars if name not in code.co_varnames)
+                cells = (*code.co_varnames, *own, *code.co_freevars)
             return cells[argument]
         return None
     return None

@@ -13,7 +13,9 @@ from ..errors import PtxTypeError, UnknownInstruction
 from ..isa import Form, lookup
 from ..types import ScalarType, pred
 
-__all__ = ["COMPARISONS", "Operation", "binary", "conversion", "data_type", "extreme", "find", "move", "selection", "unary"]
+__all__ = [
+    "COMPARISONS", "Operation", "binary", "conversion", "data_type", "extreme", "find", "move", "selection", "unary",
+]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 _NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
@@ -115,7 +117,7 @@ def conversion(source: ScalarType, target: ScalarType, modifiers: tuple[str, ...
                 if kind is source else f"`v.bits({kind})` keeps the bits",
             )
     asked = any(m in _ROUNDINGS for m in modifiers)
-    defaults = ([()] if asked else [()]) + ([] if asked else [("rn",), ("rzi",), ("rna",)])
+    defaults: list[tuple[str, ...]] = [()] if asked else [(), ("rn",), ("rzi",), ("rna",)]
     if source.is_float and target.is_integer and not asked:
         defaults = [("rzi",)]
     names = [".".join(("cvt", *default, *modifiers, str(target), str(source))) for default in defaults]
@@ -125,7 +127,8 @@ def conversion(source: ScalarType, target: ScalarType, modifiers: tuple[str, ...
     said = "".join(f".{m}" for m in modifiers)
     raise PtxTypeError(
         f"PTX has no cvt{said} from {source} to {target}",
-        hint="leave out the modifiers, or go by way of f32: `v.to(f32)`" if modifiers else "go by way of f32: `v.to(f32)`",
+        hint="leave out the modifiers, or go by way of f32: `v.to(f32)`" if modifiers
+        else "go by way of f32: `v.to(f32)`",
     )
 
 
@@ -139,13 +142,17 @@ def _typed(kind: ScalarType) -> str:
 def _comparison(op: str, type: ScalarType) -> Form:
     name = COMPARISONS[op]
     if type is pred:
-        raise PtxTypeError(f"`{op}` of two predicates", hint="`p ^ q` is true where they differ, `~(p ^ q)` where they agree")
+        raise PtxTypeError(
+            f"`{op}` of two predicates", hint="`p ^ q` is true where they differ, `~(p ^ q)` where they agree"
+        )
     _small(op, type)
     # Python's != is true of a NaN, which is PTX's `neu`; its `ne` is not.
     if type.is_float and name == "ne":
         name = "neu"
     if type.kind == "b" and op not in ("==", "!="):
-        raise PtxTypeError(f"`{op}` of untyped {type}: bits have no order", hint=f"`v.bits({_typed(type)})` or `v.bits(s{type.bits})`")
+        raise PtxTypeError(
+            f"`{op}` of untyped {type}: bits have no order", hint=f"`v.bits({_typed(type)})` or `v.bits(s{type.bits})`"
+        )
     if type.lanes > 1:
         raise PtxTypeError(f"`{op}` of packed {type} has two results", hint=f"`p, q = ptx.setp.{name}.{type}(a, b)`")
     return _known(find(f"setp.{name}.{type}"), op, type)
@@ -167,8 +174,10 @@ def _refuse(op: str, type: ScalarType) -> None:
         return
     _small(op, type)
     if op in ("&", "|", "^", "~", "<<", ">>") and type.is_float:
-        raise PtxTypeError(f"`{op}` of {type}: floats have no bitwise operators", hint=f"`v.bits(u{type.bits})` gives the bits")
-    if op in ("//", "%") and not type.kind == "u":
+        raise PtxTypeError(
+            f"`{op}` of {type}: floats have no bitwise operators", hint=f"`v.bits(u{type.bits})` gives the bits"
+        )
+    if op in ("//", "%") and type.kind != "u":
         _refuse_division(op, type)
     if op == "/" and not type.is_float:
         raise PtxTypeError(

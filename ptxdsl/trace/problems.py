@@ -17,7 +17,7 @@ from .truth import RunTime
 if TYPE_CHECKING:
     from .values import Value
 
-__all__ = ["described", "escaped", "located", "mismatch", "named"]
+__all__ = ["conversions", "described", "escaped", "located", "mismatch", "named"]
 
 E = TypeVar("E", bound=TraceError)
 
@@ -38,6 +38,13 @@ def described(value: object) -> str:
         return f"a run-time {value._kind()}"
     text = repr(value)
     return f"the {value.__class__.__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+
+
+def conversions(value: Value, type: ScalarType) -> str:
+    """How to make a value one of another type: by its number, and by its bits where the sizes agree."""
+    name = named(value, "v")
+    hint = f"`{name}.to({type})` converts (cvt)"
+    return hint + (f"; `{name}.bits({type})` keeps the bits (mov)" if value.type.bits == type.bits else "")
 
 
 def escaped(value: Value) -> NoReturn:

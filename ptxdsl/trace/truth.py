@@ -15,6 +15,9 @@ from .naming import name_of
 __all__ = ["RunTime"]
 
 
+# ruff: noqa: PLE0303, PLE0304, PLE0305, PLE0309 -- what these methods return is nothing, ever
+
+
 class RunTime:
     """What exists only when the kernel runs."""
 
@@ -37,7 +40,8 @@ class RunTime:
     def __bool__(self) -> bool:
         self._refuse(
             "truth",
-            "`with when(p):` for `if`, `with loop(): ... break_if(p)` for `while`, `select(p, a, b)` for `a if p else b`, "
+            "`with when(p):` for `if`, `with loop(): ... break_if(p)` for `while`, "
+            "`select(p, a, b)` for `a if p else b`, "
             "`&`, `|`, `~` for `and`, `or`, `not`, `(a <= x) & (x < b)` for a chained comparison, "
             "`minimum` and `maximum` for `min` and `max`",
         )
@@ -46,7 +50,9 @@ class RunTime:
         self._refuse("int", "`v.to(s32)` converts at run time")
 
     def __float__(self) -> float:
-        self._refuse("float", "`v.to(f32)` converts at run time; functions are in `ptxdsl.math` and `ptx.sqrt.rn.f32(v)`")
+        self._refuse(
+            "float", "`v.to(f32)` converts at run time; functions are in `ptxdsl.math` and `ptx.sqrt.rn.f32(v)`"
+        )
 
     def __complex__(self) -> complex:
         self._refuse("complex number", "use two values, one for each part")
@@ -59,10 +65,14 @@ class RunTime:
         )
 
     def __len__(self) -> int:
-        self._refuse("length", "pass the length as a parameter of the kernel: `n: u32`, or take `a.shape[0]` of an Array")
+        self._refuse(
+            "length", "pass the length as a parameter of the kernel: `n: u32`, or take `a.shape[0]` of an Array"
+        )
 
     def __iter__(self) -> Any:
-        self._refuse("iterator", "`with loop(n) as i:` runs over run-time indices; a Vec (`p.load(i, width=4)`) can be unpacked")
+        self._refuse(
+            "iterator", "`with loop(n) as i:` runs over run-time indices; a Vec (`p.load(i, width=4)`) can be unpacked"
+        )
 
     def __contains__(self, item: object) -> bool:
         self._refuse("membership test", "compare with each: `(v == a) | (v == b)`")
@@ -84,7 +94,7 @@ class RunTime:
 
     def __format__(self, spec: str) -> str:
         if spec:
-            self._refuse("number to format", "`printf(\"%f\", v)` prints when the kernel runs")
+            self._refuse("number to format", '`printf("%f", v)` prints when the kernel runs')
         return str(self)
 
     def __enter__(self) -> NoReturn:

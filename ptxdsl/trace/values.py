@@ -7,6 +7,7 @@ comparisons each: a kernel of ten thousand instructions makes them ten thousand 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .. import ir
@@ -16,17 +17,32 @@ from ..types import ScalarType, bf16, encode, pred, u32
 from .builder import Region, Trace, current, thread
 from .literals import is_number, literal
 from .operators import Operation, binary, conversion, data_type, find, move, unary
-from .problems import described, escaped, located, mismatch, named
+from .problems import conversions, described, escaped, located, mismatch, named
 from .truth import RunTime
 
 __all__ = ["Negated", "Parameter", "Reg", "Result", "Value", "Vec", "constant", "emit", "set_register"]
+
+
+def _operator(symbol: str, swapped: bool = False) -> Callable[[Value, Any], Any]:
+    def operate(self: Value, other: Any) -> Any:
+        return _binary(symbol, self, other, swapped)
+
+    return operate
+
+
+def _in_place(symbol: str) -> Callable[[Reg, Any], Any]:
+    def operate(self: Reg, other: Any) -> Any:
+        return _binary(symbol, self, other, out=self)
+
+    return operate
 
 
 class Value(RunTime):
     """What a register holds at run time, alive in the region that computed it.
 
     None of its kinds derives from another: Python would ask the right operand of ``a < b`` first where its class
-    derives from that of the left, and the instruction would come out the wrong way round. ``type`` is what it is in ptxdsl's terms (bf16), ``register`` where it is (a ``.b16``).
+    derives from that of the left, and the instruction would come out the wrong way round. ``type``
+    is what it is in ptxdsl's terms (bf16), ``register`` where it is (a ``.b16``).
     """
 
     __slots__ = ("register", "type", "region")
@@ -65,11 +81,12 @@ class Value(RunTime):
         trace = current()
         _scalar(type, "to")
         if type is self.type and not modifiers:
-            return self if self.__class__ is not Reg else self.copy()  # type: ignore[attr-defined]
+            return self.copy() if isinstance(self, Reg) else self
         if self.type is pred and not modifiers:
             return emit(_known(f"selp.{type}"), type, literal(1, type), literal(0, type), self.use(trace))
         if type is pred and not modifiers:
-            return self != 0  # type: ignore[return-value]
+            found: Value = self != 0
+            return found
         try:
             form = conversion(self.type, type, modifiers)
         except PtxTypeError as error:
@@ -102,7 +119,7 @@ class Value(RunTime):
         )
 
     def __setitem__(self, index: object, value: object) -> NoReturn:
-        self[index]
+        self.__getitem__(index)
 
     def __pow__(self, other: object) -> NoReturn:
         raise located(
@@ -135,95 +152,29 @@ class Value(RunTime):
 
     __hash__ = RunTime.__hash__
 
-    def __add__(self, other: Any) -> Any:
-        return _binary("+", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _binary("+", self, other, True)
-
-    def __sub__(self, other: Any) -> Any:
-        return _binary("-", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _binary("-", self, other, True)
-
-    def __mul__(self, other: Any) -> Any:
-        return _binary("*", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _binary("*", self, other, True)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _binary("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _binary("/", self, other, True)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _binary("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _binary("//", self, other, True)
-
-    def __mod__(self, other: Any) -> Any:
-        return _binary("%", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return _binary("%", self, other, True)
-
-    def __lshift__(self, other: Any) -> Any:
-        return _binary("<<", self, other)
-
-    def __rlshift__(self, other: Any) -> Any:
-        return _binary("<<", self, other, True)
-
-    def __rshift__(self, other: Any) -> Any:
-        return _binary(">>", self, other)
-
-    def __rrshift__(self, other: Any) -> Any:
-        return _binary(">>", self, other, True)
-
-    def __and__(self, other: Any) -> Any:
-        return _binary("&", self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return _binary("&", self, other, True)
-
-    def __or__(self, other: Any) -> Any:
-        return _binary("|", self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return _binary("|", self, other, True)
-
-    def __xor__(self, other: Any) -> Any:
-        return _binary("^", self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return _binary("^", self, other, True)
-
-    def __lt__(self, other: Any) -> Any:
-        return _binary("<", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return _binary("<=", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _binary(">", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return _binary(">=", self, other)
-
-    def __eq__(self, other: Any) -> Any:
-        return _binary("==", self, other)
-
-    def __ne__(self, other: Any) -> Any:
-        return _binary("!=", self, other)
+    __add__, __radd__ = _operator("+"), _operator("+", swapped=True)
+    __sub__, __rsub__ = _operator("-"), _operator("-", swapped=True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", swapped=True)
+    __truediv__, __rtruediv__ = _operator("/"), _operator("/", swapped=True)
+    __floordiv__, __rfloordiv__ = _operator("//"), _operator("//", swapped=True)
+    __mod__, __rmod__ = _operator("%"), _operator("%", swapped=True)
+    __lshift__, __rlshift__ = _operator("<<"), _operator("<<", swapped=True)
+    __rshift__, __rrshift__ = _operator(">>"), _operator(">>", swapped=True)
+    __and__, __rand__ = _operator("&"), _operator("&", swapped=True)
+    __or__, __ror__ = _operator("|"), _operator("|", swapped=True)
+    __xor__, __rxor__ = _operator("^"), _operator("^", swapped=True)
+    __lt__ = _operator("<")
+    __le__ = _operator("<=")
+    __gt__ = _operator(">")
+    __ge__ = _operator(">=")
+    __eq__ = _operator("==")
+    __ne__ = _operator("!=")
 
     def __neg__(self) -> Value:
         return _unary("-", self)
 
     def __pos__(self) -> Value:
-        return self if self.__class__ is not Reg else self.copy()  # type: ignore[attr-defined]
+        return self.copy() if isinstance(self, Reg) else self
 
     def __abs__(self) -> Value:
         return _unary("abs", self)
@@ -276,7 +227,7 @@ class Negated(Value):
     def __repr__(self) -> str:
         return f"<pred !{self.register.name}>"
 
-    def use(self, trace: Trace) -> ir.Register:
+    def use(self, trace: Trace) -> ir.Register:  # noqa: ARG002 -- a new register of the current trace
         return _unary("~", self.source).register
 
     def guard(self, trace: Trace) -> ir.Register | ir.Not:
@@ -310,38 +261,17 @@ class Reg(Value):
         """What it holds now, as a Value, by one ``mov``."""
         return emit(_move(self.type), self.type, self.use(current()))
 
-    def __iadd__(self, other: Any) -> Reg:
-        return _binary("+", self, other, out=self)  # type: ignore[return-value]
-
-    def __isub__(self, other: Any) -> Reg:
-        return _binary("-", self, other, out=self)  # type: ignore[return-value]
-
-    def __imul__(self, other: Any) -> Reg:
-        return _binary("*", self, other, out=self)  # type: ignore[return-value]
-
-    def __itruediv__(self, other: Any) -> Reg:
-        return _binary("/", self, other, out=self)  # type: ignore[return-value]
-
-    def __ifloordiv__(self, other: Any) -> Reg:
-        return _binary("//", self, other, out=self)  # type: ignore[return-value]
-
-    def __imod__(self, other: Any) -> Reg:
-        return _binary("%", self, other, out=self)  # type: ignore[return-value]
-
-    def __ilshift__(self, other: Any) -> Reg:
-        return _binary("<<", self, other, out=self)  # type: ignore[return-value]
-
-    def __irshift__(self, other: Any) -> Reg:
-        return _binary(">>", self, other, out=self)  # type: ignore[return-value]
-
-    def __iand__(self, other: Any) -> Reg:
-        return _binary("&", self, other, out=self)  # type: ignore[return-value]
-
-    def __ior__(self, other: Any) -> Reg:
-        return _binary("|", self, other, out=self)  # type: ignore[return-value]
-
-    def __ixor__(self, other: Any) -> Reg:
-        return _binary("^", self, other, out=self)  # type: ignore[return-value]
+    __iadd__ = _in_place("+")
+    __isub__ = _in_place("-")
+    __imul__ = _in_place("*")
+    __itruediv__ = _in_place("/")
+    __ifloordiv__ = _in_place("//")
+    __imod__ = _in_place("%")
+    __ilshift__ = _in_place("<<")
+    __irshift__ = _in_place(">>")
+    __iand__ = _in_place("&")
+    __ior__ = _in_place("|")
+    __ixor__ = _in_place("^")
 
 
 class Vec(tuple[Value, ...]):
@@ -349,11 +279,11 @@ class Vec(tuple[Value, ...]):
 
     __slots__ = ()
 
-    def _refuse(self, other: object) -> NoReturn:
+    def _refuse(self, _: object) -> NoReturn:
         raise located(PtxTypeError, "a Vec has no arithmetic: PTX computes on its elements", "`[x * 2 for x in v]`")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse  # type: ignore
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
     __hash__ = None  # type: ignore[assignment]
 
 
@@ -419,8 +349,7 @@ def set_source(trace: Trace, value: Any, type: ScalarType) -> ir.Operand:
         if value.type is not type:
             raise located(
                 PtxTypeError, f"a register of {type} does not take a {value.type}",
-                f"`{named(value, 'v')}.to({type})` converts (cvt)"
-                + (f"; `{named(value, 'v')}.bits({type})` keeps the bits (mov)" if type.bits == value.type.bits else ""),
+                conversions(value, type),
             )
         return value.use(trace)
     if is_number(value):
@@ -501,10 +430,13 @@ def _right(trace: Trace, op: str, a: Value, b: Any, swapped: bool) -> ir.Operand
         if wanted is a.type:
             raise mismatch(op, a, b)
         raise located(
-            PtxTypeError, f"the right side of `{op}` is a count in {wanted}, not {b.type}", f"`{named(b, 'n')}.to({wanted})`"
+            PtxTypeError, f"the right side of `{op}` is a count in {wanted}, not {b.type}",
+            f"`{named(b, 'n')}.to({wanted})`",
         )
     if not is_number(b) or wanted is pred:
-        hint = "decide it in Python: `if flag:`" if isinstance(b, bool) else "operands are Values, regs and Python numbers"
+        hint = "operands are Values, regs and Python numbers"
+        if isinstance(b, bool):
+            hint = "decide it in Python: `if flag:`"
         raise located(PtxTypeError, f"`{op}` of {a._kind()} and {described(b)}", hint)
     if wanted.register is not wanted:
         return constant(trace, b, wanted).register
@@ -520,7 +452,9 @@ def _swapped_shift(trace: Trace, op: str, amount: Value, number: Any) -> Value:
     """``1 << v``: the number takes the type of v."""
     form, result, second, _ = binary(op, amount.type)
     if not is_number(number):
-        raise located(PtxTypeError, f"`{op}` of {described(number)} and {amount.type}", "operands are Values and numbers")
+        raise located(
+            PtxTypeError, f"`{op}` of {described(number)} and {amount.type}", "operands are Values and numbers"
+        )
     if amount.type is not second:
         raise located(
             PtxTypeError, f"the right side of `{op}` is a count in {second}, not {amount.type}",
