@@ -98,7 +98,7 @@ def shared_memory(module: ir.Module, entry: str) -> tuple[int, bool]:
             symbols |= new
             waiting += new.intersection(known)
     variables = [v for v in module.variables if v.name in symbols]
-    variables += [v for name in symbols.intersection(known) for v in known[name].variables]
+    variables += [v for name, function in known.items() if name in symbols for v in function.variables]
     size, dynamic = 0, False
     for variable in variables:
         if variable.space == "shared":
