@@ -478,3 +478,30 @@ def test_doctests_and_exports(module: Any) -> None:
     assert outcome.attempted
     assert sorted(module.__all__) == module.__all__
     assert all(getattr(module, name).__doc__ for name in module.__all__ if callable(getattr(module, name)))
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a", "sm_100a"])
+def test_ptxas_takes_everything(arch: str) -> None:
+    @ptx_kernel
+    def functions(x: Ptr[f32], h: Ptr[f16], d: Ptr[f64]):
+        for at, name in enumerate(math.__all__):
+            function, i = getattr(math, name), ptx.tid.x + 64 * at
+            count = {"fma": 3, "clamp": 3, "pow": 2, "pow_approx": 2}.get(name, 1)
+            x[i] = function(*[x[i + k] for k in range(count)])
+            if name not in ("fma", "clamp"):
+                h[i] = function(*[h[i + k] for k in range(count)])
+            if name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid", "silu"):
+                d[i] = function(d[i])
+
+    @ptx_kernel
+    def collective(a: Ptr[u16], b: Ptr[s32], c: Ptr[f16], d: Ptr[bf16], e: Ptr[f32], f: Ptr[u64], g: Ptr[f64]):
+        for p in (a, b, c, e, f, g) if arch == "sm_75" else (a, b, c, d, e, f, g):  # bf16 begins with sm_80
+            i = ptx.tid.x
+            p[i] = warp.reduce_sum(p[i]) + warp.broadcast(p[i], 3)
+            p[i] = warp.scan(operator.add, p[i], exclusive=True, initial=0)
+            p[i] = block.reduce_sum(p[i]) + block.broadcast(p[i]) + block.reduce_sum(p[i], 96)
+            p[i] = block.scan(operator.add, p[i], 64)
+
+    for kernel in (functions, collective):
+        assert kernel.cubin(arch=arch)[:4] == b"\x7fELF"
