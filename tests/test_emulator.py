@@ -521,3 +521,43 @@ def test_printf(capsys: pytest.CaptureFixture[str]) -> None:
     """).replace(".visible", FUNCTIONS.replace("37, 37, 10}", "37, 37, 10}").replace("text[19]", "text[20]") + ".visible")
     launch(text, 1, 32, n=np.uint32(0))
     assert capsys.readouterr().out == "0 0 0 0.0 %\n-1 4294967295 1 1.0 %\n"
+
+
+def test_special_registers() -> None:
+    names = ["%laneid", "%warpid", "%nwarpid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt",
+             "%lanemask_ge", "%dynamic_smem_size", "%smid", "%nsmid"]
+    out = np.zeros((len(names), 80), np.uint32)
+    moves = "".join(f"mov.u32 %r3, {name}; st.global.u32 [%rd0+{320 * i}], %r3;\n" for i, name in enumerate(names))
+    for plain in (False, True):
+        launch(kernel("u64 out", THREAD + pointer("%rd0", "out") + moves + "ret;"), 1, 80, shared=48, plain=plain, out=out)
+        for thread in range(80):
+            lane = thread % 32
+            eq, lt = 1 << lane, (1 << lane) - 1
+            gt = 0xFFFFFFFF & ~(eq | lt)
+            assert out[:, thread].tolist() == [lane, thread // 32, 3, eq, lt, eq | lt, gt, eq | gt, 48, 0, 1]
+        out[:] = 0
+
+
+def test_vector_of_indices_and_clocks() -> None:
+    out, times = np.zeros((24, 4), np.uint32), np.zeros(6, np.uint64)
+    launch(kernel("u64 out, u64 times", """
+        mov.v4.u32 {%r0, %r1, %r2, %r3}, %tid; mad.lo.u32 %r4, %r1, 4, %r0; mad.lo.u32 %r4, %r2, 12, %r4;
+    """ + pointer("%rd0", "out", "%r4", 16) + """
+        st.global.v4.u32 [%rd0], {%r0, %r1, %r2, %r3};
+        ld.param.u64 %rd1, [times];
+        mov.u64 %rd2, %clock64; st.global.u64 [%rd1], %rd2; mov.u64 %rd3, %globaltimer; st.global.u64 [%rd1+16], %rd3;
+        nanosleep.u32 20; mov.u32 %r5, %clock; cvt.u64.u32 %rd5, %r5; st.global.u64 [%rd1+32], %rd5;
+        mov.u64 %rd2, %clock64; st.global.u64 [%rd1+8], %rd2; mov.u64 %rd3, %globaltimer; st.global.u64 [%rd1+24], %rd3;
+        ret;
+    """), 1, (4, 3, 2), out=out, times=times)
+    assert out.tolist() == [[x, y, z, 0] for z in range(2) for y in range(3) for x in range(4)]
+    assert 0 < times[0] <= times[1] and 10**18 < times[2] <= times[3]
+
+
+def test_address_of_a_parameter() -> None:
+    out = np.zeros(2, np.uint32)
+    launch(kernel("u64 out, u32 a, u32 b", """
+        mov.b64 %rd1, b; ld.param.u64 %rd0, [out]; ld.param.u32 %r1, [%rd1]; cvta.param.u64 %rd2, %rd1; ld.u32 %r2, [%rd2+-4];
+        st.global.v2.u32 [%rd0], {%r1, %r2}; ret;
+    """), 1, 1, out=out, a=np.uint32(5), b=np.uint32(6))
+    assert out.tolist() == [6, 5]

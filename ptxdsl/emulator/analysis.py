@@ -71,6 +71,8 @@ _MASKS: dict[str, Callable[[int], int]] = {
 
 def special_vector(name: str, block: Shape3) -> Known:
     """The lane vector of a special register."""
+    if name == "%tid":
+        return VARYING
     if name.startswith("%tid."):
         return tid_vectors(block)["xyz".index(name[-1])]
     if name == "%laneid":
@@ -121,8 +123,8 @@ class _Analysis:
                 op = ops[number]
                 if (
                     op.pure and op.writes
-                    and all([writes[register.name] == 1 for register in op.writes])
-                    and all([_fixed(operand, fixed) for operand in op.reads])
+                    and all(writes[register.name] == 1 for register in op.writes)
+                    and all(_fixed(operand, fixed) for operand in op.reads)
                 ):
                     fixed.update([register.name for register in op.writes])
                     self.facts.invariant.add(number)
@@ -155,7 +157,7 @@ class _Analysis:
         origin = self._origin(op)
         for register in op.writes:
             kind = register.type
-            plain = vector is UNIFORM and kind.bits != 128 or vector is not VARYING and kind.kind != "p"
+            plain = (vector is UNIFORM and kind.bits != 128) or (vector is not VARYING and kind.kind != "p")
             self._set(register.name, vector if plain else VARYING, origin)
 
     def _set(self, name: str, vector: Known, origin: str) -> None:
@@ -194,11 +196,11 @@ class _Analysis:
         if op.rule == "load":
             return UNIFORM if self.vector(op.reads[0]) is UNIFORM else VARYING
         vectors = [self.vector(operand) for operand in op.reads]
-        if all([vector is UNIFORM for vector in vectors]):
+        if vectors.count(UNIFORM) == len(vectors):
             return UNIFORM
         if op.rule == "uniform":
             return UNIFORM if vectors[-1] is UNIFORM or opcode(op.statement) in ("bar", "barrier") else VARYING
-        if op.rule == "pure" or any([vector is VARYING for vector in vectors]):
+        if op.rule == "pure" or VARYING in vectors:
             return VARYING
         return self._affine(op, vectors)
 
@@ -216,7 +218,7 @@ class _Analysis:
         product = _product(read, a, b, bits)
         if product is VARYING or not kind.startswith("mad"):
             return product
-        return _wrapped([x + y for x, y in zip(product, vectors[2] or UNIFORM)], bits)
+        return _wrapped([x + y for x, y in zip(product or UNIFORM, vectors[2] or UNIFORM)], bits)
 
     def _origin(self, op: Op) -> str:
         if op.rule == "load":
@@ -278,7 +280,7 @@ def _fixed(operand: Operand, fixed: set[str]) -> bool:
 
 
 def analyse(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:
-    """The facts of a function launched with this shape of block; ``origins`` names those of parameters and variables."""
+    """The facts of a function for one shape of block; ``origins`` names those of parameters and variables."""
     return _Analysis(graph, block, origins).run()
 
 

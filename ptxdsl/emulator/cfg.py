@@ -41,7 +41,7 @@ class Node:
 
 @dataclass(slots=True)
 class Graph:
-    """The blocks that can be reached, in the order of the text; ``meet[n]`` is the post-dominator of n (-1: the end)."""
+    """The blocks that can be reached, in the order of the text; ``meet[n]`` post-dominates n (-1: the end)."""
 
     statements: list[Instruction | Call]
     ops: list[Op]
@@ -122,7 +122,7 @@ def _nodes(function: Function, statements: list[Instruction | Call], labels: dic
             node.quit = True
         elif targets is not None:
             if count in targets:
-                raise EmulationError("a branch table with a label at the end of the function is not supported", loc=last.loc)
+                raise EmulationError("a branch table with a label at the function's end is not supported", loc=last.loc)
             node.targets = tuple(by_start[target] for target in targets)
         if falls and number + 1 < len(nodes):
             node.fall = number + 1

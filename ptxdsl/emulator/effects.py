@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..ir import Address, Immediate, Instruction, Operand, Sink, Vector
+from ..ir import Address, Immediate, Instruction, Operand, Register, Sink, SpecialRegister, Symbol, Vector
 from ..isa import lookup
 from ..types import TYPES
 from .layout import LANES, LOCAL_WINDOW, SHARED_WINDOW
@@ -77,11 +77,8 @@ def _barrier(low: Lowering, statement: Instruction) -> None:
         predicate = low.predicate(last)
     number, *rest = [low.operands.source(operand, 32, False, statement) for operand in operands]
     count = rest[0] if rest else Field("")
-    aligned = form.opcode == "bar" or "aligned" in form.tokens
     guard = low.operands.guard(statement)
-    low.emit(
-        ("barrier", what, aligned, guard.kind, number.kind, count.kind, predicate.kind), guard, number, count, predicate
-    )
+    low.emit(("barrier", what, guard.kind, number.kind, count.kind, predicate.kind), guard, number, count, predicate)
     if dest is not None:
         result = low.operands.destination(dest)
         low.emit(("outcome", result.kind, guard.kind, low.parted), guard, result)
@@ -96,12 +93,12 @@ def _barrier_row(low: Lowering, statement: Instruction) -> None:
         _barrier(low, statement)
     elif statement.form.semantics in ("barrier_cluster_arrive", "barrier_cluster_wait"):
         if statement.form.semantics.endswith("wait"):  # a cluster of one block: its barrier is the block's
-            low.emit(("barrier", "sync", True, "", "I32", "", ""), low.operands.number(15, 32))
+            low.emit(("barrier", "sync", "", "I32", "", ""), low.operands.number(15, 32))
     else:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
 
 
-def _fence(low: Lowering, statement: Instruction) -> None:
+def _fence(low: Lowering, _: Instruction) -> None:
     low.emit(("fence",))
 
 
@@ -180,6 +177,27 @@ def _redux(low: Lowering, statement: Instruction) -> None:
     )
 
 
+_CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
+
+
+def _mov(low: Lowering, statement: Instruction) -> None:
+    """Moves from where only the engine knows: clocks, all components of a special register, parameters' addresses."""
+    dest, a = statement.operands
+    if isinstance(a, SpecialRegister) and a.special in _CLOCKS:
+        result, guard = low.operands.destination(dest), low.operands.guard(statement)
+        low.emit(("clock", a.special, result.kind, guard.kind, low.parted), guard, result)
+    elif isinstance(a, SpecialRegister) and isinstance(dest, Vector):
+        form = lookup(f"mov.{statement.form.type}")[0]
+        for item, axis in zip(dest.items, "xyzw"):
+            part: Operand = SpecialRegister(f"{a.special}.{axis}") if axis != "w" else Immediate(0, TYPES["u32"])
+            if isinstance(item, Register):
+                low.data(replace(statement, form=form, operands=(item, part)))
+    elif isinstance(a, Symbol) and a.symbol in low.spaces.offsets:
+        low.parameter_address(statement, low.spaces.offsets[a.symbol] + a.offset)
+    else:
+        low.data(statement)
+
+
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
@@ -207,7 +225,7 @@ def _isspacep(low: Lowering, statement: Instruction) -> None:
 
 
 METHODS: dict[str, Any] = {
-    "cvta": _cvta, "isspacep": _isspacep,
+    "mov": _mov, "cvta": _cvta, "isspacep": _isspacep,
     "atom": _atomic, "red": _atomic, "bar": _barrier_row, "barrier": _barrier_row, "membar": _fence, "fence": _fence,
     "shfl": _shuffle, "vote": _vote, "activemask": _activemask, "elect": _elect, "match": _match, "redux": _redux,
 }

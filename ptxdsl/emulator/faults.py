@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import numpy as np
-
 from ..errors import BarrierError, DeadlockError, EmulationError, MemoryFault, TrapError
 from ..ir import Address, Instruction
 from ..launch import Buffer
@@ -184,7 +182,6 @@ def _buffer(scene: Scene, guarded: Guarded) -> Buffer | None:
     return None
 
 
-
 def dtype_name(dtype: Any) -> str:
     """A numpy dtype as PTX has it: ``f32``; its own name where PTX has none."""
     for name, kind in TYPES.items():
@@ -238,10 +235,8 @@ def _outside_window(scene: Scene, access: _Access, address: int) -> EmulationErr
     whose = "the block has" if space == "shared" else "the thread has"
     start = f" from address {0x400 if space == 'shared' else LOCAL_START:#x} on" if has else ""
     hint = "give it dynamic shared memory: `kernel.configure(grid, block, shared=...)`"
-    hint = hint if space == "shared" and not has else ""
-    return scene.raised(
-        MemoryFault, f"{access.verb} {space} address {offset:#x}: {whose} {has} bytes of {space} memory{start}", hint or None
-    )
+    message = f"{access.verb} {space} address {offset:#x}: {whose} {has} bytes of {space} memory{start}"
+    return scene.raised(MemoryFault, message, hint if space == "shared" and not has else None)
 
 
 def _nearest(scene: Scene, address: int) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..errors import EmulationError
 from ..ir import (
-    Address, Call, Function, Immediate, Instruction, Label, LabelRef, Module, Not, Operand, Parameter, Register, Selected,
-    Symbol, Variable, Vector,
+    Address, Call, Function, Immediate, Instruction, Label, LabelRef, Module, Not, Operand, Parameter, Register,
+    Selected, Symbol, Variable, Vector,
 )
 from ..isa import Form, lookup
 from ..types import TYPES, ScalarType
@@ -235,7 +235,7 @@ def _promote(body: list[Any], cells: dict[str, Variable]) -> None:
                 barred.add(name)
     for name, sizes in places.items():
         ends = sorted(sizes.items())
-        if any(offset + bits // 8 > after for (offset, bits), (after, _) in zip(ends, ends[1:])):
+        if any(offset + bits // 8 > after for (offset, bits), (after, _) in itertools.pairwise(ends)):
             barred.add(name)
     for number, statement in enumerate(body):
         names = [name for name in _symbols(statement) if name in cells and name not in barred]

@@ -145,6 +145,8 @@ SPACE_BITS = {"global": 1, "shared": 2, "const": 4, "param": 8, "generic": 16, "
 
 SLICE = 4096
 """Backward branches that a warp may take before another one gets its turn; a polling loop counts for more."""
+SLICE_TURNS = 16
+"""What a slice counts among the turns after which compiled code returns to Python."""
 PATIENCE = 64
 """Slices that diverged lanes may take before the others of their warp get their turn too."""
 

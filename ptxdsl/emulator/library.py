@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import current
+from ..errors import EmulationError
 
 __all__ = ["Library", "Shape", "library"]
 
@@ -95,7 +96,7 @@ class Library:
 
         module = ir.Module()
         for name, shape in shapes.items():
-            self._emit(module, name, shape)
+            self._try_emit(module, name, shape)
         parsed = binding.parse_assembly(str(module))
         parsed.verify()
         builder = binding.create_pass_builder(
@@ -106,6 +107,12 @@ class Library:
         image = self._machine.emit_object(parsed)
         self._link(image, list(shapes))
         self._store(image, list(shapes))
+
+    def _try_emit(self, module: Any, name: str, shape: Shape) -> None:
+        try:
+            self._emit(module, name, shape)
+        except Exception as error:
+            raise EmulationError(f"a bug in the emulator: no code for {shape}: {error!r}") from error
 
     def _link(self, image: bytes, names: list[str]) -> None:
         from llvmlite.binding import JITLibraryBuilder

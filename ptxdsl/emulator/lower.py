@@ -14,10 +14,11 @@ from functools import cache
 from typing import Any
 
 from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
+from ..isa import lookup
 from .analysis import UNIFORM, VARYING, Shape3, analyse, everything_varies
 from .cfg import Graph, Node, graph, opcode
 from .effects import METHODS
-from .layout import LANES, SLICE, SPACE_BITS, Fault
+from .layout import LANES, SLICE, SPACE_BITS, Block, Fault
 from .library import Shape, library
 from .operands import Field, Operands, Pool, unsupported
 from .ops import plan_of
@@ -121,7 +122,8 @@ class Lowering:
         self.node, self.parted = number, number in self.facts.parted
         nodes = self.graph.nodes
         before = nodes[number - 1] if number else None
-        if before is not None and before.fall == number and number - 1 in self.facts.parted and not self._branches(before):
+        falls = before is not None and before.fall == number and not self._branches(before)
+        if falls and number - 1 in self.facts.parted:
             self.place = node.start
             self.emit(("check",), Field("", "i", (node.rank,)))
         self.starts.append(len(self.records))
@@ -134,7 +136,7 @@ class Lowering:
 
     def _branches(self, node: Node) -> bool:
         """Whether a block ends with a branch that has seen to where its lanes go."""
-        return node.stop > node.start and opcode(self.graph.statements[node.stop - 1]) in ("bra", "brx") and not node.quit
+        return opcode(self.graph.statements[node.stop - 1]) in ("bra", "brx") and not node.quit
 
     def _leaves(self, node: Node) -> bool:
         last = self.graph.statements[node.stop - 1]
@@ -175,7 +177,16 @@ class Lowering:
             if used:
                 fields.append(Field(kind, "i", (self._carry_slot(),)))
                 kinds.append(kind)
-        self.emit(("data", form.mnemonic, plan.index, width, guard.kind, self.parted, tuple(kinds)), *fields)
+        self.emit(("data", form.mnemonic, plan.number, width, guard.kind, self.parted, tuple(kinds)), *fields)
+
+    def parameter_address(self, statement: Instruction, offset: int) -> None:
+        """The address of a parameter is known at the launch: where the parameters lie, plus its offset."""
+        guard, dest = self.operands.guard(statement), self.operands.destination(statement.operands[0])
+        width = LANES if dest.kind[0] == "X" else 1
+        base = Field("B64", "i", (Block.LAUNCH,))
+        add = lookup("add.u64")[0]
+        shape = ("data", add.mnemonic, 0, width, guard.kind, self.parted, (dest.kind, base.kind, "I64"))
+        self.emit(shape, guard, dest, base, self.operands.number(offset, 64))
 
     def _carry_slot(self) -> int:
         if "%CF" not in self.slots.offsets:
@@ -200,15 +211,14 @@ class Lowering:
         return self.operands.source(operand, spec.type.bits, width == 1, statement)
 
     def _guard_wrap(self, statement: Instruction) -> None:
-        """A widened sum is the sum of the widened parts only if it does not wrap: leave for plain code where it does."""
+        """A widened sum is the sum of the widened parts unless it wraps: leave for plain code where it does."""
         form = statement.form
         for spec, operand in zip(form.operands, statement.operands):
             known = self.operands.known(operand)
-            if spec.written or known is UNIFORM or known is VARYING or spec.type is None:
+            if spec.written or known is UNIFORM or known is None or spec.type is None:
                 continue
-            if not isinstance(operand, Register) or operand.type.bits >= 64 or form.operands[0].type is spec.type:
-                continue
-            if form.operands[0].type.bits <= spec.type.bits:  # type: ignore[union-attr]
+            result = form.operands[0].type
+            if operand.type.bits >= 64 or result is None or result.bits <= spec.type.bits:  # type: ignore[union-attr]
                 continue
             base = self.operands.source(operand, 32, True)
             bounds = Field("", "qq", (min(known), max(known)))
@@ -240,8 +250,8 @@ class Lowering:
             return "K", None, Field("K", head[0] + "q", (*head[1], offset))
         known = self.operands.known(base)
         bits, slot = base.type.bits, self.slots.offsets[base.name]
-        if known is VARYING or known is UNIFORM:
-            kind = f"{'X' if known is VARYING else 'U'}{bits}"
+        if known is None or known is UNIFORM:
+            kind = f"{'X' if known is None else 'U'}{bits}"
             return kind, None, Field(kind, head[0] + "iq", (*head[1], slot, offset))
         low = min(known)
         pattern, segments = _pattern(tuple(x - low for x in known), nbytes)
@@ -263,7 +273,8 @@ class Lowering:
         bits, signed = form.type.bits, form.type.is_signed
         masked = self.parted and any(kind[0] == "X" for kind in kinds)
         if form.space == "param" and isinstance(address.base, Symbol):
-            offset = self.spaces.parameter(statement, address.base.symbol, address.offset + address.base.offset, bits // 8 * len(items))
+            offset = address.offset + address.base.offset
+            offset = self.spaces.parameter(statement, address.base.symbol, offset, bits // 8 * len(items))
             self.emit(("param", bits, signed, kinds, guard.kind, masked), guard, Field("", "i", (offset,)), *dests)
             return
         kind, pattern, place = self.address(statement, address, bits // 8 * len(items), False)
@@ -276,10 +287,11 @@ class Lowering:
         items = value.items if isinstance(value, Vector) else (value,)
         bits = form.type.bits
         kind, pattern, place = self.address(statement, address, bits // 8 * len(items), True)
-        scalar = kind[0] in "KU" and form.space != "local" and all(self.operands.known(item) is UNIFORM for item in items)
+        scalar = kind[0] in "KU" and form.space != "local"
+        scalar = scalar and all(self.operands.known(item) is UNIFORM for item in items)
         values = [self.operands.source(item, bits, scalar, statement) for item in items]
         guard = self.operands.guard(statement)
-        if kind[0] in "KU" and not scalar or form.space == "local":
+        if (kind[0] in "KU" and not scalar) or form.space == "local":
             pattern = None
         kinds = tuple(part.kind for part in values)
         self.emit(("store", kind, pattern, bits, kinds, scalar, guard.kind, self.parted), place, guard, *values)

@@ -146,7 +146,7 @@ class Operands:
         if operand.type.kind == "p":
             return Field("P", "i", (offset,))
         known = self.facts.known.get(operand.name, UNIFORM)
-        if known is VARYING:
+        if known is None:
             return Field(f"X{bits}", "i", (offset,))
         if scalar or known is UNIFORM:
             return Field(f"U{bits}", "i", (offset,))
@@ -157,7 +157,7 @@ class Operands:
         if name.startswith("%tid."):
             axis = "xyz".index(name[-1])
             known = tid_vectors(self.block)[axis]
-            if known is VARYING:
+            if known is None:
                 return Field("X32", "i", (Warp.TIDS + 4 * LANES * axis,))
             return self._based(Warp.TID + 4 * axis, known, scalar)
         if name == "%laneid" or name.startswith("%lanemask_"):
@@ -197,11 +197,6 @@ def render(statement: Any) -> str:
     """A statement as PTX text, for messages."""
     if statement is None:
         return ""
-    form = getattr(statement, "form", None)
-    if form is None:
-        return "call"
-    try:
-        from ..text.printer import instruction_text
-    except ImportError:
-        return str(form.mnemonic)
+    from ..text.printer import instruction_text
+
     return instruction_text(statement)

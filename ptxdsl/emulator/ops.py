@@ -26,7 +26,7 @@ class Plan(NamedTuple):
     pure: bool
     covered: bool = False
     carry: semantics.Carry = semantics.Carry(False, False)
-    index: int = 0
+    number: int = 0
     """Its place among the forms that its mnemonic spells."""
 
 

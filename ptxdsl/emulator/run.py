@@ -45,6 +45,8 @@ def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
             serve(state)
         elif status == Status.DEOPT:
             states[0] = _without_order(state, code(True))
+        elif state.between_blocks:
+            watch = _Watch(launch)
         elif launch.started() < launch.blocks and len(states) * state.nbytes < RESIDENT_BYTES:
             states.appendleft(State(launch, state.code))
         else:
@@ -87,7 +89,8 @@ class _Watch:
 def _without_order(state: State, code: Code) -> State:
     """Go on in code that assumes nothing about which lanes run when: same block, same statements, other registers."""
     old, warps, stride = state.code, state.warps, state.stride
-    if old.prologue <= state.get(Block.FAULT_RECORD, "Q") < old.entry and state.get(Block.FAULT_KIND, "i") == Fault.WRAP:
+    wrapped = state.get(Block.FAULT_KIND, "i") == Fault.WRAP
+    if wrapped and old.prologue <= state.get(Block.FAULT_RECORD, "Q") < old.entry:
         return State(state.launch, code)
     keep = state.warps_memory
     state.attach(code)
@@ -98,7 +101,8 @@ def _without_order(state: State, code: Code) -> State:
             state.set_register(number, name, dict(enumerate(read_register(old, before, name))))
         for field in (Warp.PC, Warp.WAITS):
             record = state.get_warp(number, field, "Q")
-            state.put_warp(number, field, "Q", _translate(old, code, record) if record else code.base * (field == Warp.PC))
+            nowhere = code.base if field == Warp.PC else 0
+            state.put_warp(number, field, "Q", _translate(old, code, record) if record else nowhere)
     del keep
     return state
 
@@ -107,7 +111,8 @@ def _translate(old: Code, new: Code, record: int) -> int:
     """The record of the new code at which to go on where the old one was at ``record``."""
     at = bisect_right(old.offsets, record - old.base) - 1
     statement = old.statements[at]
-    mine = [n for n, owner in enumerate(old.statements) if owner == statement and old.offsets[n] >= old.entry - old.base]
+    start = old.entry - old.base
+    mine = [n for n, owner in enumerate(old.statements) if owner == statement and old.offsets[n] >= start]
     theirs = [n for n, owner in enumerate(new.statements) if owner == statement]
     place = theirs[0] if not mine or at == mine[0] else theirs[max(0, len(theirs) - (len(mine) - mine.index(at)))]
     return new.base + new.offsets[place]

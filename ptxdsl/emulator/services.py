@@ -55,7 +55,8 @@ class Service:
         for low, nbytes, delta in windows:
             if low <= address < low + nbytes:
                 return address + delta, low + nbytes - address
-        raise self.error(MemoryFault, lane, f"`{_name(self.call)}` was given address {address:#x}, which lies in no memory")
+        name = _name(self.call)
+        raise self.error(MemoryFault, lane, f"`{name}` was given address {address:#x}, which lies in no memory")
 
     def text(self, address: int, lane: int) -> str:
         """A string that ends with a zero byte."""
@@ -131,11 +132,11 @@ def _printf(service: Service, lane: int, where: int, arguments: int) -> int:
     return len(_CONVERSION.findall(text))
 
 
-def _assert(service: Service, lane: int, message: int, file: int, line: int, function: int, size: int) -> int:
+def _assert(service: Service, lane: int, message: int, file: int, line: int, *_: int) -> int:
     raise service.error(TrapError, lane, service.text(message, lane), Loc(service.text(file, lane), line & 0xFFFFFFFF))
 
 
-def _malloc(service: Service, lane: int, nbytes: int) -> int:
+def _malloc(service: Service, _: int, nbytes: int) -> int:
     return service.state.launch.spaces.memory.heap.take(nbytes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..ir import Function, Module, Reference, Symbol, Variable
@@ -35,13 +36,17 @@ class Heap:
     SIZE = 8 << 20
 
     def __init__(self) -> None:
+        self._end = 0
+        self._free: dict[int, list[int]] = {}
+        self._given: dict[int, int] = {}
+
+    @cached_property
+    def start(self) -> int:
+        """Its address."""
         import numpy as np
 
         self._memory = np.zeros(self.SIZE + 256, np.uint8)
-        self.start = _aligned(self._memory.ctypes.data, 256)
-        self._end = self.start
-        self._free: dict[int, list[int]] = {}
-        self._given: dict[int, int] = {}
+        return _aligned(self._memory.ctypes.data, 256)
 
     def take(self, nbytes: int) -> int:
         """Address of fresh memory; 0 where there is none left."""
@@ -49,8 +54,8 @@ class Heap:
         ready = self._free.get(size)
         if ready:
             place = ready.pop()
-        elif self._end + size <= self.start + self.SIZE:
-            place, self._end = self._end, self._end + size
+        elif self._end + size <= self.SIZE:
+            place, self._end = self.start + self._end, self._end + size
         else:
             return 0
         self._given[place] = size
@@ -70,8 +75,8 @@ class ModuleMemory:
     def __init__(self, module: Module) -> None:
         self.symbols: dict[str, int] = {}
         self.ranges: list[Guarded] = []
-        self.heap = Heap() if any(f.name == "malloc" for f in module.functions) else None
-        if self.heap is not None:
+        self.heap = Heap()
+        if any(function.name == "malloc" for function in module.functions):
             spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
             self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces))
         self._arrays: list[Any] = []
@@ -101,12 +106,10 @@ class ModuleMemory:
             ctypes.memmove(self.symbols[variable.name] + number * size, self._bytes(value, size), size)
 
     def _bytes(self, value: int | Symbol | Reference, size: int) -> bytes:
-        if not isinstance(value, int):
-            mask = getattr(value, "mask", None)
-            value = self.symbols[value.symbol] + value.offset
-            if mask is not None:
-                value = (value & mask) >> ((mask & -mask).bit_length() - 1)
-        return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+        number = value if isinstance(value, int) else self.symbols[value.symbol] + value.offset
+        if isinstance(value, Reference) and value.mask is not None:
+            number = (number & value.mask) >> ((value.mask & -value.mask).bit_length() - 1)
+        return (number & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
 @dataclass

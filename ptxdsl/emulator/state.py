@@ -6,12 +6,12 @@ import ctypes
 import struct
 from typing import TYPE_CHECKING, Any
 
+from ..launch import Buffer, LaunchConfig, Scalar
 from .layout import LANES, SHARED_START, SPACE_BITS, Block, Entry, Launch, Status, Warp
 from .library import library
 from .spaces import Guarded, Spaces
 
 if TYPE_CHECKING:
-    from ..launch import Buffer, LaunchConfig, Scalar
     from .lower import Code
 
 __all__ = ["LaunchState", "State"]
@@ -21,8 +21,8 @@ _MACHINE = {
     Block.RESOLVE: ("machine", "resolve", ""), Block.RETIRE: ("machine", "retire", ""),
 }
 RUN = ("machine", "run", "")
-TURNS = 256
-"""Slices of warps that compiled code runs before it returns to Python, where an interrupt is seen."""
+TURNS = 4096
+"""Blocks that compiled code runs before it returns to Python, where an interrupt is seen; a slice counts for more."""
 
 
 def allocate(nbytes: int, align: int = 64) -> tuple[Any, int]:
@@ -45,11 +45,11 @@ class LaunchState:
         self.parameters = self.address + Launch.SIZE
         self.ranges: list[Guarded | None] = list(spaces.ranges)
         for number, (parameter, argument) in enumerate(zip(spaces.function.parameters, arguments)):
-            data = argument.data if hasattr(argument, "data") else struct.pack("<Q", argument.address)
+            data = argument.data if isinstance(argument, Scalar) else struct.pack("<Q", argument.address)
             if len(data) != parameter.nbytes:
                 raise ValueError(f"parameter {parameter.name} has {parameter.nbytes} bytes; {len(data)} came")
             ctypes.memmove(self.parameters + spaces.offsets[parameter.name], data, len(data))
-            if not hasattr(argument, "data"):
+            if isinstance(argument, Buffer):
                 reach = SPACE_BITS["global"] | SPACE_BITS["generic"] | SPACE_BITS["const"]
                 self.ranges[1 + number] = Guarded(
                     argument.name, argument.address, argument.nbytes, reach, argument.writable
@@ -145,8 +145,6 @@ class State:
 
     def digest(self, digest: Any) -> None:
         """Add what the block's threads see, their places and their registers to a digest."""
-        import numpy as np
-
         start = self.warps - self.warps_memory.ctypes.data
         warps = self.warps_memory[start : start + self.stride * self.count].copy().reshape(self.count, self.stride)
         warps[:, Warp.BUDGET : Warp.INITIAL] = 0
@@ -154,8 +152,7 @@ class State:
         barriers = Block.BARRIERS - Block.RUNNABLE
         digest.update(ctypes.string_at(self.address + Block.RUNNABLE, 8))
         digest.update(ctypes.string_at(self.address + Block.RUNNABLE + barriers, Block.SIZE - Block.BARRIERS))
-        memory = np.frombuffer((ctypes.c_ubyte * (self.end - self.shared)).from_address(self.shared), np.uint8)
-        digest.update(memory)
+        digest.update((ctypes.c_ubyte * (self.end - self.shared)).from_address(self.shared))
 
     def put(self, offset: int, codes: str, *values: Any) -> None:
         data = struct.pack("<" + codes, *values)
@@ -171,6 +168,11 @@ class State:
     def get_warp(self, warp: int, offset: int, codes: str) -> Any:
         data = ctypes.string_at(self.warps + warp * self.stride + offset, struct.calcsize("<" + codes))
         return struct.unpack("<" + codes, data)[0]
+
+    @property
+    def between_blocks(self) -> bool:
+        """Whether no block is being run."""
+        return bool(self.get(Block.LIVE, "I") == 0)
 
     def register(self, warp: int, name: str) -> list[int]:
         """The number that a register of a warp holds in each lane."""

@@ -14,6 +14,7 @@ __all__ = ["emit"]
 _KINDS: dict[str, Emitter] = {
     "data": data.data,
     "isspace": data.isspace,
+    "clock": data.clock,
     "param": memory.param,
     "load": memory.load,
     "store": memory.store,

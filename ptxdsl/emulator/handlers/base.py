@@ -7,7 +7,7 @@ machine registers from instruction to instruction, and the jump (``musttail``) g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -180,7 +180,7 @@ class Handler:
         otherwise()
         self.ir.position_at_end(on)
 
-    def for_each_lane(self, mask: Any, body: Callable[[Any], None], carried: Sequence[Any] = ()) -> None:
+    def for_each_lane(self, mask: Any, body: Callable[[Any], None]) -> None:
         """Run ``body(lane)`` for each lane in the mask, lowest first; the lane is an i32."""
         head, inner, done = self.block_named("head"), self.block_named("lane"), self.block_named("done")
         before = self.ir.block

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import NEVER, PATIENCE, SLICE, Block, Fault, Status, Warp
+from ..layout import NEVER, PATIENCE, SLICE, SLICE_TURNS, Block, Fault, Status, Warp
 from ..library import Shape
 from .base import Handler, i32, i64, lanes_of
 from .data import guard_mask, source
@@ -41,7 +41,7 @@ def spend(h: Handler, cost: Any, target: Any, plain: bool, rank: Any = None) -> 
         h.store(target, h.warp, Warp.PC)
         yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), h.i32(1))
         h.store(yields, h.warp, Warp.YIELDS)
-        turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+        turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(SLICE_TURNS))
         h.store(turns, h.block, Block.BUDGET)
         if rank is not None:
             _fair(h, yields, rank, plain)

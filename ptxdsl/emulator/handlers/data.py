@@ -1,8 +1,8 @@
-"""Handlers of the instructions that only compute: the semantics of :mod:`..semantics` between loads and stores of slots.
+"""Handlers of the instructions that only compute: their semantics between loads and stores of slots.
 
 The class of each operand is one letter and its width: ``X32`` one number a lane, ``U32`` one for the warp, ``A32`` one
-for the warp plus a vector known beforehand, ``B32`` one of the block, ``I32`` an immediate; ``P`` and ``N`` a predicate and its complement,
-``_`` a sink, ``#5`` a number that shapes the code. A tuple stands for an operand in braces.
+for the warp plus a vector known beforehand, ``B32`` one of the block, ``I32`` an immediate; ``P`` and ``N`` a predicate
+and its complement, ``_`` a sink, ``#5`` a number that shapes the code. A tuple stands for an operand in braces.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..lanes import Lanes
 from ..library import Shape
 from .base import Handler, i1, i32, i64, lanes_of, pointer
 
-__all__ = ["data", "isspace", "guard_mask", "put", "source"]
+__all__ = ["clock", "data", "fit", "guard_mask", "isspace", "put", "source"]
 
 
 def source(h: Handler, kind: Any, width: int) -> Any:
@@ -41,6 +41,8 @@ def source(h: Handler, kind: Any, width: int) -> Any:
         return h.splat(number) if width > 1 else number
     slot = h.add(h.block, h.field()) if letter == "B" else h.slot()
     if letter == "X":
+        if width == 1:
+            raise AssertionError("one number is wanted of a register that has one a lane")
         return h.load(slot, 0, lanes_of(element))
     number = h.load(slot, 0, element)
     if width == 1:
@@ -124,18 +126,19 @@ def data(module: ir.Module, name: str, shape: Shape) -> None:
     if carry.writes:
         places.append((None, (kinds[-1],), [h.slot()]))
     result = semantics.lookup(form)(Lanes(h.ir, width), form, *values)
-    for (spec, items, slots), value in zip(places, result if len(places) > 1 else (result,)):
+    for (written, items, slots), value in zip(places, result if len(places) > 1 else (result,)):
+        signed = written is not None and written.type is not None and written.type.is_signed
         for item, slot, part in zip(items, slots, value if isinstance(value, tuple) else (value,)):
             if slot is not None:
-                if item[1:] != "P":
-                    part = fit(h, part, int(item[1:]), spec is not None and spec.type is not None and spec.type.is_signed)
-                put(h, slot, part, mask)
+                if (item[0] == "X") != (width > 1):
+                    raise AssertionError(f"a result of width {width} for the class {item}")
+                put(h, slot, part if item[1:] == "P" else fit(h, part, int(item[1:]), signed), mask)
     h.next()
 
 
 def isspace(module: ir.Module, name: str, shape: Shape) -> None:
     """("isspace", upper byte of the space's window, dest, a, width, guard, masked, codes): isspacep."""
-    _, window, dest, a, width, guard, masked, codes = shape
+    _, window, _, a, width, guard, masked, codes = shape
     h = Handler(module, name, codes)
     mask = guard_mask(h, guard, masked)
     slot = h.slot()
@@ -147,6 +150,33 @@ def isspace(module: ir.Module, name: str, shape: Shape) -> None:
         mask = None
     put(h, slot, value, mask)
     h.next()
+
+
+def clock(module: ir.Module, name: str, shape: Shape) -> None:
+    """("clock", special register, dest, guard, masked, codes): cycles and nanoseconds of the host."""
+    _, special, dest, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, masked)
+    slot = h.slot()
+    value = _nanoseconds(h) if "timer" in special else h.call("llvm.readcyclecounter", i64)
+    if special.endswith("_hi"):
+        value = h.ir.lshr(value, i64(32))
+    value = fit(h, value, int(dest[1:]), False)
+    if dest[0] == "U":
+        put(h, slot, value, None)
+    else:
+        put(h, slot, h.splat(value), mask)
+    h.next()
+
+
+def _nanoseconds(h: Handler) -> Any:
+    """The wall clock, from the C library."""
+    kind = ir.FunctionType(i32, [i32, pointer])
+    function = ir.Function(h.ir.module, kind, "clock_gettime")
+    place = h.ir.bitcast(h.ir.alloca(ir.ArrayType(i64, 2)), pointer)
+    h.ir.call(function, [i32(0), place])
+    seconds, rest = h.load(place, 0, i64), h.load(place, 8, i64)
+    return h.ir.add(h.ir.mul(seconds, i64(1_000_000_000)), rest)
 
 
 def _cut(h: Handler, value: Any, spec: OperandSpec) -> Any:

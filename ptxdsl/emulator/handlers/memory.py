@@ -134,7 +134,10 @@ class Access:
         return host
 
 
-def twins(module: ir.Module, name: str, shape: Shape, body: Callable[[Handler, Shape, ir.Function | None], None]) -> None:
+Body = Callable[[Handler, Shape, "ir.Function | None"], None]
+
+
+def twins(module: ir.Module, name: str, shape: Shape, body: Body) -> None:
     """The handler of an access, and apart from it, so that it costs the handler nothing, the slow way."""
     slow = Handler(module, f"{name}.slow", shape[-1])
     slow.function.linkage = "internal"
@@ -230,10 +233,12 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
     starts = [h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments] or [host]
     parts: list[list[Any]] = []
     for start in starts:
+        place = _host(h, start, byte)
         if letter == "b":
-            parts.append([_spread(h, h.load(_host(h, start, byte), n * bits // 8, element, bits // 8), lanes) for n in range(count)])
+            numbers = [h.load(place, n * bits // 8, element, bits // 8) for n in range(count)]
+            parts.append([_spread(h, number, lanes) for number in numbers])
         else:
-            whole = h.load(_host(h, start, byte), 0, ir.VectorType(element, lanes * count), access.nbytes)
+            whole = h.load(place, 0, ir.VectorType(element, lanes * count), access.nbytes)
             parts.append([_stride(h, whole, n, count, lanes) for n in range(count)])
     return [_concat(h, [part[n] for part in parts]) for n in range(count)]
 
@@ -268,12 +273,9 @@ def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any, s
     gathered = _gather(h, hosts, bits, count, lanes)
     spread = h.ir.block
     h.ir.position_at_end(halves)
-    quick = []
-    wholes = [
-        h.load(_host(h, start, byte), 0, ir.VectorType(ir.IntType(bits), 16 * count), bits // 8 * count) for start in starts
-    ]
-    for number in range(count):
-        quick.append(_concat(h, [_stride(h, whole, number, count, 16) for whole in wholes]))
+    half = ir.VectorType(ir.IntType(bits), 16 * count)
+    wholes = [h.load(_host(h, start, byte), 0, half, bits // 8 * count) for start in starts]
+    quick = [_concat(h, [_stride(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
     return _merge(h, [(quick, halves), (gathered, spread)], after)
 
 

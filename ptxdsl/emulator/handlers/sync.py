@@ -21,8 +21,8 @@ __all__ = ["barrier", "fence", "outcome"]
 
 
 def barrier(module: ir.Module, name: str, shape: Shape) -> None:
-    """("barrier", what, aligned, guard, number, count, predicate, codes): what is sync, arrive, popc, and, or."""
-    _, what, aligned, guard, number, count, predicate, codes = shape
+    """("barrier", what, guard, number, count, predicate, codes): what is sync, arrive, popc, and, or."""
+    _, what, guard, number, count, predicate, codes = shape
     h = Handler(module, name, codes)
     mask = guard_mask(h, guard, True)
     which = _first(h, number)
@@ -51,10 +51,8 @@ def barrier(module: ir.Module, name: str, shape: Shape) -> None:
         _vote(h, what, place, holds, mask, fresh)
     arrived = h.ir.add(arrived, h.i32(1))
     h.store(arrived, place, Barrier.ARRIVED)
-    if count:
-        needed = h.ir.lshr(wanted, h.i32(5))
-    else:
-        needed = h.call("llvm.ctpop.i32", i32, h.load(h.block, Block.LIVE, i32))
+    live = h.load(h.block, Block.LIVE, i32)
+    needed = h.ir.lshr(wanted, h.i32(5)) if count else h.call("llvm.ctpop.i32", i32, live)
     complete, wait = h.block_named("complete"), h.block_named("wait")
     bit = h.ir.shl(h.i32(1), h.load(h.warp, Warp.INDEX, i32))
     h.ir.cbranch(h.ir.icmp_unsigned(">=", arrived, needed), complete, wait)

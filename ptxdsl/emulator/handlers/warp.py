@@ -116,10 +116,7 @@ def _lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
     clamp, segment = c & 31, c >> 8 & 31
     low, high = lane & segment, (lane & segment) | (clamp & ~segment)
     b &= 31
-    if mode == "idx":
-        to = low | (b & ~segment & 31)
-    else:
-        to = {"up": lane - b, "down": lane + b, "bfly": lane ^ b}[mode]
+    to = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": low | (b & ~segment & 31)}[mode]
     good = to >= high if mode == "up" else to <= high
     return (to if good else lane), good
 
