@@ -59,7 +59,8 @@ def run(cases: list[Case]) -> list[tuple[Array, ...]]:
     module = ir.Module("semantics")
     forms = [form_of(case) for case in cases]
     for index, (case, form) in enumerate(zip(cases, forms)):
-        _function(module, f"case{index}", form, case)
+        numbers = tuple(source for source in case.sources if isinstance(source, int))
+        add_function(module, f"case{index}", form, case.width, numbers)
     engine = _compile(str(module))
     return [_call(engine, f"case{index}", form, case) for index, (case, form) in enumerate(zip(cases, forms))]
 
@@ -80,7 +81,11 @@ def _source_bits(form: Form) -> list[int]:
     return bits + [1] * semantics.carry(form).reads
 
 
-def _function(module: ir.Module, name: str, form: Form, case: Case) -> None:
+def add_function(module: ir.Module, name: str, form: Form, width: int, numbers: tuple[int, ...] = ()) -> None:
+    """A function that runs a form over arrays: a pointer to each source and result, and the count of warps.
+
+    ``numbers`` are those for the operands that must be numbers, 5 each where there are none.
+    """
     inputs, outputs = _source_bits(form), result_bits(form)
     pointer = ir.IntType(8).as_pointer()
     count_type = ir.IntType(64)
@@ -92,7 +97,7 @@ def _function(module: ir.Module, name: str, form: Form, case: Case) -> None:
     builder = ir.IRBuilder(loop)
     index = builder.phi(count_type)
     index.add_incoming(ir.Constant(count_type, 0), entry)
-    b = Lanes(builder, case.width)
+    b = Lanes(builder, width)
 
     def place(argument: Any, bits: int) -> Any:
         stored = b.integer(max(8, bits))
@@ -105,12 +110,13 @@ def _function(module: ir.Module, name: str, form: Form, case: Case) -> None:
         return builder.trunc(loaded, b.integer(1)) if bits == 1 else loaded
 
     values = iter([load(argument, bits) for argument, bits in zip(function.args, inputs)])
+    given = iter(numbers or itertools.repeat(5))
     sources = [
-        source if isinstance(source, int)
-        else tuple(next(values) for _ in source) if isinstance(source, tuple) else next(values)
-        for source in case.sources
+        next(given) if not spec.register
+        else tuple(next(values) for _ in range(spec.count)) if spec.count else next(values)
+        for spec in form.operands if spec.role != "w"
     ]
-    result = semantics.lookup(form)(b, form, *sources)
+    result = semantics.lookup(form)(b, form, *sources, *values)
     for argument, bits, value in zip(function.args[len(inputs) :], outputs, _flatten(result)):
         assert value.type == b.integer(bits), f"{form.mnemonic}: result is {value.type}, wanted {b.integer(bits)}"
         value = builder.zext(value, b.integer(8)) if bits == 1 else value
