@@ -28,6 +28,13 @@ _SPACES = ("global", "const", "shared", "local", "param")
 _INSTRUCTION = re.compile(
     r"\s*(?:@\s*(!?)\s*([%$\w]+)\s+)?([a-z]\w*(?:\s?\.\w+(?:::?\w+)*)*)(?![\w.:$%])(?!\s*:)\s*([^;]*);"
 )
+_RESPELLED = (
+    # cooperative_groups writes atom.add.release.gpu.u32, cuda::ptx writes tcgen05.ld.red....f32.min.
+    (re.compile(r"^(atom|red)\.(add|inc|dec|min|max|and|or|xor|exch|cas)((?:\.(?:%s))+)(?=\.)" % "|".join(
+        ("relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global", "shared(?:::cta|::cluster)?")
+    )), r"\1\3.\2"),
+    (re.compile(r"^(tcgen05\.ld\.red\..*)\.([fus]32)((?:\.(?:min|max|abs|NaN))+)$"), r"\1\3.\2"),
+)
 _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
 
 
@@ -131,8 +138,10 @@ class FunctionParser(Reader):
             body.append(ir.Instruction(form, operands, guard, loc, line))
 
     def _respell(self, mnemonic: str, position: int, arity: int) -> tuple[str, tuple[Form, ...]]:
-        """The forms of a mnemonic that is written with spaces in it, which is legal; an error for another one."""
+        """The forms of a mnemonic that is spelled as it should not be, but is by NVIDIA; an error for another one."""
         spelled = re.sub(r"\s", "", mnemonic)
+        for pattern, order in _RESPELLED:
+            spelled = pattern.sub(order, spelled)
         try:
             return spelled, _forms(spelled, arity)
         except UnknownInstruction as error:

@@ -61,8 +61,8 @@ def encoded(number: Number, kind: ScalarType) -> int:
     if isinstance(value, float):
         raise ValueError(f"the float {value!r} is no {kind}")
     if kind.kind == "p":
-        if value in (0, 1):
-            return int(value)
+        if value in (0, 1, -1):
+            return value & 1
         raise ValueError(f"{value} is no predicate, which is 0 or 1")
     low, high = -(1 << (kind.bits - 1)), (1 << kind.bits) - 1
     if not low <= value <= high:
