@@ -70,6 +70,8 @@ def test_no_form_calls_the_hosts_library() -> None:
     module = ir.Module("calls")
     for index, form in enumerate(forms):
         add_function(module, f"f{index}", form, 32)
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
     triple = binding.get_process_triple()
     for cpu in (binding.get_host_cpu_name(), *(["haswell"] if triple.startswith("x86_64") else [])):
         machine = binding.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=0)
