@@ -31,6 +31,7 @@ Operands, comma-separated, in the order of the manual:
     a:type*n   of that type; n of them in braces, 0 for a plain one  d|p      two results joined by a bar
     ~d         may be the sink ``_``; _ always is                    {, c}    may be absent
     &a         may also be the address of a variable                 {, c if x}  there exactly if x is true
+                                                                     {, c when x}  may be there only if x is true
     $a         may also be that or a special register               a:type or [a]  either
     [a]        memory that is read; [=a] written, [+a] both; [a:shared] in that space; [a, c:s32*2] with more parts
     L:label    a label; f:symbol a function or variable
@@ -138,7 +139,10 @@ class _Template:
 
     def choices(self) -> tuple[_Template | None, ...]:
         """What may stand in its place: itself, its alternative, nothing."""
-        return ((None,) if self.optional else ()) + (self,) + ((self.other,) if self.other else ())
+        own = (self,)
+        if any(part.optional for part in self.parts):
+            own = tuple(replace(self, parts=parts) for parts in _subsets(self.parts))
+        return ((None,) if self.optional else ()) + own + ((self.other,) if self.other else ())
 
 
 def _twice(name: str) -> str:
@@ -251,10 +255,15 @@ class Row:
         mnemonic = ".".join((self.opcode, *tokens))
         default = chosen.get("type") or next((t for t in reversed(tokens) if t in TYPES), None)
         needs += tuple(need for need, condition in self.needs if not condition or _value(condition, names))
-        present = [t for t in self.operands if t.present is None or _value(t.present, names)]
-        for kept in sorted(product(*(t.choices() for t in present)), key=lambda kept: len(kept) - kept.count(None)):
-            specs = tuple(_resolve(template, names, default) for template in kept if template)
-            yield Form(self, mnemonic, chosen, specs, needs)
+        present = tuple(t for t in self.operands if t.present is None or _value(t.present, names))
+        for kept in _subsets(present):
+            yield Form(self, mnemonic, chosen, tuple(_resolve(t, names, default) for t in kept), needs)
+
+
+def _subsets(templates: tuple[_Template, ...]) -> list[tuple[_Template, ...]]:
+    """Every way to choose among operands that may be absent or something else; the shortest first."""
+    ways = (tuple(t for t in way if t) for way in product(*(t.choices() for t in templates)))
+    return sorted(ways, key=len)
 
 
 @cache
@@ -315,7 +324,7 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
     if not isinstance(count, int):
         count = _number(count)
     return OperandSpec(
-        spec.name, spec.role, spec.kind, kind, count, spec.register, spec.immediate and kind in _NUMERIC,
+        spec.name, spec.role, spec.kind, kind, count, spec.register, spec.immediate and (kind in _NUMERIC or not spec.register),
         spec.negatable, spec.sink and (count > 0 or not template.count), spec.joined, spec.bounds, spec.space,
         tuple(_resolve(p, names, default) for p in template.parts if p.present is None or _value(p.present, names)),
         spec.variable, spec.special, spec.step,
@@ -461,9 +470,10 @@ def _templates(text: str) -> Iterator[_Template]:
 def _conditional(item: str, optional: bool) -> _Template:
     if match := re.match(r"(\w+!?:\w+) or (\[.*\])$", item):
         return replace(_template(match[1], optional), other=_template(match[2], False))
-    if optional and " if " in item:
-        item, _, condition = item.rpartition(" if ")
-        return replace(_template(item, False), present=condition)
+    for word in (" if ", " when "):
+        if optional and word in item:
+            item, _, condition = item.rpartition(word)
+            return replace(_template(item, word == " when "), present=condition)
     return _template(item, optional)
 
 
