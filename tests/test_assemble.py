@@ -70,7 +70,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return seen
 
 
-def script(folder: Path, assembling: str, *, isa: str = "9.5", targets: str = "75 80 90 100") -> str:
+def script(folder: Path, assembling: str, *, isa: str = "9.5", targets: str = "sm_75 sm_80 sm_90a") -> str:
     """A ptxas that answers the questions about itself, and does what a shell command says otherwise."""
     path = folder / "ptxas"
     path.write_text(textwrap.dedent(f"""\
@@ -78,7 +78,7 @@ def script(folder: Path, assembling: str, *, isa: str = "9.5", targets: str = "7
         case "$1" in
         --version) echo "Cuda compilation tools, release 13.9, V13.9.1";;
         --list-version) echo "{isa}";;
-        --list-arch) echo "{targets}";;
+        --help) echo "Allowed values for this option: {', '.join(repr(t) for t in targets.split())}";;
         *) {assembling};;
         esac
         """))
@@ -286,7 +286,7 @@ def test_one_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.
         (tmp_path / name).mkdir()
     old = script(tmp_path / "old", "exit 1", isa="7.8")
     new = script(tmp_path / "new", "cat > /dev/null; printf '\\177ELF'", isa="8.0")
-    other = script(tmp_path, "exit 1", isa="9.5", targets="120")
+    other = script(tmp_path, "exit 1", isa="9.5", targets="sm_120")
     monkeypatch.setattr(tools, "find_tool", lambda _: [old, other, new])
     assert assemble(kernel("")) == b"\x7fELF"
     with pytest.raises(AssembleError) as caught:
@@ -309,7 +309,8 @@ def test_the_users_own_is_the_only_one(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = [
         "site/nvidia/cu13/bin/ptxas", "site/nvidia/cuda_nvcc/bin/ptxas",
-        "site/triton/backends/nvidia/bin/ptxas-blackwell", "site/triton/backends/nvidia/bin/ptxas", "home/bin/ptxas", "path/ptxas",
+        "site/triton/backends/nvidia/bin/ptxas-blackwell", "site/triton/backends/nvidia/bin/ptxas",
+        "home/bin/ptxas", "path/ptxas",
     ]
     for place in places:
         file = tmp_path / place

@@ -30,7 +30,7 @@ class NoAssembler(AssembleError):
 
 
 class Assembler(NamedTuple):
-    """A ptxas: its release, the newest PTX version it reads and the targets it knows (``"90"``, without suffix)."""
+    """A ptxas: its release, the newest PTX version it reads and the targets it knows."""
 
     path: str
     version: str
@@ -39,7 +39,7 @@ class Assembler(NamedTuple):
 
     def knows(self, isa: tuple[int, int], arch: str) -> bool:
         """Whether it reads PTX of version ``isa`` and assembles for ``arch``."""
-        return isa <= self.isa and arch.removeprefix("sm_").rstrip("af") in self.targets
+        return isa <= self.isa and arch in self.targets
 
 
 def _wheel_folders(package: str) -> Iterator[Path]:
@@ -78,18 +78,18 @@ def _probe(path: str, size: int, changed: int, folder: Path | None) -> Assembler
         try:
             answers = [
                 subprocess.run([path, option], capture_output=True, text=True, check=True, timeout=60).stdout
-                for option in ("--version", "--list-version", "--list-arch")
+                for option in ("--version", "--list-version", "--help")  # --list-arch is younger than CUDA 13.0
             ]
         except (OSError, subprocess.SubprocessError):
             return None
         kept = json.dumps(answers).encode()
         disk.put(key, kept)
-    banner, versions, targets = json.loads(kept)
+    banner, versions, manual = json.loads(kept)
     release = re.search(r"V(\d+\.\d+\.\d+)", banner)
     isas = [(int(major), int(minor)) for major, minor in re.findall(r"(\d+)\.(\d+)", versions)]
     if release is None or not isas:
         return None
-    return Assembler(path, release[1], max(isas), frozenset(re.findall(r"\d+", targets)))
+    return Assembler(path, release[1], max(isas), frozenset(re.findall(r"'(sm_\w+)'", manual)))
 
 
 def assemblers() -> list[Assembler]:
