@@ -131,7 +131,7 @@ class Flow:
 
     def _settled(self, at: int) -> int:
         """Where control that arrives at ``at`` next does something."""
-        while self.steps[at].opname.startswith(("POP_TOP", "POP_EXCEPT", "NOP", "JUMP")):
+        while self.steps[at].opname.startswith(("POP_TOP", "POP_EXCEPT", "NOP", "NOT_TAKEN", "JUMP")):
             at = self.steps[at].next[0]
         return at
 

@@ -206,7 +206,7 @@ def check_alias(reg: Reg) -> None:
         names = [name for name, value in variables.items() if value is reg]
         holders = _holders(reg, variables)
         if len(names) + len(holders) > 1:
-            unused += _check_frame(reg, each, names, holders, trace)
+            unused += _check_frame(each, names, holders, trace)
     trace.unaliased[place] = references - unused
 
 
@@ -228,7 +228,7 @@ def _holders(reg: Reg, variables: Any) -> list[_Holder]:
     return list(found.values())
 
 
-def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: list[_Holder], trace: Trace) -> int:
+def _check_frame(frame: FrameType, names: list[str], holders: list[_Holder], trace: Trace) -> int:
     """Judge what holds the register in one frame; the number of holders that are never used again."""
     flow = flow_of(frame.f_code)
     at = flow.index(frame.f_lasti)
@@ -248,12 +248,9 @@ def _check_frame(reg: Reg, frame: FrameType, names: list[str], holders: list[_Ho
     # An element beside a name is where the name took the register from; so is one name beside a loop's variable.
     first = taken or (kept[0] if kept else None)
     second = [holder.path for holder in kept if holder is not first]
-    if changed in views or (taken is None and changed is None):
-        # Without either, a function called from here changes what it took from its closure.
-        aliased = alive[1:] or second
-    else:
-        aliased = alive or second
-    if aliased:
+    # Without either, a function called from here changes what it took from its closure.
+    one_may = changed in views or (taken is None and changed is None)
+    if aliased := alive[one_may:] or second:
         other = aliased[0]
         shown = changed or next(name for name in (*(holder.path for holder in holders), *names) if name != other)
         hint = f"keep the old value apart: `{other} = {shown}.copy()`"

@@ -75,7 +75,8 @@ def left(region: Region) -> None:
             raise ControlFlowError(
                 "a `return`, `break` or `continue` leaves the `with` of this line; "
                 "the trace would end the block here for all threads",
-                loc=Loc(code.co_filename, state.frame.f_lineno), hint="`ptx.ret(pred=p)`, `break_if(p)`, `continue_if(p)`",
+                loc=Loc(code.co_filename, state.frame.f_lineno),
+                hint="`ptx.ret(pred=p)`, `break_if(p)`, `continue_if(p)`",
             )
 
 
