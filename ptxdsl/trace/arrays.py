@@ -32,7 +32,7 @@ class View(Pointer):
     __slots__ = ("shape", "strides")
 
     def __init__(
-        self, dtype: ScalarType, space: str, base: Value | str, shape: tuple[Extent, ...], strides: tuple[Extent, ...],
+        self, dtype: ScalarType, space: str, base: Value | ir.Symbol, shape: tuple[Extent, ...], strides: tuple[Extent, ...],
         offset: int = 0,
     ) -> None:
         super().__init__(dtype, space, base, offset)
@@ -61,7 +61,7 @@ class View(Pointer):
             refuse_items(len(items), len(self.shape))
         self.store(index, value)
 
-    def place(self, index: Any) -> tuple[Value | str, int]:
+    def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
         """Base and offset of the element (or of the row) at an index or a tuple of them."""
         items = index if index.__class__ is tuple else (index,)
         if len(items) > len(self.shape):
@@ -79,7 +79,7 @@ class View(Pointer):
                 item, stride = stride, item
             elif not isinstance(item, Value):
                 self._index(item)
-            if base.__class__ is str:
+            if base.__class__ is ir.Symbol:
                 base = self.register()
             base = _stepped(base, item, stride, size)  # type: ignore[arg-type]
         return base, offset
@@ -149,7 +149,7 @@ def _declared(trace: Trace, space: str, dtype: ScalarType, shape: tuple[int, ...
         count *= extent
     symbol = trace.unique(name)
     trace.variables.append(ir.Variable(symbol, space, dtype.register, (count,), max(align, dtype.bytes)))
-    return View(dtype, space, symbol, shape, _row_major(shape))
+    return View(dtype, space, ir.Symbol(symbol), shape, _row_major(shape))
 
 
 def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
@@ -197,8 +197,8 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
         trace.module_variables.append(variable)
     variable.align = max(variable.align or 16, _alignment(align), dtype.bytes)
     if not shape:
-        return Pointer(dtype, "shared", symbol, offset)
-    return View(dtype, "shared", symbol, extents, _row_major(extents), offset)
+        return Pointer(dtype, "shared", ir.Symbol(symbol), offset)
+    return View(dtype, "shared", ir.Symbol(symbol), extents, _row_major(extents), offset)
 
 
 def const(array: Any, dtype: ScalarType | None = None) -> View:
@@ -219,7 +219,7 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
     symbol = trace.unique(f"{trace.name}_{variable_name('const')}")
     variable = ir.Variable(symbol, "const", dtype.register, (values.size,), max(16, dtype.bytes), bits)
     trace.module_variables.append(variable)
-    return View(dtype, "const", symbol, values.shape, _row_major(values.shape))
+    return View(dtype, "const", ir.Symbol(symbol), values.shape, _row_major(values.shape))
 
 
 def _type_of(values: Any) -> ScalarType:
@@ -251,7 +251,7 @@ class TensorMapValue(RunTime):
     def address(self) -> Value:
         """Its generic address, computed once at the top of the kernel."""
         trace = current()
-        key: Any = ir.Symbol(self.name)
+        key = ir.Symbol(self.name)
         found: Value | None = trace.constants.get(key)
         if found is None:
             mov, cvta = find("mov.b64"), find("cvta.param.u64")

@@ -59,7 +59,7 @@ def kind_of(argument: Any) -> Any:
     if kind is list or kind is tuple or kind is Vec:
         return tuple([kind_of(item) for item in argument])
     if isinstance(argument, Pointer):
-        return argument.space, argument.base.__class__ is str
+        return argument.space, argument.base.__class__ is ir.Symbol
     return kind if kind is not Negated else (Negated, argument.type)
 
 
@@ -202,7 +202,7 @@ def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Op
 
 
 def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    return ir.Symbol(argument.base, argument.offset)
+    return ir.Symbol(argument.base.symbol, argument.offset)
 
 
 def _vector(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:

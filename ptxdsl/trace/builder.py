@@ -22,7 +22,7 @@ from ..errors import Loc, TargetError, TraceError
 from ..isa import Form, Need, special_registers
 from ..types import TYPES, ScalarType
 
-__all__ = ["Region", "Trace", "activated", "active", "current", "is_user_file", "swapped", "thread", "user_frame"]
+__all__ = ["Region", "Trace", "activated", "active", "bytecode", "current", "is_user_file", "swapped", "thread", "user_frame"]
 
 
 @dataclass(eq=False)
@@ -144,6 +144,36 @@ def location_of(frame: FrameType) -> Loc:
     return Loc(frame.f_code.co_filename, frame.f_lineno)
 
 
+_places: dict[tuple[int, int], Loc] = {}
+"""The lines of the user's that were met: by the code object's id and the index of the instruction in it."""
+_bytecodes: dict[int, bytes] = {}
+_kept: dict[int, CodeType] = {}
+"""The code objects that these two speak of; kept, or their ids could come to stand for others."""
+
+
+def _keep(code: CodeType) -> None:
+    if len(_kept) > 4096:
+        for cached in (_places, _bytecodes, _kept):
+            cached.clear()
+    _kept[id(code)] = code
+
+
+def _new_place(frame: FrameType) -> Loc:
+    code = frame.f_code
+    _keep(code)
+    loc = _places[id(code), frame.f_lasti] = Loc(code.co_filename, frame.f_lineno)
+    return loc
+
+
+def bytecode(code: CodeType) -> bytes:
+    """``code.co_code``, which Python makes anew each time it is asked for."""
+    found = _bytecodes.get(id(code))
+    if found is None:
+        _keep(code)
+        found = _bytecodes[id(code)] = code.co_code
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 
 _FAMILIES = {
@@ -193,16 +223,13 @@ class Trace:
         self.branches: dict[str, Loc] = {}
         self.unaliased: dict[tuple[int, int], int] = {}
         self.addresses: dict[Any, Any] = {}
-        self.constants: dict[ir.Immediate, Any] = {}
+        self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
         self.kernel = Region("kernel", loc, None, self, self)
         self.region = self.kernel
         self._forms: set[Form] = set()
         self._counters: dict[str, int] = {}
         self._names: set[str] = set(special_registers())
         self._numbers = dict.fromkeys(_FAMILIES, 0)
-        self._locs: dict[tuple[int, int], Loc] = {}
-        self._bytecode: dict[int, bytes] = {}
-        self._codes: list[CodeType] = []
 
     # -- regions
 
@@ -236,11 +263,16 @@ class Trace:
 
     def emit(
         self, form: Form, operands: tuple[ir.Operand, ...], guard: ir.Register | ir.Not | None = None,
-        loc: Loc | None = None,
+        loc: Loc | None = None, depth: int = 2,
     ) -> ir.Instruction:
-        """Append an instruction with the user's line; a TargetError where the kernel's target does not have it."""
+        """Append an instruction with the user's line; a TargetError where the kernel's target does not have it.
+
+        The first ``depth`` frames, this one among them, are known to be ours: each that is looked at costs.
+        """
         if loc is None:
-            loc = self.location(3)
+            frame = sys._getframe(depth)
+            key = id(frame.f_code), frame.f_lasti
+            loc = _places.get(key) or self.location(depth + 1)
         if form not in self._forms:
             self._admit(form, loc)
         instruction = ir.Instruction(form, operands, guard, loc)
@@ -354,21 +386,6 @@ class Trace:
         while frame is not None:
             code = frame.f_code
             if not _inside[code.co_filename] or code is self.code:
-                return self._locs.get((id(code), frame.f_lasti)) or self._new_location(frame)
+                return _places.get((id(code), frame.f_lasti)) or _new_place(frame)
             frame = frame.f_back
         return self.loc
-
-    def _new_location(self, frame: FrameType) -> Loc:
-        # The code object is kept, or its id could come to stand for another.
-        self._codes.append(frame.f_code)
-        loc: Loc = tuple.__new__(Loc, (frame.f_code.co_filename, frame.f_lineno))
-        self._locs[id(frame.f_code), frame.f_lasti] = loc
-        return loc
-
-    def bytecode(self, code: CodeType) -> bytes:
-        """``code.co_code``, which Python makes anew each time it is asked for."""
-        found = self._bytecode.get(id(code))
-        if found is None:
-            self._codes.append(code)
-            found = self._bytecode[id(code)] = code.co_code
-        return found

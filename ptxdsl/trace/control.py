@@ -196,7 +196,7 @@ class loop(Block, metaclass=_Statement):
             self._begin(region)
             return None
         frame = user_frame(2)
-        found = target_of_call(frame, trace.bytecode(frame.f_code))
+        found = target_of_call(frame)
         region = self.open()
         self.labels = _numbered(trace, "loop", self.loc.line)
         start, self.limit, self.advance = (_number(trace, b, self.type) for b in (self.start, self.stop, self.step))

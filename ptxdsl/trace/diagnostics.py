@@ -149,7 +149,7 @@ def _buffer(trace: Trace, arguments: list[Value]) -> ir.Operand:
     symbol = trace.unique("printf")
     trace.variables.append(ir.Variable(symbol, "local", b8, (size,), 8))
     for value, offset in zip(arguments, offsets):
-        Pointer(value.type, "local", symbol, offset).store(0, value)
+        Pointer(value.type, "local", ir.Symbol(symbol), offset).store(0, value)
     form = find("cvta.local.u64")
     assert form is not None
     return emit(form, u64, ir.Symbol(symbol)).use(trace)

@@ -43,7 +43,7 @@ def variable_name(otherwise: str = "reg") -> str:
     """What to call the thing that the user is making: the variable it goes to."""
     frame = user_frame(3)
     trace = current()
-    found = target_of_call(frame, trace.bytecode(frame.f_code))
+    found = target_of_call(frame)
     if found is None:
         return otherwise
     if len(found.names) > 1:

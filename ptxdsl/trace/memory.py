@@ -38,13 +38,13 @@ def _comparison(symbol: str) -> Callable[[Pointer, Any], Any]:
 class Pointer(RunTime):
     """The address of an element of ``dtype`` in state space ``space``.
 
-    ``base`` is the register it is in or the name of a variable, ``offset`` counts bytes from there.
+    ``base`` is the register it is in or a variable, ``offset`` counts bytes from there.
     """
 
     __slots__ = ("dtype", "space", "base", "offset", "size")
     _owns_arithmetic = True
 
-    def __init__(self, dtype: ScalarType, space: str, base: Value | str, offset: int = 0) -> None:
+    def __init__(self, dtype: ScalarType, space: str, base: Value | ir.Symbol, offset: int = 0) -> None:
         self.dtype = dtype
         self.space = space
         self.base = base
@@ -52,7 +52,7 @@ class Pointer(RunTime):
         self.size = dtype.bytes
 
     def __repr__(self) -> str:
-        base = self.base if isinstance(self.base, str) else self.base.register.name
+        base = self.base.symbol if isinstance(self.base, ir.Symbol) else self.base.register.name
         return f"<{self.space} {self.dtype} pointer {base}{f'{self.offset:+}' if self.offset else ''}>"
 
     def _kind(self) -> str:
@@ -101,7 +101,7 @@ class Pointer(RunTime):
     def register(self) -> Value:
         """The base in a register; that of a variable is loaded once, at the top of the kernel."""
         base = self.base
-        return variable_address(current(), base, self.space) if isinstance(base, str) else base
+        return variable_address(current(), base, self.space) if isinstance(base, ir.Symbol) else base
 
     @property
     def address(self) -> Value:
@@ -126,14 +126,14 @@ class Pointer(RunTime):
 
     # -- access
 
-    def place(self, index: Any) -> tuple[Value | str, int]:
+    def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
         """Base and offset of the element at an index."""
         if index.__class__ is int:
             return self.base, self.offset + index * self.size
         if index.__class__ is not Result and is_number(index):
             return self.base, self.offset + _whole(index) * self.size
         base = self.base
-        if base.__class__ is str:
+        if base.__class__ is ir.Symbol:
             base = self.register()
         return advance(current(), base, self._index(index), self.size), self.offset  # type: ignore[arg-type]
 
@@ -239,8 +239,8 @@ class Pointer(RunTime):
         kind = address_type(self.space)
         target = Reg(trace.fresh(kind, name), kind, trace.region)
         mov, add = _form("mov", kind), _form("add", kind)
-        if isinstance(self.base, str):
-            trace.emit(mov, (target.register, ir.Symbol(self.base, self.offset)))
+        if isinstance(self.base, ir.Symbol):
+            trace.emit(mov, (target.register, ir.Symbol(self.base.symbol, self.offset)))
         elif self.offset:
             trace.emit(add, (target.register, self.base.use(trace), literal(self.offset % (1 << kind.bits), kind)))
         else:
@@ -312,19 +312,25 @@ def _no_index(index: object) -> PtxTypeError:
     )
 
 
-def _address(trace: Trace, base: Value | str, offset: int) -> ir.Address:
-    return ir.Address(ir.Symbol(base) if isinstance(base, str) else base.use(trace), offset)
+_NO_MORE = ir.Address(ir.Symbol(""))[2:]
+"""The fields of an address after its offset, where it has no further parts."""
 
 
-def variable_address(trace: Trace, symbol: str, space: str) -> Value:
+def _address(trace: Trace, base: Value | ir.Symbol, offset: int) -> ir.Address:
+    # Past the constructor of the named tuple, which costs more than all else here.
+    where = base if base.__class__ is ir.Symbol else base.use(trace)  # type: ignore[union-attr]
+    address: ir.Address = tuple.__new__(ir.Address, (where, offset, *_NO_MORE))
+    return address
+
+
+def variable_address(trace: Trace, symbol: ir.Symbol, space: str) -> Value:
     """The address of a variable in a register, loaded once at the top of the kernel."""
-    key: Any = ir.Symbol(symbol)
-    found: Value | None = trace.constants.get(key)
+    found: Value | None = trace.constants.get(symbol)
     if found is None:
         kind = address_type(space)
         register = trace.fresh(kind)
-        trace.prepend(_form("mov", kind), (register, ir.Symbol(symbol)))
-        found = trace.constants[key] = Result(register, kind, trace.kernel)
+        trace.prepend(_form("mov", kind), (register, symbol))
+        found = trace.constants[symbol] = Result(register, kind, trace.kernel)
     return found
 
 

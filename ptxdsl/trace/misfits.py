@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
+from .. import ir
 from ..errors import PtxTypeError
 from ..isa import Form, OperandSpec
 from ..types import ScalarType, encode, pred
@@ -147,7 +148,7 @@ def _value_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | No
         return _register_problem(form, spec, wanted, argument)
     if is_number(argument):
         return number_problem(spec, wanted, plain(argument))
-    if isinstance(argument, Pointer) and spec.variable and isinstance(argument.base, str):
+    if isinstance(argument, Pointer) and spec.variable and isinstance(argument.base, ir.Symbol):
         return None
     if isinstance(argument, (Pointer, TensorMapValue)):
         return Problem(

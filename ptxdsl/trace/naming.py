@@ -12,6 +12,8 @@ from opcode import EXTENDED_ARG, opmap, opname
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from .builder import bytecode
+
 __all__ = ["Target", "name_of", "target_of_call"]
 
 _CACHE = opmap.get("CACHE", -1)
@@ -25,13 +27,10 @@ class Target(NamedTuple):
     many: bool = False
 
 
-def target_of_call(frame: FrameType, raw: bytes | None = None) -> Target | None:
-    """The variable that the call now running in ``frame`` is assigned to; several where the source unpacks.
-
-    ``raw`` is the bytecode of the frame, for who has it at hand.
-    """
+def target_of_call(frame: FrameType) -> Target | None:
+    """The variable that the call now running in ``frame`` is assigned to; several where the source unpacks."""
     code = frame.f_code
-    name = _stored(code, raw or code.co_code, frame.f_lasti)
+    name = _stored(code, bytecode(code), frame.f_lasti)
     if name is not None:
         return Target((name,))
     if code.co_name in ("<listcomp>", "<genexpr>") and frame.f_back is not None:

@@ -416,7 +416,7 @@ def _binary(op: str, a: Value, b: Any, swapped: bool = False, out: Reg | None = 
     if fma:
         _fused(trace, _operations[op, type], target, *((right, left) if swapped else (left, right)))
     else:
-        trace.emit(form, (target, right, left) if swapped else (target, left, right))
+        trace.emit(form, (target, right, left) if swapped else (target, left, right), depth=3)
     return Result(target, result, trace.region) if out is None else out
 
 
