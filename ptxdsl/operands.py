@@ -7,12 +7,15 @@ The rules are those of the PTX manual, "Operand Size and Type Checking": sizes a
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 from . import ir
 from .errors import UnknownInstruction
 from .isa import Form, OperandSpec, special
 from .types import ScalarType, compatible, f32, f64
 
-__all__ = ["accepts", "fits", "mismatch", "wanted"]
+__all__ = ["accepts", "elements", "fits", "mismatch", "wanted"]
 
 
 def accepts(type: ScalarType, register: ScalarType, relaxed: bool) -> bool:
@@ -62,12 +65,21 @@ def mismatch(spec: OperandSpec, operand: ir.Operand, relaxed: bool = False) -> s
             return f"it is {described(operand)}"
         if len(operand.items) != spec.count:
             return f"it has {len(operand.items)} elements"
-        for item in operand.items:
-            if why := _value(spec, item, relaxed):
+        for inner, item in zip(elements(spec), operand.items):
+            if why := _value(inner, item, relaxed):
                 return why
+        if spec.types:
+            return None
         sizes = {item.type.bits for item in operand.items if isinstance(item, ir.Register)}
         return "its registers differ in size" if len(sizes) > 1 else None
     return _value(spec, operand, relaxed)
+
+
+@cache
+def elements(spec: OperandSpec) -> tuple[OperandSpec, ...]:
+    """What each operand in the braces of an operand must be."""
+    types = spec.types or (spec.type,) * spec.count
+    return tuple(replace(spec, type=type, types=(), count=0) for type in types)
 
 
 def _value(spec: OperandSpec, operand: ir.Operand, relaxed: bool) -> str | None:

@@ -36,8 +36,8 @@ def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>")
     """Raise VerifyError at the first offence of a module; return if there is none.
 
     A register that is read on a path on which nothing wrote it is an offence where the statement carries its Python
-    line. Text without such lines may also read registers that nothing writes at all, and in a ``foreign`` module, a
-    compiler's, anything goes: C++ allows a variable without a value that is never looked at.
+    line. Text without lines may also read registers that nothing writes at all, and with the lines of C++, or in a
+    ``foreign`` module, anything goes: C++ allows a variable without a value that is never looked at.
     ``filename`` names the text in errors about statements that carry no Python line.
 
     >>> from .text import parse
@@ -196,8 +196,9 @@ class _Function:
     def _assigned(self, blocks: list[Block], places: dict[str, int]) -> None:
         given = [p.name for p in (*self.function.parameters, *self.function.results) if p.space == "reg"]
         for name, statement in early_reads(blocks, places, given):
-            sourceless = statement.loc is None or statement.loc.file.endswith(_C)
-            if sourceless and name not in assigned(self.function):
+            if statement.loc is None and name not in assigned(self.function):
+                continue
+            if statement.loc is not None and statement.loc.file.endswith(_C):
                 continue
             kind = self.declared[name]
             if statement.loc is None or re.match(r"%[a-z]+\d+$", name):

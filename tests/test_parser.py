@@ -127,6 +127,9 @@ def test_operands_of_every_sort() -> None:
     assert operands("mov.u64 %rd1, x;")[1] == ir.Symbol("x")
     assert operands("L: bra L;") == (ir.LabelRef("L"),)
     assert operands("ret;") == ()
+    assert operands("ld.global.b32 { %r1 }, [%rd1];")[0] == r[1]
+    assert operands("mov.pred %p1, -1;")[1] == ir.Immediate(1, pred)
+    assert operands("atom.add.release.gpu.u32 %r1, [%rd1], %r2;") == operands("atom.release.gpu.add.u32 %r1, [%rd1], %r2;")
 
 
 def test_guards_and_spacing_of_every_kind() -> None:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from ptxdsl import ir, isa
 from ptxdsl.errors import Loc
 from ptxdsl.isa import Form, OperandSpec, Row
+from ptxdsl.operands import elements
 from ptxdsl.text import parse, to_text
 from ptxdsl.text.escape import escape, unescape
 from ptxdsl.types import TYPES, ScalarType, b16, b32, f32, f64, pred, s32, u8, u32, u64
@@ -274,7 +275,7 @@ def operand(draw: st.DrawFn, spec: OperandSpec, declared: Names, form: Form) -> 
         )
     assert spec.type is not None
     if spec.count:
-        return ir.Vector(tuple(single(draw, spec, declared) for _ in range(spec.count)))
+        return ir.Vector(tuple(single(draw, element, declared) for element in elements(spec)))
     return single(draw, spec, declared)
 
 

@@ -12,6 +12,7 @@ from typing import NoReturn
 from .. import ir
 from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction
 from ..isa import OperandSpec, special
+from ..operands import elements
 from ..types import TYPES, ScalarType
 from .escape import unescape
 from .numbers import encoded, expression, literal
@@ -218,11 +219,14 @@ class Reader:
         self.numbers[text, kind] = immediate
         return immediate
 
-    def _vector(self, text: str, spec: OperandSpec) -> ir.Vector:
+    def _vector(self, text: str, spec: OperandSpec) -> ir.Operand:
+        """Operands in braces. nvcc and Triton put braces around single ones too, where the manual has none."""
         if not text.endswith("}"):
             self.fail("these braces do not close", text)
-        names = self.names
-        return ir.Vector(tuple([names.get(p) or self.operand(p, spec) for p in text[1:-1].split(",")]))
+        names, parts = self.names, text[1:-1].split(",")
+        specs = elements(spec) if spec.count == len(parts) else (spec,) * len(parts)
+        items = tuple([names.get(p) or self.operand(p, s) for p, s in zip(parts, specs)])
+        return items[0] if len(items) == 1 and not spec.count else ir.Vector(items)
 
     def _address(self, text: str, spec: OperandSpec) -> ir.Operand:
         unified = text.endswith("].unified")
