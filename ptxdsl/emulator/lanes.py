@@ -11,6 +11,7 @@ No fast-math flag is ever set, and nothing here depends on the rounding mode of 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any, Union, overload
 
 from llvmlite import ir
@@ -83,6 +84,27 @@ class Lanes:
         if function is None:
             function = ir.Function(module, ir.FunctionType(result, [a.type for a in arguments]), name)
         return self.ir.call(function, arguments)
+
+    def seldom(self, condition: Bits, repair: Callable[[], Any], value: Any) -> Any:
+        """``value``, or what ``repair`` makes of it where the condition holds in a lane: a branch, for what is rare."""
+        i1, builder = ir.IntType(1), self.ir
+        some = condition.value
+        if self.width > 1:
+            word = ir.IntType(self.width)
+            some = builder.icmp_unsigned("!=", builder.bitcast(some, word), word(0))
+        some = self.call("llvm.expect.i1", i1, some, i1(0))
+        before, rare = builder.block, builder.append_basic_block("rare")
+        after = builder.append_basic_block("after")
+        builder.cbranch(some, rare, after)
+        builder.position_at_end(rare)
+        repaired = repair()
+        rare = builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        either = builder.phi(value.type)
+        either.add_incoming(value, before)
+        either.add_incoming(repaired, rare)
+        return either
 
     def suffix(self, element: str) -> str:
         """The mangled name of the type ``element`` (``i32``, ``f64``) in each lane: ``v32i32``."""

@@ -258,8 +258,9 @@ class Lowering:
         span = max(known) - low + nbytes
         if span >= 1 << 31 or not -(1 << 31) <= low < 1 << 31:
             pattern, segments, span, low = None, (), nbytes, 0
+        offset = (offset + low + (1 << 63)) % (1 << 64) - (1 << 63)
         place = self.pool.address(known, bits)
-        values = (*head[1], slot, offset, low, span, place, *segments)
+        values = (*head[1], slot, offset, low, span - 1, place, *segments)
         return f"A{bits}", pattern, Field("A", head[0] + "iqiiq" + "i" * len(segments), values)
 
     def _load(self, statement: Instruction) -> None:
@@ -391,13 +392,13 @@ def _polls(statement: Instruction | Call) -> bool:
 
 
 def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]]:
-    """The longest segments of lanes that are contiguous or equal, and where they start; None where there are none."""
+    """The longest segments of lanes that are contiguous or equal, if any, and where all but the first start."""
     for lanes in (32, 16, 8, 4):
         starts = vector[::lanes]
         for letter, step in (("c", nbytes), ("b", 0)):
             line = [start + lane * step for start in starts for lane in range(lanes)]
-            if list(vector) == line and all(start % nbytes == 0 for start in starts):
-                return (letter, lanes), starts if lanes < LANES else ()
+            if list(vector) == line and starts[0] == 0 and all(start % nbytes == 0 for start in starts):
+                return (letter, lanes), starts[1:]
     return None, ()
 
 

@@ -33,6 +33,11 @@ def allocate(nbytes: int, align: int = 64) -> tuple[Any, int]:
     return array, array.ctypes.data + -array.ctypes.data % align
 
 
+def _guarded(buffer: Buffer) -> Guarded:
+    reach = SPACE_BITS["global"] | SPACE_BITS["generic"] | SPACE_BITS["const"]
+    return Guarded(buffer.name, buffer.address, buffer.nbytes, reach, buffer.writable)
+
+
 class LaunchState:
     """What all blocks of a launch share: the counter of blocks, the parameters, the ranges of addresses."""
 
@@ -50,10 +55,8 @@ class LaunchState:
                 raise ValueError(f"parameter {parameter.name} has {parameter.nbytes} bytes; {len(data)} came")
             ctypes.memmove(self.parameters + spaces.offsets[parameter.name], data, len(data))
             if isinstance(argument, Buffer):
-                reach = SPACE_BITS["global"] | SPACE_BITS["generic"] | SPACE_BITS["const"]
-                self.ranges[1 + number] = Guarded(
-                    argument.name, argument.address, argument.nbytes, reach, argument.writable
-                )
+                self.ranges[1 + number] = _guarded(argument)
+                self.ranges += [_guarded(target) for target in argument.targets]
         reach = SPACE_BITS["param"] | SPACE_BITS["generic"]
         self.ranges.append(Guarded("the parameters", self.parameters, spaces.parameter_bytes, reach, False))
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared

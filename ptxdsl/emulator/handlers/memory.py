@@ -43,12 +43,11 @@ class Access:
         self.slot = h.slot()
         self.offset = h.field("q")
         if self.letter == "A":
-            self.low, self.span, self.known = h.field(), h.field(), h.field("q")
-            count = LANES // pattern[1] if pattern else 0
-            self.segments = [h.field() for _ in range(count)] if count > 1 else []
+            self.low, self.extent, self.known = h.field(), h.field(), h.field("q")
+            self.segments = [h.field() for _ in range(LANES // pattern[1] - 1)] if pattern else []
 
     def base(self) -> Any:
-        """The uniform part of the address, i64."""
+        """The uniform part of the address, i64; of an affine address that of its lowest lane."""
         h = self.h
         if self.letter == "K":
             return self.offset
@@ -67,22 +66,22 @@ class Access:
             lanes = h.ir.add(h.splat(h.load(self.slot, 0, ir.IntType(self.bits))), known)
         if self.bits < 64:
             lanes = h.ir.zext(lanes, wide)
-        return h.ir.add(lanes, h.splat(self.offset))
+        offset = self.offset if self.letter == "X" else h.ir.sub(self.offset, h.ir.sext(self.low, i64))
+        return h.ir.add(lanes, h.splat(offset))
 
-    def limits(self, span: Any) -> tuple[Any, Any, Any]:
-        """The entry's lowest address, the bound on offsets of an access of ``span`` bytes, and the way to the host."""
+    def limits(self, extent: Any) -> tuple[Any, Any, Any]:
+        """The entry's lowest address, the bound on offsets of ``extent`` + 1 bytes, and the way to the host."""
         h = self.h
         size = h.load(self.entry, Entry.WRITABLE if self.write else Entry.SIZE, i64)
-        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(span, h.i64(1)))
+        bound = h.call("llvm.usub.sat.i64", i64, size, extent)
         return h.load(self.entry, Entry.LOW, i64), bound, h.load(self.entry, Entry.DELTA, i64)
 
     def check_scalar(self) -> tuple[Any, Any]:
         """Whether the whole pattern lies within the entry, and the host address of its lowest byte."""
         h = self.h
-        address, span = self.base(), h.i64(self.nbytes)
-        if self.letter == "A":
-            address, span = h.ir.add(address, h.ir.sext(self.low, i64)), h.ir.zext(self.span, i64)
-        low, bound, delta = self.limits(span)
+        address = self.base()
+        extent = h.ir.zext(self.extent, i64) if self.letter == "A" else h.i64(self.nbytes - 1)
+        low, bound, delta = self.limits(extent)
         good = h.ir.icmp_unsigned("<", h.ir.sub(address, low), bound)
         if self.nbytes > 1:
             odd = h.ir.and_(address, h.i64(self.nbytes - 1))
@@ -93,7 +92,7 @@ class Access:
         """Whether each lane of the mask lies within the entry, and the host addresses."""
         h = self.h
         lanes = self.vector()
-        low, bound, delta = self.limits(h.i64(self.nbytes))
+        low, bound, delta = self.limits(h.i64(self.nbytes - 1))
         good = h.ir.icmp_unsigned("<", h.ir.sub(lanes, h.splat(low)), h.splat(bound))
         if self.nbytes > 1:
             odd = h.ir.and_(lanes, h.splat(h.i64(self.nbytes - 1)))
@@ -230,7 +229,7 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
     if access.pattern is None:
         return [h.splat(h.load(_host(h, host, byte), n * bits // 8, element, bits // 8)) for n in range(count)]
     letter, lanes = access.pattern
-    starts = [h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments] or [host]
+    starts = [host, *(h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments)]
     parts: list[list[Any]] = []
     for start in starts:
         place = _host(h, start, byte)
@@ -343,7 +342,7 @@ def _store(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
 def _store_segments(h: Handler, access: Access, values: list[Any], host: Any, lanes: Any) -> None:
     whole, some, after = h.block_named("whole"), h.block_named("some"), h.block_named("stored")
     count, width = len(values), access.pattern[1] if access.pattern else LANES
-    starts = [h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments] or [host]
+    starts = [host, *(h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments)]
     parts = [_interleave(h, values, number * width, width) for number in range(len(starts))]
     h.ir.cbranch(h.full(lanes), whole, some)
     h.ir.position_at_end(whole)

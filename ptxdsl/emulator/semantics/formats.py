@@ -106,7 +106,10 @@ def canonical(value: Real) -> Bits:
     """The bits, with every NaN as the canonical one; a NaN of f64 keeps its payload."""
     if value.bits == 64:
         return value.to_bits()
-    return value.isnan().pick(FORMATS[f"f{value.bits}"].nan, value.to_bits())
+    nan, bits = value.isnan(), value.to_bits()
+    if value.bits != 32:
+        return nan.pick(FORMATS[f"f{value.bits}"].nan, bits)
+    return Bits(value.b, value.b.seldom(nan, lambda: nan.pick(FORMATS["f32"].nan, bits).value, bits.value), 32)
 
 
 def widen(value: Bits, form: Format, bits: int = 32) -> Real:
