@@ -298,7 +298,9 @@ class Launch:
 
     def __call__(self, *args: object, **named: object) -> None:
         """Run the kernel; on a GPU with device arrays only, start it."""
-        key = (*map(type, args), *named.items()) if named else (*map(type, args),)
+        key: tuple[object, ...] = (*map(type, args),)
+        if named:  # with the types, since True == 1
+            key = (*key, *named.items(), *map(type, named.values()))
         try:
             token, traced, plan = self._plans[key]
         except (KeyError, TypeError):
@@ -333,8 +335,9 @@ class Launch:
         run = kernel.run_on(backend)
         run(geometry, arguments)
         plan = run.plan(self.config, args, arguments)
-        # 1 and True are equal keys but different constants, so only ints and strings are planned for.
-        if plan is not None and all(name in constants and type(value) in (int, str) for name, value in named.items()):
+        # Other constants can be equal and yet different, as 0.0 and -0.0 are.
+        plain = all(name in constants and type(value) in (int, bool, str) for name, value in named.items())
+        if plan is not None and plain:
             if len(self._plans) >= 16:
                 self._plans.clear()
             self._plans[key] = (config.backend_token(), self.kernel.traced, plan)

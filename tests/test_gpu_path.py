@@ -183,6 +183,19 @@ def test_the_short_way_sees_constants(cu: Standin) -> None:
     assert len(set(cu.images)) == 2
 
 
+def test_the_short_way_tells_true_from_one(cu: Standin) -> None:
+    @ptx_kernel
+    def fill(x: Ptr[u32], *, value: Any) -> None:
+        x[ptx.tid.x] = 5 if value is True else int(str(value).startswith("-"))
+
+    cu.layout = "Q"
+    x = ptxdsl.zeros(32, u32)
+    for value in (1, 1, True, True, 0.0, 0.0, -0.0):
+        fill[1, 32](x, value=value)
+    assert len(cu.images) == 4
+    assert len(set(cu.images)) == 3  # 1 and 0.0 make the same code
+
+
 def test_one_warning_a_kernel(cu: Standin) -> None:
     @ptx_kernel
     def fill(x: Ptr[u32], *, value: int) -> None:
