@@ -129,7 +129,7 @@ def test_operands_of_every_sort() -> None:
     assert operands("ret;") == ()
     assert operands("ld.global.b32 { %r1 }, [%rd1];")[0] == r[1]
     assert operands("mov.pred %p1, -1;")[1] == ir.Immediate(1, pred)
-    assert operands("atom.add.release.gpu.u32 %r1, [%rd1], %r2;") == operands("atom.release.gpu.add.u32 %r1, [%rd1], %r2;")
+    assert body("atom.add.release.gpu.u32 %r1, [%rd1], %r2;") == body("atom.release.gpu.add.u32 %r1, [%rd1], %r2;")
 
 
 def test_guards_and_spacing_of_every_kind() -> None:

@@ -30,9 +30,10 @@ _INSTRUCTION = re.compile(
 )
 _RESPELLED = (
     # cooperative_groups writes atom.add.release.gpu.u32, cuda::ptx writes tcgen05.ld.red....f32.min.
-    (re.compile(r"^(atom|red)\.(add|inc|dec|min|max|and|or|xor|exch|cas)((?:\.(?:%s))+)(?=\.)" % "|".join(
-        ("relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global", "shared(?:::cta|::cluster)?")
-    )), r"\1\3.\2"),
+    (re.compile(
+        r"^(atom|red)\.(add|inc|dec|min|max|and|or|xor|exch|cas)"
+        r"((?:\.(?:relaxed|acquire|release|acq_rel|cta|cluster|gpu|sys|global|shared(?:::cta|::cluster)?))+)(?=\.)"
+    ), r"\1\3.\2"),
     (re.compile(r"^(tcgen05\.ld\.red\..*)\.([fus]32)((?:\.(?:min|max|abs|NaN))+)$"), r"\1\3.\2"),
 )
 _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
