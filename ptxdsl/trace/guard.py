@@ -31,7 +31,7 @@ from .bytecode import Flow, flow_of
 from .truth import RunTime
 from .values import Reg, Value
 from .variables import (
-    INERT, Container, Snapshot, changes, elements, frames, holds, places, same, written_globals,
+    INERT, Container, Snapshot, changes, elements, frames, holds, places, same, variables,
 )
 
 __all__ = ["check_alias", "compare"]
@@ -40,9 +40,9 @@ __all__ = ["check_alias", "compare"]
 def compare(before: list[Snapshot], region: Region) -> None:
     """A LostUpdateError where a region that closes leaves a variable changed that it must not change."""
     for state in before:
-        now, outside = state.frame.f_locals, state.frame.f_globals
+        now = variables(state.frame)
         for name, old in state.names.items():
-            new = now.get(name, outside.get(name, old) if name in written_globals(state.frame.f_code) else old)
+            new = now.get(name, old)
             if new is not old and not name.startswith("."):
                 _judge_name(state, name, old, new, region)
         for container in state.containers:
@@ -202,9 +202,9 @@ def check_alias(reg: Reg) -> None:
         return
     unused = 0
     for each in frames(trace, frame):
-        variables = each.f_locals
-        names = [name for name, value in variables.items() if value is reg]
-        holders = _holders(reg, variables)
+        held = variables(each)
+        names = [name for name, value in held.items() if value is reg]
+        holders = _holders(reg, held)
         if len(names) + len(holders) > 1:
             unused += _check_frame(each, names, holders, trace)
     trace.unaliased[place] = references - unused
@@ -217,10 +217,10 @@ class _Holder(NamedTuple):
     roots: set[str]
 
 
-def _holders(reg: Reg, variables: Any) -> list[_Holder]:
+def _holders(reg: Reg, held: dict[str, Any]) -> list[_Holder]:
     """The elements of containers that hold the register."""
     found: dict[tuple[int, int], _Holder] = {}
-    for name, value in variables.items():
+    for name, value in held.items():
         if holds(value):
             for place, path, item in places(name, value):
                 if item is reg:

@@ -20,7 +20,7 @@ from .truth import RunTime
 
 __all__ = [
     "INERT", "Container", "Snapshot", "changes", "elements", "frames", "holds", "places", "same", "snapshot",
-    "written_globals",
+    "variables",
 ]
 
 INERT = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, GeneratorType, CodeType, FrameType)
@@ -64,10 +64,7 @@ def snapshot(trace: Trace, frame: FrameType) -> list[Snapshot]:
     """What the variables of all frames up to the kernel hold now."""
     found = []
     for each in frames(trace, frame):
-        names = dict(each.f_locals)
-        for name in written_globals(each.f_code):
-            if name in each.f_globals:
-                names.setdefault(name, each.f_globals[name])
+        names = variables(each)
         containers: list[Container] = []
         seen: set[int] = set()
         for name, value in names.items():
@@ -77,8 +74,17 @@ def snapshot(trace: Trace, frame: FrameType) -> list[Snapshot]:
     return found
 
 
+def variables(frame: FrameType) -> dict[str, Any]:
+    """The variables of a frame: locals, those of its closure, and the globals that it assigns."""
+    names = dict(frame.f_locals)
+    for name in _written_globals(frame.f_code):
+        if name in frame.f_globals:
+            names.setdefault(name, frame.f_globals[name])
+    return names
+
+
 @lru_cache(256)
-def written_globals(code: CodeType) -> frozenset[str]:
+def _written_globals(code: CodeType) -> frozenset[str]:
     """The names that a function assigns as ``global``."""
     if dis.opmap["STORE_GLOBAL"] not in code.co_code[::2]:
         return frozenset()
