@@ -35,6 +35,8 @@ Operands, comma-separated, in the order of the manual:
     $a         may also be that or a special register               a:type or [a]  either
     [a]        memory that is read; [=a] written, [+a] both; [a:shared] in that space; [a, c:s32*2] with more parts
     L:label    a label; f:symbol a function or variable
+    a.part     of a register a byte or halfword may be named, a.part+ must; halves and bytes: of two registers; half and
+               byte: a mask of a result; {-}a may be negated
 
 ``let name = text`` at the left margin gives a name to values, targets or an expression: a slot of that name has these
 values, and ``$name`` stands for the text. Types and counts are Python expressions over the slots' values (strings, None where absent) and the names of the
@@ -91,7 +93,9 @@ class OperandSpec:
     a plain operand and n for n of them in braces. For an address ``role`` says what happens to the memory, ``space``
     is its state space where the operand itself names one, and ``parts`` are the further operands in the brackets.
     Numbers lie within ``bounds``, both included, and are multiples of ``step``, or are
-    one of ``choices``: see ``admits``. ``types`` are the types of the elements of braces, where they differ. ``variable`` and ``special``: a value may also be the address of a variable or a special register.
+    one of ``choices``: see ``admits``. ``types`` are the types of the elements of braces, where they differ.
+    ``selector`` is the pattern of the parts of a register that may be named (``%r1.b0``), ``selected`` says one must
+    be; with a selector, ``negatable`` means a minus sign. ``variable`` and ``special``: a value may also be the address of a variable or a special register.
     """
 
     name: str
@@ -112,6 +116,8 @@ class OperandSpec:
     step: int = 1
     choices: tuple[int, ...] = ()
     types: tuple[ScalarType, ...] = ()
+    selector: str = ""
+    selected: bool = False
 
     def admits(self, number: int | float) -> bool:
         """Whether a literal number is within what the operand may be (its type apart)."""
@@ -328,7 +334,7 @@ def _resolve(template: _Template, names: dict[str, Any], default: str | None) ->
         spec.negatable, spec.sink and (count > 0 or not template.count), spec.joined, spec.bounds, spec.space,
         tuple(_resolve(p, names, default) for p in template.parts if p.present is None or _value(p.present, names)),
         spec.variable, spec.special, spec.step,
-        spec.choices, types,
+        spec.choices, types, spec.selector, spec.selected,
     )
 
 
@@ -343,9 +349,12 @@ _NUMERIC = tuple(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32
 
 
 _OPERAND = re.compile(
-    r"(?P<bar>\|)?(?P<neg>\{!\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?P<only>!)?"
+    r"(?P<bar>\|)?(?P<neg>\{[!-]\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?:\.(?P<part>\w+)(?P<must>\+?))?(?P<only>!)?"
     r"(?::(?P<type>[^*]+?))?(?:\((?P<choices>-?\d+(?:\|-?\d+)*)\)|\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?(?:\*(?P<count>.+))?$"
 )
+_PARTS = {
+    "part": "b[0-3]|h[01]", "halves": "h[0-3]{2}", "bytes": "b[0-7]{4}", "half": "h(?!$)1?0?", "byte": "b(?!$)3?2?1?0?",
+}
 _MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
 
 
@@ -507,6 +516,7 @@ def _template(text: str, optional: bool) -> _Template:
         register="#" not in mark and name != "_", immediate=role == "r" and not match["only"], negatable=bool(match["neg"]),
         sink="~" in mark or name == "_", joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
         bounds=(_bound(match["low"]), _bound(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
+        selector=_PARTS[match["part"]] if match["part"] else "", selected=bool(match["must"]),
         choices=tuple(map(int, (match["choices"] or "").split("|"))) if match["choices"] else (),
     )
     return _Template(spec, None if kind in ("label", "symbol") else kind, match["count"], optional, None, ())
