@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+
 import numpy as np
 import pytest
 from tracing_helpers import ptx as lines
@@ -11,6 +13,7 @@ from ptxdsl import (
     Ptr, break_if, continue_if, f32, label, loop, otherwise, ptx, ptx_kernel, reg, s16, s32, s64, select, u16, u32, u64,
     use, when,
 )
+from ptxdsl.trace import control, labels
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is emitted
@@ -609,3 +612,10 @@ def test_statements_outside_a_kernel() -> None:
     for statement in (lambda: when(True), lambda: loop(3), lambda: break_if(True), label, otherwise):
         with pytest.raises(TraceError, match="no kernel is being traced here"):
             statement()
+
+
+@pytest.mark.parametrize("module", [control, labels], ids=lambda module: module.__name__)
+def test_doctests(module: object) -> None:
+    outcome = doctest.testmod(module)  # type: ignore[arg-type]
+    assert outcome.failed == 0
+    assert outcome.attempted

@@ -64,6 +64,13 @@ def r1_predicate(n: u32, x: Ptr[u32]):
         x[0] = n
 
 
+def r1_block_made_inside(n: u32, x: f32):
+    with loop(n) as i:
+        w = when(i < 3)
+    with w:
+        x * 2.0
+
+
 def r1_sibling(n: u32, x: f32):
     with when(n < 4):
         v = x + 1.0
@@ -918,6 +925,10 @@ _R1 = {
     r1_predicate: (
         "`p` was computed at line 2, inside the `loop` of line 1, and is used after it", "with when(p):",
         "declare `p = reg(pred)` before the `loop`, and write `p.set(...)` inside it",
+    ),
+    r1_block_made_inside: (
+        "`%p1` was computed at line 2, inside the `loop` of line 1, and is used after it", "with w:",
+        "declare `v = reg(pred)` before the `loop`, and write `v.set(...)` inside it",
     ),
     r1_sibling: (
         "`v` was computed at line 2, inside the `when` of line 1, and is used after it", "v * 2.0",

@@ -101,6 +101,21 @@ class when(Block, metaclass=_Statement):
 
     An ``otherwise()`` may follow directly. What the block computes ends with it; declare a ``reg`` before it to carry
     a value out, or use ``select``. One branch around the block is emitted; ``when(~p)`` costs no ``not``.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, otherwise, ptx, ptx_kernel, s32, use, when
+    >>> @ptx_kernel
+    ... def sign(x: Ptr[s32]):
+    ...     i = ptx.tid.x
+    ...     with when(x[i] < 0):
+    ...         x[i] = -1
+    ...     with otherwise():
+    ...         x[i] = 1
+    >>> x = np.array([5, -7], np.int32)
+    >>> with use("emulator"):
+    ...     sign[1, 2](x)
+    >>> x.tolist()
+    [1, -1]
     """
 
     kind = "when"
@@ -108,12 +123,13 @@ class when(Block, metaclass=_Statement):
 
     def __init__(self, p: Any) -> None:
         super().__init__()
-        self.predicate = _predicate(self.trace, p, "when", _KNOWN)
+        _predicate(self.trace, p, "when", _KNOWN)
+        self.p = p
         self.labels = ""
 
     def __enter__(self) -> None:
-        negated = self.predicate
-        skip = negated.predicate if isinstance(negated, ir.Not) else ir.Not(negated)
+        holds = _predicate(self.trace, self.p, "when", _KNOWN)
+        skip = holds.predicate if isinstance(holds, ir.Not) else ir.Not(holds)
         region = self.open()
         self.labels = _numbered(self.trace, "endif", self.loc.line)
         self.branch = branch(self.trace, f"$endif_{self.labels}", skip, self)
@@ -170,6 +186,22 @@ class loop(Block, metaclass=_Statement):
     negative (64 bits wide where 32 do not hold them). A Python int as step may be negative for signed types; a step
     that is a Value must be positive. Near the end of the type's range ``i`` does not wrap around. The bounds are those
     at entry. ``break_if(p)`` leaves the innermost loop, ``continue_if(p)`` goes on with its next iteration.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, break_if, continue_if, loop, ptx_kernel, reg, u32, use
+    >>> @ptx_kernel
+    ... def odd_sum(n: u32, out: Ptr[u32]):
+    ...     total = reg(u32, 0)
+    ...     with loop(n) as i:
+    ...         continue_if((i & 1) == 0)
+    ...         break_if(i > 8)
+    ...         total += i
+    ...     out[0] = total
+    >>> out = np.zeros(1, np.uint32)
+    >>> with use("emulator"):
+    ...     odd_sum[1, 1](100, out)
+    >>> int(out[0]) == 1 + 3 + 5 + 7
+    True
     """
 
     kind = "loop"

@@ -23,6 +23,24 @@ class label:
 
     For a branch forward either name it, ``ptx.bra("done", pred=p)`` and later ``label("done")``, or make it first and
     place it later: ``done = label(here=False)``, ``ptx.bra(done, pred=p)``, ``done.here()``.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, label, ptx, ptx_kernel, reg, u32, use
+    >>> @ptx_kernel
+    ... def logarithm(n: u32, out: Ptr[u32]):
+    ...     v, steps = reg(u32, n), reg(u32, 0)
+    ...     top = label()
+    ...     v >>= 1
+    ...     ptx.bra("done", pred=v == 0)
+    ...     steps += 1
+    ...     ptx.bra(top)
+    ...     label("done")
+    ...     out[0] = steps
+    >>> out = np.zeros(1, np.uint32)
+    >>> with use("emulator"):
+    ...     logarithm[1, 1](1000, out)
+    >>> int(out[0])
+    9
     """
 
     def __init__(self, name: str | None = None, *, here: bool = True) -> None:
@@ -84,6 +102,8 @@ def finish(trace: Trace) -> None:
         raise StructureError(
             f"this `{block.kind}(...)` is never entered, so it does nothing", loc=block.loc, hint=f"`{block.usage}`",
         )
+    for placed in trace.labels.values():
+        placed.region.before = []
     for name, loc in trace.branches.items():
         if name not in trace.labels:
             raise StructureError(
