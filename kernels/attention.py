@@ -116,15 +116,33 @@ def template(dtype: ScalarType, head_dim: int, block_seq: int, causal: bool, arc
     return template_kernel(dtype, head_dim, block_seq, causal, arch)
 
 
+def _caches(k_cache: Any, v_cache: Any, batch: int, dim: int, names: list[str]) -> tuple[int, int]:
+    """Hkv and S_max of the caches: one array each, or a list of an array for each sequence."""
+    if not isinstance(k_cache, (list, tuple)):
+        _, key_heads, longest, _ = arguments.expect("k_cache", k_cache, [batch, "Hkv", "S_max", dim], names)
+        arguments.expect("v_cache", v_cache, [batch, key_heads, longest, dim], names)
+        return key_heads, longest
+    for name, cache in (("k_cache", k_cache), ("v_cache", v_cache)):
+        if not isinstance(cache, (list, tuple)) or len(cache) != batch:
+            came = f"a list of {len(cache)} arrays" if isinstance(cache, (list, tuple)) else f"{cache!r:.60}"
+            raise LaunchError(f"`{name}` is {came}; wanted is a list of {batch}, one a sequence")
+    key_heads, longest, _ = arguments.expect("k_cache[0]", k_cache[0], ["Hkv", "S_max", dim], names)
+    for name, cache in (("k_cache", k_cache), ("v_cache", v_cache)):
+        for number, array in enumerate(cache):
+            arguments.expect(f"{name}[{number}]", array, [key_heads, longest, dim], names)
+    return key_heads, longest
+
+
 def _decode_arguments(q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, out: Any) -> tuple[Any, ...]:
     """What decode_attention and flash_decoding ask of their arguments: the extents, the dtype and the output."""
     batch, heads, dim = arguments.expect("q", q, ["B", "Hq", "D"], list(arguments.FLOATS))
     dtype, names = arguments.floating("q", q), [arguments.dtype_name(q)]
-    _, key_heads, longest, _ = arguments.expect("k_cache", k_cache, [batch, "Hkv", "S_max", dim], names)
-    arguments.expect("v_cache", v_cache, [batch, key_heads, longest, dim], names)
+    if batch < 1:
+        raise LaunchError(f"q has shape {list(q.shape)}; every extent must be 1 or more")
+    key_heads, longest = _caches(k_cache, v_cache, batch, dim, names)
     _check_heads(heads, key_heads, dim)
-    if batch < 1 or longest < 1:
-        raise LaunchError(f"k_cache has shape {list(k_cache.shape)}; every extent must be 1 or more")
+    if longest < 1:
+        raise LaunchError("the caches have room for no key: S_max is 0; it must be 1 or more")
     if isinstance(seq_lens, (int, np.integer)):
         arguments.size("seq_lens", int(seq_lens), range(longest + 1))
     else:
@@ -134,7 +152,10 @@ def _decode_arguments(q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, out: An
     if out is None:
         out = arguments.empty_like(q, (batch, heads, dim), dtype)
     arguments.expect("out", out, [batch, heads, dim], names)
-    arguments.expect_no_overlap(out, q=q, k_cache=k_cache, v_cache=v_cache)
+    arguments.expect_no_overlap(out, q=q)
+    for name, cache in (("k_cache", k_cache), ("v_cache", v_cache)):
+        for array in cache if isinstance(cache, (list, tuple)) else (cache,):
+            arguments.expect_no_overlap(out, **{name: array})
     return batch, heads, key_heads, longest, dim, dtype, out
 
 
@@ -163,6 +184,8 @@ def decode_attention(
     >>> decode_attention(q, k, v, np.array([7, 0], np.int32))[:, 0, 0]
     array([1., 0.], dtype=float32)
     """
+    if isinstance(k_cache, (list, tuple)):
+        raise LaunchError("`k_cache` is a list of arrays; wanted is one array", hint="`flash_decoding` takes both")
     batch, heads, key_heads, longest, dim, dtype, out = _decode_arguments(q, k_cache, v_cache, seq_lens, out)
     warps = arguments.size("num_warps", num_warps if num_warps is not None else 4, range(1, 17))
     kernel = decode_kernel(dtype, dim, warps, not isinstance(seq_lens, (int, np.integer)))
@@ -181,7 +204,8 @@ def flash_decoding(
     A first kernel writes the partial state of each chunk of ``chunk_size`` keys, a second merges the chunks. Chunks
     beyond the end of a sequence are empty, and weigh nothing.
 
-    Args and errors are those of :func:`decode_attention`; ``chunk_size`` is 1 or more, 256 if None.
+    Args and errors are those of :func:`decode_attention`; ``chunk_size`` is 1 or more, 256 if None. The caches may also
+    be lists of an array ``[Hkv, S_max, D]`` for each sequence, which lie wherever they were allocated.
 
     >>> q = np.ones((1, 2, 16), np.float32)
     >>> k, v = np.ones((2, 1, 1, 9, 16), np.float32)
@@ -195,7 +219,8 @@ def flash_decoding(
     sums = arguments.empty_like(q, (batch, heads, chunks, dim), acc)
     states = arguments.empty_like(q, (batch, heads, chunks, 2), acc)
     warps = 4
-    kernel = chunk_kernel(dtype, dim, warps, not isinstance(seq_lens, (int, np.integer)))
+    indirect, tables = not isinstance(seq_lens, (int, np.integer)), isinstance(k_cache, (list, tuple))
+    kernel = chunk_kernel(dtype, dim, warps, indirect, tables)
     kernel[(chunks, heads, batch), warps * 32](
         q, k_cache, v_cache, seq_lens, sums, states, longest, heads // key_heads, size, _scale(scale, dim)
     )

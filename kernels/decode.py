@@ -101,19 +101,24 @@ def decode_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool) -> Ke
 
 
 @cache
-def chunk_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool) -> Kernel:
+def chunk_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool, tables: bool = False) -> Kernel:
+    """The state of one chunk of keys; with ``tables``, k and v are a pointer for each sequence."""
     acc = f64 if dtype is f64 else f32
     lengths_type = Ptr[s32] if indirect else u32
+    cache_type = Ptr[Ptr[dtype]] if tables else Ptr[dtype]
+    name = _name("flash_decoding_chunk", dtype, dim, warps, indirect) + ("_tables" if tables else "")
 
-    @ptx_kernel(name=_name("flash_decoding_chunk", dtype, dim, warps, indirect), reqntid=warps * 32)
+    @ptx_kernel(name=name, reqntid=warps * 32)
     def kernel(
-        q: Ptr[dtype], k: Ptr[dtype], v: Ptr[dtype], lengths: lengths_type, sums: Ptr[acc], states: Ptr[acc],
+        q: Ptr[dtype], k: cache_type, v: cache_type, lengths: lengths_type, sums: Ptr[acc], states: Ptr[acc],
         longest: u32, group: u32, chunk_size: u32, scale: acc,
     ) -> None:
         chunk, head, batch = ptx.ctaid.x, ptx.ctaid.y, ptx.ctaid.z
         row = batch * ptx.nctaid.y + head
         mine = ptx.mul.wide.u32(row, dim)
-        theirs = ptx.mul.wide.u32(batch * (ptx.nctaid.y // group) + head // group, longest * dim)
+        key_head = head // group if tables else batch * (ptx.nctaid.y // group) + head // group
+        theirs = ptx.mul.wide.u32(key_head, longest * dim)
+        keys, values = (k[batch], v[batch]) if tables else (k, v)
         part = row * ptx.nctaid.x + chunk
         my_sums, my_state = sums + ptx.mul.wide.u32(part, dim), states + part * 2
         start = chunk * chunk_size
@@ -125,7 +130,8 @@ def chunk_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool) -> Ker
                 my_state.store(0, [top, weight])
 
         one_query(
-            q + mine, k + theirs, v + theirs, start, stop, scaled(acc, scale), finish, acc=acc, dim=dim, warps=warps
+            q + mine, keys + theirs, values + theirs, start, stop, scaled(acc, scale), finish, acc=acc, dim=dim,
+            warps=warps,
         )
 
     return kernel

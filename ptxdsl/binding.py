@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import ir
 from .driver.arrays import Unreadable, View, contiguous, contiguous_strides, describe, view
 from .errors import LaunchError, PtxTypeError, caller
 from .launch import Argument, Buffer, Scalar
 from .signature import ArrayType, KernelParameter, PtrType, TensorMapType
-from .types import TYPES, ScalarType, dtype_of, encode
+from .types import TYPES, ScalarType, dtype_of, encode, u64
 
 __all__ = ["Binder"]
 
@@ -100,6 +101,8 @@ class _Check(NamedTuple):
 
 def _converter(check: _Check, foreign: bool) -> Convert:
     annotation = check.annotation
+    if isinstance(annotation, PtrType) and annotation.target is not None:
+        return _table(check, annotation.target)
     if isinstance(annotation, PtrType):
         return _pointer(check, elements(annotation.dtype), annotation.dtype.bytes)
     if isinstance(annotation, ArrayType):
@@ -247,6 +250,31 @@ def _pointer(check: _Check, accepted: Elements, size: int) -> Convert:
         return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
 
     return pointer
+
+
+def _table(check: _Check, target: ScalarType) -> Convert:
+    """A list of arrays as a table of their addresses."""
+    name = check.parameter.ptx[0].name
+
+    def table(value: Any) -> tuple[Argument, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise check.error(value, f"{check.annotation} wants a list of arrays", f"pass `[{check.name}]`")
+        targets: list[Buffer] = []
+        for number, array in enumerate(value):
+            entry = ir.Parameter(f"{name}[{number}]", u64)
+            parameter = KernelParameter(entry.name, PtrType(target), (entry,))
+            targets += _pointer(_Check(check.kernel, parameter, False), elements(target), target.bytes)(array)
+        addresses = np.array([buffer.address for buffer in targets], np.uint64)
+        whole = view(addresses)
+        assert whole is not None
+        return (
+            Buffer(
+                name, whole.address, addresses.nbytes, whole.dtype, whole.shape, whole.strides, False, addresses,
+                targets=tuple(targets),
+            ),
+        )
+
+    return table
 
 
 def _no_array(check: _Check, value: object, accepted: Elements) -> LaunchError:

@@ -36,7 +36,8 @@ class Buffer(NamedTuple):
 
     The kernel may touch ``nbytes`` bytes from ``address`` on. ``dtype`` is numpy's name of the elements' type,
     ``strides`` are in bytes. ``device`` is the ordinal of the GPU that holds the memory, None for host memory; on
-    ``stream`` it becomes valid, where its owner says so. ``owner`` keeps the memory alive.
+    ``stream`` it becomes valid, where its owner says so. ``owner`` keeps the memory alive. The elements of a table of
+    pointers point to the memory of ``targets``.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Buffer(NamedTuple):
     owner: object
     device: int | None = None
     stream: int | None = None
+    targets: tuple[Buffer, ...] = ()
 
 
 Argument = Union[Scalar, Buffer]

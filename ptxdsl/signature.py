@@ -22,12 +22,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PtrType:
-    """A pointer to contiguous elements of ``dtype`` in global memory."""
+    """A pointer to contiguous elements of ``dtype`` in global memory.
+
+    With a ``target`` the elements are pointers to that, and ``dtype`` is u64.
+    """
 
     dtype: ScalarType
+    target: ScalarType | None = None
 
     def __str__(self) -> str:
-        return f"Ptr[{self.dtype}]"
+        return f"Ptr[{self.dtype}]" if self.target is None else f"Ptr[Ptr[{self.target}]]"
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class TensorMapType:
 
 
 class Ptr(_Operand, Generic[T]):
-    """``Ptr[f32]``: a pointer to contiguous float32 in global memory."""
+    """``Ptr[f32]``: a pointer to contiguous float32 in global memory; ``Ptr[Ptr[f32]]``: a table of such pointers."""
 
     if TYPE_CHECKING:
         def __getitem__(self, index: Any) -> Any: ...
@@ -64,7 +68,9 @@ class Ptr(_Operand, Generic[T]):
         def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any: ...
         def store(self, index: Any, values: Any, *, pred: Any = None) -> None: ...
     else:
-        def __class_getitem__(cls, dtype: ScalarType) -> PtrType:
+        def __class_getitem__(cls, dtype: ScalarType | PtrType) -> PtrType:
+            if isinstance(dtype, PtrType) and dtype.target is None:
+                return PtrType(u64, dtype.dtype)
             if not isinstance(dtype, ScalarType):
                 raise TraceError(f"Ptr takes one scalar type, not {dtype!r}", hint="write `Ptr[f32]`")
             return PtrType(dtype)

@@ -192,6 +192,14 @@ def test_any_size_of_chunk(rng: np.random.Generator, size: int) -> None:
     assert_close(split(q, k, v, lengths, chunk_size=size), decoded(q, k, v, lengths), np.float32)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_cache_for_each_sequence(rng: np.random.Generator, dtype: Any) -> None:
+    q, k, v = (random(rng, dtype, 3, *shape) for shape in ((4, 32), (2, 21, 32), (2, 21, 32)))
+    lengths = np.array([21, 0, 9], np.int32)
+    got = split(q, [*k.copy()], [array.copy() for array in v], lengths, chunk_size=8)
+    assert_close(got, decoded(q, k, v, lengths), dtype)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +251,22 @@ def zeros(*shape: int, dtype: Any = np.float32) -> Array:
         (
             lambda: decode(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), 4, num_warps=17),
             "num_warps is 17; it can be 1 to 16",
+        ),
+        (
+            lambda: split(zeros(2, 1, 16), [zeros(1, 4, 16)], [zeros(1, 4, 16)], 4),
+            "`k_cache` is a list of 1 arrays; wanted is a list of 2, one a sequence",
+        ),
+        (
+            lambda: split(zeros(1, 1, 16), [zeros(1, 4, 16)], zeros(1, 1, 4, 16), 4),
+            f"`v_cache` is {zeros(1, 1, 4, 16)!r:.60}; wanted is a list of 1, one a sequence",
+        ),
+        (
+            lambda: split(zeros(2, 1, 16), [zeros(1, 4, 16)] * 2, [zeros(1, 4, 16), zeros(1, 3, 16)], 4),
+            "`v_cache[1]` has shape [1, 3, 16] and dtype float32; wanted is [1, 4, 16] of float32",
+        ),
+        (
+            lambda: split(zeros(1, 1, 16), zeros(1, 1, 0, 16), zeros(1, 1, 0, 16), 0),
+            "the caches have room for no key: S_max is 0; it must be 1 or more",
         ),
         (
             lambda: split(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), 4, chunk_size=0),

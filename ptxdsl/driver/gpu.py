@@ -265,7 +265,9 @@ class _Run:
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         buffers = [argument for argument in arguments if type(argument) is Buffer]
-        function = self._function(_device(self.kernel.entry, buffers))
+        targets = [target for buffer in buffers for target in buffer.targets]
+        _refuse_host(self.kernel.entry, targets)
+        function = self._function(_device(self.kernel.entry, [*buffers, *targets]))
         function.gpu.enter()
         prepared = function.prepare(geometry)
         stream = _stream(geometry, buffers, function.gpu.device)
@@ -275,7 +277,7 @@ class _Run:
         if not host:
             function.launch(struct, arguments)
             return
-        self._warn(host)
+        self._warn([buffer for buffer in host if not buffer.targets])
         with HostCopies(function.gpu, stream, host, self.kernel.entry, self.kernel.written) as copies:
             function.launch(struct, [copies.moved(argument) for argument in arguments])
             copies.fetch()
@@ -303,7 +305,7 @@ class _Run:
         return found
 
     def _warn(self, host: Sequence[Buffer]) -> None:
-        if "host arrays" in self.kernel.told:
+        if not host or "host arrays" in self.kernel.told:
             return
         self.kernel.told.add("host arrays")
         loc, names = caller(), ", ".join(buffer.name for buffer in host)
@@ -330,6 +332,18 @@ def _device(entry: str, buffers: Sequence[Buffer]) -> int:
                 f"{buffer.device}; all of a launch have to be on one", loc=caller(),
             )
     return placed[0].device or 0 if placed else 0
+
+
+def _refuse_host(entry: str, targets: Sequence[Buffer]) -> None:
+    """What a table of pointers points to must be on the GPU already: the table would have to be written anew."""
+    for target in targets:
+        if target.device is None:
+            name = target.name.partition("[")[0]
+            raise LaunchError(
+                f"argument `{target.name}` of kernel `{entry}` is in host memory; "
+                "the arrays of a table have to be on the GPU", loc=caller(),
+                hint=f"`{name} = [ptxdsl.to_device(array) for array in {name}]`",
+            )
 
 
 def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer], ordinal: int) -> int:

@@ -21,6 +21,7 @@ from .arrays import TensorMapValue, View
 from .builder import Trace, activated, is_user_file
 from .memory import Pointer
 from .problems import described
+from .tables import PointerTable
 from .values import Parameter, Value
 
 __all__ = ["argument", "complete", "finish", "trace"]
@@ -98,7 +99,10 @@ def argument(trace: Trace, parameter: KernelParameter) -> Any:
     if isinstance(annotation, ScalarType):
         return _load(trace, next(entries), annotation)
     if isinstance(annotation, PtrType):
-        return Pointer(annotation.dtype, "global", _load(trace, next(entries), u64))
+        base = _load(trace, next(entries), u64)
+        if annotation.target is not None:
+            return PointerTable(annotation.target, base)
+        return Pointer(annotation.dtype, "global", base)
     if isinstance(annotation, ArrayType):
         return _array(trace, annotation, entries)
     return TensorMapValue(trace.unique(parameter.name))
