@@ -7,6 +7,7 @@ The rules are those of the PTX manual, "Operand Size and Type Checking": sizes a
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -86,7 +87,9 @@ def _value(spec: OperandSpec, operand: ir.Operand, relaxed: bool) -> str | None:
     type = spec.type
     assert type is not None
     if isinstance(operand, ir.Register):
-        good = spec.register and accepts(type, operand.type, relaxed)
+        good = spec.register and not spec.selected and accepts(type, operand.type, relaxed)
+    elif isinstance(operand, ir.Selected):
+        return _selected(spec, type, operand)
     elif isinstance(operand, ir.Immediate):
         return _immediate(spec, type, operand)
     elif isinstance(operand, ir.Symbol):
@@ -94,10 +97,21 @@ def _value(spec: OperandSpec, operand: ir.Operand, relaxed: bool) -> str | None:
     elif isinstance(operand, ir.SpecialRegister):
         return _special(spec, type, operand)
     elif isinstance(operand, ir.Not):
-        good = spec.negatable and accepts(type, operand.predicate.type, relaxed)
+        good = spec.negatable and type.kind == "p" and accepts(type, operand.predicate.type, relaxed)
     else:
         good = isinstance(operand, ir.Sink) and spec.sink
     return None if good else f"it is {described(operand)}"
+
+
+def _selected(spec: OperandSpec, type: ScalarType, operand: ir.Selected) -> str | None:
+    if operand.negated and not (spec.negatable and type.kind != "p"):
+        return "it has a minus sign"
+    if not accepts(type, operand.register.type, relaxed=False):
+        return f"it is {described(operand)}"
+    whole = not operand.selector and not spec.selected
+    if not whole and not (spec.selector and re.fullmatch(spec.selector, operand.selector)):
+        return f"it is {described(operand)}"
+    return None
 
 
 def _immediate(spec: OperandSpec, type: ScalarType, number: ir.Immediate) -> str | None:
@@ -169,5 +183,5 @@ def described(operand: ir.Operand) -> str:
     if isinstance(operand, ir.Vector):
         return f"a vector of {len(operand.items)}"
     if isinstance(operand, ir.Selected):
-        return f"a part of the register {operand.register.name}"
+        return f"the part .{operand.selector} of the .{operand.register.type} register {operand.register.name}"
     return "an address in brackets"

@@ -282,7 +282,7 @@ def operand(draw: st.DrawFn, spec: OperandSpec, declared: Names, form: Form) -> 
 def single(draw: st.DrawFn, spec: OperandSpec, declared: Names) -> ir.Operand:
     assert spec.type is not None
     sorts = [name for name, allowed in (
-        ("register", spec.register), ("number", spec.immediate), ("sink", spec.sink), ("not", spec.negatable),
+        ("register", spec.register and not spec.selected), ("part", spec.selector), ("number", spec.immediate), ("sink", spec.sink), ("not", spec.negatable and not spec.selector),
         ("symbol", spec.variable and not spec.count), ("special", spec.special and spec.type.bits == 32),
     ) if allowed]
     sort = draw(st.sampled_from(sorts))
@@ -295,6 +295,9 @@ def single(draw: st.DrawFn, spec: OperandSpec, declared: Names) -> ir.Operand:
     if sort == "sink":
         return ir.Sink()
     register = declared.register(draw, spec.type)
+    if sort == "part":
+        part = draw(st.from_regex(spec.selector, fullmatch=True, alphabet="bh0123456789"))
+        return ir.Selected(register, part, spec.negatable and draw(st.booleans()))
     return ir.Not(register) if sort == "not" else register
 
 
