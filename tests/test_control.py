@@ -13,7 +13,7 @@ from ptxdsl import (
     Ptr, break_if, continue_if, f32, label, loop, otherwise, ptx, ptx_kernel, reg, s16, s32, s64, select, u16, u32, u64,
     use, when,
 )
-from ptxdsl.trace import control, labels
+from ptxdsl.trace import control, labels, loops
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is emitted
@@ -614,7 +614,7 @@ def test_statements_outside_a_kernel() -> None:
             statement()
 
 
-@pytest.mark.parametrize("module", [control, labels], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [control, labels, loops], ids=lambda module: module.__name__)
 def test_doctests(module: object) -> None:
     outcome = doctest.testmod(module)  # type: ignore[arg-type]
     assert outcome.failed == 0

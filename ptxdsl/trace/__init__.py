@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from .arrays import View, const, dynamic_shared, local, shared
 from .builder import Region, Trace, current
-from .control import break_if, continue_if, loop, otherwise, when
+from .control import otherwise, when
 from .diagnostics import check, printf
 from .entry import trace
 from .functions import cdiv, maximum, minimum, pack, reg, select, unpack
 from .labels import label
+from .loops import break_if, continue_if, loop
 from .memory import Pointer
 from .namespace import ptx
 from .subroutine import ptx_func
