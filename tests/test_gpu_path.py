@@ -572,3 +572,34 @@ def test_the_stand_in_notices(cu: Standin) -> None:
         cu.cuMemcpyHtoD(64, 0, 4)
     with pytest.raises(AssertionError):
         cu.cuModuleLoadData(b".version")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tables of pointers
+
+
+@ptx_kernel
+def fill(tables: Ptr[Ptr[f32]], value: f32) -> None:
+    tables[ptx.ctaid.x][ptx.tid.x] = value
+
+
+def test_a_table_holds_the_addresses_on_the_gpu(cu: Standin) -> None:
+    def run(launched: Launched) -> None:
+        table, value = cu.numbers(launched)
+        for address in cu.array(table, 2, np.uint64):
+            cu.array(int(address), 32)[:] = value
+
+    cu.layout, cu.kernel = "Qf", run
+    arrays = [ptxdsl.zeros(32, f32) for _ in range(2)]
+    fill[2, 32](arrays, 2.5)
+    assert all((array.numpy() == 2.5).all() for array in arrays)
+
+
+def test_a_table_takes_no_arrays_of_the_host(cu: Standin) -> None:
+    with pytest.raises(LaunchError) as caught:
+        fill[2, 32]([ptxdsl.zeros(32, f32), np.zeros(32, np.float32)], 2.5)
+    assert caught.value.message == (
+        "argument `tables[1]` of kernel `fill` is in host memory; the arrays of a table have to be on the GPU"
+    )
+    assert caught.value.hint == "`tables = [ptxdsl.to_device(array) for array in tables]`"
+    assert not cu.launches

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ptxdsl import (
-    Kernel, LaunchError, MemoryFault, Ptr, PtxTypeError, TraceError, f32, f64, ptx, ptx_kernel, reg, s32, u32, use, when,
+    Kernel, LaunchError, MemoryFault, Ptr, PtxTypeError, TraceError, f32, f64, ptx, ptx_kernel, reg, s32, u32, use,
+    when,
 )
 
 
@@ -59,7 +60,7 @@ def test_a_read_only_array_is_not_written() -> None:
 @pytest.mark.parametrize(
     ("sources", "message"),
     [
-        (np.zeros(4), "` of kernel `move` is a numpy array of float64, shape (4,); Ptr[Ptr[f32]] wants a list of arrays"),
+        (np.int64(4), "` of kernel `move` is the numpy int64 4; Ptr[Ptr[f32]] wants a list of arrays"),
         ([np.zeros(4)], "[0]` of kernel `move` is a numpy array of float64, shape (4,); Ptr[f32] wants float32"),
         ([1.0], "[0]` of kernel `move` is the float 1.0; Ptr[f32] wants an array of float32"),
     ],
