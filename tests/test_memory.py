@@ -11,7 +11,8 @@ from tracing_helpers import ptx as body_of
 from tracing_helpers import refused, said
 
 from ptxdsl import (
-    Array, Ptr, TensorMap, b32, bf16, const, dynamic_shared, f16, f32, f64, label, local, loop, ptx, ptx_kernel, reg, s32, s64, shared, u8,
+    Array, Ptr, TensorMap, b32, bf16, const, dynamic_shared, f16, f32, f64, label, local, loop, ptx, ptx_kernel, reg,
+    s32, s64, shared, u8,
     u16, u32, u64, when,
 )
 from ptxdsl.errors import PtxTypeError, TraceError, TruthError
@@ -22,7 +23,7 @@ from ptxdsl.verify import verify
 
 
 def lines(function: Callable[..., Any]) -> list[str]:
-    """The instructions of a kernel function, the final `ret` left out; its module verifies and survives a round trip."""
+    """The instructions of a kernel function but the final `ret`; its module verifies and survives a round trip."""
     module = trace(function)
     verify(module)
     assert parse(to_text(module)) == module
@@ -47,7 +48,8 @@ def test_constant_indices_fold_into_the_offset() -> None:
         x[7] = v
 
     assert [line for line in lines(kernel) if line.startswith(("ld", "st"))] == [
-        "ld.global.f32 %f0, [%rd0]", "ld.global.f32 %f1, [%rd0+12]", "ld.global.f32 %f3, [%rd0+20]", "ld.global.f32 %f5, [%rd0+-8]",
+        "ld.global.f32 %f0, [%rd0]", "ld.global.f32 %f1, [%rd0+12]", "ld.global.f32 %f3, [%rd0+20]",
+        "ld.global.f32 %f5, [%rd0+-8]",
         "ld.global.f32 %f7, [%rd0+-4]", "ld.global.f32 %f9, [%rd0+24]", "st.global.f32 [%rd0+28], %f10",
     ]
 
@@ -85,7 +87,8 @@ def test_bytes_need_no_product() -> None:
         x[j] = 2
 
     assert lines(kernel) == [
-        "add.u64 %rd2, %rd0, %rd1", "st.global.u8 [%rd2], 1", "mad.wide.u32 %rd3, %r0, 1, %rd0", "st.global.u8 [%rd3], 2"
+        "add.u64 %rd2, %rd0, %rd1", "st.global.u8 [%rd2], 1", "mad.wide.u32 %rd3, %r0, 1, %rd0",
+        "st.global.u8 [%rd3], 2"
     ]
 
 
@@ -101,7 +104,8 @@ def test_the_same_index_is_computed_once_while_it_holds() -> None:
         x[counter] = 4.0
 
     assert [line.split()[0] + line[line.index(","):] for line in lines(kernel) if line.startswith("mad")] == [
-        "mad.wide.u32, %r0, 4, %rd0", "mad.wide.u32, %r1, 4, %rd0", "mad.wide.u32, %r2, 4, %rd0", "mad.wide.u32, %r3, 4, %rd0",
+        "mad.wide.u32, %r0, 4, %rd0", "mad.wide.u32, %r1, 4, %rd0", "mad.wide.u32, %r2, 4, %rd0",
+        "mad.wide.u32, %r3, 4, %rd0",
         "mad.wide.u32, %counter, 4, %rd0", "mad.wide.u32, %counter, 4, %rd0",
     ]
 
@@ -117,7 +121,9 @@ def test_an_address_is_not_used_past_a_label_that_jumps_over_it() -> None:
     assert sum(line.startswith("mad.wide") for line in found) == 2
 
 
-@pytest.mark.parametrize(("kind", "moved"), [(f16, "b16"), (bf16, "b16"), (b32, "b32"), (u8, "u8"), (s32, "s32")], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "moved"), [(f16, "b16"), (bf16, "b16"), (b32, "b32"), (u8, "u8"), (s32, "s32")], ids=str
+)
 def test_values_keep_their_type_through_memory(kind: ScalarType, moved: str) -> None:
     types = []
 
@@ -184,7 +190,8 @@ def test_a_pointer_in_a_register_moves_on() -> None:
 
     found = lines(kernel)
     assert [line for line in found if "%p" in line and "%p0" not in line] == [
-        "add.u64 %p, %rd0, 8", "st.global.f32 [%p+4], 0f00000000", "add.u64 %p, %p, 16", "add.u64 %p, %p, 18446744073709551612",
+        "add.u64 %p, %rd0, 8", "st.global.f32 [%p+4], 0f00000000", "add.u64 %p, %p, 16",
+        "add.u64 %p, %p, 18446744073709551612",
         "mad.wide.u32 %p, %r0, 4, %p", "add.u64 %rd1, %p, 4", "mov.u64 %p, %rd0",
     ]
     assert found[-1] == "st.global.f32 [%rd1], 0f3F800000"
@@ -241,7 +248,8 @@ def test_pointer_mistakes() -> None:
         x.store(0, 1.0, pred=True)
 
     assert said(refused(mixed), mixed) == (
-        "PtxTypeError", "a u32 stored to a pointer to f32", "x[0] = n", "`n.to(f32)` converts (cvt); `n.bits(f32)` keeps the bits (mov)"
+        "PtxTypeError", "a u32 stored to a pointer to f32", "x[0] = n",
+        "`n.to(f32)` converts (cvt); `n.bits(f32)` keeps the bits (mov)"
     )
     assert wrong(fraction) == "a pointer is indexed by integers, not the float 1.5 / `p[i]` with a u32 or an int"
     assert wrong(float_index) == "an index here is a u32, s32, u64 or s64, not f32 / `v.to(u32)`"
@@ -251,11 +259,14 @@ def test_pointer_mistakes() -> None:
     assert wrong(difference).startswith("the difference of two pointers is no pointer / ")
     assert wrong(wide).startswith("PTX has no ld of 3 f32 at once / a vector has 2 or 4 elements")
     assert wrong(guarded) == (
-        "a guarded load may load nothing, and a Value has always been computed / `v = reg(f32, 0)`, then `p.load(i, pred=.., out=v)`"
+        "a guarded load may load nothing, and a Value has always been computed / `v = reg(f32, 0)`, then "
+        "`p.load(i, pred=.., out=v)`"
     )
     assert wrong(target) == "`out` of a load of f32 is a reg(f32), not u32 / `v = reg(f32)`"
     assert wrong(unwanted) == "the str 'abc' stored to a pointer to f32 / store a Value or a number"
-    assert wrong(guard) == "`pred` is a predicate, not the bool True / what is known while tracing is decided by Python: `if flag:`"
+    assert wrong(guard) == (
+        "`pred` is a predicate, not the bool True / what is known while tracing is decided by Python: `if flag:`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -297,7 +308,8 @@ def test_static_extents_fold() -> None:
     # The last dimension's extent gives the only stride.
     assert [line for line in lines(kernel) if not line.startswith("ld.param")] == [
         "mad.wide.u32 %rd1, %r1, 256, %rd0", "st.global.f32 [%rd1+12], 0f3F800000", "mad.wide.u32 %rd2, %r1, 4, %rd0",
-        "st.global.f32 [%rd2+512], 0f40000000", "st.global.f32 [%rd0+764], 0f40400000", "mad.wide.u32 %rd3, %r1, 4, %rd1",
+        "st.global.f32 [%rd2+512], 0f40000000", "st.global.f32 [%rd0+764], 0f40400000",
+        "mad.wide.u32 %rd3, %r1, 4, %rd1",
         "ld.global.f32 %f0, [%rd3]", "st.global.f32 [%rd1+20], %f0",
     ]
 
@@ -353,11 +365,15 @@ def test_shared_memory_is_one_base_and_offsets() -> None:
 
     assert lines(kernel) == [
         "mov.u32 %r1, tile", "mov.u32 %r0, %tid.x", "st.shared.f32 [tile+12], 0f3F800000",
-        "mad.lo.u32 %r2, %r0, 4, %r1", "ld.shared.f32 %f0, [%r2]", "mad.lo.u32 %r3, %r0, 68, %r1", "st.shared.f32 [%r3], %f0",
-        "ld.shared.f32 %f1, [%r2+68]", "st.shared.f32 [%r3+4], %f1", "ld.shared.f32 %f2, [%r2+136]", "st.shared.f32 [%r3+8], %f2",
+        "mad.lo.u32 %r2, %r0, 4, %r1", "ld.shared.f32 %f0, [%r2]", "mad.lo.u32 %r3, %r0, 68, %r1",
+        "st.shared.f32 [%r3], %f0",
+        "ld.shared.f32 %f1, [%r2+68]", "st.shared.f32 [%r3+4], %f1", "ld.shared.f32 %f2, [%r2+136]",
+        "st.shared.f32 [%r3+8], %f2",
     ]
     variable = trace(kernel).functions[0].variables[0]
-    assert (variable.name, variable.space, variable.type, variable.shape, variable.align) == ("tile", "shared", f32, (68,), 16)
+    assert (variable.name, variable.space, variable.type, variable.shape, variable.align) == (
+        ("tile", "shared", f32, (68,), 16)
+    )
 
 
 def test_declarations() -> None:
@@ -374,7 +390,8 @@ def test_declarations() -> None:
     found = [(v.name, v.space, v.type.__name__, v.shape, v.align) for v in trace(kernel).functions[0].variables]
     assert found == [
         ("one", "shared", "b16", (8,), 16), ("two", "shared", "u8", (3,), 128), ("x_", "shared", "f32", (4,), 16),
-        ("tile", "shared", "f32", (2,), 16), ("tile_1", "shared", "f32", (4,), 16), ("buffer", "local", "f64", (4,), 16),
+        ("tile", "shared", "f32", (2,), 16), ("tile_1", "shared", "f32", (4,), 16),
+        ("buffer", "local", "f64", (4,), 16),
     ]
 
 
@@ -400,7 +417,9 @@ def test_dynamic_shared() -> None:
         "st.shared.b16 [%r3+70], %h0",
     ]
     (variable,) = trace(kernel).variables
-    assert (variable.name, variable.linkage, variable.shape, variable.align) == ("dynamic_shared", "extern", (None,), 128)
+    assert (variable.name, variable.linkage, variable.shape, variable.align) == (
+        ("dynamic_shared", "extern", (None,), 128)
+    )
 
 
 def test_constant_memory() -> None:
@@ -459,17 +478,24 @@ def test_declaration_mistakes() -> None:
         tile = shared(f32, 4)
         tile[i] = 0.0
 
-    assert wrong(run_time).startswith("an extent of `shared` is a positive int known while tracing, not a run-time u32 / ")
+    assert wrong(run_time).startswith(
+        "an extent of `shared` is a positive int known while tracing, not a run-time u32 / "
+    )
     assert wrong(nothing) == "`shared` needs a shape / write `shared(f32, 256)`"
     assert wrong(untyped) == "`shared` takes a type first, not the int 16 / write `shared(f32, 256)`"
     assert wrong(zero).startswith("an extent of `shared` is a positive int known while tracing, not the int 0 / ")
-    assert wrong(outside) == "index 4 is out of range in dimension 0 of the array, which has 4 elements / indices run from 0 to 3"
+    assert wrong(outside) == (
+        "index 4 is out of range in dimension 0 of the array, which has 4 elements / indices run from 0 to 3"
+    )
     assert wrong(much) == (
-        "65536 bytes of static shared memory; a kernel may have 49152 / `dynamic_shared(f32)`, and its size in bytes at the launch: "
+        "65536 bytes of static shared memory; a kernel may have 49152 / `dynamic_shared(f32)`, and its size in "
+        "bytes at the launch: "
         "`k.configure(grid, block, shared=65536)`"
     )
     assert wrong(odd) == "an alignment is a power of two, not the int 3 / `align=128`"
-    assert wrong(misplaced) == "the offset of `dynamic_shared` is a multiple of 4 bytes, not the int 2 / `offset=count * 4`"
+    assert wrong(misplaced) == (
+        "the offset of `dynamic_shared` is a multiple of 4 bytes, not the int 2 / `offset=count * 4`"
+    )
     assert wrong(written) == "constant memory cannot be written / `shared(f32, n)`, or a parameter `Ptr[f32]`"
     assert wrong(typeless) == "`const` of the list [1.0] has no type / give a numpy array, or `const([...], f32)`"
     assert wrong(complex_table).startswith("PTX has no type for a numpy array of complex64 / ")
@@ -478,12 +504,12 @@ def test_declaration_mistakes() -> None:
 
 
 def test_tensor_map_is_its_generic_address() -> None:
-    def kernel(map: TensorMap, x: Ptr[u64]) -> None:
-        x[0] = map.address
-        x[1] = map.address
+    def kernel(table: TensorMap, x: Ptr[u64]) -> None:
+        x[0] = table.address
+        x[1] = table.address
 
     assert lines(kernel) == [
-        "mov.b64 %rd1, map", "cvta.param.u64 %rd2, %rd1", "st.global.u64 [%rd0], %rd2", "st.global.u64 [%rd0+8], %rd2"
+        "mov.b64 %rd1, table", "cvta.param.u64 %rd2, %rd1", "st.global.u64 [%rd0], %rd2", "st.global.u64 [%rd0+8], %rd2"
     ]
 
 

@@ -13,7 +13,8 @@ from tracing_helpers import ptx as body_of
 from tracing_helpers import refused, said
 
 from ptxdsl import (
-    Array, Ptr, b32, bf16, check, f16, f32, f64, loop, pred, printf, ptx, ptx_kernel, reg, s32, s64, select, shared, u8, u16, u32,
+    Array, Ptr, b32, bf16, check, f16, f32, f64, loop, pred, printf, ptx, ptx_kernel, reg, s32, s64, select, shared,
+    u8, u16, u32,
     u64, when,
 )
 from ptxdsl import warp as warp_library
@@ -204,7 +205,8 @@ def test_each_thread_traces_on_its_own() -> None:
         errors.append(error)
     done.set()
     thread.join()
-    assert type(errors[0]) is EscapeError and "in the trace of `first`, which runs in another thread" in errors[0].message
+    assert type(errors[0]) is EscapeError
+    assert "in the trace of `first`, which runs in another thread" in errors[0].message
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -231,11 +233,11 @@ def test_each_instruction_has_the_users_line() -> None:
     here = kernel.__code__.co_firstlineno
     there = helper.__code__.co_firstlineno + 1
     opened = guarded.__wrapped__.__code__.co_firstlineno + 2  # type: ignore[attr-defined]
-    found = [
-        (s.form.opcode, s.loc.line) for s in trace(kernel).functions[0].instructions() if s.loc and s.form.space != "param"
-    ]
+    instructions = trace(kernel).functions[0].instructions()
+    found = [(s.form.opcode, s.loc.line) for s in instructions if s.loc and s.form.space != "param"]
     assert found == [
-        ("add", there), ("setp", here + 2), ("bra", opened), ("st", here + 3), ("mul", here + 4), ("st", here + 4), ("ret", here + 4)
+        ("add", there), ("setp", here + 2), ("bra", opened), ("st", here + 3), ("mul", here + 4), ("st", here + 4),
+        ("ret", here + 4)
     ]
 
 
@@ -243,8 +245,9 @@ def test_the_librarys_own_lines_are_the_callers() -> None:
     def kernel(x: f32, out: Ptr[f32]) -> None:
         out[0] = warp_library.reduce(lambda a, b: a + b, x)
 
-    lines_found = {s.loc.line for s in trace(kernel).functions[0].instructions() if s.loc and s.form.opcode in ("shfl", "add")}
-    assert lines_found == {kernel.__code__.co_firstlineno + 1}
+    instructions = trace(kernel).functions[0].instructions()
+    found = {s.loc.line for s in instructions if s.loc and s.form.opcode in ("shfl", "add")}
+    assert found == {kernel.__code__.co_firstlineno + 1}
 
 
 def test_source_that_python_has_not() -> None:
@@ -260,7 +263,8 @@ def test_an_error_without_a_place_gets_one() -> None:
         u32(3)
 
     assert said(refused(kernel), kernel) == (
-        "PtxTypeError", "u32 is a type, not a conversion", "u32(3)", "write `v.to(u32)` to convert a value, `reg(u32, 0)` for a register"
+        "PtxTypeError", "u32 is a type, not a conversion", "u32(3)",
+        "write `v.to(u32)` to convert a value, `reg(u32, 0)` for a register"
     )
 
 
@@ -317,8 +321,10 @@ def test_one_call_is_one_instruction() -> None:
         ptx.mov.b64((n, x))
 
     assert lines(kernel) == [
-        "fma.rn.f32 %f2, %f0, %f1, 0f3FC00000", "fma.rn.f32 %f3, %f0, %f1, %f0", "shfl.sync.bfly.b32 %f4, %f0, 16, 31, 4294967295",
-        "bar.sync 0", "ld.global.nc.v4.f32 {%f5, %f6, %f7, %f8}, [%rd0+16]", "st.global.v2.f32 [%rd0], {%f0, 0f40000000}",
+        "fma.rn.f32 %f2, %f0, %f1, 0f3FC00000", "fma.rn.f32 %f3, %f0, %f1, %f0",
+        "shfl.sync.bfly.b32 %f4, %f0, 16, 31, 4294967295",
+        "bar.sync 0", "ld.global.nc.v4.f32 {%f5, %f6, %f7, %f8}, [%rd0+16]",
+        "st.global.v2.f32 [%rd0], {%f0, 0f40000000}",
         "mad.wide.u32 %rd1, %r0, 4, %rd0", "atom.global.add.f32 %f9, [%rd1], %f0", "and.b32 %r1, %r0, 7",
         "setp.lt.f32 %p0, %f0, %f1", "ld.shared::cta.f32 %f10, [shared]", "mov.b64 %rd2, {%r0, %f0}",
     ]
@@ -337,9 +343,7 @@ def test_results() -> None:
         lo, hi = reg(u32), reg(u32)
         ptx.mov.b64(p.address, out=[lo, hi])
 
-    assert lines(kernel)[-4:] == [
-        "shfl.sync.up.b32 %f4|%p0, %f0, 1, 0, 4294967295", "elect.sync _|%p1, 4294967295", "mov.b64 {%lo, %hi}, %rd0", 
-    ][-3:] or lines(kernel)[-3:] == [
+    assert lines(kernel)[-3:] == [
         "shfl.sync.up.b32 %f4|%p0, %f0, 1, 0, 4294967295", "elect.sync _|%p1, 4294967295", "mov.b64 {%lo, %hi}, %rd0",
     ]
 
@@ -347,7 +351,8 @@ def test_results() -> None:
 def test_bit_typed_results_keep_the_type() -> None:
     def kernel(x: f32, i: s32, h: f16) -> None:
         types = [
-            ptx.shfl.sync.idx.b32(x, 0, 31, 0xFFFFFFFF).type, ptx.xor.b32(i, 5).type, ptx.mov.b16(h).type, ptx.brev.b32(x).type,
+            ptx.shfl.sync.idx.b32(x, 0, 31, 0xFFFFFFFF).type, ptx.xor.b32(i, 5).type, ptx.mov.b16(h).type,
+            ptx.brev.b32(x).type,
             ptx.selp.b32(x, x, i < 0).type, ptx.popc.b32(i).type, ptx.vote.sync.ballot.b32(i < 0, 0xFFFFFFFF).type,
             ptx.match.any.sync.b32(i, 0xFFFFFFFF).type, ptx.activemask.b32().type,
         ]
@@ -387,9 +392,12 @@ UNKNOWN: list[tuple[str, Callable[[Any, Any], Any], str]] = [
     ("incomplete", lambda x, n: ptx.fma.rn(x, x, x), "`fma.rn` is not complete / it goes on with"),
     ("verbatim", lambda x, n: ptx["add.u33"](n, n), "`add` has no modifier `.u33` / did you mean"),
     ("verbatim opcode", lambda x, n: ptx["ad.u32"](n, n), "PTX has no instruction `ad` / did you mean"),
-    ("operands in it", lambda x, n: ptx["add.u32 a, b"](n, n), "'add.u32 a, b' is no name of an instruction: it has operands / "),
-    ("component", lambda x, n: ptx.tid.w, "`%tid` has no component `.w` / it has `ptx.tid.x`, `ptx.tid.y`, `ptx.tid.z`"),
-    ("special", lambda x, n: ptx.lane_id, "PTX has no instruction or special register `lane_id` / did you mean `ptx.laneid`"),
+    ("operands in it", lambda x, n: ptx["add.u32 a, b"](n, n),
+     "'add.u32 a, b' is no name of an instruction: it has operands / "),
+    ("component", lambda x, n: ptx.tid.w,
+     "`%tid` has no component `.w` / it has `ptx.tid.x`, `ptx.tid.y`, `ptx.tid.z`"),
+    ("special", lambda x, n: ptx.lane_id,
+     "PTX has no instruction or special register `lane_id` / did you mean `ptx.laneid`"),
 ]
 
 
@@ -403,41 +411,59 @@ def test_unknown_names(body: Callable[[Any, Any], Any], message: str) -> None:
 
 OPERANDS: list[tuple[str, Callable[[Any, Any], Any], str]] = [
     ("few", lambda x, n: ptx.fma.rn.f32(x, x),
-     "`fma.rn.f32 d, a, b, c` takes 3 operands, and got 2 / it takes a, b, c; the result is returned, or written to `out=`"),
+     ("`fma.rn.f32 d, a, b, c` takes 3 operands, and got 2 / it takes a, b, c; the result is returned, or written "
+      "to `out=`")),
     ("many", lambda x, n: ptx.bar.warp.sync(1, 2),
      "`bar.warp.sync membermask` takes 1 operand, and got 2 / it takes membermask; it has no result"),
     ("type", lambda x, n: ptx.fma.rn.f32(x, n, x),
-     "operand `b` of `fma.rn.f32 d, a, b, c` is a f32, not a u32 / `n.to(f32)` converts (cvt); `n.bits(f32)` keeps the bits (mov)"),
-    ("width", lambda x, n: ptx.add.u64(n, n), "operand `a` of `add.u64 d, a, b` is a u64, not a u32 / `n.to(u64)` converts (cvt)"),
-    ("predicate", lambda x, n: ptx.add.u32(n < 1, n), "operand `a` of `add.u32 d, a, b` is a u32, not a pred / `v.to(u32)`"),
+     ("operand `b` of `fma.rn.f32 d, a, b, c` is a f32, not a u32 / `n.to(f32)` converts (cvt); `n.bits(f32)` "
+      "keeps the bits (mov)")),
+    ("width", lambda x, n: ptx.add.u64(n, n),
+     "operand `a` of `add.u64 d, a, b` is a u64, not a u32 / `n.to(u64)` converts (cvt)"),
+    ("predicate", lambda x, n: ptx.add.u32(n < 1, n),
+     "operand `a` of `add.u32 d, a, b` is a u32, not a pred / `v.to(u32)`"),
     ("number", lambda x, n: ptx.add.u32(n, -1), "operand `b` of `add.u32 d, a, b` is a u32: -1 does not fit in u32"),
-    ("float number", lambda x, n: ptx.add.u32(n, 1.5), "operand `b` of `add.u32 d, a, b` is a u32: the float 1.5 is no u32 / write `1`"),
+    ("float number", lambda x, n: ptx.add.u32(n, 1.5),
+     "operand `b` of `add.u32 d, a, b` is a u32: the float 1.5 is no u32 / write `1`"),
     ("string", lambda x, n: ptx.add.u32(n, "1"), "operand `b` of `add.u32 d, a, b` is a u32, not the str '1' / "),
     ("register only", lambda x, n: ptx.add.f16(x.to(f16), 1.0),
      "operand `b` of `add.f16 d, a, b` is a register, not the number 1.0 / `reg(f16, 1.0)`"),
-    ("number only", lambda x, n: ptx.lop3.b32(n, n, n, n), "operand `immLut` of `lop3.b32 d, a, b, c, immLut` is a number known"),
+    ("number only", lambda x, n: ptx.lop3.b32(n, n, n, n),
+     "operand `immLut` of `lop3.b32 d, a, b, c, immLut` is a number known"),
     ("bounds", lambda x, n: ptx.lop3.b32(n, n, n, 256),
-     "operand `immLut` of `lop3.b32 d, a, b, c, immLut` is a number from 0 to 255, not 256 / a number within the bounds"),
-    ("address", lambda x, n: ptx.ld.global_.f32(x), "operand `a` of `ld.global.f32 d, [a]` is an address, not a f32 / "),
-    ("address number", lambda x, n: ptx.ld.shared.f32(0), "operand `a` of `ld.shared.f32 d, [a]` is an address, not the int 0 / "),
-    ("narrow address", lambda x, n: ptx.ld.global_.f32(n), "operand `a` of `ld.global.f32 d, [a]` is an address, not a u32 / "),
+     ("operand `immLut` of `lop3.b32 d, a, b, c, immLut` is a number from 0 to 255, not 256 / a number within the "
+      "bounds")),
+    ("address", lambda x, n: ptx.ld.global_.f32(x),
+     "operand `a` of `ld.global.f32 d, [a]` is an address, not a f32 / "),
+    ("address number", lambda x, n: ptx.ld.shared.f32(0),
+     "operand `a` of `ld.shared.f32 d, [a]` is an address, not the int 0 / "),
+    ("narrow address", lambda x, n: ptx.ld.global_.f32(n),
+     "operand `a` of `ld.global.f32 d, [a]` is an address, not a u32 / "),
     ("vector", lambda x, n: ptx.st.shared.v2.f32(shared(f32, 4), (x, x, x)),
      "operand `b` of `st.shared.v2.f32 [a], {b0, b1}` is 2 values of f32 in braces, not 3 / a list or a Vec of 2"),
     ("no vector", lambda x, n: ptx.st.shared.f32(shared(f32, 4), (x, x)),
      "operand `b` of `st.shared.f32 [a], b` is one f32, not 2 values / the vector forms have `.v2` or `.v4`"),
-    ("out type", lambda x, n: ptx.add.f32(x, x, out=reg(u32)), "out of `add.f32 d, a, b` is a f32, not a reg of u32 / `reg(f32)`"),
-    ("out value", lambda x, n: ptx.add.f32(x, x, out=x), "out of `add.f32 d, a, b` is a reg, not a Value / `x = reg(f32, x)`"),
-    ("out sink", lambda x, n: ptx.add.f32(x, x, out="_"), "out of `add.f32 d, a, b` must be kept: PTX has no `_` here / `out=reg(f32)`"),
+    ("out type", lambda x, n: ptx.add.f32(x, x, out=reg(u32)),
+     "out of `add.f32 d, a, b` is a f32, not a reg of u32 / `reg(f32)`"),
+    ("out value", lambda x, n: ptx.add.f32(x, x, out=x),
+     "out of `add.f32 d, a, b` is a reg, not a Value / `x = reg(f32, x)`"),
+    ("out sink", lambda x, n: ptx.add.f32(x, x, out="_"),
+     "out of `add.f32 d, a, b` must be kept: PTX has no `_` here / `out=reg(f32)`"),
     ("out none", lambda x, n: ptx.bar.sync(0, out=reg(u32)), "`bar.sync a` has no result for `out` / leave it out"),
     ("guard", lambda x, n: ptx.add.f32(x, x, pred=n < 1),
-     "a guarded `add.f32` may compute nothing, and a Value has always been computed / `v = reg(f32, 0)` before it, then `out=v, pred=..`"),
+     ("a guarded `add.f32` may compute nothing, and a Value has always been computed / `v = reg(f32, 0)` before "
+      "it, then `out=v, pred=..`")),
     ("guard type", lambda x, n: ptx.bar.sync(0, pred=n), "a guard is a predicate, not u32 / compare: `n != 0`"),
     ("guard bool", lambda x, n: ptx.bar.sync(0, pred=True), "`pred` is a predicate, not the bool True / "),
-    ("not called", lambda x, n: ptx.add.f32(x, ptx.neg.f32), "operand `b` of `add.f32 d, a, b` is a f32, not the Instruction ptx.neg.f32 / "),
-    ("arithmetic on a name", lambda x, n: ptx.tid * 4, "`ptx.tid` has components, and is no value itself / write `ptx.tid.x` or"),
-    ("arithmetic on an instruction", lambda x, n: ptx.neg.f32 + 1, "`ptx.neg.f32` is the name of an instruction, not a value / "),
+    ("not called", lambda x, n: ptx.add.f32(x, ptx.neg.f32),
+     "operand `b` of `add.f32 d, a, b` is a f32, not the Instruction ptx.neg.f32 / "),
+    ("arithmetic on a name", lambda x, n: ptx.tid * 4,
+     "`ptx.tid` has components, and is no value itself / write `ptx.tid.x` or"),
+    ("arithmetic on an instruction", lambda x, n: ptx.neg.f32 + 1,
+     "`ptx.neg.f32` is the name of an instruction, not a value / "),
     ("components as operand", lambda x, n: n * ptx.tid, "`ptx.tid` has components, and is no value itself / "),
-    ("removed", lambda x, n: ptx.shfl.up.b32(x, 1, 0), "`shfl.up.b32` was removed in PTX 6.4 / `shfl.sync` takes its place"),
+    ("removed", lambda x, n: ptx.shfl.up.b32(x, 1, 0),
+     "`shfl.up.b32` was removed in PTX 6.4 / `shfl.sync` takes its place"),
 ]
 
 
@@ -467,12 +493,16 @@ def test_state_spaces_are_kept_apart() -> None:
         ptx.ld.global_.f32(p.address)
         ptx.cvta.to.shared.u64(tile.generic().address)
 
-    assert wrong(shared_as_global).startswith("operand `a` of `ld.global.f32 d, [a]` is an address in global memory, not in shared memory")
+    assert wrong(shared_as_global).startswith(
+        "operand `a` of `ld.global.f32 d, [a]` is an address in global memory, not in shared memory"
+    )
     assert wrong(shared_as_generic) == (
         "operand `a` of `ld.f32 d, [a]` is an address in generic memory, not in shared memory / "
         "`tile.generic()`, or the form of the instruction that names the state space"
     )
-    assert wrong(global_as_shared).startswith("operand `a` of `st.shared.f32 [a], b` is an address in shared memory, not in global memory")
+    assert wrong(global_as_shared).startswith(
+        "operand `a` of `st.shared.f32 [a], b` is an address in shared memory, not in global memory"
+    )
     verify(trace(legal))
 
 
@@ -489,7 +519,8 @@ def test_read_write_operands_are_regs() -> None:
     except UnknownInstruction:
         pytest.skip("the table has no mma yet")
     assert lines(kernel)[-1] == (
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%acc0, %acc1, %acc2, %acc3}, {%r0, %r1, %r2, %r3}, {%r0, %r1}, "
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%acc0, %acc1, %acc2, %acc3}, {%r0, %r1, %r2, %r3}, "
+        "{%r0, %r1}, "
         "{%acc0, %acc1, %acc2, %acc3}"
     )
 
