@@ -82,10 +82,7 @@ def plan_of(form: Form) -> Plan:
     reads = tuple(n for n, spec in enumerate(form.operands) if not (spec.written and spec.role == "w"))
     writes = tuple(n for n, spec in enumerate(form.operands) if spec.written)
     rule = _rule(form)
-    if form.opcode == "ld":
-        pure = form.space == "param"
-    else:
-        pure = rule not in ("varying", "uniform", "load") and not any(semantics.carry(form))
+    pure = form.space == "param" if form.opcode == "ld" else rule not in ("varying", "uniform", "load")
     index = next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
     return Plan(reads, writes, rule, pure, semantics.covered(form), semantics.carry(form), index)
 
@@ -95,7 +92,9 @@ _UNIFORM_RESULTS = ("vote", "activemask", "redux", "bar_red")
 
 def _rule(form: Form) -> str:
     opcode, tokens, kind = form.opcode, form.tokens, form.type
-    plain = kind is not None and kind.kind in "usb" and kind.lanes == 1 and "sat" not in tokens and "cc" not in tokens
+    if any(semantics.carry(form)):
+        return "varying"  # the carry flag is kept for each lane
+    plain = kind is not None and kind.kind in "usb" and kind.lanes == 1 and "sat" not in tokens
     if opcode in ("add", "sub") and plain:
         return opcode
     if opcode in ("mul", "mad") and plain and "lo" in tokens:
