@@ -126,6 +126,13 @@ def r2_pointer(n: u32, x: Ptr[f32]):
         x = x + 4
 
 
+def r2_reg_pointer(n: u32, x: Ptr[f32]):
+    p = reg(x)
+    with loop(n):
+        p[0] = 1.0
+        p = p + 4
+
+
 def r2_none(n: u32, x: f32):
     prev = None
     with loop(n):
@@ -533,6 +540,13 @@ def r3_object(n: u32, x: f32):
     old + 1.0
 
 
+def r3_pointer(n: u32, x: Ptr[f32]):
+    p = reg(x)
+    q = p
+    p += 4
+    q[0] = 1.0
+
+
 def r3_passed_twice(n: u32, x: f32):
     def combine(into: Any, other: Any) -> Any:
         into += x
@@ -878,9 +892,19 @@ def right_select(n: u32, x: f32):
 
 def right_pointer_reg(n: u32, x: Ptr[f32]):
     p = reg(x)
+    q = p.copy()
+    p += 4
+    q[0] = 2.0
     with loop(n):
         p[0] = 1.0
         p += 4
+
+
+def right_pointer_temporary(n: u32, x: Ptr[f32]):
+    for k in range(2):
+        with when(n > k):
+            p = x + n
+            p[k] = 1.0
 
 
 def right_growing_list(n: u32, x: f32):
@@ -963,6 +987,9 @@ _R2 = {
     ),
     r2_pointer: (
         "x", "rebound", "the loop of line 1", "x = x + 4", "declare `x = reg(x)` before the loop, then `x += ...`",
+    ),
+    r2_reg_pointer: (
+        "p", "rebound", "the loop of line 2", "p = p + 4", "`p` is a reg: change it in place with `p += ...`",
     ),
     r2_none: (
         "prev", "rebound", "the loop of line 2", "prev = x * 2.0",
@@ -1130,6 +1157,7 @@ _R3 = {
         "keep the values apart: `acc = [r.copy() for r in ...]`, or a `reg` for each",
     ),
     r3_object: ("state.acc", "old", "state.acc.set(x)", "keep the old value apart: `old = state.acc.copy()`"),
+    r3_pointer: ("p", "q", "p += 4", "keep the old value apart: `q = p.copy()`"),
     r3_passed_twice: ("into", "other", "into += x", "keep the old value apart: `other = into.copy()`"),
 }
 

@@ -28,6 +28,7 @@ from ..errors import AliasError, Loc, LostUpdateError
 from ..types import ScalarType, f32, pred, s32, u32
 from .builder import Region, Trace, current, user_frame
 from .bytecode import Flow, flow_of
+from .memory import RegPointer
 from .truth import RunTime
 from .values import Reg, Value
 from .variables import (
@@ -56,7 +57,8 @@ def compare(before: list[Snapshot], region: Region) -> None:
 
 def _made_inside(value: object, region: Region) -> bool:
     for item in elements(value):
-        home: Region | None = getattr(item, "region", None) if isinstance(item, RunTime) else None
+        # A pointer lives where its base was computed.
+        home = getattr(getattr(item, "base", item), "region", None) if isinstance(item, RunTime) else None
         while home is not None:
             if home is region:
                 return True
@@ -171,6 +173,8 @@ def _repair(name: str, old: object, region: Region) -> str:
         return f"`{name}` is a reg: change it in place with `{_change(name, old.type)}`"
     if isinstance(old, Value):
         return f"declare `{name} = reg({old.type}, {name})` {before}, then `{_change(name, old.type)}`"
+    if isinstance(old, RegPointer):
+        return f"`{name}` is a reg: change it in place with `{name} += ...`"
     if isinstance(old, RunTime):
         return f"declare `{name} = reg({name})` {before}, then `{name} += ...`"
     if isinstance(old, bool):

@@ -254,6 +254,10 @@ class RegPointer(Pointer):
     __slots__ = ()
     base: Reg
 
+    def copy(self) -> Pointer:
+        """Where it points now, as a pointer that stays there, by one ``mov``."""
+        return Pointer(self.dtype, self.space, self.base.copy(), self.offset)
+
     def _moved(self, index: Any, sign: int) -> Pointer:
         # A new pointer must not move along with this one, so the address is computed now.
         size = sign * self.size
