@@ -14,7 +14,7 @@ from ptxdsl.emulator import semantics
 from ptxdsl.emulator.lanes import Lanes
 from ptxdsl.isa import lookup, opcodes, rows
 
-CHAPTERS = ("integer", "float", "mixed", "compare", "convert", "video")
+CHAPTERS = ("integer", "float", "compare", "convert", "video")
 MOVES = ("mov", "prmt")
 """The data instructions of the chapter of moves; its others are addresses and the stack, which are the engine's."""
 

@@ -19,9 +19,8 @@ PICKED = 48
 
 
 def _forms() -> list[Form]:
-    opcodes = ("add", "sub", "mul", "fma")
-    forms = [form for opcode in opcodes for form in spellings(opcode) if form.row.chapter == "mixed"]
-    wide = [form for form in forms if form.operands[0].type.lanes < 4]
+    forms = [form for opcode in ("add", "sub", "mul", "fma") for form in spellings(opcode) if form.type.is_float]
+    wide = [form for form in forms if len({spec.type for spec in form.operands}) > 1 and form.operands[0].type.lanes < 4]
     narrow = [form for form in forms if form.operands[0].type.lanes == 4]
     chosen = np.random.default_rng(SEED).permutation(len(narrow))[:PICKED]
     return wide + [narrow[at] for at in sorted(chosen)]
