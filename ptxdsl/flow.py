@@ -7,11 +7,36 @@ compilers, ours too, write and read under guards that belong together. The emula
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from . import ir
+from .isa import Form
 
-__all__ = ["Block", "Early", "assigned", "early_reads"]
+__all__ = ["BOTH", "READ", "WRITE", "Block", "Early", "Plan", "assigned", "early_reads", "plan"]
+
+READ, WRITE, BOTH = 0, 1, 2
+
+
+class Plan(NamedTuple):
+    """What is known of a form: what it does to each operand and to control, and the shapes of operands that fit it.
+
+    ``roles`` has the last operand first, so that what an instruction reads is seen before what it writes.
+    """
+
+    roles: tuple[int, ...]
+    branches: bool
+    ends: bool
+    bounded: bool
+    shapes: set[tuple[object, ...]]
+
+
+@cache
+def plan(form: Form, address_size: int) -> Plan:  # noqa: ARG001 - what fits depends on it
+    """The plan of a form, the same object at every call."""
+    roles = tuple((BOTH if s.role == "rw" else WRITE) if s.written else READ for s in reversed(form.operands))
+    bounded = any(s.bounds or s.choices for s in form.operands)
+    return Plan(roles, form.opcode in ("bra", "brx"), form.opcode in ("ret", "exit", "trap"), bounded, set())
 
 
 class Early(NamedTuple):

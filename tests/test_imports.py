@@ -23,6 +23,8 @@ LAYERS = [
     ["signature"],
     ["text"],
     ["flow", "effects"],
+    ["declared"],
+    ["uses"],
     ["verify"],
     ["trace"],
     ["launch"],

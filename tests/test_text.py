@@ -282,7 +282,8 @@ def operand(draw: st.DrawFn, spec: OperandSpec, declared: Names, form: Form) -> 
 def single(draw: st.DrawFn, spec: OperandSpec, declared: Names) -> ir.Operand:
     assert spec.type is not None
     sorts = [name for name, allowed in (
-        ("register", spec.register and not spec.selected), ("part", spec.selector), ("number", spec.immediate), ("sink", spec.sink), ("not", spec.negatable and not spec.selector),
+        ("register", spec.register and not spec.selected), ("part", spec.selector), ("number", spec.immediate),
+        ("sink", spec.sink), ("not", spec.negatable and not spec.selector),
         ("symbol", spec.variable and not spec.count), ("special", spec.special and spec.type.bits == 32),
     ) if allowed]
     sort = draw(st.sampled_from(sorts))

@@ -141,7 +141,16 @@ def test_directives(directive: str, header: str, message: str) -> None:
     assert caught.value.message == message
 
 
+def test_in_a_module_of_32_bits_addresses_have_32_bits() -> None:
+    text = "ld.global.u32 %r0, [%r1];"
+    verify(module(text, header=HEADER.replace("64", "32")))
+    assert "a global address has 64 bits" in offence(text).message
+
+
 def test_what_is_declared_in_a_module() -> None:
+    twice = ir.Variable("g", "global", u32)
+    with pytest.raises(VerifyError, match=r"^g is defined twice"):
+        verify(ir.Module((8, 0), "sm_90", variables=[twice, twice]))
     with pytest.raises(VerifyError, match=r"^f is defined twice"):
         verify(parse(HEADER + ".func f() { ret; } .func f() { ret; }"))
     with pytest.raises(VerifyError, match=r"^the initial value of p is the address of q, which is not declared"):
