@@ -6,6 +6,7 @@ Medians of interleaved rounds, so that a busy machine slows both alike. Tracing 
 
 from __future__ import annotations
 
+import gc
 import os
 import statistics
 import subprocess
@@ -50,15 +51,16 @@ class Figure(NamedTuple):
 
 
 def medians(clock: Callable[[], float], rounds: int, *calls: Callable[[], object]) -> list[float]:
-    """The median time of each call, in seconds, the calls taking turns."""
+    """The median time of each call, in seconds, the calls taking turns, each warmed up by a call before."""
     times: list[list[float]] = [[] for _ in calls]
-    for call in calls:
-        call()
     for _ in range(rounds):
         for call, spent in zip(calls, times):
+            call()
+            gc.disable()  # as timeit does: nobody pays for the garbage of the others
             start = clock()
             call()
             spent.append(clock() - start)
+            gc.enable()
     return [statistics.median(spent) for spent in times]
 
 
