@@ -1,5 +1,7 @@
-"""Whole programs as users write them, each against numpy on random data: where the language, the PTX and the emulator
-have to agree on more than one instruction at a time."""
+"""Whole programs as users write them, each against numpy on random data.
+
+Here the language, the PTX and the emulator have to agree on more than one instruction at a time.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def wrong(n: int) -> None: ...
 def predicate(p: pred) -> None: ...
 def default(n: u32 = 3) -> None: ...  # type: ignore[assignment]
 def star(*n: u32) -> None: ...
-def unknown(n: nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def unknown(n: nowhere) -> None: ...  # type: ignore[name-defined]
 
 
 HINT = "write `{0}: u32`, `{0}: Ptr[f32]` or `{0}: Array[f32, 2]`; a compile-time constant comes after `*`"
@@ -70,8 +70,14 @@ HINT = "write `{0}: u32`, `{0}: Ptr[f32]` or `{0}: Array[f32, 2]`; a compile-tim
     ("function", "message", "hint"),
     [
         (missing, "parameter `x` of kernel `missing` has no annotation", HINT.format("x")),
-        (wrong, "parameter `n` of kernel `wrong` has the annotation <class 'int'>, which is no PTX type", HINT.format("n")),
-        (predicate, "parameter `p` of kernel `predicate` has the annotation pred, which is no PTX type", HINT.format("p")),
+        (
+            wrong, "parameter `n` of kernel `wrong` has the annotation <class 'int'>, which is no PTX type",
+            HINT.format("n"),
+        ),
+        (
+            predicate, "parameter `p` of kernel `predicate` has the annotation pred, which is no PTX type",
+            HINT.format("p"),
+        ),
         (
             default, "parameter `n` of kernel `default` has a default; run-time parameters have none",
             "make it a compile-time constant: `*, n=3`",

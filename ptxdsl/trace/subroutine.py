@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -60,6 +61,8 @@ def ptx_func(function: Callable[..., Any]) -> Subroutine:
 class Subroutine:
     """A function made by `ptx_func`; call it inside a kernel."""
 
+    __name__: str
+
     def __init__(self, function: Callable[..., Any], names: Any = None) -> None:
         functools.update_wrapper(self, function)
         assert isinstance(function, FunctionType)
@@ -70,8 +73,8 @@ class Subroutine:
         for parameter in self._signature.parameters:
             if not isinstance(parameter.annotation, (ScalarType, PtrType)):
                 raise TraceError(
-                    f"parameter `{parameter.name}` of function `{self.__name__}` is {parameter.annotation}", loc=self._loc,
-                    hint="a function takes scalars and `Ptr[T]`; pass the pointer, shape and strides one by one",
+                    f"parameter `{parameter.name}` of function `{self.__name__}` is {parameter.annotation}",
+                    loc=self._loc, hint="a function takes scalars and `Ptr[T]`; pass the pointer, shape and strides one by one",
                 )
         self._result = self._annotated_result()
 
@@ -136,7 +139,7 @@ class Subroutine:
             ) from None
         if head is None:
             results = [] if self._result is None else [ir.Parameter(RESULT, self._result.register)]
-            parameters = list(self._signature.ptx)
+            parameters = [replace(entry, pointer=None) for entry in self._signature.ptx]
             head = ir.Function(caller.unique(self.__name__), "func", parameters, results, body=None, linkage="")
             caller.functions[key] = head
             self._trace(caller, head, constants)
