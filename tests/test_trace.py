@@ -13,7 +13,7 @@ from tracing_helpers import ptx as body_of
 from tracing_helpers import refused, said
 
 from ptxdsl import (
-    Array, Ptr, b32, bf16, check, f16, f32, f64, loop, pred, printf, ptx, ptx_kernel, reg, s32, s64, select, shared,
+    Array, Ptr, TensorMap, b32, bf16, check, f16, f32, f64, loop, pred, printf, ptx, ptx_kernel, reg, s32, s64, select, shared,
     u8, u16, u32,
     u64, when,
 )
@@ -609,3 +609,27 @@ def test_a_program(rng: np.random.Generator) -> None:
     expected = np.bincount(data, minlength=256)
     np.testing.assert_array_equal(counts, np.where(expected > 5, expected, 0))
     assert isinstance(reg, type(lambda: None)) and issubclass(Reg, Value) and s32.is_signed and b32.bits == f32.bits
+
+
+def test_addresses_with_parts() -> None:
+    def kernel(texture: u64, table: TensorMap, n: u32, x: s32) -> None:
+        tile = shared(f32, 32, align=128)
+        barrier = shared(u64, 1)
+        color = ptx["tex.a2d.v4.f32.s32"]((texture, (n, x, x, x)))
+        assert [v.type for v in color] == [f32] * 4
+        load = ptx["cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"]
+        load(tile, (table, (x, 0)), barrier)
+
+    assert lines(kernel)[-2:] == [
+        "tex.a2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%rd0, {%r0, %r1, %r1, %r1}]",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[tile], [%rd2, {%r1, 0}], [barrier]",
+    ]
+
+
+def test_tensor_memory_has_addresses_of_32_bits() -> None:
+    load = ptx["tcgen05.ld.sync.aligned.32x32b.x2.b32"]
+    assert lines(one(lambda x, n: load(n)))[-1] == "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2}, [%r0]"
+    assert wrong(one(lambda x, n: load(n.to(u64)))).startswith(
+        "operand `a` of `tcgen05.ld.sync.aligned.32x32b.x2.b32 {d0, d1}, [a]` is an address, not a u64 / "
+    )

@@ -32,8 +32,8 @@ class View(Pointer):
     __slots__ = ("shape", "strides")
 
     def __init__(
-        self, dtype: ScalarType, space: str, base: Value | ir.Symbol, shape: tuple[Extent, ...], strides: tuple[Extent, ...],
-        offset: int = 0,
+        self, dtype: ScalarType, space: str, base: Value | ir.Symbol, shape: tuple[Extent, ...],
+        strides: tuple[Extent, ...], offset: int = 0,
     ) -> None:
         super().__init__(dtype, space, base, offset)
         self.shape = shape
@@ -156,6 +156,19 @@ def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     """An array that the threads of a block share: ``shared(f32, 16, 17)``, in C order, aligned to ``align`` bytes.
 
     Its contents are undefined until they are written. All static arrays of a kernel together have 48 KiB.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, ptx, ptx_kernel, shared, u32
+    >>> @ptx_kernel
+    ... def backwards(x: Ptr[u32]):
+    ...     tile, i = shared(u32, 8), ptx.tid.x
+    ...     tile[i] = x[i]
+    ...     ptx.bar.sync(0)
+    ...     x[i] = tile[7 - i]
+    >>> x = np.arange(8, dtype=np.uint32)
+    >>> backwards[1, 8](x)
+    >>> x.tolist()
+    [7, 6, 5, 4, 3, 2, 1, 0]
     """
     trace = current()
     view = _declared(trace, "shared", dtype, _shape("shared", dtype, shape), _alignment(align), variable_name("shared"))
@@ -181,6 +194,12 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
     """The shared memory whose size the launch gives: a pointer to it, ``offset`` bytes from its start.
 
     With a shape it is an array of that shape. All calls in a kernel speak of the same memory.
+
+    >>> from ptxdsl import dynamic_shared, f32, ptx, ptx_kernel
+    >>> @ptx_kernel
+    ... def zero():
+    ...     dynamic_shared(f32)[ptx.tid.x] = 0.0
+    >>> zero.configure(1, 32, shared=32 * 4)()
     """
     trace = current()
     extents = _shape("dynamic_shared", dtype, shape or (1,))
@@ -202,7 +221,19 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
 
 
 def const(array: Any, dtype: ScalarType | None = None) -> View:
-    """A table in constant memory, with the values of a numpy array (or a list of numbers, then with a ``dtype``)."""
+    """A table in constant memory, with the values of a numpy array (or a list of numbers, then with a ``dtype``).
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, const, ptx, ptx_kernel, u32
+    >>> @ptx_kernel
+    ... def primes(x: Ptr[u32]):
+    ...     table, i = const([2, 3, 5, 7], u32), ptx.tid.x
+    ...     x[i] = table[i]
+    >>> x = np.zeros(4, np.uint32)
+    >>> primes[1, 4](x)
+    >>> x.tolist()
+    [2, 3, 5, 7]
+    """
     import numpy as np
 
     trace = current()

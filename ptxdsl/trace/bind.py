@@ -20,7 +20,7 @@ from .builder import Trace
 from .literals import known_literal, literal, plain
 from .memory import Pointer
 from .misfits import (
-    SINK, Problem, inputs, miscounted, misfit, number_problem, outputs, problem, returned, single, target_problem,
+    SINK, Problem, elements, inputs, miscounted, misfit, number_problem, outputs, problem, returned, target_problem,
     unfit_outs,
 )
 from .problems import located
@@ -173,7 +173,13 @@ def _converter(spec: OperandSpec, argument: Any) -> Converter:
         return _vector
     if isinstance(argument, Value):
         return _written if spec.role == "rw" else _predicate if spec.negatable else _used
+    if isinstance(argument, str):
+        return _sink
     return _variable if isinstance(argument, Pointer) else _number
+
+
+def _sink(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return ir.Sink()
 
 
 def _used(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
@@ -194,7 +200,7 @@ def _written(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.O
 def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     assert spec.type is not None
     found = known_literal(argument, spec.type)
-    if found is None or spec.bounds is not None:
+    if found is None or spec.bounds is not None or spec.choices:
         why = number_problem(spec, spec.type, plain(argument))
         if why is not None:
             raise misfit(form, spec, why)
@@ -206,8 +212,8 @@ def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.
 
 
 def _vector(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    one = single(spec)
-    return ir.Vector(tuple([_converter(one, item)(trace, form, one, item) for item in argument]))
+    pairs = zip(elements(spec), argument)
+    return ir.Vector(tuple([_converter(one, item)(trace, form, one, item) for one, item in pairs]))
 
 
 def _pointer(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:

@@ -22,7 +22,9 @@ from ..errors import Loc, TargetError, TraceError
 from ..isa import Form, Need, special_registers
 from ..types import TYPES, ScalarType
 
-__all__ = ["Region", "Trace", "activated", "active", "bytecode", "current", "is_user_file", "swapped", "thread", "user_frame"]
+__all__ = [
+    "Region", "Trace", "activated", "active", "bytecode", "current", "is_user_file", "swapped", "thread", "user_frame",
+]
 
 
 @dataclass(eq=False)
@@ -202,8 +204,8 @@ class Trace:
 
     ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked. ``waiting``
     are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
-    placed were first branched to; ``functions`` are the heads of the `ptx_func` functions called, by function and constants;
-    ``unaliased`` is what ``guard.check_alias`` remembers.
+    placed were first branched to; ``functions`` are the heads of the `ptx_func` functions called, by function and
+    constants; ``unaliased`` is what ``guard.check_alias`` remembers.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:

@@ -22,6 +22,19 @@ def reg(type: Any, value: Any = None) -> Any:
 
     ``reg(v)`` is one with the type and contents of ``v``, a Value or a pointer. In PTX it has the name of the Python
     variable. One ``mov``.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, f32, loop, ptx_kernel, reg, u32
+    >>> @ptx_kernel
+    ... def total(x: Ptr[f32], n: u32):
+    ...     acc = reg(f32, 0.0)
+    ...     with loop(n) as i:
+    ...         acc += x[i]
+    ...     x[0] = acc
+    >>> x = np.arange(5, dtype=np.float32)
+    >>> total[1, 1](x, 5)
+    >>> float(x[0])
+    10.0
     """
     trace = current()
     if not isinstance(type, ScalarType):
@@ -53,7 +66,19 @@ def variable_name(otherwise: str = "reg") -> str:
 
 
 def select(p: Value, a: Any, b: Any) -> Value:
-    """``a`` where ``p`` holds, else ``b``: one ``selp``. At least one of them is a Value, which gives the type."""
+    """``a`` where ``p`` holds, else ``b``: one ``selp``. At least one of them is a Value, which gives the type.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, ptx, ptx_kernel, s32, select
+    >>> @ptx_kernel
+    ... def relu(x: Ptr[s32]):
+    ...     i = ptx.tid.x
+    ...     x[i] = select(x[i] < 0, 0, x[i])
+    >>> x = np.array([-2, -1, 0, 1], np.int32)
+    >>> relu[1, 4](x)
+    >>> x.tolist()
+    [0, 0, 0, 1]
+    """
     trace = current()
     if not isinstance(p, Value) or p.type is not pred:
         raise located(
@@ -101,7 +126,7 @@ def pack(type: ScalarType, *parts: Any) -> Value:
 
 
 def unpack(value: Value, type: ScalarType) -> Vec:
-    """Split a value into its parts, the lowest first, by one ``mov``: ``lo, hi = unpack(v, u32)``."""
+    """Split a value into its parts, the lowest first, by one ``mov``: a u64 is two u32."""
     trace = current()
     count = value.type.bits // type.bits
     form = _parts_form(value.type, count, written=True)

@@ -22,7 +22,7 @@ from .problems import described, located, named
 from .values import Reg, Value
 
 __all__ = [
-    "SINK", "Problem", "inputs", "miscounted", "misfit", "number_problem", "outputs", "problem", "returned", "single",
+    "SINK", "Problem", "elements", "inputs", "miscounted", "misfit", "number_problem", "outputs", "problem", "returned",
     "syntax", "target_problem", "unfit_outs",
 ]
 
@@ -70,9 +70,10 @@ def returned(spec: OperandSpec) -> bool:
 
 
 @cache
-def single(spec: OperandSpec) -> OperandSpec:
-    """An operand in braces as one of its elements."""
-    return replace(spec, count=0)
+def elements(spec: OperandSpec) -> tuple[OperandSpec, ...]:
+    """An operand in braces as its elements."""
+    types = spec.types or (spec.type,) * spec.count
+    return tuple(replace(spec, count=0, types=(), type=kind) for kind in types)
 
 
 def misfit(form: Form, spec: OperandSpec, why: Problem) -> PtxTypeError:
@@ -134,7 +135,7 @@ def _many_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | Non
         return Problem(
             f"is {spec.count} values of {spec.type} in braces, not {got}", f"a list or a Vec of {spec.count}", True
         )
-    return next(filter(None, (_value_problem(form, single(spec), item) for item in argument)), None)
+    return next(filter(None, (_value_problem(form, one, item) for one, item in zip(elements(spec), argument))), None)
 
 
 def _what(argument: Any) -> str:
@@ -146,6 +147,8 @@ def _value_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | No
     assert wanted is not None
     if isinstance(argument, Value):
         return _register_problem(form, spec, wanted, argument)
+    if argument.__class__ is str and argument == SINK and spec.sink:
+        return None
     if is_number(argument):
         return number_problem(spec, wanted, plain(argument))
     if isinstance(argument, Pointer) and spec.variable and isinstance(argument.base, ir.Symbol):
@@ -194,11 +197,14 @@ def number_problem(spec: OperandSpec, wanted: ScalarType, number: Any) -> Proble
         encode(number, wanted)
     except PtxTypeError as error:
         return Problem(f"is a {wanted}: {error.message}", error.hint or "a number that fits")
-    if spec.bounds is not None and not (spec.bounds[0] <= number <= spec.bounds[1] and number % spec.step == 0):
-        steps = f" in steps of {spec.step}" if spec.step > 1 else ""
-        return Problem(
-            f"is a number from {spec.bounds[0]} to {spec.bounds[1]}{steps}, not {number}", "a number within the bounds"
-        )
+    if not spec.admits(number):
+        if spec.choices:
+            wanted_numbers = f"one of {', '.join(map(str, spec.choices))}"
+        else:
+            assert spec.bounds is not None
+            steps = f" in steps of {spec.step}" if spec.step > 1 else ""
+            wanted_numbers = f"a number from {spec.bounds[0]} to {spec.bounds[1]}{steps}"
+        return Problem(f"is {wanted_numbers}, not {number}", "a number within the bounds")
     return None
 
 
@@ -222,7 +228,7 @@ def _address_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | 
     if isinstance(argument, Value):
         type = argument.type
         if type.kind in "usb" and type.lanes == 1 and (
-            type.bits == 64 or (type.bits == 32 and space in (*NARROW, "const"))
+            (type.bits == 64 and space != "tmem") or (type.bits == 32 and space in (*NARROW, "const", "tmem"))
         ):
             return None
         name = named(argument, "v")
@@ -259,7 +265,7 @@ def target_problem(form: Form, spec: OperandSpec, target: Any) -> Problem | None
             return Problem(
                 f"is {spec.count} regs, not {len(target)}", f"`[reg({wanted}) for _ in range({spec.count})]`", True
             )
-        return next(filter(None, (target_problem(form, single(spec), item) for item in target)), None)
+        return next(filter(None, (target_problem(form, one, item) for one, item in zip(elements(spec), target))), None)
     if isinstance(target, Reg):
         if fits(wanted, target.type, form.row.relaxed):
             return None
