@@ -333,3 +333,11 @@ def test_what_is_printed_is_read_back(module: ir.Module) -> None:
     text = to_text(module)
     assert parse(text) == module
     assert to_text(parse(text)) == text
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_what_is_printed_assembles(path: Path) -> None:
+    from ptxdsl import assemble
+
+    assert assemble(to_text(parse(path.read_text("utf-8"))), "sm_90")
