@@ -13,7 +13,8 @@ from tracing_helpers import ptx as body_of
 from tracing_helpers import refused, said
 
 from ptxdsl import (
-    Array, Ptr, TensorMap, b32, bf16, check, f16, f32, f64, loop, pred, printf, ptx, ptx_kernel, reg, s32, s64, select, shared,
+    Array, Ptr, TensorMap, b32, bf16, check, f16, f32, f64, loop, pred, printf, ptx, ptx_kernel, reg, s32, s64,
+    select, shared,
     u8, u16, u32,
     u64, when,
 )
@@ -612,18 +613,18 @@ def test_a_program(rng: np.random.Generator) -> None:
 
 
 def test_addresses_with_parts() -> None:
+    load = ptx["cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"]
+
     def kernel(texture: u64, table: TensorMap, n: u32, x: s32) -> None:
         tile = shared(f32, 32, align=128)
         barrier = shared(u64, 1)
         color = ptx["tex.a2d.v4.f32.s32"]((texture, (n, x, x, x)))
         assert [v.type for v in color] == [f32] * 4
-        load = ptx["cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"]
         load(tile, (table, (x, 0)), barrier)
 
     assert lines(kernel)[-2:] == [
         "tex.a2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%rd0, {%r0, %r1, %r1, %r1}]",
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-        "[tile], [%rd2, {%r1, 0}], [barrier]",
+        f"{load.mnemonic} [tile], [%rd2, {{%r1, 0}}], [barrier]",
     ]
 
 
