@@ -74,7 +74,8 @@ class Subroutine:
             if not isinstance(parameter.annotation, (ScalarType, PtrType)):
                 raise TraceError(
                     f"parameter `{parameter.name}` of function `{self.__name__}` is {parameter.annotation}",
-                    loc=self._loc, hint="a function takes scalars and `Ptr[T]`; pass the pointer, shape and strides one by one",
+                    loc=self._loc,
+                    hint="a function takes scalars and `Ptr[T]`; pass the pointer, shape and strides one by one",
                 )
         self._result = self._annotated_result()
 
