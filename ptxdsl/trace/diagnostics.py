@@ -27,10 +27,18 @@ _INTEGERS, _FLOATS = "diouxXc", "fFeEgGaA"
 
 
 def printf(format: str, *values: Any) -> None:  # noqa: A002 -- C's name for it
-    """Print from the kernel, once for each thread that gets here: ``printf("%d: %f\\n", i, x)``.
+    r"""Print from the kernel, once for each thread that gets here: ``printf("%d: %f\n", i, x)``.
 
     The conversions are C's, and each must suit its value: ``%d %u %x`` take 32 bits, ``%lld %llu %llx`` 64 bits,
     ``%f %e %g`` any float, ``%p`` a pointer, ``%s`` a Python string.
+
+    >>> from ptxdsl import printf, ptx, ptx_kernel
+    >>> @ptx_kernel
+    ... def hello():
+    ...     printf("thread %d of %d\n", ptx.tid.x, ptx.ntid.x)
+    >>> hello[1, 2]()
+    thread 0 of 2
+    thread 1 of 2
     """
     trace = current()
     if not isinstance(format, str):
@@ -54,6 +62,16 @@ def check(p: Any, message: str = "check failed") -> None:
     """Stop the kernel with a message, the Python line and the thread where ``p`` does not hold.
 
     The GPU reports it as a failed device-side assertion, the emulator raises TrapError.
+
+    >>> from ptxdsl import TrapError, check, ptx_kernel, u32
+    >>> @ptx_kernel
+    ... def few(n: u32):
+    ...     check(n < 5, "n is too large")
+    >>> try:
+    ...     few[1, 1](7)
+    ... except TrapError as error:
+    ...     print(error.message)
+    n is too large
     """
     trace = current()
     if not isinstance(message, str):
