@@ -24,13 +24,15 @@ _DTYPES = {1: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64
 class Case(NamedTuple):
     """One form to run: its mnemonic and its sources, all arrays of one length, a multiple of 32.
 
-    ``results`` is the number of results, where a mnemonic has forms that differ in it.
+    ``results`` is the number of results, where a mnemonic has forms that differ in it; ``selectors`` are the parts of
+    registers that a video instruction names.
     """
 
     mnemonic: str
     sources: tuple[Source, ...]
     width: int = LANES
     results: int | None = None
+    selectors: tuple[str, ...] = ()
 
 
 def form_of(case: Case) -> Form:
@@ -60,7 +62,7 @@ def run(cases: list[Case]) -> list[tuple[Array, ...]]:
     forms = [form_of(case) for case in cases]
     for index, (case, form) in enumerate(zip(cases, forms)):
         numbers = tuple(source for source in case.sources if isinstance(source, int))
-        add_function(module, f"case{index}", form, case.width, numbers)
+        add_function(module, f"case{index}", form, case.width, numbers, case.selectors)
     engine = _compile(str(module))
     return [_call(engine, f"case{index}", form, case) for index, (case, form) in enumerate(zip(cases, forms))]
 
@@ -81,7 +83,9 @@ def _source_bits(form: Form) -> list[int]:
     return bits + [1] * semantics.carry(form).reads
 
 
-def add_function(module: ir.Module, name: str, form: Form, width: int, numbers: tuple[int, ...] = ()) -> None:
+def add_function(
+    module: ir.Module, name: str, form: Form, width: int, numbers: tuple[int, ...] = (), selectors: tuple[str, ...] = ()
+) -> None:
     """A function that runs a form over arrays: a pointer to each source and result, and the count of warps.
 
     ``numbers`` are those for the operands that must be numbers, 5 each where there are none.
@@ -116,7 +120,8 @@ def add_function(module: ir.Module, name: str, form: Form, width: int, numbers: 
         else tuple(next(values) for _ in range(spec.count)) if spec.count else next(values)
         for spec in form.operands if spec.role != "w"
     ]
-    result = semantics.lookup(form)(b, form, *sources, *values)
+    parts = {"selectors": selectors} if selectors else {}
+    result = semantics.lookup(form)(b, form, *sources, *values, **parts)
     for argument, bits, value in zip(function.args[len(inputs) :], outputs, _flatten(result)):
         assert value.type == b.integer(bits), f"{form.mnemonic}: result is {value.type}, wanted {b.integer(bits)}"
         value = builder.zext(value, b.integer(8)) if bits == 1 else value

@@ -20,7 +20,8 @@ PICKED = 48
 
 def _forms() -> list[Form]:
     forms = [form for opcode in ("add", "sub", "mul", "fma") for form in spellings(opcode) if form.type.is_float]
-    wide = [form for form in forms if len({spec.type for spec in form.operands}) > 1 and form.operands[0].type.lanes < 4]
+    pairs = [form for form in forms if form.operands[0].type.lanes < 4]
+    wide = [form for form in pairs if len({spec.type for spec in form.operands}) > 1]
     narrow = [form for form in forms if form.operands[0].type.lanes == 4]
     chosen = np.random.default_rng(SEED).permutation(len(narrow))[:PICKED]
     return wide + [narrow[at] for at in sorted(chosen)]

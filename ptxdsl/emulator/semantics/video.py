@@ -83,8 +83,10 @@ def _scalar(form: Form, a: Bits, b: Bits, c: Bits | None = None, *, selectors: t
 
 @semantics("vshl", "vshr")
 def _shift(form: Form, a: Bits, b: Bits, c: Bits | None = None, *, selectors: tuple[str, ...] = ("",) * 4) -> Bits:
+    """No bit is lost before the saturation and the second operation."""
     kind, first, second = _types(form)
-    x, y = _part(a, first, selectors[1], _WIDE), _part(b, second, selectors[2], _WIDE)
+    wide = 2 * _WIDE if form.opcode == "vshl" else _WIDE
+    x, y = _part(a, first, selectors[1], wide), _part(b, second, selectors[2], wide)
     count = y.min(32) if "clamp" in form.tokens else y & 31
     return _finish(form, kind, x << count if form.opcode == "vshl" else x.sar(count), c, selectors[0])
 
