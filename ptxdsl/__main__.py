@@ -33,6 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
+    except FileNotFoundError as error:
+        print(f"there is no file {error.filename}", file=sys.stderr)
+        return 2
     except PtxError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
@@ -149,18 +152,16 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _text(kernel: Kernel, options: argparse.Namespace) -> str:
-    if options.sass:
-        return str(kernel.sass(arch=options.arch))
-    return str(kernel.ptx())
+    return kernel.sass(arch=options.arch) if options.sass else kernel.ptx(arch=options.arch)
 
 
 def _check(options: argparse.Namespace) -> int:
     from . import text, verify
 
     module = text.parse(options.file.read_text("utf-8"), str(options.file))
-    verify.verify(module)
-    count = sum(1 for function in module.functions for _ in function.instructions())
-    print(f"{options.file}: {len(module.functions)} functions, {count} instructions, .target {module.target}")
+    verify.verify(module, foreign=True)
+    functions, count = len(module.functions), sum(1 for f in module.functions for _ in f.instructions())
+    print(f"{options.file}: {functions} function{'s' * (functions != 1)}, {count} instructions, for {module.target}")
     return 0
 
 
