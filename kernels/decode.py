@@ -118,7 +118,8 @@ def chunk_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool, tables
         mine = ptx.mul.wide.u32(row, dim)
         key_head = head // group if tables else batch * (ptx.nctaid.y // group) + head // group
         theirs = ptx.mul.wide.u32(key_head, longest * dim)
-        keys, values = (k[batch], v[batch]) if tables else (k, v)
+        caches: tuple[Any, Any] = k, v
+        keys, values = (cache[batch] for cache in caches) if tables else caches
         part = row * ptx.nctaid.x + chunk
         my_sums, my_state = sums + ptx.mul.wide.u32(part, dim), states + part * 2
         start = chunk * chunk_size

@@ -263,7 +263,9 @@ def _table(check: _Check, target: ScalarType) -> Convert:
         for number, array in enumerate(value):
             entry = ir.Parameter(f"{name}[{number}]", u64)
             parameter = KernelParameter(entry.name, PtrType(target), (entry,))
-            targets += _pointer(_Check(check.kernel, parameter, False), elements(target), target.bytes)(array)
+            (buffer,) = _pointer(_Check(check.kernel, parameter, False), elements(target), target.bytes)(array)
+            assert isinstance(buffer, Buffer)
+            targets.append(buffer)
         addresses = np.array([buffer.address for buffer in targets], np.uint64)
         whole = view(addresses)
         assert whole is not None
