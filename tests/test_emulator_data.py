@@ -207,3 +207,24 @@ def _left_alone(kind: int | str, expected: np.ndarray, got: np.ndarray) -> np.nd
     """Where the guard is off a result keeps what was in its register, the poison or false; the flag stays too."""
     kept = got if kind == "carry" else 0 if kind == 1 else POISON & ((1 << int(kind)) - 1)
     return np.where(np.arange(THREADS) % 2 == 0, np.asarray(kept, np.uint64), expected)
+
+
+def test_mov_of_a_constant_predicate() -> None:
+    out = np.full(THREADS, POISON, np.uint64)
+    launch("""
+        .version 8.0
+        .target sm_75
+        .address_size 64
+        .visible .entry k(.param .u64 y)
+        {
+        .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [y];
+        mov.u32 %r0, %tid.x; mul.wide.u32 %rd2, %r0, 8; add.u64 %rd1, %rd1, %rd2;
+        mov.pred %p0, 1; mov.pred %p1, 0; mov.pred %p2, -1;
+        selp.u32 %r1, 1, 0, %p0; selp.u32 %r2, 2, 0, %p1; selp.u32 %r3, 4, 0, %p2;
+        add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3;
+        st.global.u32 [%rd1], %r1; st.global.u32 [%rd1+4], 0;
+        ret;
+        }
+    """, 1, THREADS, y=out)
+    assert (out == 5).all()

@@ -97,7 +97,9 @@ def lookup(form: Form) -> Callable[..., Any]:
         raise KeyError(form.mnemonic)
 
     def build(b: Lanes, form: Form, *sources: Any, **selectors: tuple[str, ...]) -> Any:
-        return _unwrap(builder(form, *(_wrap(b, source) for source in sources), **selectors))
+        result = builder(form, *(_wrap(b, source) for source in sources), **selectors)
+        kind = form.operands[0].type
+        return b.const(kind.bits, result) if isinstance(result, int) and kind is not None else _unwrap(result)
 
     return build
 

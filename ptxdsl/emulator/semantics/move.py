@@ -10,8 +10,10 @@ from . import semantics
 
 
 @semantics("mov")
-def _mov(form: Form, a: Bits | tuple[Bits, ...]) -> Any:
+def _mov(form: Form, a: Bits | tuple[Bits, ...] | int) -> Any:
     if isinstance(a, tuple):
         return a if form.operands[0].count else join(list(a))
     count = form.operands[0].count
+    if isinstance(a, int):
+        return a
     return tuple(a.parts(a.bits // count)) if count else a
