@@ -1,6 +1,6 @@
 """Prints every promised figure beside its peer's, measured in this run: ``python tests/bench/run.py``.
 
-Medians of interleaved rounds, so that a busy machine slows both alike. Tracing is CPU time of the thread, the emulator
+Medians of interleaved rounds, so that a busy machine slows both alike. Tracing and importing are CPU time, the emulator
 (one thread, as numba's loops) is wall time. Needs the peers: ``pip install -e '.[bench]'``.
 """
 
@@ -96,8 +96,8 @@ def tracing(rounds: int = 25) -> list[Figure]:
 def importing(rounds: int = 9) -> Figure:
     """What a first script's imports add to numpy's."""
     names = "Ptr, f32, loop, ptx, ptx_kernel, reg, shared, u32, when"
-    code = f"import numpy, time; t = time.perf_counter(); import ptxdsl; from ptxdsl import {names}; "
-    command = [sys.executable, "-c", code + "print(time.perf_counter() - t)"]
+    code = f"import numpy, time; t = time.process_time(); import ptxdsl; from ptxdsl import {names}; "
+    command = [sys.executable, "-c", code + "print(time.process_time() - t)"]
     with tempfile.TemporaryDirectory() as cache:  # byte code, which the first run writes
         variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         variables["PYTHONPYCACHEPREFIX"] = cache
