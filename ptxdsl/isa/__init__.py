@@ -6,11 +6,12 @@ opcode is first asked for, and only the rows of that opcode, so that importing c
 
 from __future__ import annotations
 
-import re
 from functools import cache
+from pathlib import Path
 
 from ..errors import UnknownInstruction
-from .notation import Form, Need, OperandSpec, Row, Special, parse_rows, parse_specials
+from .notation import Form, Need, OperandSpec, Row, Special
+from .reading import Block, blocks, parse_specials
 
 __all__ = [
     "Form", "Need", "OperandSpec", "Row", "Special", "completions", "form_of", "lookup", "opcodes", "rows", "special",
@@ -21,29 +22,35 @@ __all__ = [
 @cache
 def _chapters() -> dict[str, str]:
     """The text of each chapter by its name."""
-    from importlib import resources
+    return {path.stem: path.read_text("utf-8") for path in sorted((Path(__file__).parent / "chapters").glob("*.isa"))}
 
-    folder = resources.files(__package__) / "chapters"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".isa")), key=lambda entry: entry.name)
-    return {entry.name[:-4]: entry.read_text("utf-8") for entry in files}
+
+@cache
+def _blocks() -> dict[str, list[Block]]:
+    """The rows of each opcode, not yet read."""
+    found: dict[str, list[Block]] = {}
+    for chapter, text in _chapters().items():
+        for opcode, own in blocks(text, chapter).items():
+            found.setdefault(opcode, []).extend(own)
+    return found
 
 
 @cache
 def opcodes() -> dict[str, tuple[str, ...]]:
     """Every opcode of the table, with the chapters that have rows of it."""
-    found: dict[str, tuple[str, ...]] = {}
-    for chapter, text in _chapters().items():
-        for opcode in dict.fromkeys(re.findall(r"^(\w+)", text, re.MULTILINE)):
-            if opcode != "let":
-                found[opcode] = (*found.get(opcode, ()), chapter)
-    return found
+    return {opcode: tuple(dict.fromkeys(block.chapter for block in own)) for opcode, own in _blocks().items()}
 
 
-@cache
 def rows(opcode: str) -> tuple[Row, ...]:
     """The rows of an opcode; () if the table has none."""
-    chapters = _chapters()
-    return tuple(row for chapter in opcodes().get(opcode, ()) for row in parse_rows(chapters[chapter], chapter, opcode))
+    return tuple(block.row for block in _blocks().get(opcode, ()))
+
+
+def _candidates(mnemonic: str) -> tuple[list[Row], tuple[str, ...]]:
+    """The rows that may spell what begins with these modifiers, and the modifiers."""
+    opcode, *modifiers = mnemonic.split(".")
+    tokens = tuple(modifiers)
+    return [block.row for block in _blocks().get(opcode, ()) if block.may(tokens)], tokens
 
 
 @cache
@@ -82,8 +89,8 @@ def lookup(mnemonic: str) -> tuple[Form, ...]:
     >>> lookup("fma.rn.f32")[0].operands[0].type
     f32
     """
-    opcode, *modifiers = mnemonic.split(".")
-    forms = tuple(form for row in rows(opcode) for form in row.forms(tuple(modifiers)))
+    candidates, tokens = _candidates(mnemonic)
+    forms = tuple(form for row in candidates for form in row.forms(tokens))
     if not forms:
         raise unknown(mnemonic)
     return forms
@@ -96,8 +103,8 @@ def form_of(mnemonic: str, index: int) -> Form:
 
 def completions(mnemonic: str) -> set[str]:
     """What may follow a mnemonic that is not complete; "" is among it where it is complete."""
-    opcode, *modifiers = mnemonic.split(".")
-    return {word for row in rows(opcode) for word in row.completions(tuple(modifiers))}
+    candidates, tokens = _candidates(mnemonic)
+    return {word for row in candidates for word in row.completions(tokens)}
 
 
 def unknown(mnemonic: str) -> UnknownInstruction:
