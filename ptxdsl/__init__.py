@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         PtxError, PtxTypeError, PtxWarning, RaceError, StructureError, TargetError, TraceError, TrapError, TruthError,
         UninitializedError, UnknownInstruction, VerifyError,
     )
+    from .isa.support import Support, supports
     from .kernel import Kernel, load, ptx_kernel
     from .signature import Array, Ptr, TensorMap
     from .trace import (
@@ -36,16 +37,17 @@ __all__ = [
     "AliasError", "Array", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError",
     "DeviceArray", "DriverError", "EmulationError", "EscapeError", "Kernel", "LaunchError", "Loc", "LostUpdateError",
     "MemoryFault", "ParseError", "PerformanceWarning", "Ptr", "PtxError", "PtxTypeError", "PtxWarning", "RaceError",
-    "ScalarType", "StructureError", "TargetError", "TensorMap", "TraceError", "TrapError", "TruthError",
+    "ScalarType", "StructureError", "Support", "TargetError", "TensorMap", "TraceError", "TrapError", "TruthError",
     "UninitializedError", "UnknownInstruction", "VerifyError", "__version__", "assemble", "b8", "b16", "b32", "b64",
     "b128", "bf16", "bf16x2", "break_if", "cdiv", "check", "const", "continue_if", "dtype_of", "dynamic_shared", "e4m3",
     "e4m3x2", "e5m2", "e5m2x2", "empty", "f16", "f16x2", "f32", "f32x2", "f64", "label", "load", "local", "loop",
     "maximum", "minimum", "otherwise", "pack", "pred", "printf", "ptx", "ptx_func", "ptx_kernel", "reg", "s8", "s16",
-    "s32", "s64", "select", "shared", "tf32", "to_device", "u8", "u16", "u32", "u64", "unpack", "use", "when", "zeros",
+    "s32", "s64", "select", "shared", "supports", "tf32", "to_device", "u8", "u16", "u32", "u64", "unpack", "use",
+    "when", "zeros",
 ]
 
 _SUBMODULES = ("block", "kernels", "math", "warp")
-_HOMES = ("errors", "types", "signature", "trace", "config", "kernel", "driver")
+_HOMES = ("errors", "types", "signature", "trace", "config", "kernel", "driver", "isa.support")
 """The modules that define the public names, the cheapest to import first."""
 
 

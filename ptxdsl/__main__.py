@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     kernels.set_defaults(run=_kernels)
 
     isa = commands.add_parser("isa", help="the instruction table")
-    isa.add_argument("mnemonic", nargs="?", help="an opcode or the beginning of a mnemonic, such as ld.global")
+    isa.add_argument("mnemonic", nargs="?", help="an opcode, the beginning of a mnemonic, or a pattern such as *.e4m3*")
     isa.set_defaults(run=_isa)
 
     show = commands.add_parser("show", help="the PTX of the kernels in a Python file")
@@ -132,9 +132,9 @@ def _checked(kind: str, names: list[str], known: Iterable[str], run: Callable[[s
 
 
 def _isa(options: argparse.Namespace) -> int:
-    from .isa import docs
+    from .isa import pages
 
-    print(docs.describe(options.mnemonic))
+    print(pages.describe(options.mnemonic))
     return 0
 
 

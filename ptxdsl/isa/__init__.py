@@ -14,13 +14,13 @@ from .notation import Form, Need, OperandSpec, Row, Special
 from .reading import Block, blocks, parse_specials
 
 __all__ = [
-    "Form", "Need", "OperandSpec", "Row", "Special", "completions", "form_of", "lookup", "opcodes", "rows", "special",
-    "special_registers",
+    "Form", "Need", "OperandSpec", "Row", "Special", "chapters", "completions", "form_of", "lookup", "opcodes", "rows",
+    "special", "special_registers",
 ]
 
 
 @cache
-def _chapters() -> dict[str, str]:
+def chapters() -> dict[str, str]:
     """The text of each chapter by its name."""
     return {path.stem: path.read_text("utf-8") for path in sorted((Path(__file__).parent / "chapters").glob("*.isa"))}
 
@@ -29,7 +29,7 @@ def _chapters() -> dict[str, str]:
 def _blocks() -> dict[str, list[Block]]:
     """The rows of each opcode, not yet read."""
     found: dict[str, list[Block]] = {}
-    for chapter, text in _chapters().items():
+    for chapter, text in chapters().items():
         for opcode, own in blocks(text, chapter).items():
             found.setdefault(opcode, []).extend(own)
     return found
@@ -56,7 +56,7 @@ def _candidates(mnemonic: str) -> tuple[list[Row], tuple[str, ...]]:
 @cache
 def special_registers() -> dict[str, Special]:
     """Every special register by its name, without a component: ``%tid``, ``%clock64``, ``%envreg0``..."""
-    return {special.name: special for special in parse_specials(_chapters()["special"])}
+    return {special.name: special for special in parse_specials(chapters()["special"])}
 
 
 def special(name: str) -> Special:
@@ -125,7 +125,8 @@ def unknown(mnemonic: str) -> UnknownInstruction:
         done = f"{done}.{modifier}"
     missing = sorted(word for word in completions(done) if word)
     if missing:
-        return UnknownInstruction(f"`{done}` is not complete", hint=f"it goes on with {_either(f'.{m}' for m in missing)}")
+        words = _either(f".{word}" for word in missing)
+        return UnknownInstruction(f"`{done}` is not complete", hint=f"it goes on with {words}")
     return UnknownInstruction(f"`{done}` is not a legal combination of modifiers")
 
 

@@ -120,7 +120,7 @@ class OperandSpec:
     selector: str = ""
     selected: bool = False
 
-    def admits(self, literal: int | float) -> bool:
+    def admits(self, literal: float) -> bool:
         """Whether a literal number is within what the operand may be (its type apart)."""
         if self.choices:
             return literal in self.choices

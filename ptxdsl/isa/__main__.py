@@ -1,0 +1,32 @@
+"""``python -m ptxdsl.isa [folder]``: write again what is derived from the table, the stub of ``ptx`` and the pages."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from . import pages, stubs
+
+__all__ = ["derived", "main"]
+
+
+def derived(root: Path) -> dict[Path, str]:
+    """What each derived file of a repository holds."""
+    found = {root / "ptxdsl" / "trace" / "namespace.pyi": stubs.stub()}
+    found.update({root / "docs" / "isa" / name: text for name, text in pages.pages().items()})
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Write the derived files that are not up to date, and name them."""
+    root = Path(arguments[0]) if arguments else Path(__file__).parent.parent.parent
+    for path, text in derived(root).items():
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+            print(path.relative_to(root))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
