@@ -21,7 +21,8 @@ from typing import Any
 from .errors import ConfigError, caller, nearest
 
 __all__ = [
-    "BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "override", "report", "use", "write_dump",
+    "BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "observer", "override", "report", "use",
+    "write_dump",
 ]
 
 BACKENDS = ("auto", "gpu", "emulator")
@@ -153,6 +154,10 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
 _overrides: ContextVar[Mapping[str, Any]] = ContextVar("ptxdsl_config", default=MappingProxyType({}))
 
 
+observer: ContextVar[Any] = ContextVar("ptxdsl_observer", default=None)
+"""Who watches the launches from here on, a profile or a debugger (``emulator.observe``)."""
+
+
 def _key(name: str) -> Any:
     return name if _environ is os.environ else os.environ.encodekey(name)
 
@@ -177,8 +182,8 @@ def current() -> Config:
 
 
 def backend_token() -> tuple[object, object]:
-    """Equal for two moments only if nobody chose another backend in between; costs next to nothing."""
-    return _environ.get(_BACKEND), _overrides.get()
+    """Equal for two moments only if nobody chose another backend or observer in between; costs next to nothing."""
+    return _environ.get(_BACKEND), _overrides.get(), observer.get()
 
 
 def report(level: str, message: str) -> None:

@@ -331,6 +331,9 @@ class Launch:
         backend = choose(self.backend or settings.backend)
         if backend == "emulator" and geometry.sanitize is None and settings.sanitize is not None:
             geometry = replace(geometry, sanitize=settings.sanitize)
+        watcher = config.observer.get()
+        if watcher is not None:
+            watcher.launching(self.kernel, constants, backend)
         config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
         run = kernel.run_on(backend)
         run(geometry, arguments)

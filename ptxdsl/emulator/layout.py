@@ -161,6 +161,27 @@ class Status:
     DEOPT = 4
     DONE = 5
     SERVICE = 6
+    STOPPED = 7
+    """A record put there by a debugger asks for Python."""
+
+
+class Count:
+    """What is counted of each instruction while somebody profiles: columns of 64-bit numbers."""
+
+    EXECUTIONS = 0
+    LANES = 1
+    DIVERGENT = 2
+    GLOBAL_REQUESTS = 3
+    GLOBAL_LANES = 4
+    SECTORS = 5
+    SHARED_REQUESTS = 6
+    SHARED_LANES = 7
+    WAVEFRONTS = 8
+    """Turns that the banks take."""
+    LEAST = 9
+    """Turns that they would take without a conflict."""
+    LOCAL_LANES = 10
+    COLUMNS = 11
 
 
 class Fault:

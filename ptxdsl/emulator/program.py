@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..config import observer
 from ..ir import Function, Module
 from .analysis import Shape3
 from .inline import inline
@@ -54,6 +55,10 @@ class Program:
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
         launch = LaunchState(self._kernel(entry), config, list(arguments))
+        watcher = observer.get()
+        if watcher is not None:
+            watcher.run(launch)
+            return
         run(launch, lambda needed: self.code(entry, config.block, plain or needed))
 
 

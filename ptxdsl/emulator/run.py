@@ -43,6 +43,8 @@ def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
             raise deadlock(state)
         elif status == Status.SERVICE:
             serve(state)
+        elif status == Status.STOPPED and launch.stopped is not None:
+            launch.stopped(state)
         elif status == Status.DEOPT:
             states[0] = _without_order(state, code(True))
         elif state.between_blocks:

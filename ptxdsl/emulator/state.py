@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..launch import Buffer, LaunchConfig, Scalar
@@ -61,6 +62,8 @@ class LaunchState:
         self.ranges.append(Guarded("the parameters", self.parameters, spaces.parameter_bytes, reach, False))
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
         self.blocks = x * y * z
+        self.stopped: Callable[[State], None] | None = None
+        """What to do where a record of a debugger stops a warp."""
 
     def started(self) -> int:
         """Blocks that have been started."""

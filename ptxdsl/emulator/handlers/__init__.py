@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import atomic, control, data, machine, memory, sync, warp
+from . import atomic, control, count, data, machine, memory, sync, warp
 
 if TYPE_CHECKING:
     from ..library import Emitter, Shape
@@ -38,6 +38,10 @@ _KINDS: dict[str, Emitter] = {
     "match": warp.match,
     "redux": warp.redux,
     "atomic": atomic.atomic,
+    "count": count.count,
+    "count_branch": count.count_branch,
+    "count_memory": count.count_memory,
+    "stop": count.stop,
 }
 
 
