@@ -20,6 +20,8 @@ from .ops import Op
 __all__ = ["Graph", "Node", "graph"]
 
 _ENDS = ("ret", "exit")
+_MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "elect")
+"""Instructions that lanes execute together: each begins a block, so that lanes can wait there for others."""
 
 
 @dataclass(slots=True)
@@ -104,6 +106,8 @@ def _nodes(function: Function, statements: list[Instruction | Call], labels: dic
         targets = _targets(function, statement, labels)
         if targets is not None:
             branches[number] = targets
+        if opcode(statement) in _MEETINGS:
+            starts.add(number)
         if targets is not None or (opcode(statement) in (*_ENDS, "trap") and statement.guard is None):
             starts.add(number + 1)
     order = sorted(start for start in starts if start < count)

@@ -78,7 +78,8 @@ def _barrier(low: Lowering, statement: Instruction) -> None:
     number, *rest = [low.operands.source(operand, 32, False, statement) for operand in operands]
     count = rest[0] if rest else Field("")
     guard = low.operands.guard(statement)
-    low.emit(("barrier", what, guard.kind, number.kind, count.kind, predicate.kind), guard, number, count, predicate)
+    shape = ("barrier", what, guard.kind, low.parted, number.kind, count.kind, predicate.kind)
+    low.emit(shape, guard, low.rank(), number, count, predicate)
     if dest is not None:
         result = low.operands.destination(dest)
         low.emit(("outcome", result.kind, guard.kind, low.parted), guard, result)
@@ -88,12 +89,12 @@ def _barrier_row(low: Lowering, statement: Instruction) -> None:
     if statement.form.semantics == "bar_warp_sync":
         members = low.operands.source(statement.operands[0], 32, False, statement)
         guard = low.operands.guard(statement)
-        low.emit(("meet", guard.kind, members.kind), guard, members)
+        low.emit(("meet", guard.kind, low.parted, members.kind), guard, low.rank(), members)
     elif statement.form.semantics in ("bar_sync", "bar_arrive", "bar_red"):
         _barrier(low, statement)
     elif statement.form.semantics in ("barrier_cluster_arrive", "barrier_cluster_wait"):
         if statement.form.semantics.endswith("wait"):  # a cluster of one block: its barrier is the block's
-            low.emit(("barrier", "sync", "", "I32", "", ""), low.operands.number(15, 32))
+            low.emit(("barrier", "sync", "", low.parted, "I32", "", ""), low.rank(), low.operands.number(15, 32))
     else:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
 
@@ -119,7 +120,7 @@ def _shuffle(low: Lowering, statement: Instruction) -> None:
     low.emit(
         ("shuffle", form.modifiers["mode"], dest.kind, flag.kind, parts[0].kind, numbers[0].kind, numbers[1].kind,
          group.kind, constant, guard.kind, low.parted),
-        guard, dest, flag, *parts, *numbers, group,
+        guard, low.rank(), dest, flag, *parts, *numbers, group,
     )
 
 
@@ -130,19 +131,21 @@ def _vote(low: Lowering, statement: Instruction) -> None:
     flag = low.predicate(operands[1])
     group = low.operands.source(operands[2], 32, False, statement) if len(operands) > 2 else Field("")
     guard = low.operands.guard(statement)
-    low.emit(("vote", mode, dest.kind, flag.kind, group.kind, guard.kind, low.parted), guard, dest, flag, group)
+    shape = ("vote", mode, dest.kind, flag.kind, group.kind, guard.kind, low.parted)
+    low.emit(shape, guard, low.rank(), dest, flag, group)
 
 
 def _activemask(low: Lowering, statement: Instruction) -> None:
     dest, guard = low.operands.destination(statement.operands[0]), low.operands.guard(statement)
-    low.emit(("activemask", dest.kind, guard.kind, low.parted), guard, dest)
+    low.emit(("activemask", dest.kind, guard.kind, low.parted), guard, low.rank(), dest)
 
 
 def _elect(low: Lowering, statement: Instruction) -> None:
     dest, flag = (low.operands.destination(operand) for operand in statement.operands[:2])
     group = low.operands.source(statement.operands[2], 32, False, statement)
     guard = low.operands.guard(statement)
-    low.emit(("elect", dest.kind, flag.kind, group.kind, guard.kind, low.parted), guard, dest, flag, group)
+    shape = ("elect", dest.kind, flag.kind, group.kind, guard.kind, low.parted)
+    low.emit(shape, guard, low.rank(), dest, flag, group)
 
 
 def _match(low: Lowering, statement: Instruction) -> None:
@@ -157,7 +160,7 @@ def _match(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     low.emit(
         ("match", form.tokens[0], dest.kind, flag.kind, value.kind, group.kind, guard.kind, low.parted),
-        guard, dest, flag, value, group,
+        guard, low.rank(), dest, flag, value, group,
     )
 
 
@@ -173,7 +176,7 @@ def _redux(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     low.emit(
         ("redux", op, form.type.is_signed, dest.kind, value.kind, group.kind, guard.kind, low.parted),
-        guard, dest, value, group,
+        guard, low.rank(), dest, value, group,
     )
 
 

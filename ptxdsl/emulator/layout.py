@@ -67,6 +67,8 @@ class Block:
     """Function that ends this warp and goes on with the next one."""
     GRID = 184
     """What all blocks of the launch share."""
+    MEET = 1040
+    """Record that does nothing but RESCHEDULE."""
     BARRED = 1032
     """Mask of the barriers where somebody waits or has arrived."""
     SCRATCH = 256

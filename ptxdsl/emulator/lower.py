@@ -224,6 +224,10 @@ class Lowering:
             bounds = Field("", "qq", (min(known), max(known)))
             self.emit(("wrap", base.kind, spec.type.is_signed), base, bounds)
 
+    def rank(self) -> Field:
+        """The rank of the block, where lanes may have to wait there for others."""
+        return Field("", "i", (self.graph.nodes[self.node].rank,)) if self.parted else Field("")
+
     def predicate(self, operand: Operand) -> Field:
         """A predicate that is read as a mask."""
         return self.operands.source(operand, 32, False)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from .faults import deadlock, failure, livelock
-from .layout import Block, Fault, Status, Warp
+from .layout import LANES, Block, Fault, Status, Warp
 from .lower import Code
 from .services import serve
 from .state import LaunchState, State, read_register
@@ -99,7 +99,7 @@ def _without_order(state: State, code: Code) -> State:
     for number in range(state.count):
         before = warps + number * stride
         ctypes.memmove(state.warps + number * state.stride, before, Warp.REGISTERS)
-        for name in code.slots.offsets:
+        for name in sorted(_needed(state, number, code, old)):
             state.set_register(number, name, dict(enumerate(read_register(old, before, name))))
         for field in (Warp.PC, Warp.WAITS):
             record = state.get_warp(number, field, "Q")
@@ -107,6 +107,21 @@ def _without_order(state: State, code: Code) -> State:
             state.put_warp(number, field, "Q", _translate(old, code, record) if record else nowhere)
     del keep
     return state
+
+
+def _needed(state: State, warp: int, code: Code, old: Code) -> set[str]:
+    """The registers that some lane of a warp still reads: where the active lanes are, and where the others wait."""
+    record, alive = state.get_warp(warp, Warp.PC, "Q"), state.get_warp(warp, Warp.ALIVE, "I")
+    waiting = alive if record == 0 else alive & ~state.get_warp(warp, Warp.ACTIVE, "I")
+    ranks = {state.get_warp(warp, Warp.PLACES + 4 * lane, "i") for lane in range(LANES) if waiting >> lane & 1}
+    places = {code.graph.nodes[code.nodes_by_rank[rank]].start for rank in ranks}
+    if record and alive:
+        places.add(old.statement_at(record))
+    needed = {name for place in places for name in code.slots.needed(place)}
+    return needed | ({_CARRY} & set(code.slots.offsets) & set(old.slots.offsets))
+
+
+_CARRY = "%CF"
 
 
 def _translate(old: Code, new: Code, record: int) -> int:

@@ -25,6 +25,7 @@ class Slots:
         self._numbers: dict[str, int] = {}
         self._kinds: dict[str, int] = {}
         self._bits: dict[str, int] = {}
+        self._live: list[tuple[int, int]] = []
         self._graph = graph
         self._facts = facts
         self.size = Warp.REGISTERS
@@ -55,7 +56,7 @@ class Slots:
     def _intervals(self) -> list[tuple[int, int, str]]:
         """First and last statement between which each register is needed, over the text as one line."""
         accesses = [self._accesses(op) for op in self._graph.ops]
-        live = self._liveness(accesses)
+        live = self._live = self._liveness(accesses)
         first: dict[int, int] = {}
         last: dict[int, int] = {}
         for node, (coming, leaving) in zip(self._graph.nodes, live):
@@ -92,7 +93,7 @@ class Slots:
     def _liveness(self, accesses: list[tuple[list[int], list[int]]]) -> list[tuple[int, int]]:
         """The registers live at the start and at the end of each block, as bits."""
         nodes = self._graph.nodes
-        if len(nodes) == 1:
+        if len(nodes) == 1 and not nodes[0].successors:
             return [(0, 0)]
         uses, kills = self._gen_kill(accesses)
         coming = uses[:]
@@ -134,6 +135,18 @@ class Slots:
         offset = (self.size + align - 1) // align * align
         self.size = offset + size
         return offset
+
+    def needed(self, place: int) -> set[str]:
+        """The registers whose numbers are still needed before a statement."""
+        graph = self._graph
+        number = next(n for n, node in enumerate(graph.nodes) if node.start <= place < node.stop)
+        names = list(self._numbers)
+        live = {names[n] for n in _ones(self._live[number][1])}
+        for op in reversed(graph.ops[place : graph.nodes[number].stop]):
+            if op.statement.guard is None:
+                live.difference_update([register.name for register in op.writes])
+            live.update([register.name for register in op.uses])
+        return live
 
     def bits(self, name: str) -> int:
         """Width of a register; 1 for a predicate."""

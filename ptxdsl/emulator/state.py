@@ -123,6 +123,7 @@ class State:
         self.put(Block.WARPS, "QQ", self.warps, self.stride)
         self.put(Block.BLOCKS, "Q", code.blocks.ctypes.data)
         self.put(Block.ENTRY, "Q", code.entry)
+        self.put(Block.MEET, "Q", code.base)
 
     def _prologue(self) -> None:
         """Make the warps ready to compute what does not change from block to block."""

@@ -17,7 +17,7 @@ from ..library import Shape
 from .base import Handler, i32, i64, lanes_of
 from .data import guard_mask, source
 
-__all__ = ["branch", "check", "exit_", "index", "jump", "park", "service", "trap", "wrap"]
+__all__ = ["await_others", "branch", "check", "exit_", "index", "jump", "park", "service", "trap", "wrap"]
 
 
 def park(h: Handler, lanes: Any, rank: Any) -> None:
@@ -29,6 +29,20 @@ def park(h: Handler, lanes: Any, rank: Any) -> None:
 
 def reschedule(h: Handler) -> None:
     h.through(Block.RESCHEDULE, h.rec)
+
+
+def await_others(h: Handler, missing: Any, rank: Any) -> None:
+    """Where lanes are missing that may still come, since they are before this block, let them run first."""
+    if rank is None:
+        return
+    before = h.ir.icmp_signed("<", h.load(h.warp, Warp.PARKED, i32), rank)
+    wait = h.ir.and_(before, h.ir.icmp_unsigned("!=", missing, h.i32(0)))
+
+    def leave() -> None:
+        park(h, h.active, rank)
+        reschedule(h)
+
+    h.branch_unless(h.ir.not_(wait), leave)
 
 
 def spend(h: Handler, cost: Any, target: Any, plain: bool, rank: Any = None) -> None:
@@ -43,10 +57,12 @@ def spend(h: Handler, cost: Any, target: Any, plain: bool, rank: Any = None) -> 
         h.store(yields, h.warp, Warp.YIELDS)
         turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(SLICE_TURNS))
         h.store(turns, h.block, Block.BUDGET)
-        if rank is not None:
-            _fair(h, yields, rank, plain)
+        if rank is not None and plain:
+            _take_turns(h, rank)
+        elif rank is not None:
+            _lose_patience(h, yields, rank)
         h.branch_unless(h.ir.icmp_signed(">=", turns, h.i32(0)), lambda: _return(h, Status.YIELD))
-        h.through(Block.SCHEDULE, target)
+        h.through(Block.SCHEDULE, h.rec)
 
     h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), give_way)
 
@@ -56,28 +72,31 @@ def _return(h: Handler, status: int) -> None:
     h.ir.ret_void()
 
 
-def _fair(h: Handler, yields: Any, rank: Any, plain: bool) -> None:
-    """Lanes that wait for parked lanes of their own warp would wait for ever: let those run."""
-    parked = h.load(h.warp, Warp.PARKED, i32)
-    apart = h.ir.icmp_signed("!=", parked, h.i32(NEVER))
-    if plain:
-        def rotate() -> None:
-            park(h, h.active, rank)
-            h.store(rank, h.warp, Warp.AFTER)
-            h.through(Block.RESCHEDULE, h.rec)
+def _take_turns(h: Handler, rank: Any) -> None:
+    """In plain code, the lanes that come after these in the program are to run next, then these again."""
+    apart, on = h.block_named("apart"), h.block_named("together")
+    h.ir.cbranch(h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER)), apart, on)
+    h.ir.position_at_end(apart)
+    park(h, h.active, rank)
+    h.store(rank, h.warp, Warp.AFTER)
+    h.store(h.load(h.block, Block.MEET, i64), h.warp, Warp.PC)
+    h.ir.branch(on)
+    h.ir.position_at_end(on)
 
-        h.branch_unless(h.ir.not_(apart), rotate)
-    else:
-        stuck = h.ir.and_(apart, h.ir.icmp_signed(">", yields, h.i32(PATIENCE)))
 
-        def leave() -> None:
-            park(h, h.active, rank)
-            h.store(h.i64(0), h.warp, Warp.PC)
-            h.store(h.i32(0), h.block, Block.FAULT_KIND)
-            h.store(h.load(h.warp, Warp.INDEX, i32), h.block, Block.FAULT_WARP)
-            _return(h, Status.DEOPT)
+def _lose_patience(h: Handler, yields: Any, rank: Any) -> None:
+    """Lanes that wait for parked lanes of their own warp would wait for ever: go on in plain code, which is fair."""
+    apart = h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER))
+    stuck = h.ir.and_(apart, h.ir.icmp_signed(">", yields, h.i32(PATIENCE)))
 
-        h.branch_unless(h.ir.not_(stuck), leave)
+    def leave() -> None:
+        park(h, h.active, rank)
+        h.store(h.i64(0), h.warp, Warp.PC)
+        h.store(h.i32(0), h.block, Block.FAULT_KIND)
+        h.store(h.load(h.warp, Warp.INDEX, i32), h.block, Block.FAULT_WARP)
+        _return(h, Status.DEOPT)
+
+    h.branch_unless(h.ir.not_(stuck), leave)
 
 
 def jump(module: ir.Module, name: str, shape: Shape) -> None:

@@ -14,6 +14,7 @@ from llvmlite import ir
 from ..layout import Barrier, Block, Fault, Warp
 from ..library import Shape
 from .base import Handler, i1, i32, i64
+from .control import await_others
 from .data import guard_mask, put, source
 from .machine import release
 
@@ -21,10 +22,11 @@ __all__ = ["barrier", "fence", "outcome"]
 
 
 def barrier(module: ir.Module, name: str, shape: Shape) -> None:
-    """("barrier", what, guard, number, count, predicate, codes): what is sync, arrive, popc, and, or."""
-    _, what, guard, number, count, predicate, codes = shape
+    """("barrier", what, guard, masked, number, count, predicate, codes): what is sync, arrive, popc, and, or."""
+    _, what, guard, masked, number, count, predicate, codes = shape
     h = Handler(module, name, codes)
     mask = guard_mask(h, guard, True)
+    rank = h.field() if masked else None
     which = _first(h, number)
     wanted = _first(h, count) if count else h.i32(0)
     holds = guard_mask(h, predicate, True) if predicate else None
@@ -35,6 +37,7 @@ def barrier(module: ir.Module, name: str, shape: Shape) -> None:
         h.goto(h.following())
         h.ir.position_at_end(go)
     alive = h.load(h.warp, Warp.ALIVE, i32)
+    await_others(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
     _demand(h, h.ir.icmp_unsigned("==", mask, alive), Fault.BARRIER_DIVERGED, mask)
     _demand(h, h.ir.icmp_unsigned("<", which, h.i32(16)), Fault.BARRIER_NUMBER, mask)
     place = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.SIZE)))

@@ -13,6 +13,7 @@ from llvmlite import ir
 from ..layout import LANES, Block, Fault, Warp
 from ..library import Shape
 from .base import Handler, i1, i32, i64, lanes_of
+from .control import await_others
 from .data import guard_mask, put, source
 
 __all__ = ["activemask", "elect", "match", "meet", "redux", "shuffle", "vote"]
@@ -26,6 +27,7 @@ class Members:
     def __init__(self, h: Handler, guard: str, masked: bool) -> None:
         self.h, self.guard = h, guard
         self.lanes = guard_mask(h, guard, True)
+        self.rank = h.field() if masked else None
         self.mask_for_put = self.lanes if masked or guard else None
         if guard:
             go, skip = h.block_named("go"), h.block_named("skip")
@@ -44,6 +46,7 @@ class Members:
             return self._check_each(members, alive)
         strangers = h.ir.and_(self.lanes, h.ir.not_(members))
         absent = h.ir.and_(h.ir.and_(members, alive), h.ir.not_(self.lanes))
+        await_others(h, absent, self.rank)
         wrong = h.ir.or_(strangers, absent)
         h.branch_unless(h.ir.icmp_unsigned("==", wrong, h.i32(0)), lambda: self._fault(members))
         return members
@@ -54,6 +57,7 @@ class Members:
         named = h.ir.icmp_unsigned("!=", h.ir.and_(members, own), ir.Constant(words, None))
         missing = h.ir.and_(h.ir.and_(members, h.splat(alive)), h.splat(h.ir.not_(self.lanes)))
         here = h.ir.icmp_unsigned("==", missing, ir.Constant(words, None))
+        await_others(h, h.ir.and_(self.lanes, h.ir.not_(h.mask(here))), self.rank)
         bad = h.ir.and_(self.lanes, h.ir.not_(h.mask(h.ir.and_(named, here))))
         lane = h.call("llvm.cttz.i32", i32, bad, ir.Constant(i1, 0))
         h.branch_unless(
@@ -81,10 +85,10 @@ def _slot(h: Handler, dest: str) -> Any:
 
 
 def meet(module: ir.Module, name: str, shape: Shape) -> None:
-    """("meet", guard, members, codes): bar.warp.sync."""
-    _, guard, kind, codes = shape
+    """("meet", guard, masked, members, codes): bar.warp.sync."""
+    _, guard, masked, kind, codes = shape
     h = Handler(module, name, codes)
-    Members(h, guard, True).check(kind)
+    Members(h, guard, masked).check(kind)
     h.next()
 
 
