@@ -15,7 +15,7 @@ from ptxdsl.isa import Form
 
 COUNT = 64
 OPCODES = ("setp", "selp", "slct", "neg", "abs", "copysign", "testp", "min", "max")
-PICKED = 200
+PICKED = 120
 """How many of the forms of ``set`` are tried in a run, at random: there are thousands, all alike."""
 
 

@@ -13,7 +13,7 @@ from semantics_samples import SEED, integers
 from ptxdsl.isa import Form, opcodes
 
 COUNT = 64
-PICKED = 600
+PICKED = 240
 """How many of the 3,000 forms are tried in a run, at random."""
 SCALAR = ("b0", "b1", "b2", "b3", "h0", "h1")
 

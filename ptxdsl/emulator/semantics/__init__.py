@@ -38,8 +38,9 @@ __all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
 Builder = Callable[..., Any]
 
 _BUILDERS: dict[str, Builder] = {}
-_CHAPTERS = ("integer", "extended", "logic", "compare", "floating", "approximate", "convert", "move",
-             "video")
+_CHAPTERS = (
+    "integer", "extended", "logic", "compare", "floating", "approximate", "convert", "move", "video",
+)
 
 
 class Carry(NamedTuple):
