@@ -15,7 +15,7 @@ import numpy as np
 from ptxdsl import LaunchError, ScalarType, bf16, dtype_of, empty, f16, f32, f64
 
 __all__ = [
-    "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_no_overlap", "floating", "size",
+    "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_output", "floating", "size",
 ]
 
 FLOATS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
@@ -40,7 +40,17 @@ def expect(name: str, array: Any, shape: Sequence[int | str], dtypes: Sequence[s
     fits = len(got) == len(shape) and all(isinstance(w, str) or w == g for w, g in zip(shape, got))
     if not fits or dtype_name(array) not in dtypes:
         raise LaunchError(f"`{name}` has shape {list(got)} and dtype {dtype_name(array)}; wanted is {wanted}")
+    if not _contiguous(array):
+        raise LaunchError(f"`{name}` is not C-contiguous; wanted is {wanted}", hint=f"`np.ascontiguousarray({name})`")
     return got
+
+
+def _contiguous(array: Any) -> bool:
+    """Whether an array is C-contiguous, where it says so."""
+    if isinstance(array, np.ndarray):
+        return array.flags.c_contiguous
+    told = getattr(array, "is_contiguous", None) or getattr(getattr(array, "flags", None), "c_contiguous", True)
+    return bool(told() if callable(told) else told)
 
 
 def floating(name: str, array: Any) -> ScalarType:
@@ -84,8 +94,10 @@ def _extent(array: Any) -> tuple[int, int] | None:
     return start, start + math.prod(array.shape) * item
 
 
-def expect_no_overlap(out: Any, **inputs: Any) -> None:
-    """That ``out`` shares no memory with the inputs: their elements are read after some of its are written."""
+def expect_output(out: Any, **inputs: Any) -> None:
+    """That ``out`` can be written, and shares no memory with the inputs, which are read after some of it is written."""
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise LaunchError("`out` is read-only", hint="give an array of its own, or leave `out` out")
     mine = _extent(out)
     for name, array in inputs.items():
         other = _extent(array)

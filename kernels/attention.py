@@ -70,7 +70,7 @@ def flash_attention(
     if out is None:
         out = arguments.empty_like(q, (batch, heads, queries, dim), dtype)
     arguments.expect("out", out, [batch, heads, queries, dim], names)
-    arguments.expect_no_overlap(out, q=q, k=k, v=v)
+    arguments.expect_output(out, q=q, k=k, v=v)
     warps = 4
     kernel = flash_kernel(dtype, dim, causal, warps)
     rows = warps * queries_a_warp(f64 if dtype is f64 else f32, dim)
@@ -152,10 +152,10 @@ def _decode_arguments(q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, out: An
     if out is None:
         out = arguments.empty_like(q, (batch, heads, dim), dtype)
     arguments.expect("out", out, [batch, heads, dim], names)
-    arguments.expect_no_overlap(out, q=q)
+    arguments.expect_output(out, q=q)
     for name, cache in (("k_cache", k_cache), ("v_cache", v_cache)):
         for array in cache if isinstance(cache, (list, tuple)) else (cache,):
-            arguments.expect_no_overlap(out, **{name: array})
+            arguments.expect_output(out, **{name: array})
     return batch, heads, key_heads, longest, dim, dtype, out
 
 

@@ -280,6 +280,19 @@ def test_wrong_arguments(call: Callable[[], object], message: str) -> None:
     assert caught.value.message == message
 
 
+@pytest.mark.parametrize("kernel", [decode, split])
+def test_what_cannot_be_written_or_read_is_found_before_anything_runs(kernel: Decode) -> None:
+    q, cache, out = zeros(1, 2, 16), zeros(1, 1, 4, 16), np.full((1, 2, 16), 7, np.float32)
+    out.flags.writeable = False
+    with pytest.raises(LaunchError, match=r"^`out` is read-only\n"):
+        kernel(q, cache, cache, 4, out=out)
+    with pytest.raises(LaunchError, match=r"^`out` is not C-contiguous; wanted is \[1, 2, 16\] of float32\n"):
+        kernel(q, cache, cache, 4, out=np.zeros((1, 16, 2), np.float32).swapaxes(1, 2))
+    with pytest.raises(LaunchError, match=r"^`k_cache` is not C-contiguous"):
+        kernel(q, zeros(1, 1, 16, 4).swapaxes(2, 3), cache, 4)
+    assert (out == 7).all()
+
+
 def test_output_that_overlaps_an_input() -> None:
     q = zeros(1, 1, 2, 16)
     with pytest.raises(LaunchError) as caught:
