@@ -1,7 +1,8 @@
 """Calls of functions, expanded in place.
 
 A call's parameters become memory of the thread, and registers where every access to one is whole, so that most of them
-cost a move. What remains of calls are those to functions of the CUDA system, which the host answers.
+cost a move. A function that calls itself, at however many removes, is there once, with a stack in the thread's local
+memory (:mod:`.recursion`). What remains of calls are those to functions of the CUDA system, which the host answers.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from ..ir import (
 from ..isa import Form, lookup
 from ..types import TYPES, ScalarType
 from .operands import unsupported
+from .recursion import Recursion
 
-__all__ = ["SERVICES", "inline"]
+__all__ = ["SERVICES", "Inliner", "Scope", "inline"]
 
 SERVICES = ("vprintf", "__assertfail", "malloc", "free")
 """Functions of the CUDA system that the emulator provides."""
@@ -29,20 +31,22 @@ def inline(module: Module, function: Function) -> Function:
     """The function with all calls of the module's own functions expanded; itself where there are none."""
     if not any(isinstance(statement, Call) for statement in function.body or ()):
         return function
-    return _Inliner(module, function).result()
+    return Inliner(module, function).result()
 
 
 def form_for(mnemonic: str, arity: int) -> Form:
     return next(form for form in lookup(mnemonic) if len(form.operands) == arity)
 
 
-class _Scope:
+class Scope:
     """What names mean inside one expanded call: registers and labels get a suffix, parameters are cells."""
 
     def __init__(self, suffix: str, end: str | None, stack: tuple[str, ...]) -> None:
         self.suffix, self.end, self.stack = suffix, end, stack
         self.cells: dict[str, str] = {}
         self.own: set[str] = set()
+        self.saved: tuple[Register, ...] = ()
+        """The registers to be saved around a call that may come back here: those of a recursive function."""
 
     def register(self, register: Register) -> Register:
         return Register(register.name + self.suffix, register.type) if self.suffix else register
@@ -70,7 +74,7 @@ class _Scope:
         return self.cells.get(name, name + self.suffix if name in self.own else name)
 
 
-class _Inliner:
+class Inliner:
     def __init__(self, module: Module, function: Function) -> None:
         self.functions = {f.name: f for f in module.functions if f.body is not None}
         self.function = function
@@ -79,16 +83,18 @@ class _Inliner:
         self.tables: dict[str, tuple[str, ...]] = {}
         self.cells: dict[str, Variable] = {}
         self.numbers = itertools.count(1)
+        self.recursion = Recursion(self, module)
 
     def result(self) -> Function:
-        scope = _Scope("", None, (self.function.name,))
+        scope = Scope("", None, (self.function.name,))
         self.expand(self.function, scope)
+        self.recursion.finish()
         _promote(self.body, self.cells)
         used = {name for statement in self.body for name in _symbols(statement)}
         variables = self.variables + [cell for name, cell in self.cells.items() if name in used]
         return replace(self.function, body=self.body, variables=variables, branch_tables=self.tables)
 
-    def expand(self, function: Function, scope: _Scope) -> None:
+    def expand(self, function: Function, scope: Scope) -> None:
         for variable in function.variables:
             if variable.space == "param":
                 scope.cells[variable.name] = self.cell(variable.name, variable.type, variable.shape, variable.align)
@@ -113,7 +119,7 @@ class _Inliner:
         self.cells[fresh] = Variable(fresh, "local", kind, shape, align)
         return fresh
 
-    def instruction(self, statement: Instruction, scope: _Scope) -> None:
+    def instruction(self, statement: Instruction, scope: Scope) -> None:
         operands = tuple(scope.operand(operand) for operand in statement.operands)
         form, guard = statement.form, scope.operand(statement.guard)
         if form.opcode == "ret" and scope.end is not None:
@@ -135,7 +141,7 @@ class _Inliner:
     def emit(self, like: Call, mnemonic: str, *operands: Operand, guard: Any = None) -> None:
         self.body.append(Instruction(form_for(mnemonic, len(operands)), operands, guard, like.loc, like.line))
 
-    def call(self, call: Call, scope: _Scope) -> None:
+    def call(self, call: Call, scope: Scope) -> None:
         if not isinstance(call.callee, Symbol):
             raise unsupported(call, "indirect calls")
         name = call.callee.symbol
@@ -143,21 +149,21 @@ class _Inliner:
         results = tuple(scope.operand(operand) for operand in call.results)
         arguments = tuple(scope.operand(operand) for operand in call.arguments)
         if name in self.functions:
-            if name in scope.stack:
-                raise unsupported(call, f"recursion: {' calls '.join((*scope.stack, name))}")
-            self.body_of(replace(call, guard=guard, results=results, arguments=arguments), self.functions[name], scope)
+            renamed = replace(call, guard=guard, results=results, arguments=arguments)
+            if name in self.recursion.names:
+                self.recursion.call(renamed, self.functions[name], scope)
+            else:
+                self.body_of(renamed, self.functions[name], scope)
         elif name in SERVICES:
             self.service(replace(call, guard=guard), results, arguments)
         else:
             raise EmulationError(f"the function {name} is called but not defined", loc=call.loc, ptx_line=call.line)
 
-    def body_of(self, call: Call, function: Function, scope: _Scope) -> None:
+    def body_of(self, call: Call, function: Function, scope: Scope) -> None:
         number = next(self.numbers)
         end = f"$end{number}"
-        inner = _Scope(f"${number}", end, (*scope.stack, function.name))
-        if call.guard is not None:
-            flipped = call.guard.predicate if isinstance(call.guard, Not) else Not(call.guard)
-            self.emit(call, "bra", LabelRef(f"$after{number}"), guard=flipped)
+        inner = Scope(f"${number}", end, (*scope.stack, function.name))
+        self.skip(call, f"$after{number}")
         for parameter, argument in zip(function.parameters, call.arguments):
             self.bind(call, inner, parameter, argument, True)
         for parameter, result in zip(function.results, call.results):
@@ -169,7 +175,13 @@ class _Inliner:
                 self.fetch(call, inner, parameter, result)
         self.body.append(Label(f"$after{number}"))
 
-    def bind(self, call: Call, inner: _Scope, parameter: Parameter, operand: Operand, passed: bool) -> None:
+    def skip(self, call: Call, label: str) -> None:
+        """Pass a guarded call by where its guard does not hold."""
+        if call.guard is not None:
+            flipped = call.guard.predicate if isinstance(call.guard, Not) else Not(call.guard)
+            self.emit(call, "bra", LabelRef(label), guard=flipped)
+
+    def bind(self, call: Call, inner: Scope, parameter: Parameter, operand: Operand, passed: bool) -> None:
         """Make a parameter of the callee stand for what the caller gave or wants."""
         if isinstance(operand, Symbol) and operand.symbol in self.cells:
             inner.cells[parameter.name] = operand.symbol
@@ -183,7 +195,7 @@ class _Inliner:
         if passed:
             self.emit(call, f"st.local.{kind}", Address(Symbol(cell)), operand)
 
-    def fetch(self, call: Call, inner: _Scope, parameter: Parameter, result: Register) -> None:
+    def fetch(self, call: Call, inner: Scope, parameter: Parameter, result: Register) -> None:
         kind = f"b{parameter.type.bits}"
         if parameter.space == "reg":
             self.emit(call, f"mov.{kind}", result, inner.register(Register(parameter.name, parameter.type)))

@@ -1,0 +1,195 @@
+"""Functions that call themselves: one copy of each, a stack in local memory, and returns by a table of branches.
+
+What the caller still needs is pushed before the call and popped after it: all its registers and parameters, since the
+next call runs in the same ones. The return is an indirect branch, so lanes at different depths part and meet again as
+at any other branch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..ir import Address, Call, Function, Immediate, Instruction, Label, LabelRef, Module, Register, Symbol, Variable
+from ..isa import lookup
+from ..types import TYPES
+from .ops import Op
+
+if TYPE_CHECKING:
+    from .inline import Inliner, Scope
+
+__all__ = ["Recursion"]
+
+STACK = 32 << 10
+"""Bytes of stack a thread; what goes beyond is a fault in local memory."""
+_POINTER = Register("%stack", TYPES["u64"])
+_U32 = TYPES["u32"]
+
+
+class _Copy(NamedTuple):
+    """The one copy of a function: its scope, and the labels that its calls return to."""
+
+    function: Function
+    scope: Scope
+    returns: list[str]
+
+
+class Recursion:
+    """The recursive functions of a module, as calls of them come up."""
+
+    def __init__(self, inliner: Inliner, module: Module) -> None:
+        self.inliner = inliner
+        self.names = _recursive(module)
+        self.copies: dict[str, _Copy] = {}
+        self.waiting: list[_Copy] = []
+
+    def copy(self, function: Function) -> _Copy:
+        found = self.copies.get(function.name)
+        if found is None:
+            from .inline import Scope
+
+            scope = Scope(f"${function.name}", f"$leave${function.name}", (function.name,))
+            for parameter in (*function.parameters, *function.results):
+                if parameter.space == "param":
+                    cell = self.inliner.cell(parameter.name, parameter.type, parameter.shape, parameter.align)
+                    scope.cells[parameter.name] = cell
+            scope.saved = tuple(scope.register(register) for register in _registers_of(function))
+            found = self.copies[function.name] = _Copy(function, scope, [])
+            self.waiting.append(found)
+        return found
+
+    def call(self, call: Call, function: Function, scope: Scope) -> None:
+        """Emit a call: push, pass the arguments, go, and where it comes back pop and take the results."""
+        emit, number = self.inliner.emit, next(self.inliner.numbers)
+        copy = self.copy(function)
+        back, after = f"$back{number}", f"$after{number}"
+        self.inliner.skip(call, after)
+        given = [self._fetch(call, argument, f"%given{number}.{n}") for n, argument in enumerate(call.arguments)]
+        saved = [(register, 8 * n) for n, register in enumerate(scope.saved)]
+        cells = [self.inliner.cells[name] for name in dict.fromkeys(scope.cells.values())] if scope.saved else []
+        size = 8 * len(saved)
+        for register, offset in saved:
+            self._push(call, register, offset)
+        for cell in cells:
+            size = self._cell(call, cell, size, True)
+        emit(call, "st.local.u32", Address(_POINTER, size), Immediate(len(copy.returns), _U32))
+        emit(call, "add.u64", _POINTER, _POINTER, Immediate(size + 8, TYPES["u64"]))
+        for parameter, register in zip(function.parameters, given):
+            self._assign(call, copy, parameter, register)
+        emit(call, "bra", LabelRef(f"$enter${function.name}"))
+        copy.returns.append(back)
+        self.inliner.body.append(Label(back))
+        emit(call, "sub.u64", _POINTER, _POINTER, Immediate(size + 8, TYPES["u64"]))
+        results = []
+        for n, parameter in enumerate(function.results):
+            inner: Any = Symbol(copy.scope.cells[parameter.name]) if parameter.space == "param" else copy.scope.register(
+                Register(parameter.name, parameter.type)
+            )
+            results.append(self._fetch(call, inner, f"%result{number}.{n}"))
+        for register, offset in saved:
+            self._pop(call, register, offset)
+        size = 8 * len(saved)
+        for cell in cells:
+            size = self._cell(call, cell, size, False)
+        for result, register in zip(call.results, results):
+            if isinstance(result, Symbol):
+                emit(call, f"st.local.b{register.type.bits}", Address(result), register)
+            elif isinstance(result, Register):
+                emit(call, f"mov.b{register.type.bits}", result, register)
+        self.inliner.body.append(Label(after))
+
+    def _fetch(self, call: Call, operand: Any, name: str) -> Register:
+        """A value in a register of its own: an argument, or a result."""
+        if isinstance(operand, Symbol) and operand.symbol in self.inliner.cells:
+            bits = self.inliner.cells[operand.symbol].type.bits
+            register = Register(name, TYPES[f"b{bits}"])
+            self.inliner.emit(call, f"ld.local.b{bits}", register, Address(operand))
+            return register
+        bits = operand.type.bits if isinstance(operand, (Register, Immediate)) else 64
+        register = Register(name, TYPES[f"b{bits}"])
+        self.inliner.emit(call, f"mov.b{bits}", register, operand)
+        return register
+
+    def _assign(self, call: Call, copy: _Copy, parameter: Any, register: Register) -> None:
+        if parameter.space == "param":
+            place = Address(Symbol(copy.scope.cells[parameter.name]))
+            self.inliner.emit(call, f"st.local.b{parameter.type.bits}", place, register)
+        else:
+            own = copy.scope.register(Register(parameter.name, parameter.type))
+            self.inliner.emit(call, f"mov.b{parameter.type.bits}", own, register)
+
+    def _push(self, call: Call, register: Register, offset: int) -> None:
+        if register.type.kind == "p":
+            word = Register("%flag", _U32)
+            self.inliner.emit(call, "selp.u32", word, Immediate(1, _U32), Immediate(0, _U32), register)
+            register = word
+        self.inliner.emit(call, f"st.local.b{register.type.bits}", Address(_POINTER, offset), register)
+
+    def _pop(self, call: Call, register: Register, offset: int) -> None:
+        if register.type.kind == "p":
+            word = Register("%flag", _U32)
+            self.inliner.emit(call, "ld.local.b32", word, Address(_POINTER, offset))
+            self.inliner.emit(call, "setp.ne.u32", register, word, Immediate(0, _U32))
+        else:
+            self.inliner.emit(call, f"ld.local.b{register.type.bits}", register, Address(_POINTER, offset))
+
+    def _cell(self, call: Call, cell: Variable, offset: int, push: bool) -> int:
+        """Copy a parameter to the stack or back; the offset behind it."""
+        size = cell.type.bytes
+        word = Register(f"%word{cell.type.bits}", TYPES[f"b{cell.type.bits}"])
+        for start in range(0, cell.nbytes, size):
+            own, stacked = Address(Symbol(cell.name), start), Address(_POINTER, offset + start)
+            source, target = (own, stacked) if push else (stacked, own)
+            self.inliner.emit(call, f"ld.local.b{cell.type.bits}", word, source)
+            self.inliner.emit(call, f"st.local.b{cell.type.bits}", target, word)
+        return offset + (cell.nbytes + 7) // 8 * 8
+
+    def finish(self) -> None:
+        """Emit the copies, after the kernel's own text, and the stack."""
+        if not self.waiting:
+            return
+        body = self.inliner.body
+        body.insert(0, Instruction(lookup("mov.u64")[0], (_POINTER, Symbol("$stack"))))
+        self.inliner.variables.append(Variable("$stack", "local", TYPES["b8"], (STACK,), 16))
+        body.append(Instruction(lookup("ret")[0], ()))
+        while self.waiting:
+            copy = self.waiting.pop()
+            name = copy.function.name
+            body.append(Label(f"$enter${name}"))
+            self.inliner.expand(copy.function, copy.scope)
+            body.append(Label(f"$leave${name}"))
+            where = Register("%where", _U32)
+            body.append(Instruction(lookup("ld.local.u32")[0], (where, Address(_POINTER, -8))))
+            body.append(Instruction(lookup("brx.idx")[0], (where, Symbol(f"$returns${name}"))))
+        for name, copy in self.copies.items():
+            self.inliner.tables[f"$returns${name}"] = tuple(copy.returns)
+
+
+def _registers_of(function: Function) -> tuple[Register, ...]:
+    """The registers that a function's text names."""
+    found: dict[Register, None] = {}
+    for statement in function.body or ():
+        if isinstance(statement, (Instruction, Call)):
+            op = Op.of(statement)
+            found.update(dict.fromkeys((*op.uses, *op.writes)))
+    return tuple(found)
+
+
+def _recursive(module: Module) -> set[str]:
+    """The functions that may be entered again before they return."""
+    calls: dict[str, set[str]] = {}
+    for function in module.functions:
+        if function.body is not None:
+            called = [s.callee.symbol for s in function.body if isinstance(s, Call) and isinstance(s.callee, Symbol)]
+            calls[function.name] = set(called)
+
+    def reached(name: str) -> set[str]:
+        seen: set[str] = set()
+        todo = [*calls.get(name, ())]
+        while todo:
+            at = todo.pop()
+            if at not in seen:
+                seen.add(at)
+                todo.extend(calls.get(at, ()))
+        return seen
+
+    return {name for name in calls if name in reached(name)}
