@@ -5,7 +5,7 @@ The user's words are gathered here; each is at home in the module named after it
 
 from __future__ import annotations
 
-from .arrays import View, const, dynamic_shared, local, shared
+from .arrays import View, const, dynamic_shared, global_, local, shared
 from .builder import Region, Trace, current
 from .control import otherwise, when
 from .diagnostics import check, printf
@@ -20,6 +20,6 @@ from .values import Reg, Value, Vec
 
 __all__ = [
     "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "check", "const", "continue_if",
-    "current", "dynamic_shared", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "printf", "ptx",
+    "current", "dynamic_shared", "global_", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "printf", "ptx",
     "ptx_func", "reg", "select", "shared", "trace", "unpack", "when",
 ]

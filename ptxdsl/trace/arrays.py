@@ -6,6 +6,7 @@ base register: ptxas can merge and widen such accesses, which it cannot where ea
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from .. import ir
@@ -20,7 +21,7 @@ from .problems import described, located
 from .truth import RunTime
 from .values import Reg, Result, Value, emit
 
-__all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "local", "shared"]
+__all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "global_", "local", "shared"]
 
 Extent = Any
 """An int where it is known while tracing, else a u32 Value."""
@@ -144,11 +145,8 @@ def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]
 
 
 def _declared(trace: Trace, space: str, dtype: ScalarType, shape: tuple[int, ...], align: int, name: str) -> View:
-    count = 1
-    for extent in shape:
-        count *= extent
     symbol = trace.unique(name)
-    trace.variables.append(ir.Variable(symbol, space, dtype.register, (count,), max(align, dtype.bytes)))
+    trace.variables.append(ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes)))
     return View(dtype, space, ir.Symbol(symbol), shape, _row_major(shape))
 
 
@@ -188,6 +186,34 @@ def local(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     """An array that each thread has for itself, for what must be indexed at run time; slow memory behind caches."""
     trace = current()
     return _declared(trace, "local", dtype, _shape("local", dtype, shape), _alignment(align), variable_name("local"))
+
+
+def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+    """An array of the module in global memory: one for all blocks and launches, zero when the module is loaded.
+
+    Of a `texref`, `samplerref` or `surfref` it is the reference itself, which texture and surface instructions name:
+    ``t = global_(texref)``, ``ptx["tex.1d.v4.f32.s32"]((t, [x]))``.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, global_, ptx, ptx_kernel, u32
+    >>> @ptx_kernel
+    ... def ticket(out: Ptr[u32]):
+    ...     out[ptx.ctaid.x] = ptx.atom.global_.add.u32(global_(u32, 1), 1)
+    >>> out = np.zeros(4, np.uint32)
+    >>> ticket[4, 1](out)
+    >>> sorted(out.tolist())
+    [0, 1, 2, 3]
+    """
+    trace = current()
+    opaque = isinstance(dtype, ScalarType) and dtype.kind == "o"
+    if opaque and shape:
+        raise located(PtxTypeError, f"a {dtype} has no shape", f"`global_({dtype})`")
+    extents = () if opaque else _shape("global_", dtype, shape)
+    symbol = trace.unique(f"{trace.name}_{variable_name('global')}")
+    size = None if opaque else max(_alignment(align), dtype.bytes)
+    flat = () if opaque else (prod(extents),)
+    trace.module_variables.append(ir.Variable(symbol, "global", dtype.register, flat, size))
+    return View(dtype, "global", ir.Symbol(symbol), extents, _row_major(extents))
 
 
 def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int = 16) -> Pointer:

@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import PtxTypeError
-from ..isa import Form, OperandSpec
-from ..types import ScalarType
+from ..isa import Form, OperandSpec, special
+from ..types import ScalarType, pred
 from .arrays import TensorMapValue
 from .builder import Trace
-from .literals import known_literal, literal, plain
+from .literals import is_number, known_literal, literal, plain
 from .memory import Pointer
 from .misfits import (
-    SINK, Problem, elements, inputs, miscounted, misfit, number_problem, outputs, problem, returned, target_problem,
-    unfit_outs,
+    SINK, Problem, elements, inputs, miscounted, misfit, number_problem, outputs, problem, returned, symbol,
+    target_problem, unfit_outs,
 )
+from .parts import Part
 from .problems import located
 from .values import Negated, Parameter, Reg, Result, Value, Vec
 
@@ -44,6 +45,8 @@ class Plan(NamedTuple):
     steps: tuple[tuple[OperandSpec, Converter | None], ...]
     kept: tuple[ScalarType, ...]
     sources: tuple[tuple[OperandSpec, Converter, bool], ...]
+    stable: bool
+    """Whether the arguments' kinds alone decide on the form, not what numbers they are."""
     direct: bool
     """Whether there is no result, or one that is the first operand and not in braces: what most instructions are."""
 
@@ -60,6 +63,10 @@ def kind_of(argument: Any) -> Any:
         return tuple([kind_of(item) for item in argument])
     if isinstance(argument, Pointer):
         return argument.space, argument.base.__class__ is ir.Symbol
+    if kind is str:
+        return argument
+    if kind is Part:
+        return Part, argument.value.type, argument.selector, argument.negated, argument.value.__class__ is Reg
     return kind if kind is not Negated else (Negated, argument.type)
 
 
@@ -67,11 +74,24 @@ def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
     """How the first of the forms that takes the arguments does; a located PtxTypeError if none does."""
     form = _choose(forms, arguments, out)
     given = iter(arguments)
-    steps = tuple((spec, None if returned(spec) else _converter(spec, next(given))) for spec in form.operands)
+    steps = tuple(
+        (spec, None if returned(spec) else _dropped if spec.name == SINK else _converter(spec, next(given)))
+        for spec in form.operands
+    )
     specs = outputs(form)
     direct = not specs or (len(specs) == 1 and form.operands[0] is specs[0] and not specs[0].count)
+    direct = direct and all(convert is not _dropped for _, convert in steps)
     sources = tuple((spec, convert, convert in (_used, _predicate)) for spec, convert in steps if convert is not None)
-    return Plan(form, steps, tuple(_kept(spec, form, arguments) for spec in specs), sources, direct)
+    kept = tuple(_kept(spec, form, arguments) for spec in specs)
+    return Plan(form, steps, kept, sources, _stable(forms, arguments), direct)
+
+
+def _stable(forms: Sequence[Form], arguments: tuple[Any, ...]) -> bool:
+    rivals = [inputs(form) for form in forms if len(inputs(form)) == len(arguments)]
+    return len(rivals) == 1 or not any(
+        is_number(argument) and len({(spec.bounds, spec.step, spec.choices, spec.immediate) for spec in specs}) > 1
+        for argument, specs in zip(arguments, zip(*rivals))
+    )
 
 
 def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard: ir.Register | ir.Not | None) -> Any:
@@ -86,7 +106,8 @@ def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard:
     # Sources first: reading `~p` may take an instruction of its own, and a result must not be named before it.
     given = iter(arguments)
     operands: list[Any] = [
-        None if convert is None else convert(trace, form, spec, next(given)) for spec, convert in plan.steps
+        None if convert is None else convert(trace, form, spec, SINK if convert is _dropped else next(given))
+        for spec, convert in plan.steps
     ]
     results: list[Any] = []
     for at, (spec, convert) in enumerate(plan.steps):
@@ -172,14 +193,29 @@ def _converter(spec: OperandSpec, argument: Any) -> Converter:
     if spec.count:
         return _vector
     if isinstance(argument, Value):
-        return _written if spec.role == "rw" else _predicate if spec.negatable else _used
+        return _written if spec.role == "rw" else _predicate if spec.type is pred else _used
     if isinstance(argument, str):
-        return _sink
+        return _sink if argument == SINK else _name
+    if isinstance(argument, Part):
+        return _written if spec.role == "rw" else _used
     return _variable if isinstance(argument, Pointer) else _number
 
 
 def _sink(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     return ir.Sink()
+
+
+def _dropped(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return ir.Sink()
+
+
+def _name(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    if argument.startswith("%"):
+        trace.require(special(argument).needs, f"`{argument}`")
+        return ir.SpecialRegister(argument)
+    found = symbol(argument)
+    assert found is not None
+    return found
 
 
 def _used(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
@@ -226,6 +262,10 @@ def _address(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.O
     if spec.parts:
         argument, *rest = argument
         parts = tuple(_converter(part, item)(trace, form, part, item) for part, item in zip(spec.parts, rest))
+    if isinstance(argument, str):
+        found = symbol(argument)
+        assert found is not None
+        return ir.Address(ir.Symbol(found.symbol), found.offset, parts)
     if isinstance(argument, TensorMapValue):
         argument = argument.address
     if isinstance(argument, Pointer):
@@ -240,7 +280,9 @@ def _label(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Ope
 
 
 def _symbol(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    return ir.Symbol(argument if isinstance(argument, str) else argument.name)
+    from .labels import table_of
+
+    return table_of(trace, argument)
 
 
 def _kept(spec: OperandSpec, form: Form, arguments: tuple[Any, ...]) -> ScalarType:
@@ -269,6 +311,6 @@ def _target(trace: Trace, target: Any, type: ScalarType) -> tuple[ir.Operand, An
     if target is None:
         register = trace.fresh(type)
         return register, Result(register, type, trace.region)
-    if isinstance(target, Reg):
-        return target.write(trace), target
+    if isinstance(target, (Reg, Part)):
+        return target.write(trace), target if isinstance(target, Reg) else target.value
     return ir.Sink(), None

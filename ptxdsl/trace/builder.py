@@ -204,7 +204,7 @@ class Trace:
 
     ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked. ``waiting``
     are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
-    placed were first branched to; ``functions`` are the heads of the `ptx_func` functions called, by function and
+    placed were first branched to, ``tables`` the lists of targets of ``brx.idx``; ``functions`` are the heads of the `ptx_func` functions called, by function and
     constants; ``unaliased`` is what ``guard.check_alias`` remembers.
     """
 
@@ -223,6 +223,8 @@ class Trace:
         self.waiting: dict[int, Any] = {}
         self.labels: dict[str, Any] = {}
         self.branches: dict[str, Loc] = {}
+        self.tables: dict[str, tuple[str, ...]] = {}
+        self.parameters: set[str] = set()
         self.unaliased: dict[tuple[int, int], int] = {}
         self.addresses: dict[Any, Any] = {}
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
@@ -324,6 +326,7 @@ class Trace:
     def reserve(self, name: str) -> None:
         """Keep variables from taking the name of a parameter."""
         self._names.add(name)
+        self.parameters.add(name)
 
     def fresh_label(self, stem: str) -> str:
         """A label that nobody has: ``$loop_27``, and ``$loop_27_1`` where that one is taken."""

@@ -105,7 +105,8 @@ def argument(trace: Trace, parameter: KernelParameter) -> Any:
         return Pointer(annotation.dtype, "global", base)
     if isinstance(annotation, ArrayType):
         return _array(trace, annotation, entries)
-    return TensorMapValue(trace.unique(parameter.name))
+    trace.reserve(parameter.name)
+    return TensorMapValue(parameter.name)
 
 
 def _array(trace: Trace, annotation: ArrayType, entries: Iterator[ir.Parameter]) -> View:
@@ -136,7 +137,8 @@ def finish(trace: Trace, head: ir.Function) -> ir.Function:
     if not _returned(trace.body):
         trace.emit(lookup("ret")[0], (), loc=_last(trace))
     return replace(
-        head, registers=trace.registers, variables=trace.variables, body=[*trace.prologue, *trace.body]
+        head, registers=trace.registers, variables=trace.variables, body=[*trace.prologue, *trace.body],
+        branch_tables=trace.tables,
     )
 
 

@@ -15,7 +15,7 @@ from .builder import Region, Trace, current, user_frame
 from .problems import described, located
 from .variables import snapshot
 
-__all__ = ["finish", "label", "target_of"]
+__all__ = ["finish", "label", "table_of", "target_of"]
 
 
 class label:
@@ -94,6 +94,15 @@ def target_of(trace: Trace, target: Any) -> ir.LabelRef:
     elif placed.region is not None:
         guard.compare(placed.region.before, placed.region)
     return ir.LabelRef(name)
+
+
+def table_of(trace: Trace, targets: Any) -> ir.Symbol:
+    """The ``.branchtargets`` that ``ptx.brx.idx(i, [a, b, c])`` names."""
+    if not isinstance(targets, (list, tuple)) or not targets:
+        raise located(PtxTypeError, f"a list of labels, not {described(targets)}", "`ptx.brx.idx(i, [first, second])`")
+    name = trace.fresh_label(f"targets_{trace.location().line}")
+    trace.tables[name] = tuple(target_of(trace, target).label for target in targets)
+    return ir.Symbol(name)
 
 
 def finish(trace: Trace) -> None:

@@ -6,24 +6,27 @@ is found. Most arguments have none, so a name or a hint is looked for only when 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from .. import ir
+from .. import ir, operands
 from ..errors import PtxTypeError
 from ..isa import Form, OperandSpec
 from ..types import ScalarType, encode, pred
 from .arrays import TensorMapValue
+from .builder import current
 from .literals import is_number, plain
 from .memory import NARROW, Pointer
+from .parts import Part
 from .problems import described, located, named
 from .values import Reg, Value
 
 __all__ = [
     "SINK", "Problem", "elements", "inputs", "miscounted", "misfit", "number_problem", "outputs", "problem", "returned",
-    "syntax", "target_problem", "unfit_outs",
+    "symbol", "syntax", "target_problem", "unfit_outs",
 ]
 
 SINK = "_"
@@ -57,7 +60,7 @@ def _notation(spec: OperandSpec) -> str:
 
 def inputs(form: Form) -> list[OperandSpec]:
     """The operands that the caller gives."""
-    return [spec for spec in form.operands if not returned(spec)]
+    return [spec for spec in form.operands if not returned(spec) and spec.name != SINK]
 
 
 def outputs(form: Form) -> list[OperandSpec]:
@@ -66,7 +69,7 @@ def outputs(form: Form) -> list[OperandSpec]:
 
 
 def returned(spec: OperandSpec) -> bool:
-    return spec.kind == "value" and spec.role == "w"
+    return spec.kind == "value" and spec.role == "w" and spec.name != SINK
 
 
 @cache
@@ -122,11 +125,9 @@ def problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | None:
         return _address_problem(form, spec, argument)
     if spec.kind == "value":
         return _many_problem(form, spec, argument) if spec.count else _value_problem(form, spec, argument)
-    if isinstance(argument, (str, Pointer)) or hasattr(argument, "name"):
+    if spec.kind == "label" or isinstance(argument, (list, tuple)):
         return None
-    return Problem(
-        f"is a {spec.kind}, not {described(argument)}", "`l = label()`" if spec.kind == "label" else "its name", True
-    )
+    return Problem(f"is a list of labels, not {_what(argument)}", "`ptx.brx.idx(i, [first, second])`", True)
 
 
 def _many_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | None:
@@ -147,8 +148,10 @@ def _value_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | No
     assert wanted is not None
     if isinstance(argument, Value):
         return _register_problem(form, spec, wanted, argument)
-    if argument.__class__ is str and argument == SINK and spec.sink:
-        return None
+    if argument.__class__ is str:
+        return _name_problem(spec, wanted, argument)
+    if isinstance(argument, Part):
+        return _part_problem(spec, argument)
     if is_number(argument):
         return number_problem(spec, wanted, plain(argument))
     if isinstance(argument, Pointer) and spec.variable and isinstance(argument.base, ir.Symbol):
@@ -166,10 +169,44 @@ def _value_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | No
     return Problem(f"is a {wanted}, not {described(argument)}", hint, True)
 
 
+_NAME = re.compile(r"([a-zA-Z_$][\w$]*)(?:\+(\d+))?")
+
+
+def symbol(text: str) -> ir.Symbol | None:
+    """A parameter of the kernel by name, as ``"p"`` or ``"p+8"``; None if there is none."""
+    found = _NAME.fullmatch(text)
+    return ir.Symbol(found[1], int(found[2] or 0)) if found and found[1] in current().parameters else None
+
+
+def _name_problem(spec: OperandSpec, wanted: ScalarType, text: str) -> Problem | None:
+    """Whether a str is the sink, a special register or a parameter's address, where such may stand."""
+    if text == SINK and spec.sink:
+        return None
+    if text.startswith("%") and spec.special:
+        why = operands.mismatch(spec, ir.SpecialRegister(text))
+        return Problem(f"is a {wanted}: {why}", '`"%tid.x"`') if why else None
+    if spec.variable and symbol(text):
+        return None
+    return Problem(f"is a {wanted}, not {described(text)}", "operands are Values, regs and Python numbers", True)
+
+
+def _part_problem(spec: OperandSpec, part: Part) -> Problem | None:
+    if spec.role != "r" and not isinstance(part.value, Reg):
+        return Problem("is written by the instruction, and a Value is not", f"`reg({part.value.type})`")
+    why = operands.mismatch(spec, part.operand())
+    if why is None:
+        return None
+    if spec.selector:
+        return Problem(f"takes no such part of a register: {why}", '`v.part("b0")` to "b3", "h0", "h1"')
+    return Problem(f"takes no part of a register: {why}", "leave `.part()` out")
+
+
 def _register_problem(form: Form, spec: OperandSpec, wanted: ScalarType, value: Value) -> Problem | None:
-    if spec.register and spec.role == "r" and fits(wanted, value.type, form.row.relaxed):
+    if spec.register and spec.role == "r" and not spec.selected and fits(wanted, value.type, form.row.relaxed):
         return None
     name = named(value, "v")
+    if spec.selected:
+        return Problem("names bytes or halfwords of the register", f'`{name}.part("b3210")`')
     if not spec.register:
         return Problem(
             f"is a number known while tracing, not a run-time {value.type}", "a keyword-only parameter of the kernel",
@@ -223,18 +260,30 @@ def _address_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | 
         argument = argument[0]
     if isinstance(argument, TensorMapValue):
         return None
+    if isinstance(argument, str):
+        return _parameter_problem(space, argument)
     if isinstance(argument, Pointer):
         return _space_problem(space, argument)
     if isinstance(argument, Value):
         type = argument.type
         if type.kind in "usb" and type.lanes == 1 and (
-            (type.bits == 64 and space != "tmem") or (type.bits == 32 and space in (*NARROW, "const", "tmem"))
+            (type.bits == 64 and space not in ("tmem", "fabric")) or (type.bits == 32 and space in (*NARROW, "const", "tmem", "fabric"))
         ):
             return None
         name = named(argument, "v")
         return Problem(f"is an address, not a {argument.type}", f"`{name}.to(u64)`, or a pointer: `x + {name}`", True)
     return Problem(
         f"is an address, not {described(argument)}", "a pointer `x + i`, a shared array, or an address in a u64", True
+    )
+
+
+def _parameter_problem(space: str, text: str) -> Problem | None:
+    if space in ("param", "generic") and symbol(text):
+        return None
+    known = ", ".join(f"`{name}`" for name in sorted(current().parameters)) or "none"
+    return Problem(
+        f"is an address, not {described(text)}", f'a pointer `x + i`; `.param` instructions name a parameter: {known}',
+        True,
     )
 
 
@@ -266,7 +315,11 @@ def target_problem(form: Form, spec: OperandSpec, target: Any) -> Problem | None
                 f"is {spec.count} regs, not {len(target)}", f"`[reg({wanted}) for _ in range({spec.count})]`", True
             )
         return next(filter(None, (target_problem(form, one, item) for one, item in zip(elements(spec), target))), None)
+    if isinstance(target, Part):
+        return _part_problem(spec, target)
     if isinstance(target, Reg):
+        if spec.selected:
+            return Problem("names bytes or halfwords of the reg", '`out=v.part("b3210")`')
         if fits(wanted, target.type, form.row.relaxed):
             return None
         return Problem(f"is a {wanted}, not a reg of {target.type}", f"`reg({wanted})`")

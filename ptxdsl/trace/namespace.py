@@ -77,7 +77,9 @@ class Instruction:
             key = (kind_of(out), None, *key)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = make_plan(self._known_forms(), operands, out)
+            plan = make_plan(self._known_forms(), operands, out)
+            if plan.stable:
+                self._plans[key] = plan
         guard = None if pred is None else guard_of(trace, pred)
         if not plan.direct or (out.__class__ is not Reg and (out is not None or (guard is not None and plan.kept))):
             return apply(trace, plan, operands, out, guard)

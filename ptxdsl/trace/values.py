@@ -8,7 +8,7 @@ comparisons each: a kernel of ten thousand instructions makes them ten thousand 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import ir
 from ..errors import PtxTypeError
@@ -19,6 +19,9 @@ from .literals import is_number, literal
 from .operators import Operation, binary, conversion, data_type, find, move, unary
 from .problems import conversions, described, escaped, located, mismatch, named
 from .truth import RunTime
+
+if TYPE_CHECKING:
+    from .parts import Part
 
 __all__ = ["Negated", "Parameter", "Reg", "Result", "Value", "Vec", "constant", "emit", "set_register"]
 
@@ -109,6 +112,12 @@ class Value(RunTime):
         from .functions import unpack
 
         return unpack(self, type)
+
+    def part(self, selector: str = "") -> Part:
+        """A byte or halfword of it as an operand of a video instruction: ``v.part("b0")`` is ``%r1.b0``."""
+        from .parts import Part
+
+        return Part(self, selector)
 
     # -- what has another spelling
 
