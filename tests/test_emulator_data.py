@@ -228,3 +228,36 @@ def test_mov_of_a_constant_predicate() -> None:
         }
     """, 1, THREADS, y=out)
     assert (out == 5).all()
+
+
+@pytest.mark.parametrize("uniform", [False, True], ids=["varying", "uniform"])
+def test_video_instructions_take_parts_of_registers(uniform: bool) -> None:
+    """The semantics are tested elsewhere; here that the engine hands them the parts, the signs and c."""
+    rng = np.random.default_rng([SEED, 31])
+    x = rng.integers(0, 1 << 32, (3, THREADS), dtype=np.uint32)
+    x = np.repeat(x[:, :1], THREADS, 1) if uniform else x
+    spelled = [
+        ("vadd.s32.u32.s32", "{d}.b1, {a}.h1, {b}.b3, {c}", ("b1", "h1", "b3", "")),
+        ("vabsdiff.u32.s32.s32.sat", "{d}, {a}.b2, {b}", ("", "b2", "")),
+        ("vmad.s32.s32.s32", "{d}, -{a}.h0, {b}.h1, {c}", ("", "-h0", "h1", "")),
+        ("vmad.u32.u32.u32.shr7", "{d}, {a}, {b}, -{c}", ("", "", "", "-")),
+        ("vadd4.u32.u32.s32.sat", "{d}.b31, {a}.b0527, {b}.b7654, {c}", ("b31", "b0527", "b7654", "")),
+        ("vset2.s32.s32.lt", "{d}, {a}, {b}, {c}", ("", "", "", "")),
+    ]
+    body = [
+        f"{mnemonic} {text.format(d=f'%r{at + 10}', a='%r1', b='%r2', c='%r3')};"
+        f"st.global.u32 [%rd2+{256 * at}], %r{at + 10};"
+        for at, (mnemonic, text, _) in enumerate(spelled)
+    ]
+    lines = [
+        ".version 8.0", ".target sm_75", ".address_size 64", ".visible .entry k(.param .u64 x, .param .u64 y)", "{",
+        ".reg .b32 %r<20>;", ".reg .b64 %rd<4>;", "ld.param.u64 %rd1, [x];", "ld.param.u64 %rd2, [y];",
+        "mov.u32 %r0, %tid.x;", "mul.wide.u32 %rd3, %r0, 4;", "" if uniform else "add.u64 %rd1, %rd1, %rd3;",
+        "add.u64 %rd2, %rd2, %rd3;", *(f"ld.global.u32 %r{at + 1}, [%rd1+{256 * at}];" for at in range(3)), *body,
+        "ret;", "}",
+    ]
+    out = np.full((len(spelled), THREADS), 0xDEADBEEF, np.uint32)
+    launch("\n".join(lines), 1, THREADS, x=x.copy(), y=out)
+    cases = [Case(mnemonic, tuple(x[: len(parts) - 1]), selectors=parts) for mnemonic, _, parts in spelled]
+    for (mnemonic, _, _), got, (wanted,) in zip(spelled, out, run(cases)):
+        np.testing.assert_array_equal(got, wanted, mnemonic)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
+from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
 from ..isa import lookup
 from .analysis import UNIFORM, VARYING, Shape3, analyse, everything_varies
 from .cfg import Graph, Node, graph, opcode
@@ -177,7 +177,8 @@ class Lowering:
             if used:
                 fields.append(Field(kind, "i", (self._carry_slot(),)))
                 kinds.append(kind)
-        self.emit(("data", form.mnemonic, plan.number, width, guard.kind, self.parted, tuple(kinds)), *fields)
+        spelled = form.mnemonic + _parts(statement.operands)
+        self.emit(("data", spelled, plan.number, width, guard.kind, self.parted, tuple(kinds)), *fields)
 
     def parameter_address(self, statement: Instruction, offset: int) -> None:
         """The address of a parameter is known at the launch: where the parameters lie, plus its offset."""
@@ -194,6 +195,8 @@ class Lowering:
         return self.slots.offsets["%CF"]
 
     def _operand(self, statement: Instruction, spec: Any, operand: Operand, width: int) -> Field:
+        if isinstance(operand, Selected):
+            operand = operand.register
         if isinstance(operand, Register):
             if spec.written:
                 return self.operands.destination(operand)
@@ -404,6 +407,15 @@ def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]
             if list(vector) == line and starts[0] == 0 and all(start % nbytes == 0 for start in starts):
                 return (letter, lanes), starts[1:]
     return None, ()
+
+
+def _parts(operands: tuple[Operand, ...]) -> str:
+    """The parts of registers that a video instruction names, as they stand behind its mnemonic in a shape."""
+    if not any(isinstance(operand, Selected) for operand in operands):
+        return ""
+    return ";" + ",".join(
+        ("-" * operand.negated + operand.selector) if isinstance(operand, Selected) else "" for operand in operands
+    )
 
 
 _METHODS: dict[str, Any] = {

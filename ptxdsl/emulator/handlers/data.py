@@ -94,8 +94,12 @@ def fit(h: Handler, value: Any, bits: int, signed: bool) -> Any:
 
 
 def data(module: ir.Module, name: str, shape: Shape) -> None:
-    """("data", mnemonic, index among its forms, width, guard, masked, class of each operand, codes)."""
-    _, mnemonic, index, width, guard, masked, kinds, codes = shape
+    """("data", mnemonic, index among its forms, width, guard, masked, class of each operand, codes).
+
+    Behind the mnemonic may stand the parts of registers that the operands name: ``vadd.s32.s32.s32;,b0,h1``.
+    """
+    _, spelled, index, width, guard, masked, kinds, codes = shape
+    mnemonic, _, parts = spelled.partition(";")
     form = lookup(mnemonic)[index]
     h = Handler(module, name, codes)
     mask = guard_mask(h, guard, masked)
@@ -125,7 +129,8 @@ def data(module: ir.Module, name: str, shape: Shape) -> None:
         values.append(source(h, kinds[len(form.operands)], width))
     if carry.writes:
         places.append((None, (kinds[-1],), [h.slot()]))
-    result = semantics.lookup(form)(Lanes(h.ir, width), form, *values)
+    named = {"selectors": tuple(parts.split(","))} if parts else {}
+    result = semantics.lookup(form)(Lanes(h.ir, width), form, *values, **named)
     for (written, items, slots), value in zip(places, result if len(places) > 1 else (result,)):
         signed = written is not None and written.type is not None and written.type.is_signed
         for item, slot, part in zip(items, slots, value if isinstance(value, tuple) else (value,)):
