@@ -25,10 +25,10 @@ def argument(name: str, value: Any) -> Buffer | Scalar:
 
 def kernel(parameters: str, body: str, name: str = "k") -> str:
     """A module with one kernel; ``parameters`` as ``"u64 x, u32 n"``."""
-    given = ", ".join(f".param .{kind} {word}" for kind, word in (p.split() for p in parameters.split(",") if p.strip()))
-    registers = (
-        ".reg .pred %p<32>;\n.reg .b16 %h<32>;\n.reg .b32 %r<64>;\n.reg .b64 %rd<64>;\n.reg .f32 %f<32>;\n.reg .f64 %fd<16>;\n"
-    )
+    words = [parameter.split() for parameter in parameters.split(",") if parameter.strip()]
+    given = ", ".join(f".param .{kind} {word}" for kind, word in words)
+    kinds = (".pred %p<32>", ".b16 %h<32>", ".b32 %r<64>", ".b64 %rd<64>", ".f32 %f<32>", ".f64 %fd<16>")
+    registers = "".join(f".reg {kind};\n" for kind in kinds)
     return f"{HEADER}.visible .entry {name}({given})\n{{\n{registers}{body}\n}}\n"
 
 
@@ -50,4 +50,5 @@ mad.lo.u32 %r0, %r0, %r1, %r2;
 
 def pointer(register: str, name: str, index: str = "%r0", size: int = 4) -> str:
     """The address of an element in a 64-bit register; uses %rd60."""
-    return f"ld.param.u64 {register}, [{name}];\nmul.wide.u32 %rd60, {index}, {size};\nadd.u64 {register}, {register}, %rd60;\n"
+    load = f"ld.param.u64 {register}, [{name}];\n"
+    return f"{load}mul.wide.u32 %rd60, {index}, {size};\nadd.u64 {register}, {register}, %rd60;\n"

@@ -33,8 +33,8 @@ COMPUTE: dict[str, Callable[..., int]] = {
     "min.s32": lambda a, b: min(signed(a), signed(b)), "popc.b32": lambda a: a.bit_count(),
 }
 COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "setp.lt.u32": lambda a, b: a < b, "setp.eq.u32": lambda a, b: a == b, "setp.gt.s32": lambda a, b: signed(a) > signed(b),
-    "setp.ne.u32": lambda a, b: a != b,
+    "setp.lt.u32": lambda a, b: a < b, "setp.eq.u32": lambda a, b: a == b, "setp.ne.u32": lambda a, b: a != b,
+    "setp.gt.s32": lambda a, b: signed(a) > signed(b),
 }
 
 
@@ -84,7 +84,10 @@ def work(rng: random.Random) -> str:
     """A random instruction on the random registers %r10 to %r17; %r18 is uniform, %r19 is not."""
     name = rng.choice(list(COMPUTE))
     count = {"mad.lo.u32": 3, "mov.u32": 1, "popc.b32": 1}.get(name, 2)
-    sources = [rng.choice([f"%r{rng.randrange(10, 20)}", str(rng.randrange(40)), str(rng.randrange(1 << 32))]) for _ in range(count)]
+    sources = [
+        rng.choice([f"%r{rng.randrange(10, 20)}", str(rng.randrange(40)), str(rng.randrange(1 << 32))])
+        for _ in range(count)
+    ]
     guard = f"@{rng.choice(['', '!'])}%p{rng.randrange(4, 6)} " if rng.random() < 0.2 else ""
     return f"{guard}{name} %r{rng.randrange(10, 18)}, {', '.join(sources)};"
 
@@ -125,8 +128,10 @@ def structured(rng: random.Random, depth: int = 0, names: Any = None) -> str:
         if kind == "work":
             lines += [work(rng) for _ in range(rng.randrange(1, 4))]
         elif kind == "if":
-            lines += [question(rng, "%p1"), f"@%p1 bra ELSE{name};", structured(rng, depth + 1, names), f"bra END{name};",
-                      f"ELSE{name}:", structured(rng, depth + 1, names), f"END{name}:"]
+            lines += [
+                question(rng, "%p1"), f"@%p1 bra ELSE{name};", structured(rng, depth + 1, names), f"bra END{name};",
+                f"ELSE{name}:", structured(rng, depth + 1, names), f"END{name}:",
+            ]
         else:
             lines += [f"LOOP{name}: {FUEL}", structured(rng, depth + 1, names), question(rng, "%p1"),
                       f"@%p1 bra END{name};", work(rng), question(rng, "%p2"), f"@%p2 bra LOOP{name};", f"END{name}:"]
@@ -134,9 +139,12 @@ def structured(rng: random.Random, depth: int = 0, names: Any = None) -> str:
 
 
 def program(rng: random.Random, body: str) -> str:
+    def operand() -> str:
+        return rng.choice(["%r18", "%r19", "%r3", "%r4", str(rng.randrange(9))])
+
     setup = "\n".join(
-        f"{name} %r{number}, {', '.join(rng.choice(['%r18', '%r19', '%r3', '%r4', str(rng.randrange(9))]) for _ in range(2))};"
-        for number in range(10, 18) for name in [rng.choice(["add.u32", "mul.lo.u32", "xor.b32"])]
+        f"{rng.choice(['add.u32', 'mul.lo.u32', 'xor.b32'])} %r{number}, {operand()}, {operand()};"
+        for number in range(10, 18)
     )
     stores = "".join(f"st.global.u32 [%rd0+{4 * i}], %r{10 + i};\n" for i in range(WORDS))
     return kernel("u64 out, u32 n", f"""

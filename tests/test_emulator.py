@@ -35,7 +35,10 @@ def test_saxpy_of_any_size(n: int, block: int) -> None:
     np.testing.assert_array_equal(y, wanted.astype(np.float32))
 
 
-@pytest.mark.parametrize("block", [(4, 3, 2), (16, 16), (8, 4, 4), (5, 7, 3), (64, 2), (1, 1, 40), (2, 64), (33, 2, 3), (32, 3)])
+BLOCKS = [(4, 3, 2), (16, 16), (8, 4, 4), (5, 7, 3), (64, 2), (1, 1, 40), (2, 64), (33, 2, 3), (32, 3)]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
 def test_indices_in_three_dimensions(block: tuple[int, ...]) -> None:
     shape = (*block, 1, 1)[:3]
     grid = (2, 3, 2)
@@ -98,7 +101,7 @@ def test_widths_and_vectors(kind: str, vector: int) -> None:
     x = rng.integers(info.min, info.max, n * vector, dtype, endpoint=True)
     out = np.zeros_like(x)
     wide = np.zeros(n * vector, f"{dtype.kind}8")
-    prefix, registers = (f".v{vector}" if vector > 1 else ""), "%rd" if bits == 64 else "%r" if bits >= 32 else "%r"
+    prefix, registers = (f".v{vector}" if vector > 1 else ""), "%rd" if bits == 64 else "%r"
     names = [f"{registers}{10 + i}" for i in range(vector)]
     operand = "{" + ", ".join(names) + "}" if vector > 1 else names[0]
     to64 = "".join(
@@ -152,7 +155,8 @@ def test_shared_memory_is_poisoned_and_dynamic_memory_follows_static() -> None:
 
 def test_generic_addresses_reach_shared_local_and_global_memory() -> None:
     x, out = np.arange(32, dtype=np.uint32), np.zeros(96, np.uint32)
-    body = ".shared .align 4 .b32 tile[32];\n.local .align 8 .b32 mine[4];\n" + THREAD + pointer("%rd0", "x") + pointer("%rd1", "out") + """
+    body = ".shared .align 4 .b32 tile[32];\n.local .align 8 .b32 mine[4];\n" + THREAD
+    body += pointer("%rd0", "x") + pointer("%rd1", "out") + """
         mov.u64 %rd2, tile; cvta.shared.u64 %rd3, %rd2; mul.wide.u32 %rd4, %r2, 4; add.u64 %rd3, %rd3, %rd4;
         mov.u64 %rd5, mine; cvta.local.u64 %rd6, %rd5;
         ld.u32 %r10, [%rd0];
@@ -311,8 +315,8 @@ def test_atomics_one_after_the_other(op: str, space: str) -> None:
     memory = rng.integers(0, 20, bins, dtype)
     before, old = memory.copy(), np.zeros(threads, dtype)
     load = f"ld.global.b{bits}"
-    prologue = THREAD + pointer("%rd0", "where") + pointer("%rd1", "given", size=size) + pointer("%rd2", "old", size=size)
-    body = prologue + f"ld.global.u32 %r3, [%rd0]; {load} {register}20, [%rd1];" + pointer("%rd3", "memory", "%r3", size)
+    body = THREAD + pointer("%rd0", "where") + pointer("%rd1", "given", size=size) + pointer("%rd2", "old", size=size)
+    body += f"ld.global.u32 %r3, [%rd0]; {load} {register}20, [%rd1];" + pointer("%rd3", "memory", "%r3", size)
     if space == "shared":
         body = f".shared .align 8 .b{bits} bin[{bins}];\n" + body + f"""
             mov.u64 %rd4, bin; mul.wide.u32 %rd5, %r3, {size}; add.u64 %rd4, %rd4, %rd5;
@@ -323,7 +327,8 @@ def test_atomics_one_after_the_other(op: str, space: str) -> None:
     else:
         body += f"atom.global.{op} {register}22, [%rd3], {register}20;\n"
     body += f"st.global.b{bits} [%rd2], {register}22; ret;"
-    launch(kernel("u64 where, u64 given, u64 old, u64 memory", body), 1, threads, where=where, given=given, old=old, memory=memory)
+    text = kernel("u64 where, u64 given, u64 old, u64 memory", body)
+    launch(text, 1, threads, where=where, given=given, old=old, memory=memory)
     modulus = 1 << bits
     for bin_ in range(bins):
         value = int(before[bin_])
@@ -339,15 +344,15 @@ def test_compare_and_swap_and_float_sums() -> None:
     sums = np.zeros(3, np.float64)
     single, word = np.zeros(1, np.float32), np.array([5], np.uint32)
     winners = np.zeros(256, np.uint32)
-    launch(kernel("u64 x, u64 single, u64 sums, u64 word, u64 winners", THREAD + pointer("%rd0", "x") + pointer("%rd4", "winners") + """
+    text = kernel("u64 x, u64 single, u64 sums, u64 word, u64 winners", THREAD + pointer("%rd0", "x") + """
         ld.param.u64 %rd1, [single]; ld.param.u64 %rd2, [sums]; ld.param.u64 %rd3, [word];
         ld.global.f32 %f0, [%rd0]; red.global.add.f32 [%rd1], %f0;
         cvt.f64.f32 %fd0, %f0; atom.add.f64 %fd1, [%rd2+8], %fd0;
         add.u32 %r3, %r0, 1000;
         atom.global.cas.b32 %r4, [%rd3], 5, %r3;
-        setp.eq.u32 %p0, %r4, 5; selp.u32 %r5, 1, 0, %p0; st.global.u32 [%rd4], %r5;
-        ret;
-    """), 2, 128, x=x, single=single, sums=sums, word=word, winners=winners)
+        setp.eq.u32 %p0, %r4, 5; selp.u32 %r5, 1, 0, %p0;
+    """ + pointer("%rd4", "winners") + "st.global.u32 [%rd4], %r5; ret;")
+    launch(text, 2, 128, x=x, single=single, sums=sums, word=word, winners=winners)
     assert single[0] == x.sum() and sums.tolist() == [0.0, float(x.sum(dtype=np.float64)), 0.0]
     assert winners.sum() == 1 and word[0] == 1000 + int(np.argmax(winners))
 
@@ -481,8 +486,7 @@ def test_sums_of_indices_that_wrap_are_exact() -> None:
 
 FUNCTIONS = """
 .extern .func (.param .b32 status) vprintf(.param .b64 format, .param .b64 arguments);
-.global .align 1 .b8 text[19] = {37, 100, 32, 37, 117, 32, 37, 108, 108, 120, 32, 37, 46, 49, 102, 32, 37, 37, 10};
-.global .align 1 .b8 end[1] = {0};
+.global .align 1 .b8 text[20] = {37, 100, 32, 37, 117, 32, 37, 108, 108, 120, 32, 37, 46, 49, 102, 32, 37, 37, 10};
 .func (.param .b32 value) twice(.param .b32 a)
 { .reg .b32 %r<3>; .reg .pred %p<2>;
   ld.param.u32 %r1, [a]; setp.lt.u32 %p1, %r1, 5; @%p1 bra SMALL; shl.b32 %r1, %r1, 1; st.param.b32 [value], %r1; ret;
@@ -518,7 +522,7 @@ def test_printf(capsys: pytest.CaptureFixture[str]) -> None:
         { .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], %rd0; st.param.b64 [p1], %rd1;
           @%p0 call.uni (r), vprintf, (p0, p1); ld.param.b32 %r4, [r]; }
         ret;
-    """).replace(".visible", FUNCTIONS.replace("37, 37, 10}", "37, 37, 10}").replace("text[19]", "text[20]") + ".visible")
+    """).replace(".visible", FUNCTIONS + ".visible")
     launch(text, 1, 32, n=np.uint32(0))
     assert capsys.readouterr().out == "0 0 0 0.0 %\n-1 4294967295 1 1.0 %\n"
 
@@ -528,8 +532,9 @@ def test_special_registers() -> None:
              "%lanemask_ge", "%dynamic_smem_size", "%smid", "%nsmid"]
     out = np.zeros((len(names), 80), np.uint32)
     moves = "".join(f"mov.u32 %r3, {name}; st.global.u32 [%rd0+{320 * i}], %r3;\n" for i, name in enumerate(names))
+    text = kernel("u64 out", THREAD + pointer("%rd0", "out") + moves + "ret;")
     for plain in (False, True):
-        launch(kernel("u64 out", THREAD + pointer("%rd0", "out") + moves + "ret;"), 1, 80, shared=48, plain=plain, out=out)
+        launch(text, 1, 80, shared=48, plain=plain, out=out)
         for thread in range(80):
             lane = thread % 32
             eq, lt = 1 << lane, (1 << lane) - 1
@@ -557,7 +562,8 @@ def test_vector_of_indices_and_clocks() -> None:
 def test_address_of_a_parameter() -> None:
     out = np.zeros(2, np.uint32)
     launch(kernel("u64 out, u32 a, u32 b", """
-        mov.b64 %rd1, b; ld.param.u64 %rd0, [out]; ld.param.u32 %r1, [%rd1]; cvta.param.u64 %rd2, %rd1; ld.u32 %r2, [%rd2+-4];
+        mov.b64 %rd1, b; ld.param.u64 %rd0, [out]; ld.param.u32 %r1, [%rd1];
+        cvta.param.u64 %rd2, %rd1; ld.u32 %r2, [%rd2+-4];
         st.global.v2.u32 [%rd0], {%r1, %r2}; ret;
     """), 1, 1, out=out, a=np.uint32(5), b=np.uint32(6))
     assert out.tolist() == [6, 5]

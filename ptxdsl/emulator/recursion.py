@@ -81,9 +81,9 @@ class Recursion:
         emit(call, "sub.u64", _POINTER, _POINTER, Immediate(size + 8, TYPES["u64"]))
         results = []
         for n, parameter in enumerate(function.results):
-            inner: Any = Symbol(copy.scope.cells[parameter.name]) if parameter.space == "param" else copy.scope.register(
-                Register(parameter.name, parameter.type)
-            )
+            inner: Any = copy.scope.register(Register(parameter.name, parameter.type))
+            if parameter.space == "param":
+                inner = Symbol(copy.scope.cells[parameter.name])
             results.append(self._fetch(call, inner, f"%result{number}.{n}"))
         for register, offset in saved:
             self._pop(call, register, offset)
