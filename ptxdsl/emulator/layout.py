@@ -69,6 +69,8 @@ class Block:
     """What all blocks of the launch share."""
     MEET = 1040
     """Record that does nothing but RESCHEDULE."""
+    WATCH = 1048
+    """What the sanitizer keeps for the block (:mod:`shadow`)."""
     BARRED = 1032
     """Mask of the barriers where somebody waits or has arrived."""
     SCRATCH = 256
@@ -139,6 +141,9 @@ class Entry:
     """Host address minus address."""
     SPACES = 32
     """Bit mask of the state spaces that reach it."""
+    TAGS = 40
+    """Of the sanitizer: address of the tags of host address 0, and bytes from one kind of tag to the next."""
+    STRIDE = 48
     BYTES = 64
 
 
@@ -163,6 +168,8 @@ class Status:
     DEOPT = 4
     DONE = 5
     SERVICE = 6
+    WATCH = 7
+    """The sanitizer's compiled checks want an answer."""
     STOPPED = 7
     """A record put there by a debugger asks for Python."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import atomic, control, count, data, machine, memory, sync, warp
+from . import atomic, control, count, data, machine, memory, sync, warp, watch
 
 if TYPE_CHECKING:
     from ..library import Emitter, Shape
@@ -38,6 +38,14 @@ _KINDS: dict[str, Emitter] = {
     "match": warp.match,
     "redux": warp.redux,
     "atomic": atomic.atomic,
+    "watch": watch.watch,
+    "watch_begin": watch.begin,
+    "watch_arrive": watch.arrive,
+    "watch_passed": watch.passed,
+    "watch_meet": watch.meeting,
+    "watch_ask": watch.ask,
+    "watch_touch": watch.touch,
+    "watch_inspect": watch.inspect,
     "count": count.count,
     "count_branch": count.count_branch,
     "count_memory": count.count_memory,
