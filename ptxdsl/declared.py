@@ -9,6 +9,7 @@ from typing import NoReturn
 from . import ir
 from .errors import Loc, VerifyError
 from .flow import Plan
+from .ir import SpecialRegister
 from .isa import Form, Need, targets
 from .isa.directives import TARGET_OPTIONS, VARIABLE_ATTRIBUTES
 from .types import ScalarType
@@ -24,6 +25,7 @@ class Declared:
         self.variables = {v.name: v for v in module.variables}
         self.functions = {f.name: f for f in module.functions}
         self.plans: dict[Form, Plan] = {}
+        self.specials: set[SpecialRegister] = set()
 
     def head(self) -> None:
         """Version, target, and what is declared at the level of the module."""

@@ -21,13 +21,15 @@ READ, WRITE, BOTH = 0, 1, 2
 class Plan(NamedTuple):
     """What is known of a form: what it does to each operand and to control, and the shapes of operands that fit it.
 
-    ``roles`` has the last operand first, so that what an instruction reads is seen before what it writes.
+    ``roles`` has the last of the ``arity`` operands first, so that what an instruction reads is seen before what it
+    writes. ``bounded`` says that the values of numbers matter, ``ends`` that the basic block ends there.
     """
 
     roles: tuple[int, ...]
-    branches: bool
-    ends: bool
+    arity: int
     bounded: bool
+    ends: bool
+    branches: bool
     shapes: set[tuple[object, ...]]
 
 
@@ -36,13 +38,14 @@ def plan(form: Form, address_size: int) -> Plan:  # noqa: ARG001 - what fits dep
     """The plan of a form, the same object at every call."""
     roles = tuple((BOTH if s.role == "rw" else WRITE) if s.written else READ for s in reversed(form.operands))
     bounded = any(s.bounds or s.choices for s in form.operands)
-    return Plan(roles, form.opcode in ("bra", "brx"), form.opcode in ("ret", "exit", "trap"), bounded, set())
+    branches = form.opcode in ("bra", "brx")
+    return Plan(roles, len(roles), bounded, branches or form.opcode in ("ret", "exit", "trap"), branches, set())
 
 
 class Early(NamedTuple):
     """A register that is read where it may have no value, and the statement that reads it."""
 
-    register: str
+    register: ir.Register
     statement: ir.Instruction | ir.Call
 
 
@@ -56,13 +59,13 @@ class Block:
     __slots__ = ("defined", "exposed", "falls", "targets")
 
     def __init__(self) -> None:
-        self.defined: set[str] = set()
-        self.exposed: dict[str, ir.Instruction | ir.Call] = {}
+        self.defined: set[ir.Register] = set()
+        self.exposed: dict[ir.Register, ir.Instruction | ir.Call] = {}
         self.targets: list[str] = []
         self.falls = True
 
 
-def early_reads(blocks: list[Block], places: dict[str, int], given: Iterable[str]) -> Iterator[Early]:
+def early_reads(blocks: list[Block], places: dict[str, int], given: Iterable[ir.Register]) -> Iterator[Early]:
     """The registers, in the order of the text, that are read on a path on which nothing wrote them.
 
     ``places`` has the number of the block that each label begins, ``given`` the registers that come with a value.
@@ -93,7 +96,7 @@ def early_reads(blocks: list[Block], places: dict[str, int], given: Iterable[str
                     yield Early(register, statement)
 
 
-def assigned(function: ir.Function) -> set[str]:
+def assigned(function: ir.Function) -> set[ir.Register]:
     """The registers that some statement gives a value that does not come from themselves."""
     found: set[ir.Register] = set()
     for statement in function.body or ():
@@ -101,4 +104,4 @@ def assigned(function: ir.Function) -> set[str]:
             found |= set(statement.writes()) - set(statement.reads())
         elif isinstance(statement, ir.Call):
             found.update(register for operand in statement.results for register in ir.registers(operand))
-    return {register.name for register in found}
+    return found

@@ -5,7 +5,7 @@ The path that every operand takes is in `verify`; here is what only some need, a
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NoReturn, Union
 
 from . import ir
@@ -17,12 +17,17 @@ from .operands import described, mismatch, wanted
 from .text.printer import instruction_text
 from .types import TYPES, ScalarType, compatible, pred
 
-__all__ = ["ADDRESSES", "NUMBERS", "Uses"]
+__all__ = ["ADDRESSES", "Uses", "number"]
 
 Statement = Union[ir.Instruction, ir.Call]
 Named = Union[ir.Variable, ir.Parameter, ir.Function]
-NUMBERS = {kind: f"number.{name}" for name, kind in TYPES.items()}
 ADDRESSES = {kind: f"address.{name}" for name, kind in TYPES.items()}
+
+
+@lru_cache(4096)
+def number(operand: ir.Immediate) -> object:
+    """What matters of a number to a form that takes any: its type, if its bits fit that."""
+    return operand if operand.bits >> operand.type.bits else f"number.{operand.type}"
 
 
 class Uses:
@@ -32,27 +37,32 @@ class Uses:
         self.module, self.function = module, function
         self.local = {v.name: v for v in function.variables}
         self.parameters = {p.name: p for p in (*function.parameters, *function.results) if p.space == "param"}
-        self.declared: dict[str, ScalarType] = {}
+        self.declared = set(function.registers)
         self.labels: set[str] = set()
+        self.spaces: dict[tuple[Form, str], str] = {}
         self.block = Block()
 
     def use(self, statement: Statement, register: ir.Register, role: int) -> ScalarType:
         """Note that a statement reads or writes a register, which has to be declared."""
-        name, kind = register
-        if self.declared.get(name) is not kind:
-            self.undeclared(statement, register)
-        if role != WRITE and name not in self.block.defined:
-            self.block.exposed.setdefault(name, statement)
-        if role != READ:
-            self.block.defined.add(name)
-        return kind
+        block = self.block
+        if register not in block.defined:
+            if register not in self.declared:
+                self.undeclared(statement, register)
+            if role != WRITE:
+                block.exposed.setdefault(register, statement)
+            if role != READ:
+                block.defined.add(register)
+        return register.type
 
     def shape(self, statement: ir.Instruction, operand: ir.Operand, role: int) -> object:
         """What matters of an operand to whether it fits; its names are checked on the way."""
         if isinstance(operand, ir.Register):
             return self.use(statement, operand, role)
         if isinstance(operand, ir.Vector):
-            return (ir.Vector, *[self.shape(statement, item, role) for item in operand.items])
+            use, shape = self.use, self.shape
+            return tuple([
+                use(statement, o, role) if o.__class__ is ir.Register else shape(statement, o, role) for o in operand[0]
+            ])
         if isinstance(operand, ir.Address):
             if isinstance(operand.base, ir.Register):
                 base: object = ADDRESSES[self.use(statement, operand.base, READ)]
@@ -97,18 +107,21 @@ class Uses:
             self.fail(statement, message, "compare it: `setp.ne`")
 
     def _special(self, statement: ir.Instruction, operand: ir.SpecialRegister) -> object:
+        if operand in self.module.specials:
+            return operand
         try:
             found = special(operand.special)
         except UnknownInstruction as error:
             self.fail(statement, error.message, error.hint)
         self.module.needs(found.needs, operand.special, self.loc(statement))
+        self.module.specials.add(operand)
         return operand
 
     def undeclared(self, statement: Statement, register: ir.Register) -> NoReturn:
         """The error for a register that is not declared, or not so."""
-        declared = self.declared.get(register.name)
-        if declared is not None:
-            self.fail(statement, f"{register.name} is used as a .{register.type}, and declared a .{declared}", None)
+        for name, declared in self.declared:
+            if name == register.name:
+                self.fail(statement, f"{name} is used as a .{register.type}, and declared a .{declared}", None)
         self.fail(
             statement, f"the register {register.name} is not declared in {self.function.name}",
             f"declare it: `.reg .{register.type} {register.name};`",
@@ -135,6 +148,9 @@ class Uses:
         if not isinstance(address.base, ir.Symbol):
             return "number"
         name = address.base.symbol
+        known = self.spaces.get((statement.form, name))
+        if known is not None:
+            return known
         found = self._symbol(statement, name)
         space = found.space if isinstance(found, (ir.Variable, ir.Parameter)) else "function"
         for spec, operand in zip(statement.form.operands, statement.operands):
@@ -148,6 +164,9 @@ class Uses:
                     )
                 if asked == "param" and isinstance(found, (ir.Parameter, ir.Variable)):
                     self._parameter(statement, address, found, spec.role)
+        # Every access to a parameter is held against its size, and two addresses may lie in different spaces.
+        if space != "param" and sum(spec.kind == "address" for spec in statement.form.operands) == 1:
+            self.spaces[statement.form, name] = space
         return space
 
     def _parameter(

@@ -12,9 +12,9 @@ import re
 
 from . import ir
 from .declared import Declared, fail, version_text
-from .flow import WRITE, Block, Plan, assigned, early_reads, plan
+from .flow import READ, WRITE, Block, Plan, assigned, early_reads, plan
 from .isa.directives import DIRECTIVES
-from .uses import ADDRESSES, NUMBERS, Uses
+from .uses import ADDRESSES, Uses, number
 
 __all__ = ["verify"]
 
@@ -64,15 +64,15 @@ class _Function(Uses):
 
     def _declarations(self) -> None:
         function = self.function
-        self.declared = {register.name: register.type for register in function.registers}
-        if len(self.declared) != len(function.registers):
-            self._twice([register.name for register in function.registers])
+        names = [register.name for register in function.registers]
+        if len(set(names)) != len(names):
+            self._twice(names)
         self._twice([*self.local, *self.parameters] if self.local.keys() & self.parameters.keys() else [])
         labels = [s.name for s in function.body or () if isinstance(s, ir.Label)]
         self.labels = set(labels)
         if len(labels) != len(self.labels):
             self._twice(labels)
-        for kind in set(self.declared.values()):
+        for kind in {register.type for register in function.registers}:
             self.module.type(kind, "a register")
         for variable in function.variables:
             self.module.variable(variable)
@@ -83,13 +83,14 @@ class _Function(Uses):
                 fail(f"{name} is declared twice in {self.function.name}", hint="give one of the two another name")
 
     def _assigned(self, blocks: list[Block], places: dict[str, int]) -> None:
-        given = [p.name for p in (*self.function.parameters, *self.function.results) if p.space == "reg"]
-        for name, statement in early_reads(blocks, places, given):
-            if statement.loc is None and name not in assigned(self.function):
+        passed = {p.name for p in (*self.function.parameters, *self.function.results) if p.space == "reg"}
+        given = [register for register in self.function.registers if register.name in passed] if passed else ()
+        for register, statement in early_reads(blocks, places, given):
+            if statement.loc is None and register not in assigned(self.function):
                 continue
             if statement.loc is not None and statement.loc.file.endswith(_C):
                 continue
-            kind = self.declared[name]
+            name, kind = register
             if statement.loc is None or re.match(r"%[a-z]+\d+$", name):
                 zero = {"f32": "0f00000000", "f64": "0d0000000000000000"}.get(str(kind), "0")
                 hint = f"give it a value first: `mov.{kind} {name}, {zero};`"
@@ -101,45 +102,43 @@ class _Function(Uses):
 
     def _statements(self) -> tuple[list[Block], dict[str, int]]:  # noqa: C901 - one loop: it runs for every operand
         """Check every statement; the basic blocks, and the number of the one that each label begins."""
-        declared, plans = self.declared, self.module.plans
+        declared, plans, kinds = self.declared, self.module.plans, ADDRESSES
         register, immediate, address, instruction = ir.Register, ir.Immediate, ir.Address, ir.Instruction
         blocks, places = [self.block], {}
         defined, exposed = self.block.defined, self.block.exposed
         for s in self.function.body or ():
             if isinstance(s, instruction):
-                known = plans.get(s.form) or self._admit(s)
-                shape: list[object] = []
+                roles, arity, bounded, ends, branches, shapes = plans.get(s.form) or self._admit(s)
                 if s.guard is not None:
                     self.guard(s)
-                for role, o in zip(known.roles, reversed(s.operands)):
+                shape: list[object] = []
+                for role, o in zip(roles, reversed(s.operands)):
                     if o.__class__ is register:
-                        name, kind = o
-                        if declared.get(name) is not kind:
-                            self.undeclared(s, o)
-                        if role != WRITE and name not in defined and name not in exposed:
-                            exposed[name] = s
-                        if role:
-                            defined.add(name)
-                        shape.append(kind)
+                        if o not in defined:
+                            if o not in declared:
+                                self.undeclared(s, o)
+                            if role != WRITE and o not in exposed:
+                                exposed[o] = s
+                            if role != READ:
+                                defined.add(o)
+                        shape.append(o[1])
                     elif o.__class__ is immediate:
-                        shape.append(o if known.bounded or o[0] >> o[1].bits else NUMBERS[o[1]])
+                        shape.append(o if bounded else number(o))
                     elif o.__class__ is address and o[0].__class__ is register and not o[2]:
-                        name, kind = o[0]
-                        if declared.get(name) is not kind:
-                            self.undeclared(s, o[0])
-                        if name not in defined and name not in exposed:
-                            exposed[name] = s
-                        shape.append(ADDRESSES[kind])
+                        base = o[0]
+                        if base not in defined:
+                            self.use(s, base, READ)
+                        shape.append(kinds[base[1]])
                     else:
                         shape.append(self.shape(s, o, role))
                 key = tuple(shape)
-                if key not in known.shapes or len(shape) != len(s.operands):
+                if key not in shapes or len(s.operands) != arity:
                     self.operands(s)
-                    if len(known.shapes) < _MANY:
-                        known.shapes.add(key)
-                if not known.branches and not known.ends:
+                    if len(shapes) < _MANY:
+                        shapes.add(key)
+                if not ends:
                     continue
-                self.block.targets = self._targets(s) if known.branches else []
+                self.block.targets = self._targets(s) if branches else []
                 self.block.falls = s.guard is not None
             elif isinstance(s, ir.Label):
                 places[s.name] = len(blocks)

@@ -8,7 +8,7 @@ debuggers too read as "no line") says that from here on there is none again. So 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from .. import ir
 from ..errors import Loc
@@ -92,17 +92,18 @@ def _symbol(symbol: ir.Symbol) -> str:
 def _address(address: ir.Address) -> str:
     base, offset, parts, unified = address
     text = base[0] if base.__class__ is ir.Register else operand_text(base)
+    if not parts and not unified:
+        return f"[{text}+{offset}]" if offset else f"[{text}]"
     if offset:
         text = f"{text}+{offset}"
-    if not parts and not unified:
-        return f"[{text}]"
     if parts:
         text = ", ".join((text, *map(operand_text, parts)))
     return f"[{text}].unified" if unified else f"[{text}]"
 
 
 def _vector(vector: ir.Vector) -> str:
-    return f"{{{', '.join(map(operand_text, vector[0]))}}}"
+    texts = [o[0] if o.__class__ is ir.Register else operand_text(o) for o in vector[0]]
+    return f"{{{', '.join(texts)}}}"
 
 
 def _selected(part: ir.Selected) -> str:
@@ -163,37 +164,44 @@ def _call(call: ir.Call) -> str:
     return f"call{'.uni' if call.uniform else ''} {', '.join(parts)}"
 
 
-@cache
-def _opening(form: Form) -> str | None:
-    """What stands before the operands of an unguarded instruction; None where they need more than commas."""
-    return None if _joined(form) or not form.operands else f"    {form.mnemonic} "
+class _Openings(dict[Form, str]):
+    """What stands before the operands of an unguarded instruction; "" where they need more than commas."""
+
+    def __missing__(self, form: Form) -> str:
+        text = self[form] = "" if _joined(form) or not form.operands else f"    {form.mnemonic} "
+        return text
 
 
-def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> Iterator[str]:
+_OPENINGS = _Openings()
+
+
+def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> list[str]:
     loc: Loc | None = None
-    render, register = _OPERANDS, ir.Register
+    lines: list[str] = []
+    marks: dict[Loc | None, str] = {}
+    put, openings, render, register = lines.append, _OPENINGS, _OPERANDS, ir.Register
     for s in body:
-        if isinstance(s, ir.Instruction):
+        if isinstance(s, (ir.Instruction, ir.Call)):
             if s.loc is not loc and s.loc != loc:
                 loc = s.loc
-                yield _loc(loc, files, comments)
-            opening = _opening(s.form) if s.guard is None else None
-            if opening is None:
-                yield f"    {instruction_text(s)};\n"
-            else:
+                put(marks.get(loc) or marks.setdefault(loc, _loc(loc, files, comments)))
+            if s.guard is None and isinstance(s, ir.Instruction) and (opening := openings[s.form]):
                 texts = [o[0] if o.__class__ is register else render[o.__class__](o) for o in s.operands]
-                yield f"{opening}{', '.join(texts)};\n"
-        elif isinstance(s, ir.Label):
-            yield f"{s.name}:\n"
-        elif isinstance(s, ir.Call):
-            if s.loc != loc:
-                loc = s.loc
-                yield _loc(loc, files, comments)
-            yield f"    {instruction_text(s)};\n"
-        elif isinstance(s, ir.Pragma):
-            yield f'    .pragma "{escape(s.text)}";\n'
+                put(f"{opening}{', '.join(texts)};\n")
+            else:
+                put(f"    {instruction_text(s)};\n")
         else:
-            yield "".join(f"    // {escape(line)}\n" for line in s.text.splitlines())
+            put(_remark(s))
+    return lines
+
+
+def _remark(statement: ir.Label | ir.Comment) -> str:
+    """What is no instruction."""
+    if isinstance(statement, ir.Label):
+        return f"{statement.name}:\n"
+    if isinstance(statement, ir.Pragma):
+        return f'    .pragma "{escape(statement.text)}";\n'
+    return "".join(f"    // {escape(line)}\n" for line in statement.text.splitlines())
 
 
 def _loc(loc: Loc | None, files: dict[str, int], comments: bool) -> str:
@@ -230,16 +238,28 @@ def _registers(registers: list[ir.Register]) -> Iterator[str]:
     families: dict[ScalarType, dict[str, list[str]]] = {}
     for name, kind in registers:
         stem = name.rstrip("0123456789")
-        families.setdefault(kind, {}).setdefault(stem if stem != name else "", []).append(name)
+        if stem == name:
+            stem = ""
+        stems = families.get(kind) or families.setdefault(kind, {})
+        if stem in stems:
+            stems[stem].append(name)
+        else:
+            stems[stem] = [name]
     for kind, stems in families.items():
         head, single = f"    .reg .{kind} ", stems.pop("", [])
         for stem, names in stems.items():
-            if stem != "%" and set(names) == {f"{stem}{n}" for n in range(len(names))}:
+            if stem != "%" and set(names) == _family(stem, len(names)):
                 yield f"{head}{stem}<{len(names)}>;\n"
             else:
                 single += names
         if single:
             yield from (f"{head}{line};\n" for line in _lines(single))
+
+
+@lru_cache(64)
+def _family(stem: str, count: int) -> frozenset[str]:
+    """The registers that ``stem<count>`` declares."""
+    return frozenset([f"{stem}{number}" for number in range(count)])
 
 
 def _lines(items: list[str]) -> Iterator[str]:
