@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Status, Warp
+from ..layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
 from ..library import Shape
 from .base import Handler, i1, i32, i64, pointer
 from .data import guard_mask, source
@@ -58,7 +58,10 @@ def count(module: ir.Module, name: str, shape: Shape) -> None:
 
 
 def count_branch(module: ir.Module, name: str, shape: Shape) -> None:
-    """("count_branch", guard, index, codes): also whether lanes part; ``index`` is the class of brx.idx's operand."""
+    """("count_branch", guard, index, codes): also whether lanes part; ``index`` is the class of brx.idx's operand.
+
+    A branch that is not taken is executed all the same: by all lanes that are there.
+    """
     _, guard, index, codes = shape
     h = Handler(module, name, codes)
     lanes = guard_mask(h, guard, True)
@@ -70,7 +73,7 @@ def count_branch(module: ir.Module, name: str, shape: Shape) -> None:
         others = h.mask(h.ir.icmp_unsigned("!=", numbers, h.splat(first)))
         parts = h.ir.or_(parts, _some(h, h.ir.and_(lanes, others)))
     counters = _counters(h)
-    _executed(h, counters, lanes)
+    _executed(h, counters, h.active)
     _add(h, counters, Count.DIVERGENT, parts)
     h.next()
 
@@ -108,8 +111,40 @@ def _global(h: Handler, counters: Any, places: Any, lanes: Any, *_: Any) -> None
     def one(_: Any, __: Any) -> None:
         h.ir.store(h.ir.add(h.ir.load(sectors), h.i64(1)), sectors)
 
+    places = h.ir.sub(places, h.splat(_start(h, places, lanes)))
     _each_distinct(h, h.ir.lshr(places, h.splat(h.i64(SECTOR_BITS))), lanes, one)
     _add(h, counters, Count.SECTORS, h.ir.load(sectors))
+
+
+def _start(h: Handler, places: Any, lanes: Any) -> Any:
+    """By how much the array of the first lane misses the start of a sector: on a GPU an array begins at one."""
+    lane = h.ir.and_(h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0)), h.i32(LANES - 1))
+    address = h.ir.extract_element(places, lane)
+    table, start = h.load(h.block, Block.TABLE, pointer), _variable(h, i64)
+
+    def one(number: Any) -> None:
+        entry = h.add(table, h.ir.mul(number, h.i32(Entry.BYTES)))
+        low, size = h.load(entry, Entry.LOW, i64), h.load(entry, Entry.SIZE, i64)
+        inside = h.ir.icmp_unsigned("<", h.ir.sub(address, low), size)
+        h.ir.store(h.ir.select(inside, h.ir.and_(low, h.i64((1 << SECTOR_BITS) - 1)), h.ir.load(start)), start)
+
+    _for_range(h, h.load(h.block, Block.ENTRIES, i32), one)
+    return h.ir.load(start)
+
+
+def _for_range(h: Handler, count: Any, body: Callable[[Any], None]) -> None:
+    head, inner, done = h.block_named("head"), h.block_named("number"), h.block_named("done")
+    before = h.ir.block
+    h.ir.branch(head)
+    h.ir.position_at_end(head)
+    number = h.ir.phi(i32)
+    number.add_incoming(h.i32(0), before)
+    h.ir.cbranch(h.ir.icmp_unsigned("<", number, count), inner, done)
+    h.ir.position_at_end(inner)
+    body(number)
+    number.add_incoming(h.ir.add(number, h.i32(1)), h.ir.block)
+    h.ir.branch(head)
+    h.ir.position_at_end(done)
 
 
 def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exclusive: bool) -> None:
@@ -120,10 +155,11 @@ def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exc
     phases, banks = width // BANK_BYTES, BANKS * BANK_BYTES // width
     words = h.ir.lshr(places, h.splat(h.i64(width.bit_length() - 1)))
     kind = ir.ArrayType(i32, banks)
-    turns, most = h.ir.alloca(kind), _variable(h, i32)
+    array, most = h.ir.alloca(kind), _variable(h, i32)
+    turns = h.ir.bitcast(array, i32.as_pointer())
 
     def one(word: Any, same: Any) -> None:
-        place = h.ir.gep(turns, [h.i32(0), h.ir.trunc(h.ir.and_(word, h.i64(banks - 1)), i32)], source_etype=kind)
+        place = h.ir.gep(turns, [h.ir.and_(word, h.i64(banks - 1))], source_etype=i32)
         taken = h.ir.add(h.ir.load(place), _population(h, same) if exclusive else h.i32(1))
         h.ir.store(taken, place)
         h.ir.store(h.call("llvm.umax.i32", i32, taken, h.ir.load(most)), most)
@@ -131,7 +167,7 @@ def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exc
     part = (1 << LANES // phases) - 1
     for phase in range(phases):
         mask = h.ir.and_(lanes, h.i32(part << phase * (LANES // phases)))
-        h.ir.store(ir.Constant(kind, None), turns)
+        h.ir.store(ir.Constant(kind, None), array)
         h.ir.store(h.i32(0), most)
         _each_distinct(h, words, mask, one)
         _add(h, counters, Count.WAVEFRONTS, h.ir.load(most))
