@@ -154,10 +154,8 @@ def _refused(lines: list[str], target: str, version: Version) -> dict[int, str]:
 def _run(lines: list[str], target: str, version: Version) -> tuple[dict[int, str], str]:
     """The reasons by line, and what else ptxas said where it failed."""
     text, first = module(lines, target, version)
-    path = find_assembler(version, target).path
-    run = subprocess.run(
-        [path, f"-arch={target}", "/dev/stdin", "-o", "/dev/null"], input=text, capture_output=True, text=True, check=False
-    )
+    command = [find_assembler(version, target).path, f"-arch={target}", "/dev/stdin", "-o", "/dev/null"]
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     log = run.stdout + run.stderr
     if run.returncode == 0:
         return {}, ""

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import UnknownInstruction
+from ..types import TYPES
 from .notation import Form, Need, OperandSpec, Row, Special
 from .reading import Block, blocks, parse_specials
 
@@ -132,16 +133,26 @@ def unknown(mnemonic: str) -> UnknownInstruction:
 
 def _misfit(done: str, modifier: str, legal: set[str]) -> UnknownInstruction:
     words = sorted(word for word in legal if word)
+    types = _types(done) if modifier in TYPES else []
     import difflib
 
     near = difflib.get_close_matches(modifier, words, n=3, cutoff=0.5)
-    if near:
+    if types:
+        hint = f"`{done}` takes {', '.join(types)}"
+    elif near:
         hint = f"did you mean {_either(f'`{done}.{word}`' for word in near)}?"
     elif words:
         hint = f"after `{done}` may stand {_either(f'.{word}' for word in words)}"
     else:
         hint = f"`{done}` takes no further modifier"
     return UnknownInstruction(f"`{done}` has no modifier `.{modifier}`", hint=hint)
+
+
+def _types(done: str) -> list[str]:
+    """The types that may still follow."""
+    candidates, tokens = _candidates(done)
+    after = (value for row in candidates if row.completions(tokens) for slot in row.slots for value in slot.values)
+    return list(dict.fromkeys(value for value in after if value in TYPES))
 
 
 def _either(words: object) -> str:

@@ -1,7 +1,8 @@
-"""``python -m ptxdsl.isa [folder]``: write again what is derived from the table, the stub of ``ptx`` and the pages."""
+"""``python -m ptxdsl.isa [folder]`` writes what is derived from the table: the stub of ``ptx``, pages, counts."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ def derived(root: Path) -> dict[Path, str]:
     """What each derived file of a repository holds."""
     found = {root / "ptxdsl" / "trace" / "namespace.pyi": stubs.stub()}
     found.update({root / "docs" / "isa" / name: text for name, text in pages.pages().items()})
+    readme = root / "ptxdsl" / "isa" / "README.md"
+    found[readme] = re.sub(r"^\d+ opcodes in .*$", pages.summary(), readme.read_text("utf-8"), flags=re.MULTILINE)
     return found
 
 

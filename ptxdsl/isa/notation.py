@@ -124,7 +124,9 @@ class OperandSpec:
         """Whether a literal number is within what the operand may be (its type apart)."""
         if self.choices:
             return literal in self.choices
-        return self.bounds is None or (self.bounds[0] <= literal <= self.bounds[1] and (self.step == 1 or literal % self.step == 0))
+        if self.bounds is None:
+            return True
+        return self.bounds[0] <= literal <= self.bounds[1] and (self.step == 1 or literal % self.step == 0)
 
     @property
     def written(self) -> bool:

@@ -3341,7 +3341,6 @@ class _ld_9(_Step):
     u8: _ld_25
     v2: _ld_27
     v4: _ld_27
-    v8: _ld_27
 
 class _ld_10(_Step):
     L1__evict_first: _ld_1
@@ -3428,7 +3427,6 @@ class _ld_13(_Step):
     u8: _ld_32
     v2: _ld_35
     v4: _ld_35
-    v8: _ld_35
 
 class _ld_14(_Step):
     L1__evict_first: _ld_1
@@ -3666,7 +3664,6 @@ class _ld_26(_Step):
     u8: _ld_25
     v2: _ld_27
     v4: _ld_27
-    v8: _ld_27
 
 class _ld_27(_Step):
     b128: _ld_25
@@ -3763,7 +3760,6 @@ class _ld_31(_Step):
     u8: _ld_32
     v2: _ld_35
     v4: _ld_35
-    v8: _ld_35
 
 class _ld_32(_Step):
     def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
@@ -3790,7 +3786,6 @@ class _ld_33(_Step):
     u8: _ld_32
     v2: _ld_35
     v4: _ld_35
-    v8: _ld_35
 
 class _ld_34(_Step):
     b128: _ld_53
@@ -3810,7 +3805,6 @@ class _ld_34(_Step):
     u8: _ld_53
     v2: _ld_54
     v4: _ld_54
-    v8: _ld_54
 
 class _ld_35(_Step):
     b128: _ld_32
@@ -4014,7 +4008,6 @@ class _ld_43(_Step):
     u8: _ld_55
     v2: _ld_56
     v4: _ld_56
-    v8: _ld_56
 
 class _ld_44(_Step):
     b128: _ld_41
@@ -8548,7 +8541,6 @@ class _st_9(_Step):
     u8: _st_28
     v2: _st_30
     v4: _st_30
-    v8: _st_30
     wb: _st_29
     wt: _st_29
 
@@ -8602,7 +8594,6 @@ class _st_13(_Step):
     u8: _st_33
     v2: _st_35
     v4: _st_35
-    v8: _st_35
 
 class _st_14(_Step):
     L1__evict_first: _st_1
@@ -8783,7 +8774,6 @@ class _st_29(_Step):
     u8: _st_28
     v2: _st_30
     v4: _st_30
-    v8: _st_30
 
 class _st_30(_Step):
     b128: _st_28
@@ -8860,7 +8850,6 @@ class _st_34(_Step):
     u8: _st_33
     v2: _st_35
     v4: _st_35
-    v8: _st_35
 
 class _st_35(_Step):
     b128: _st_33
@@ -9047,7 +9036,6 @@ class _st_46(_Step):
     u8: _st_53
     v2: _st_54
     v4: _st_54
-    v8: _st_54
 
 class _st_47(_Step):
     b128: _st_44
