@@ -14,7 +14,7 @@ from .operands import Field, unsupported
 if TYPE_CHECKING:
     from .lower import Lowering
 
-__all__ = ["METHODS"]
+__all__ = ["METHODS", "whole"]
 
 
 def _atomic(low: Lowering, statement: Instruction) -> None:
@@ -28,7 +28,7 @@ def _atomic(low: Lowering, statement: Instruction) -> None:
     items = [value.items if isinstance(value, Vector) else (value,) for value in values]
     places, _, place = low.address(statement, address, kind.bytes * len(items[0]), True)
     if places[0] == "A":
-        places, place = _whole(places, place)
+        places, place = whole(places, place)
     given = [[low.operands.source(item, kind.bits, False, statement) for item in value] for value in items]
     dests = [low.operands.destination(item) for item in (dest.items if isinstance(dest, Vector) else (dest,))]
     dests = [] if all(part.kind == "_" for part in dests) else dests
@@ -41,7 +41,7 @@ def _atomic(low: Lowering, statement: Instruction) -> None:
     )
 
 
-def _whole(kind: str, place: Field) -> tuple[str, Field]:
+def whole(kind: str, place: Field) -> tuple[str, Field]:
     """An affine address without its segments: atomics go lane by lane anyway."""
     return kind, Field("A", "iiiqiiq", place.values[:7])
 

@@ -24,6 +24,7 @@ from .operands import Field, Operands, Pool, unsupported
 from .ops import plan_of
 from .slots import Slots
 from .spaces import Spaces
+from .watching import Checks, Watching
 
 __all__ = ["Code", "Record", "lower"]
 
@@ -78,7 +79,9 @@ class Code:
 class Lowering:
     """Makes the records of one function."""
 
-    def __init__(self, function: Function, spaces: Spaces, block: Shape3, plain: bool) -> None:
+    def __init__(
+        self, function: Function, spaces: Spaces, block: Shape3, plain: bool, checks: Checks | None = None
+    ) -> None:
         self.function, self.spaces, self.block, self.plain = function, spaces, block, plain
         self.graph = graph(function)
         self.facts = (everything_varies if plain else analyse)(self.graph, block, spaces.origins)
@@ -88,8 +91,10 @@ class Lowering:
         self.records: list[Record] = []
         self.starts: list[int] = []
         self.place = -1
+        self.bounded: set[tuple[str, bool]] = set()
         self.node = 0
         self.parted = False
+        self.watching = Watching(self, checks) if checks is not None else None
 
     # Records
 
@@ -104,17 +109,18 @@ class Lowering:
         self.emit(("machine", "reschedule"))
         prologue = len(self.records)
         self._prologue()
+        entry = self.watching.begin() if self.watching is not None else len(self.records)
         for number, node in enumerate(self.graph.nodes):
             self._node(number, node)
         if not self.graph.nodes:
             self.starts.append(len(self.records))
             self.emit(("exit", "", True))
-        return self._pack(prologue)
+        return self._pack(prologue, entry)
 
     def _prologue(self) -> None:
         for place in sorted(self.facts.invariant):
             self.place = place
-            self._statement(self.graph.statements[place])
+            self.statement(self.graph.statements[place])
         self.place = -1
         self.emit(("exit", "", False))
 
@@ -127,10 +133,13 @@ class Lowering:
             self.place = node.start
             self.emit(("check",), Field("", "i", (node.rank,)))
         self.starts.append(len(self.records))
+        self.bounded.clear()
         for place in range(node.start, node.stop):
             self.place = place
             if place not in self.facts.invariant:
-                self._statement(self.graph.statements[place])
+                (self.watching or self).statement(self.graph.statements[place])
+                for register in self.graph.ops[place].writes:
+                    self.bounded -= {(register.name, True), (register.name, False)}
         if node.fall < 0 and not self._leaves(node):
             self.emit(("exit", "", True))
 
@@ -142,7 +151,8 @@ class Lowering:
         last = self.graph.statements[node.stop - 1]
         return last.guard is None and opcode(last) in ("bra", "brx", "ret", "exit", "trap")
 
-    def _statement(self, statement: Instruction | Call) -> None:
+    def statement(self, statement: Instruction | Call) -> None:
+        """The records of a statement."""
         if isinstance(statement, Call):
             guard = self.operands.guard(statement)
             self.emit(("service", guard.kind), guard)
@@ -223,6 +233,9 @@ class Lowering:
             result = form.operands[0].type
             if operand.type.bits >= 64 or result is None or result.bits <= spec.type.bits:  # type: ignore[union-attr]
                 continue
+            if (operand.name, spec.type.is_signed) in self.bounded:  # type: ignore[union-attr]
+                continue
+            self.bounded.add((operand.name, spec.type.is_signed))  # type: ignore[union-attr]
             base = self.operands.source(operand, 32, True)
             bounds = Field("", "qq", (min(known), max(known)))
             self.emit(("wrap", base.kind, spec.type.is_signed), base, bounds)
@@ -359,7 +372,7 @@ class Lowering:
 
     # Memory image
 
-    def _pack(self, prologue: int) -> Code:
+    def _pack(self, prologue: int, start_record: int) -> Code:
         import numpy as np
 
         handlers = library().need(record.shape for record in self.records)
@@ -382,7 +395,7 @@ class Lowering:
         for number, node in enumerate(nodes):
             blocks[node.rank] = base + offsets[self.starts[number]]
             by_rank[node.rank] = number
-        entry = base + offsets[self.starts[0]]
+        entry = base + offsets[start_record]
         return Code(
             memory, base, entry, base + offsets[prologue], blocks, self.graph, self.slots, self.operands, offsets,
             [record.statement for record in self.records], by_rank, self.plain,

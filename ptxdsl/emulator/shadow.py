@@ -22,6 +22,8 @@ THREAD = 0xFFFFFFFF << SEGMENT_SHIFT | SEVERAL | WARP | LANE
 """Bits of a tag by which a thread knows its own access in this segment."""
 UNWRITTEN = 1
 """Tag of global memory that the host left uninitialised."""
+OWNERS_BITS = 26
+"""So many segments have their block on record."""
 SEEN_BITS = 14
 """The table of orders that have been looked up has this many bits of index."""
 HASH = 0x9E3779B97F4A7C15
@@ -58,6 +60,8 @@ class Ledger:
     REASON = 124
     DONE = 128
     """Lanes of the instruction that have been looked at."""
+    DIRTY = 132
+    """Whether SEEN holds anything."""
     STRIDE = 136
     WARPS = 192
     SIZE = WARPS + 32 * 64

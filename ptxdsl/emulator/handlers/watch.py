@@ -15,8 +15,8 @@ from llvmlite import ir
 from ..layout import LANES, Block, Entry, Status, Warp
 from ..library import Shape
 from ..shadow import (
-    HASH, LANE, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WARP,
-    WHOLE, Ledger, Own, Reason, Region,
+    HASH, LANE, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT, THREAD,
+    UNWRITTEN, WARP, WHOLE, Ledger, Own, Reason, Region,
 )
 from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .data import guard_mask, source
@@ -44,14 +44,19 @@ class Book:
     def mine(self, offset: int) -> Any:
         return self.h.load(self.own, offset, i64)
 
+    def owner(self, segment: Any) -> tuple[Any, Any]:
+        """Where the block of a segment is noted."""
+        h = self.h
+        place = h.ir.and_(segment, h.i64((1 << OWNERS_BITS) - 1))
+        return self.get(Ledger.OWNERS, pointer), h.ir.shl(place, h.i64(2))
+
     def fresh(self) -> Any:
         """A new segment for this warp, as in a tag."""
         h = self.h
         counter = self.get(Ledger.NEXT, pointer)
         segment = h.ir.add(h.load(counter, 0, i64), h.i64(1))
         h.store(segment, counter, 0)
-        owners = self.get(Ledger.OWNERS, pointer)
-        h.store(self.get(Ledger.BLOCK, i32), owners, h.ir.shl(segment, h.i64(2)))
+        h.store(self.get(Ledger.BLOCK, i32), *self.owner(segment))
         tag = h.ir.shl(segment, h.i64(SEGMENT_SHIFT))
         h.store(h.ir.or_(tag, h.ir.shl(self.number, h.i64(5))), self.own, Own.CURRENT)
         return tag
@@ -64,6 +69,11 @@ def begin(module: ir.Module, name: str, shape: Shape) -> None:
     number = h.ir.add(h.ir.trunc(h.load(h.block, Block.CTA64, i64), i32), h.i32(1))
     with h.ir.if_then(h.ir.icmp_unsigned("!=", book.get(Ledger.BLOCK, i32), number)):
         h.store(number, book.ledger, Ledger.BLOCK)
+        with h.ir.if_then(h.ir.icmp_unsigned("!=", book.get(Ledger.DIRTY, i32), h.i32(0))):
+            h.store(h.i32(0), book.ledger, Ledger.DIRTY)
+            nothing, size = ir.Constant(byte, 0), h.i64(8 << SEEN_BITS)
+            seen = book.get(Ledger.SEEN, pointer)
+            h.call("llvm.memset.p0.i64", ir.VoidType(), seen, nothing, size, ir.Constant(i1, 0))
         base = book.fresh()
         for offset in (Ledger.BASE, Ledger.WINDOW):
             h.store(base, book.ledger, offset)
@@ -202,9 +212,8 @@ def _watch(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     look = Look(*shape[1:])
     access = Access(h, look.kind, look.pattern, look.nbytes, look.role != READ)
     mask = guard_mask(h, look.guard, True)
-    muted, statement = h.field(), h.field()
-    some = h.ir.and_(h.ir.icmp_unsigned("!=", mask, h.i32(0)), h.ir.icmp_unsigned("==", muted, h.i32(0)))
-    h.branch_unless(some, lambda: h.goto(h.following()))
+    statement = h.field()
+    h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
     book = Book(h)
     place = h.ir.or_(h.ir.zext(statement, i64), h.i64(look.strength << STRENGTH_SHIFT))
     if slow is None:
@@ -550,8 +559,7 @@ class _Inspect:
             return equal("==", h.ir.and_(change, h.i64(bits)), h.i64(0))
 
         segment = h.ir.lshr(tag, h.i64(SEGMENT_SHIFT))
-        owners = book.get(Ledger.OWNERS, pointer)
-        block = equal("==", h.load(owners, h.ir.shl(segment, h.i64(2)), i32), book.get(Ledger.BLOCK, i32))
+        block = equal("==", h.load(*book.owner(segment), i32), book.get(Ledger.BLOCK, i32))
         warp = h.ir.and_(block, agrees(WARP))
         thread = h.ir.and_(warp, equal("==", h.ir.and_(h.ir.or_(change, h.ir.and_(tag, h.i64(SEVERAL))),
                                                       h.i64(LANE | SEVERAL)), h.i64(0)))

@@ -1,0 +1,205 @@
+"""Which records the sanitizer adds to a kernel: a look before every access that could matter, a note at what orders.
+
+Reads of arrays that the kernel writes nowhere cannot race, so they are left alone; synchronisation through memory is
+followed only in kernels that have a fence, an acquire or a release, for without one of them nothing is ever ordered so.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..ir import Address, Call, Function, Instruction, Symbol, Vector
+from ..isa import Form
+from .analysis import UNIFORM
+from .effects import whole
+from .operands import Field
+from .shadow import STATEMENT_SHIFT
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+__all__ = ["Checks", "Watching", "grain", "scope", "strength"]
+
+_SPACES = ("global", "shared", "generic", "local")
+_ORDERS = ("acquire", "release", "acq_rel", "sc")
+_ROLES = {"ld": 0, "ldu": 0, "st": 1, "atom": 2, "red": 2}
+
+
+class Checks(NamedTuple):
+    """Which tools are on, and what the launch asks of them.
+
+    ``overlap``: arrays share memory, so a name says nothing about who writes. ``fresh``: some are not initialised.
+    """
+
+    race: bool
+    init: bool
+    overlap: bool
+    fresh: bool
+
+
+def accesses(form: Form) -> bool:
+    """Whether an instruction touches memory that threads could share, or that could be uninitialised."""
+    return form.opcode in _ROLES and form.space in _SPACES and form.type is not None
+
+
+@lru_cache(maxsize=256)
+def scope(form: Form) -> int:
+    """1 where an ordering operation reaches the block, 2 where it reaches the GPU or beyond."""
+    return 1 if any(token in form.tokens for token in ("cta", "cluster")) else 2
+
+
+@lru_cache(maxsize=256)
+def strength(form: Form) -> int:
+    """0 for a weak access, else its scope."""
+    strong = (*_ORDERS, "relaxed", "volatile", "mmio")
+    if form.opcode in ("atom", "red") or any(token in form.tokens for token in strong):
+        return scope(form)
+    return 0
+
+
+def grain(function: Function) -> int:
+    """The size that the kernel's smallest access has, as a power of two: what is kept track of as one."""
+    sizes = [
+        statement.form.type.bits // 8 for statement in function.body or ()
+        if isinstance(statement, Instruction) and accesses(statement.form) and statement.form.type is not None
+    ]
+    return min(max(1, min(sizes, default=4)), 4).bit_length() - 1
+
+
+def _orders(statement: Any) -> bool:
+    if not isinstance(statement, Instruction):
+        return False
+    form = statement.form
+    if form.opcode in ("fence", "membar"):
+        return fences(form)
+    return accesses(form) and any(token in form.tokens for token in _ORDERS)
+
+
+def fences(form: Form) -> bool:
+    """Whether a fence orders what threads do, rather than what proxies see."""
+    return "proxy" not in form.tokens and "mbarrier_init" not in form.tokens
+
+
+class Watching:
+    """Adds the records of one function."""
+
+    def __init__(self, low: Lowering, checks: Checks) -> None:
+        self.low, self.checks = low, checks
+        self.grain = grain(low.function)
+        statements = low.graph.statements
+        self.follows = checks.race and any(_orders(statement) for statement in statements)
+        x, y, z = low.block
+        self.threads = -(-x * y * z // 32) * 32
+        self.written: set[str] | None = set()
+        for statement in statements:
+            if isinstance(statement, Instruction) and accesses(statement.form) and _ROLES[statement.form.opcode]:
+                if statement.form.space != "local":
+                    self._writes(self._origin(statement))
+        if checks.overlap:
+            self.written = None
+
+    def _writes(self, origin: str) -> None:
+        if origin not in self.low.spaces.entries:
+            self.written = None
+        elif self.written is not None:
+            self.written.add(origin)
+
+    @staticmethod
+    def _address(statement: Instruction) -> Address:
+        return next(operand for operand in statement.operands if isinstance(operand, Address))
+
+    def _origin(self, statement: Instruction) -> str:
+        base = self._address(statement).base
+        if isinstance(base, Symbol):
+            return self.low.spaces.origins.get(base.symbol, "")
+        return self.low.facts.origin.get(getattr(base, "name", ""), "")
+
+    def begin(self) -> int:
+        """The record that a warp starts a block with; its number."""
+        self.low.emit(("watch_begin",))
+        return len(self.low.records) - 1
+
+    def statement(self, statement: Instruction | Call) -> None:
+        """The records of a statement, and those that watch it."""
+        low = self.low
+        if isinstance(statement, Call):
+            low.statement(statement)
+            return
+        form = statement.form
+        if accesses(form):
+            self._access(statement)
+            low.statement(statement)
+        elif self.checks.race and form.semantics in ("bar_sync", "bar_arrive", "bar_red", "barrier_cluster_wait"):
+            self._barrier(statement)
+        elif self.checks.race and form.semantics == "bar_warp_sync":
+            low.statement(statement)
+            members, guard = low.operands.source(statement.operands[0], 32, False, statement), self._guard(statement)
+            low.emit(("watch_meet", guard.kind, members.kind), guard, members)
+        elif self.follows and form.opcode in ("fence", "membar") and fences(form):
+            self._ask(statement, False)
+            low.statement(statement)
+        else:
+            low.statement(statement)
+
+    def _guard(self, statement: Instruction) -> Field:
+        return self.low.operands.guard(statement)
+
+    def _ask(self, statement: Instruction, together: bool) -> None:
+        guard = self._guard(statement)
+        self.low.emit(("watch_ask", guard.kind, together), guard)
+
+    def _barrier(self, statement: Instruction) -> None:
+        low, guard = self.low, self._guard(statement)
+        if self.everybody(statement):
+            low.emit(("watch_arrive",))
+            low.statement(statement)
+            low.emit(("watch_passed", guard.kind), guard)
+            return
+        self._ask(statement, True)
+        low.statement(statement)
+        if statement.form.semantics != "bar_arrive":
+            self._ask(statement, False)
+
+    def everybody(self, statement: Instruction) -> bool:
+        """Whether a barrier is for all threads of the block."""
+        counts = [o for o, spec in zip(statement.operands, statement.form.operands) if spec.name == "b"]
+        if statement.form.semantics == "bar_arrive":
+            return False
+        return not counts or getattr(counts[0], "bits", None) == self.threads
+
+    def _access(self, statement: Instruction) -> None:
+        low, checks, form = self.low, self.checks, statement.form
+        assert form.type is not None
+        role, level = _ROLES[form.opcode], strength(form)
+        values = [o for o, spec in zip(statement.operands, form.operands) if spec.kind == "value"]
+        count = max([len(value.items) if isinstance(value, Vector) else 1 for value in values], default=1)
+        nbytes = form.type.bits // 8 * count
+        origin = self._origin(statement)
+        own = self._own(form.space, origin)
+        local = form.space == "local"
+        race = checks.race and not local and (role > 0 or self.written is None or origin in self.written)
+        init = checks.init and (own is not False or checks.fresh)
+        if not race and not init:
+            return
+        kind, pattern, place = low.address(statement, self._address(statement), nbytes, role > 0)
+        if role == 2 and kind[0] == "A":
+            (kind, place), pattern = whole(kind, place), None
+        guard = self._guard(statement)
+        same = role == 1 and all(low.operands.known(i) is UNIFORM for v in values for i in getattr(v, "items", (v,)))
+        shape = ("watch", role, level, same, own, kind, pattern, nbytes, self.grain, guard.kind, race, init)
+        low.emit(shape, place, guard, Field("", "i", (min(low.place, 0x7FFF) << STATEMENT_SHIFT,)))
+        if self.follows and level and not local:
+            if kind[0] == "A":
+                kind, place = whole(kind, place)
+            low.emit(("watch_touch", kind, nbytes, role > 0, guard.kind), place, guard)
+
+    def _own(self, space: str, origin: str) -> bool | None:
+        """Whether memory is the block's own (True) or all blocks' (False); None where that is not known."""
+        if space in ("shared", "global"):
+            return space == "shared"
+        number = self.low.spaces.entries.get(origin)
+        if space == "local" or number is None:
+            return None
+        guarded = self.low.spaces.ranges[number]
+        return guarded is not None and guarded.shared
