@@ -123,6 +123,8 @@ class Warp:
     """Rank of the basic block that each lane is at, for lanes that are not active."""
     ZERO = 576
     """Always 0: the uniform part of what is nothing but a known vector."""
+    FRESH = 592
+    """What ACTIVE, ALIVE, PARKED and INDEX are when a block begins."""
     WAITS = 584
     """Record of the barrier that the warp waits at, 0 where it waits at none."""
     TIDS = 192

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..launch import Buffer, LaunchConfig, Scalar
-from .layout import LANES, SHARED_START, SPACE_BITS, Block, Entry, Launch, Status, Warp
+from .layout import LANES, NEVER, SHARED_START, SPACE_BITS, Block, Entry, Launch, Status, Warp
 from .library import library
 from .spaces import Guarded, Spaces
 
@@ -259,7 +259,9 @@ def _make_headers(block: tuple[int, int, int]) -> Any:
         mask = (1 << min(LANES, threads - number * LANES)) - 1
         header.view(np.uint32)[Warp.INITIAL // 4] = mask
         header.view(np.uint32)[[Warp.ACTIVE // 4, Warp.ALIVE // 4]] = 0xFFFFFFFF
-        words[Warp.PARKED // 4] = 0x7FFFFFFF
+        words[Warp.PARKED // 4] = NEVER
+        fresh = header.view(np.uint32)[Warp.FRESH // 4 :]
+        fresh[:4] = mask, mask, NEVER, number
         words[Warp.AFTER // 4] = -1
         for axis, tid in enumerate(tids):
             words[Warp.TID // 4 + axis] = tid[0]

@@ -16,6 +16,7 @@ from ..layout import NEVER, PATIENCE, SLICE, SLICE_TURNS, Block, Fault, Status, 
 from ..library import Shape
 from .base import Handler, i32, i64, lanes_of
 from .data import guard_mask, source
+from .machine import retire
 
 __all__ = ["await_others", "branch", "check", "exit_", "index", "jump", "park", "service", "trap", "wrap"]
 
@@ -184,6 +185,9 @@ def exit_(module: ir.Module, name: str, shape: Shape) -> None:
     h.store(alive, h.warp, Warp.ALIVE)
     active = h.ir.and_(h.active, h.ir.not_(gone))
     h.store(active, h.warp, Warp.ACTIVE)
+    if not guard and not masked:
+        retire(h)
+        return
     h.branch_unless(h.ir.icmp_unsigned("!=", alive, h.i32(0)), lambda: h.through(Block.RETIRE, h.rec))
     if masked:
         h.branch_unless(h.ir.icmp_unsigned("!=", active, h.i32(0)), lambda: reschedule(h))

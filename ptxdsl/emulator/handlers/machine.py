@@ -17,7 +17,7 @@ from ..library import Shape
 from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .memory import RESOLVE
 
-__all__ = ["machine", "release"]
+__all__ = ["machine", "release", "retire"]
 
 VOID = ir.VoidType()
 
@@ -30,7 +30,11 @@ def machine(module: ir.Module, name: str, shape: Shape) -> None:
 def _schedule(module: ir.Module, name: str) -> None:
     """Go on with the next warp that can run; return where none can."""
     h = Handler(module, name)
-    runnable = h.load(h.block, Block.RUNNABLE, i32)
+    switch(h, h.load(h.block, Block.RUNNABLE, i32))
+
+
+def switch(h: Handler, runnable: Any) -> None:
+    """Go on with the first warp of the mask that follows the current one; return where it is empty."""
     h.branch_unless(h.ir.icmp_unsigned("!=", runnable, h.i32(0)), h.ir.ret_void)
     after = h.ir.add(h.load(h.block, Block.CURRENT, i32), h.i32(1))
     turned = h.call("llvm.fshr.i32", i32, runnable, runnable, after)
@@ -77,14 +81,28 @@ def release(h: Handler, barrier: Any) -> None:
     h.store(h.i64(0), barrier, Barrier.WAITING)
 
 
+def bury(h: Handler) -> tuple[Any, Any]:
+    """Take this warp out of the masks of those that live and those that can run; both masks."""
+    rest = h.ir.not_(h.ir.shl(h.i32(1), h.load(h.warp, Warp.INDEX, i32)))
+    live = h.ir.and_(h.load(h.block, Block.LIVE, i32), rest)
+    h.store(live, h.block, Block.LIVE)
+    runnable = h.ir.and_(h.load(h.block, Block.RUNNABLE, i32), rest)
+    h.store(runnable, h.block, Block.RUNNABLE)
+    return live, runnable
+
+
+def retire(h: Handler) -> None:
+    """End this warp; only where barriers are in use that takes more than going on with the next one."""
+    quiet = h.ir.icmp_unsigned("==", h.load(h.block, Block.BARRED, i32), h.i32(0))
+    h.branch_unless(quiet, lambda: h.through(Block.RETIRE, h.rec))
+    _, runnable = bury(h)
+    switch(h, runnable)
+
+
 def _retire(module: ir.Module, name: str) -> None:
     """The warp has ended. Barriers for all threads wait for it no longer."""
     h = Handler(module, name)
-    number = h.load(h.warp, Warp.INDEX, i32)
-    rest = h.ir.not_(h.ir.shl(h.i32(1), number))
-    live = h.ir.and_(h.load(h.block, Block.LIVE, i32), rest)
-    h.store(live, h.block, Block.LIVE)
-    h.store(h.ir.and_(h.load(h.block, Block.RUNNABLE, i32), rest), h.block, Block.RUNNABLE)
+    live, _ = bury(h)
     left = h.call("llvm.ctpop.i32", i32, live)
 
     def complete(which: Any) -> None:
@@ -150,11 +168,7 @@ def _run(module: ir.Module, name: str) -> None:
 
 def _begin(h: Handler, launch: Any, number: Any) -> None:
     """Make the block state and its warps those of a fresh block."""
-    x, y = (h.ir.zext(h.load(launch, Launch.GRID + 4 * axis, i32), i64) for axis in (0, 1))
-    rows = h.ir.udiv(number, x)
-    places = (h.ir.urem(number, x), h.ir.urem(rows, y), h.ir.udiv(rows, y))
-    for axis, place in enumerate(places):
-        h.store(h.ir.trunc(place, i32), h.block, Block.CTAID + 4 * axis)
+    _place(h, launch, number)
     h.store(number, h.block, Block.CTA64)
     shared = h.load(h.block, Block.SHARED, pointer)
     size = h.load(h.block, Block.SHARED_BYTES, i64)
@@ -171,20 +185,34 @@ def _begin(h: Handler, launch: Any, number: Any) -> None:
     h.store(live, h.block, Block.LIVE)
     h.store(live, h.block, Block.RUNNABLE)
     h.store(h.i32(LANES - 1), h.block, Block.CURRENT)
-    entry = h.load(h.block, Block.ENTRY, pointer)
+    pair = ir.VectorType(i64, 2)
+    entry = ir.Constant(pair, [0, SLICE])  # what follows PC: the budget, and no yields
+    entry = h.ir.insert_element(entry, h.load(h.block, Block.ENTRY, i64), h.i32(0))
 
     def start(number: Any) -> None:
         warp = warp_at(h, number)
-        initial = h.load(warp, Warp.INITIAL, i32)
-        h.store(initial, warp, Warp.ACTIVE)
-        h.store(initial, warp, Warp.ALIVE)
-        h.store(h.i32(NEVER), warp, Warp.PARKED)
+        h.store(h.load(warp, Warp.FRESH, pair), warp, Warp.ACTIVE)
         h.store(entry, warp, Warp.PC)
-        h.store(h.i32(SLICE), warp, Warp.BUDGET)
-        h.store(h.i32(0), warp, Warp.YIELDS)
-        h.store(h.i32(-1), warp, Warp.AFTER)
 
     h.for_each_lane(live, start)
+
+
+def _place(h: Handler, launch: Any, number: Any) -> None:
+    """Index of the block in the grid; divisions are slow, and most grids are one row."""
+    x = h.ir.zext(h.load(launch, Launch.GRID, i32), i64)
+    row, rows, placed = h.block_named("row"), h.block_named("rows"), h.block_named("placed")
+    h.ir.cbranch(h.likely(h.ir.icmp_unsigned("<", number, x)), row, rows)
+    h.ir.position_at_end(row)
+    h.store(number, h.block, Block.CTAID, 4)
+    h.store(h.i32(0), h.block, Block.CTAID + 8)
+    h.ir.branch(placed)
+    h.ir.position_at_end(rows)
+    y = h.ir.zext(h.load(launch, Launch.GRID + 4, i32), i64)
+    above = h.ir.udiv(number, x)
+    for axis, place in enumerate((h.ir.urem(number, x), h.ir.urem(above, y), h.ir.udiv(above, y))):
+        h.store(h.ir.trunc(place, i32), h.block, Block.CTAID + 4 * axis)
+    h.ir.branch(placed)
+    h.ir.position_at_end(placed)
 
 
 def _fill(h: Handler, place: Any, value: int, size: Any) -> None:
