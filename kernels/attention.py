@@ -92,13 +92,13 @@ def _check_heads(heads: int, key_heads: int, dim: int) -> None:
 def template(dtype: ScalarType, head_dim: int, block_seq: int, causal: bool, arch: str | None = None) -> Kernel:
     """A kernel for one head: ``(q, k, v, out, seq_len: s32, scale)``, q, k, v and out ``[seq_len, head_dim]``.
 
-    A block of ``block_seq`` threads computes ``block_seq`` queries: launch
-    ``kernel[cdiv(seq_len, block_seq), block_seq](q, k, v, out, seq_len, scale)``.
+    A block of ``block_seq`` threads, but 32 at least, computes ``block_seq`` queries: launch
+    ``kernel[cdiv(seq_len, block_seq), max(32, block_seq)](q, k, v, out, seq_len, scale)``.
 
     Args:
         dtype: ``f32`` or ``f64``.
-        head_dim: A power of two from 16 to 256.
-        block_seq: A power of two from 32 to 256.
+        head_dim: A power of two up to 256.
+        block_seq: A power of two up to 256.
         causal: Query i sees the keys up to i.
         arch: The target, such as ``"sm_90a"``; the lowest that serves by default.
 
@@ -110,9 +110,9 @@ def template(dtype: ScalarType, head_dim: int, block_seq: int, causal: bool, arc
     """
     if dtype not in (f32, f64):
         raise LaunchError(f"dtype is {dtype}; it can be f32 or f64")
-    for name, value, least in (("head_dim", head_dim, 16), ("block_seq", block_seq, 32)):
-        if not isinstance(value, int) or value < least or value > 256 or value & (value - 1):
-            raise LaunchError(f"{name} is {value!r}; it can be a power of two from {least} to 256")
+    for name, value in (("head_dim", head_dim), ("block_seq", block_seq)):
+        if type(value) is not int or value < 1 or value > 256 or value & (value - 1):
+            raise LaunchError(f"{name} is {value!r}; it can be a power of two from 1 to 256")
     return template_kernel(dtype, head_dim, block_seq, causal, arch)
 
 

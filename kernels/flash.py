@@ -89,8 +89,9 @@ class _Block:
         scores = [reg(self.acc, 0.0) for _ in range(self.rows)]
         for column, width in self.chunks:
             self._stage(k, start, keys, column, width)
-            with loop(0, width, 8) as i:
-                for step in range(8):
+            unrolled = min(8, width)
+            with loop(0, width, unrolled) as i:
+                for step in range(unrolled):
                     element = self.tile[self.lane, i + step]
                     for row, score in enumerate(scores):
                         fma(self.acc, self.q_tile[self.mine + row, i + (column + step)], element, score, out=score)
@@ -150,12 +151,13 @@ def flash_kernel(dtype: ScalarType, dim: int, causal: bool, warps: int = 4) -> K
 
 @cache
 def template_kernel(dtype: ScalarType, head_dim: int, block_seq: int, causal: bool, arch: str | None) -> Kernel:
-    """One head; a block of ``block_seq`` threads computes ``block_seq`` queries, some at a time."""
-    warps, rows = block_seq // 32, min(queries_a_warp(dtype, head_dim), 2)
+    """One head; a block of ``block_seq`` threads, one warp at least, computes ``block_seq`` queries, some at a time."""
+    warps = max(1, block_seq // 32)
+    rows = min(2, block_seq, queries_a_warp(dtype, head_dim))
 
     name = f"attention_{dtype}_hd{head_dim}_bs{block_seq}{'_causal' if causal else ''}"
 
-    @ptx_kernel(name=name, arch=arch, reqntid=block_seq)
+    @ptx_kernel(name=name, arch=arch, reqntid=warps * 32)
     def kernel(
         q: Ptr[dtype], k: Ptr[dtype], v: Ptr[dtype], out: Ptr[dtype], seq_len: s32, scale: dtype,
     ) -> None:

@@ -107,7 +107,10 @@ def test_values_may_be_infinite_and_keys_forbidden(rng: np.random.Generator) -> 
 @pytest.mark.parametrize("dtype", [f32, f64])
 @pytest.mark.parametrize(
     ("dim", "block", "causal", "length"),
-    [(16, 32, True, 1), (32, 64, False, 67), (64, 32, True, 50), (256, 256, True, 33)],
+    [
+        (1, 1, True, 3), (2, 16, False, 40), (4, 8, True, 9), (16, 32, True, 1), (32, 64, False, 67), (64, 32, True, 50),
+        (256, 256, True, 33),
+    ],
 )
 def test_template(rng: np.random.Generator, dtype: Any, dim: int, block: int, causal: bool, length: int) -> None:
     kernel = attention.template(dtype, dim, block, causal)
@@ -115,7 +118,7 @@ def test_template(rng: np.random.Generator, dtype: Any, dim: int, block: int, ca
     numpy_type = np.dtype(str(dtype).replace("f", "float"))
     q, k, v = (random(rng, numpy_type, 1, 1, length, dim) for _ in range(3))
     out = np.full_like(q, np.nan)
-    kernel[-(-length // block), block](*(a[0, 0] for a in (q, k, v, out)), length, 1 / sqrt(dim))
+    kernel[-(-length // block), max(32, block)](*(a[0, 0] for a in (q, k, v, out)), length, 1 / sqrt(dim))
     assert_close(out, reference(q, k, v, not causal or causal_mask(length, length)), numpy_type)
 
 
@@ -124,12 +127,13 @@ def test_template(rng: np.random.Generator, dtype: Any, dim: int, block: int, ca
     [
         ((f16, 64, 64, True), "dtype is f16; it can be f32 or f64"),
         ((bf16, 64, 64, True), "dtype is bf16; it can be f32 or f64"),
-        ((f32, 48, 64, True), "head_dim is 48; it can be a power of two from 16 to 256"),
-        ((f32, 512, 64, True), "head_dim is 512; it can be a power of two from 16 to 256"),
-        ((f32, 0, 64, True), "head_dim is 0; it can be a power of two from 16 to 256"),
-        ((f32, 64, 96, True), "block_seq is 96; it can be a power of two from 32 to 256"),
-        ((f32, 64, 16, False), "block_seq is 16; it can be a power of two from 32 to 256"),
-        ((f32, 64, 64.0, False), "block_seq is 64.0; it can be a power of two from 32 to 256"),
+        ((f32, 48, 64, True), "head_dim is 48; it can be a power of two from 1 to 256"),
+        ((f32, 512, 64, True), "head_dim is 512; it can be a power of two from 1 to 256"),
+        ((f32, 0, 64, True), "head_dim is 0; it can be a power of two from 1 to 256"),
+        ((f32, 64, 96, True), "block_seq is 96; it can be a power of two from 1 to 256"),
+        ((f32, 64, 512, False), "block_seq is 512; it can be a power of two from 1 to 256"),
+        ((f32, 64, True, False), "block_seq is True; it can be a power of two from 1 to 256"),
+        ((f32, 64, 64.0, False), "block_seq is 64.0; it can be a power of two from 1 to 256"),
     ],
 )
 def test_template_refuses(arguments: Any, message: str) -> None:
