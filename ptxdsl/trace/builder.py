@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -189,23 +191,56 @@ _pools: dict[str, list[ir.Register]] = {prefix: [] for prefix in _FAMILIES}
 """The registers that were numbered so far in any trace, to be used again: ``%f0``, ``%f1``, ..."""
 
 
+_growing = threading.Lock()
+
+
 def _grown(prefix: str, number: int) -> ir.Register:
     pool, kind = _pools[prefix], TYPES[_FAMILIES[prefix][0]]
-    while len(pool) <= number:
-        pool.append(ir.Register(f"{prefix}{len(pool)}", kind))
+    with _growing:
+        while len(pool) <= number:
+            pool.append(ir.Register(f"{prefix}{len(pool)}", kind))
     return pool[number]
+
+
+def _numbered(prefix: str) -> Iterator[ir.Register]:
+    pool = _pools[prefix]
+    for number in count():
+        yield pool[number] if number < len(pool) else _grown(prefix, number)
+
+
+class _Supply(dict[ScalarType, Callable[[], ir.Register]]):
+    """By type, what gives the next register without a name."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Callable[[], ir.Register]] = {}
+
+    def __missing__(self, type: ScalarType) -> Callable[[], ir.Register]:
+        prefix = _prefix_of[type.register]
+        if prefix not in self._families:
+            self._families[prefix] = _numbered(prefix).__next__
+        self[type] = self._families[prefix]
+        return self[type]
 
 
 _COUNTED = re.compile(r"(p|b|h|r|rd|rq|f|fd)\d+$")
 
 
+@lru_cache(1024)
+def _stem(name: str, sigil: str) -> str:
+    """``name`` made of PTX's letters, and unlike the registers that are numbered."""
+    if not (name.isascii() and name[0].isalpha() and name.isidentifier()):
+        name = "v" + re.sub(r"\W|[^\x00-\x7f]", "_", name)
+    return name + "_" if sigil and _COUNTED.match(name) else name
+
+
 class Trace:
     """A kernel in the making.
 
-    ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked. ``waiting``
+    ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked, and with how
+    many frames from there on are ours. ``waiting``
     are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
-    placed were first branched to, ``tables`` the lists of targets of ``brx.idx``; ``functions`` are the heads of the `ptx_func` functions called, by function and
-    constants; ``unaliased`` is what ``guard.check_alias`` remembers.
+    placed were first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the
+    heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias`` remembers.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -219,11 +254,12 @@ class Trace:
         self.functions: dict[Any, ir.Function] = {}
         self.texts: dict[str, str] = {}
         self.needs: dict[Need, None] = {}
-        self.hook: Callable[[Any], None] | None = None
+        self.hook: Callable[[Any, int], None] | None = None
         self.waiting: dict[int, Any] = {}
         self.labels: dict[str, Any] = {}
         self.branches: dict[str, Loc] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
+        self.prototypes: dict[str, ir.Function] = {}
         self.parameters: set[str] = set()
         self.unaliased: dict[tuple[int, int], int] = {}
         self.addresses: dict[Any, Any] = {}
@@ -232,8 +268,8 @@ class Trace:
         self.region = self.kernel
         self._forms: set[Form] = set()
         self._counters: dict[str, int] = {}
-        self._names: set[str] = set(special_registers())
-        self._numbers = dict.fromkeys(_FAMILIES, 0)
+        self._names: set[str] = set()
+        self._supply = _Supply()
 
     # -- regions
 
@@ -275,8 +311,7 @@ class Trace:
         """
         if loc is None:
             frame = sys._getframe(depth)
-            key = id(frame.f_code), frame.f_lasti
-            loc = _places.get(key) or self.location(depth + 1)
+            loc = _places.get((id(frame.f_code), frame.f_lasti)) or self.location(depth + 1)
         if form not in self._forms:
             self._admit(form, loc)
         instruction = ir.Instruction(form, operands, guard, loc)
@@ -355,27 +390,15 @@ class Trace:
 
     def fresh(self, type: ScalarType, name: str | None = None) -> ir.Register:
         """A new register that holds a value of ``type``; ``name`` is the Python variable's, where there is one."""
-        kind = type.register
-        if name is None:
-            prefix = _prefix_of[kind]
-            number = self._numbers[prefix]
-            self._numbers[prefix] = number + 1
-            pool = _pools[prefix]
-            register = pool[number] if number < len(pool) else _grown(prefix, number)
-        else:
-            register = ir.Register("%" + self.unique(name, "%"), kind)
+        register = self._supply[type]() if name is None else ir.Register("%" + self.unique(name, "%"), type.register)
         self.registers.append(register)
         return register
 
     def unique(self, name: str, sigil: str = "") -> str:
         """``name`` made of PTX's letters and, if it is taken, numbered."""
-        stem = name
-        if not (name.isascii() and name[0].isalpha() and name.isidentifier()):
-            stem = "v" + re.sub(r"\W|[^\x00-\x7f]", "_", name)
-        if sigil and _COUNTED.match(stem):
-            stem += "_"
+        stem = _stem(name, sigil)
         found = sigil + stem
-        while found in self._names:
+        while found in self._names or found in special_registers():
             found = f"{sigil}{stem}_{self.count(sigil + stem) + 1}"
         self._names.add(found)
         return found[len(sigil):]

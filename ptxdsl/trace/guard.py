@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from .. import ir
 from ..errors import AliasError, Loc, LostUpdateError
 from ..types import ScalarType, f32, pred, s32, u32
-from .builder import Region, Trace, current, user_frame
+from .builder import Region, Trace, current, thread, user_frame
 from .bytecode import Flow, flow_of
 from .memory import RegPointer
 from .truth import RunTime
@@ -193,14 +193,15 @@ def _change(name: str, kind: ScalarType) -> str:
 # R3: does the register go by another name?
 
 
-def check_alias(reg: Reg) -> None:
+def check_alias(reg: Reg, depth: int = 2) -> None:
     """An AliasError if a frame still uses ``reg`` by another name than the one through which it is changed now.
 
     Looking takes longer than the instruction does. So the number of references to the register is noted where all was
-    well, less those of names no longer used: at the same place no more of them means no other name.
+    well, less those of names no longer used: at the same place no more of them means no other name. The first
+    ``depth`` frames, this one among them, are known to be ours.
     """
-    trace = current()
-    frame = user_frame(3, trace.code)
+    trace = thread.trace or current()
+    frame = user_frame(depth + 1, trace.code)
     place, references = (id(frame.f_code), frame.f_lasti), sys.getrefcount(reg)
     if trace.unaliased.get(place, 0) >= references:
         return
@@ -226,9 +227,8 @@ def _holders(reg: Reg, held: dict[str, Any]) -> list[_Holder]:
     found: dict[tuple[int, int], _Holder] = {}
     for name, value in held.items():
         if holds(value):
-            for place, path, item in places(name, value):
-                if item is reg:
-                    found.setdefault(place, _Holder(path, set())).roots.add(name)
+            for place, path in places(reg, name, value):
+                found.setdefault(place, _Holder(path, set())).roots.add(name)
     return list(found.values())
 
 

@@ -269,7 +269,7 @@ class RegPointer(Pointer):
         trace = current()
         size = sign * self.size
         if trace.hook is not None:
-            trace.hook(self)
+            trace.hook(self, 3)
         if is_number(index):
             self.base += _whole(index) * size % (1 << self.base.type.bits)
         else:
@@ -291,7 +291,7 @@ class RegPointer(Pointer):
             )
         trace = current()
         if trace.hook is not None:
-            trace.hook(self)
+            trace.hook(self, 2)
         self.base.set(pointer.address)
 
 

@@ -252,17 +252,20 @@ class Reg(Value):
     __slots__ = ()
     __hash__ = RunTime.__hash__
 
-    def write(self, trace: Trace) -> ir.Register:
-        """The register to write to: alive, and held by one name only (rules R1 and R3)."""
+    def write(self, trace: Trace, depth: int = 2) -> ir.Register:
+        """The register to write to: alive, and held by one name only (rules R1 and R3).
+
+        The first ``depth`` frames, this one among them, are known to be ours.
+        """
         if self.region.owner is not trace:
             escaped(self)
         if trace.hook is not None:
-            trace.hook(self)
+            trace.hook(self, depth + 1)
         return self.register
 
     def set(self, value: Any) -> None:
         """Copy a value or a number of its type into it, by one ``mov``."""
-        trace = current()
+        trace = thread.trace or current()
         source = set_source(trace, value, self.type)
         set_register(trace, self.write(trace), source, self.type)
 
@@ -332,11 +335,11 @@ def _move(type: ScalarType) -> Form:
     return form
 
 
-def emit(form: Form, type: ScalarType, *sources: ir.Operand) -> Value:
+def emit(form: Form, type: ScalarType, *sources: ir.Operand, depth: int = 3) -> Value:
     """Append an instruction with one result, which is a new Value of ``type``."""
-    trace = current()
+    trace = thread.trace or current()
     register = trace.fresh(type)
-    trace.emit(form, (register, *sources))
+    trace.emit(form, (register, *sources), None, None, depth)
     return Result(register, type, trace.region)
 
 
@@ -368,14 +371,14 @@ def set_source(trace: Trace, value: Any, type: ScalarType) -> ir.Operand:
 
 def set_register(trace: Trace, register: ir.Register, source: ir.Operand, type: ScalarType) -> None:
     """``mov register, source``."""
-    if isinstance(source, ir.Immediate):
+    if source.__class__ is ir.Immediate:
         if type is pred:
             # The table's mov.pred takes no number; a comparison of numbers is one instruction too.
             zero = ir.Immediate(0, u32)
             trace.emit(_known("setp.eq.u32" if source.bits else "setp.ne.u32"), (register, zero, zero))
             return
         source = ir.Immediate(source.bits, data_type(type))
-    trace.emit(_move(type), (register, source))
+    trace.emit(_move(type), (register, source), None, None, 3)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -421,11 +424,11 @@ def _binary(op: str, a: Value, b: Any, swapped: bool = False, out: Reg | None = 
         if type.kind == "b" and result is type is second and isinstance(b, Value):
             result = b.type
     left = a.use(trace)
-    target = trace.fresh(result) if out is None else out.write(trace)
+    target = trace.fresh(result) if out is None else out.write(trace, 3)
     if fma:
         _fused(trace, _operations[op, type], target, *((right, left) if swapped else (left, right)))
     else:
-        trace.emit(form, (target, right, left) if swapped else (target, left, right), depth=3)
+        trace.emit(form, (target, right, left) if swapped else (target, left, right), None, None, 3)
     return Result(target, result, trace.region) if out is None else out
 
 

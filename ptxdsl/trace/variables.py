@@ -197,16 +197,18 @@ def elements(value: object, depth: int = _DEPTH) -> Iterator[Any]:
             yield from elements(item, depth - 1)
 
 
-def places(path: str, value: Any, depth: int = _DEPTH) -> Iterator[tuple[tuple[int, int], str, Any]]:
-    """Each element of a container and of those in it: its place, how it is written, and the element."""
+def places(wanted: object, path: str, value: Any, depth: int = _DEPTH) -> Iterator[tuple[tuple[int, int], str]]:
+    """Where a container and those in it hold an object: each place, and how it is written."""
     kind = _KINDS[type(value)]
     if not kind or not depth:
         return
     keys: Any = attributes(value) if kind == _OBJECT else value if kind == _DICT else range(len(value))
-    for index, (key, item) in enumerate(zip(list(keys), contents(value))):
-        inner = f"{path}.{key}" if kind == _OBJECT else f"{path}[{key!r}]"
-        yield (id(value), index), inner, item
-        yield from places(inner, item, depth - 1)
+    for index, (key, item) in enumerate(zip(keys, contents(value))):
+        if item is wanted or _KINDS[type(item)]:
+            inner = f"{path}.{key}" if kind == _OBJECT else f"{path}[{key!r}]"
+            if item is wanted:
+                yield (id(value), index), inner
+            yield from places(wanted, inner, item, depth - 1)
 
 
 def same(old: object, new: object) -> bool:
