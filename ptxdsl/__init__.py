@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from . import block as block, kernels as kernels, math as math, warp as warp
     from .config import use
     from .driver import DeviceArray, assemble, empty, to_device, zeros
+    from .emulator.debug import debug, trace_thread
+    from .emulator.profile import profile
     from .errors import (
         AliasError, AssembleError, BarrierError, ConfigError, ControlFlowError, DeadlockError, DriverError,
         EmulationError, EscapeError, LaunchError, Loc, LostUpdateError, MemoryFault, ParseError, PerformanceWarning,
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
     from .kernel import Kernel, load, ptx_kernel
     from .signature import Array, Ptr, TensorMap
     from .trace import (
-        break_if, cdiv, check, const, continue_if, dynamic_shared, label, local, loop, maximum, minimum, otherwise,
-        pack, printf, ptx, ptx_func, reg, select, shared, unpack, when,
+        break_if, cdiv, check, const, continue_if, dynamic_shared, global_, label, local, loop, maximum, minimum,
+        otherwise, pack, printf, ptx, ptx_func, reg, select, shared, unpack, when,
     )
     from .types import (
         ScalarType, b8, b16, b32, b64, b128, bf16, bf16x2, dtype_of, e4m3, e4m3x2, e5m2, e5m2x2, f16, f16x2, f32, f32x2,
-        f64, pred, s8, s16, s32, s64, tf32, u8, u16, u32, u64,
+        f64, pred, s8, s16, s32, s64, samplerref, surfref, texref, tf32, u8, u16, u32, u64,
     )
 
 __version__ = "0.1.0"
@@ -39,15 +41,15 @@ __all__ = [
     "MemoryFault", "ParseError", "PerformanceWarning", "Ptr", "PtxError", "PtxTypeError", "PtxWarning", "RaceError",
     "ScalarType", "StructureError", "Support", "TargetError", "TensorMap", "TraceError", "TrapError", "TruthError",
     "UninitializedError", "UnknownInstruction", "VerifyError", "__version__", "assemble", "b8", "b16", "b32", "b64",
-    "b128", "bf16", "bf16x2", "break_if", "cdiv", "check", "const", "continue_if", "dtype_of", "dynamic_shared", "e4m3",
-    "e4m3x2", "e5m2", "e5m2x2", "empty", "f16", "f16x2", "f32", "f32x2", "f64", "label", "load", "local", "loop",
-    "maximum", "minimum", "otherwise", "pack", "pred", "printf", "ptx", "ptx_func", "ptx_kernel", "reg", "s8", "s16",
-    "s32", "s64", "select", "shared", "supports", "tf32", "to_device", "u8", "u16", "u32", "u64", "unpack", "use",
-    "when", "zeros",
+    "b128", "bf16", "bf16x2", "break_if", "cdiv", "check", "const", "continue_if", "debug", "dtype_of", "dynamic_shared", "e4m3",
+    "e4m3x2", "e5m2", "e5m2x2", "empty", "f16", "f16x2", "f32", "f32x2", "f64", "global_", "label", "load", "local",
+    "loop", "maximum", "minimum", "otherwise", "pack", "pred", "printf", "profile", "ptx", "ptx_func", "ptx_kernel", "reg", "s8",
+    "s16", "s32", "s64", "samplerref", "select", "shared", "supports", "surfref", "texref", "tf32", "to_device", "trace_thread", "u8",
+    "u16", "u32", "u64", "unpack", "use", "when", "zeros",
 ]
 
 _SUBMODULES = ("block", "kernels", "math", "warp")
-_HOMES = ("errors", "types", "signature", "trace", "config", "kernel", "driver", "isa.support")
+_HOMES = ("errors", "types", "signature", "trace", "config", "kernel", "driver", "isa.support", "emulator.profile", "emulator.debug")
 """The modules that define the public names, the cheapest to import first."""
 
 

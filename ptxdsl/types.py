@@ -16,7 +16,7 @@ from .errors import PtxTypeError
 __all__ = [
     "SPACES", "TYPES", "ScalarType", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "compatible", "dtype_of",
     "e4m3", "e4m3x2", "e5m2", "e5m2x2", "encode", "f16", "f16x2", "f32", "f32x2", "f64", "pred", "s8", "s16", "s32",
-    "s64", "tf32", "type_named", "u8", "u16", "u32", "u64",
+    "s64", "samplerref", "surfref", "texref", "tf32", "type_named", "u8", "u16", "u32", "u64",
 ]
 
 SPACES = ("global", "shared", "local", "const", "param", "generic")

@@ -7,7 +7,7 @@ reached this way is compared with the instruction as it was parsed, operand by o
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ from ptxdsl.errors import PtxError
 from ptxdsl.isa import Form, OperandSpec
 from ptxdsl.text import parse, to_text
 from ptxdsl.trace import Pointer, const, dynamic_shared, global_, label, local, ptx, reg, shared
-from ptxdsl.types import ScalarType, b8, u32, u64
+from ptxdsl.trace.arrays import param
+from ptxdsl.types import ScalarType, b8, pred, u32, u64
 
 
 def spelled(mnemonic: str) -> Any:
@@ -44,6 +45,7 @@ class Writer:
 
     module: ir.Module
     function: ir.Function
+    named: bool
     made: dict[str, Any] = field(default_factory=dict)
     labels: list[Any] = field(default_factory=list)
 
@@ -59,6 +61,8 @@ class Writer:
     def options(self, instruction: ir.Instruction, results: list[tuple[OperandSpec, ir.Operand]]) -> dict[str, Any]:
         """``out=`` and ``pred=``; a reg is held here only, or writing to it would change what another name holds."""
         options: dict[str, Any] = {}
+        if not self.named:
+            return {"out": (None,) * len(results)} if len(results) > 1 else {}
         if len(results) == 1:
             options["out"] = self.target(*results[0])
         elif results:
@@ -99,7 +103,7 @@ class Writer:
     def register(self, operand: ir.Operand, wanted: ScalarType | None) -> Any:
         """A value of the type wanted, in a register of the type that was declared."""
         if isinstance(operand, ir.Immediate):
-            return operand.value
+            return bool(operand.bits) if operand.type is pred else operand.value
         if isinstance(operand, ir.Sink):
             return "_"
         if isinstance(operand, ir.SpecialRegister):
@@ -151,8 +155,8 @@ def declared(variable: ir.Variable) -> Any:
         count *= extent or 1
     if variable.space == "shared" and variable.linkage == "extern":
         return dynamic_shared(variable.type)
-    if variable.space in ("shared", "local"):
-        return {"shared": shared, "local": local}[variable.space](variable.type, count)
+    if variable.space in ("shared", "local", "param"):
+        return {"shared": shared, "local": local, "param": param}[variable.space](variable.type, count)
     if variable.space == "const":
         return const([0] * count, variable.type)
     return global_(variable.type, *(() if variable.type.kind == "o" else (count,)))
@@ -181,11 +185,26 @@ def like(one: ir.Operand | None, other: ir.Operand | None) -> bool:
 
 
 def reached(instruction: ir.Instruction, function: ir.Function, module: ir.Module) -> str | None:
-    """Why the language does not reach an instruction; None if it does, by both spellings."""
+    """Why the language does not reach an instruction, by either spelling, into regs or new values; None if it does."""
+    why = _reached(instruction, function, module, True)
+    simple = all(_as_new(*pair) for pair in ir.spec_pairs(instruction) if returned(pair[0]))
+    if why is None and instruction.guard is None and simple:
+        return _reached(instruction, function, module, False)
+    return why
+
+
+def _as_new(spec: OperandSpec, operand: ir.Operand) -> bool:
+    """Whether a result is what the instruction gives where no ``out`` says otherwise."""
+    types = spec.types or (spec.type,) * max(1, spec.count)
+    items = operand.items if isinstance(operand, ir.Vector) else (operand,)
+    return all(isinstance(i, ir.Register) and kind and i.type.bits == kind.bits for i, kind in zip(items, types))
+
+
+def _reached(instruction: ir.Instruction, function: ir.Function, module: ir.Module, named: bool) -> str | None:
     mnemonic = instruction.form.mnemonic
 
     def kernel() -> None:
-        Writer(module, function).write(instruction, ptx[mnemonic])
+        Writer(module, function, named).write(instruction, ptx[mnemonic] if named else spelled(mnemonic))
 
     try:
         if spelled(mnemonic).mnemonic != mnemonic:
@@ -197,12 +216,14 @@ def reached(instruction: ir.Instruction, function: ir.Function, module: ir.Modul
         return f"a bug: {error!r}"
     if parse(to_text(came)) != came:
         return "does not survive printing"
-    for found in came.functions[-1].instructions():
-        if found.form is instruction.form and (found.guard is None) == (instruction.guard is None):
-            if all(map(like, instruction.operands, found.operands)):
-                return None
-    near = [f"{i.form!r} {i.operands}" for i in came.functions[-1].instructions() if i.form.mnemonic == mnemonic]
-    return f"came as {near}"
+    emitted = [found for found in came.functions[-1].instructions() if found.form.mnemonic == mnemonic]
+    for found in emitted:
+        same = found.form is instruction.form and (found.guard is None) == (instruction.guard is None)
+        if same and all(map(like, instruction.operands, found.operands)):
+            return None
+    if not named and any(found.form is not instruction.form for found in emitted):
+        return None  # only ``out`` tells the two apart
+    return f"came as {[(found.form, found.operands) for found in emitted]}"
 
 
 def rewritten(kernel: Callable[[], None], function: ir.Function) -> Callable[..., None]:
@@ -212,6 +233,6 @@ def rewritten(kernel: Callable[[], None], function: ir.Function) -> Callable[...
         return kernel
     scope: dict[str, Any] = {"kernel": kernel, "types": names}
     head = ", ".join(f"{name}: types[{name!r}]" for name in names)
-    exec(f"def outer({head}) -> None:\n    kernel()\n", scope)  # noqa: S102 - the names come from a parsed module
+    exec(f"def outer({head}) -> None:\n    kernel()\n", scope)
     made: Callable[..., None] = scope["outer"]
     return made

@@ -20,6 +20,6 @@ from .values import Reg, Value, Vec
 
 __all__ = [
     "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "check", "const", "continue_if",
-    "current", "dynamic_shared", "global_", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack", "printf", "ptx",
-    "ptx_func", "reg", "select", "shared", "trace", "unpack", "when",
+    "current", "dynamic_shared", "global_", "label", "local", "loop", "maximum", "minimum", "otherwise", "pack",
+    "printf", "ptx", "ptx_func", "reg", "select", "shared", "trace", "unpack", "when",
 ]

@@ -21,7 +21,7 @@ from .problems import described, located
 from .truth import RunTime
 from .values import Reg, Result, Value, emit
 
-__all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "global_", "local", "shared"]
+__all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "global_", "local", "param", "shared"]
 
 Extent = Any
 """An int where it is known while tracing, else a u32 Value."""
@@ -214,6 +214,12 @@ def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     flat = () if opaque else (prod(extents),)
     trace.module_variables.append(ir.Variable(symbol, "global", dtype.register, flat, size))
     return View(dtype, "global", ir.Symbol(symbol), extents, _row_major(extents))
+
+
+def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+    """A ``.param`` variable: what ``st.param`` fills for a call of PTX that takes a structure, or it returned."""
+    trace = current()
+    return _declared(trace, "param", dtype, _shape("param", dtype, shape), _alignment(align), variable_name("param"))
 
 
 def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int = 16) -> Pointer:

@@ -198,7 +198,7 @@ def _converter(spec: OperandSpec, argument: Any) -> Converter:
         return _sink if argument == SINK else _name
     if isinstance(argument, Part):
         return _written if spec.role == "rw" else _used
-    return _variable if isinstance(argument, Pointer) else _number
+    return _variable if isinstance(argument, Pointer) or hasattr(argument, "symbol") else _number
 
 
 def _sink(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
@@ -244,7 +244,10 @@ def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Op
 
 
 def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    return ir.Symbol(argument.base.symbol, argument.offset)
+    if isinstance(argument, Pointer):
+        return ir.Symbol(argument.base.symbol, argument.offset)
+    function: ir.Symbol = argument.symbol(trace)
+    return function
 
 
 def _vector(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:

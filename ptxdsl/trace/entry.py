@@ -138,7 +138,7 @@ def finish(trace: Trace, head: ir.Function) -> ir.Function:
         trace.emit(lookup("ret")[0], (), loc=_last(trace))
     return replace(
         head, registers=trace.registers, variables=trace.variables, body=[*trace.prologue, *trace.body],
-        branch_tables=trace.tables,
+        branch_tables=trace.tables, prototypes=trace.prototypes,
     )
 
 

@@ -154,7 +154,9 @@ def _value_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | No
         return _part_problem(spec, argument)
     if is_number(argument):
         return number_problem(spec, wanted, plain(argument))
-    if isinstance(argument, Pointer) and spec.variable and isinstance(argument.base, ir.Symbol):
+    if spec.variable and (
+        hasattr(argument, "symbol") or (isinstance(argument, Pointer) and isinstance(argument.base, ir.Symbol))
+    ):
         return None
     if isinstance(argument, (Pointer, TensorMapValue)):
         return Problem(
@@ -184,7 +186,7 @@ def _name_problem(spec: OperandSpec, wanted: ScalarType, text: str) -> Problem |
         return None
     if text.startswith("%") and spec.special:
         why = operands.mismatch(spec, ir.SpecialRegister(text))
-        return Problem(f"is a {wanted}: {why}", '`"%tid.x"`') if why else None
+        return Problem(f"is a {wanted}: {why}", '`ptx.tid.x`, or as here `"%tid.x"`') if why else None
     if spec.variable and symbol(text):
         return None
     return Problem(f"is a {wanted}, not {described(text)}", "operands are Values, regs and Python numbers", True)
@@ -192,13 +194,15 @@ def _name_problem(spec: OperandSpec, wanted: ScalarType, text: str) -> Problem |
 
 def _part_problem(spec: OperandSpec, part: Part) -> Problem | None:
     if spec.role != "r" and not isinstance(part.value, Reg):
-        return Problem("is written by the instruction, and a Value is not", f"`reg({part.value.type})`")
+        return Problem(
+            "is written by the instruction, and a Value is not", f'`v = reg({part.value.type}, 0)`, `v.part("b0")`'
+        )
     why = operands.mismatch(spec, part.operand())
     if why is None:
         return None
     if spec.selector:
-        return Problem(f"takes no such part of a register: {why}", '`v.part("b0")` to "b3", "h0", "h1"')
-    return Problem(f"takes no part of a register: {why}", "leave `.part()` out")
+        return Problem(f"has no such part: {why}", '`v.part("b0")` to "b3", `v.part("h0")`, `v.part("h1")`')
+    return Problem(f"is a whole register: {why}", "`v` without `.part()`")
 
 
 def _register_problem(form: Form, spec: OperandSpec, wanted: ScalarType, value: Value) -> Problem | None:
@@ -266,8 +270,9 @@ def _address_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | 
         return _space_problem(space, argument)
     if isinstance(argument, Value):
         type = argument.type
+        narrow = space in ("tmem", "fabric")
         if type.kind in "usb" and type.lanes == 1 and (
-            (type.bits == 64 and space not in ("tmem", "fabric")) or (type.bits == 32 and space in (*NARROW, "const", "tmem", "fabric"))
+            (type.bits == 64 and not narrow) or (type.bits == 32 and (narrow or space in (*NARROW, "const")))
         ):
             return None
         name = named(argument, "v")
@@ -282,7 +287,7 @@ def _parameter_problem(space: str, text: str) -> Problem | None:
         return None
     known = ", ".join(f"`{name}`" for name in sorted(current().parameters)) or "none"
     return Problem(
-        f"is an address, not {described(text)}", f'a pointer `x + i`; `.param` instructions name a parameter: {known}',
+        f"is an address, not {described(text)}", f"a pointer `x + i`; `.param` instructions name a parameter: {known}",
         True,
     )
 

@@ -60,7 +60,7 @@ class Instruction:
         mnemonic = f"{self.mnemonic}.{_spelled(name)}"
         if not isa.completions(mnemonic):
             raise _relocated(isa.unknown(mnemonic))
-        child = self.__dict__[name] = Instruction(mnemonic)
+        child = self.__dict__[name] = _instruction(mnemonic)
         return child
 
     def __getitem__(self, modifiers: str) -> Instruction:
@@ -128,6 +128,20 @@ class Instruction:
     __bool__ = __eq__ = __ne__ = _refuse
     __hash__ = object.__hash__
     _owns_arithmetic = True
+
+
+class _Call(Instruction):
+    """``call`` and ``call.uni``: their operands are what the function declares, not what a row says."""
+
+    def __call__(self, *operands: Any, out: Any = None, pred: Any = None, prototype: Any = None) -> Any:
+        from .calls import call
+
+        function = operands[0] if operands else None
+        return call(function, operands[1:], out, pred, prototype, self.mnemonic == "call.uni")
+
+
+def _instruction(mnemonic: str) -> Instruction:
+    return (_Call if mnemonic in ("call", "call.uni") else Instruction)(mnemonic)
 
 
 class _Components:
@@ -210,7 +224,7 @@ class Namespace:
             raise AttributeError(name)
         word = _spelled(name)
         if word in isa.opcodes():
-            found: Any = Instruction(word)
+            found: Any = _instruction(word)
         else:
             special = isa.special_registers().get(f"%{word}")
             if special is None:
@@ -237,7 +251,7 @@ class Namespace:
                 )
             if not any(form for form in _forms(text)):
                 raise _relocated(isa.unknown(text))
-            found = self._spellings[mnemonic] = Instruction(text)
+            found = self._spellings[mnemonic] = _instruction(text)
         return found
 
     def __dir__(self) -> list[str]:

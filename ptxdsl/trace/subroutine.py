@@ -25,7 +25,7 @@ from .entry import argument, complete, finish
 from .literals import is_number, literal
 from .memory import Pointer
 from .problems import described, located
-from .values import Value
+from .values import Result, Value
 
 __all__ = ["Subroutine", "ptx_func"]
 
@@ -81,6 +81,18 @@ class Subroutine:
 
     def __call__(self, *arguments: Any, **constants: Any) -> Value | None:
         trace = current()
+        name, sources, kind = self.bound(trace, arguments, constants)
+        if kind is None:
+            trace.call(name, sources, ())
+            return None
+        register = trace.fresh(kind)
+        trace.call(name, sources, (register,))
+        return Result(register, kind, trace.region)
+
+    def bound(
+        self, trace: Trace, arguments: tuple[Any, ...], constants: dict[str, Any]
+    ) -> tuple[str, tuple[ir.Operand, ...], ScalarType | None]:
+        """The function's name in PTX, the operands of a call with these arguments, and the type of its result."""
         if len(arguments) != len(self._signature.parameters):
             wanted = ", ".join(f"{p.name}: {p.annotation}" for p in self._signature.parameters)
             raise located(
@@ -92,12 +104,11 @@ class Subroutine:
         sources = tuple(
             self._passed(trace, parameter, value) for parameter, value in zip(self._signature.parameters, arguments)
         )
-        if self._result is None:
-            trace.call(name, sources, ())
-            return None
-        register = trace.fresh(self._result)
-        trace.call(name, sources, (register,))
-        return Value(register, self._result, trace.region)
+        return name, sources, self._result
+
+    def symbol(self, trace: Trace) -> ir.Symbol:
+        """Its name as an operand: ``ptx.mov.u64(f)`` is its address."""
+        return ir.Symbol(self._defined(trace, complete(self._signature, {}, f"function `{self.__name__}`", self._loc)))
 
     def _annotated_result(self) -> ScalarType | None:
         annotation = self._function.__annotations__.get("return")

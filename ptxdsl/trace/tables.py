@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from .. import ir
-from .. import ir
 from ..errors import PtxTypeError
 from ..types import ScalarType, u64
 from .memory import Pointer
