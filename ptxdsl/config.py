@@ -181,7 +181,7 @@ def current() -> Config:
     return replace(config, **changed) if changed else config
 
 
-def backend_token() -> tuple[object, object]:
+def backend_token() -> tuple[object, ...]:
     """Equal for two moments only if nobody chose another backend or observer in between; costs next to nothing."""
     return _environ.get(_BACKEND), _overrides.get(), observer.get()
 

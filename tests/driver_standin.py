@@ -5,8 +5,6 @@ for being one that it gave out, every address for lying in an allocation. Its ke
 given the parameters as the GPU would see them, and its memory is real, so results can be looked at.
 """
 
-# ruff: noqa: N802  the driver's names
-
 from __future__ import annotations
 
 import ctypes

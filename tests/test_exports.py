@@ -53,7 +53,7 @@ def test_names_come_from_where_a_type_checker_looks() -> None:
 
 def test_unknown_name() -> None:
     with pytest.raises(AttributeError, match=r"^module 'ptxdsl' has no attribute 'saxpy'$"):
-        ptxdsl.saxpy  # type: ignore[attr-defined]  # noqa: B018
+        ptxdsl.saxpy  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["block", "kernels", "math", "warp"])
