@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from ..config import observer
 from ..errors import LaunchError, caller
 from ..ir import Call, Instruction
+from ..isa import Form
 from .analysis import Shape3
 from .lower import Code, Lowering
 from .operands import Operands
@@ -21,7 +22,7 @@ from .slots import Slots
 from .spaces import Spaces
 from .state import LaunchState
 
-__all__ = ["Observer", "Probe", "watched"]
+__all__ = ["Observer", "Probe", "meets", "watched"]
 
 
 class Probe(Protocol):
@@ -49,15 +50,22 @@ class _Watched(Lowering):
         self.operands = Operands(self.facts, self.slots, block, self.pool, spaces.symbols)
         self.probe = probe
 
-    def _statement(self, statement: Instruction | Call) -> None:
+    def statement(self, statement: Instruction | Call) -> None:
         self.probe.before(self, statement)
-        super()._statement(statement)
+        super().statement(statement)
         self.probe.after(self, statement)
 
 
 def watched(spaces: Spaces, block: Shape3, probe: Probe) -> Code:
     """The records of a kernel with those of a probe among them."""
-    return _Watched(spaces, block, probe).lower()
+    code = _Watched(spaces, block, probe).lower()
+    code.hot = True  # the second tier has no business here
+    return code
+
+
+def meets(form: Form) -> bool:
+    """Whether lanes wait for each other at an instruction."""
+    return form.opcode in ("bar", "barrier", "shfl", "vote", "match", "redux", "elect", "activemask")
 
 
 class Observer:
@@ -90,4 +98,8 @@ class Observer:
 
     def run(self, launch: LaunchState) -> None:
         """Run a launch and watch it."""
-        raise NotImplementedError
+        if launch.config.sanitize:
+            raise LaunchError(
+                f"{self.what} and the sanitizer's checks ({', '.join(sorted(launch.config.sanitize))}) do not run together",
+                loc=caller(), hint="`.configure(grid, block, sanitize=False)`",
+            )

@@ -19,7 +19,7 @@ from ..ir import Address, Call, Instruction, Label, Vector
 from ..isa import Form
 from .layout import Count
 from .lower import Code, Lowering
-from .observe import Observer, watched
+from .observe import Observer, meets, watched
 from .operands import Field, render
 from .run import run
 from .spaces import Spaces
@@ -169,11 +169,6 @@ class _Watch:
             low.emit(("count", guard.kind), guard, self._place(low))
 
 
-def meets(form: Form) -> bool:
-    """Whether lanes wait for each other at an instruction."""
-    return form.opcode in ("bar", "barrier", "shfl", "vote", "match", "redux", "elect", "activemask")
-
-
 class profile(Observer):
     """Counts what the launches of its ``with`` block do, per Python line and per PTX instruction, on the emulator.
 
@@ -202,6 +197,7 @@ class profile(Observer):
 
     def run(self, launch: LaunchState) -> None:
         """Run a launch and count what it does."""
+        super().run(launch)
         watch = self._watches.get(id(launch.spaces))
         if watch is None:
             watch = self._watches[id(launch.spaces)] = _Watch(launch.spaces)
