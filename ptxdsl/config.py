@@ -164,11 +164,12 @@ def _key(name: str) -> Any:
 
 # os.environ encodes and decodes at every look, which would be most of a launch; the dict inside does not.
 _environ: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
-_OWN, _BACKEND, _PLACES = _key(_PREFIX), _key("PTXDSL_BACKEND"), (_key("XDG_CACHE_HOME"), _key("HOME"))
+_BACKEND = _key("PTXDSL_BACKEND")
+_OWN = [_key(name) for name in (*(_PREFIX + name.upper() for name in _READERS), "XDG_CACHE_HOME", "HOME")]
 
 
 @lru_cache(maxsize=16)
-def _read(variables: tuple[tuple[Any, Any], ...], places: tuple[Any, ...]) -> Config:  # noqa: ARG001
+def _read(names: tuple[Any, ...], values: tuple[Any, ...]) -> Config:  # noqa: ARG001
     given = {name: text for name, text in os.environ.items() if name.startswith(_PREFIX) and text}
     given.setdefault("PTXDSL_CACHE_DIR", _default_cache())
     return Config.read(given)
@@ -176,8 +177,7 @@ def _read(variables: tuple[tuple[Any, Any], ...], places: tuple[Any, ...]) -> Co
 
 def current() -> Config:
     """The settings in force: the environment, changed by every :func:`override` around the call."""
-    variables = tuple([item for item in _environ.items() if item[0].startswith(_OWN)])
-    config, changed = _read(variables, tuple([_environ.get(place) for place in _PLACES])), _overrides.get()
+    config, changed = _read(tuple(_environ), tuple(map(_environ.get, _OWN))), _overrides.get()
     return replace(config, **changed) if changed else config
 
 
