@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 from . import ir
@@ -133,21 +135,13 @@ class Signature:
         """
         code = function.__code__
         loc = Loc(code.co_filename, code.co_firstlineno)
-        parameters, constants = [], {}
         annotations = _annotations(function, names)
-        for name, parameter in inspect.signature(function).parameters.items():
-            if parameter.kind is parameter.KEYWORD_ONLY:
-                constants[name] = parameter.default
-            elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-                if parameter.default is not parameter.empty:
-                    raise TraceError(
-                        f"parameter `{name}` of kernel `{function.__name__}` has a default; "
-                        "run-time parameters have none", loc=loc,
-                        hint=f"make it a compile-time constant: `*, {name}={parameter.default!r}`",
-                    )
-                parameters.append(_parameter(function, name, annotations.get(name), loc))
-            else:
-                raise TraceError(f"kernel `{function.__name__}` cannot take `{parameter}`", loc=loc)
+        count, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        if code.co_posonlyargcount or code.co_flags & _MANY or function.__defaults__:
+            _refuse(function, loc)
+        parameters = (_parameter(function, name, annotations.get(name), loc) for name in code.co_varnames[:count])
+        defaults = function.__kwdefaults__ or {}
+        constants = {name: defaults.get(name, cls.REQUIRED) for name in code.co_varnames[count:last]}
         return cls(tuple(parameters), constants)
 
     @property
@@ -156,11 +150,34 @@ class Signature:
         return tuple(entry for parameter in self.parameters for entry in parameter.ptx)
 
 
+_MANY = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+def _refuse(function: Callable[..., object], loc: Loc) -> None:
+    """The error for a parameter that no kernel can have."""
+    for name, parameter in inspect.signature(function, follow_wrapped=False).parameters.items():
+        if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            raise TraceError(f"kernel `{function.__name__}` cannot take `{parameter}`", loc=loc)
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is not parameter.empty:
+            raise TraceError(
+                f"parameter `{name}` of kernel `{function.__name__}` has a default; run-time parameters have none",
+                loc=loc, hint=f"make it a compile-time constant: `*, {name}={parameter.default!r}`",
+            )
+
+
+@cache
+def _compiled(annotation: str) -> CodeType:
+    return compile(annotation, "<annotation>", "eval")
+
+
 def _annotations(function: Callable[..., object], names: Mapping[str, Any] | None) -> dict[str, Any]:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     known = {**(names or {}), **{name: cell.cell_contents for name, cell in cells.items() if _filled(cell)}}
     try:
-        return inspect.get_annotations(function, eval_str=True, locals=known)
+        return {
+            name: eval(_compiled(value), function.__globals__, known) if isinstance(value, str) else value
+            for name, value in function.__annotations__.items()
+        }
     except NameError as error:
         code = function.__code__
         raise TraceError(

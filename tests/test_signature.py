@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -109,3 +110,13 @@ def test_ptr_and_array_arguments_are_checked() -> None:
         Ptr[int]
     with pytest.raises(TraceError, match=r"^Array takes a scalar type and a number of dimensions or a shape"):
         Array[f32]
+
+
+def test_a_decorated_function_is_refused() -> None:
+    @functools.wraps(test_a_decorated_function_is_refused)
+    def wrapper(*args: object) -> None:
+        raise AssertionError
+
+    with pytest.raises(TraceError) as caught:
+        Signature.of(wrapper)
+    assert caught.value.message == "kernel `test_a_decorated_function_is_refused` cannot take `*args: object`"
