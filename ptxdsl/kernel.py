@@ -28,7 +28,10 @@ from .trace import lint
 __all__ = ["Kernel", "PtxModule", "backend_name", "load", "ptx_kernel"]
 
 _RESERVED = ("arch", "comments", "lines")
-_DIRECTIVES = ("maxntid", "reqntid", "minnctapersm", "maxnreg", "reqnctapercluster", "maxclusterrank")
+_DIRECTIVES = (
+    "maxntid", "reqntid", "minnctapersm", "maxnreg", "reqnctapercluster", "explicitcluster",
+    "maxclusterrank", "blocksareclusters", "minperctamemory", "pragma",
+)
 
 
 class Kernel(Launchable):
@@ -125,15 +128,16 @@ def ptx_kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
 def ptx_kernel(
     *, name: str | None = ..., arch: str | None = ..., lineinfo: bool | None = ..., maxntid: Any = ...,
-    reqntid: Any = ..., minnctapersm: int | None = ..., maxnreg: int | None = ..., reqnctapercluster: Any = ...,
-    maxclusterrank: int | None = ...,
+    reqntid: Any = ..., minnctapersm: int | None = ..., maxnreg: int | None = ...,
+    reqnctapercluster: Any = ..., explicitcluster: bool = ..., maxclusterrank: int | None = ...,
+    blocksareclusters: bool = ..., minperctamemory: int | None = ..., pragma: str | tuple[str, ...] | None = ...,
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
     """Make a kernel of a function: ``@ptx_kernel`` or ``@ptx_kernel(arch="sm_90a", maxntid=256)``.
 
     ``name`` is the entry's name in PTX (the function's), ``arch`` the target (the lowest that the instructions need),
-    ``lineinfo`` whether each instruction carries its Python line (yes). ``maxntid``, ``reqntid``, ``minnctapersm``,
-    ``maxnreg``, ``reqnctapercluster`` and ``maxclusterrank`` are PTX's performance directives, with an int or a tuple.
+    ``lineinfo`` whether each instruction carries its Python line (yes). The rest are PTX's performance directives, with
+    an int, a tuple of up to three, or True for those without a number; ``pragma`` is the text of one, or several.
 
     >>> from ptxdsl import Ptr, f32, ptx, ptx_kernel, u32, use, when
     >>> @ptx_kernel(maxntid=256)
@@ -192,13 +196,23 @@ def _entry_name(name: str, loc: Loc) -> str:
     return name
 
 
-def _directives(options: Mapping[str, Any], loc: Loc) -> list[tuple[str, tuple[int, ...]]]:
-    found = []
+def _directives(options: Mapping[str, Any], loc: Loc) -> list[ir.Directive]:
+    found: list[ir.Directive] = []
     for name, value in options.items():
-        if value is None:
+        if value is None or value is False:
             continue
         numbers = value if isinstance(value, tuple) else (value,)
+        if name == "pragma":
+            if not numbers or not all(isinstance(text, str) for text in numbers):
+                raise TraceError(f"pragma is a str or a tuple of them, not {value!r}", loc=loc)
+            found.append((name, numbers))
+            continue
         most = DIRECTIVES[name].most
+        if most == 0:
+            if value is not True:
+                raise TraceError(f"{name} takes no number; it is True or False, not {value!r}", loc=loc)
+            found.append((name, ()))
+            continue
         if not 1 <= len(numbers) <= most or not all(type(n) is int and n > 0 for n in numbers):
             wanted = "a positive int" if most == 1 else "a positive int or a tuple of 1 to 3"
             raise TraceError(f"{name} is {wanted}, not {value!r}", loc=loc)

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from . import config
 from .errors import LaunchError, Loc, TargetError, TraceError, caller
-from .ir import Function, Module
+from .ir import Directive, Function, Module
 from .isa import Need
 from .isa.directives import DIRECTIVES
 from .isa.targets import TARGETS, limits, lowest, unmet
@@ -347,7 +347,7 @@ class Launch:
 
 
 def apply(
-    module: Module, entry: str, directives: Sequence[tuple[str, tuple[int, ...]]], arch: str, loc: Loc
+    module: Module, entry: str, directives: Sequence[Directive], arch: str, loc: Loc
 ) -> None:
     """Add performance directives to an entry; the module's version and target rise to what they need."""
     names = [name for name, _ in directives]
@@ -355,7 +355,7 @@ def apply(
         raise TraceError("maxntid and reqntid exclude each other", loc=loc, hint="reqntid alone says both")
     if "minnctapersm" in names and not {"maxntid", "reqntid"}.intersection(names):
         raise TraceError("minnctapersm means nothing without maxntid or reqntid", loc=loc, hint="`maxntid=256`")
-    needs = tuple(need for name in names for need in DIRECTIVES[name].needs)
+    needs = tuple(need for name in names if name in DIRECTIVES for need in DIRECTIVES[name].needs)
     module.function(entry).directives.extend(directives)
     if arch == "auto":
         module.version, module.target = lowest((Need(module.version, (module.target,)), *needs))

@@ -7,6 +7,7 @@ file of forms. What the rows do not say is written out below: calls, labels, wha
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from tracing_helpers import ptx as traced
 from tracing_helpers import refused, said
 
 from ptxdsl import (
-    Ptr, TensorMap, f32, global_, isa, label, ptx, ptx_func, ptx_kernel, reg, s32, texref, u32, u64, use,
+    Ptr, TensorMap, TraceError, assemble, f32, global_, isa, label, ptx, ptx_func, ptx_kernel, reg, s32, texref, u32,
+    u64, use,
 )
 from ptxdsl.isa.targets import lowest
 from ptxdsl.text import parse, to_text
@@ -280,3 +282,41 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
 @pytest.mark.parametrize(("kernel", "words"), WRONG, ids=[kernel.__name__ for kernel, _ in WRONG])
 def test_mistakes(kernel: Callable[..., None], words: tuple[str, ...]) -> None:
     assert said(refused(kernel), kernel) == words
+
+
+# -- what stands at the head of a kernel
+
+
+@pytest.mark.parametrize(("options", "head"), [
+    ({"maxntid": (16, 16), "minnctapersm": 2}, ".maxntid 16, 16\n.minnctapersm 2"),
+    ({"reqntid": 128, "reqnctapercluster": 2, "blocksareclusters": True},
+     ".reqntid 128\n.reqnctapercluster 2\n.blocksareclusters"),
+    ({"explicitcluster": True, "maxclusterrank": 8}, ".explicitcluster\n.maxclusterrank 8"),
+    ({"maxnreg": 32, "explicitcluster": False}, ".maxnreg 32"),
+    ({"minperctamemory": 1024}, ".minperctamemory 1024"),
+    ({"pragma": "nounroll"}, '.pragma "nounroll";'),
+])
+def test_directives(options: dict[str, Any], head: str) -> None:
+    def kernel(n: u32):
+        ptx.ret()
+
+    made = ptx_kernel(**options)(kernel)
+    assert f")\n{head}\n{{" in made.ptx()
+    assert parse(made.ptx()) == made.ir()
+    assemble(made.ptx(), made.ir().target)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"explicitcluster": 2}, "explicitcluster takes no number; it is True or False, not 2"),
+    ({"pragma": 3}, "pragma is a str or a tuple of them, not 3"),
+    ({"maxntid": True}, "maxntid is a positive int or a tuple of 1 to 3, not True"),
+])
+def test_wrong_directives(options: dict[str, Any], message: str) -> None:
+    def kernel(n: u32):
+        ptx.ret()
+
+    with pytest.raises(TraceError) as caught:
+        ptx_kernel(**options)(kernel)
+    assert caught.value.message == message
+    assert caught.value.loc is not None
+    assert caught.value.loc.line == kernel.__code__.co_firstlineno

@@ -245,6 +245,7 @@ def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Op
 
 def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     if isinstance(argument, Pointer):
+        assert isinstance(argument.base, ir.Symbol)
         return ir.Symbol(argument.base.symbol, argument.offset)
     function: ir.Symbol = argument.symbol(trace)
     return function
