@@ -119,4 +119,4 @@ def test_a_decorated_function_is_refused() -> None:
 
     with pytest.raises(TraceError) as caught:
         Signature.of(wrapper)
-    assert caught.value.message == "kernel `test_a_decorated_function_is_refused` cannot take `*args: object`"
+    assert caught.value.message == "kernel `test_a_decorated_function_is_refused` cannot take `*args`"
