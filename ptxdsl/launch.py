@@ -171,7 +171,9 @@ def _sanitizers(value: object) -> frozenset[str] | None:
         return None if value is None else frozenset()
     if value is True:
         return frozenset(SANITIZERS)
-    names = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
+    if isinstance(value, str):
+        value = {"all": SANITIZERS, "off": ()}.get(value, [name.strip() for name in value.split(",")])
+    names = list(value) if isinstance(value, Iterable) else [value]
     for name in names:
         if name not in SANITIZERS:
             raise LaunchError(

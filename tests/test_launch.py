@@ -113,7 +113,7 @@ def test_bad_geometry(given: dict[str, Any], message: str, hint: str | None) -> 
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [(None, None), (False, set()), (True, set(SANITIZERS)), ("race", {"race"}), ("race,init", {"race", "init"}),
-     (["memory"], {"memory"}), ((), set())],
+     (["memory"], {"memory"}), ((), set()), ("all", set(SANITIZERS)), ("off", set()), ("race, init", {"race", "init"})],
 )
 def test_sanitize(given: Any, wanted: set[str] | None) -> None:
     assert LaunchConfig(1, 1, sanitize=given).sanitize == wanted
