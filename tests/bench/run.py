@@ -51,15 +51,16 @@ class Figure(NamedTuple):
 
 
 def medians(clock: Callable[[], float], rounds: int, *calls: Callable[[], object]) -> list[float]:
-    """The median time of each call, in seconds, the calls taking turns, each warmed up by a call before."""
+    """The median time of each call, in seconds; the calls take turns, of one to warm up and five that count."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, spent in zip(calls, times):
             call()
             gc.disable()  # as timeit does: nobody pays for the garbage of the others
-            start = clock()
-            call()
-            spent.append(clock() - start)
+            for _ in range(5):
+                start = clock()
+                call()
+                spent.append(clock() - start)
             gc.enable()
     return [statistics.median(spent) for spent in times]
 
@@ -74,7 +75,7 @@ def _to_ptx(build: Callable[[int], Any], n: int) -> str:
     return str(build(n).ptx())
 
 
-def tracing(rounds: int = 25) -> list[Figure]:
+def tracing(rounds: int = 15) -> list[Figure]:
     """From the Python function to PTX text, an instruction, and the same again from the cache."""
     found = []
     for name, ours, theirs in zip(
@@ -88,7 +89,7 @@ def tracing(rounds: int = 25) -> list[Figure]:
             found.append(Figure(what, "us each", each[0], "pyptx", each[1], 0.5))
             found.append(Figure("    the whole kernel", "ms", times[0] * 1e3, "pyptx", times[1] * 1e3, 0.5))
     kernel = norms.build_softmax(8192)
-    (cached,) = medians(perf_counter, 1000, kernel.ptx)
+    (cached,) = medians(perf_counter, 200, kernel.ptx)
     found.append(Figure("PTX of a kernel already traced", "us", cached * 1e6, "", 0, 5))
     return found
 
@@ -129,7 +130,7 @@ def matmul(a: Ptr[f32], b: Ptr[f32], c: Ptr[f32], n: u32, *, T: int = 16) -> Non
     c[row * n + col] = acc
 
 
-def emulating(rounds: int = 25) -> list[Figure]:
+def emulating(rounds: int = 10) -> list[Figure]:
     """The emulator, warm, with its checks on, beside numba's loops; the results are compared too."""
     rng = np.random.default_rng()
     x, y = rng.standard_normal((2, 1_000_000)).astype(np.float32)
