@@ -235,10 +235,11 @@ class EmulationError(PtxError):
     """The kernel did something wrong while the emulator ran it.
 
     ``block`` and ``thread`` are the (x, y, z) indices of the first thread concerned, ``ptx_line`` is the line of the
-    PTX text and ``instruction`` its text; ``loc`` is the Python line.
+    PTX text and ``instruction`` its text; ``loc`` is the Python line. ``findings`` are all that the sanitizer found.
     """
 
     code = "P500"
+    findings: tuple[object, ...] = ()
 
     def __init__(
         self,

@@ -66,6 +66,10 @@ class Code:
     statements: list[int]
     nodes_by_rank: list[int]
     plain: bool
+    records: list[Record]
+    seconds: float = 0.0
+    hot: bool = False
+    """Whether the second tier has been started on it."""
 
     def statement_at(self, record: int) -> int:
         """The number of the statement that the record at an address belongs to."""
@@ -398,7 +402,7 @@ class Lowering:
         entry = base + offsets[start_record]
         return Code(
             memory, base, entry, base + offsets[prologue], blocks, self.graph, self.slots, self.operands, offsets,
-            [record.statement for record in self.records], by_rank, self.plain,
+            [record.statement for record in self.records], by_rank, self.plain, self.records,
         )
 
 
@@ -440,8 +444,8 @@ _METHODS: dict[str, Any] = {
 }
 
 
-def lower(function: Function, spaces: Spaces, block: Shape3, plain: bool = False) -> Code:
-    """The records of a kernel for blocks of this shape."""
-    return Lowering(function, spaces, block, plain).lower()
-
-
+def lower(
+    function: Function, spaces: Spaces, block: Shape3, plain: bool = False, checks: Checks | None = None
+) -> Code:
+    """The records of a kernel for blocks of this shape; with those of the sanitizer where there are ``checks``."""
+    return Lowering(function, spaces, block, plain, checks).lower()

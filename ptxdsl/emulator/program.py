@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..config import observer
+from ..errors import EmulationError
 from ..ir import Function, Module
 from .analysis import Shape3
 from .inline import inline
@@ -14,6 +15,7 @@ from .lower import Code, lower
 from .run import run
 from .spaces import ModuleMemory, Spaces
 from .state import LaunchState
+from .watching import Checks
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar
@@ -28,7 +30,7 @@ class Program:
         self.module = module
         self._memory = ModuleMemory(module)
         self._spaces: dict[str, Spaces] = {}
-        self._codes: dict[tuple[str, Shape3, bool], Code] = {}
+        self._codes: dict[tuple[str, Shape3, bool, Checks | None], Code] = {}
 
     def _kernel(self, entry: str) -> Spaces:
         spaces = self._spaces.get(entry)
@@ -37,12 +39,13 @@ class Program:
             spaces = self._spaces[entry] = Spaces.of(self.module, function, self._memory)
         return spaces
 
-    def code(self, entry: str, block: Shape3, plain: bool = False) -> Code:
-        """The records of a kernel for this shape of block."""
-        key = (entry, block, plain)
+    def code(self, entry: str, block: Shape3, plain: bool = False, checks: Checks | None = None) -> Code:
+        """The records of a kernel for this shape of block, with those of the sanitizer's ``checks``."""
+        key = (entry, block, plain, checks)
         found = self._codes.get(key)
         if found is None:
-            found = self._codes[key] = lower(self._kernel(entry).function, self._kernel(entry), block, plain)
+            spaces = self._kernel(entry)
+            found = self._codes[key] = lower(spaces.function, spaces, block, plain, checks)
         return found
 
     def run(
@@ -59,7 +62,28 @@ class Program:
         if watcher is not None:
             watcher.run(launch)
             return
+        if config.sanitize and not config.sanitize.isdisjoint(("race", "init")):
+            sanitized(launch, lambda needed, checks: self.code(entry, config.block, plain or needed, checks))
+            return
         run(launch, lambda needed: self.code(entry, config.block, plain or needed))
+
+
+def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None:
+    """Run a launch with the sanitizer's checks; raises its findings at the end."""
+    from .sanitizer import Sanitizer
+
+    assert launch.config.sanitize is not None
+    launch.sanitizer = sanitizer = Sanitizer(launch, launch.config.sanitize)
+    fault = None
+    try:
+        run(launch, lambda needed: code(needed, sanitizer.checks))
+    except EmulationError as error:
+        fault = error
+    finally:
+        sanitizer.release()
+    sanitizer.finish(fault)
+    if fault is not None:
+        raise fault
 
 
 @lru_cache(maxsize=64)

@@ -43,6 +43,8 @@ def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
             raise deadlock(state)
         elif status == Status.SERVICE:
             serve(state)
+        elif status == Status.WATCH and launch.sanitizer is not None:
+            launch.sanitizer.serve(state)
         elif status == Status.STOPPED and launch.stopped is not None:
             launch.stopped(state)
         elif status == Status.DEOPT:
@@ -54,6 +56,8 @@ def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
         else:
             states.rotate(-1)
             watch.turn(states)
+            if launch.sanitizer is not None:
+                launch.sanitizer.switch(states[0])
 
 
 class _Watch:

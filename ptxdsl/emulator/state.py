@@ -14,6 +14,7 @@ from .spaces import Guarded, Spaces
 
 if TYPE_CHECKING:
     from .lower import Code
+    from .sanitizer import Sanitizer
 
 __all__ = ["LaunchState", "State"]
 
@@ -62,6 +63,7 @@ class LaunchState:
         self.ranges.append(Guarded("the parameters", self.parameters, spaces.parameter_bytes, reach, False))
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
         self.blocks = x * y * z
+        self.sanitizer: Sanitizer | None = None
         self.stopped: Callable[[State], None] | None = None
         """What to do where a record of a debugger stops a warp."""
 
@@ -93,7 +95,7 @@ class State:
         starts = [sum((size + 127) // 128 * 128 for size in sizes[:n]) for n in range(len(sizes))]
         self.memory, self.address = allocate(starts[-1] + entries, 1024)
         shared, self.local, table = (self.address + start for start in starts[1:])
-        self.shared, self.end = shared, table
+        self.shared, self.end, self.table, self.ledger = shared, table, table, 0
         self._table(table)
         self.put(Block.TABLE, "Q", table)
         self.put(Block.ENTRIES, "i", len(launch.ranges))
@@ -111,6 +113,8 @@ class State:
             self.put(offset, "Q", handlers[shape])
         self.run_address = handlers[RUN]
         self.attach(code)
+        if launch.sanitizer is not None:
+            launch.sanitizer.attach(self)
         self._prologue()
 
     def attach(self, code: Code) -> None:

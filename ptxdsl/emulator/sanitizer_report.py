@@ -1,0 +1,256 @@
+"""What the sanitizer found, said so that it can be repaired: both lines, both threads, the element, what is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
+from .faults import Scene, element
+from .layout import LANES, LOCAL_START, SHARED_START
+from .operands import render
+from .shadow import SEGMENT_SHIFT, STATEMENT_SHIFT, Ledger, Reason
+from .spaces import Guarded
+from .watching import strength
+
+if TYPE_CHECKING:
+    from .state import LaunchState, State
+
+__all__ = ["Access", "Finding", "Reporter", "raised"]
+
+Index = tuple[int, int, int]
+SHOWN = 10
+"""Findings that a report spells out."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """One side of a finding: what a thread did, and where the kernel says so."""
+
+    verb: str
+    block: Index
+    thread: Index
+    loc: Loc | None
+    ptx_line: int | None
+    instruction: str
+
+    def __str__(self) -> str:
+        where = f" at {self.loc}" if self.loc is not None else ""
+        line = f" (PTX line {self.ptx_line}: {self.instruction})" if self.ptx_line else ""
+        return f"{self.verb} by thread {self.thread} of block {self.block}{where}{line}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One bug. ``kind`` is race, init or incomplete; ``earlier`` is the access before ``access``, where there is one.
+
+    ``array`` and ``element`` name the memory (``x`` and ``x[3, 70]``), ``space`` is its state space.
+    """
+
+    kind: str
+    message: str
+    access: Access
+    earlier: Access | None = None
+    array: str = ""
+    element: str = ""
+    space: str = ""
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        lines = [self.message, f"  {self.access}"]
+        if self.earlier is not None:
+            lines.append(f"  {self.earlier}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+_KINDS: dict[str, type[EmulationError]] = {"race": RaceError, "init": UninitializedError}
+
+
+def raised(findings: list[Finding], _: LaunchState) -> EmulationError:
+    """The error of the first finding that tells of the others too; ``error.findings`` has them all."""
+    first = findings[0]
+    kind = _KINDS[first.kind]
+    access = first.access
+    lines = [first.message]
+    if first.earlier is not None:
+        lines.append(f"  after the {first.earlier}")
+    rest = findings[1:]
+    if rest:
+        lines.append(f"and {len(rest)} more finding{'s' if len(rest) > 1 else ''}:")
+        lines += ["  " + str(finding).replace("\n", "\n  ") for finding in rest[:SHOWN]]
+        if len(rest) > SHOWN:
+            lines.append(f"  ... and {len(rest) - SHOWN} more")
+    error = kind(
+        "\n".join(lines), loc=access.loc, hint=first.hint, block=access.block, thread=access.thread,
+        ptx_line=access.ptx_line, instruction=access.instruction,
+    )
+    error.findings = tuple(findings)
+    return error
+
+
+class Reporter:
+    """Collects the findings of a launch, each bug once."""
+
+    def __init__(self, launch: LaunchState) -> None:
+        self.launch = launch
+        self.findings: list[Finding] = []
+        self._known: set[Any] = set()
+        self._places: set[int] = set()
+
+    def has(self, statement: int) -> bool:
+        """Whether something has been found at a statement."""
+        return statement in self._places
+
+    def note(
+        self, state: State, record: int, warp: int, lane: int, reason: int, tag: int, other: Index, host: int
+    ) -> None:
+        """A thread did what it should not; ``tag`` tells of whoever touched the memory before."""
+        place = state.code.statement_at(record)
+        before = tag >> STATEMENT_SHIFT & 0xFFFF
+        kind = "init" if reason == Reason.UNINITIALISED else "race"
+        key = (kind, place) if kind == "init" else (kind, *sorted((place, before)))
+        self._places.add(place)
+        if key in self._known:
+            return
+        self._known.add(key)
+        scene = Scene(state, warp, lane, record)
+        guarded, address = self._range(state, host)
+        space, name = self._space(guarded), guarded.name if guarded is not None else "memory"
+        what = self._element(scene, guarded, address)
+        mine = self._access(state, place, scene.raised(EmulationError, "").block, (warp, lane))
+        if kind == "init":
+            message = f"{mine.verb} {_at(mine.verb)} {what}, which nobody has written"
+            hint = f"write {name} before it is read" + (", then `ptx.bar.sync(0)`" if space == "shared" else "")
+            self.findings.append(Finding(kind, message, mine, None, name, what, f"{space}", hint))
+            return
+        place_of = self._block(other[0])
+        theirs = self._access(state, before, place_of, (other[1], other[2]))
+        if mine.instruction == theirs.instruction and place == before and mine.block == theirs.block \
+                and other[1] == warp and tag >> SEGMENT_SHIFT == _current(state, warp):
+            message = (
+                f"race: threads {theirs.thread} and {mine.thread} of one warp {mine.verb} {_at(mine.verb)} {what} in "
+                f"{space} memory with one instruction; which value stays is not known"
+            )
+        else:
+            message = (
+                f"race on {what} in {space} memory: {mine.verb} by thread {mine.thread}"
+                f"{_other_block(mine, theirs)} and {theirs.verb} by thread {theirs.thread}"
+                f" of block {theirs.block} are not ordered"
+            )
+        hint = self._hint(state, mine, theirs, (warp, lane), other, place, before, space)
+        self.findings.append(Finding(kind, message, mine, theirs, name, what, space, hint))
+
+    def bugs(self) -> list[Finding]:
+        """The findings. What is not written yet where a race is has that same cause, and is no bug of its own."""
+        raced = {(f.array, a.ptx_line) for f in self.findings if f.kind == "race" for a in (f.access, f.earlier) if a}
+        return [f for f in self.findings if f.kind == "race" or (f.array, f.access.ptx_line) not in raced]
+
+    def incomplete(self, state: State, place: int) -> None:
+        """An instruction that cannot be judged."""
+        statement: Any = state.code.graph.statements[place]
+        self._warn(f"the sanitizer is incomplete: it could not follow `{render(statement)}` to the end of the launch")
+
+    def overflow(self) -> None:
+        """More segments than there are records of."""
+        self._warn("the sanitizer is incomplete: the launch has too many barriers for races between blocks to be told")
+
+    @staticmethod
+    def _warn(message: str) -> None:
+        warnings.warn(message, PtxWarning, stacklevel=2)
+
+    # Names
+
+    def _range(self, state: State, host: int) -> tuple[Guarded | None, int]:
+        """The array that a host address lies in, and the address as the kernel has it."""
+        launch = self.launch
+        inside = host - state.shared
+        if 0 <= inside < launch.shared_bytes:
+            address = inside + SHARED_START
+            return self._find(address, True), address
+        size = launch.spaces.local_bytes
+        if size and 0 <= host - state.local < size * state.count * LANES:
+            address = (host - state.local) % size + LOCAL_START
+            return self._local(address), address
+        return self._find(host, False), host
+
+    def _find(self, address: int, shared: bool) -> Guarded | None:
+        for guarded in self.launch.ranges:
+            if guarded is not None and guarded.shared == shared:
+                if guarded.address <= address < guarded.address + self.launch.size_of(guarded):
+                    return guarded
+        return None
+
+    def _local(self, address: int) -> Guarded | None:
+        spaces = self.launch.spaces
+        for variable in spaces.function.variables:
+            start = spaces.symbols.get(variable.name, -1)
+            if variable.space == "local" and start <= address < start + variable.nbytes:
+                return Guarded(variable.name, start, variable.nbytes, 0, variable=variable)
+        return None
+
+    @staticmethod
+    def _space(guarded: Guarded | None) -> str:
+        if guarded is None:
+            return "local"
+        return guarded.variable.space if guarded.variable is not None else "global"
+
+    @staticmethod
+    def _element(scene: Scene, guarded: Guarded | None, address: int) -> str:
+        return element(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+
+    def _block(self, number: int) -> Index:
+        x, y, _ = self.launch.config.grid
+        return number % x, number // x % y, number // (x * y)
+
+    def _access(self, state: State, place: int, block: Any, thread: tuple[int, int]) -> Access:
+        statements = state.code.graph.statements
+        statement: Any = statements[place] if place < len(statements) else None
+        flat = thread[0] * LANES + thread[1]
+        x, y, _ = self.launch.config.block
+        index = (flat % x, flat // x % y, flat // (x * y))
+        if statement is None:
+            return Access("access", block, index, None, None, "")
+        form = statement.form
+        verb = {"ld": "load", "ldu": "load", "st": "store"}.get(form.opcode, "atomic operation")
+        if strength(form) and verb != "atomic operation":
+            verb = "volatile " + verb if "volatile" in form.tokens else "relaxed " + verb
+        return Access(verb, block, index, statement.loc, statement.line or None, render(statement))
+
+    def _hint(
+        self, state: State, mine: Access, theirs: Access, thread: tuple[int, int], other: Index, place: int,
+        before: int, space: str,
+    ) -> str:
+        """What is missing between the two."""
+        statements = state.code.graph.statements
+        forms = [statements[n].form for n in (place, before) if n < len(statements)]  # type: ignore[union-attr]
+        if mine.block != theirs.block:
+            if any(strength(form) for form in forms) and not all(strength(form) for form in forms):
+                return "let both be atomic, or order them: `fence.acq_rel.gpu` on both sides of a flag"
+            return "blocks are ordered by nothing but atomics and flags: release one and acquire it, or launch twice"
+        if other[1] == thread[0]:
+            if place == before:
+                return "let one thread store, or use an atomic operation"
+            return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
+        if place == before:
+            return "let one thread store, or use an atomic operation"
+        return "put a barrier between the two: `ptx.bar.sync(0)`"
+
+
+def _at(verb: str) -> str:
+    return "from" if verb.endswith("load") else "to" if verb.endswith("store") else "on"
+
+
+def _other_block(mine: Access, theirs: Access) -> str:
+    return f" of block {mine.block}" if mine.block != theirs.block else ""
+
+
+
+
+def _current(state: State, warp: int) -> int:
+    place = state.ledger + Ledger.WARPS + warp * 64
+    return int.from_bytes(ctypes.string_at(place, 8), "little") >> SEGMENT_SHIFT
+
