@@ -18,7 +18,7 @@ from .spaces import Guarded
 if TYPE_CHECKING:
     from .state import State
 
-__all__ = ["Scene", "deadlock", "element", "failure", "livelock"]
+__all__ = ["Scene", "deadlock", "element_name", "failure", "livelock"]
 
 
 class Scene:
@@ -125,7 +125,7 @@ def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
     access = _Access(scene.statement)
     guarded = _meant(scene, access)
     if kind == Fault.ALIGNMENT:
-        place = f" ({element(scene, guarded, address)})" if guarded is not None else ""
+        place = f" ({element_name(scene, guarded, address)})" if guarded is not None else ""
         rule = f"{access.nbytes} bytes must be aligned to {access.nbytes} bytes"
         return scene.raised(MemoryFault, f"{access.verb} address {address:#x}{place}: {rule}")
     if guarded is not None:
@@ -166,7 +166,7 @@ def _meant(scene: Scene, access: _Access) -> Guarded | None:
 
 
 def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> EmulationError:
-    element, what = element(scene, guarded, address), _description(scene, guarded)
+    element, what = element_name(scene, guarded, address), _description(scene, guarded)
     size = scene.state.launch.size_of(guarded)
     wide = access.nbytes > _itemsize(scene, guarded)
     verb = f"{access.verb.split()[0]} of {access.nbytes} bytes {access.verb.split()[-1]}" if wide else access.verb
@@ -210,7 +210,7 @@ def _description(scene: Scene, guarded: Guarded) -> str:
     return f"{variable.type}[{size // variable.type.bytes}] in {space}"
 
 
-def element(scene: Scene, guarded: Guarded, address: int) -> str:
+def element_name(scene: Scene, guarded: Guarded, address: int) -> str:
     """``x[3, 70]``: the element at an address, also where the array has none there."""
     size, offset = _itemsize(scene, guarded), address - guarded.address
     if address >> 63:

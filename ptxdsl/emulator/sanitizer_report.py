@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
-from .faults import Scene, element
+from .faults import Scene, element_name
 from .layout import LANES, LOCAL_START, SHARED_START
 from .operands import render
 from .shadow import SEGMENT_SHIFT, STATEMENT_SHIFT, Ledger, Reason
@@ -200,7 +200,7 @@ class Reporter:
 
     @staticmethod
     def _element(scene: Scene, guarded: Guarded | None, address: int) -> str:
-        return element(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+        return element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
 
     def _block(self, number: int) -> Index:
         x, y, _ = self.launch.config.grid
