@@ -100,6 +100,7 @@ class Thread(Observer):
         self._launched = False
         self._last: tuple[Instruction | Call, dict[str, Any]] | None = None
         self.written: set[str] = set()
+        self._types: dict[str, ScalarType] = {}
 
     def launching(self, kernel: Any, constants: Mapping[str, Any], backend: str) -> None:
         super().launching(kernel, constants, backend)
@@ -162,9 +163,17 @@ class Thread(Observer):
         found: dict[str, int | float | bool] = {}
         for register, kind in typed_registers(statement, written):
             if register in state.code.slots.offsets:
+                kind = self.type_of(register, kind)
                 name = names.get(register, register)
                 found[register if name in found else name] = self.value(state, register, kind)
         return found
+
+    def type_of(self, register: str, kind: ScalarType) -> ScalarType:
+        """The type of the number in a register: where an instruction takes it for bits, that of one before."""
+        if kind.kind == "b":
+            return self._types.get(register, kind)
+        self._types[register] = kind
+        return kind
 
     def begin(self, function: Function) -> None:
         """The launch begins."""
@@ -375,7 +384,8 @@ class _Debugger(Thread, cmd.Cmd):
         for register, declared in self.registers.items():
             if register in self.written:
                 name = f"  {names[register]}" if register in names else ""
-                self.say(f"{register} = {shown(self.value(self._state, register, declared.type))}{name}")
+                value = self.value(self._state, register, self.type_of(register, declared.type))
+                self.say(f"{register} = {shown(value)}{name}")
 
     def do_where(self, _: str) -> None:
         """where: the line, the instruction and the thread."""
@@ -391,7 +401,7 @@ class _Debugger(Thread, cmd.Cmd):
 
     def _register(self, name: str) -> Held | None:
         found = self.registers.get(name)
-        return Held(name, found.type) if found is not None else None
+        return Held(name, self.type_of(name, found.type)) if found is not None else None
 
 
 def debug(

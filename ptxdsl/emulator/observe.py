@@ -99,7 +99,8 @@ class Observer:
     def run(self, launch: LaunchState) -> None:
         """Run a launch and watch it."""
         if launch.config.sanitize:
+            checks = ", ".join(sorted(launch.config.sanitize))
             raise LaunchError(
-                f"{self.what} and the sanitizer's checks ({', '.join(sorted(launch.config.sanitize))}) do not run together",
-                loc=caller(), hint="`.configure(grid, block, sanitize=False)`",
+                f"{self.what} and the sanitizer's checks ({checks}) do not run together", loc=caller(),
+                hint="`.configure(grid, block, sanitize=False)`",
             )

@@ -82,7 +82,7 @@ class Figures:
         return _ratio(sum(self.flops.values()), self.global_bytes)
 
     def __add__(self, other: Figures) -> Figures:
-        values = {}
+        values: dict[str, Any] = {}
         for f in fields(Figures):
             mine, theirs = getattr(self, f.name), getattr(other, f.name)
             values[f.name] = _merged(mine, theirs) if isinstance(mine, Mapping) else mine + theirs
