@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ptxdsl import emulator
+from ptxdsl.emulator.hot import speed_up
 from ptxdsl.launch import Buffer, LaunchConfig, Scalar
 
 HEADER = ".version 8.6\n.target sm_90\n.address_size 64\n"
@@ -32,10 +33,17 @@ def kernel(parameters: str, body: str, name: str = "k") -> str:
     return f"{HEADER}.visible .entry {name}({given})\n{{\n{registers}{body}\n}}\n"
 
 
-def launch(text: str, grid: Any, block: Any, shared: int = 0, plain: bool = False, **arguments: Any) -> None:
-    """Load the text and run its first entry; ``plain`` in the code that assumes nothing of what is uniform."""
+def launch(
+    text: str, grid: Any, block: Any, shared: int = 0, plain: bool = False, hot: bool = False, **arguments: Any
+) -> None:
+    """Load the text and run its first entry.
+
+    ``plain``: in the code that assumes nothing of what is uniform; ``hot``: with its runs compiled.
+    """
     program = emulator.load(text)
     entry = next(f.name for f in program.module.functions if f.kind == "entry")
+    if hot:
+        speed_up(program.code(entry, LaunchConfig(grid, block).block, plain))
     program.run(entry, LaunchConfig(grid, block, shared), [argument(n, v) for n, v in arguments.items()], plain=plain)
 
 

@@ -92,19 +92,12 @@ class Library:
             self._handlers[shape] = self._symbols[names[shape]]
 
     def _compile(self, shapes: dict[str, Shape]) -> None:
-        from llvmlite import binding, ir
+        from llvmlite import ir
 
         module = ir.Module()
         for name, shape in shapes.items():
             self._try_emit(module, name, shape)
-        parsed = binding.parse_assembly(str(module))
-        parsed.verify()
-        builder = binding.create_pass_builder(
-            self._machine,
-            binding.create_pipeline_tuning_options(speed_level=2),
-        )
-        builder.getModulePassManager().run(parsed, builder)
-        image = self._machine.emit_object(parsed)
+        image = self._image(module)
         self._link(image, list(shapes))
         self._store(image, list(shapes))
 
@@ -113,6 +106,27 @@ class Library:
             self._emit(module, name, shape)
         except Exception as error:
             raise EmulationError(f"a bug in the emulator: no code for {shape}: {error!r}") from error
+
+    def _image(self, module: Any) -> bytes:
+        """The object file of an LLVM module."""
+        from llvmlite import binding
+
+        parsed = binding.parse_assembly(str(module))
+        parsed.verify()
+        builder = binding.create_pass_builder(
+            self._machine,
+            binding.create_pipeline_tuning_options(speed_level=2),
+        )
+        builder.getModulePassManager().run(parsed, builder)
+        image: bytes = self._machine.emit_object(parsed)
+        return image
+
+    def compile_once(self, module: Any, names: list[str]) -> list[int]:
+        """The addresses of a module's functions, compiled for this process only."""
+        image = self._image(module)
+        with self._lock:
+            self._link(image, names)
+            return [self._symbols.pop(name) for name in names]
 
     def _link(self, image: bytes, names: list[str]) -> None:
         from llvmlite.binding import JITLibraryBuilder

@@ -11,8 +11,10 @@ import hashlib
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 
 from .faults import deadlock, failure, livelock
+from .hot import heat
 from .layout import LANES, Block, Fault, Status, Warp
 from .lower import Code
 from .services import serve
@@ -33,7 +35,9 @@ def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
     watch = _Watch(launch)
     while states:
         state = states[0]
+        start = perf_counter()
         status = state.run()
+        heat(state.code, perf_counter() - start)
         if status == Status.DONE:
             states.popleft()
             watch = _Watch(launch)

@@ -136,13 +136,17 @@ class Slots:
         self.size = offset + size
         return offset
 
-    def needed(self, place: int) -> set[str]:
-        """The registers whose numbers are still needed before a statement."""
+    def needed_after(self, place: int) -> set[str]:
+        """The registers whose numbers are still needed behind a statement."""
+        return self.needed(place, 1)
+
+    def needed(self, place: int, skip: int = 0) -> set[str]:
+        """The registers whose numbers are still needed before a statement, or ``skip`` statements further on."""
         graph = self._graph
         number = next(n for n, node in enumerate(graph.nodes) if node.start <= place < node.stop)
         names = list(self._numbers)
         live = {names[n] for n in _ones(self._live[number][1])}
-        for op in reversed(graph.ops[place : graph.nodes[number].stop]):
+        for op in reversed(graph.ops[place + skip : graph.nodes[number].stop]):
             if op.statement.guard is None:
                 live.difference_update([register.name for register in op.writes])
             live.update([register.name for register in op.uses])

@@ -68,9 +68,13 @@ class Handler:
             offset = self.ir.sext(offset, i64)
         return self.ir.gep(base, [offset], source_etype=byte)
 
-    def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None) -> Any:
+    def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None, fixed: bool = False) -> Any:
+        """The value at an address; ``fixed`` tells that it does not change during a launch."""
         place = self.ir.bitcast(self.add(base, offset), kind.as_pointer())
-        return self.ir.load(place, align=align or natural(kind))
+        value = self.ir.load(place, align=align or natural(kind))
+        if fixed:
+            value.set_metadata("invariant.load", self.ir.module.add_metadata([]))
+        return value
 
     def store(self, value: Any, base: Any, offset: Any, align: int | None = None) -> None:
         place = self.ir.bitcast(self.add(base, offset), value.type.as_pointer())
@@ -140,6 +144,14 @@ class Handler:
 
     def following(self) -> Any:
         return self.add(self.rec, self.size)
+
+    def give_up(self, leave: Callable[[], None]) -> None:
+        """End here because a check failed: ``leave`` emits how."""
+        leave()
+
+    def checked_together(self) -> tuple[int, int] | None:
+        """Where one check serves several accesses: bytes from the lowest to this one, bytes of all; None elsewhere."""
+        return None
 
     def through(self, slot: int, rec: Any) -> None:
         """Go on in the function whose address the block state holds at ``slot``."""

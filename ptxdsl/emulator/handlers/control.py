@@ -18,7 +18,7 @@ from .base import Handler, i32, i64, lanes_of
 from .data import guard_mask, source
 from .machine import retire
 
-__all__ = ["await_others", "branch", "check", "exit_", "index", "jump", "park", "service", "trap", "wrap"]
+__all__ = ["await_others", "bounded", "branch", "check", "exit_", "index", "jump", "park", "service", "trap", "wrap"]
 
 
 def park(h: Handler, lanes: Any, rank: Any) -> None:
@@ -225,8 +225,12 @@ def index(module: ir.Module, name: str, shape: Shape) -> None:
 
 def wrap(module: ir.Module, name: str, shape: Shape) -> None:
     """("wrap", base, signed, codes): leave for plain code where base + vector wraps around in some lane."""
-    _, kind, signed, codes = shape
-    h = Handler(module, name, codes)
+    bounded(Handler(module, name, shape[-1]), shape)
+
+
+def bounded(h: Handler, shape: Shape) -> None:
+    """The code of a wrap handler."""
+    _, kind, signed, _ = shape
     base = source(h, kind, 1)
     bits = base.type.width
     wide = (h.ir.sext if signed else h.ir.zext)(base, i64)
@@ -240,7 +244,7 @@ def wrap(module: ir.Module, name: str, shape: Shape) -> None:
         h.stop(Status.DEOPT)
         h.ir.ret_void()
 
-    h.branch_unless(good, leave)
+    h.branch_unless(good, lambda: h.give_up(leave))
     h.next()
 
 

@@ -17,7 +17,7 @@ from ..lanes import Lanes
 from ..library import Shape
 from .base import Handler, i1, i32, i64, lanes_of, pointer
 
-__all__ = ["clock", "data", "fit", "guard_mask", "isspace", "put", "source"]
+__all__ = ["clock", "compute", "data", "fit", "guard_mask", "isspace", "put", "source"]
 
 
 def source(h: Handler, kind: Any, width: int) -> Any:
@@ -26,7 +26,7 @@ def source(h: Handler, kind: Any, width: int) -> Any:
         return tuple(source(h, item, width) for item in kind)
     letter = kind[0]
     if letter in "PN":
-        mask = h.ir.load(h.ir.bitcast(h.slot(), i32.as_pointer()))
+        mask = h.load(h.slot(), 0, i32)
         if letter == "N":
             mask = h.ir.not_(mask)
         return h.bools(mask) if width > 1 else h.ir.trunc(mask, i1)
@@ -73,7 +73,7 @@ def guard_mask(h: Handler, guard: str, masked: bool) -> Any:
     """The lanes that execute: those of the guard (``P``, ``N`` or empty) that are active; None for all."""
     mask = None
     if guard:
-        mask = h.ir.load(h.ir.bitcast(h.slot(), i32.as_pointer()))
+        mask = h.load(h.slot(), 0, i32)
         mask = h.ir.not_(mask) if guard == "N" else mask
     if masked:
         mask = h.active if mask is None else h.ir.and_(mask, h.active)
@@ -98,10 +98,14 @@ def data(module: ir.Module, name: str, shape: Shape) -> None:
 
     Behind the mnemonic may stand the parts of registers that the operands name: ``vadd.s32.s32.s32;,b0,h1``.
     """
-    _, spelled, index, width, guard, masked, kinds, codes = shape
+    compute(Handler(module, name, shape[-1]), shape)
+
+
+def compute(h: Handler, shape: Shape) -> None:
+    """The code of a data handler."""
+    _, spelled, index, width, guard, masked, kinds, _ = shape
     mnemonic, _, parts = spelled.partition(";")
     form = lookup(mnemonic)[index]
-    h = Handler(module, name, codes)
     mask = guard_mask(h, guard, masked)
     if width == 1 and mask is not None:
         go, skip = h.block_named("go"), h.block_named("skip")

@@ -22,7 +22,7 @@ from ..library import Shape
 from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .data import fit, guard_mask, put, source
 
-__all__ = ["RESOLVE", "Access", "load", "param", "store", "twins"]
+__all__ = ["RESOLVE", "Access", "fetch", "load", "load_with", "param", "store", "store_with", "twins"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
@@ -34,7 +34,7 @@ class Access:
     def __init__(self, h: Handler, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> None:
         self.h, self.kind, self.nbytes, self.write = h, kind, nbytes, write
         h.field()  # flags, for RESOLVE
-        self.entry = h.add(h.load(h.block, Block.TABLE, pointer), h.field())
+        self.entry = h.add(h.load(h.block, Block.TABLE, pointer, fixed=True), h.field())
         self.letter, self.bits = kind[0], int(kind[1:] or 64)
         self.pattern = pattern
         if self.letter == "K":
@@ -72,20 +72,27 @@ class Access:
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
         """The entry's lowest address, the bound on offsets of ``extent`` + 1 bytes, and the way to the host."""
         h = self.h
-        size = h.load(self.entry, Entry.WRITABLE if self.write else Entry.SIZE, i64)
+        size = h.load(self.entry, Entry.WRITABLE if self.write else Entry.SIZE, i64, fixed=True)
         bound = h.call("llvm.usub.sat.i64", i64, size, extent)
-        return h.load(self.entry, Entry.LOW, i64), bound, h.load(self.entry, Entry.DELTA, i64)
+        low, delta = (h.load(self.entry, field, i64, fixed=True) for field in (Entry.LOW, Entry.DELTA))
+        return low, bound, delta
 
     def check_scalar(self) -> tuple[Any, Any]:
         """Whether the whole pattern lies within the entry, and the host address of its lowest byte."""
         h = self.h
-        address = self.base()
+        address = first = self.base()
         extent = h.ir.zext(self.extent, i64) if self.letter == "A" else h.i64(self.nbytes - 1)
+        together = h.checked_together()
+        if together is not None:
+            back, extent = h.i64(together[0]), h.i64(together[1])
+            first = h.ir.sub(address, back)
         low, bound, delta = self.limits(extent)
-        good = h.ir.icmp_unsigned("<", h.ir.sub(address, low), bound)
+        good = h.ir.icmp_unsigned("<", h.ir.sub(first, low), bound)
         if self.nbytes > 1:
             odd = h.ir.and_(address, h.i64(self.nbytes - 1))
             good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.i64(0)))
+        if together is not None and together[1] < 0:
+            good = ir.Constant(i1, 1)
         return good, h.ir.add(address, delta)
 
     def check_vector(self, mask: Any) -> tuple[Any, Any]:
@@ -147,14 +154,18 @@ def twins(module: ir.Module, name: str, shape: Shape, body: Body) -> None:
 
 def param(module: ir.Module, name: str, shape: Shape) -> None:
     """("param", bits, dests, guard, masked, codes): a load from the kernel's parameters, checked when lowered."""
-    _, bits, signed, dests, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+    fetch(Handler(module, name, shape[-1]), shape)
+
+
+def fetch(h: Handler, shape: Shape) -> None:
+    """The code of a handler that reads parameters."""
+    _, bits, signed, dests, guard, masked, _ = shape
     mask = guard_mask(h, guard, masked)
     if guard and dests[0][0] == "U":
         _skip(h, mask)
         mask = None
     element = ir.IntType(bits)
-    base = h.load(h.block, Block.LAUNCH, pointer)
+    base = h.load(h.block, Block.LAUNCH, pointer, fixed=True)
     place = h.add(base, h.field())
     for number, dest in enumerate(dests):
         if dest == "_":
@@ -175,10 +186,10 @@ def _skip(h: Handler, mask: Any) -> None:
 
 def load(module: ir.Module, name: str, shape: Shape) -> None:
     """("load", address, pattern, bits, signed, dests, guard, masked, codes)."""
-    twins(module, name, shape, _load)
+    twins(module, name, shape, load_with)
 
 
-def _load(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+def load_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     _, kind, pattern, bits, signed, dests, guard, masked, _ = shape
     count = len(dests)
     access = Access(h, kind, pattern, bits // 8 * count, False)
@@ -313,10 +324,10 @@ def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
 
 def store(module: ir.Module, name: str, shape: Shape) -> None:
     """("store", address, pattern, bits, class of each value, whether all is uniform, guard, masked, codes)."""
-    twins(module, name, shape, _store)
+    twins(module, name, shape, store_with)
 
 
-def _store(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+def store_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     _, kind, pattern, bits, kinds, scalar, guard, masked, _ = shape
     access = Access(h, kind, pattern, bits // 8 * len(kinds), True)
     mask = guard_mask(h, guard, masked or bool(guard))

@@ -1,0 +1,139 @@
+"""The second tier: runs of records of a kernel that takes long become one function each, while it goes on running.
+
+The function takes the place of the handler in the run's first record, a single pointer; everything else stays, so it
+can be put there between two instructions of any warp, and the records behind it are still there to go on alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .handlers.fused import Part, can_fuse
+from .library import library
+
+if TYPE_CHECKING:
+    from .lower import Code, Record
+
+__all__ = ["heat", "speed_up"]
+
+SECONDS = 0.004
+"""Running time of a kernel's launches after which its runs are compiled."""
+SHORTEST, LONGEST, MOST = 3, 300, 3000
+"""Records in a run, and in all runs of a kernel."""
+
+
+def heat(code: Code, seconds: float) -> None:
+    """Note that the kernel has run for so long; start compiling its runs where that was long enough."""
+    code.seconds += seconds
+    if code.seconds >= SECONDS and not code.hot:
+        code.hot = True
+        threading.Thread(target=speed_up, args=(code,), name="ptxdsl hot tier").start()
+
+
+class _Run(NamedTuple):
+    first: int
+    last: int
+
+
+def speed_up(code: Code) -> None:
+    """Compile the runs of a kernel and put them in place."""
+    from llvmlite import ir
+
+    from .handlers.fused import fuse
+
+    runs = list(_runs(code))
+    code.hot = True
+    total = 0
+    module = ir.Module()
+    chosen = []
+    for run in runs:
+        total += run.last - run.first
+        if total > MOST:
+            break
+        original = int.from_bytes(ctypes.string_at(code.base + code.offsets[run.first], 8), "little")
+        end = code.offsets[run.last - 1] + code.records[run.last - 1].size
+        parts = _parts(code, run)
+        fuse(module, f"run{run.first}", parts, original, end - code.offsets[run.first], _live_after(code, run))
+        chosen.append(run)
+    if not chosen:
+        return
+    addresses = library().compile_once(module, [f"run{run.first}" for run in chosen])
+    for run, address in zip(chosen, addresses):
+        ctypes.memmove(code.base + code.offsets[run.first], address.to_bytes(8, "little"), 8)
+
+
+def _runs(code: Code) -> Any:
+    """Stretches of records, within a block, that can be fused; those before the kernel's entry run once only."""
+    records = code.records
+    starts = {int(address) - code.base for address in code.blocks}
+    start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
+    for number in range(start, len(records) + 1):
+        fits = number < len(records) and can_fuse(records[number].shape)
+        full = number - start >= LONGEST
+        if not fits or full or (number < len(records) and code.offsets[number] in starts):
+            if number - start >= SHORTEST:
+                yield _Run(start, number)
+            start = number if fits else number + 1
+
+
+def _live_after(code: Code, run: _Run) -> set[int]:
+    """Offsets of the registers that are needed behind a run."""
+    offsets = code.slots.offsets
+    last = code.records[run.last - 1].statement
+    behind = next((r.statement for r in code.records[run.last :] if r.statement != last), -1)
+    names = code.slots.needed_after(last) if behind != last else set(offsets)
+    return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
+
+
+def _written(code: Code, record: Record) -> set[int]:
+    offsets = code.slots.offsets
+    return {offsets[register.name] for register in code.graph.ops[record.statement].writes}
+
+
+def _parts(code: Code, run: _Run) -> list[Part]:
+    """The records of a run, accesses through one pointer checked at the first of them."""
+    records = code.records[run.first : run.last]
+    version: dict[int, int] = {}
+    groups: dict[Any, list[int]] = {}
+    for number, record in enumerate(records):
+        key = _group(record)
+        if key is not None:
+            groups.setdefault((*key, version.get(key[1], 0)), []).append(number)
+        for offset in _written(code, record):
+            version[offset] = version.get(offset, 0) + 1
+    together: dict[int, tuple[int, int]] = {}
+    for members in groups.values():
+        spans = [_span(records[number]) for number in members]
+        low, high = min(start for start, _ in spans), max(stop for _, stop in spans)
+        together[members[0]] = (spans[0][0] - low, high - low)
+        for number in members[1:]:
+            together[number] = (0, -1)
+    base = code.offsets[run.first]
+    return [
+        Part(
+            record.shape, record.values, code.offsets[run.first + number] - base, together.get(number),
+            record.shape[0] in ("load", "store") and not record.values[0] >> 17 & 1,
+        )
+        for number, record in enumerate(records)
+    ]
+
+
+def _group(record: Record) -> Any:
+    """What accesses must share to be checked together: how, through which register, against which entry."""
+    if record.shape[0] not in ("load", "store"):
+        return None
+    kind, pattern = record.shape[1], record.shape[2]
+    uniform = kind[0] == "U" and (record.shape[0] == "load" or record.shape[5])
+    if not uniform and (kind[0] != "A" or pattern is None or (record.shape[0] == "store" and pattern[0] != "c")):
+        return None
+    flags, entry, slot, offset = record.values[:4]
+    return record.shape[0], slot, kind, flags, entry, offset % (flags & 255)
+
+
+def _span(record: Record) -> tuple[int, int]:
+    """First and last byte of an access, from the uniform part of its address."""
+    flags, offset = record.values[0], record.values[3]
+    extent = record.values[5] if record.shape[1][0] == "A" else (flags & 255) - 1
+    return offset, offset + extent
