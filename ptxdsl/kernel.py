@@ -69,7 +69,9 @@ class Kernel(Launchable):
         settings = config.current()
         target = arch or self.arch or settings.arch
         lineinfo = settings.lineinfo if self.lineinfo is None else self.lineinfo
-        key = (target, lineinfo, *(_fingerprint(self.entry, n, v) for n, v in sorted(constants.items())))
+        key: tuple[Any, ...] = (target, lineinfo)
+        if constants:
+            key += tuple(_fingerprint(self.entry, n, v) for n, v in sorted(constants.items()))
         found = self._specialised.get(key)
         if found is None:
             _check_target(target)
@@ -110,8 +112,9 @@ class Kernel(Launchable):
                 if isinstance(instruction, (ir.Instruction, ir.Call)):
                     instruction.loc = None
         verify(module)
-        count, milliseconds = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
-        config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {milliseconds:.1f} ms")
+        if config.current().log != "off":
+            count, taken = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
+            config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {taken:.1f} ms")
         return Specialised(self.entry, self.parameters, module, self.told)
 
     def retrace(self) -> None:

@@ -99,7 +99,8 @@ class Specialised:
         from .text import to_text
 
         text = to_text(self.module) if self._text is None else self._text
-        config.write_dump("ptx", f"{self.entry}-{crc32(text.encode()):08x}.ptx", text)
+        if "ptx" in config.current().dump.kinds:
+            config.write_dump("ptx", f"{self.entry}-{crc32(text.encode()):08x}.ptx", text)
         return text
 
     @cached_property

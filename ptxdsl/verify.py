@@ -64,15 +64,15 @@ class _Function(Uses):
 
     def _declarations(self) -> None:
         function = self.function
-        names = [register.name for register in function.registers]
-        if len(set(names)) != len(names):
-            self._twice(names)
+        kinds = dict(function.registers)
+        if len(kinds) != len(function.registers):
+            self._twice([register.name for register in function.registers])
         self._twice([*self.local, *self.parameters] if self.local.keys() & self.parameters.keys() else [])
-        labels = [s.name for s in function.body or () if isinstance(s, ir.Label)]
+        labels = [s.name for s in function.body or () if s.__class__ is ir.Label]
         self.labels = set(labels)
         if len(labels) != len(self.labels):
             self._twice(labels)
-        for kind in {register.type for register in function.registers}:
+        for kind in set(kinds.values()):
             self.module.type(kind, "a register")
         for variable in function.variables:
             self.module.variable(variable)

@@ -54,7 +54,7 @@ class View(Pointer):
             base, offset = self.place(items)
             rest = len(items)
             return View(self.dtype, self.space, base, self.shape[rest:], self.strides[rest:], offset)
-        return self.load(index)
+        return self._element(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         items = index if isinstance(index, tuple) else (index,)
@@ -70,8 +70,8 @@ class View(Pointer):
         base, offset, size = self.base, self.offset, self.size
         for axis, item in enumerate(items):
             stride = self.strides[axis]
-            if is_number(item):
-                item = self._checked(plain(item), axis)
+            if item.__class__ is int or is_number(item):
+                item = self._checked(item, axis)
                 if not isinstance(stride, Value):
                     offset += item * stride * size
                     continue
@@ -86,6 +86,7 @@ class View(Pointer):
         return base, offset
 
     def _checked(self, item: Any, axis: int) -> int:
+        item = plain(item)
         if isinstance(item, bool) or not isinstance(item, int):
             raise located(
                 PtxTypeError, f"an array is indexed by integers, not {described(item)}", "`a[i]` with a u32 or an int"

@@ -7,7 +7,6 @@ Whatever happens inside, the thread is as it was afterwards: a failed trace leav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from types import FunctionType, TracebackType
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..errors import Loc, PtxError, TraceError
 from ..isa import lookup, targets
 from ..signature import ArrayType, KernelParameter, PtrType, Signature
 from ..types import ScalarType, u64
-from . import guard, labels
+from . import guard, idle, labels
 from .arrays import TensorMapValue, View
 from .builder import Trace, activated, is_user_file
 from .memory import Pointer
@@ -39,6 +38,7 @@ def trace(
     assert isinstance(function, FunctionType)
     code = function.__code__
     loc = Loc(code.co_filename, code.co_firstlineno)
+    idle.check_helpers(function)
     signature = signature or Signature.of(function)
     new = Trace(name or function.__name__, loc, arch, code)
     new.hook = guard.check_alias
@@ -136,9 +136,10 @@ def finish(trace: Trace, head: ir.Function) -> ir.Function:
     """``head`` with the registers, variables and body that were traced."""
     if not _returned(trace.body):
         trace.emit(lookup("ret")[0], (), loc=_last(trace))
-    return replace(
-        head, registers=trace.registers, variables=trace.variables, body=[*trace.prologue, *trace.body],
-        branch_tables=trace.tables, prototypes=trace.prototypes,
+    return ir.Function(
+        head.name, head.kind, head.parameters, head.results, registers=trace.registers, variables=trace.variables,
+        body=[*trace.prologue, *trace.body], linkage=head.linkage, branch_tables=trace.tables,
+        prototypes=trace.prototypes,
     )
 
 

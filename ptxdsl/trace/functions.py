@@ -7,7 +7,7 @@ from typing import Any
 from .. import ir
 from ..errors import PtxTypeError
 from ..types import ScalarType, pred
-from .builder import current, user_frame
+from .builder import current, thread, user_frame
 from .literals import is_number, literal
 from .naming import target_of_call
 from .operators import extreme, selection
@@ -146,14 +146,17 @@ def _parts_form(type: ScalarType, count: int, written: bool) -> Any:
 
 
 def _extreme(name: str, a: Any, b: Any) -> Any:
-    if is_number(a) and is_number(b):
+    if isinstance(a, Value) and isinstance(b, Value) and a.type is b.type:
+        type = a.type
+    elif is_number(a) and is_number(b):
         return min(a, b) if name == "min" else max(a, b)
-    type = _common(f"{name}imum", a, b)
+    else:
+        type = _common(f"{name}imum", a, b)
     form = extreme(name, type)
     if form is None:
         hint = "`select(a < b, a, b)`, or convert first: `v.to(u32)`, `v.bits(u32)`"
         raise located(PtxTypeError, f"PTX has no {name} of {type}", hint)
-    return emit(form, type, _source(a, type), _source(b, type))
+    return emit(form, type, _source(a, type), _source(b, type), depth=4)
 
 
 def _common(function: str, a: Any, b: Any) -> ScalarType:
@@ -175,7 +178,7 @@ def _common(function: str, a: Any, b: Any) -> ScalarType:
 
 
 def _source(value: Any, type: ScalarType) -> ir.Operand:
-    trace = current()
+    trace = thread.trace or current()
     if isinstance(value, Value):
         return value.use(trace)
     if type.register is not type:

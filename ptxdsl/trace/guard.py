@@ -201,8 +201,11 @@ def check_alias(reg: Reg, depth: int = 2) -> None:
     ``depth`` frames, this one among them, are known to be ours.
     """
     trace = thread.trace or current()
+    frame, references = sys._getframe(depth), sys.getrefcount(reg)
+    if trace.unaliased.get((id(frame.f_code), frame.f_lasti), 0) >= references:
+        return
     frame = user_frame(depth + 1, trace.code)
-    place, references = (id(frame.f_code), frame.f_lasti), sys.getrefcount(reg)
+    place = id(frame.f_code), frame.f_lasti
     if trace.unaliased.get(place, 0) >= references:
         return
     unused = 0

@@ -15,7 +15,7 @@ from .. import ir
 from ..errors import PtxTypeError, TraceError, UnknownInstruction
 from ..isa import Form, lookup
 from ..types import ScalarType, pred, u32, u64
-from .builder import Trace, current
+from .builder import Trace, current, thread
 from .literals import is_number, literal, plain
 from .operators import COMPARISONS, data_type, find
 from .problems import conversions, described, located, named
@@ -138,7 +138,7 @@ class Pointer(RunTime):
         return advance(current(), base, self._index(index), self.size), self.offset  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> Any:
-        return self.load(index)
+        return self._element(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.store(index, value)
@@ -149,14 +149,10 @@ class Pointer(RunTime):
         A vector lies aligned to its size. ``out`` is a reg (a list of them) to load into, and must be there where
         ``pred`` guards the load.
         """
-        trace = current()
-        dtype = self.dtype
-        form = access("ld", self.space, width, dtype)
         if out is None and pred is None and width == 1:
-            address = _address(trace, *self.place(index))
-            register = trace.fresh(dtype)
-            trace.emit(form, (register, address))
-            return Result(register, dtype, trace.region)
+            return self._element(index)
+        trace = current()
+        form = access("ld", self.space, width, self.dtype)
         guard = None if pred is None else guard_of(trace, pred)
         if out is None:
             if guard is not None:
@@ -173,6 +169,14 @@ class Pointer(RunTime):
         if out is not None:
             return out
         return Vec([Result(register, self.dtype, trace.region) for register in results])
+
+    def _element(self, index: Any) -> Value:
+        trace, dtype = thread.trace or current(), self.dtype
+        form = access("ld", self.space, 1, dtype)
+        address = _address(trace, *self.place(index))
+        register = trace.fresh(dtype)
+        trace.emit(form, (register, address), None, None, 3)
+        return Result(register, dtype, trace.region)
 
     def _targets(self, trace: Trace, out: Any, width: int) -> tuple[ir.Register, ...]:
         regs = list(out) if isinstance(out, (list, tuple)) else [out]
@@ -192,17 +196,21 @@ class Pointer(RunTime):
 
     def store(self, index: Any, values: Any, *, pred: Any = None) -> None:
         """Store a value at ``index``, by one ``st``; a sequence of 2, 4 (or 8) as a vector from there on."""
-        trace = current()
+        trace = thread.trace or current()
         if self.space == "const":
             raise located(
                 TraceError, "constant memory cannot be written", "`shared(f32, n)`, or a parameter `Ptr[f32]`"
             )
-        many = isinstance(values, (tuple, list))
-        form = access("st", self.space, len(values) if many else 1, self.dtype)
-        sources = tuple([self._source(trace, value) for value in (values if many else (values,))])
+        if isinstance(values, (tuple, list)):
+            form = access("st", self.space, len(values), self.dtype)
+            sources = tuple([self._source(trace, value) for value in values])
+            source: ir.Operand = ir.Vector(sources) if len(sources) > 1 else sources[0]
+        else:
+            form = access("st", self.space, 1, self.dtype)
+            source = self._source(trace, values)
         address = _address(trace, *self.place(index))
         guard = None if pred is None else guard_of(trace, pred)
-        trace.emit(form, (address, ir.Vector(sources) if many and len(sources) > 1 else sources[0]), guard)
+        trace.emit(form, (address, source), guard)
 
     def _source(self, trace: Trace, value: Any) -> ir.Operand:
         if isinstance(value, Value):

@@ -85,7 +85,8 @@ class Instruction:
             return apply(trace, plan, operands, out, guard)
         form = plan.form
         sources = [
-            o.register if plain and o.__class__ is Result and o.region.owner is trace else convert(trace, form, spec, o)
+            o.register if plain and (o.__class__ is Result or o.__class__ is Reg) and o.region.owner is trace
+            else convert(trace, form, spec, o)
             for o, (spec, convert, plain) in zip(operands, plan.sources)
         ]
         if not plan.kept:

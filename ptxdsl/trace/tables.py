@@ -27,6 +27,9 @@ class PointerTable(Pointer):
         moved = super()._moved(index, sign)
         return PointerTable(self.target, moved.base, moved.offset)
 
+    def __getitem__(self, index: Any) -> Any:
+        return self.load(index)
+
     def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any:
         """The pointer at ``index``."""
         if width != 1 or pred is not None or out is not None:
