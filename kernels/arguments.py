@@ -7,18 +7,33 @@ is a LaunchError that names the argument, what came and what was wanted.
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from ptxdsl import LaunchError, ScalarType, bf16, dtype_of, empty, f16, f32, f64
+from ptxdsl import LaunchError, Loc, ScalarType, bf16, dtype_of, empty, f16, f32, f64
 
 __all__ = [
-    "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_output", "floating", "size",
+    "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_output", "floating", "number", "size",
+    "wrong",
 ]
 
 FLOATS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
+
+
+_LIBRARY = os.path.dirname(__file__) + os.sep
+
+
+def wrong(message: str, hint: str | None = None) -> LaunchError:
+    """A LaunchError at the line that called the library."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARY):
+        frame = frame.f_back
+    return LaunchError(message, hint=hint, loc=Loc(frame.f_code.co_filename, frame.f_lineno) if frame else None)
 
 
 def dtype_name(array: Any) -> str:
@@ -35,13 +50,13 @@ def expect(name: str, array: Any, shape: Sequence[int | str], dtypes: Sequence[s
     wanted = f"[{', '.join(map(str, shape))}] of {' or '.join(dtypes)}"
     found = getattr(array, "shape", None)
     if found is None or not hasattr(array, "dtype"):
-        raise LaunchError(f"`{name}` is {array!r:.60}, not an array {wanted}")
+        raise wrong(f"`{name}` is {array!r:.60}, not an array {wanted}")
     got = tuple(int(extent) for extent in found)
     fits = len(got) == len(shape) and all(isinstance(w, str) or w == g for w, g in zip(shape, got))
     if not fits or dtype_name(array) not in dtypes:
-        raise LaunchError(f"`{name}` has shape {list(got)} and dtype {dtype_name(array)}; wanted is {wanted}")
+        raise wrong(f"`{name}` has shape {list(got)} and dtype {dtype_name(array)}; wanted is {wanted}")
     if not _contiguous(array):
-        raise LaunchError(f"`{name}` is not C-contiguous; wanted is {wanted}", hint=f"`np.ascontiguousarray({name})`")
+        raise wrong(f"`{name}` is not C-contiguous; wanted is {wanted}", hint=f"`np.ascontiguousarray({name})`")
     return got
 
 
@@ -56,16 +71,23 @@ def _contiguous(array: Any) -> bool:
 def floating(name: str, array: Any) -> ScalarType:
     """The scalar type of a floating-point array."""
     if dtype_name(array) not in FLOATS:
-        raise LaunchError(f"`{name}` has dtype {dtype_name(array)}; wanted is {' or '.join(FLOATS)}")
+        raise wrong(f"`{name}` has dtype {dtype_name(array)}; wanted is {' or '.join(FLOATS)}")
     return FLOATS[dtype_name(array)]
 
 
 def size(name: str, value: int, allowed: range) -> int:
     """An extent that must be one of ``allowed``."""
-    if value not in allowed:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value not in allowed:
         step = f" in steps of {allowed.step}" if allowed.step != 1 else ""
-        raise LaunchError(f"{name} is {value}; it can be {allowed[0]} to {allowed[-1]}{step}")
-    return value
+        raise wrong(f"{name} is {value!r:.60}; it can be {allowed[0]} to {allowed[-1]}{step}")
+    return int(value)
+
+
+def number(name: str, value: float) -> float:
+    """A finite number."""
+    if not isinstance(value, (int, float, np.number)) or not math.isfinite(value):
+        raise wrong(f"{name} is {value!r:.60}; it can be any finite number")
+    return float(value)
 
 
 def empty_like(array: Any, shape: tuple[int, ...], dtype: ScalarType) -> Any:
@@ -97,12 +119,12 @@ def _extent(array: Any) -> tuple[int, int] | None:
 def expect_output(out: Any, **inputs: Any) -> None:
     """That ``out`` can be written, and shares no memory with the inputs, which are read after some of it is written."""
     if isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise LaunchError("`out` is read-only", hint="give an array of its own, or leave `out` out")
+        raise wrong("`out` is read-only", hint="give an array of its own, or leave `out` out")
     mine = _extent(out)
     for name, array in inputs.items():
         other = _extent(array)
         if mine and other and mine[0] < other[1] and other[0] < mine[1]:
-            raise LaunchError(f"`out` overlaps `{name}`", hint="give an array of its own, or leave `out` out")
+            raise wrong(f"`out` overlaps `{name}`", hint="give an array of its own, or leave `out` out")
 
 
 def expect_aligned(bytes_: int, **inputs: Any) -> None:
@@ -111,4 +133,4 @@ def expect_aligned(bytes_: int, **inputs: Any) -> None:
         extent = _extent(array)
         if extent and extent[0] % bytes_:
             what = f"`{name}` begins at address {extent[0]:#x}; wanted is a multiple of {bytes_}"
-            raise LaunchError(what, hint=f"`{name} = {name}.copy()`")
+            raise wrong(what, hint=f"`{name} = {name}.copy()`")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl import Kernel, LaunchError, ScalarType, f32, f64
+from ptxdsl import Kernel, ScalarType, f32, f64
 
 from . import arguments
 from .decode import chunk_kernel, combine_kernel, decode_kernel
@@ -63,40 +63,51 @@ def flash_attention(
     _, key_heads, keys, _ = arguments.expect("k", k, [batch, "Hkv", "Sk", dim], names)
     arguments.expect("v", v, [batch, key_heads, keys, dim], names)
     _check_heads(heads, key_heads, dim)
+    factor = _scale(scale, dim)
+    if causal not in (False, True):
+        raise arguments.wrong(f"causal is {causal!r:.60}; it can be True or False")
     if min(batch, queries, keys) < 1:
-        raise LaunchError(f"q has shape {list(q.shape)} and k {list(k.shape)}; every extent must be 1 or more")
+        raise arguments.wrong(f"q has shape {list(q.shape)} and k {list(k.shape)}; every extent must be 1 or more")
+    _check_size("Sq * D", queries * dim)
+    _check_size("Sk * D", keys * dim)
     if tensor_cores:
-        raise LaunchError("there is no tensor-core kernel yet", hint="leave `tensor_cores` out")
+        raise arguments.wrong("there is no tensor-core kernel yet", hint="leave `tensor_cores` out")
     if out is None:
         out = arguments.empty_like(q, (batch, heads, queries, dim), dtype)
     arguments.expect("out", out, [batch, heads, queries, dim], names)
     arguments.expect_output(out, q=q, k=k, v=v)
     warps = 4
-    kernel = flash_kernel(dtype, dim, causal, warps)
+    kernel = flash_kernel(dtype, dim, bool(causal), warps)
     rows = warps * queries_a_warp(f64 if dtype is f64 else f32, dim)
     grid = (-(-queries // rows), heads, batch)
-    kernel[grid, warps * 32](q, k, v, out, queries, keys, heads // key_heads, _scale(scale, dim))
+    kernel[grid, warps * 32](q, k, v, out, queries, keys, heads // key_heads, factor)
     return out
 
 
 def _scale(scale: float | None, dim: int) -> float:
-    return 1 / sqrt(dim) if scale is None else float(scale)
+    return 1 / sqrt(dim) if scale is None else arguments.number("scale", scale)
+
+
+def _check_size(what: str, elements: int) -> None:
+    """Within one head indices have 32 bits; heads and sequences are found with 64."""
+    if elements >= 1 << 31:
+        raise arguments.wrong(f"{what} is {elements}; it must be below 2**31")
 
 
 def _check_heads(heads: int, key_heads: int, dim: int) -> None:
     arguments.size("the head dimension D", dim, HEAD_DIMS)
     if key_heads < 1 or heads < 1 or heads % key_heads:
-        raise LaunchError(f"q has {heads} heads and k has {key_heads}; the first must be a multiple of the second")
+        raise arguments.wrong(f"q has {heads} heads and k has {key_heads}; the first must be a multiple of the second")
 
 
-def template(dtype: ScalarType, head_dim: int, block_seq: int, causal: bool, arch: str | None = None) -> Kernel:
+def template(dtype: ScalarType | str, head_dim: int, block_seq: int, causal: bool, arch: str | None = None) -> Kernel:
     """A kernel for one head: ``(q, k, v, out, seq_len: s32, scale)``, q, k, v and out ``[seq_len, head_dim]``.
 
     A block of ``block_seq`` threads, but 32 at least, computes ``block_seq`` queries: launch
     ``kernel[cdiv(seq_len, block_seq), max(32, block_seq)](q, k, v, out, seq_len, scale)``.
 
     Args:
-        dtype: ``f32`` or ``f64``.
+        dtype: ``f32`` or ``f64``, or the name.
         head_dim: A power of two up to 256.
         block_seq: A power of two up to 256.
         causal: Query i sees the keys up to i.
@@ -108,12 +119,13 @@ def template(dtype: ScalarType, head_dim: int, block_seq: int, causal: bool, arc
     >>> template(f32, 64, 64, True).entry
     'attention_f32_hd64_bs64_causal'
     """
-    if dtype not in (f32, f64):
-        raise LaunchError(f"dtype is {dtype}; it can be f32 or f64")
+    kind = {"f32": f32, "f64": f64}.get(str(dtype))
+    if kind is None:
+        raise arguments.wrong(f"dtype is {dtype}; it can be f32 or f64")
     for name, value in (("head_dim", head_dim), ("block_seq", block_seq)):
         if type(value) is not int or value < 1 or value > 256 or value & (value - 1):
-            raise LaunchError(f"{name} is {value!r}; it can be a power of two from 1 to 256")
-    return template_kernel(dtype, head_dim, block_seq, causal, arch)
+            raise arguments.wrong(f"{name} is {value!r}; it can be a power of two from 1 to 256")
+    return template_kernel(kind, head_dim, block_seq, causal, arch)
 
 
 def _caches(k_cache: Any, v_cache: Any, batch: int, dim: int, names: list[str]) -> tuple[int, int]:
@@ -125,7 +137,7 @@ def _caches(k_cache: Any, v_cache: Any, batch: int, dim: int, names: list[str]) 
     for name, cache in (("k_cache", k_cache), ("v_cache", v_cache)):
         if not isinstance(cache, (list, tuple)) or len(cache) != batch:
             came = f"a list of {len(cache)} arrays" if isinstance(cache, (list, tuple)) else f"{cache!r:.60}"
-            raise LaunchError(f"`{name}` is {came}; wanted is a list of {batch}, one a sequence")
+            raise arguments.wrong(f"`{name}` is {came}; wanted is a list of {batch}, one a sequence")
     key_heads, longest, _ = arguments.expect("k_cache[0]", k_cache[0], ["Hkv", "S_max", dim], names)
     for name, cache in (("k_cache", k_cache), ("v_cache", v_cache)):
         for number, array in enumerate(cache):
@@ -138,17 +150,18 @@ def _decode_arguments(q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, out: An
     batch, heads, dim = arguments.expect("q", q, ["B", "Hq", "D"], list(arguments.FLOATS))
     dtype, names = arguments.floating("q", q), [arguments.dtype_name(q)]
     if batch < 1:
-        raise LaunchError(f"q has shape {list(q.shape)}; every extent must be 1 or more")
+        raise arguments.wrong(f"q has shape {list(q.shape)}; every extent must be 1 or more")
     key_heads, longest = _caches(k_cache, v_cache, batch, dim, names)
     _check_heads(heads, key_heads, dim)
     if longest < 1:
-        raise LaunchError("the caches have room for no key: S_max is 0; it must be 1 or more")
+        raise arguments.wrong("the caches have room for no key: S_max is 0; it must be 1 or more")
+    _check_size("S_max * D", longest * dim)
     if isinstance(seq_lens, (int, np.integer)):
         arguments.size("seq_lens", int(seq_lens), range(longest + 1))
     else:
         arguments.expect("seq_lens", seq_lens, [batch], ["int32"])
         if isinstance(seq_lens, np.ndarray) and not ((seq_lens >= 0) & (seq_lens <= longest)).all():
-            raise LaunchError(f"seq_lens has {seq_lens.min()} to {seq_lens.max()}; it can have 0 to {longest}")
+            raise arguments.wrong(f"seq_lens has {seq_lens.min()} to {seq_lens.max()}; it can have 0 to {longest}")
     if out is None:
         out = arguments.empty_like(q, (batch, heads, dim), dtype)
     arguments.expect("out", out, [batch, heads, dim], names)
@@ -185,7 +198,7 @@ def decode_attention(
     array([1., 0.], dtype=float32)
     """
     if isinstance(k_cache, (list, tuple)):
-        raise LaunchError("`k_cache` is a list of arrays; wanted is one array", hint="`flash_decoding` takes both")
+        raise arguments.wrong("`k_cache` is a list of arrays; wanted is one array", hint="`flash_decoding` takes both")
     batch, heads, key_heads, longest, dim, dtype, out = _decode_arguments(q, k_cache, v_cache, seq_lens, out)
     warps = arguments.size("num_warps", num_warps if num_warps is not None else 4, range(1, 17))
     kernel = decode_kernel(dtype, dim, warps, not isinstance(seq_lens, (int, np.integer)))

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from ptxdsl import (
-    Kernel, LaunchError, Ptr, ScalarType, f16, f32, loop, ptx, ptx_kernel, reg, select, u8, u32, unpack, warp, when,
+    Kernel, Ptr, ScalarType, f16, f32, loop, ptx, ptx_kernel, reg, select, u8, u32, unpack, warp, when,
 )
 
 from . import arguments
@@ -122,7 +122,7 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any) -> Any:
     rows, k = arguments.expect("x", x, ["M", "K"], X_DTYPES)
     dtype = arguments.floating("x", x)
     if rows < 1 or k < 1 or k % BLOCK_WEIGHTS:
-        raise LaunchError(f"`x` has shape {[rows, k]}; M is 1 or more and K a positive multiple of {BLOCK_WEIGHTS}")
+        raise arguments.wrong(f"`x` has shape {[rows, k]}; M is 1 or more and K a positive multiple of {BLOCK_WEIGHTS}")
     arguments.size("n", n, range(1, 2**31))
     blocks = k // BLOCK_WEIGHTS
     arguments.expect("w_q4k", w_q4k, [n, blocks * BLOCK_BYTES], ["uint8"])
@@ -195,6 +195,6 @@ def rmsnorm_q4k_gemv(x: Any, gamma: Any, w_q4k: Any, n: int, *, eps: float = 1e-
     >>> rmsnorm_q4k_gemv(x, gamma, w, 1).round()
     array([[1920.]], dtype=float32)
     """
-    if not eps >= 0:
-        raise LaunchError(f"eps is {eps!r}; it can be 0 or more")
-    return _run(x, gamma, w_q4k, n, eps, out)
+    if arguments.number("eps", eps) < 0:
+        raise arguments.wrong(f"eps is {eps!r}; it can be 0 or more")
+    return _run(x, gamma, w_q4k, n, float(eps), out)

@@ -243,7 +243,7 @@ def _pointer(check: _Check, accepted: Elements, size: int) -> Convert:
             _refuse_elements(check, seen, value, accepted, size)
         if not contiguous(shape, strides, itemsize):
             other = f"{check.name}: Array[{check.annotation.dtype}, {len(shape)}]"
-            hint = f"`{check.name} = np.ascontiguousarray({check.name})`, or declare `{other}`"
+            hint = f"{_compact(check.name, value)}, or declare `{other}`"
             raise check.error(value, f"{check.annotation} wants contiguous memory", hint, f", strides {strides}")
         if nbytes % size:
             raise check.error(value, f"{check.annotation} wants a multiple of {size} bytes")
@@ -300,8 +300,16 @@ def _refuse_elements(check: _Check, seen: View, value: object, accepted: Element
         raise check.error(value, f"{check.annotation} wants it aligned to {size} bytes", hint, detail)
 
 
+def _of_torch(value: object) -> bool:
+    return type(value).__module__.split(".")[0] == "torch"
+
+
+def _compact(name: str, value: object) -> str:
+    return f"`{name} = {name}.contiguous()`" if _of_torch(value) else f"`{name} = np.ascontiguousarray({name})`"
+
+
 def _conversion(name: str, seen: View, wanted: str) -> str:
-    torch = type(seen.owner).__module__.split(".")[0] == "torch"
+    torch = _of_torch(seen.owner)
     library = "torch" if torch else "np" if hasattr(np, wanted) else "ml_dtypes"
     integers = ("int", "uint", "bool")
     same = seen.itemsize == np.dtype(wanted).itemsize if library == "np" else False
@@ -352,7 +360,7 @@ def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: 
     if not math.prod(seen.shape):
         return tuple(stride // size for stride in dense)
     strides = [d if n == 1 else s for n, s, d in zip(seen.shape, seen.strides, dense)]
-    detail, hint = f", strides {seen.strides}", f"`{check.name} = np.ascontiguousarray({check.name})`"
+    detail, hint = f", strides {seen.strides}", _compact(check.name, value)
     if strided and strides[-1] != size:
         raise check.error(value, f"{array} wants the last dimension contiguous", hint, detail)
     if not strided and tuple(strides) != dense:
@@ -380,7 +388,7 @@ def _untyped(check: _Check) -> Convert:
         if seen.readonly and check.written:
             raise check.error(value, "the kernel writes to it", f"`{check.name} = {check.name}.copy()`", ", read-only")
         if not contiguous(seen.shape, seen.strides, seen.itemsize):
-            hint = f"`{check.name} = np.ascontiguousarray({check.name})`"
+            hint = _compact(check.name, value)
             raise check.error(value, "foreign PTX is given contiguous memory only", hint, f", strides {seen.strides}")
         nbytes = math.prod(seen.shape) * seen.itemsize
         address, dtype, _, shape, strides, readonly, device, owner, stream = seen

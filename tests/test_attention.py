@@ -130,6 +130,7 @@ def test_template(rng: np.random.Generator, dtype: Any, dim: int, block: int, ca
         ((f32, 48, 64, True), "head_dim is 48; it can be a power of two from 1 to 256"),
         ((f32, 512, 64, True), "head_dim is 512; it can be a power of two from 1 to 256"),
         ((f32, 0, 64, True), "head_dim is 0; it can be a power of two from 1 to 256"),
+        (("f16", 64, 64, True), "dtype is f16; it can be f32 or f64"),
         ((f32, 64, 96, True), "block_seq is 96; it can be a power of two from 1 to 256"),
         ((f32, 64, 512, False), "block_seq is 512; it can be a power of two from 1 to 256"),
         ((f32, 64, True, False), "block_seq is True; it can be a power of two from 1 to 256"),
@@ -237,6 +238,13 @@ def zeros(*shape: int, dtype: Any = np.float32) -> Array:
             "q has shape [1, 1, 2, 16] and k [1, 1, 0, 16]; every extent must be 1 or more",
         ),
         (
+            lambda: attention.flash_attention(
+                zeros(1, 1, 1, 16), *[np.lib.stride_tricks.as_strided(zeros(1), (1, 1, 1 << 27, 16), (0,) * 4)] * 2
+            ),
+            "`k` is not C-contiguous; wanted is [1, Hkv, Sk, 16] of float32",
+        ),
+        (lambda: attention._check_size("Sk * D", 1 << 31), "Sk * D is 2147483648; it must be below 2**31"),
+        (
             lambda: attention.flash_attention([1.0], zeros(1, 1, 2, 16), zeros(1, 1, 2, 16)),
             f"`q` is [1.0], not an array [B, Hq, Sq, D] of {FLOATS}",
         ),
@@ -276,12 +284,29 @@ def zeros(*shape: int, dtype: Any = np.float32) -> Array:
             lambda: split(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), 4, chunk_size=0),
             "chunk_size is 0; it can be 1 to 2147483647",
         ),
+        (
+            lambda: split(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), 4, chunk_size=2.0),
+            "chunk_size is 2.0; it can be 1 to 2147483647",
+        ),
+        (
+            lambda: decode(zeros(1, 1, 16), zeros(1, 1, 4, 16), zeros(1, 1, 4, 16), 4, scale="1"),
+            "scale is '1'; it can be any finite number",
+        ),
+        (
+            lambda: attention.flash_attention(*zeros(3, 1, 1, 2, 16), scale=np.nan),
+            "scale is nan; it can be any finite number",
+        ),
+        (
+            lambda: attention.flash_attention(*zeros(3, 1, 1, 2, 16), causal=2),  # type: ignore[arg-type]
+            "causal is 2; it can be True or False",
+        ),
     ],
 )
 def test_wrong_arguments(call: Callable[[], object], message: str) -> None:
     with pytest.raises(LaunchError) as caught:
         call()
     assert caught.value.message == message
+    assert caught.value.loc is not None and caught.value.loc.file == __file__
 
 
 @pytest.mark.parametrize("kernel", [decode, split])
