@@ -85,7 +85,7 @@ def size(name: str, value: int, allowed: range) -> int:
 
 def number(name: str, value: float) -> float:
     """A finite number."""
-    if not isinstance(value, (int, float, np.number)) or not math.isfinite(value):
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not math.isfinite(value):
         raise wrong(f"{name} is {value!r:.60}; it can be any finite number")
     return float(value)
 

@@ -121,7 +121,7 @@ def chunk_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool, tables
         caches: tuple[Any, Any] = k, v
         keys, values = (cache[batch] for cache in caches) if tables else caches
         part = row * ptx.nctaid.x + chunk
-        my_sums, my_state = sums + ptx.mul.wide.u32(part, dim), states + part * 2
+        my_sums, my_state = sums + ptx.mul.wide.u32(part, dim), states + ptx.mul.wide.u32(part, 2)
         start = chunk * chunk_size
         stop = minimum(start + chunk_size, _length(lengths, batch, longest, indirect))
 
