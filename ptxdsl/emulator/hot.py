@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["heat", "speed_up"]
 
-SECONDS = 0.004
-"""Running time of a kernel's launches after which its runs are compiled."""
+SECONDS, SECONDS_A_RECORD = 0.004, 200e-6
+"""Running time of a kernel's launches after which its runs are compiled: a fraction of what compiling takes."""
 SHORTEST, LONGEST, MOST = 3, 300, 3000
 """Records in a run, and in all runs of a kernel."""
 
@@ -27,7 +27,7 @@ SHORTEST, LONGEST, MOST = 3, 300, 3000
 def heat(code: Code, seconds: float) -> None:
     """Note that the kernel has run for so long; start compiling its runs where that was long enough."""
     code.seconds += seconds
-    if code.seconds >= SECONDS and not code.hot:
+    if not code.hot and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.records):
         code.hot = True
         threading.Thread(target=speed_up, args=(code,), name="ptxdsl hot tier").start()
 
