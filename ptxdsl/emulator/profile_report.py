@@ -144,9 +144,11 @@ p { color: var(--dim); margin: 0 0 .75rem }
 @media (max-width: 70rem) { .sides { grid-template-columns: minmax(0, 1fr) } }
 .side { overflow: auto; max-height: 80vh; border: 1px solid var(--rule); border-radius: 6px }
 table { border-collapse: collapse; width: 100%; font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace }
-th { position: sticky; top: 0; background: var(--head); color: var(--dim); font-weight: 500; text-align: right }
-th, td { padding: 0 .5rem; white-space: pre; text-align: right; font-variant-numeric: tabular-nums }
-th.code, td.code { text-align: left; width: 99% } td.at { color: var(--dim); user-select: none }
+th { position: sticky; top: 0; background: var(--head); color: var(--dim); font-weight: 500; vertical-align: bottom }
+th, td { padding: 0 .4rem; white-space: pre; text-align: right; font-variant-numeric: tabular-nums }
+th.code, td.code { text-align: left; width: 99%; max-width: 46ch; overflow: hidden; text-overflow: ellipsis }
+td.at { color: var(--dim); user-select: none }
+th { white-space: normal; font-size: 11px }
 tr.idle td { color: var(--dim) } tr.label td { color: var(--dim) } tr.on td { background: var(--mark) }
 tr[data-at] { cursor: pointer }
 """
@@ -205,10 +207,11 @@ def _row(at: str, mark: str, code: str, share: float | None, figures: Figures | 
          heat: float, kind: str = "") -> str:
     cells = ["" if figures is None else column.text(figures) for column in columns]
     shown = f"{100 * share:.1f} %" if share is not None else ""
-    color = f' style="background: rgba(var(--heat), {0.55 * heat:.3f})"' if heat else ""
+    color = f' style="background: rgba(var(--heat), {0.5 * heat:.3f})"' if heat else ""
     data = f' data-at="{escape(at)}"' if at else ""
+    whole = f' title="{escape(code.strip())}"' if len(code) > 46 else ""
     return (
-        f'<tr{data} class="{kind}"><td class="at">{escape(mark)}</td><td class="code">{escape(code)}</td>'
+        f'<tr{data} class="{kind}"><td class="at">{escape(mark)}</td><td class="code"{whole}>{escape(code)}</td>'
         f"<td{color}>{shown}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
     )
 
