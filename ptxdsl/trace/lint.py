@@ -9,17 +9,16 @@ bytecode after the block's exit is compared with what follows the end of the blo
 from __future__ import annotations
 
 import ast
-import builtins
-import inspect
 import linecache
 import re
 from collections.abc import Callable, Iterator
-from types import CellType, CodeType, FrameType
-from typing import Any
+from types import CodeType, FrameType
 
 from ..errors import ControlFlowError, Loc
+from . import idle
 from .builder import Region, Trace, is_user_file
 from .bytecode import flow_of
+from .source import Names, text_of, tree_of
 
 __all__ = ["check", "entered", "left"]
 
@@ -27,20 +26,22 @@ _LEAVING = re.compile(r"\b(return|break|continue)\b")
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _With = (ast.With, ast.AsyncWith)
 
-_trees: dict[CodeType, ast.AST | None] = {}
-"""The source of each function looked at, None where nothing in it leaves anything, or where it has none."""
 _checked: set[tuple[CodeType, int]] = set()
 
 
 def check(function: Callable[..., object]) -> None:
-    """Look through a kernel function for statements that leave a block; a ControlFlowError for the first."""
+    """Look through a kernel function for statements that leave a block, and for those that do nothing.
+
+    A ControlFlowError or StructureError for the first.
+    """
+    idle.check(function)
     code = function.__code__
     tree = _tree(code)
     if tree is None:
         return
-    names = _Names(function)
+    names = Names(function)
     for node in ast.walk(tree):
-        if isinstance(node, _With) and any(names.is_block(item.context_expr) for item in node.items):
+        if isinstance(node, _With) and any(_is_block(item.context_expr, names) for item in node.items):
             _check(node, code.co_filename)
             _checked.add((code, node.lineno))
 
@@ -127,69 +128,16 @@ def _leaving(body: list[ast.stmt], in_loop: bool) -> Iterator[tuple[str, ast.stm
                 yield from _leaving(part.body, in_loop)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+def _is_block(call: ast.expr, names: Names) -> bool:
+    """Whether a `with` item is a call of `when`, `otherwise` or `loop`, by whatever name."""
+    from .control import Block
 
-
-class _Names:
-    """What the names in a function's source stand for, as far as that can be known before it runs."""
-
-    def __init__(self, function: Callable[..., object]) -> None:
-        self.scopes: list[dict[str, Any]] = [function.__globals__, vars(builtins)]
-        cells = zip(function.__code__.co_freevars, function.__closure__ or ())
-        self.scopes.insert(0, {name: cell.cell_contents for name, cell in cells if not _empty(cell)})
-
-    def is_block(self, call: ast.expr) -> bool:
-        """Whether a `with` item is a call of `when`, `otherwise` or `loop`, by whatever name."""
-        from .control import Block
-
-        if not isinstance(call, ast.Call):
-            return False
-        found = self._value(call.func)
-        return isinstance(found, type) and issubclass(found, Block)
-
-    def _value(self, node: ast.expr) -> object:
-        if isinstance(node, ast.Name):
-            return next((scope[node.id] for scope in self.scopes if node.id in scope), None)
-        if isinstance(node, ast.Attribute):
-            return getattr(self._value(node.value), node.attr, None)
-        return None
-
-
-def _empty(cell: CellType) -> bool:
-    """Whether a closure's variable has no value yet."""
-    try:
-        return cell.cell_contents is cell
-    except ValueError:
-        return True
+    if not isinstance(call, ast.Call):
+        return False
+    found = names.value(call.func)
+    return isinstance(found, type) and issubclass(found, Block)
 
 
 def _tree(code: CodeType) -> ast.AST | None:
-    """The syntax tree of a function, with the lines of its file; None where there is nothing in it to complain of."""
-    if code not in _trees:
-        _trees[code] = _parse(code)
-    return _trees[code]
-
-
-def _parse(code: CodeType) -> ast.AST | None:
-    lines = linecache.getlines(code.co_filename)
-    first = code.co_firstlineno - 1
-    if first >= len(lines):
-        return None
-    text = _block(lines[first:])
-    if not _LEAVING.search(text):
-        return None
-    try:
-        if text[:1].isspace():
-            tree: ast.AST = ast.parse("if 1:\n" + text)
-            return ast.increment_lineno(tree, first - 1)
-        return ast.increment_lineno(ast.parse(text), first)
-    except SyntaxError:
-        return None
-
-
-def _block(lines: list[str]) -> str:
-    """The lines of the function that begins with the first one."""
-    try:
-        return "".join(inspect.getblock(lines))
-    except (SyntaxError, IndentationError):
-        return ""
+    """The syntax tree of a function; None where there is nothing in it to complain of."""
+    return tree_of(code) if _LEAVING.search(text_of(code)) else None
