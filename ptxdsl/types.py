@@ -15,8 +15,10 @@ from .errors import PtxTypeError
 
 __all__ = [
     "SPACES", "TYPES", "ScalarType", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "compatible", "dtype_of",
-    "e4m3", "e4m3x2", "e5m2", "e5m2x2", "encode", "f16", "f16x2", "f32", "f32x2", "f64", "pred", "s8", "s16", "s32",
-    "s64", "samplerref", "surfref", "texref", "tf32", "type_named", "u8", "u16", "u32", "u64",
+    "e2m1", "e2m1p4x4", "e2m1x2", "e2m1x4", "e2m3", "e2m3x2", "e2m3x4", "e3m2", "e3m2x2", "e3m2x4", "e4m3", "e4m3x2",
+    "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "encode", "f16", "f16x2", "f32", "f32x2", "f64", "pred", "s2f6x2", "s8",
+    "s8x4", "s16", "s16x2", "s32", "s64", "samplerref", "surfref", "texref", "tf32", "type_named", "u8", "u8x4", "u16",
+    "u16x2", "u32", "u64", "ue5m3x2", "ue8m0", "ue8m0x2", "ue8m0x4",
 ]
 
 SPACES = ("global", "shared", "local", "const", "param", "generic")
