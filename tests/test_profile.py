@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import struct
 import zlib
@@ -517,3 +518,11 @@ def test_html_escapes() -> None:
 
     p = run_saxpy(32, 1)
     assert "i &lt; n" in page(p) and "when(i < n)" not in page(p)
+
+
+def test_the_page_of_the_documentation() -> None:
+    path = Path(__file__).parent.parent / "docs" / "emulator.md"
+    blocks = re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.DOTALL)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, path.name, str(path), 0)
+    assert len(test.examples) >= 5
+    assert doctest.DocTestRunner().run(test).failed == 0
