@@ -5,3 +5,5 @@ PyPI is called ``kernels``.
 """
 
 from __future__ import annotations
+
+__all__ = ["attention", "quant"]

@@ -9,7 +9,6 @@ import pickle
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -298,18 +297,15 @@ def test_special_registers() -> None:
     assert caught.value.hint == "did you mean %tid.z, %tid.y or %tid.x?"
 
 
-def test_the_table_is_read_quickly_and_only_where_it_is_needed() -> None:
+def test_the_table_is_read_only_where_it_is_needed() -> None:
     code = (
-        "import time; from ptxdsl import isa; t = time.perf_counter(); isa.opcodes(); index = time.perf_counter() - t\n"
-        "t = time.perf_counter(); isa.lookup('tcgen05.mma.cta_group::1.kind::f16'); form = time.perf_counter() - t\n"
+        "from ptxdsl import isa; isa.opcodes(); isa.lookup('tcgen05.mma.cta_group::1.kind::f16')\n"
         "from ptxdsl.isa import _blocks\n"
-        "read = sum('row' in vars(block) for own in _blocks().values() for block in own); print(index, form, read)"
+        "blocks = [block for own in _blocks().values() for block in own]\n"
+        "print(sum('row' in vars(block) for block in blocks), len(blocks))"
     )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
-    index, form, read = (min(float(run.stdout.split()[at]) for run in runs) for at in range(3))
-    assert index < 0.015
-    assert form < 0.010
-    assert read < 20
+    read, there = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert 0 < int(read) < 20 < 200 < int(there)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -453,12 +449,9 @@ def test_supports() -> None:
         ptxdsl.supports("fma.rn.f32", arch="sm_91")
 
 
-def test_a_form_costs_little_once_it_is_known() -> None:
-    isa.lookup("fma.rn.f32")
-    start = time.perf_counter()
-    for _ in range(1000):
-        isa.lookup("fma.rn.f32")
-    assert (time.perf_counter() - start) / 1000 < 20e-6
+def test_a_form_is_made_once() -> None:
+    first, second = isa.lookup("fma.rn.f32"), isa.lookup("fma.rn.f32")
+    assert first is second
 
 
 def test_types_of_twice_the_size() -> None:
