@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import ir
 from ..errors import PtxTypeError, TraceError
+from ..isa.targets import Limits
 from ..types import TYPES, ScalarType, b8, dtype_of, u64
 from .builder import Trace, current
 from .functions import variable_name
@@ -23,6 +24,7 @@ from .values import Reg, Result, Value, emit
 
 __all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "global_", "local", "param", "shared"]
 
+_STATIC = Limits().static_shared
 Extent = Any
 """An int where it is known while tracing, else a u32 Value."""
 
@@ -172,11 +174,9 @@ def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     trace = current()
     view = _declared(trace, "shared", dtype, _shape("shared", dtype, shape), _alignment(align), variable_name("shared"))
     total = sum(variable.nbytes for variable in trace.variables if variable.space == "shared")
-    from ..isa.targets import Limits
-
-    if total > Limits().static_shared:
+    if total > _STATIC:
         raise located(
-            TraceError, f"{total} bytes of static shared memory; a kernel may have {Limits().static_shared}",
+            TraceError, f"{total} bytes of static shared memory; a kernel may have {_STATIC}",
             f"`dynamic_shared({dtype})`, and its size in bytes at the launch: "
             f"`k.configure(grid, block, shared={total})`",
         )

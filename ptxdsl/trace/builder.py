@@ -25,7 +25,7 @@ from ..isa import Form, Need, special_registers
 from ..types import TYPES, ScalarType
 
 __all__ = [
-    "Region", "Trace", "activated", "active", "bytecode", "current", "is_user_file", "swapped", "thread", "user_frame",
+    "Region", "Trace", "activated", "active", "current", "is_user_file", "swapped", "thread", "user_frame",
 ]
 
 
@@ -150,32 +150,18 @@ def location_of(frame: FrameType) -> Loc:
 
 _places: dict[tuple[int, int], Loc] = {}
 """The lines of the user's that were met: by the code object's id and the index of the instruction in it."""
-_bytecodes: dict[int, bytes] = {}
 _kept: dict[int, CodeType] = {}
-"""The code objects that these two speak of; kept, or their ids could come to stand for others."""
-
-
-def _keep(code: CodeType) -> None:
-    if len(_kept) > 4096:
-        for cached in (_places, _bytecodes, _kept):
-            cached.clear()
-    _kept[id(code)] = code
+"""The code objects that these speak of; kept, or their ids could come to stand for others."""
 
 
 def _new_place(frame: FrameType) -> Loc:
     code = frame.f_code
-    _keep(code)
+    if len(_kept) > 4096:
+        _places.clear()
+        _kept.clear()
+    _kept[id(code)] = code
     loc = _places[id(code), frame.f_lasti] = Loc(code.co_filename, frame.f_lineno)
     return loc
-
-
-def bytecode(code: CodeType) -> bytes:
-    """``code.co_code``, which Python makes anew each time it is asked for."""
-    found = _bytecodes.get(id(code))
-    if found is None:
-        _keep(code)
-        found = _bytecodes[id(code)] = code.co_code
-    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -240,7 +226,8 @@ class Trace:
     many frames from there on are ours. ``waiting``
     are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
     placed were first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the
-    heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias`` remembers.
+    heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what
+    ``guard.check_alias`` remembers.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import lru_cache
 from opcode import opmap, opname
 from types import CodeType, FunctionType
 
@@ -62,6 +63,7 @@ def _check_helper(helper: FunctionType) -> None:
             _check(node.value, Names(helper), helper.__code__.co_filename, strictly=False)
 
 
+@lru_cache(1024)
 def _suspicious(code: CodeType) -> bool:
     """Whether a value is thrown away that is not the result of a call, here or in a function within."""
     before = _CACHE
@@ -107,7 +109,8 @@ def _resolved(node: ast.expr, names: Names) -> object:
             return None
         if isinstance(node, ast.Attribute):
             return getattr(found, node.attr, None)
-        return found[node.slice.value] if isinstance(node.slice, ast.Constant) else None
+        word = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return found[word] if isinstance(word, str) else None
     return names.value(node)
 
 

@@ -12,6 +12,7 @@ import ast
 import linecache
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from types import CodeType, FrameType
 
 from ..errors import ControlFlowError, Loc
@@ -138,6 +139,7 @@ def _is_block(call: ast.expr, names: Names) -> bool:
     return isinstance(found, type) and issubclass(found, Block)
 
 
+@lru_cache(1024)
 def _tree(code: CodeType) -> ast.AST | None:
     """The syntax tree of a function; None where there is nothing in it to complain of."""
     return tree_of(code) if _LEAVING.search(text_of(code)) else None

@@ -12,8 +12,6 @@ from opcode import EXTENDED_ARG, opmap, opname
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from .builder import bytecode
-
 __all__ = ["Target", "name_of", "target_of_call"]
 
 _CACHE = opmap.get("CACHE", -1)
@@ -27,10 +25,24 @@ class Target(NamedTuple):
     many: bool = False
 
 
+_found: dict[tuple[int, int], tuple[CodeType, Target | None]] = {}
+"""What was found at an instruction, by its code object's id and its index; the code is kept, or its id would change."""
+
+
 def target_of_call(frame: FrameType) -> Target | None:
     """The variable that the call now running in ``frame`` is assigned to; several where the source unpacks."""
+    key = id(frame.f_code), frame.f_lasti
+    found = _found.get(key)
+    if found is None:
+        if len(_found) > 4096:
+            _found.clear()
+        found = _found[key] = (frame.f_code, _target(frame))
+    return found[1]
+
+
+def _target(frame: FrameType) -> Target | None:
     code = frame.f_code
-    name = _stored(code, bytecode(code), frame.f_lasti)
+    name = _stored(code, code.co_code, frame.f_lasti)
     if name is not None:
         return Target((name,))
     if code.co_name in ("<listcomp>", "<genexpr>") and frame.f_back is not None:
