@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from ..layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
 from ..library import Shape
-from .base import Handler, i1, i32, i64, pointer
+from .base import Handler, i1, i32, i64, lanes_of, pointer
 from .data import guard_mask, source
 from .memory import Access
 
@@ -106,13 +106,19 @@ def count_memory(module: ir.Module, name: str, shape: Shape) -> None:
 def _global(h: Handler, counters: Any, places: Any, lanes: Any, *_: Any) -> None:
     _add(h, counters, Count.GLOBAL_REQUESTS, _some(h, lanes))
     _add(h, counters, Count.GLOBAL_LANES, _population(h, lanes))
+    places = h.ir.sub(places, h.splat(_start(h, places, lanes)))
+    numbers = h.ir.lshr(places, h.splat(h.i64(SECTOR_BITS)))
+    before = h.ir.shuffle_vector(numbers, numbers, ir.Constant(lanes_of(i32), [0, *range(LANES - 1)]))
+    falls = h.mask(h.ir.icmp_unsigned("<", numbers, before))
+    rises = _population(h, h.mask(h.ir.icmp_unsigned(">", numbers, before)))
+    in_order = h.ir.and_(h.full(lanes), h.ir.icmp_unsigned("==", falls, h.i32(0)))
     sectors = _variable(h, i64)
+    h.ir.store(h.ir.select(in_order, h.ir.zext(h.ir.add(rises, h.i32(1)), i64), h.i64(0)), sectors)
 
     def one(_: Any, __: Any) -> None:
         h.ir.store(h.ir.add(h.ir.load(sectors), h.i64(1)), sectors)
 
-    places = h.ir.sub(places, h.splat(_start(h, places, lanes)))
-    _each_distinct(h, h.ir.lshr(places, h.splat(h.i64(SECTOR_BITS))), lanes, one)
+    _each_distinct(h, numbers, h.ir.select(in_order, h.i32(0), lanes), one)
     _add(h, counters, Count.SECTORS, h.ir.load(sectors))
 
 
@@ -167,11 +173,21 @@ def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exc
     part = (1 << LANES // phases) - 1
     for phase in range(phases):
         mask = h.ir.and_(lanes, h.i32(part << phase * (LANES // phases)))
+        apart = _in_banks_of_their_own(h, words, mask, banks)
         h.ir.store(ir.Constant(kind, None), array)
-        h.ir.store(h.i32(0), most)
-        _each_distinct(h, words, mask, one)
+        h.ir.store(h.ir.select(apart, h.ir.trunc(_some(h, mask), i32), h.i32(0)), most)
+        _each_distinct(h, words, h.ir.select(apart, h.i32(0), mask), one)
         _add(h, counters, Count.WAVEFRONTS, h.ir.load(most))
         _add(h, counters, Count.LEAST, _some(h, mask))
+
+
+def _in_banks_of_their_own(h: Handler, words: Any, mask: Any, banks: int) -> Any:
+    """Whether no two lanes of a mask need the same bank: the usual case, which needs no look at each lane."""
+    wide = lanes_of(i32)
+    bank = h.ir.and_(h.ir.trunc(words, wide), h.splat(h.i32(banks - 1)))
+    bits = h.ir.select(h.bools(mask), h.ir.shl(h.splat(h.i32(1)), bank), ir.Constant(wide, None))
+    used = h.call("llvm.vector.reduce.or.v32i32", i32, bits)
+    return h.ir.icmp_unsigned("==", _population(h, used), _population(h, mask))
 
 
 def _local(h: Handler, counters: Any, _: Any, lanes: Any, *__: Any) -> None:
