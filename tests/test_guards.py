@@ -113,6 +113,12 @@ def r2_number_from_zero(n: u32, x: f32):
         count += 1
 
 
+def r2_number_below_zero(n: u32, x: f32):
+    count = -1
+    with loop(n):
+        count += 1
+
+
 def r2_flag(n: u32, x: f32):
     first = True
     with loop(n):
@@ -459,6 +465,15 @@ def r3_set_from_the_other(n: u32, x: f32):
     old = m
     m.set(old + x)
     old + 1.0
+
+
+def r3_kept_on_the_way(n: u32, x: f32):
+    m = reg(f32, 0.0)
+    kept = []
+    for _ in range(3):
+        m.set(x)
+        kept.append(m)
+    kept[0] + 1.0
 
 
 def r3_in_helper(n: u32, x: f32):
@@ -981,6 +996,10 @@ _R2 = {
         "count", "rebound", "the loop of line 2", "count += 1",
         "declare `count = reg(u32, 0)` before the loop, then `count += ...` or `count.set(...)`",
     ),
+    r2_number_below_zero: (
+        "count", "rebound", "the loop of line 2", "count += 1",
+        "declare `count = reg(s32, -1)` before the loop, then `count += ...` or `count.set(...)`",
+    ),
     r2_flag: (
         "first", "rebound", "the loop of line 2", "first = False",
         "declare `first = reg(pred, True)` before the loop, then `first.set(...)`",
@@ -1137,6 +1156,9 @@ _R3 = {
     r3_changed_by_the_second_name: ("old", "m", "old += x", "keep the old value apart: `m = old.copy()`"),
     r3_out: ("m", "old", "ptx.add.f32(m, x, out=m)", "keep the old value apart: `old = m.copy()`"),
     r3_set_from_the_other: ("m", "old", "m.set(old + x)", "keep the old value apart: `old = m.copy()`"),
+    r3_kept_on_the_way: (
+        "m", "kept[1]", "m.set(x)", "keep the values apart: `kept = [r.copy() for r in ...]`, or a `reg` for each",
+    ),
     r3_in_helper: ("m", "old", "bump(m)", "keep the old value apart: `old = m.copy()`"),
     r3_in_closure: ("old", "m", "bump()", "keep the old value apart: `m = old.copy()`"),
     r3_read_in_next_iteration: ("m", "old", "m.set(m + x)", "keep the old value apart: `old = m.copy()`"),
