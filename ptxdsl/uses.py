@@ -67,7 +67,7 @@ class Uses:
             if isinstance(operand.base, ir.Register):
                 base: object = ADDRESSES[self.use(statement, operand.base, READ)]
             else:
-                base = self._symbol_space(statement, operand)
+                base = self.symbol_space(statement, operand)
             return (base, *[self.shape(statement, part, READ) for part in operand.parts])
         if isinstance(operand, ir.Symbol):
             self._symbol(statement, operand.symbol)
@@ -143,7 +143,7 @@ class Uses:
             self.fail(statement, message, near(name, known))
         return found
 
-    def _symbol_space(self, statement: ir.Instruction, address: ir.Address) -> str:
+    def symbol_space(self, statement: ir.Instruction, address: ir.Address) -> str:
         """The state space of the variable that an address names; a parameter is held against what is read of it."""
         if not isinstance(address.base, ir.Symbol):
             return "number"

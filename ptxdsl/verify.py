@@ -124,11 +124,14 @@ class _Function(Uses):
                         shape.append(o[1])
                     elif o.__class__ is immediate:
                         shape.append(o if bounded else number(o))
-                    elif o.__class__ is address and o[0].__class__ is register and not o[2]:
+                    elif o.__class__ is address and not o[2]:
                         base = o[0]
-                        if base not in defined:
-                            self.use(s, base, READ)
-                        shape.append(kinds[base[1]])
+                        if base.__class__ is register:
+                            if base not in defined:
+                                self.use(s, base, READ)
+                            shape.append(kinds[base[1]])
+                        else:
+                            shape.append(self.symbol_space(s, o))
                     else:
                         shape.append(self.shape(s, o, role))
                 key = tuple(shape)

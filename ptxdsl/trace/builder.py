@@ -17,15 +17,15 @@ from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import ir
-from ..errors import Loc, TargetError, TraceError
+from ..errors import Loc, PtxError, TargetError, TraceError
 from ..isa import Form, Need, special_registers
 from ..types import TYPES, ScalarType
 
 __all__ = [
-    "Region", "Trace", "activated", "active", "current", "is_user_file", "swapped", "thread", "user_frame",
+    "Region", "Trace", "activated", "active", "current", "is_user_file", "noted", "swapped", "thread", "user_frame",
 ]
 
 
@@ -96,6 +96,17 @@ def active() -> Trace | None:
     return thread.trace
 
 
+E = TypeVar("E", bound=PtxError)
+
+
+def noted(error: E) -> E:
+    """An error that no `except` of the kernel's can make good: the trace is wrong from here on, and ends with it."""
+    trace = thread.trace
+    if trace is not None and trace.mistake is None:
+        trace.mistake = error
+    return error
+
+
 def current() -> Trace:
     """The trace of this thread; a TraceError outside a kernel."""
     trace = thread.trace
@@ -120,7 +131,8 @@ class _Inside(dict[str, bool]):
     def __missing__(self, filename: str) -> bool:
         path = filename.replace("\\", "/")
         ours = path.startswith(_PACKAGE) and not path.startswith(_LIBRARY)
-        inside = self[filename] = ours or path.endswith(("/contextlib.py", "/functools.py"))
+        inside = self[filename] = ours or path.endswith(("/contextlib.py", "/functools.py", "/copy.py"))
+        inside = self[filename] = inside or "-packages/numpy/" in path
         return inside
 
 
@@ -188,22 +200,25 @@ def _grown(prefix: str, number: int) -> ir.Register:
     return pool[number]
 
 
-def _numbered(prefix: str) -> Iterator[ir.Register]:
+def _numbered(prefix: str, registers: list[ir.Register]) -> Iterator[ir.Register]:
     pool = _pools[prefix]
     for number in count():
-        yield pool[number] if number < len(pool) else _grown(prefix, number)
+        register = pool[number] if number < len(pool) else _grown(prefix, number)
+        registers.append(register)
+        yield register
 
 
 class _Supply(dict[ScalarType, Callable[[], ir.Register]]):
-    """By type, what gives the next register without a name."""
+    """By type, what gives the next register without a name, and appends it to ``registers``."""
 
-    def __init__(self) -> None:
+    def __init__(self, registers: list[ir.Register]) -> None:
+        self._registers = registers
         self._families: dict[str, Callable[[], ir.Register]] = {}
 
     def __missing__(self, type: ScalarType) -> Callable[[], ir.Register]:
         prefix = _prefix_of[type.register]
         if prefix not in self._families:
-            self._families[prefix] = _numbered(prefix).__next__
+            self._families[prefix] = _numbered(prefix, self._registers).__next__
         self[type] = self._families[prefix]
         return self[type]
 
@@ -222,7 +237,7 @@ def _stem(name: str, sigil: str) -> str:
 class Trace:
     """A kernel in the making.
 
-    ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked, and with how
+    ``supply`` is `fresh` without its call: ``trace.supply[f32]()``. ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked, and with how
     many frames from there on are ours. ``waiting``
     are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
     placed were first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the
@@ -248,6 +263,7 @@ class Trace:
         self.tables: dict[str, tuple[str, ...]] = {}
         self.prototypes: dict[str, ir.Function] = {}
         self.parameters: set[str] = set()
+        self.mistake: PtxError | None = None
         self.unaliased: dict[tuple[int, int], int] = {}
         self.addresses: dict[Any, Any] = {}
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
@@ -256,7 +272,7 @@ class Trace:
         self._forms: set[Form] = set()
         self._counters: dict[str, int] = {}
         self._names: set[str] = set()
-        self._supply = _Supply()
+        self.supply = _Supply(self.registers)
 
     # -- regions
 
@@ -377,7 +393,9 @@ class Trace:
 
     def fresh(self, type: ScalarType, name: str | None = None) -> ir.Register:
         """A new register that holds a value of ``type``; ``name`` is the Python variable's, where there is one."""
-        register = self._supply[type]() if name is None else ir.Register("%" + self.unique(name, "%"), type.register)
+        if name is None:
+            return self.supply[type]()
+        register = ir.Register("%" + self.unique(name, "%"), type.register)
         self.registers.append(register)
         return register
 

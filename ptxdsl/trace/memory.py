@@ -161,7 +161,8 @@ class Pointer(RunTime):
                     f"`v = reg({self.dtype}, 0)`, then `p.load(i, pred=.., out=v)`",
                 )
             address = _address(trace, *self.place(index))
-            results = tuple([trace.fresh(self.dtype) for _ in range(width)])
+            supply = trace.supply[self.dtype]
+            results = tuple([supply() for _ in range(width)])
         else:
             address = _address(trace, *self.place(index))
             results = self._targets(trace, out, width)
@@ -174,7 +175,7 @@ class Pointer(RunTime):
         trace, dtype = thread.trace or current(), self.dtype
         form = access("ld", self.space, 1, dtype)
         address = _address(trace, *self.place(index))
-        register = trace.fresh(dtype)
+        register = trace.supply[dtype]()
         trace.emit(form, (register, address), None, None, 3)
         return Result(register, dtype, trace.region)
 

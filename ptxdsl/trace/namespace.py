@@ -96,7 +96,7 @@ class Instruction:
             trace.emit(form, (out.write(trace), *sources), guard)
             return out
         type = plan.kept[0]
-        register = trace.fresh(type)
+        register = trace.supply[type]()
         trace.emit(form, (register, *sources))
         return Result(register, type, trace.region)
 
@@ -198,7 +198,7 @@ class _Read:
         if self.special.needs:
             trace.require(self.special.needs, f"`{self.operand.special}`")
         type = self.special.type
-        register = trace.fresh(type)
+        register = trace.supply[type]()
         trace.emit(self.form, (register, self.operand))
         return Result(register, type, trace.region)
 

@@ -113,6 +113,12 @@ class Value(RunTime):
 
         return unpack(self, type)
 
+    def __deepcopy__(self, memo: object) -> Value:
+        return self
+
+    def __copy__(self) -> Value:
+        return self
+
     def part(self, selector: str = "") -> Part:
         """A byte or halfword of it as an operand of a video instruction: ``v.part("b0")`` is ``%r1.b0``."""
         from .parts import Part
@@ -269,6 +275,14 @@ class Reg(Value):
         source = set_source(trace, value, self.type)
         set_register(trace, self.write(trace), source, self.type)
 
+    def __copy__(self) -> NoReturn:
+        raise located(
+            PtxTypeError, "Python's copy of a reg would be the same register", f"`{named(self, 'v')}.copy()`, or `reg(v)`"
+        )
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__copy__()
+
     def copy(self) -> Value:
         """What it holds now, as a Value, by one ``mov``."""
         return emit(_move(self.type), self.type, self.use(current()))
@@ -338,7 +352,7 @@ def _move(type: ScalarType) -> Form:
 def emit(form: Form, type: ScalarType, *sources: ir.Operand, depth: int = 3) -> Value:
     """Append an instruction with one result, which is a new Value of ``type``."""
     trace = thread.trace or current()
-    register = trace.fresh(type)
+    register = trace.supply[type]()
     trace.emit(form, (register, *sources), None, None, depth)
     return Result(register, type, trace.region)
 
@@ -416,15 +430,15 @@ def _binary(op: str, a: Value, b: Any, swapped: bool = False, out: Reg | None = 
     type = a.type
     form, result, second, fma = _operations.get((op, type)) or _operation(op, type)
     if kind in _REGISTERS and b.type is second:
-        right: ir.Operand = b.use(trace)
+        right: ir.Operand = b.register if kind is Result and b.region.owner is trace else b.use(trace)
     elif swapped and second is not type:
         return _swapped_shift(trace, op, a, b)
     else:
         right = _right(trace, op, a, b, swapped)
         if type.kind == "b" and result is type is second and isinstance(b, Value):
             result = b.type
-    left = a.use(trace)
-    target = trace.fresh(result) if out is None else out.write(trace, 3)
+    left = a.register if a.__class__ is Result and a.region.owner is trace else a.use(trace)
+    target = trace.supply[result]() if out is None else out.write(trace, 3)
     if fma:
         _fused(trace, _operations[op, type], target, *((right, left) if swapped else (left, right)))
     else:
@@ -436,6 +450,8 @@ def _right(trace: Trace, op: str, a: Value, b: Any, swapped: bool) -> ir.Operand
     """The second operand of an operator, where it is not simply a Value of the type wanted."""
     operation = _operations[op, a.type]
     wanted = operation.second
+    if b.__class__ is int and b == 0 and not swapped and op in ("//", "%"):
+        raise located(PtxTypeError, f"`{op}` by the number 0", "PTX leaves the result open; a divisor is not 0")
     if isinstance(b, Value):
         if b.type is wanted or _mixes(op, b.type, wanted):
             return b.use(trace)
