@@ -20,7 +20,7 @@ from .ops import Op
 __all__ = ["Graph", "Node", "graph"]
 
 _ENDS = ("ret", "exit")
-_MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "elect")
+_MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "wmma")
 """Instructions that lanes execute together: each begins a block, so that lanes can wait there for others."""
 
 

@@ -123,7 +123,7 @@ def _barrier(scene: Scene, kind: int) -> EmulationError:
 
 def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
     access = _Access(scene.statement)
-    guarded = _meant(scene, access)
+    guarded = _meant(scene, access) or _around(scene, address)
     if kind == Fault.ALIGNMENT:
         place = f" ({element_name(scene, guarded, address)})" if guarded is not None else ""
         rule = f"{access.nbytes} bytes must be aligned to {access.nbytes} bytes"
@@ -163,6 +163,14 @@ def _meant(scene: Scene, access: _Access) -> Guarded | None:
     if guarded is not None and guarded.shared and access.space == "generic":
         guarded = scene.state.launch.ranges[number + 1]  # type: ignore[operator]
     return guarded if guarded is not None and guarded.spaces & SPACE_BITS[access.space] else None
+
+
+def _around(scene: Scene, address: int) -> Guarded | None:
+    """The array in which an access begins that goes beyond its end."""
+    for guarded in scene.state.launch.ranges:
+        if guarded is not None and not guarded.shared and 0 <= address - guarded.address < guarded.nbytes:
+            return guarded
+    return None
 
 
 def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> EmulationError:

@@ -20,6 +20,7 @@ from .cfg import Graph, Node, graph, opcode
 from .effects import METHODS
 from .layout import LANES, SLICE, SPACE_BITS, Block, Fault
 from .library import Shape, library
+from .matrix import METHODS as MATRIX
 from .operands import Field, Operands, Pool, unsupported
 from .ops import plan_of
 from .slots import Slots
@@ -161,7 +162,7 @@ class Lowering:
             guard = self.operands.guard(statement)
             self.emit(("service", guard.kind), guard)
             return
-        method = _METHODS.get(statement.form.opcode) or METHODS.get(statement.form.opcode)
+        method = _METHODS.get(statement.form.opcode)
         if method is not None:
             method(self, statement)
         elif plan_of(statement.form).covered:
@@ -441,6 +442,7 @@ _METHODS: dict[str, Any] = {
     "prefetch": Lowering._nothing, "prefetchu": Lowering._nothing, "pmevent": Lowering._nothing,
     "applypriority": Lowering._nothing, "discard": Lowering._nothing, "nanosleep": Lowering._nothing,
     "setmaxnreg": Lowering._nothing, "griddepcontrol": Lowering._nothing, "brkpt": Lowering._nothing,
+    **METHODS, **MATRIX,
 }
 
 

@@ -12,6 +12,7 @@ from ..ir import Function, Module
 from .analysis import Shape3
 from .inline import inline
 from .lower import Code, lower
+from .matrix import expanded
 from .run import run
 from .spaces import ModuleMemory, Spaces
 from .state import LaunchState
@@ -35,7 +36,7 @@ class Program:
     def _kernel(self, entry: str) -> Spaces:
         spaces = self._spaces.get(entry)
         if spaces is None:
-            function: Function = inline(self.module, self.module.function(entry))
+            function: Function = expanded(inline(self.module, self.module.function(entry)))
             spaces = self._spaces[entry] = Spaces.of(self.module, function, self._memory)
         return spaces
 

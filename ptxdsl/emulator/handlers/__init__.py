@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import atomic, control, count, data, machine, memory, sync, warp, watch
+from . import atomic, control, count, data, machine, matrix, memory, sync, warp, watch
 
 if TYPE_CHECKING:
     from ..library import Emitter, Shape
@@ -37,6 +37,7 @@ _KINDS: dict[str, Emitter] = {
     "elect": warp.elect,
     "match": warp.match,
     "redux": warp.redux,
+    "product": matrix.product,
     "atomic": atomic.atomic,
     "watch": watch.watch,
     "watch_begin": watch.begin,

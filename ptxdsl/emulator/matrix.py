@@ -1,0 +1,256 @@
+"""Matrix instructions before lowering: ldmatrix, wmma.load and wmma.store as the ordinary accesses they are made of.
+
+Each lane reads or writes its own elements of the fragment (:mod:`ptxdsl.isa.fragments`), so what an access out of
+bounds or misaligned is, the loads and stores find out. The products stay one instruction (``handlers.matrix``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..ir import Address, Function, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol, Vector
+from ..isa import lookup
+from ..isa.fragments import LAYOUTS, Layout, Place
+from ..types import TYPES, ScalarType
+from .operands import Field, unsupported
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+__all__ = ["METHODS", "expanded"]
+
+b16, b32, b64, u32 = (TYPES[name] for name in ("b16", "b32", "b64", "u32"))
+_FULL = Immediate(0xFFFFFFFF, b32)
+
+
+def expanded(function: Function) -> Function:
+    """The function with its matrix loads and stores expanded; itself where there are none."""
+    if not any(_is_access(statement) for statement in function.body or ()):
+        return function
+    body: list[Any] = []
+    used: dict[str, Register] = {}
+    for statement in function.body or ():
+        if isinstance(statement, Instruction) and _is_access(statement):
+            body += _Expansion(statement, used).statements()
+        else:
+            body.append(statement)
+    return replace(function, body=body, registers=[*function.registers, *used.values()])
+
+
+def _is_access(statement: Any) -> bool:
+    if not isinstance(statement, Instruction):
+        return False
+    return statement.form.opcode == "ldmatrix" or statement.form.semantics in ("wmma_load", "wmma_store")
+
+
+class _Expansion:
+    """The instructions that one matrix access becomes; its registers serve all of them in turn."""
+
+    def __init__(self, statement: Instruction, used: dict[str, Register]) -> None:
+        self.statement, self.used = statement, used
+        self.out: list[Instruction] = []
+        self.space = statement.form.space if statement.form.space != "generic" else ""
+
+    def statements(self) -> list[Instruction]:
+        self.emit("bar.warp.sync", _FULL)
+        lane = self.put("mov.u32", self.temporary("lane"), SpecialRegister("%laneid"))
+        self.g = self.put("shr.u32", self.temporary("g"), lane, self.number(2))
+        self.pair = self.put("and.b32", self.temporary("pair"), lane, self.number(3))
+        self.pair = self.put("shl.b32", self.pair, self.pair, self.number(1))
+        if self.statement.form.opcode == "ldmatrix":
+            self.ldmatrix()
+        else:
+            self.wmma()
+        return self.out
+
+    # The instructions
+
+    def put(self, mnemonic: str, result: Register, *sources: Operand) -> Register:
+        """Emit an instruction with a result, and return where that is."""
+        self.emit(mnemonic, result, *sources)
+        return result
+
+    def emit(self, mnemonic: str, *operands: Operand) -> None:
+        sizes = [len(operand.items) if isinstance(operand, Vector) else 0 for operand in operands]
+        form = next(form for form in lookup(mnemonic) if [spec.count for spec in form.operands] == sizes)
+        old = self.statement
+        self.out.append(Instruction(form, operands, old.guard, old.loc, old.line))
+
+    def temporary(self, name: str, kind: ScalarType = u32) -> Register:
+        register = Register(f"%matrix.{name}", kind)
+        return self.used.setdefault(register.name, register)
+
+    def number(self, value: int) -> Immediate:
+        return Immediate(value & 0xFFFFFFFF, u32)
+
+    def base(self, address: Address) -> tuple[Register, int]:
+        """The register and offset of an address; that of a variable is moved to a register."""
+        if isinstance(address.base, Register):
+            return address.base, address.offset
+        if not isinstance(address.base, Symbol):
+            raise unsupported(self.statement, "an absolute address here")
+        kind = b32 if self.space == "shared" else b64
+        return self.put(f"mov.u{kind.bits}", self.temporary(f"base{kind.bits}", kind), address.base), address.offset
+
+    def access(
+        self, mnemonic: str, register: Register, base: Register, elements: Register, size: int, offset: int
+    ) -> None:
+        """``ld`` or ``st`` of a register at ``base + elements * size + offset``."""
+        place = self.temporary(f"place{base.type.bits}", base.type)
+        spelled = "mad.lo.u32" if base.type.bits == 32 else "mad.wide.u32"
+        self.emit(spelled, place, elements, self.number(size), base)
+        space = f".{self.space}" if self.space else ""
+        operands = (register, Address(place, offset))
+        opcode, kind = mnemonic.split(".")
+        self.emit(f"{opcode}{space}.{kind}", *(operands if opcode == "ld" else operands[::-1]))
+
+    # wmma.load and wmma.store
+
+    def wmma(self) -> None:
+        form, operands = self.statement.form, list(self.statement.operands)
+        stores = form.semantics == "wmma_store"
+        address, fragment = operands[:2] if stores else operands[1::-1]
+        assert isinstance(address, Address) and isinstance(fragment, Vector)
+        layout, size = self.layout()
+        base, offset = self.base(address)
+        by_rows = "row" in form.tokens
+        stride = operands[2] if len(operands) > 2 else self.number(layout.columns if by_rows else layout.rows)
+        items = [item if isinstance(item, Register) else None for item in fragment.items]
+        unique = 1 + max(place.register for place in layout.places)
+        for number in range(unique):
+            places = [place for place in layout.places if place.register == number]
+            register = items[number] or self.temporary("unwanted", b32)
+            self.element(register, places, layout, by_rows, stride, (base, offset, size), stores)
+        for number, item in enumerate(items[unique:]):
+            source = items[number % unique]
+            if item is not None and source is not None:
+                self.emit("mov.b32", item, source)  # fragments of f16 hold every element twice
+
+    def layout(self) -> tuple[Layout, int]:
+        form = self.statement.form
+        shape = next(token for token in form.tokens if token[0] == "m" and token[1].isdigit())
+        which = next((token for token in form.tokens if token in ("a", "b", "c")), "c")
+        layout = LAYOUTS.get((shape, which, form.type.bits)) if form.type is not None and form.type.is_float else None
+        if layout is None or form.type is None or str(form.type) not in ("f16", "bf16", "f32"):
+            raise unsupported(self.statement, f"`{form.mnemonic}`")
+        return layout, form.type.bytes
+
+    def element(
+        self, register: Register, places: list[Place], layout: Layout, by_rows: bool, stride: Operand,
+        memory: tuple[Register, int, int], stores: bool,
+    ) -> None:
+        """Load or store a register: one element of 32 bits, two neighbours, or two that lie apart."""
+        base, offset, size = memory
+        what = "st" if stores else "ld"
+        if len(places) == 1 or by_rows != layout.transposed:
+            index = self.index(places[0], layout, by_rows, stride)
+            self.access(f"{what}.b32", register, base, index, size, offset)
+            return
+        halves = [self.temporary(f"half{place.half}", b16) for place in places]
+        if stores:
+            self.emit("mov.b32", Vector(tuple(halves)), register)
+        for place, half in zip(places, halves):
+            self.access(f"{what}.b16", half, base, self.index(place, layout, by_rows, stride), size, offset)
+        if not stores:
+            self.emit("mov.b32", register, Vector(tuple(halves)))
+
+    def index(self, place: Place, layout: Layout, by_rows: bool, stride: Operand) -> Register:
+        """The number of an element from the start of the matrix."""
+        row, column = (self.pair, self.g) if layout.transposed else (self.g, self.pair)
+        major, minor = (row, column) if by_rows else (column, row)
+        steps = (place.row, place.column) if by_rows else (place.column, place.row)
+        first = self.put("add.u32", self.temporary("major"), major, self.number(steps[0]))
+        second = self.put("add.u32", self.temporary("minor"), minor, self.number(steps[1]))
+        return self.put("mad.lo.u32", self.temporary("index"), first, stride, second)
+
+    # ldmatrix
+
+    def ldmatrix(self) -> None:
+        form = self.statement.form
+        fragment, address = self.statement.operands
+        if "m8n8" not in form.tokens or "b16" not in form.tokens:
+            raise unsupported(self.statement, f"`{form.mnemonic}`")
+        assert isinstance(address, Address)
+        items = fragment.items if isinstance(fragment, Vector) else (fragment,)
+        base, offset = self.base(address)
+        if base.type.bits != 32:
+            base = self.put("cvt.u32.u64", self.temporary("rows"), self.shared(base))
+        results = [self.temporary(f"result{number}", b32) for number in range(len(items))]
+        for number, result in enumerate(results):
+            if "trans" in form.tokens:
+                self.columns(result, base, offset, number)
+            else:
+                row = self.row(base, self.g, 8 * number)
+                half = self.put("shr.u32", self.temporary("index"), self.pair, self.number(1))
+                self.access("ld.b32", result, row, half, 4, offset)
+        for item, result in zip(items, results):
+            if isinstance(item, Register):
+                self.emit("mov.b32", item, result)
+
+    def shared(self, base: Register) -> Register:
+        self.space = "shared"
+        return self.put("cvta.to.shared.u64", self.temporary("window", b64), base)
+
+    def row(self, base: Register, lane: Register, step: int) -> Register:
+        """The address of a row, which another lane has."""
+        source = self.put("add.u32", self.temporary("from"), lane, self.number(step))
+        return self.put("shfl.sync.idx.b32", self.temporary("row"), base, source, self.number(31), _FULL)
+
+    def columns(self, result: Register, base: Register, offset: int, number: int) -> None:
+        halves = [self.temporary(f"half{half}", b16) for half in (0, 1)]
+        for half, register in enumerate(halves):
+            row = self.row(base, self.pair, 8 * number + half)
+            self.access("ld.b16", register, row, self.g, 2, offset)
+        self.emit("mov.b32", result, Vector(tuple(halves)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Products
+
+
+def _types(statement: Instruction, shape: str) -> tuple[str, str, str]:
+    """The types of d, of a and b, and of c; of wmma's two types a and b are f16."""
+    tokens = statement.form.tokens
+    kinds = [token for token in tokens[tokens.index(shape) + 1 :] if token in TYPES]
+    if len(kinds) == 2:
+        return kinds[0], "f16", kinds[1]
+    if len(kinds) != 4 or kinds[1] != kinds[2]:
+        raise unsupported(statement, f"`{statement.form.mnemonic}`")
+    return kinds[0], kinds[1], kinds[3]
+
+
+def _product(low: Lowering, statement: Instruction) -> None:
+    form = statement.form
+    shape = next((token for token in form.tokens if (token, "a", 16) in LAYOUTS), "")
+    if not shape or len(statement.operands) != 4 or "sp" in form.tokens:
+        raise unsupported(statement, f"`{form.mnemonic}`")
+    result, kind, addend = _types(statement, shape)
+    if kind not in ("f16", "bf16") or {result, addend} - {"f16", "f32"}:
+        raise unsupported(statement, f"`{form.mnemonic}`")
+    counts = [_count(shape, *which) for which in (("c", result), ("a", kind), ("b", kind), ("c", addend))]
+    vectors = [_items(operand)[:count] for operand, count in zip(statement.operands, counts)]
+    dests = [low.operands.destination(item) for item in vectors[0]]
+    sources = [[low.operands.source(item, 32, False, statement) for item in vector] for vector in vectors[1:]]
+    members, guard = low.operands.number(0xFFFFFFFF, 32), low.operands.guard(statement)
+    kinds = tuple(tuple(field.kind for field in fields) for fields in (dests, *sources))
+    low.emit(
+        ("product", shape, kind, result, addend, *kinds, members.kind, guard.kind, low.parted),
+        guard, low.rank(), *dests, *_flat(sources), members,
+    )
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def _flat(fields: list[list[Field]]) -> Iterator[Field]:
+    return (field for group in fields for field in group)
+
+
+def _count(shape: str, which: str, kind: str) -> int:
+    return 1 + max(place.register for place in LAYOUTS[shape, which, 32 if kind == "f32" else 16].places)
+
+
+METHODS: dict[str, Any] = {"wmma": _product, "mma": _product}
