@@ -124,6 +124,10 @@ class Handler:
         """An LLVM intrinsic."""
         return Lanes(self.ir, 1).call(name, result, *arguments)
 
+    def numbers(self, width: int) -> Lanes:
+        """What the semantics compute with."""
+        return Lanes(self.ir, width)
+
     def likely(self, condition: Any, expected: bool = True) -> Any:
         return self.call("llvm.expect.i1", i1, condition, const(i1, int(expected)))
 

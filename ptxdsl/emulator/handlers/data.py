@@ -134,7 +134,7 @@ def compute(h: Handler, shape: Shape) -> None:
     if carry.writes:
         places.append((None, (kinds[-1],), [h.slot()]))
     named = {"selectors": tuple(parts.split(","))} if parts else {}
-    result = semantics.lookup(form)(Lanes(h.ir, width), form, *values, **named)
+    result = semantics.lookup(form)(h.numbers(width), form, *values, **named)
     for (written, items, slots), value in zip(places, result if len(places) > 1 else (result,)):
         signed = written is not None and written.type is not None and written.type.is_signed
         for item, slot, part in zip(items, slots, value if isinstance(value, tuple) else (value,)):

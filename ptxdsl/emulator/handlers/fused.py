@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from ..lanes import Lanes
 from ..library import Shape
 from . import control, data, memory
 from .base import HANDLER, Handler, i32, i64
@@ -30,6 +31,33 @@ class Part(NamedTuple):
     distance: int
     together: tuple[int, int] | None = None
     live: bool = False
+
+
+class _Raw(NamedTuple):
+    """A number that has not been made canonical, and how to."""
+
+    value: Any
+    condition: Any
+    repair: Callable[[], Any]
+
+
+class _Deferring(Lanes):
+    """Leaves a result as the host gives it: arithmetic that follows does not care which NaN it is given."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, builder: ir.IRBuilder, width: int, raw: dict[int, _Raw]) -> None:
+        super().__init__(builder, width)
+        self.raw = raw
+
+    def seldom(self, condition: Any, repair: Callable[[], Any], value: Any) -> Any:
+        self.raw[id(value)] = _Raw(value, condition, repair)
+        return value
+
+
+_ARITHMETIC = frozenset(
+    f"{operation}{mode}.f32" for operation in ("add", "sub", "mul", "fma") for mode in ("", ".rn")
+)
 
 
 class _Slot(NamedTuple):
@@ -59,13 +87,27 @@ class _Fused(Handler):
         super().__init__(module, name)
         self.original = original
         self.part: Part | None = None
-        self.number = 0
         self.values: dict[int, Any] = {}
         self.dirty: dict[int, None] = {}
         self.lanes: Any = None
+        self.raw: dict[int, _Raw] = {}
+        self.arithmetic = False
 
     def begin(self, part: Part) -> None:
-        self.part, self.number, self.codes, self._read = part, 0, part.shape[-1], 0
+        self.part, self.codes, self._read = part, part.shape[-1], 0
+        shape = part.shape
+        self.arithmetic = shape[0] == "data" and shape[1] in _ARITHMETIC and not shape[4] and not shape[5]
+
+    def numbers(self, width: int) -> Lanes:
+        return _Deferring(self.ir, width, self.raw) if self.arithmetic else super().numbers(width)
+
+    def settled(self, value: Any) -> Any:
+        """The value, made canonical here if it is not yet."""
+        raw = self.raw.get(id(value))
+        if raw is None:
+            return value
+        width = value.type.count if isinstance(value.type, ir.VectorType) else 1
+        return Lanes(self.ir, width).seldom(raw.condition, raw.repair, value)
 
     def field(self, code: str = "i") -> Any:
         part = self.part
@@ -88,6 +130,8 @@ class _Fused(Handler):
                 self._flush_one(base.offset)
                 del self.dirty[base.offset]
             known = self.values[base.offset] = super().load(self.warp, base.offset, kind)
+        elif not self.arithmetic:
+            known = self.values[base.offset] = self.settled(known)
         return known
 
     def store(self, value: Any, base: Any, offset: Any, align: int | None = None) -> None:
@@ -110,7 +154,7 @@ class _Fused(Handler):
         """The next part follows."""
 
     def _flush_one(self, offset: int) -> None:
-        super().store(self.values[offset], self.warp, offset)
+        super().store(self.settled(self.values[offset]), self.warp, offset)
 
     def flush(self, live: set[int] | None = None) -> None:
         """Store the registers that have changed; only those in ``live`` where that is given."""
