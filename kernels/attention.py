@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl import Kernel, ScalarType, f32, f64
+from ptxdsl import Kernel, ScalarType, bf16, f16, f32, f64
 
 from . import arguments
 from .decode import chunk_kernel, combine_kernel, decode_kernel
 from .flash import flash_kernel, queries_a_warp, template_kernel
+from .flash_wmma import QUERIES, wmma_kernel, wmma_warps
 
 __all__ = ["decode_attention", "flash_attention", "flash_decoding", "template"]
 
@@ -41,7 +42,8 @@ def flash_attention(
         causal: Query i sees the keys up to i + Sk - Sq, so that the last query sees the last key.
         scale: Factor of the scores; ``1 / sqrt(D)`` if None.
         out: Where to put the result, ``[B, Hq, Sq, D]`` of q's dtype; a new array of q's kind if None.
-        tensor_cores: None and False take the FP32 kernel.
+        tensor_cores: Whether tensor cores (wmma) make both products, which float16 and bfloat16 can have; None has
+            them where they can be had. The weights are then rounded to q's dtype before the second product.
 
     D is 16 to 256 in steps of 8, the other extents are 1 or more. Sums are in float32 (float64 for float64). A query
     that sees no key gives zeros.
@@ -70,15 +72,20 @@ def flash_attention(
         raise arguments.wrong(f"q has shape {list(q.shape)} and k {list(k.shape)}; every extent must be 1 or more")
     _check_size("Sq * D", queries * dim)
     _check_size("Sk * D", keys * dim)
-    if tensor_cores:
-        raise arguments.wrong("there is no tensor-core kernel yet", hint="leave `tensor_cores` out")
+    if tensor_cores and dtype not in (f16, bf16):
+        raise arguments.wrong(f"tensor_cores is True, and q has dtype {names[0]}; they take float16 or bfloat16")
     if out is None:
         out = arguments.empty_like(q, (batch, heads, queries, dim), dtype)
     arguments.expect("out", out, [batch, heads, queries, dim], names)
     arguments.expect_output(out, q=q, k=k, v=v)
-    warps = 4
-    kernel = flash_kernel(dtype, dim, bool(causal), warps)
-    rows = warps * queries_a_warp(f64 if dtype is f64 else f32, dim)
+    if tensor_cores is None:
+        tensor_cores = dtype in (f16, bf16)
+    if tensor_cores:
+        kernel, warps = wmma_kernel(dtype, dim, bool(causal)), wmma_warps(dim)
+        rows = warps * QUERIES
+    else:
+        kernel, warps = flash_kernel(dtype, dim, bool(causal), WARPS), WARPS
+        rows = warps * queries_a_warp(f64 if dtype is f64 else f32, dim)
     grid = (-(-queries // rows), heads, batch)
     kernel[grid, warps * 32](q, k, v, out, queries, keys, heads // key_heads, factor)
     return out

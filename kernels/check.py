@@ -10,7 +10,7 @@ import numpy as np
 from ptxdsl import Kernel, bf16, f16, f32, f64
 from ptxdsl.bench import Row, compare
 
-from . import attention, decode, flash, quant, reference
+from . import attention, decode, flash, flash_wmma, quant, reference
 
 __all__ = ["LIBRARY", "Entry"]
 
@@ -83,7 +83,10 @@ class Entry(NamedTuple):
 LIBRARY: dict[str, Entry] = {
     "flash_attention": Entry(
         _flash_attention,
-        lambda: [flash.flash_kernel(t, d, True) for t in (f32, f16, bf16, f64) for d in (64, 128, 256)],
+        lambda: [
+            *(flash.flash_kernel(t, d, True) for t in (f32, f16, bf16, f64) for d in (64, 128, 256)),
+            *(flash_wmma.wmma_kernel(t, d, True) for t in (f16, bf16) for d in (64, 128, 256)),
+        ],
     ),
     "template": Entry(_template, lambda: [attention.template(t, 64, 64, True) for t in (f32, f64)]),
     "decode_attention": Entry(

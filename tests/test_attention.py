@@ -47,17 +47,45 @@ def assert_close(got: Array, want: Array, dtype: Any, factor: float = 1.0) -> No
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "tensor_cores"), [*((dtype, False) for dtype in DTYPES), (np.float16, True), (ml_dtypes.bfloat16, None)]
+)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("queries", "keys", "dim"), [(1, 1, 16), (5, 37, 40), (33, 31, 64), (17, 65, 72), (3, 2, 256)])
 def test_flash_attention(
-    rng: np.random.Generator, dtype: Any, causal: bool, queries: int, keys: int, dim: int
+    rng: np.random.Generator, dtype: Any, tensor_cores: bool | None, causal: bool, queries: int, keys: int, dim: int
 ) -> None:
     q = random(rng, dtype, 2, 2, queries, dim)
     k, v = random(rng, dtype, 2, 1, keys, dim), random(rng, dtype, 2, 1, keys, dim)
     out = np.full_like(q, np.nan)
-    assert attention.flash_attention(q, k, v, causal=causal, out=out) is out
+    assert attention.flash_attention(q, k, v, causal=causal, out=out, tensor_cores=tensor_cores) is out
     assert_close(out, reference(q, k, v, not causal or causal_mask(queries, keys)), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("dim", [16, 24, 48, 104, 128, 200, 256])
+def test_tensor_cores_at_every_edge(rng: np.random.Generator, dtype: Any, dim: int) -> None:
+    for queries, keys in ((15, 31), (16, 32), (17, 33), (65, 97)):
+        q, k, v = (random(rng, dtype, 1, 1, n, dim) for n in (queries, keys, keys))
+        out = np.full_like(q, np.nan)
+        attention.flash_attention(q, k, v, out=out, causal=True, scale=0.2, tensor_cores=True)
+        assert_close(out, reference(q, k, v, causal_mask(queries, keys), 0.2), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_tensor_cores_and_special_values(rng: np.random.Generator, dtype: Any) -> None:
+    q, k, v = (np.abs(random(rng, dtype, 1, 1, n, 16)) for n in (40, 3, 3))
+    k[0, 0, 1] = -inf  # a score of -inf: weight 0
+    got = attention.flash_attention(q, k, v, causal=True, tensor_cores=True)
+    assert (got[0, 0, :37] == 0).all()  # no key at all
+    others = reference(q, k[:, :, [0, 2]], v[:, :, [0, 2]], causal_mask(40, 3)[..., [0, 2]])
+    assert_close(got, others, dtype)
+
+
+def test_tensor_cores_take_16_bits() -> None:
+    with pytest.raises(LaunchError) as caught:
+        attention.flash_attention(*(zeros(1, 1, 2, 16) for _ in range(3)), tensor_cores=True)
+    assert caught.value.message == "tensor_cores is True, and q has dtype float32; they take float16 or bfloat16"
 
 
 @pytest.mark.parametrize("dim", range(16, 257, 24))
@@ -327,3 +355,9 @@ def test_output_that_overlaps_an_input() -> None:
     with pytest.raises(LaunchError) as caught:
         attention.flash_attention(q, zeros(1, 1, 2, 16), zeros(1, 1, 2, 16), out=q)
     assert caught.value.message == "`out` overlaps `q`"
+    memory = np.zeros(3 * 32, np.float32)
+    q = memory[32:64].reshape(1, 1, 2, 16)
+    for start in (28, 36):
+        out = memory[start : start + 32].reshape(1, 1, 2, 16)
+        with pytest.raises(LaunchError, match=r"^`out` overlaps `q`\n"):
+            attention.flash_attention(q, zeros(1, 1, 2, 16), zeros(1, 1, 2, 16), out=out)
