@@ -345,6 +345,16 @@ def test_the_second_time_nothing_runs(runs: list[list[str]], tmp_path: Path) -> 
 
 
 @needs_ptxas
+def test_another_assembler_makes_its_own(runs: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = kernel("st.global.u32 [%rd1], %r1;")
+    assemble(text)
+    ran, found = len(runs), tools.find_assembler((8, 0), "sm_90a")
+    monkeypatch.setattr(assembler, "find_assembler", lambda isa, arch: found._replace(version="99.0"))
+    assemble(text)
+    assert len(runs) == ran + 1
+
+
+@needs_ptxas
 def test_cache_off(runs: list[list[str]], tmp_path: Path) -> None:
     text = kernel("st.global.u32 [%rd1], %r1;")
     with override(cache_dir="off"):

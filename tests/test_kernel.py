@@ -408,6 +408,19 @@ def test_a_wrong_setting_is_found_at_the_launch(monkeypatch: pytest.MonkeyPatch)
     assert error.message == "PTXDSL_BACKEND is 'emulaor'; it can be auto, gpu or emulator"
 
 
+def test_the_sanitizer_is_chosen_by_the_launch_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ptxdsl.emulator import Program
+
+    chosen: list[Any] = []
+    monkeypatch.setattr(Program, "run", lambda self, entry, geometry, arguments: chosen.append(geometry.sanitize))
+    saxpy[1, 32](0, 1.0, X, X)
+    monkeypatch.setenv("PTXDSL_SANITIZE", "race,init")
+    saxpy[1, 32](0, 1.0, X, X)
+    saxpy.configure(1, 32, sanitize="memory")(0, 1.0, X, X)
+    saxpy.configure(1, 32, sanitize=False)(0, 1.0, X, X)
+    assert chosen == [None, {"race", "init"}, {"memory"}, frozenset()]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Specialisation
 
@@ -426,6 +439,9 @@ def test_each_combination_is_traced_once() -> None:
     first = k.ptx(a=1)
     assert k.ptx(a=1) is first
     assert len(traced) == 3
+    with override(lineinfo=False):
+        assert ".loc" not in k.ptx(a=1)
+    assert k.ptx(a=1) is first and ".loc" in first
 
 
 def test_equal_constants_of_different_kinds_are_different() -> None:

@@ -373,6 +373,17 @@ def test_integer(index: int, outcome: Any) -> None:
     assert not wrong, f"{check.mnemonic}: {len(wrong)} wrong: {wrong[:3]}"
 
 
+def test_fns_forwards_and_backwards() -> None:
+    """From every base by every offset that can be reached and one more, in full, sparse and random masks."""
+    masks = [0xFFFFFFFF, 0, 0x80000001, *map(int, integers("fns", 32, 3))]
+    inputs = [(m, b, o & 0xFFFFFFFF) for m in masks for b in (*range(0, 32, 5), 31) for o in range(-33, 34)]
+    inputs += [(mask, 31, (1 << 31) + n) for mask in masks for n in (0, 1)]
+    sources = tuple(np.array(column, np.uint64) for column in zip(*inputs[: len(inputs) // 32 * 32]))
+    ((got,),) = run([Case("fns.b32", sources)])
+    wanted = [_find_nth(*map(int, each)) & 0xFFFFFFFF for each in zip(*sources)]
+    assert got.tolist() == wanted
+
+
 def test_lop3_of_every_table() -> None:
     sources = tuple(integers(f"lop3{at}", 32, 32) for at in range(3))
     for table, (got,) in enumerate(run([Case("lop3.b32", (*sources, table)) for table in range(256)])):
