@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from . import block as block, kernels as kernels, math as math, warp as warp
     from .config import use
     from .driver import DeviceArray, assemble, empty, to_device, zeros
-    from .emulator.debug import debug, trace_thread
+    from .emulator.debug import debug
     from .emulator.profile import profile
+    from .emulator.thread import trace_thread
     from .errors import (
         AliasError, AssembleError, BarrierError, ConfigError, ControlFlowError, DeadlockError, DriverError,
         EmulationError, EscapeError, LaunchError, Loc, LostUpdateError, MemoryFault, ParseError, PerformanceWarning,
@@ -55,7 +56,7 @@ __all__ = [
 _SUBMODULES = ("block", "kernels", "math", "warp")
 _HOMES = (
     "errors", "types", "signature", "trace", "config", "kernel", "driver", "isa.support", "emulator.profile",
-    "emulator.debug",
+    "emulator.thread", "emulator.debug",
 )
 """The modules that define the public names, the cheapest to import first."""
 

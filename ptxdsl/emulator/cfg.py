@@ -17,10 +17,10 @@ from ..errors import EmulationError
 from ..ir import Call, Function, Instruction, Label, LabelRef, Symbol
 from .ops import Op
 
-__all__ = ["Graph", "Node", "graph"]
+__all__ = ["MEETINGS", "Graph", "Node", "graph"]
 
 _ENDS = ("ret", "exit")
-_MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "wmma")
+MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "wmma")
 """Instructions that lanes execute together: each begins a block, so that lanes can wait there for others."""
 
 
@@ -106,7 +106,7 @@ def _nodes(function: Function, statements: list[Instruction | Call], labels: dic
         targets = _targets(function, statement, labels)
         if targets is not None:
             branches[number] = targets
-        if opcode(statement) in _MEETINGS:
+        if opcode(statement) in MEETINGS:
             starts.add(number)
         if targets is not None or (opcode(statement) in (*_ENDS, "trap") and statement.guard is None):
             starts.add(number + 1)

@@ -16,6 +16,7 @@ from ..errors import LaunchError, caller
 from ..ir import Call, Instruction
 from ..isa import Form
 from .analysis import Shape3
+from .cfg import MEETINGS
 from .lower import Code, Lowering
 from .operands import Operands
 from .slots import Slots
@@ -65,7 +66,7 @@ def watched(spaces: Spaces, block: Shape3, probe: Probe) -> Code:
 
 def meets(form: Form) -> bool:
     """Whether lanes wait for each other at an instruction."""
-    return form.opcode in ("bar", "barrier", "shfl", "vote", "match", "redux", "elect", "activemask")
+    return form.opcode in MEETINGS
 
 
 class Observer:
