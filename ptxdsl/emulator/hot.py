@@ -27,9 +27,16 @@ SHORTEST, LONGEST, MOST = 3, 300, 3000
 def heat(code: Code, seconds: float) -> None:
     """Note that the kernel has run for so long; start compiling its runs where that was long enough."""
     code.seconds += seconds
+    if code.seconds >= SECONDS and not code.hot:
+        code.hot = _observed(code)
     if not code.hot and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.records):
         code.hot = True
         threading.Thread(target=speed_up, args=(code,), name="ptxdsl hot tier").start()
+
+
+def _observed(code: Code) -> bool:
+    """Whether records look at registers that the kernel itself has no more use for: those must stay in memory."""
+    return any(record.shape[0].startswith(("watch", "count", "stop")) for record in code.records)
 
 
 class _Run(NamedTuple):
