@@ -237,8 +237,8 @@ def _stem(name: str, sigil: str) -> str:
 class Trace:
     """A kernel in the making.
 
-    ``supply`` is `fresh` without its call: ``trace.supply[f32]()``. ``hook`` is called with a `Reg` before each in-place change of it, which is where rule R3 is checked, and with how
-    many frames from there on are ours. ``waiting``
+    ``supply`` is `fresh` without its call: ``trace.supply[f32]()``. ``hook`` is called before each in-place change of
+    a `Reg`, which is where rule R3 is checked, with it and with how many frames from there on are ours. ``waiting``
     are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
     placed were first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the
     heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what
