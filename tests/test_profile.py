@@ -18,7 +18,8 @@ from ptxdsl import (
     Array, LaunchError, Ptr, PtxError, f16, f32, f64, loop, printf, profile, ptx, ptx_func, ptx_kernel, reg, shared, u8,
     u32, use, when,
 )
-from ptxdsl.emulator.profile import Figures
+from ptxdsl.emulator.profile import Figures, flops_of
+from ptxdsl.isa import lookup
 
 pytestmark = pytest.mark.usefixtures("emulated")
 
@@ -408,6 +409,61 @@ def test_a_gpu_is_refused() -> None:
         "ptxdsl.profile() watches the emulator, and kernel `saxpy` is launched on a GPU"
     )
     assert caught.value.hint == '`with ptxdsl.use("emulator"):`'
+
+
+def test_checks_that_add_records_are_refused() -> None:
+    x, y = np.zeros(32, np.float32), np.zeros(32, np.float32)
+    with profile() as p:
+        strided.configure(1, 32, sanitize=("memory", "barrier"))(x, y)
+        with pytest.raises(LaunchError) as caught:
+            strided.configure(1, 32, sanitize=("memory", "race"))(x, y)
+    assert caught.value.message == "ptxdsl.profile() and the sanitizer's checks (race) do not run together"
+    assert p.launches == {"strided": 1}
+
+
+@pytest.mark.parametrize(("mnemonic", "kind", "lane", "warp"), [
+    ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "bf16", 0, 2 * 16 * 8 * 16),
+    ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "f64", 0, 2 * 8 * 8 * 4),
+    ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "f16", 0, 2 * 16 * 8 * 16),
+    ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", "f16", 0, 2 * 16**3),
+    ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "", 0, 0),
+    ("fma.rn.f32x2", "f32", 4, 0), ("fma.rn.bf16x2", "bf16", 4, 0), ("add.f32.bf16", "f32", 1, 0),
+    ("atom.global.add.f32", "f32", 1, 0), ("red.global.add.u32", "", 0, 0), ("min.f32", "", 0, 0),
+    ("neg.f64", "", 0, 0), ("setp.lt.f32", "", 0, 0), ("mad.lo.u32", "", 0, 0), ("rsqrt.approx.f32", "f32", 1, 0),
+])
+def test_flops_of_instructions(mnemonic: str, kind: str, lane: int, warp: int) -> None:
+    assert {flops_of(form) for form in lookup(mnemonic)} == {(kind, lane, warp)}
+
+
+def test_an_indirect_branch_parts_where_lanes_go_different_ways() -> None:
+    text = """
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u32 mask) {
+    .reg .b64 %rd<8>; .reg .b32 %r<8>;
+    ld.param.u64 %rd0, [x];
+    ld.param.u32 %r3, [mask];
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %rd1, %r0, 4;
+    add.u64 %rd0, %rd0, %rd1;
+    and.b32 %r1, %r0, %r3;
+table: .branchtargets zero, one;
+    brx.idx %r1, table;
+zero:
+    st.global.u32 [%rd0], 10;
+    bra done;
+one:
+    st.global.u32 [%rd0], 11;
+done:
+    ret;
+}"""
+    for mask, parted in ((0, 0), (1, 2)):
+        out = np.zeros(64, np.uint32)
+        with profile() as p:
+            ptxdsl.load(text)["k"][1, 64](out, mask)
+        np.testing.assert_array_equal(out, 10 + (np.arange(64) & mask))
+        assert p.totals.divergent_branches == parted
 
 
 def test_table() -> None:

@@ -99,8 +99,9 @@ class Observer:
 
     def run(self, launch: LaunchState) -> None:
         """Run a launch and watch it."""
-        if launch.config.sanitize:
-            checks = ", ".join(sorted(launch.config.sanitize))
+        added = (launch.config.sanitize or frozenset()) & {"race", "init"}
+        if added:
+            checks = ", ".join(sorted(added))
             raise LaunchError(
                 f"{self.what} and the sanitizer's checks ({checks}) do not run together", loc=caller(),
                 hint="`.configure(grid, block, sanitize=False)`",

@@ -325,11 +325,14 @@ def flops_of(form: Form) -> tuple[str, int, int]:
     if form.opcode in ("mma", "wmma", "wgmma") and (tile := next(filter(None, map(_TILE.match, form.tokens)), None)):
         m, n, k = (int(size) for size in tile.groups())
         types = [token for token in form.tokens if re.fullmatch(r"(tf|bf|f|e\dm)\d+", token)]
-        return (types[-2] if len(types) > 2 else types[-1], 0, 2 * m * n * k) if types else ("", 0, 0)
+        factors = types[-2] if len(types) > 2 else "f16"  # wmma names only what it adds where the factors are f16
+        count = 2 * m * n * k // (2 if "sp" in form.tokens else 1)
+        return (factors, 0, count) if types else ("", 0, 0)
     adds = form.opcode in ("atom", "red") and "add" in form.tokens
     if kind is None or kind.kind != "f" or not (adds or form.opcode in (*_ONE, "fma", "mad")):
         return "", 0, 0
-    name, lanes = str(kind), max(1, kind.lanes)
+    result = form.operands[0].type if not adds else kind  # add.f32.bf16 adds in f32
+    name, lanes = str(result), max(1, kind.lanes)
     return name.removesuffix("x2"), lanes * (2 if form.opcode in ("fma", "mad") else 1), 0
 
 
