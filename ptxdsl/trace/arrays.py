@@ -25,6 +25,9 @@ from .values import Reg, Result, Value, emit
 __all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "global_", "local", "param", "shared"]
 
 _STATIC = Limits().static_shared
+_CONSTANT = 65536
+"""The bytes of constant memory that a module has (PTX manual, State Spaces)."""
+
 Extent = Any
 """An int where it is known while tracing, else a u32 Value."""
 
@@ -274,7 +277,7 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
         raise located(
             PtxTypeError, f"`const` of {described(array)} has no type", "give a numpy array, or `const([...], f32)`"
         )
-    values = np.asarray(array) if dtype is None else np.asarray(array, dtype_of(dtype))
+    values = np.asarray(array) if dtype is None else _table(array, dtype)
     dtype = dtype or _type_of(values)
     if values.ndim == 0 or values.size == 0:
         raise located(PtxTypeError, f"`const` of an array of shape {values.shape}", "a table has at least one element")
@@ -282,8 +285,34 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
     bits = tuple(int.from_bytes(element.tobytes(), "little") for element in raw)
     symbol = trace.unique(f"{trace.name}_{variable_name('const')}")
     variable = ir.Variable(symbol, "const", dtype.register, (values.size,), max(16, dtype.bytes), bits)
+    total = variable.nbytes + sum(v.nbytes for v in trace.module_variables if v.space == "const")
+    if total > _CONSTANT:
+        raise located(
+            TraceError, f"{total} bytes of constant memory; a module may have {_CONSTANT}", "a parameter `Ptr[f32]`"
+        )
     trace.module_variables.append(variable)
     return View(dtype, "const", ir.Symbol(symbol), values.shape, _row_major(values.shape))
+
+
+def _table(array: Any, dtype: ScalarType) -> Any:
+    """Numbers as an array of a type, each of which must fit in it."""
+    import numpy as np
+
+    try:
+        given = np.asarray(array)
+    except ValueError:
+        given = np.asarray(None)
+    kind = np.dtype(dtype_of(dtype))
+    if given.dtype.kind not in "biuf" and given.dtype != kind:
+        raise located(PtxTypeError, f"`const` of {described(array)}, which is no table of numbers", "`const([1, 2])`")
+    if dtype.kind in "usb" and given.size:
+        low, high = (-(1 << dtype.bits - 1), 1 << dtype.bits - 1) if dtype.kind == "s" else (0, 1 << dtype.bits)
+        if not (low <= int(given.min()) and int(given.max()) < high and (given == np.floor(given)).all()):
+            raise located(
+                PtxTypeError, f"`const` of {described(array)}: not each is a {dtype}, which holds {low} to {high - 1}",
+                "a wider type, or `array.astype(np.uint32)`",
+            )
+    return given.astype(kind)
 
 
 def _type_of(values: Any) -> ScalarType:

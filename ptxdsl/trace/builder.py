@@ -241,8 +241,8 @@ class Trace:
     a `Reg`, which is where rule R3 is checked, with it and with how many frames from there on are ours. ``waiting``
     are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
     placed were first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the
-    heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what
-    ``guard.check_alias`` remembers.
+    heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias``
+    remembers.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:

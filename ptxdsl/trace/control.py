@@ -15,7 +15,7 @@ from .. import ir
 from ..errors import PtxTypeError, StructureError, TruthError
 from ..types import pred
 from . import guard, lint
-from .builder import Region, Trace, current, user_frame
+from .builder import Region, Trace, current, noted, user_frame
 from .operators import find
 from .problems import described, located, named
 from .values import Value
@@ -75,6 +75,11 @@ class Block:
                 lint.left(region)
                 guard.compare(region.before, region)
                 self.close()
+            else:
+                noted(StructureError(
+                    f"the `{self.kind}` of this line was left by an exception, {kind.__name__}, and has no end",
+                    loc=region.loc, hint="catch it inside the block, or run the generator in it to its end",
+                ))
         finally:
             region.before = []
             self.trace.leave(region)

@@ -22,7 +22,7 @@ from .values import Value, constant, emit
 
 __all__ = ["check", "printf"]
 
-_CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*\d*(?:\.\d+)?)(?P<length>hh|h|ll|l|z|t|j)?(?P<kind>.)", re.DOTALL)
+_CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*\d*(?:\.\d+)?)(?P<length>hh|h|ll|l|z|t|j)?(?P<kind>.?)", re.DOTALL)
 _INTEGERS, _FLOATS = "diouxXc", "fFeEgGaA"
 
 

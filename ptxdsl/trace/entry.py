@@ -51,6 +51,11 @@ def trace(
             if error.loc is None:
                 error.loc = _place(error.__traceback__, new) or loc
             raise
+        except RecursionError as error:
+            raise TraceError(
+                f"kernel `{function.__name__}` calls without end: no run-time value can stop a recursion in Python",
+                loc=_place(error.__traceback__, new) or loc, hint="`@ptx_func` makes a function that may recurse",
+            ) from None
     if result is not None:
         raise TraceError(
             f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,
@@ -83,7 +88,8 @@ def _place(traceback: TracebackType | None, trace: Trace) -> Loc | None:
     found = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if is_user_file(code.co_filename) or code is trace.code:
+        generated = traceback.tb_frame.f_globals.get("__name__", "").startswith("namedtuple_")
+        if (is_user_file(code.co_filename) and not generated) or code is trace.code:
             found = Loc(code.co_filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from .. import ir
 from ..errors import AliasError, Loc, LostUpdateError
 from ..types import ScalarType, f32, pred, s32, u32
-from .builder import Region, Trace, current, thread, user_frame
+from .builder import Region, Trace, current, noted, thread, user_frame
 from .bytecode import Flow, flow_of
 from .memory import RegPointer
 from .truth import RunTime
@@ -164,7 +164,7 @@ def _refuse(name: str, verb: str, old: object, region: Region, loc: Loc) -> None
         message = f"`{name}` is {verb} inside {where}; the trace runs its body once, so the update would be lost"
     else:
         message = f"`{name}` is {verb} inside {where}; the trace runs its body anyway, so the change would always hold"
-    raise LostUpdateError(message, loc=loc, hint=_repair(name, old, region))
+    raise noted(LostUpdateError(message, loc=loc, hint=_repair(name, old, region)))
 
 
 def _repair(name: str, old: object, region: Region) -> str:
@@ -264,10 +264,10 @@ def _check_frame(frame: FrameType, names: list[str], holders: list[_Holder], tra
         if other not in names and "[" in other:
             root = other[: other.index("[")]
             hint = f"keep the values apart: `{root} = [r.copy() for r in ...]`, or a `reg` for each"
-        raise AliasError(
+        raise noted(AliasError(
             f"`{shown}` and `{other}` hold the same reg, and this changes both",
             loc=Loc(frame.f_code.co_filename, frame.f_lineno), hint=hint,
-        )
+        ))
     return len(others) - len(alive) + max(0, len(holders) - 1)
 
 

@@ -106,7 +106,14 @@ def table_of(trace: Trace, targets: Any) -> ir.Symbol:
 
 
 def finish(trace: Trace) -> None:
-    """At the end of a kernel: blocks that no `with` opened, labels that stand nowhere."""
+    """At the end of a kernel: blocks that no `with` opened or closed, labels that stand nowhere, errors caught."""
+    if trace.mistake is not None:
+        raise trace.mistake
+    if trace.region is not trace.kernel:
+        raise StructureError(
+            f"the `{trace.region.kind}` of this line never ends", loc=trace.region.loc,
+            hint="a generator must run to its end: `for _ in g: ...`; `with` closes a block",
+        )
     for block in trace.waiting.values():
         raise StructureError(
             f"this `{block.kind}(...)` is never entered, so it does nothing", loc=block.loc, hint=f"`{block.usage}`",

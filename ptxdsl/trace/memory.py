@@ -80,6 +80,14 @@ class Pointer(RunTime):
         base = advance(current(), self.register(), self._index(index), size)
         return Pointer(self.dtype, self.space, base, self.offset)
 
+    def _no_arithmetic(self, _: object) -> NoReturn:
+        raise located(
+            PtxTypeError, "a pointer is moved by `+` and `-` only", "`p + 4` is 4 elements on; `p.address` is a number"
+        )
+
+    __mul__ = __rmul__ = __truediv__ = __floordiv__ = __mod__ = __lshift__ = __rshift__ = _no_arithmetic
+    __and__ = __or__ = __xor__ = __pow__ = __rsub__ = _no_arithmetic
+
     def _index(self, index: Any) -> Value:
         if isinstance(index, Value):
             return index

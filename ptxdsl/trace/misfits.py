@@ -91,6 +91,8 @@ def miscounted(forms: Sequence[Form], arguments: tuple[Any, ...]) -> PtxTypeErro
     names = ", ".join(spec.name for spec in inputs(form))
     hint = f"it takes {names}; " if names else ""
     hint += "the result is returned, or written to `out=`" if outputs(form) else "it has no result"
+    if any(isinstance(argument, Value) and argument.type is pred for argument in arguments):
+        hint += "; a guard is `pred=..`"
     return located(
         PtxTypeError,
         f"`{syntax(form)}` takes {wanted} operand{'' if wanted == '1' else 's'}, and got {len(arguments)}", hint,
@@ -238,6 +240,8 @@ def number_problem(spec: OperandSpec, wanted: ScalarType, number: Any) -> Proble
         encode(number, wanted)
     except PtxTypeError as error:
         return Problem(f"is a {wanted}: {error.message}", error.hint or "a number that fits")
+    if spec.name == "membermask" and number == 0:
+        return Problem("is the set of lanes that take part, not 0", "`0xFFFFFFFF` is all 32 lanes of the warp")
     if not spec.admits(number):
         if spec.choices:
             wanted_numbers = f"one of {', '.join(map(str, spec.choices))}"

@@ -34,6 +34,15 @@ def _private(name: str) -> bool:
     return name.startswith("_")
 
 
+def _unchangeable(holder: object, name: str) -> PtxTypeError:
+    return located(
+        PtxTypeError, f"`{holder!r}.{name}` cannot be set", "keep a value in a variable of its own: `v = ..`"
+    )
+
+
+_CUDA = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid"}
+
+
 def _relocated(error: UnknownInstruction) -> UnknownInstruction:
     return located(UnknownInstruction, error.message, error.hint)
 
@@ -118,6 +127,11 @@ class Instruction:
 
     # -- what has no meaning
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if not _private(name) and name != "mnemonic":
+            raise _unchangeable(self, name)
+        object.__setattr__(self, name, value)
+
     def _refuse(self, *_: object) -> NoReturn:
         raise located(
             PtxTypeError, f"`{self!r}` is the name of an instruction, not a value", f"call it: `{self!r}(..)`"
@@ -170,6 +184,11 @@ class _Components:
     def __dir__(self) -> list[str]:
         return list(self._special.components)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if not _private(name):
+            raise _unchangeable(self, name)
+        object.__setattr__(self, name, value)
+
     def _refuse(self, *_: object) -> NoReturn:
         raise located(
             PtxTypeError, f"`{self!r}` has components, and is no value itself",
@@ -216,6 +235,11 @@ class Namespace:
 
     def __repr__(self) -> str:
         return "ptx"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not _private(name):
+            raise _unchangeable(self, name)
+        object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
         read = self._reads.get(name)
@@ -271,6 +295,10 @@ def _unknown(word: str) -> UnknownInstruction:
     """Neither an instruction nor a special register: name what is near among both."""
     import difflib
 
+    if word in _CUDA:
+        return UnknownInstruction(
+            f"PTX has no instruction or special register `{word}`", hint=f"CUDA's {word} is `ptx.{_CUDA[word]}`"
+        )
     names = [*isa.opcodes(), *(name[1:] for name in isa.special_registers())]
     near = difflib.get_close_matches(word, names, n=4, cutoff=0.5)
     hint = "did you mean " + " or ".join(f"`ptx.{name}`" for name in near) + "?" if near else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from .. import ir
 from ..errors import EscapeError, Loc, PtxTypeError, TraceError
 from ..types import ScalarType, pred
-from .builder import Trace, location_of, user_frame
+from .builder import Trace, location_of, noted, user_frame
 from .naming import name_of
 from .truth import RunTime
 
@@ -37,6 +37,8 @@ def described(value: object) -> str:
     if isinstance(value, RunTime):
         return f"a run-time {value._kind()}"
     text = repr(value)
+    if value.__class__.__name__.startswith("_"):
+        return f"`{text}`"
     return f"the {value.__class__.__name__} {text if len(text) <= 40 else text[:37] + '...'}"
 
 
@@ -54,21 +56,21 @@ def escaped(value: Value) -> NoReturn:
     made = _made(region.trace, value.register) or region.loc
     if not region.closed or region.parent is None or region.trace.kernel.closed:
         state = "is over" if region.trace.kernel.closed else "runs in another thread"
-        raise located(
+        raise noted(located(
             EscapeError,
             f"`{name}` was computed at {made.file}:{made.line}, in the trace of `{region.trace.name}`, which {state}",
             "compute it in this kernel, or pass it as a parameter",
-        )
+        ))
     initial = "" if value.type is pred else ", 0"
     before = "when" if region.kind == "otherwise" else region.kind
     variable = f"{name} = " if name.isidentifier() else "v = "
-    raise located(
+    raise noted(located(
         EscapeError,
         f"`{name}` was computed at line {made.line}, inside the `{region.kind}` of line {region.loc.line}, "
         "and is used after it",
         f"declare `{variable}reg({value.type}{initial})` before the `{before}`, "
         f"and write `{variable[:-3]}.set(...)` inside it",
-    )
+    ))
 
 
 def _made(trace: Trace, register: ir.Register) -> Loc | None:

@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..errors import TruthError
-from .builder import location_of, user_frame
+from ..errors import PtxTypeError, TruthError, nearest
+from .builder import location_of, noted, user_frame
 from .naming import name_of
 
-__all__ = ["RunTime"]
+__all__ = ["MissingAttribute", "RunTime"]
+
+_TRUTH = "truth"
+_ELSEWHERE = {
+    "astype": "`v.to(f32)` converts", "item": "a value is there when the kernel runs; it has no Python number",
+    "T": "index it the other way round: `a[j, i]`", "size": "`a.shape[0]`, or a parameter `n: u32`",
+    "sum": "`ptxdsl.warp.reduce_sum(v)`, `ptxdsl.block.reduce_sum(v, threads)`",
+    "max": "`ptxdsl.warp.reduce_max(v)`, `ptxdsl.block.reduce_max(v, threads)`",
+    "dtype": "`v.type` of a value, `p.dtype` of a pointer", "reshape": "`p + i` and `p.cast(u32)` make other pointers",
+}
+"""What numpy calls otherwise."""
+
+
+class MissingAttribute(PtxTypeError, AttributeError):
+    """A name that a value does not have; `hasattr` sees an AttributeError."""
 
 
 # ruff: noqa: PLE0303, PLE0304, PLE0305, PLE0309 -- what these methods return is nothing, ever
@@ -32,14 +46,24 @@ class RunTime:
         return "value"
 
     def _refuse(self, what: str, hint: str) -> NoReturn:
-        raise TruthError(
+        error = TruthError(
             f"{self._describe()} has no Python {what}: the kernel is traced once, before it runs",
             loc=location_of(user_frame(2)), hint=hint,
+        )
+        raise noted(error) if what is _TRUTH else error
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        near = nearest(name, (word for word in dir(self) if not word.startswith("_")))
+        hint = _ELSEWHERE.get(name) or (f"did you mean `.{near}`?" if near else None)
+        raise MissingAttribute(
+            f"{self._describe()} has no `.{name}`", loc=location_of(user_frame(2)), hint=hint,
         )
 
     def __bool__(self) -> bool:
         self._refuse(
-            "truth",
+            _TRUTH,
             "`with when(p):` for `if`, `with loop(): ... break_if(p)` for `while`, "
             "`select(p, a, b)` for `a if p else b`, "
             "`&`, `|`, `~` for `and`, `or`, `not`, `(a <= x) & (x < b)` for a chained comparison, "

@@ -277,7 +277,8 @@ class Reg(Value):
 
     def __copy__(self) -> NoReturn:
         raise located(
-            PtxTypeError, "Python's copy of a reg would be the same register", f"`{named(self, 'v')}.copy()`, or `reg(v)`"
+            PtxTypeError, "Python's copy of a reg would be the same register",
+            f"`{named(self, 'v')}.copy()`, or `reg(v)`",
         )
 
     def __deepcopy__(self, memo: object) -> NoReturn:
