@@ -18,8 +18,8 @@ import numpy as np
 from ptxdsl import LaunchError, Loc, ScalarType, bf16, dtype_of, empty, f16, f32, f64
 
 __all__ = [
-    "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_output", "floating", "number", "size",
-    "wrong",
+    "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_output", "floating", "is_aligned",
+    "number", "size", "wrong",
 ]
 
 FLOATS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
@@ -125,6 +125,11 @@ def expect_output(out: Any, **inputs: Any) -> None:
         other = _extent(array)
         if mine and other and mine[0] < other[1] and other[0] < mine[1]:
             raise wrong(f"`out` overlaps `{name}`", hint="give an array of its own, or leave `out` out")
+
+
+def is_aligned(bytes_: int, *arrays: Any) -> bool:
+    """Whether all arrays begin at a multiple of so many bytes."""
+    return not any((extent := _extent(array)) and extent[0] % bytes_ for array in arrays)
 
 
 def expect_aligned(bytes_: int, **inputs: Any) -> None:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from ptxdsl import Kernel, ScalarType, bf16, f16, f32, f64
+from ptxdsl.kernel import backend_name
 
 from . import arguments
 from .decode import chunk_kernel, combine_kernel, decode_kernel
 from .flash import flash_kernel, queries_a_warp, template_kernel
-from .flash_wmma import QUERIES, wmma_kernel, wmma_warps
+from .flash_wmma import ALIGNMENT, queries_a_block, wmma_kernel
 
 __all__ = ["decode_attention", "flash_attention", "flash_decoding", "template"]
 
@@ -42,8 +43,9 @@ def flash_attention(
         causal: Query i sees the keys up to i + Sk - Sq, so that the last query sees the last key.
         scale: Factor of the scores; ``1 / sqrt(D)`` if None.
         out: Where to put the result, ``[B, Hq, Sq, D]`` of q's dtype; a new array of q's kind if None.
-        tensor_cores: Whether tensor cores (wmma) make both products, which float16 and bfloat16 can have; None has
-            them where they can be had. The weights are then rounded to q's dtype before the second product.
+        tensor_cores: True makes both products on tensor cores (wmma), for float16 and bfloat16 arrays that begin at a
+            multiple of 16 bytes; the weights are then rounded to q's dtype before the second product. False takes the
+            FP32 kernel. None takes tensor cores where they can be had on a GPU, and the FP32 kernel on the emulator.
 
     D is 16 to 256 in steps of 8, the other extents are 1 or more. Sums are in float32 (float64 for float64). A query
     that sees no key gives zeros.
@@ -72,23 +74,32 @@ def flash_attention(
         raise arguments.wrong(f"q has shape {list(q.shape)} and k {list(k.shape)}; every extent must be 1 or more")
     _check_size("Sq * D", queries * dim)
     _check_size("Sk * D", keys * dim)
-    if tensor_cores and dtype not in (f16, bf16):
-        raise arguments.wrong(f"tensor_cores is True, and q has dtype {names[0]}; they take float16 or bfloat16")
     if out is None:
         out = arguments.empty_like(q, (batch, heads, queries, dim), dtype)
     arguments.expect("out", out, [batch, heads, queries, dim], names)
     arguments.expect_output(out, q=q, k=k, v=v)
-    if tensor_cores is None:
-        tensor_cores = dtype in (f16, bf16)
-    if tensor_cores:
-        kernel, warps = wmma_kernel(dtype, dim, bool(causal)), wmma_warps(dim)
-        rows = warps * QUERIES
+    if _takes_tensor_cores(tensor_cores, dtype, q=q, k=k, v=v, out=out):
+        kernel, rows = wmma_kernel(dtype, dim, bool(causal)), queries_a_block(dim)
     else:
-        kernel, warps = flash_kernel(dtype, dim, bool(causal), WARPS), WARPS
-        rows = warps * queries_a_warp(f64 if dtype is f64 else f32, dim)
-    grid = (-(-queries // rows), heads, batch)
-    kernel[grid, warps * 32](q, k, v, out, queries, keys, heads // key_heads, factor)
+        kernel = flash_kernel(dtype, dim, bool(causal), WARPS)
+        rows = WARPS * queries_a_warp(f64 if dtype is f64 else f32, dim)
+    kernel[(-(-queries // rows), heads, batch), WARPS * 32](q, k, v, out, queries, keys, heads // key_heads, factor)
     return out
+
+
+def _takes_tensor_cores(wanted: bool | None, dtype: ScalarType, **arrays: Any) -> bool:
+    """Whether the wmma kernel is to run; an error where it is wanted and cannot."""
+    if wanted not in (None, False, True):
+        raise arguments.wrong(f"tensor_cores is {wanted!r:.60}; it can be True, False or None")
+    if wanted is None:
+        fits = dtype in (f16, bf16) and arguments.is_aligned(ALIGNMENT, *arrays.values())
+        return fits and backend_name() != "emulator"
+    if wanted and dtype not in (f16, bf16):
+        came = arguments.dtype_name(arrays["q"])
+        raise arguments.wrong(f"tensor cores take float16 or bfloat16, not {came}", hint="leave `tensor_cores` out")
+    if wanted:
+        arguments.expect_aligned(ALIGNMENT, **arrays)
+    return bool(wanted)
 
 
 def _scale(scale: float | None, dim: int) -> float:

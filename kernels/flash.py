@@ -13,7 +13,7 @@ from ptxdsl import (
 
 from .online import exp, finite, fma, inverse, scaled
 
-__all__ = ["flash_kernel", "queries_a_warp", "template_kernel"]
+__all__ = ["flash_kernel", "head_of_block", "queries_a_warp", "template_kernel"]
 
 KEYS = 32
 """Keys in a tile: each lane of a warp scores one."""
@@ -127,6 +127,14 @@ class _Block:
                 out[query * self.dim + i] = (part * factor).to(self.dtype)
 
 
+def head_of_block(q: Any, k: Any, v: Any, out: Any, q_size: Any, k_size: Any, group: Any) -> tuple[Any, Any, Any, Any]:
+    """q, k, v and out of the head that the block works on: grid y counts the heads of q, grid z the sequences."""
+    head, batch = ptx.ctaid.y, ptx.ctaid.z
+    mine = ptx.mul.wide.u32(batch * ptx.nctaid.y + head, q_size.bits(u32))
+    theirs = ptx.mul.wide.u32(batch * (ptx.nctaid.y // group) + head // group, k_size.bits(u32))
+    return q + mine, k + theirs, v + theirs, out + mine
+
+
 @cache
 def flash_kernel(dtype: ScalarType, dim: int, causal: bool, warps: int = 4) -> Kernel:
     acc = f64 if dtype is f64 else f32
@@ -136,15 +144,9 @@ def flash_kernel(dtype: ScalarType, dim: int, causal: bool, warps: int = 4) -> K
     def kernel(
         q: Ptr[dtype], k: Ptr[dtype], v: Ptr[dtype], out: Ptr[dtype], queries: s32, keys: s32, group: u32, scale: acc,
     ) -> None:
-        head, batch = ptx.ctaid.y, ptx.ctaid.z
-        query_head = batch * ptx.nctaid.y + head
-        key_head = batch * (ptx.nctaid.y // group) + head // group
-        mine = ptx.mul.wide.u32(query_head, (queries * dim).bits(u32))
-        theirs = ptx.mul.wide.u32(key_head, (keys * dim).bits(u32))
-        _Block(dtype, dim, causal, warps, rows).attend(
-            q + mine, k + theirs, v + theirs, out + mine, (ptx.ctaid.x * (warps * rows)).bits(s32), queries, keys,
-            scaled(acc, scale),
-        )
+        of_head = head_of_block(q, k, v, out, queries * dim, keys * dim, group)
+        first = (ptx.ctaid.x * (warps * rows)).bits(s32)
+        _Block(dtype, dim, causal, warps, rows).attend(*of_head, first, queries, keys, scaled(acc, scale))
 
     return kernel
 
