@@ -65,6 +65,8 @@ class _Emulated:
                     f"argument `{argument.name}` of kernel `{self.entry}` is on GPU {argument.device}; "
                     "the emulator works in host memory", loc=caller(), hint='pass a numpy array, or `backend="gpu"`',
                 )
+            if type(argument) is Buffer and not geometry.sanitize and hasattr(argument.owner, "unwritten"):
+                argument.owner.unwritten = None  # nobody watches what the kernel writes
         self.program.run(self.entry, geometry, arguments)
 
     def plan(self, *_: object) -> None:

@@ -33,17 +33,20 @@ class DeviceArray:
     array([3., 4., 5.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_host", "address", "backend", "device", "dtype", "shape")
+    __slots__ = ("__weakref__", "_host", "address", "backend", "device", "dtype", "shape", "unwritten")
 
     address: int
     """Where the first element is, in the memory of the device."""
     device: int | None
     """The ordinal of the GPU; None for the emulator's."""
+    unwritten: Any
+    """For the sanitizer: which bytes nobody has written yet (True for all); None where that is not known."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], backend: str) -> None:
         self.shape, self.dtype, self.backend = shape, dtype, backend
         self._host: np.ndarray[Any, Any] | None = None
         self.device = None
+        self.unwritten = None
         if backend == "gpu":
             gpu = driver()
             self.address, self.device = gpu.allocate(self.nbytes), gpu.device
@@ -94,6 +97,7 @@ class DeviceArray:
                 f"an array of {source.dtype.name}, shape {source.shape} cannot fill one of {self.dtype.name}, "
                 f"shape {self.shape}", loc=caller(),
             )
+        self.unwritten = None
         if self._host is not None:
             self._host[...] = source
         else:
@@ -103,6 +107,8 @@ class DeviceArray:
         if copy is False and self._host is None:
             raise ValueError("an array on the GPU cannot become a numpy array without a copy")
         host: np.ndarray[Any, Any] = self._host if self._host is not None and not copy else self.numpy()
+        if host is self._host:
+            self.unwritten = None
         return host if dtype is None else host.astype(dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
@@ -113,6 +119,7 @@ class DeviceArray:
                 "stream": 1,
             }
         if name in ("__dlpack__", "__dlpack_device__") and self._host is not None:
+            self.unwritten = None
             return getattr(self._host, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -133,7 +140,9 @@ def empty(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = Non
     kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
     if kind.hasobject or not kind.isnative:
         raise LaunchError(f"a device array cannot hold {kind}", loc=caller())
-    return DeviceArray(tuple(int(n) for n in extents), kind, choose(backend))
+    array = DeviceArray(tuple(int(n) for n in extents), kind, choose(backend))
+    array.unwritten = True if array.device is None else None
+    return array
 
 
 def zeros(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = None) -> DeviceArray:

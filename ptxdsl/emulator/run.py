@@ -35,6 +35,8 @@ def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
     watch = _Watch(launch)
     while states:
         state = states[0]
+        if launch.sanitizer is not None:
+            launch.sanitizer.switch(state)
         start = perf_counter()
         status = state.run()
         heat(state.code, perf_counter() - start)
@@ -60,8 +62,6 @@ def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
         else:
             states.rotate(-1)
             watch.turn(states)
-            if launch.sanitizer is not None:
-                launch.sanitizer.switch(states[0])
 
 
 class _Watch:

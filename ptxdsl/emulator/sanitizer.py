@@ -26,7 +26,7 @@ from .library import library
 from .sanitizer_order import BlockOrder, Clock, Meeting, Order, Thread, join, knows
 from .sanitizer_report import Finding, Reporter, raised
 from .shadow import (
-    HASH, LANE, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, UNWRITTEN, WARP,
+    HASH, LANE, LENIENT, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, UNWRITTEN, WARP,
     WARP_SHIFT, WHOLE, Ledger, Own, Reason,
 )
 from .watching import Checks, grain, scope, strength
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["Sanitizer", "collect"]
 
 _INSPECT = ("watch_inspect",)
-_JUMP = ("jump", False, False, False, "i")
 PATIENCE = 200
 """Questions about one instruction after which it is not looked at any more in this launch."""
+POLL = 128
+"""What a strong read counts of a block state's turns: it probably waits for another block."""
 TAG_BYTES = 8
 PLANES = 3
 _WORD = (1 << 64) - 1
@@ -117,7 +118,8 @@ class Sanitizer:
         self.order = Order()
         self.reporter = Reporter(launch)
         self.asked: dict[int, int] = {}
-        self.muted: list[tuple[int, bytes]] = []
+        self.spared: list[tuple[int, bytes]] = []
+        self.current: State | None = None
 
     # Tags
 
@@ -215,7 +217,10 @@ class Sanitizer:
         return self.get(state, Ledger.WARPS + warp * Own.SIZE + offset)
 
     def switch(self, state: State) -> None:
-        """Another block state takes its turn: segments so far may be of any block."""
+        """Where another block state takes its turn, segments so far may be of any block."""
+        if state is self.current:
+            return
+        self.current = state
         self.put(state, Ledger.WINDOW, "Q", (int(self.store.counter[0]) + 1) << SEGMENT_SHIFT)
 
     def advance(self, state: State, warp: int) -> None:
@@ -287,6 +292,7 @@ class Sanitizer:
         wide = strength(form) == 2
         view = self._view(state, block, thread)
         if form.opcode in ("ld", "ldu", "atom", "red"):
+            state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
             order.read(block, thread, host, both or "acquire" in tokens, view)
         if form.opcode not in ("ld", "ldu"):
             keeps = form.opcode != "st"
@@ -396,17 +402,18 @@ class Sanitizer:
         return value == before
 
     def _ask_no_more(self, state: State, record: int) -> None:
-        """An instruction that asks again and again is skipped from then on; what it still might do is not known."""
+        """An instruction that asks again and again is not judged any more; what else it might do is not known."""
         asked = self.asked[record] = self.asked.get(record, 0) + 1
         statement = state.code.statement_at(record)
         found = self.reporter.has(statement)
         if asked < (PATIENCE if found else 1000 * PATIENCE):
             return
         code = state.code
-        number = code.offsets.index(record - code.base)
-        jump = library().need([_JUMP])[_JUMP]
-        self.muted.append((record, ctypes.string_at(record, 12)))
-        ctypes.memmove(record, struct.pack("<Qi", jump, code.offsets[number + 1] - code.offsets[number]), 12)
+        codes = code.records[code.offsets.index(record - code.base)].codes
+        place = record + struct.calcsize("<Q" + codes) - 4
+        data = ctypes.string_at(place, 4)
+        self.spared.append((place, data))
+        ctypes.memmove(place, struct.pack("<I", int.from_bytes(data, "little") | LENIENT), 4)
         if not found:
             self.reporter.incomplete(state, statement)
 
@@ -414,8 +421,8 @@ class Sanitizer:
 
     def release(self) -> None:
         """Put everything back."""
-        for record, data in self.muted:
-            ctypes.memmove(record, data, len(data))
+        for place, data in self.spared:
+            ctypes.memmove(place, data, len(data))
         for buffer in self.fresh:
             unwritten = np.repeat(self._plane(buffer) == UNWRITTEN, 1 << self.grain)[: buffer.nbytes]
             buffer.owner.unwritten = unwritten if unwritten.any() else None  # type: ignore[attr-defined]

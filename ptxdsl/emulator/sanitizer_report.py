@@ -36,6 +36,11 @@ class Access:
     ptx_line: int | None
     instruction: str
 
+    @property
+    def line(self) -> Loc | int | None:
+        """The Python line, where there is one, else the line of the PTX."""
+        return self.loc or self.ptx_line
+
     def __str__(self) -> str:
         where = f" at {self.loc}" if self.loc is not None else ""
         line = f" (PTX line {self.ptx_line}: {self.instruction})" if self.ptx_line else ""
@@ -112,13 +117,14 @@ class Reporter:
         place = state.code.statement_at(record)
         before = tag >> STATEMENT_SHIFT & 0xFFFF
         kind = "init" if reason == Reason.UNINITIALISED else "race"
-        key = (kind, place) if kind == "init" else (kind, *sorted((place, before)))
         self._places.add(place)
+        scene = Scene(state, warp, lane, record)
+        guarded, address = self._range(state, host)
+        lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
+        key = (kind, guarded and guarded.name, *lines)
         if key in self._known:
             return
         self._known.add(key)
-        scene = Scene(state, warp, lane, record)
-        guarded, address = self._range(state, host)
         space, name = self._space(guarded), guarded.name if guarded is not None else "memory"
         what = self._element(scene, guarded, address)
         mine = self._access(state, place, scene.raised(EmulationError, "").block, (warp, lane))
@@ -146,8 +152,8 @@ class Reporter:
 
     def bugs(self) -> list[Finding]:
         """The findings. What is not written yet where a race is has that same cause, and is no bug of its own."""
-        raced = {(f.array, a.ptx_line) for f in self.findings if f.kind == "race" for a in (f.access, f.earlier) if a}
-        return [f for f in self.findings if f.kind == "race" or (f.array, f.access.ptx_line) not in raced]
+        raced = {(f.array, a.line) for f in self.findings if f.kind == "race" for a in (f.access, f.earlier) if a}
+        return [f for f in self.findings if f.kind == "race" or (f.array, f.access.line) not in raced]
 
     def incomplete(self, state: State, place: int) -> None:
         """An instruction that cannot be judged."""
@@ -163,6 +169,13 @@ class Reporter:
         warnings.warn(message, PtxWarning, stacklevel=2)
 
     # Names
+
+    @staticmethod
+    def _line(state: State, place: int) -> Any:
+        """The line that a statement comes from, which is the same for all turns of an unrolled loop."""
+        statements = state.code.graph.statements
+        statement = statements[place] if place < len(statements) else None
+        return statement and (statement.loc or statement.line)
 
     def _range(self, state: State, host: int) -> tuple[Guarded | None, int]:
         """The array that a host address lies in, and the address as the kernel has it."""

@@ -12,6 +12,8 @@ SEGMENT_SHIFT = 32
 STATEMENT_SHIFT = 16
 SEVERAL = 1 << 12
 """More than one lane of the warp did it, the last of them is named."""
+LENIENT = 1 << 13
+"""Beside the number of a statement: its accesses are noted but not judged any more."""
 STRENGTH_SHIFT = 10
 """0 for a weak access, 1 for one that is strong in its block, 2 for one that is strong everywhere."""
 STRENGTH = 3 << STRENGTH_SHIFT

@@ -204,8 +204,9 @@ class State:
 
     def run(self) -> int:
         """Run until compiled code has something to say: a Status."""
+        if self.get(Block.STATUS, "i") != Status.WATCH:  # questions are no turns: who polls must give way some time
+            self.put(Block.BUDGET, "i", TURNS)
         self.put(Block.STATUS, "i", Status.RUNNING)
-        self.put(Block.BUDGET, "i", TURNS)
         _function(self.run_address)(None, None, self.address)
         status: int = self.get(Block.STATUS, "i")
         return status

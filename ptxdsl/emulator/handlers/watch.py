@@ -15,7 +15,7 @@ from llvmlite import ir
 from ..layout import LANES, Block, Entry, Status, Warp
 from ..library import Shape
 from ..shadow import (
-    HASH, LANE, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT, THREAD,
+    HASH, LANE, LENIENT, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT, THREAD,
     UNWRITTEN, WARP, WHOLE, Ledger, Own, Reason, Region,
 )
 from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
@@ -126,7 +126,7 @@ def meeting(module: ir.Module, name: str, shape: Shape) -> None:
     h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), some, after)
     h.ir.position_at_end(some)
     first = h.ir.extract_element(members, h.call("llvm.cttz.i32", i32, mask, ir.Constant(i1, 0)))
-    absent = h.ir.and_(h.load(h.warp, Warp.ALIVE, i32), h.ir.not_(h.ir.and_(mask, first)))
+    absent = h.ir.and_(h.load(h.warp, Warp.INITIAL, i32), h.ir.not_(h.ir.and_(mask, first)))
     h.ir.cbranch(h.ir.icmp_unsigned("==", absent, h.i32(0)), whole, part)
     h.ir.position_at_end(whole)
     h.store(book.fresh(), book.own, Own.MEETING)
@@ -421,6 +421,11 @@ class _Fast:
             if look.init and look.role == ATOMIC:
                 good = h.ir.and_(good, self.written(writers, n))
             self.access.demand(self.all(good, n), self.slow)
+            if look.strength:
+                same = h.ir.and_(h.ir.xor(writers, mine), self.splat(THREAD, n))
+                same = h.ir.icmp_unsigned("==", same, self.splat(0, n))
+                weak = h.ir.icmp_unsigned("==", h.ir.and_(writers, self.splat(STRENGTH, n)), self.splat(0, n))
+                mine = h.ir.select(h.ir.and_(same, weak), writers, mine)
         elif look.role == ATOMIC:
             self.access.demand(self.all(self.written(group.get(0), n), n), self.slow)
         group.put(0, mine, None)
@@ -444,6 +449,7 @@ class _Inspect:
         mask, self.place, self.flags = h.function.args[3:]
         self.book = book = Book(h)
         self.mine_warp = h.ir.or_(book.mine(Own.CURRENT), self.place)
+        self.lenient = h.ir.icmp_unsigned("!=", h.ir.and_(self.place, h.i64(LENIENT)), h.i64(0))
         done = book.get(Ledger.DONE, i32)
         h.for_each_lane(h.ir.and_(mask, h.ir.not_(done)), self.lane)
         h.store(h.i32(0), book.ledger, Ledger.DONE)
@@ -518,9 +524,9 @@ class _Inspect:
         stale = h.ir.icmp_unsigned("<", writer, book.get(Ledger.BASE))
         stale = h.ir.select(h.ir.icmp_unsigned("!=", self.own, h.i32(0)), stale,
                             h.ir.icmp_unsigned("==", writer, h.i64(UNWRITTEN)))
-        stale = h.ir.and_(h.ir.and_(init, reads), stale)
+        stale = h.ir.and_(h.ir.and_(init, reads), h.ir.and_(stale, h.ir.not_(self.lenient)))
         h.branch_unless(h.ir.not_(stale), lambda: self.leave(Reason.UNINITIALISED, writer))
-        quiet = h.ir.not_(race)
+        quiet = h.ir.or_(h.ir.not_(race), self.lenient)
         fine = h.ir.or_(quiet, self.fine(writer, h.ir.and_(same, h.ir.not_(reads))))
         h.branch_unless(fine, lambda: self.leave(Reason.WRITER, writer))
         is_read = h.ir.icmp_unsigned("==", role, h.i32(READ))
@@ -540,7 +546,15 @@ class _Inspect:
                     reader = self.get(plane)
                     fine = h.ir.or_(quiet, self.fine(reader, no))
                     h.branch_unless(fine, lambda reason=reason, reader=reader: self.leave(reason, reader))  # type: ignore[misc]
-                h.ir.store(self.mine, self.pointer(0), align=8)
+                h.ir.store(h.ir.select(self.weak_own(writer), writer, self.mine), self.pointer(0), align=8)
+
+    def weak_own(self, tag: Any) -> Any:
+        """Whether a strong access follows a weak one of its own thread, which is the one that others mind."""
+        h = self.h
+        change = h.ir.and_(h.ir.xor(tag, self.mine), h.i64(THREAD))
+        same = h.ir.icmp_unsigned("==", change, h.i64(0))
+        weak = h.ir.icmp_unsigned("<", h.ir.and_(tag, h.i64(STRENGTH)), h.ir.and_(self.mine, h.i64(STRENGTH)))
+        return h.ir.and_(same, weak)
 
     def ordered(self, tag: Any) -> Any:
         h, book = self.h, self.book
