@@ -47,45 +47,17 @@ def assert_close(got: Array, want: Array, dtype: Any, factor: float = 1.0) -> No
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("dtype", "tensor_cores"), [*((dtype, False) for dtype in DTYPES), (np.float16, True), (ml_dtypes.bfloat16, None)]
-)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("queries", "keys", "dim"), [(1, 1, 16), (5, 37, 40), (33, 31, 64), (17, 65, 72), (3, 2, 256)])
 def test_flash_attention(
-    rng: np.random.Generator, dtype: Any, tensor_cores: bool | None, causal: bool, queries: int, keys: int, dim: int
+    rng: np.random.Generator, dtype: Any, causal: bool, queries: int, keys: int, dim: int
 ) -> None:
     q = random(rng, dtype, 2, 2, queries, dim)
     k, v = random(rng, dtype, 2, 1, keys, dim), random(rng, dtype, 2, 1, keys, dim)
     out = np.full_like(q, np.nan)
-    assert attention.flash_attention(q, k, v, causal=causal, out=out, tensor_cores=tensor_cores) is out
+    assert attention.flash_attention(q, k, v, causal=causal, out=out) is out
     assert_close(out, reference(q, k, v, not causal or causal_mask(queries, keys)), dtype)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("dim", [16, 24, 48, 104, 128, 200, 256])
-def test_tensor_cores_at_every_edge(rng: np.random.Generator, dtype: Any, dim: int) -> None:
-    for queries, keys in ((15, 31), (16, 32), (17, 33), (65, 97)):
-        q, k, v = (random(rng, dtype, 1, 1, n, dim) for n in (queries, keys, keys))
-        out = np.full_like(q, np.nan)
-        attention.flash_attention(q, k, v, out=out, causal=True, scale=0.2, tensor_cores=True)
-        assert_close(out, reference(q, k, v, causal_mask(queries, keys), 0.2), dtype)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_tensor_cores_and_special_values(rng: np.random.Generator, dtype: Any) -> None:
-    q, k, v = (np.abs(random(rng, dtype, 1, 1, n, 16)) for n in (40, 3, 3))
-    k[0, 0, 1] = -inf  # a score of -inf: weight 0
-    got = attention.flash_attention(q, k, v, causal=True, tensor_cores=True)
-    assert (got[0, 0, :37] == 0).all()  # no key at all
-    others = reference(q, k[:, :, [0, 2]], v[:, :, [0, 2]], causal_mask(40, 3)[..., [0, 2]])
-    assert_close(got, others, dtype)
-
-
-def test_tensor_cores_take_16_bits() -> None:
-    with pytest.raises(LaunchError) as caught:
-        attention.flash_attention(*(zeros(1, 1, 2, 16) for _ in range(3)), tensor_cores=True)
-    assert caught.value.message == "tensor_cores is True, and q has dtype float32; they take float16 or bfloat16"
 
 
 @pytest.mark.parametrize("dim", range(16, 257, 24))
@@ -127,6 +99,117 @@ def test_values_may_be_infinite_and_keys_forbidden(rng: np.random.Generator) -> 
     assert (got[..., 3] == inf).all()
     others = np.arange(16) != 3
     assert_close(got[..., others], want[..., others], np.float32)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tensor cores
+
+HALVES = [np.float16, ml_dtypes.bfloat16]
+
+
+def assert_tensor_cores(
+    q: Array, k: Array, v: Array, causal: bool = False, scale: float | None = None, out: Array | None = None
+) -> None:
+    """That the wmma kernel is within its bound, element by element.
+
+    With u the unit roundoff of the dtype, each weight is rounded once, by a part u of itself (2^-25 at least in f16):
+    the values' weighted mean moves by 2 u of the weighted mean of their magnitudes. Storing the result rounds it by u.
+    Scores and sums in f32, and ex2.approx, add some 2^-20 of the largest score.
+    """
+    visible = causal_mask(q.shape[2], k.shape[2]) if causal else True
+    out = np.full(q.shape, np.nan, q.dtype) if out is None else out
+    assert attention.flash_attention(q, k, v, causal=causal, scale=scale, out=out, tensor_cores=True) is out
+    want, around = reference(q, k, v, visible, scale), reference(q, k, np.abs(v), visible, scale)
+    factor = 1 / sqrt(q.shape[-1]) if scale is None else abs(scale)
+    length = np.sqrt(np.square(q.astype(np.float64)).sum(-1).max() * np.square(k.astype(np.float64)).sum(-1).max())
+    unit = 2.0**-11 if q.dtype == np.float16 else 2.0**-8
+    smallest = k.shape[2] * 2.0**-25 * np.abs(v).max().astype(np.float64)
+    allowed = (2 * unit + (1 + factor * length) * 2.0**-20) * around + unit * np.abs(want) + smallest + 2.0**-25
+    assert out.dtype == q.dtype
+    error = np.abs(out.astype(np.float64) - want)
+    assert (error <= allowed).all(), f"{(error / allowed).max()} of what is allowed"
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dim", [16, 24, 64, 80, 128, 136, 256])
+def test_tensor_cores(rng: np.random.Generator, dtype: Any, causal: bool, dim: int) -> None:
+    for queries, keys in ((1, 1), (15, 33), (17, 16), (16, 15), (33, 32), (67, 37)):
+        q, k, v = (random(rng, dtype, 1, 1, n, dim) for n in (queries, keys, keys))
+        assert_tensor_cores(q, k, v, causal)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize(("heads", "key_heads"), [(4, 4), (4, 2), (6, 1)])
+def test_tensor_cores_of_grouped_heads(rng: np.random.Generator, dtype: Any, heads: int, key_heads: int) -> None:
+    q = random(rng, dtype, 2, heads, 5, 32)
+    k, v = random(rng, dtype, 2, key_heads, 39, 32), random(rng, dtype, 2, key_heads, 39, 32)
+    assert_tensor_cores(q, k, v, causal=True)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("size", [1e-6, 30, 1000, 60000])
+def test_tensor_cores_and_scores_of_any_size(rng: np.random.Generator, dtype: Any, size: float) -> None:
+    q, k, v = (random(rng, dtype, 1, 1, n, 32) for n in (18, 70, 70))
+    q = np.clip(q, -1, 1).astype(dtype) * np.array(size, dtype)
+    assert_tensor_cores(q, k, v, scale=-0.5 if size < 100 else 0.001)
+    # Scores that rise from tile to tile make every tile rescale the sums; falling ones make weights of 0.
+    for order in (slice(None), slice(None, None, -1)):
+        rising = np.sort(k.astype(np.float64).mean(-1))[..., order, None] * np.ones(32)
+        assert_tensor_cores(np.abs(q), rising.astype(dtype), v)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_tensor_cores_without_a_key(rng: np.random.Generator, dtype: Any) -> None:
+    q, k, v = (np.abs(random(rng, dtype, 1, 1, n, 16)) for n in (90, 3, 3))
+    got = attention.flash_attention(q, k, v, causal=True, tensor_cores=True)
+    assert (got[0, 0, :87] == 0).all()
+    assert_tensor_cores(q, k, v, causal=True)
+    k[0, 0, 1] = -inf  # a score of -inf: weight 0
+    got = attention.flash_attention(q, k, v, tensor_cores=True)
+    assert_close(got, reference(q, k[:, :, [0, 2]], v[:, :, [0, 2]]), dtype)
+    k[:] = -inf
+    assert (attention.flash_attention(q, k, v, tensor_cores=True) == 0).all()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_tensor_cores_write_nothing_else(rng: np.random.Generator, dtype: Any) -> None:
+    whole = np.full((5, 33, 48), np.nan, dtype)
+    parts = np.full((2, 1, 40, 48), np.nan, dtype)  # what lies beyond k and v is NaN
+    parts[:, :, :37] = random(rng, dtype, 2, 1, 37, 48)
+    assert_tensor_cores(
+        random(rng, dtype, 1, 2, 33, 48), parts[:1, :, :37], parts[1:, :, :37], out=whole[None, 1:3]
+    )
+    assert np.isnan(whole[[0, 3, 4]]).all()
+
+
+def test_tensor_cores_are_for_a_gpu(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v = (random(rng, np.float16, 1, 1, n, 16) for n in (3, 40, 40))
+    exact, rounded = (attention.flash_attention(q, k, v, tensor_cores=chosen) for chosen in (False, True))
+    assert (exact != rounded).any()
+    assert (attention.flash_attention(q, k, v) == exact).all()
+    monkeypatch.setattr(attention, "backend_name", lambda: "a GPU")
+    assert (attention.flash_attention(q, k, v) == rounded).all()
+    apart = np.empty(q.size + 8, np.float16)
+    odd = apart[1 + (-apart.ctypes.data // 2) % 8 :][: q.size].reshape(q.shape)
+    odd[:] = q
+    assert (attention.flash_attention(odd, k, v) == exact).all()
+    with pytest.raises(LaunchError) as caught:
+        attention.flash_attention(odd, k, v, tensor_cores=True)
+    assert caught.value.message == f"`q` begins at address {odd.ctypes.data:#x}; wanted is a multiple of 16"
+    assert caught.value.hint == "`q = q.copy()`"
+
+
+def test_tensor_cores_take_16_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for dtype in (np.float32, np.float64):
+        with pytest.raises(LaunchError) as caught:
+            attention.flash_attention(*(zeros(1, 1, 2, 16, dtype=dtype) for _ in range(3)), tensor_cores=True)
+        assert caught.value.message == f"tensor cores take float16 or bfloat16, not {np.dtype(dtype)}"
+        assert caught.value.hint == "leave `tensor_cores` out"
+    with pytest.raises(LaunchError, match=r"^tensor_cores is 2; it can be True, False or None\n"):
+        attention.flash_attention(*zeros(3, 1, 1, 2, 16), tensor_cores=2)  # type: ignore[arg-type]
+    monkeypatch.setattr(attention, "backend_name", lambda: "a GPU")
+    assert attention.flash_attention(*zeros(3, 1, 1, 2, 16)).dtype == np.float32
 
 
 # ---------------------------------------------------------------------------------------------------------------------
