@@ -14,7 +14,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 from . import ir
-from .errors import Loc, TraceError
+from .errors import Loc, TraceError, caller
 from .types import ScalarType, _Operand, b8, u32, u64
 
 __all__ = ["Array", "ArrayType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap", "TensorMapType"]
@@ -74,7 +74,7 @@ class Ptr(_Operand, Generic[T]):
             if isinstance(dtype, PtrType) and dtype.target is None:
                 return PtrType(u64, dtype.dtype)
             if not isinstance(dtype, ScalarType):
-                raise TraceError(f"Ptr takes one scalar type, not {dtype!r}", hint="write `Ptr[f32]`")
+                raise TraceError(f"Ptr takes one scalar type, not {dtype!r}", loc=caller(), hint="write `Ptr[f32]`")
             return PtrType(dtype)
 
 
@@ -82,10 +82,10 @@ class _ArrayMeta(type):
     def __getitem__(cls, item: Any) -> ArrayType:
         parts = item if isinstance(item, tuple) else (item,)
         dtype, *extents = parts
-        known = all(extent is None or isinstance(extent, int) for extent in extents)
+        known = all(extent is None or (type(extent) is int and extent > 0) for extent in extents)
         if not isinstance(dtype, ScalarType) or not extents or not known:
             raise TraceError(
-                f"Array takes a scalar type and a number of dimensions or a shape, not {item!r}",
+                f"Array takes a scalar type and a number of dimensions or a shape, not {item!r}", loc=caller(),
                 hint="write `Array[f32, 2]`, or `Array[f32, None, 64]` with the extents that are fixed",
             )
         if len(extents) == 1 and extents[0] is not None:

@@ -105,11 +105,25 @@ def test_annotations_see_the_names_around_the_kernel() -> None:
     assert Signature.of(k, names).parameters[0].annotation == PtrType(f64)
 
 
-def test_ptr_and_array_arguments_are_checked() -> None:
-    with pytest.raises(TraceError, match=r"^Ptr takes one scalar type, not <class 'int'>"):
-        Ptr[int]
-    with pytest.raises(TraceError, match=r"^Array takes a scalar type and a number of dimensions or a shape"):
-        Array[f32]
+@pytest.mark.parametrize(
+    ("make", "message", "hint"),
+    [
+        (lambda: Ptr[int], "Ptr takes one scalar type, not <class 'int'>", "write `Ptr[f32]`"),
+        *(
+            (
+                lambda item=item: Array[item],
+                f"Array takes a scalar type and a number of dimensions or a shape, not {item!r}",
+                "write `Array[f32, 2]`, or `Array[f32, None, 64]` with the extents that are fixed",
+            )
+            for item in (f32, (int, 2), (f32, 0), (f32, -1), (f32, True), (f32, None, 0), (f32, 1.5))
+        ),
+    ],
+)
+def test_ptr_and_array_arguments_are_checked(make: Callable[[], object], message: str, hint: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        make()
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+    assert caught.value.loc is not None and caught.value.loc.file == __file__
 
 
 def test_a_decorated_function_is_refused() -> None:
