@@ -249,7 +249,9 @@ class Sanitizer:
         """The order of the state's block, with the barriers and meetings since the last question."""
         block = self.order.block(self.get(state, Ledger.BLOCK, "I") - 1)
         data = ctypes.string_at(state.ledger + Ledger.WARPS, state.count * Own.SIZE)
+        base = self.get(state, Ledger.BASE)  # warps before it have not begun with this block
         fields = [struct.unpack_from("<QQQQ", data, number * Own.SIZE) for number in range(state.count)]
+        fields = [own if own[0] > base else (0, 0, 0, 0) for own in fields]
         most = max(fields, key=lambda own: own[3])
         block.barrier(most[3], most[1] >> SEGMENT_SHIFT)
         for number, own in enumerate(fields):

@@ -89,6 +89,7 @@ class Watching:
         self.grain = grain(low.function)
         statements = low.graph.statements
         self.follows = checks.race and any(_orders(statement) for statement in statements)
+        self.arrives = any(getattr(s, "form", None) and s.form.semantics == "bar_arrive" for s in statements)
         x, y, z = low.block
         self.threads = -(-x * y * z // 32) * 32
         self.written: set[str] | None = set()
@@ -166,7 +167,7 @@ class Watching:
         counts = [o for o, spec in zip(statement.operands, statement.form.operands) if spec.name == "b"]
         if statement.form.semantics == "bar_arrive":
             return False
-        return not counts or getattr(counts[0], "bits", None) == self.threads
+        return not counts or (not self.arrives and getattr(counts[0], "bits", None) == self.threads)
 
     def _access(self, statement: Instruction) -> None:
         low, checks, form = self.low, self.checks, statement.form
