@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the user's settings and cache out of the tests, and the tests out of the user's cache."""
     for variable in [name for name in os.environ if name.startswith("PTXDSL_")]:
