@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from ptxdsl import LaunchError, bf16, f16, f32, f64, use
+from ptxdsl.config import override
 from ptxdsl.kernels import attention
 from ptxdsl.kernels.reference import attention as reference
 from ptxdsl.kernels.reference import causal as causal_mask
@@ -181,6 +182,13 @@ def test_tensor_cores_write_nothing_else(rng: np.random.Generator, dtype: Any) -
         random(rng, dtype, 1, 2, 33, 48), parts[:1, :, :37], parts[1:, :, :37], out=whole[None, 1:3]
     )
     assert np.isnan(whole[[0, 3, 4]]).all()
+
+
+@pytest.mark.parametrize("dim", [32, 144])
+def test_tensor_cores_have_no_races(rng: np.random.Generator, dim: int) -> None:
+    q, k, v = (random(rng, np.float16, 1, 1, n, dim) for n in (70, 75, 75))
+    with override(sanitize="race,init"):
+        assert_tensor_cores(q, k, v, causal=True)
 
 
 def test_tensor_cores_are_for_a_gpu(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
