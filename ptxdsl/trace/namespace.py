@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 from .. import ir, isa
 from ..errors import PtxTypeError, UnknownInstruction
 from ..isa import Form, Special
+from .addresses import guard_of
 from .bind import Plan, apply, kind_of
 from .bind import plan as make_plan
 from .builder import current, thread
-from .memory import guard_of
 from .operators import data_type, find
 from .problems import located
 from .values import Reg, Result, Value
@@ -90,24 +90,24 @@ class Instruction:
             if plan.stable:
                 self._plans[key] = plan
         guard = None if pred is None else guard_of(trace, pred)
-        if not plan.direct or (out.__class__ is not Reg and (out is not None or (guard is not None and plan.kept))):
+        form, _, kept, steps, _, direct = plan
+        if not direct or (out.__class__ is not Reg and (out is not None or (guard is not None and kept))):
             return apply(trace, plan, operands, out, guard)
-        form = plan.form
-        sources = [
-            o.register if plain and (o.__class__ is Result or o.__class__ is Reg) and o.region.owner is trace
-            else convert(trace, form, spec, o)
-            for o, (spec, convert, plain) in zip(operands, plan.sources)
-        ]
-        if not plan.kept:
+        sources = []
+        for o, (spec, convert, plain) in zip(operands, steps):
+            if plain and (o.__class__ is Result or o.__class__ is Reg) and o.region.owner is trace:
+                sources.append(o.register)
+            else:
+                sources.append(convert(trace, form, spec, o))
+        if not kept:
             trace.emit(form, tuple(sources), guard)
             return None
         if out is not None:
             trace.emit(form, (out.write(trace), *sources), guard)
             return out
-        type = plan.kept[0]
-        register = trace.supply[type]()
+        register = trace.supply[kept[0]]()
         trace.emit(form, (register, *sources))
-        return Result(register, type, trace.region)
+        return Result(register, kept[0], trace.region)
 
     def _known_forms(self) -> tuple[Form, ...]:
         if self._forms is None:
