@@ -209,7 +209,8 @@ def _parameter(function: Callable[..., object], name: str, annotation: Any, loc:
         what = "has no annotation" if annotation is None else f"has the annotation {annotation!r}, which is no PTX type"
         raise TraceError(
             f"parameter `{name}` of kernel `{function.__name__}` {what}", loc=loc,
-            hint=f"write `{name}: u32`, `{name}: Ptr[f32]` or `{name}: Array[f32, 2]`; "
+            hint="a kernel is a plain function, not a method" if name == "self" and annotation is None
+            else f"write `{name}: u32`, `{name}: Ptr[f32]` or `{name}: Array[f32, 2]`; "
             "a compile-time constant comes after `*`",
         )
     return KernelParameter(name, annotation, entries)

@@ -13,10 +13,11 @@ from .. import ir
 from ..errors import PtxTypeError, TraceError
 from ..isa.targets import Limits
 from ..types import TYPES, ScalarType, b8, dtype_of, u64
+from .addresses import advance, refuse_items
 from .builder import Trace, current
 from .functions import variable_name
 from .literals import is_number, plain
-from .memory import Pointer, advance, refuse_items
+from .memory import Pointer
 from .operators import find
 from .problems import described, located
 from .truth import RunTime

@@ -11,8 +11,8 @@ from typing import Any
 from .. import ir
 from ..errors import PtxTypeError
 from ..types import u64
+from .addresses import guard_of
 from .builder import Trace, current
-from .memory import guard_of
 from .problems import described, located
 from .subroutine import Subroutine
 from .values import Reg, Result, Value

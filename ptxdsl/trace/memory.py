@@ -8,24 +8,20 @@ ours, not the user's, and everything later (verifier, assembler, emulator) would
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NoReturn
 
 from .. import ir
-from ..errors import PtxTypeError, TraceError, UnknownInstruction
-from ..isa import Form, lookup
-from ..types import ScalarType, pred, u32, u64
+from ..errors import PtxTypeError, TraceError
+from ..types import ScalarType, pred, u64
+from .addresses import access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole
 from .builder import Trace, current, thread
-from .literals import is_number, literal, plain
+from .literals import is_number, literal
 from .operators import COMPARISONS, data_type, find
-from .problems import conversions, described, located, named
+from .problems import conversions, described, located
 from .truth import RunTime
 from .values import Reg, Result, Value, Vec, emit
 
-__all__ = ["NARROW", "Pointer", "RegPointer", "advance"]
-
-NARROW = frozenset({"shared", "local"})
-"""The state spaces whose addresses are 32-bit numbers here; ``const`` and ``global`` have 64 bits."""
+__all__ = ["Pointer", "RegPointer"]
 
 
 def _comparison(symbol: str) -> Callable[[Pointer, Any], Any]:
@@ -76,7 +72,7 @@ class Pointer(RunTime):
     def _moved(self, index: Any, sign: int) -> Pointer:
         size = sign * self.size
         if is_number(index):
-            return Pointer(self.dtype, self.space, self.base, self.offset + _whole(index) * size)
+            return Pointer(self.dtype, self.space, self.base, self.offset + whole(index) * size)
         base = advance(current(), self.register(), self._index(index), size)
         return Pointer(self.dtype, self.space, base, self.offset)
 
@@ -98,7 +94,7 @@ class Pointer(RunTime):
                 "`p.load(i, width=4)` for a vector" if isinstance(index, slice)
                 else "a parameter `a: Array[f32, 2]` takes two",
             )
-        raise _no_index(index)
+        raise no_index(index)
 
     def cast(self, dtype: ScalarType) -> Pointer:
         """The same address as a pointer to another type; no instruction."""
@@ -122,7 +118,7 @@ class Pointer(RunTime):
 
     def operand(self, trace: Trace) -> ir.Address:
         """It as the address of an instruction."""
-        return _address(trace, self.base, self.offset)
+        return address_of(trace, self.base, self.offset)
 
     def generic(self) -> Pointer:
         """The generic address, for instructions that name no state space."""
@@ -139,7 +135,7 @@ class Pointer(RunTime):
         if index.__class__ is int:
             return self.base, self.offset + index * self.size
         if index.__class__ is not Result and is_number(index):
-            return self.base, self.offset + _whole(index) * self.size
+            return self.base, self.offset + whole(index) * self.size
         base = self.base
         if base.__class__ is ir.Symbol:
             base = self.register()
@@ -168,11 +164,11 @@ class Pointer(RunTime):
                     TraceError, "a guarded load may load nothing, and a Value has always been computed",
                     f"`v = reg({self.dtype}, 0)`, then `p.load(i, pred=.., out=v)`",
                 )
-            address = _address(trace, *self.place(index))
+            address = address_of(trace, *self.place(index))
             supply = trace.supply[self.dtype]
             results = tuple([supply() for _ in range(width)])
         else:
-            address = _address(trace, *self.place(index))
+            address = address_of(trace, *self.place(index))
             results = self._targets(trace, out, width)
         trace.emit(form, (results[0] if width == 1 else ir.Vector(results), address), guard)
         if out is not None:
@@ -182,7 +178,7 @@ class Pointer(RunTime):
     def _element(self, index: Any) -> Value:
         trace, dtype = thread.trace or current(), self.dtype
         form = access("ld", self.space, 1, dtype)
-        address = _address(trace, *self.place(index))
+        address = address_of(trace, *self.place(index))
         register = trace.supply[dtype]()
         trace.emit(form, (register, address), None, None, 3)
         return Result(register, dtype, trace.region)
@@ -217,7 +213,7 @@ class Pointer(RunTime):
         else:
             form = access("st", self.space, 1, self.dtype)
             source = self._source(trace, values)
-        address = _address(trace, *self.place(index))
+        address = address_of(trace, *self.place(index))
         guard = None if pred is None else guard_of(trace, pred)
         trace.emit(form, (address, source), guard)
 
@@ -242,7 +238,7 @@ class Pointer(RunTime):
             raise located(
                 PtxTypeError, f"`{op}` of a pointer and {described(other)}", "compare pointers of one state space"
             )
-        form = _form(f"setp.{COMPARISONS[op]}", address_type(self.space))
+        form = form_of(f"setp.{COMPARISONS[op]}", address_type(self.space))
         return emit(form, pred, self.address.use(current()), other.address.use(current()))
 
     __lt__, __le__, __gt__, __ge__ = _comparison("<"), _comparison("<="), _comparison(">"), _comparison(">=")
@@ -255,7 +251,7 @@ class Pointer(RunTime):
         trace = current()
         kind = address_type(self.space)
         target = Reg(trace.fresh(kind, name), kind, trace.region)
-        mov, add = _form("mov", kind), _form("add", kind)
+        mov, add = form_of("mov", kind), form_of("add", kind)
         if isinstance(self.base, ir.Symbol):
             trace.emit(mov, (target.register, ir.Symbol(self.base.symbol, self.offset)))
         elif self.offset:
@@ -279,7 +275,7 @@ class RegPointer(Pointer):
         # A new pointer must not move along with this one, so the address is computed now.
         size = sign * self.size
         if is_number(index):
-            return Pointer(self.dtype, self.space, self.base + _whole(index) * size % (1 << self.base.type.bits))
+            return Pointer(self.dtype, self.space, self.base + whole(index) * size % (1 << self.base.type.bits))
         return Pointer(self.dtype, self.space, advance(current(), self.base, self._index(index), size))
 
     def _change(self, index: Any, sign: int) -> RegPointer:
@@ -288,7 +284,7 @@ class RegPointer(Pointer):
         if trace.hook is not None:
             trace.hook(self, 3)
         if is_number(index):
-            self.base += _whole(index) * size % (1 << self.base.type.bits)
+            self.base += whole(index) * size % (1 << self.base.type.bits)
         else:
             advance(trace, self.base, self._index(index), size, self.base)
         return self
@@ -310,140 +306,3 @@ class RegPointer(Pointer):
         if trace.hook is not None:
             trace.hook(self, 2)
         self.base.set(pointer.address)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-def address_type(space: str) -> ScalarType:
-    """The type of an address in a state space."""
-    return u32 if space in NARROW else u64
-
-
-def _whole(index: Any) -> int:
-    index = plain(index)
-    if isinstance(index, bool) or not isinstance(index, int):
-        raise _no_index(index)
-    return index
-
-
-def _no_index(index: object) -> PtxTypeError:
-    return located(
-        PtxTypeError, f"a pointer is indexed by integers, not {described(index)}", "`p[i]` with a u32 or an int"
-    )
-
-
-_NO_MORE = ir.Address(ir.Symbol(""))[2:]
-"""The fields of an address after its offset, where it has no further parts."""
-
-
-def _address(trace: Trace, base: Value | ir.Symbol, offset: int) -> ir.Address:
-    # Past the constructor of the named tuple, which costs more than all else here.
-    where = base if base.__class__ is ir.Symbol else base.use(trace)  # type: ignore[union-attr]
-    address: ir.Address = tuple.__new__(ir.Address, (where, offset, *_NO_MORE))
-    return address
-
-
-def variable_address(trace: Trace, symbol: ir.Symbol, space: str) -> Value:
-    """The address of a variable in a register, loaded once at the top of the kernel."""
-    found: Value | None = trace.constants.get(symbol)
-    if found is None:
-        kind = address_type(space)
-        register = trace.fresh(kind)
-        trace.prepend(_form("mov", kind), (register, symbol))
-        found = trace.constants[symbol] = Result(register, kind, trace.kernel)
-    return found
-
-
-def guard_of(trace: Trace, predicate: Any) -> ir.Register | ir.Not:
-    """What ``pred=`` gives, as a guard."""
-    if isinstance(predicate, Value):
-        return predicate.guard(trace)
-    raise located(
-        PtxTypeError, f"`pred` is a predicate, not {described(predicate)}",
-        "what is known while tracing is decided by Python: `if flag:`" if isinstance(predicate, bool)
-        else "`pred=i < n`",
-    )
-
-
-_accesses: dict[tuple[str, str, int, ScalarType], Form] = {}
-
-
-def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
-    """The ld or st of so many elements; a located PtxTypeError where the table has none."""
-    form = _accesses.get((opcode, space, width, dtype))
-    if form is None:
-        vector = f".v{width}" if width != 1 else ""
-        try:
-            form = lookup(f"{opcode}{'' if space == 'generic' else f'.{space}'}{vector}.{data_type(dtype)}")[0]
-        except UnknownInstruction:
-            raise located(
-                PtxTypeError, f"PTX has no {opcode} of {width} {dtype} at once",
-                "a vector has 2 or 4 elements, 16 bytes at most; `p.cast(b32)` for pairs of 16 bits",
-            ) from None
-        _accesses[opcode, space, width, dtype] = form
-    return form
-
-
-def advance(trace: Trace, base: Value, index: Value, factor: int, out: Reg | None = None) -> Value:
-    """``base + index * factor``, in bytes; computed once for values that cannot change."""
-    key = (base.register.name, index.register.name, factor)
-    fixed = out is None and base.__class__ is not Reg and index.__class__ is not Reg
-    if fixed:
-        known: Value | None = trace.addresses.get(key)
-        if known is not None and known.region.owner is trace:
-            index.use(trace)
-            return known
-    sources = (index.use(trace), base.use(trace))
-    target = trace.fresh(base.type) if out is None else out.write(trace)
-    _multiply_add(trace, target, sources, index, factor, base.type)
-    if out is not None:
-        return out
-    result = Result(target, base.type, trace.region)
-    if fixed:
-        trace.addresses[key] = result
-    return result
-
-
-def _multiply_add(
-    trace: Trace, target: ir.Register, sources: tuple[ir.Register, ir.Register], index: Value, factor: int,
-    kind: ScalarType,
-) -> None:
-    (offset, base), type = sources, index.type
-    if not type.is_integer or type.bits < 32 or type.bits > kind.bits or type.lanes > 1:
-        raise _unfit(index, kind)
-    if type.bits == kind.bits:
-        if abs(factor) == 1:
-            trace.emit(_form("add" if factor > 0 else "sub", kind), (target, base, offset))
-        else:
-            trace.emit(_form("mad.lo", type), (target, offset, literal(_wrapped(factor, type), type), base))
-    elif factor < 0 and not type.is_signed:
-        product = trace.fresh(kind)
-        trace.emit(_form("mul.wide", type), (product, offset, literal(-factor, type)))
-        trace.emit(_form("sub", kind), (target, base, product))
-    else:
-        trace.emit(_form("mad.wide", type), (target, offset, literal(factor, type), base))
-
-
-@cache
-def _form(opcode: str, type: ScalarType) -> Form:
-    form = find(f"{opcode}.{type}")
-    assert form is not None
-    return form
-
-
-def _wrapped(factor: int, type: ScalarType) -> int:
-    return factor if type.is_signed else factor % (1 << type.bits)
-
-
-def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:
-    wanted = "u32 or s32" if kind is u32 else "u32, s32, u64 or s64"
-    name = named(index, "i")
-    bits = index.type.kind == "b" and index.type.bits >= 32
-    hint = f"`{name}.bits(u{index.type.bits})`" if bits else f"`{name}.to(u32)`"
-    return located(PtxTypeError, f"an index here is a {wanted}, not {index._kind()}", hint)
-
-
-def refuse_items(count: int, rank: int) -> NoReturn:
-    raise located(PtxTypeError, f"{count} indices for {rank} dimensions", "give one index a dimension: `a[i, j]`")
-

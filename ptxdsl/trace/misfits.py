@@ -16,10 +16,11 @@ from .. import ir, operands
 from ..errors import PtxTypeError
 from ..isa import Form, OperandSpec
 from ..types import ScalarType, encode, pred
+from .addresses import NARROW
 from .arrays import TensorMapValue
 from .builder import current
 from .literals import is_number, plain
-from .memory import NARROW, Pointer
+from .memory import Pointer
 from .parts import Part
 from .problems import described, located, named
 from .values import Reg, Value
