@@ -54,6 +54,9 @@ def test_cache_without_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PTXDSL_SANITIZE", "all", "sanitize", frozenset(SANITIZERS)),
         ("PTXDSL_SANITIZE", "off", "sanitize", frozenset()),
         ("PTXDSL_LINEINFO", "0", "lineinfo", False),
+        ("PTXDSL_LINEINFO", "off", "lineinfo", False),
+        ("PTXDSL_LINEINFO", "1", "lineinfo", True),
+        ("PTXDSL_LINEINFO", "on", "lineinfo", True),
         ("PTXDSL_LOG", "debug", "log", "debug"),
         ("PTXDSL_BACKEND", "", "backend", "auto"),
     ],
@@ -162,7 +165,7 @@ def test_other_threads_are_not_changed() -> None:
         (
             {"zzz": 1},
             ("there is no setting 'zzz'\n  hint: the settings are backend, cache_dir, arch, ptxas, dump, sanitize, "
-            "lineinfo, log"),
+            "seed, lineinfo, log"),
         ),
     ],
 )

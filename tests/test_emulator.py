@@ -240,9 +240,11 @@ def test_shuffle(mode: str, width: int, form: str) -> None:
         assert (out[lane], good[lane]) == (x[source if inside else lane], inside), lane
 
 
-def test_votes_matches_and_reductions() -> None:
+@pytest.mark.parametrize("threads", [64, 52])
+@pytest.mark.parametrize(("low", "high"), [(0, 4), (0, 1), (1, 2)], ids=["mixed", "none", "all"])
+def test_votes_matches_and_reductions(low: int, high: int, threads: int) -> None:
     rng = fresh(5)
-    x = rng.integers(0, 4, 64, np.uint32)
+    x = rng.integers(low, high, 64, np.uint32)
     names = ["ballot", "all", "any", "uni", "match", "every", "active"]
     reductions = ["add", "min", "max", "and", "or", "xor", "smin", "smax"]
     out = np.zeros((len(names) + len(reductions), 64), np.uint32)
@@ -263,16 +265,19 @@ def test_votes_matches_and_reductions() -> None:
         activemask.b32 %r26;
         {reduce}{stores} ret;
     """)
-    launch(text, 1, 64, x=x, out=out)
+    launch(text, 1, threads, x=x, out=out)
     values = (x.astype(np.uint64) * 0x40000001 + np.arange(64)).astype(np.uint32)
-    for lane in range(64):
-        warp = slice(lane // 32 * 32, lane // 32 * 32 + 32)
+    for lane in range(threads):
+        warp = slice(lane // 32 * 32, min(lane // 32 * 32 + 32, threads))
         group, v = x[warp], values[warp]
         signed = v.view(np.int32)
         ballot = sum(1 << i for i, item in enumerate(group) if item == 1)
         same = sum(1 << i for i, item in enumerate(group) if item == x[lane])
-        wanted = [ballot, 0, 1, 0, same, 77, 0xFFFFFFFF, int(v.sum(dtype=np.uint64)) & 0xFFFFFFFF, v.min(), v.max(),
-                  np.bitwise_and.reduce(v), np.bitwise_or.reduce(v), np.bitwise_xor.reduce(v),
+        everyone = (1 << len(group)) - 1
+        every, none = ballot == everyone, ballot == 0
+        alike = everyone if same == everyone else 77
+        wanted = [ballot, every, not every, every or none, same, alike, everyone,
+                  int(v.sum(dtype=np.uint64)) & 0xFFFFFFFF, v.min(), v.max(), np.bitwise_and.reduce(v), np.bitwise_or.reduce(v), np.bitwise_xor.reduce(v),
                   int(signed.min()) & 0xFFFFFFFF, int(signed.max()) & 0xFFFFFFFF]
         assert out[:, lane].tolist() == [int(item) for item in wanted], lane
 
