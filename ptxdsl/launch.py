@@ -61,8 +61,9 @@ class LaunchConfig:
     """How many blocks of how many threads, and what else a launch may say.
 
     ``grid`` counts blocks, also with a ``cluster``; ``shared`` is dynamic shared memory in bytes; ``stream`` is the
-    handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks. A dimension may be given as an
-    int or a tuple of one to three. Raises LaunchError for what no GPU can launch.
+    handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks; with a ``seed`` the emulator's
+    warps take turns by lot, in the same way each time. A dimension may be given as an int or a tuple of one to three.
+    Raises LaunchError for what no GPU can launch.
 
     >>> config = LaunchConfig((4, 2), 256)
     >>> config.grid, config.block, config.blocks
@@ -76,6 +77,7 @@ class LaunchConfig:
     cooperative: bool = False
     stream: int | None = None
     sanitize: frozenset[str] | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -93,6 +95,8 @@ class LaunchConfig:
             raise LaunchError(f"cooperative is True or False, not {self.cooperative!r}", loc=caller())
         put(self, "stream", stream_handle(self.stream))
         put(self, "sanitize", _sanitizers(self.sanitize))
+        if self.seed is not None:
+            put(self, "seed", _integer("seed", self.seed, 0, (1 << 32) - 1, ""))
 
     @property
     def threads(self) -> int:
@@ -169,11 +173,11 @@ def stream_handle(stream: object) -> int | None:
 def _sanitizers(value: object) -> frozenset[str] | None:
     if value is None or value is False:
         return None if value is None else frozenset()
-    if value is True:
+    if value is True or value == "all":
         return frozenset(SANITIZERS)
     if isinstance(value, str):
         value = {"all": SANITIZERS, "off": ()}.get(value, [name.strip() for name in value.split(",")])
-    names = list(value) if isinstance(value, Iterable) else [value]
+    names: list[Any] = list(value) if isinstance(value, Iterable) else [value]
     for name in names:
         if name not in SANITIZERS:
             raise LaunchError(

@@ -277,7 +277,8 @@ def test_votes_matches_and_reductions(low: int, high: int, threads: int) -> None
         every, none = ballot == everyone, ballot == 0
         alike = everyone if same == everyone else 77
         wanted = [ballot, every, not every, every or none, same, alike, everyone,
-                  int(v.sum(dtype=np.uint64)) & 0xFFFFFFFF, v.min(), v.max(), np.bitwise_and.reduce(v), np.bitwise_or.reduce(v), np.bitwise_xor.reduce(v),
+                  int(v.sum(dtype=np.uint64)) & 0xFFFFFFFF, v.min(), v.max(),
+                  np.bitwise_and.reduce(v), np.bitwise_or.reduce(v), np.bitwise_xor.reduce(v),
                   int(signed.min()) & 0xFFFFFFFF, int(signed.max()) & 0xFFFFFFFF]
         assert out[:, lane].tolist() == [int(item) for item in wanted], lane
 
