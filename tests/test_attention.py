@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxdsl import LaunchError, bf16, f16, f32, f64, use
+from ptxdsl import LaunchError, bf16, f16, f32, f64, to_device, use
 from ptxdsl.config import override
 from ptxdsl.kernels import attention
 from ptxdsl.kernels.reference import attention as reference
@@ -301,6 +301,14 @@ def test_one_length_for_all(rng: np.random.Generator, kernel: Decode) -> None:
     q, k, v = (random(rng, np.float32, 2, *shape) for shape in ((2, 32), (1, 20, 32), (1, 20, 32)))
     for length in (0, 1, 13, 20):
         assert_close(kernel(q, k, v, length, scale=0.7), decoded(q, k, v, np.full(2, length), 0.7), np.float32)
+
+
+@pytest.mark.parametrize("kernel", [decode, split])
+def test_lengths_on_the_device_that_the_cache_does_not_have(rng: np.random.Generator, kernel: Decode) -> None:
+    """Only the kernel sees them: it reads no key beyond the cache."""
+    q, k, v = (random(rng, np.float32, 3, *shape) for shape in ((2, 32), (1, 20, 32), (1, 20, 32)))
+    got = kernel(q, k, v, to_device(np.array([21, -1, 2**31 - 1], np.int32)))
+    assert_close(np.asarray(got), decoded(q, k, v, np.full(3, 20)), np.float32)
 
 
 @pytest.mark.parametrize("warps", [1, 2, 16])
