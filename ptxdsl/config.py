@@ -83,6 +83,12 @@ def _switch(what: str, text: str) -> bool:
     return text in ("1", "on")
 
 
+def _number(what: str, text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise _wrong(what, text, "a number from 0 to 999999999")
+    return int(text)
+
+
 def _arch(what: str, text: str) -> str:
     if text != "auto" and not re.fullmatch(r"sm_\d{2,3}[af]?", text):
         digits = re.sub(r"^(sm|compute)?_?", "", text)
@@ -121,6 +127,8 @@ class Config:
     """Files to write: ``ptx``, ``cubin``, ``sass``, ``log``, separated by commas, then ``@folder``."""
     sanitize: frozenset[str] | None = None
     """The emulator's checks: ``memory``, ``race``, ``init``, ``barrier``, separated by commas; ``all`` or ``off``."""
+    seed: int | None = None
+    """Warps on the emulator take turns by lot, in the same way for the same number; in a fixed order if unset."""
     lineinfo: bool = True
     """Whether the PTX carries the Python line of each instruction."""
     log: str = "off"
@@ -147,6 +155,7 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "ptxas": _program,
     "dump": _dump,
     "sanitize": _sanitize,
+    "seed": _number,
     "lineinfo": _switch,
     "log": _one_of(*LOGS),
 }

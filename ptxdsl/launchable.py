@@ -242,6 +242,7 @@ class Launchable:
     def configure(
         self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
         cooperative: bool = False, backend: str | None = None, sanitize: Any = None,
+        seed: int | None = None,
     ) -> Launch:
         """A launch with everything that one can say: see :class:`~ptxdsl.launch.LaunchConfig`.
 
@@ -252,7 +253,7 @@ class Launchable:
                 f"backend is one of {', '.join(config.BACKENDS)}, not {backend!r}", loc=caller(),
                 hint='`backend="emulator"`',
             )
-        geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize)
+        geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize, seed)
         return Launch(self, geometry, backend, stream)
 
     # -- inspection
@@ -334,6 +335,8 @@ class Launch:
         backend = choose(self.backend or settings.backend)
         if backend == "emulator" and geometry.sanitize is None and settings.sanitize is not None:
             geometry = replace(geometry, sanitize=settings.sanitize)
+        if backend == "emulator" and geometry.seed is None and settings.seed is not None:
+            geometry = replace(geometry, seed=settings.seed)
         watcher = config.observer.get()
         if watcher is not None:
             watcher.launching(self.kernel, constants, backend)

@@ -81,7 +81,7 @@ def test_variables(variable: str, text: str, field: str, value: object, monkeypa
         (
             "PTXDSL_XYZZY", "1",
             ("there is no variable PTXDSL_XYZZY\n  hint: the variables are PTXDSL_BACKEND, PTXDSL_CACHE_DIR, "
-            "PTXDSL_ARCH, PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_LINEINFO, PTXDSL_LOG"),
+            "PTXDSL_ARCH, PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_SEED, PTXDSL_LINEINFO, PTXDSL_LOG"),
         ),
         (
             "PTXDSL_SANITIZE", "memory,rase",

@@ -16,6 +16,9 @@ from ptxdsl import (
     dynamic_shared, empty, f32, local, loop, otherwise, ptx, ptx_kernel, reg, s32, select, shared, u8, u16, u32, use, warp,
     when,
 )
+from ptxdsl.emulator.sanitizer import collect
+
+pytest_plugins = ["pytester"]
 
 FULL = 0xFFFFFFFF
 THREADS = 128
@@ -1157,6 +1160,157 @@ def test_planted(name: str) -> None:
 @pytest.mark.parametrize("name", GOOD)
 def test_correct(name: str) -> None:
     run(CASES[name])
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_correct_in_any_order(name: str, rng: np.random.Generator) -> None:
+    """Warps that take turns by lot reach the same numbers, and nothing is said of them."""
+    usual = run(CASES[name])
+    shuffled = run(CASES[name], seed=int(rng.integers(1 << 32)))
+    if not name.startswith(("volatile", "relaxed", "atomics_of_one", "last_block_resets")):
+        assert (usual == shuffled).all()
+
+
+@pytest.mark.parametrize("name", [name for name in BUGS if CASES[name].error is RaceError])
+def test_planted_in_any_order(name: str, rng: np.random.Generator) -> None:
+    with pytest.raises(RaceError) as caught:
+        run(CASES[name], seed=int(rng.integers(1 << 32)))
+    assert caught.value.loc is not None and caught.value.loc.line in CASES[name].lines, str(caught.value)
+
+
+def test_order_is_that_of_the_seed() -> None:
+    """A lost update shows in some orders, and in the same ones each time."""
+
+    @ptx_kernel
+    def order(x: Ptr[u32]) -> None:
+        with when((ptx.tid.x & 31) == 0):
+            with loop(0, 20):
+                x[ptx.atom.global_.add.u32(x, 1) + 1] = ptx.tid.x >> 5
+                with loop(0, 300):
+                    ptx.atom.global_.cas.b32(x + 4000, 0, 0)
+
+    def ran(seed: int | None) -> list[int]:
+        x = np.zeros(8192, np.uint32)
+        with use("emulator"):
+            order.configure(1, 256, seed=seed)(x)
+        return x[1:161].tolist()
+
+    assert ran(None) == ran(None)
+    assert ran(5) == ran(5)
+    assert len({tuple(ran(seed)) for seed in (None, 1, 2, 3)}) == 4
+
+
+# What is said
+
+
+def test_report_of_a_race() -> None:
+    with pytest.raises(RaceError) as caught:
+        run(CASES["missing_barrier-32"])
+    error = caught.value
+    first, second = sorted(CASES["missing_barrier-32"].lines)
+    here = __file__
+    assert str(error).split(" (PTX line")[0] == (
+        "race on s[32] in shared memory: store by thread (32, 0, 0) and load by thread (0, 0, 0) of block (0, 0, 0) "
+        "are not ordered\n"
+        f"  after the load by thread (0, 0, 0) of block (0, 0, 0) at {here}:{second}: y[t] = s[(t + off) & 127]  # !"
+    )
+    assert error.hint == "put a barrier between the two: `ptx.bar.sync(0)`"
+    (finding,) = error.findings
+    assert (finding.kind, finding.array, finding.element, finding.space) == ("race", "s", "s[32]", "shared")
+    assert (finding.access.verb, finding.access.thread) == ("store", (32, 0, 0))
+    assert finding.earlier is not None and finding.earlier.thread == (0, 0, 0)
+    assert finding.access.loc is not None and finding.access.loc.line == first
+
+
+def test_all_findings_are_collected() -> None:
+    with collect() as findings:
+        run(CASES["shared_never_written"])
+        run(CASES["all_blocks_one_place"])
+        run(CASES["spin_lock"])
+    assert [finding.kind for finding in findings] == ["init", "race"]
+
+
+def test_two_bugs_are_two_findings() -> None:
+    @ptx_kernel
+    def two(y: Ptr[u32]) -> None:
+        s, u, t = shared(u32, THREADS), shared(u32, THREADS), ptx.tid.x
+        s[t] = t
+        y[t] = s[t ^ 32] + u[t]
+
+    with use("emulator"), pytest.raises(UninitializedError, match="and 1 more finding:\n  race on s") as caught:
+        two.configure(1, THREADS, sanitize="all")(np.zeros(THREADS, np.uint32))
+    assert [finding.kind for finding in caught.value.findings] == ["init", "race"]
+
+
+@pytest.mark.parametrize(("tools", "error"), [("race", RaceError), ("init", UninitializedError), ("memory", None)])
+def test_one_tool(tools: str, error: type[EmulationError] | None) -> None:
+    @ptx_kernel
+    def both(y: Ptr[u32]) -> None:
+        s, u, t = shared(u32, THREADS), shared(u32, THREADS), ptx.tid.x
+        s[t] = t
+        y[t] = s[t ^ 32] + u[t]
+
+    launch = both.configure(1, THREADS, sanitize=(tools,), backend="emulator")
+    if error is None:
+        launch(np.zeros(THREADS, np.uint32))
+    else:
+        with pytest.raises(error):
+            launch(np.zeros(THREADS, np.uint32))
+
+
+def test_written_by_one_launch_read_by_the_next() -> None:
+    @ptx_kernel
+    def fill(x: Ptr[u32], *, n: int) -> None:
+        with when(ptx.tid.x < n):
+            x[ptx.tid.x] = 1
+
+    @ptx_kernel
+    def add(x: Ptr[u32], y: Ptr[u32]) -> None:
+        y[ptx.tid.x] = x[ptx.tid.x] + 1
+
+    y = np.zeros(THREADS, np.uint32)
+    for n, whole in ((THREADS, True), (THREADS - 1, False)):
+        x = empty(THREADS, np.uint32, backend="emulator")
+        fill.configure(1, THREADS, sanitize=True, backend="emulator")(x, n=n)
+        launch = add.configure(1, THREADS, sanitize=True, backend="emulator")
+        if whole:
+            launch(x, y)
+        else:
+            with pytest.raises(UninitializedError, match=r"x\[127\]"):
+                launch(x, y)
+
+
+def test_arrays_that_overlap() -> None:
+    @ptx_kernel
+    def shift(x: Ptr[u32], y: Ptr[u32]) -> None:
+        y[ptx.tid.x] = x[ptx.tid.x]
+
+    memory = np.zeros(THREADS + 1, np.uint32)
+    launch = shift.configure(1, THREADS, sanitize=True, backend="emulator")
+    launch(memory[:-1], memory[:-1])
+    with pytest.raises(RaceError):
+        launch(memory[:-1], memory[1:])
+
+
+def test_plugin(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import numpy as np
+        from ptxdsl import Ptr, f32, ptx, ptx_kernel, shared
+
+        @ptx_kernel
+        def k(y: Ptr[f32]):
+            s, t = shared(f32, 64), ptx.tid.x
+            s[t] = 1.0
+            y[t] = s[t ^ 32]
+
+        def test_it():
+            k.configure(1, 64, backend="emulator")(np.zeros(64, np.float32))
+    """)
+    options = ["-p", "ptxdsl.pytest_plugin"] if "ptxdsl" not in str(pytester.plugins) else []
+    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
+    result = pytester.runpytest_subprocess(*options, "--ptx-sanitize")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ptxdsl: sanitize=all*", "*RaceError*"])
 
 
 def test_enough() -> None:

@@ -69,6 +69,10 @@ class Block:
     """What all blocks of the launch share."""
     MEET = 1040
     """Record that does nothing but RESCHEDULE."""
+    SEED = 1056
+    """Of the next choice among warps, where they run in shuffled order."""
+    STAY = 1060
+    """Whether the current warp must go on, also in shuffled order."""
     WATCH = 1048
     """What the sanitizer keeps for the block (:mod:`shadow`)."""
     BARRED = 1032

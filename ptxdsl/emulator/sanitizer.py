@@ -237,6 +237,7 @@ class Sanitizer:
         """Answer the question for which compiled code came back; the same warp goes on."""
         warp = state.get(Block.FAULT_WARP, "i")
         state.put(Block.CURRENT, "I", warp - 1 & 31)
+        state.put(Block.STAY, "I", 1)
         reason = self.get(state, Ledger.REASON, "i")
         block = self._caught_up(state)
         if reason in (Reason.ATOMIC, Reason.NOTE, Reason.MEET):

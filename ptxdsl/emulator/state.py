@@ -23,6 +23,7 @@ _MACHINE = {
     Block.RESOLVE: ("machine", "resolve", ""), Block.RETIRE: ("machine", "retire", ""),
 }
 RUN = ("machine", "run", "")
+SHUFFLED = ("machine", "shuffled", "")
 TURNS = 4096
 """Blocks that compiled code runs before it returns to Python, where an interrupt is seen; a slice counts for more."""
 
@@ -112,6 +113,9 @@ class State:
         for offset, shape in _MACHINE.items():
             self.put(offset, "Q", handlers[shape])
         self.run_address = handlers[RUN]
+        if launch.config.seed is not None:
+            self.put(Block.SCHEDULE, "Q", library().need([SHUFFLED])[SHUFFLED])
+            self.put(Block.SEED, "I", launch.config.seed * 0x9E3779B1 % (1 << 32) or 1)
         self.attach(code)
         if launch.sanitizer is not None:
             launch.sanitizer.attach(self)

@@ -33,6 +33,21 @@ def _schedule(module: ir.Module, name: str) -> None:
     switch(h, h.load(h.block, Block.RUNNABLE, i32))
 
 
+def _shuffled(module: ir.Module, name: str) -> None:
+    """As schedule, but the next warp is drawn by lot (xorshift32 over SEED)."""
+    h = Handler(module, name)
+    stay = h.load(h.block, Block.STAY, i32)
+    h.store(h.i32(0), h.block, Block.STAY)
+    seed = h.load(h.block, Block.SEED, i32)
+    for move, amount in ((h.ir.shl, 13), (h.ir.lshr, 17), (h.ir.shl, 5)):
+        seed = h.ir.xor(seed, move(seed, h.i32(amount)))
+    h.store(seed, h.block, Block.SEED)
+    kept = h.ir.icmp_unsigned("!=", stay, h.i32(0))
+    drawn = h.ir.lshr(seed, h.i32(27))
+    h.store(h.ir.select(kept, h.load(h.block, Block.CURRENT, i32), drawn), h.block, Block.CURRENT)
+    switch(h, h.load(h.block, Block.RUNNABLE, i32))
+
+
 def switch(h: Handler, runnable: Any) -> None:
     """Go on with the first warp of the mask that follows the current one; return where it is empty."""
     h.branch_unless(h.ir.icmp_unsigned("!=", runnable, h.i32(0)), h.ir.ret_void)
@@ -339,5 +354,5 @@ class _Search:
 
 
 _FUNCTIONS = {
-    "schedule": _schedule, "reschedule": _reschedule, "retire": _retire, "run": _run, "resolve": _Search,
+    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "retire": _retire, "run": _run, "resolve": _Search,
 }

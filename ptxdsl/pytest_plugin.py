@@ -1,0 +1,57 @@
+"""``pytest --ptx-sanitize``: a test suite runs its kernels under the emulator's sanitizer, without a change to it.
+
+Nothing of ptxdsl is imported before the option is given, so that the plugin costs a suite that does not use it nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["pytest_addoption", "pytest_report_header", "pytest_runtest_call"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("ptxdsl", "kernels on the emulator of ptxdsl")
+    group.addoption(
+        "--ptx-sanitize", nargs="?", const="all", metavar="TOOLS",
+        help="check all kernels: memory, init, race, barrier, separated by commas (all of them if none is named)",
+    )
+    group.addoption(
+        "--ptx-seed", type=int, metavar="N", help="let the warps take turns by lot, the same way for the same N"
+    )
+
+
+def _settings(config: pytest.Config) -> dict[str, object]:
+    given = {"sanitize": config.getoption("--ptx-sanitize"), "seed": config.getoption("--ptx-seed")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what is on."""
+    return [f"ptxdsl: {', '.join(f'{name}={value}' for name, value in settings.items())}"
+            for settings in [_settings(config)] if settings]
+
+
+def _hook() -> object:
+    import pytest
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+        """Run a test with the settings that the options give."""
+        settings = _settings(item.config)
+        if not settings:
+            return (yield)
+        from .config import override
+
+        with override(backend="emulator", **settings):
+            return (yield)
+
+    return pytest_runtest_call
+
+
+pytest_runtest_call = _hook()
