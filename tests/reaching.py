@@ -16,7 +16,7 @@ from ptxdsl import TensorMap
 from ptxdsl.errors import PtxError
 from ptxdsl.isa import Form, OperandSpec
 from ptxdsl.text import parse, to_text
-from ptxdsl.trace import Pointer, const, dynamic_shared, global_, label, local, ptx, reg, shared
+from ptxdsl.trace import Pointer, const, dynamic_shared, global_, label, local, ptx, ptx_func, reg, shared
 from ptxdsl.trace.arrays import param
 from ptxdsl.types import ScalarType, b8, pred, u32, u64
 
@@ -136,6 +136,8 @@ class Writer:
         """The variable in the language, ``offset`` bytes on."""
         if any(parameter.name == name for parameter in self.function.parameters):
             return f"{name}+{offset}" if offset else name
+        if any(function.name == name for function in self.module.functions):
+            return ptx_func(callee)
         if name not in self.made:
             found = next(v for v in (*self.function.variables, *self.module.variables) if v.name == name)
             self.made[name] = declared(found)
@@ -146,6 +148,11 @@ class Writer:
 def returned(spec: OperandSpec) -> bool:
     """Whether an operand is a result."""
     return spec.kind == "value" and spec.role == "w" and spec.name != "_"
+
+
+def callee() -> None:
+    """What has an address."""
+    ptx.trap()
 
 
 def declared(variable: ir.Variable) -> Any:
