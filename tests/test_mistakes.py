@@ -492,7 +492,10 @@ def test_36_type_that_an_instruction_lacks() -> None:
     def kernel(x: Ptr[f64]):
         x[0] = ptx.ex2.approx.f64(x[0])
 
-    wrong(kernel, UnknownInstruction, "x[0] = ptx.ex2.approx.f64(x[0])", "`.f64`", "`ex2.approx` takes f32, f16, f16x2, bf16, bf16x2")
+    wrong(
+        kernel, UnknownInstruction, "x[0] = ptx.ex2.approx.f64(x[0])", "`.f64`",
+        "`ex2.approx` takes f32, f16, f16x2, bf16, bf16x2",
+    )
 
 
 def test_37_missing_operand() -> None:
