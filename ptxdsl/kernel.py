@@ -241,7 +241,13 @@ def _fingerprint(kernel: str, name: str, value: Any) -> tuple[Any, ...]:
 
 
 def backend_name(backend: str | None = None) -> str:
-    """Where a launch would run now: ``"emulator"``, or the name of the GPU."""
+    """Where a launch would run now: ``"emulator"``, or the name of the GPU.
+
+    >>> from ptxdsl import use
+    >>> with use("emulator"):
+    ...     backend_name()
+    'emulator'
+    """
     from .driver.device import choose, driver
 
     return driver().name if choose(backend) == "gpu" else "emulator"
