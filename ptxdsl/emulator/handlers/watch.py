@@ -193,14 +193,14 @@ class Look(NamedTuple):
     codes: str
 
     @property
-    def count(self) -> int:
+    def pieces(self) -> int:
         """Pieces of memory that an access touches."""
         return self.nbytes >> self.grain
 
     @property
     def flags(self) -> int:
         """For ``inspect``."""
-        return self.role | self.grain << 2 | self.count << 5 | self.same << 12 | self.race << 13 | self.init << 14
+        return self.role | self.grain << 2 | self.pieces << 5 | self.same << 12 | self.race << 13 | self.init << 14
 
 
 def watch(module: ir.Module, name: str, shape: Shape) -> None:
@@ -271,13 +271,13 @@ class _Fast:
             access.demand(good, self.slow)
             lane = h.ir.zext(h.call("llvm.cttz.i32", i32, self.mask, ir.Constant(i1, 0)), i64)
             lane = h.ir.or_(lane, h.ir.select(alone, h.i64(0), h.i64(SEVERAL)))
-            return [self.line(host, look.count, self.splat(lane, look.count))]
+            return [self.line(host, look.pieces, self.splat(lane, look.pieces))]
         if letter == "A" and look.pattern is not None:
             good, host = access.check_scalar()
             access.demand(h.ir.and_(good, h.full(self.mask)), self.slow)
             return [self.segment(host, number) for number in range(LANES // look.pattern[1])]
         hosts = access.hosts(self.mask, self.slow)
-        return [self.scattered(hosts, number) for number in range(look.count)]
+        return [self.scattered(hosts, number) for number in range(look.pieces)]
 
     def segment(self, host: Any, number: int) -> _Group:
         h, look = self.h, self.look
@@ -286,9 +286,9 @@ class _Fast:
         start = host if number == 0 else h.ir.add(host, h.ir.sext(self.access.segments[number - 1], i64))
         first = number * lanes
         if letter == "b":
-            ids = [first | (SEVERAL if lanes > 1 else 0)] * look.count
+            ids = [first | (SEVERAL if lanes > 1 else 0)] * look.pieces
         else:
-            ids = [first + lane for lane in range(lanes) for _ in range(look.count)]
+            ids = [first + lane for lane in range(lanes) for _ in range(look.pieces)]
         return self.line(start, len(ids), self.constant(ids))
 
     def constant(self, values: list[int]) -> Any:
