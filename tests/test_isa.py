@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from isa_modules import sample
+from mypy import api
 
 import ptxdsl
 from ptxdsl import f32, isa, pred, s32, u16, u32, u64
@@ -398,7 +399,6 @@ def test_the_derived_files_are_up_to_date() -> None:
     ],
 )
 def test_a_type_checker_knows_the_instructions(line: str, error: str, tmp_path: Path) -> None:
-    api = pytest.importorskip("mypy.api")
     program = tmp_path / "program.py"
     program.write_text(f"from typing import Any\nfrom ptxdsl import ptx\n\ndef kernel(x: Any) -> None:\n    {line}\n")
     cache = f"--cache-dir={ROOT / '.mypy_cache'}"
