@@ -6,6 +6,7 @@ followed only in kernels that have a fence, an acquire or a release, for without
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,6 +82,40 @@ def fences(form: Form) -> bool:
     return "proxy" not in form.tokens and "mbarrier_init" not in form.tokens
 
 
+def _covered(low: Lowering, node: Any) -> Iterator[int]:
+    """The loads of a block that a store of the same thread to the same place follows: who races with one does with both.
+
+    Accesses that order, and whatever else threads act on each other by, end the search.
+    """
+    statements, ops = low.graph.statements, low.graph.ops
+    waiting: dict[Any, int] = {}
+    for place in range(node.start, node.stop):
+        statement = statements[place]
+        form = getattr(statement, "form", None)
+        if not isinstance(statement, Instruction) or form is None:
+            waiting.clear()
+            continue
+        if accesses(form) and not strength(form) and form.space != "local":
+            address = next(operand for operand in statement.operands if isinstance(operand, Address))
+            value = next(operand for operand in statement.operands if not isinstance(operand, Address))
+            key = (address, statement.guard, form.space, form.type.bits, len(getattr(value, "items", (0,))))
+            if _ROLES[form.opcode] == 0:
+                waiting[key] = place
+            elif key in waiting:
+                yield waiting.pop(key)
+        elif form.opcode in (*_ROLES, "bar", "barrier", "fence", "membar"):
+            waiting.clear()
+        changed = {register.name for register in ops[place].writes}
+        if changed:
+            waiting = {key: n for key, n in waiting.items() if not _mentions(key, changed)}
+
+
+def _mentions(key: Any, names: set[str]) -> bool:
+    address, guard = key[:2]
+    guard = getattr(guard, "predicate", guard)
+    return getattr(address.base, "name", None) in names or getattr(guard, "name", None) in names
+
+
 class Watching:
     """Adds the records of one function."""
 
@@ -89,22 +124,33 @@ class Watching:
         self.grain = grain(low.function)
         statements = low.graph.statements
         self.follows = checks.race and any(_orders(statement) for statement in statements)
+        self.covered = {place for node in low.graph.nodes for place in _covered(low, node)}
+        self.read: set[str] | None = set()
         self.arrives = any(getattr(s, "form", None) and s.form.semantics == "bar_arrive" for s in statements)
         x, y, z = low.block
         self.threads = -(-x * y * z // 32) * 32
         self.written: set[str] | None = set()
-        for statement in statements:
-            if isinstance(statement, Instruction) and accesses(statement.form) and _ROLES[statement.form.opcode]:
-                if statement.form.space != "local":
-                    self._writes(self._origin(statement))
+        self.simple = not self.follows and all(self._simple(statement) for statement in statements)
+        for place, statement in enumerate(statements):
+            if isinstance(statement, Instruction) and accesses(statement.form) and statement.form.space != "local":
+                if _ROLES[statement.form.opcode]:
+                    self.written = self._with(self.written, statement)
+                elif place not in self.covered:
+                    self.read = self._with(self.read, statement)
         if checks.overlap:
-            self.written = None
+            self.written = self.read = None
 
-    def _writes(self, origin: str) -> None:
-        if origin not in self.low.spaces.entries:
-            self.written = None
-        elif self.written is not None:
-            self.written.add(origin)
+    def _with(self, names: set[str] | None, statement: Instruction) -> set[str] | None:
+        """The names with that of the array which an instruction touches; None for all, where that is not known."""
+        origin = self._origin(statement)
+        return None if names is None or origin not in self.low.spaces.entries else names | {origin}
+
+    def _simple(self, statement: Any) -> bool:
+        """Whether a statement orders nobody, or all threads of the block."""
+        meaning = getattr(getattr(statement, "form", None), "semantics", "")
+        if meaning in ("bar_sync", "bar_red"):
+            return self.everybody(statement)
+        return meaning not in ("bar_warp_sync", "bar_arrive")
 
     @staticmethod
     def _address(statement: Instruction) -> Address:
@@ -180,6 +226,7 @@ class Watching:
         own = self._own(form.space, origin)
         local = form.space == "local"
         race = checks.race and not local and (role > 0 or self.written is None or origin in self.written)
+        race = race and low.place not in self.covered
         init = checks.init and (own is not False or checks.fresh)
         if not race and not init:
             return
@@ -188,7 +235,12 @@ class Watching:
             (kind, place), pattern = whole(kind, place), None
         guard = self._guard(statement)
         same = role == 1 and all(low.operands.known(i) is UNIFORM for v in values for i in getattr(v, "items", (v,)))
-        shape = ("watch", role, level, same, own, kind, pattern, nbytes, self.grain, guard.kind, race, init)
+        readers = self.read is None or origin not in low.spaces.entries or origin in self.read
+        folded = pattern is not None and pattern[0] == "c" and not any(place.values[7:]) and pattern[1] < 32
+        shape = (
+            "watch", role, level, same, own, kind, pattern, nbytes, self.grain, guard.kind, race, init, readers,
+            self.simple, folded,
+        )
         low.emit(shape, place, guard, Field("", "i", (min(low.place, 0x7FFF) << STATEMENT_SHIFT,)))
         if self.follows and level and not local:
             if kind[0] == "A":

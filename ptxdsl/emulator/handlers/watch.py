@@ -177,7 +177,11 @@ def _touch(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
 
 
 class Look(NamedTuple):
-    """The shape of a check. ``own``: the memory is certainly the block's, False certainly not, None unknown."""
+    """The shape of a check. ``own``: the memory is certainly the block's, False certainly not, None unknown.
+
+    ``readers``: somebody reads the memory. ``simple``: nothing orders the kernel's threads but barriers of the block.
+    ``folded``: all segments of the address pattern are the same.
+    """
 
     role: int
     strength: int
@@ -190,6 +194,9 @@ class Look(NamedTuple):
     guard: str
     race: bool
     init: bool
+    readers: bool
+    simple: bool
+    folded: bool
     codes: str
 
     @property
@@ -275,6 +282,8 @@ class _Fast:
         if letter == "A" and look.pattern is not None:
             good, host = access.check_scalar()
             access.demand(h.ir.and_(good, h.full(self.mask)), self.slow)
+            if look.folded and look.role == READ:
+                return [self.segment(host, 0)]
             return [self.segment(host, number) for number in range(LANES // look.pattern[1])]
         hosts = access.hosts(self.mask, self.slow)
         return [self.scattered(hosts, number) for number in range(look.pieces)]
@@ -288,7 +297,8 @@ class _Fast:
         if letter == "b":
             ids = [first | (SEVERAL if lanes > 1 else 0)] * look.pieces
         else:
-            ids = [first + lane for lane in range(lanes) for _ in range(look.pieces)]
+            more = SEVERAL if look.folded and look.role == READ else 0
+            ids = [first + lane | more for lane in range(lanes) for _ in range(look.pieces)]
         return self.line(start, len(ids), self.constant(ids))
 
     def constant(self, values: list[int]) -> Any:
@@ -388,27 +398,66 @@ class _Fast:
     def read(self, group: _Group) -> None:
         h, look, n = self.h, self.look, group.size
         mine = h.ir.or_(self.splat(self.tag, n), group.lanes)
-        writers = group.get(0)
-        good = self.fine(writers, mine, n) if look.race else None
-        if look.init:
-            known = self.written(writers, n)
-            good = known if good is None else h.ir.and_(good, known)
-        self.access.demand(self.all(good, n), self.slow)
+        self.read_writers(group.get(0), mine, n)
         if not look.race:
             return
         readers = group.get(1)
+        after = h.block_named("read")
+        if look.own:
+            self.read_first(group, readers, mine, n, after)
         change = h.ir.xor(readers, mine)
         here = h.ir.icmp_unsigned("<", change, self.splat(1 << SEGMENT_SHIFT, n))
         other = h.ir.icmp_unsigned("!=", h.ir.and_(change, self.splat(SEVERAL | LANE, n)), self.splat(0, n))
         more = h.ir.select(h.ir.and_(here, other), self.splat(SEVERAL, n), self.splat(0, n))
         past = h.ir.or_(here, self.ordered(readers, n))
-        keep, after = h.block_named("keep"), h.block_named("kept")
-        h.ir.cbranch(self.all(past, n), after, keep)
+        keep, kept = h.block_named("keep"), h.block_named("kept")
+        h.ir.cbranch(self.all(past, n), kept, keep)
         h.ir.position_at_end(keep)
         group.put(2, h.ir.select(past, group.get(2), readers), None)
+        h.ir.branch(kept)
+        h.ir.position_at_end(kept)
+        group.put(1, h.ir.or_(mine, more), None)
         h.ir.branch(after)
         h.ir.position_at_end(after)
-        group.put(1, h.ir.or_(mine, more), None)
+
+    def read_writers(self, writers: Any, mine: Any, n: int) -> None:
+        """Go on where the last writers are no matter."""
+        h, look = self.h, self.look
+        if look.own and look.race and look.init:  # one comparison tells written and ordered
+            since = h.ir.sub(writers, self.splat(self.base, n))
+            usual = h.ir.icmp_unsigned("<", since, self.splat(h.ir.sub(self.floor, self.base), n))
+            rare, on = h.block_named("unusual"), h.block_named("usual")
+            h.ir.cbranch(h.likely(self.all(usual, n)), on, rare)
+            h.ir.position_at_end(rare)
+            good = h.ir.and_(self.fine(writers, mine, n), self.written(writers, n))
+            self.access.demand(self.all(good, n), self.slow)
+            h.ir.branch(on)
+            h.ir.position_at_end(on)
+            return
+        good = self.fine(writers, mine, n) if look.race else self.written(writers, n)
+        if look.race and look.init:
+            good = h.ir.and_(good, self.written(writers, n))
+        self.access.demand(self.all(good, n), self.slow)
+
+    def read_first(self, group: _Group, readers: Any, mine: Any, n: int, after: ir.Block) -> None:
+        """The first reader since the last barrier, or one after two others, has little to do."""
+        h = self.h
+        floor = self.splat(self.floor, n)
+        first, later = h.block_named("first"), h.block_named("later")
+        h.ir.cbranch(self.all(h.ir.icmp_unsigned("<", readers, floor), n), first, later)
+        h.ir.position_at_end(first)
+        group.put(1, mine, None)
+        h.ir.branch(after)
+        h.ir.position_at_end(later)
+        if self.look.simple and self.look.pattern is not None:
+            earlier = group.get(2)
+            both = (readers, earlier)
+            others = [h.ir.icmp_unsigned(">=", h.ir.xor(t, mine), self.splat(1 << SEGMENT_SHIFT, n)) for t in both]
+            live = [h.ir.icmp_unsigned(">=", tags, floor) for tags in both]
+            enough = h.ir.and_(h.ir.and_(*others), h.ir.and_(*live))
+            update = h.block_named("update")
+            h.ir.cbranch(self.all(enough, n), after, update)
+            h.ir.position_at_end(update)
 
     def write(self, group: _Group) -> None:
         h, look, n = self.h, self.look, group.size
@@ -416,7 +465,7 @@ class _Fast:
         if look.race:
             writers = group.get(0)
             good = self.fine(writers, mine, n)
-            for plane in (1, 2):
+            for plane in (1, 2) if look.readers else ():
                 good = h.ir.and_(good, self.fine(group.get(plane), mine, n))
             if look.init and look.role == ATOMIC:
                 good = h.ir.and_(good, self.written(writers, n))
