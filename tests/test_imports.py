@@ -36,7 +36,7 @@ LAYERS = [
     ["block"],
     ["bench"],
     ["kernels"],
-    ["__main__"],
+    ["__main__", "pytest_plugin"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 HEAVY = (
