@@ -168,7 +168,7 @@ def test_tensor_cores_without_a_key(rng: np.random.Generator, dtype: Any) -> Non
     assert_tensor_cores(q, k, v, causal=True)
     k[0, 0, 1] = -inf  # a score of -inf: weight 0
     got = attention.flash_attention(q, k, v, tensor_cores=True)
-    assert_close(got, reference(q, k[:, :, [0, 2]], v[:, :, [0, 2]]), dtype)
+    assert_close(got, reference(q, k[:, :, [0, 2]], v[:, :, [0, 2]]), dtype, factor=1.5)  # 3 units
     k[:] = -inf
     assert (attention.flash_attention(q, k, v, tensor_cores=True) == 0).all()
 
