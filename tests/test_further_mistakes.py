@@ -455,15 +455,15 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
     )),
     (mask_64, (
         "PtxTypeError",
-        "operand `membermask` of `shfl.sync.bfly.b32 d, a, b, c, membermask` is a u32: 1099511627775 does not"
-        " fit in u32, which holds 0 to 4294967295",
+        ("operand `membermask` of `shfl.sync.bfly.b32 d, a, b, c, membermask` is a u32: 1099511627775 does not"
+        " fit in u32, which holds 0 to 4294967295"),
         "ptx.shfl.sync.bfly.b32(x[0], 16, 31, 1099511627775)",
         "a number that fits",
     )),
     (mask_zero, (
         "PtxTypeError",
-        "operand `membermask` of `shfl.sync.bfly.b32 d, a, b, c, membermask` is the set of lanes that take "
-        "part, not 0",
+        ("operand `membermask` of `shfl.sync.bfly.b32 d, a, b, c, membermask` is the set of lanes that take "
+        "part, not 0"),
         "x[0] = ptx.shfl.sync.bfly.b32(x[0], 16, 31, 0)",
         "`0xFFFFFFFF` is all 32 lanes of the warp",
     )),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from ptxdsl import (
     BarrierError, DeadlockError, EmulationError, MemoryFault, Ptr, RaceError, UninitializedError, break_if,
-    dynamic_shared, empty, f32, local, loop, otherwise, ptx, ptx_kernel, reg, s32, select, shared, u8, u16, u32, use, warp,
+    dynamic_shared, empty, local, loop, otherwise, ptx, ptx_kernel, reg, s32, select, shared, u8, u16, u32, use, warp,
     when,
 )
 from ptxdsl.emulator.sanitizer import collect

@@ -162,7 +162,7 @@ class Sanitizer:
         low, _, tags, _ = next(r for r in self.regions if r[0] <= buffer.address < r[0] + r[1])
         start = tags + (buffer.address - low >> self.grain) * TAG_BYTES
         count = (buffer.nbytes + (1 << self.grain) - 1) >> self.grain
-        return np.frombuffer((ctypes.c_uint64 * count).from_address(start), np.uint64)
+        return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(start))
 
     def _poison(self, buffer: Buffer) -> None:
         unwritten = buffer.owner.unwritten  # type: ignore[attr-defined]
@@ -175,7 +175,8 @@ class Sanitizer:
         """Give a block state its ledger."""
         memory = np.zeros(Ledger.SIZE + 64, np.uint8)
         seen = np.zeros(1 << SEEN_BITS, np.uint64)
-        own = [(state.shared, self.launch.shared_bytes, 1), (state.local, self.launch.spaces.local_bytes * state.count * LANES, 2)]
+        local = self.launch.spaces.local_bytes * state.count * LANES
+        own = [(state.shared, self.launch.shared_bytes, 1), (state.local, local, 2)]
         regions = [(*region, 0) for region in self.regions]
         regions += [(low, nbytes, *self._tags(nbytes), kind) for low, nbytes, kind in own if nbytes]
         table = b"".join(struct.pack("<QQQQi28x", *region) for region in regions)
@@ -302,7 +303,7 @@ class Sanitizer:
             clocks = list(order.fenced(block, thread))
             if both or "release" in tokens:
                 clocks.append((wide, self._view(state, block, thread)))
-            order.write(block, thread, host, clocks, keeps)
+            order.write(block, host, clocks, keeps)
 
     def _meet(self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction) -> None:
         operand = statement.operands[0]

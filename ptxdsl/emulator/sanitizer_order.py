@@ -126,7 +126,7 @@ class Order:
         return found
 
     def write(
-        self, block: BlockOrder, thread: Thread, address: int, clocks: Iterable[tuple[bool, Clock]], keeps: bool
+        self, block: BlockOrder, address: int, clocks: Iterable[tuple[bool, Clock]], keeps: bool
     ) -> None:
         """A strong write publishes clocks; unless it is part of a read-modify-write, it ends what stood there."""
         entry = dict(self.published.get(address, {})) if keeps else {}

@@ -147,7 +147,7 @@ class Reporter:
                 f"{_other_block(mine, theirs)} and {theirs.verb} by thread {theirs.thread}"
                 f" of block {theirs.block} are not ordered"
             )
-        hint = self._hint(state, mine, theirs, (warp, lane), other, place, before, space)
+        hint = self._hint(state, mine, theirs, (warp, lane), other, place, before)
         self.findings.append(Finding(kind, message, mine, theirs, name, what, space, hint))
 
     def bugs(self) -> list[Finding]:
@@ -192,9 +192,10 @@ class Reporter:
 
     def _find(self, address: int, shared: bool) -> Guarded | None:
         for guarded in self.launch.ranges:
-            if guarded is not None and guarded.shared == shared:
-                if guarded.address <= address < guarded.address + self.launch.size_of(guarded):
-                    return guarded
+            if guarded is None or guarded.shared != shared:
+                continue
+            if guarded.address <= address < guarded.address + self.launch.size_of(guarded):
+                return guarded
         return None
 
     def _local(self, address: int) -> Guarded | None:
@@ -235,7 +236,7 @@ class Reporter:
 
     def _hint(
         self, state: State, mine: Access, theirs: Access, thread: tuple[int, int], other: Index, place: int,
-        before: int, space: str,
+        before: int,
     ) -> str:
         """What is missing between the two."""
         statements = state.code.graph.statements

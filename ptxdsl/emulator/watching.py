@@ -83,7 +83,7 @@ def fences(form: Form) -> bool:
 
 
 def _covered(low: Lowering, node: Any) -> Iterator[int]:
-    """The loads of a block that a store of the same thread to the same place follows: who races with one does with both.
+    """The loads of a block that a store of the same thread to the same place follows: races with one are with both.
 
     Accesses that order, and whatever else threads act on each other by, end the search.
     """
@@ -126,7 +126,7 @@ class Watching:
         self.follows = checks.race and any(_orders(statement) for statement in statements)
         self.covered = {place for node in low.graph.nodes for place in _covered(low, node)}
         self.read: set[str] | None = set()
-        self.arrives = any(getattr(s, "form", None) and s.form.semantics == "bar_arrive" for s in statements)
+        self.arrives = any(isinstance(s, Instruction) and s.form.semantics == "bar_arrive" for s in statements)
         x, y, z = low.block
         self.threads = -(-x * y * z // 32) * 32
         self.written: set[str] | None = set()
