@@ -354,5 +354,6 @@ class _Search:
 
 
 _FUNCTIONS = {
-    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "retire": _retire, "run": _run, "resolve": _Search,
+    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "retire": _retire, "run": _run,
+    "resolve": _Search,
 }
