@@ -36,7 +36,7 @@ def heat(code: Code, seconds: float) -> None:
 
 def _observed(code: Code) -> bool:
     """Whether records look at registers that the kernel itself has no more use for: those must stay in memory."""
-    return any(record.shape[0].startswith(("watch", "count", "stop")) for record in code.records)
+    return any(record.shape[0].startswith(("count", "stop")) for record in code.records)
 
 
 class _Run(NamedTuple):
@@ -90,7 +90,8 @@ def _live_after(code: Code, run: _Run) -> set[int]:
     offsets = code.slots.offsets
     last = code.records[run.last - 1].statement
     behind = next((r.statement for r in code.records[run.last :] if r.statement != last), -1)
-    names = code.slots.needed_after(last) if behind != last else set(offsets)
+    inside = run.last < len(code.records) and code.records[run.last].statement == last  # the statement goes on
+    names = code.slots.needed_after(last) if behind != last and not inside else set(offsets)
     return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
 
 
@@ -121,7 +122,7 @@ def _parts(code: Code, run: _Run) -> list[Part]:
     return [
         Part(
             record.shape, record.values, code.offsets[run.first + number] - base, together.get(number),
-            record.shape[0] in ("load", "store") and not record.values[0] >> 17 & 1,
+            record.shape[0] in ("load", "store", "watch") and not record.values[0] >> 17 & 1,
         )
         for number, record in enumerate(records)
     ]

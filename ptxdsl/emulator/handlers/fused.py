@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from ..lanes import Lanes
 from ..library import Shape
-from . import control, data, memory
+from . import control, data, memory, watch
 from .base import HANDLER, Handler, i32, i64
 
 __all__ = ["Part", "can_fuse", "fuse"]
@@ -77,6 +77,8 @@ def can_fuse(shape: Shape) -> bool:
         return not shape[6]
     if kind == "store":
         return not shape[6]
+    if kind == "watch":
+        return watch.can_fuse(shape)
     return kind == "wrap"
 
 
@@ -201,6 +203,8 @@ def fuse(module: ir.Module, name: str, parts: Sequence[Part], original: int, siz
             memory.load_with(h, part.shape, beside)
         elif kind == "store":
             memory.store_with(h, part.shape, beside)
+        elif kind == "watch":
+            watch.watch_with(h, part.shape, beside)
         else:
             _BODIES[kind](h, part.shape)
     h.flush(live)

@@ -15,34 +15,36 @@ from llvmlite import ir
 from ..layout import LANES, Block, Entry, Status, Warp
 from ..library import Shape
 from ..shadow import (
-    HASH, LANE, LENIENT, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT, THREAD,
-    UNWRITTEN, WARP, WHOLE, Ledger, Own, Reason, Region,
+    HASH, LANE, LENIENT, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT,
+    THREAD, UNWRITTEN, WARP, WHOLE, Ledger, Own, Reason, Region,
 )
 from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .data import guard_mask, source
 from .memory import Access, twins
 
-__all__ = ["arrive", "ask", "begin", "inspect", "meeting", "passed", "touch", "watch"]
+__all__ = [
+    "arrive", "ask", "begin", "can_fuse", "inspect", "meeting", "passed", "touch", "watch", "watch_with",
+]
 
 INSPECT = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i32])
 READ, WRITE, ATOMIC = 0, 1, 2
 
 
 class Book:
-    """The ledger of the block, and the warp's part of it, for a handler."""
+    """The ledger of the block, and the warp's part of it, for a handler; ``fixed`` where it only reads what it gets."""
 
-    def __init__(self, h: Handler) -> None:
-        self.h = h
-        self.ledger = h.load(h.block, Block.WATCH, pointer)
-        number = h.ir.zext(h.load(h.warp, Warp.INDEX, i32), i64)
+    def __init__(self, h: Handler, fixed: bool = False) -> None:
+        self.h, self.fixed = h, fixed
+        self.ledger = h.load(h.block, Block.WATCH, pointer, fixed=True)
+        number = h.ir.zext(h.load(h.warp, Warp.INDEX, i32, fixed=True), i64)
         self.own = h.add(self.ledger, h.ir.add(h.ir.mul(number, h.i64(Own.SIZE)), h.i64(Ledger.WARPS)))
         self.number = number
 
     def get(self, offset: int, kind: ir.Type = i64) -> Any:
-        return self.h.load(self.ledger, offset, kind)
+        return self.h.load(self.ledger, offset, kind, fixed=self.fixed)
 
     def mine(self, offset: int) -> Any:
-        return self.h.load(self.own, offset, i64)
+        return self.h.load(self.own, offset, i64, fixed=self.fixed)
 
     def owner(self, segment: Any) -> tuple[Any, Any]:
         """Where the block of a segment is noted."""
@@ -212,16 +214,24 @@ class Look(NamedTuple):
 
 def watch(module: ir.Module, name: str, shape: Shape) -> None:
     """("watch", *Look): an access is about to be made."""
-    twins(module, name, shape, _watch)
+    twins(module, name, shape, watch_with)
 
 
-def _watch(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+def can_fuse(shape: Shape) -> bool:
+    """Whether a check may be part of a run of records."""
+    look = Look(*shape[1:])
+    return not look.guard and look.own is not None
+
+
+def watch_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+    """A check; the slow twin itself where ``slow`` is None."""
     look = Look(*shape[1:])
     access = Access(h, look.kind, look.pattern, look.nbytes, look.role != READ)
     mask = guard_mask(h, look.guard, True)
     statement = h.field()
-    h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
-    book = Book(h)
+    if look.guard:
+        h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
+    book = Book(h, fixed=True)
     place = h.ir.or_(h.ir.zext(statement, i64), h.i64(look.strength << STRENGTH_SHIFT))
     if slow is None:
         access.resolve(mask)
@@ -256,7 +266,9 @@ class _Fast:
         self.h, self.look, self.access, self.tag, self.mask, self.slow = h, look, access, tag, mask, slow
         self.floor = book.mine(Own.FLOOR)
         self.base, self.launch, self.window = (book.get(n) for n in (Ledger.BASE, Ledger.LAUNCH, Ledger.WINDOW))
-        self.tags, self.stride = h.load(access.entry, Entry.TAGS, i64), h.load(access.entry, Entry.STRIDE, i64)
+        self.tags, self.stride = (
+            h.load(access.entry, field, i64, fixed=True) for field in (Entry.TAGS, Entry.STRIDE)
+        )
 
     def emit(self) -> None:
         for group in self.groups():
@@ -387,7 +399,7 @@ class _Fast:
             return self.h.ir.icmp_unsigned(">=", tags, self.splat(self.base, n))
         return self.h.ir.icmp_unsigned("!=", tags, self.splat(UNWRITTEN, n))
 
-    def all(self, bools: Any, n: int, where: Any = None) -> Any:
+    def all(self, bools: Any, n: int) -> Any:
         """Whether it is so for all tags."""
         h = self.h
         if n == 1:
