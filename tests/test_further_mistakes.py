@@ -21,6 +21,7 @@ from ptxdsl import (
     shared, u32, u64, u8, warp, when,
 )
 from ptxdsl import math as gpu_math
+from ptxdsl.trace import trace
 
 # What is wrong in them is the point.
 # ruff: noqa: B006, BLE001, E731, PLW0177
@@ -875,3 +876,17 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
 @pytest.mark.parametrize(("kernel", "words"), WRONG, ids=[kernel.__name__ for kernel, _ in WRONG])
 def test_refused(kernel: Callable[..., None], words: tuple[str, ...]) -> None:
     assert said(refused(kernel), kernel) == words
+
+
+def test_numbers_that_fit_elsewhere_are_known_and_still_refused() -> None:
+    """A number's bits are remembered; what an operand says of it is asked again."""
+
+    def fine(x: Ptr[u32]) -> None:
+        x[0] = ptx.xor.b32(ptx.add.u32(x[0], 0), 99)
+
+    def barrier(x: Ptr[u32]) -> None:
+        ptx.bar.sync(99)
+
+    trace(fine)
+    for kernel, message in ((mask_zero, "is the set of lanes"), (barrier, "is a number from 0 to 15, not 99")):
+        assert message in refused(kernel).message

@@ -236,7 +236,8 @@ def _written(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.O
 def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     assert spec.type is not None
     found = known_literal(argument, spec.type)
-    if found is None or spec.bounds is not None or spec.choices:
+    narrow = spec.bounds is not None or spec.choices or not spec.immediate or spec.name == "membermask"
+    if found is None or narrow:
         why = number_problem(spec, spec.type, plain(argument))
         if why is not None:
             raise misfit(form, spec, why)
