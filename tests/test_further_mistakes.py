@@ -882,7 +882,8 @@ def test_numbers_that_fit_elsewhere_are_known_and_still_refused() -> None:
     """A number's bits are remembered; what an operand says of it is asked again."""
 
     def fine(x: Ptr[u32]) -> None:
-        x[0] = ptx.xor.b32(ptx.add.u32(x[0], 0), 99)
+        x[0] = ptx.shfl.sync.bfly.b32(x[0], 0, 31, 0xFFFFFFFF) + 99
+        ptx.bar.sync(0)
 
     def barrier(x: Ptr[u32]) -> None:
         ptx.bar.sync(99)
