@@ -18,8 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("ptxdsl", "kernels on the emulator of ptxdsl")
     group.addoption(
-        "--ptx-sanitize", nargs="?", const="all", metavar="TOOLS",
-        help="check all kernels: memory, init, race, barrier, separated by commas (all of them if none is named)",
+        "--ptx-sanitize", action="store_const", const="all", help="check all kernels: memory, init, race and barrier"
+    )
+    group.addoption(
+        "--ptx-tools", dest="ptx_sanitize", metavar="TOOLS", help="check for some of these only, separated by commas"
     )
     group.addoption(
         "--ptx-seed", type=int, metavar="N", help="let the warps take turns by lot, the same way for the same N"
@@ -27,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _settings(config: pytest.Config) -> dict[str, object]:
-    given = {"sanitize": config.getoption("--ptx-sanitize"), "seed": config.getoption("--ptx-seed")}
+    given = {"sanitize": config.getoption("ptx_sanitize"), "seed": config.getoption("ptx_seed")}
     return {name: value for name, value in given.items() if value is not None}
 
 
