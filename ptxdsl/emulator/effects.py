@@ -19,6 +19,8 @@ __all__ = ["METHODS", "whole"]
 
 def _atomic(low: Lowering, statement: Instruction) -> None:
     form, operands = statement.form, statement.operands
+    if form.tokens[0] == "async":
+        raise unsupported(statement, f"`{form.mnemonic}`")
     returns = form.opcode == "atom"
     dest = operands[0] if returns else Sink()
     address, *values = operands[1 if returns else 0 :]

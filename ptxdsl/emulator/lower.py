@@ -308,6 +308,8 @@ class Lowering:
 
     def _store(self, statement: Instruction) -> None:
         form = statement.form
+        if form.tokens[0] in ("async", "bulk"):
+            raise unsupported(statement, f"`{form.mnemonic}`")
         address, value = statement.operands[:2]
         assert isinstance(address, Address) and form.type is not None
         items = value.items if isinstance(value, Vector) else (value,)
