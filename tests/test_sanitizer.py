@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -1306,7 +1307,8 @@ def test_plugin(pytester: pytest.Pytester) -> None:
         def test_it():
             k.configure(1, 64, backend="emulator")(np.zeros(64, np.float32))
     """)
-    options = ["-p", "ptxdsl.pytest_plugin"] if "ptxdsl" not in str(pytester.plugins) else []
+    installed = any(point.name == "ptxdsl" for point in entry_points(group="pytest11"))
+    options = [] if installed else ["-p", "ptxdsl.pytest_plugin"]
     pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
     result = pytester.runpytest_subprocess(*options, "--ptx-sanitize")
     result.assert_outcomes(failed=1)

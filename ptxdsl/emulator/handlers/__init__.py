@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import atomic, control, count, data, machine, matrix, memory, sync, warp, watch
+from . import atomic, control, count, data, inspection, machine, matrix, memory, segments, sync, warp, watch
 
 if TYPE_CHECKING:
     from ..library import Emitter, Shape
@@ -40,13 +40,13 @@ _KINDS: dict[str, Emitter] = {
     "product": matrix.product,
     "atomic": atomic.atomic,
     "watch": watch.watch,
-    "watch_begin": watch.begin,
-    "watch_arrive": watch.arrive,
-    "watch_passed": watch.passed,
-    "watch_meet": watch.meeting,
-    "watch_ask": watch.ask,
-    "watch_touch": watch.touch,
-    "watch_inspect": watch.inspect,
+    "watch_begin": segments.begin,
+    "watch_arrive": segments.arrive,
+    "watch_passed": segments.passed,
+    "watch_meet": segments.meeting,
+    "watch_ask": segments.ask,
+    "watch_touch": segments.touch,
+    "watch_inspect": inspection.inspect,
     "count": count.count,
     "count_branch": count.count_branch,
     "count_memory": count.count_memory,
