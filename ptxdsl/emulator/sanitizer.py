@@ -8,9 +8,7 @@ on, and the kernel goes on, so that one run tells of all its bugs; the launch ra
 from __future__ import annotations
 
 import ctypes
-import functools
 import struct
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,6 +23,7 @@ from .layout import LANES, SPACE_BITS, Block, Entry
 from .library import library
 from .sanitizer_order import BlockOrder, Clock, Meeting, Order, Thread, join, knows
 from .sanitizer_report import Finding, Reporter, raised
+from .sanitizer_store import store
 from .shadow import (
     HASH, LANE, LENIENT, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, UNWRITTEN, WARP,
     WARP_SHIFT, WHOLE, Ledger, Own, Reason,
@@ -44,39 +43,6 @@ POLL = 128
 TAG_BYTES = 8
 PLANES = 3
 _WORD = (1 << 64) - 1
-
-
-class Store:
-    """What outlives a launch: the number of the last segment, the blocks of segments, memory for tags to use again.
-
-    Old tags need not be wiped: their segments are before the launch, which is as good as none.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.counter = np.ones(1, np.uint64)
-        self.owners = np.zeros(1 << OWNERS_BITS, np.uint32)
-        self._free: list[np.ndarray[Any, Any]] = []
-
-    def take(self, words: int) -> np.ndarray[Any, Any]:
-        """Memory for so many tags."""
-        fitting = [array for array in self._free if words <= array.size <= 2 * words + 4096]
-        if not fitting:
-            return np.zeros(words, np.uint64)
-        best = min(fitting, key=lambda array: array.size)
-        self._free = [array for array in self._free if array is not best]
-        return best
-
-    def give(self, arrays: list[np.ndarray[Any, Any]]) -> None:
-        """Keep the memory of the last launch for the next one."""
-        self._free = [*arrays, *self._free][:64]
-        while sum(array.nbytes for array in self._free[1:]) > 256 << 20:
-            self._free.pop()
-
-
-@functools.cache
-def _store() -> Store:
-    return Store()
 
 
 _collected: ContextVar[list[Finding] | None] = ContextVar("ptxdsl_findings", default=None)
@@ -103,10 +69,10 @@ class Sanitizer:
     """The tools that are on for one launch."""
 
     def __init__(self, launch: LaunchState, tools: frozenset[str]) -> None:
-        self.launch, self.store = launch, _store()
+        self.launch, self.store = launch, store()
         self.store.lock.acquire()
         if int(self.store.counter[0]) >> (OWNERS_BITS - 1):
-            self.store.counter[0], self.store._free = 1, []
+            self.store.counter[0], self.store.free = 1, []
         self.first = int(self.store.counter[0]) + 1
         self.grain = grain(launch.spaces.function)
         self.arrays: list[np.ndarray[Any, Any]] = []
