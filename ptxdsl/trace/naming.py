@@ -15,6 +15,8 @@ from typing import NamedTuple
 __all__ = ["Target", "name_of", "target_of_call"]
 
 _CACHE = opmap.get("CACHE", -1)
+_ROTATIONS = {"ROT_TWO": 1, "ROT_THREE": 2}
+"""How Python 3.10 ends `a, b = x, y`: so many stores of other values come before that of the last."""
 _ASSIGNMENT = re.compile(r"^\s*(?P<targets>[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*(?::[^=]+)?=(?!=)")
 
 
@@ -57,7 +59,7 @@ def _target(frame: FrameType) -> Target | None:
 
 def _stored(code: CodeType, raw: bytes, at: int) -> str | None:
     """The name that the instruction after the one at ``at`` stores into."""
-    at, argument = at + 2, 0
+    at, argument, others = at + 2, 0, 0
     while at < len(raw):
         if raw[at] == _CACHE:
             at += 2
@@ -65,6 +67,12 @@ def _stored(code: CodeType, raw: bytes, at: int) -> str | None:
         kind, argument = opname[raw[at]], argument << 8 | raw[at + 1]
         at += 2
         if raw[at - 2] == EXTENDED_ARG:
+            continue
+        if kind in _ROTATIONS:
+            others = others or _ROTATIONS[kind]
+            continue
+        if others and kind.startswith("STORE_"):
+            argument, others = 0, others - 1
             continue
         if kind in ("STORE_NAME", "STORE_GLOBAL"):
             return code.co_names[argument]
