@@ -1025,6 +1025,37 @@ def all_fence_then_meet(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
         y[2048 + t] = y[t] + y[t + 128] + y[t + 256]
 
 
+@case(None, {"slots": 2})
+def ring_of_two_warps(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32], *, slots: int) -> None:
+    """Every lane fences, the warp meets, lane 0 sets the flag; whoever waits fences behind its poll."""
+    queue, full, vacant = shared(u32, slots, 32), shared(u32, 1), shared(u32, 1)
+    lane, number = ptx.tid.x & 31, ptx.tid.x >> 5
+    with when(ptx.tid.x == 0):
+        full[0] = 0
+        vacant[0] = 0
+    ptx.bar.sync(0)
+    with when(number == 0):
+        with loop(0, 5) as i:
+            with loop():
+                break_if(i - ptx.ld.volatile.shared.u32(vacant + 0) < slots)
+            ptx.membar.cta()
+            queue[i % slots, lane] = x[i * 32 + lane]
+            ptx.membar.cta()
+            ptx.bar.warp.sync(FULL)
+            with when(lane == 0):
+                ptx.st.volatile.shared.u32(full + 0, i + 1)
+    with when(number == 1):
+        with loop(0, 5) as i:
+            with loop():
+                break_if(ptx.ld.volatile.shared.u32(full + 0) > i)
+            ptx.membar.cta()
+            y[i * 32 + lane] = queue[i % slots, lane]
+            ptx.membar.cta()
+            ptx.bar.warp.sync(FULL)
+            with when(lane == 0):
+                ptx.st.volatile.shared.u32(vacant + 0, i + 1)
+
+
 @case(None)
 def shuffles_and_votes(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
     y[ptx.tid.x] = warp.reduce_sum(x[ptx.tid.x])

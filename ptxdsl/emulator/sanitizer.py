@@ -277,9 +277,8 @@ class Sanitizer:
         for lane in lanes:
             groups.setdefault(self._value(state, warp, operand, lane), []).append(lane)
         for members in groups.values():
-            together = join(*[self._view(state, block, (warp, lane)) for lane in members])
-            for lane in members:
-                block.own[warp, lane] = together
+            threads = [(warp, lane) for lane in members]
+            block.meet(threads, [self._view(state, block, thread) for thread in threads])
 
     @staticmethod
     def _value(state: State, warp: int, operand: Any, lane: int) -> int:

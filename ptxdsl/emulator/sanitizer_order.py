@@ -7,7 +7,8 @@ release or a fence before a strong write publishes what the thread knows, an acq
 takes it over, and read-modify-write operations hand on what was published before.
 
 Two things are taken more kindly than the axioms would have it, since NVIDIA's own guides and libraries rely on them: a
-barrier of the block counts as the fence behind a strong read of any of its threads, and hands on the fences before it.
+barrier of the block or warp counts as the fence behind a strong read of any of its threads, and hands on the fences
+before it.
 """
 
 from __future__ import annotations
@@ -98,10 +99,20 @@ class BlockOrder:
             return
         self.meetings[warp] = before
         mine = [self.own[thread] for thread in list(self.own) if thread[0] == warp]
-        if mine:
-            whole = join(*mine)
-            for lane in range(32):
-                self.own[warp, lane] = whole
+        if mine or any(thread[0] == warp for thread in (*self.read, *self.fenced)):
+            self.meet([(warp, lane) for lane in range(32)], mine or [self.common])
+
+    def meet(self, threads: list[Thread], clocks: list[Clock]) -> None:
+        """Threads meet that know the clocks; as with a barrier of the block, fences and strong reads are shared."""
+        read = [clock for thread in threads for clock in self.read.pop(thread, {}).values()]
+        whole = join(*clocks, *read)
+        fenced: Wide = {}
+        for thread in threads:
+            self._keep(fenced, self.fenced.get(thread, {}))
+        for thread in threads:
+            self.own[thread] = whole
+            if fenced:
+                self.fenced[thread] = dict(fenced)
 
     def fence(self, thread: Thread, view: Clock, wide: bool) -> None:
         """A fence: takes over what strong reads before it saw, and marks what a strong write behind it publishes."""
