@@ -178,6 +178,7 @@ def ring(items: Ptr[u32], out: Ptr[u32], n: u32, *, slots=4):
             with loop():
                 done = ptx.ld.volatile.shared.u32(empty + 0)
                 break_if(i - done < slots)
+            ptx.membar.cta()
             queue[i % slots, lane] = items[i * 32 + lane]
             ptx.membar.cta()
             ptx.bar.warp.sync(0xFFFFFFFF)
@@ -188,6 +189,7 @@ def ring(items: Ptr[u32], out: Ptr[u32], n: u32, *, slots=4):
             with loop():
                 ready = ptx.ld.volatile.shared.u32(full + 0)
                 break_if(ready > i)
+            ptx.membar.cta()
             out[i * 32 + lane] = queue[i % slots, lane] * 2
             ptx.membar.cta()
             ptx.bar.warp.sync(0xFFFFFFFF)
