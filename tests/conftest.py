@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -29,3 +30,12 @@ def rng() -> np.random.Generator:
     seed = int(os.environ.get("TEST_SEED") or secrets.randbits(32))
     print(f"TEST_SEED={seed}")
     return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def emulated() -> Iterator[None]:
+    """Launches run on the emulator, also where there is a GPU."""
+    from ptxdsl import use
+
+    with use("emulator"):
+        yield

@@ -34,10 +34,10 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.sanitize is None
 
 
-def test_cache_without_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_without_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "/home/someone")
-    assert current().cache_dir == Path("/home/someone/.cache/ptxdsl")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert current().cache_dir == tmp_path / ".cache" / "ptxdsl"
 
 
 @pytest.mark.parametrize(

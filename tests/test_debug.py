@@ -12,16 +12,10 @@ import pytest
 import ptxdsl
 from ptxdsl import (
     Array, LaunchError, MemoryFault, Ptr, break_if, debug, f16, f32, loop, otherwise, ptx, ptx_func, ptx_kernel, reg,
-    s32, shared, trace_thread, u32, use, when,
+    s32, shared, trace_thread, u32, when,
 )
 
 pytestmark = pytest.mark.usefixtures("emulated")
-
-
-@pytest.fixture
-def emulated() -> Any:
-    with use("emulator"):
-        yield
 
 
 @ptx_kernel

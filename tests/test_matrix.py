@@ -20,13 +20,6 @@ TYPES = {"f16": f16, "bf16": bf16, "f32": f32}
 Rng = np.random.Generator
 
 
-@pytest.fixture
-def rng() -> Rng:
-    seed = int(np.random.SeedSequence().entropy) & 0xFFFFFFFF  # type: ignore[operator,arg-type]
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
-
-
 @pytest.mark.parametrize("key", LAYOUTS, ids=str)
 def test_every_element_lies_in_one_place(key: tuple[str, str, int]) -> None:
     layout: Layout = LAYOUTS[key]

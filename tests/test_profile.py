@@ -16,18 +16,12 @@ import pytest
 import ptxdsl
 from ptxdsl import (
     Array, LaunchError, Ptr, PtxError, f16, f32, f64, loop, printf, profile, ptx, ptx_func, ptx_kernel, reg, shared, u8,
-    u32, use, when,
+    u32, when,
 )
 from ptxdsl.emulator.profile import Figures, flops_of
 from ptxdsl.isa import lookup
 
 pytestmark = pytest.mark.usefixtures("emulated")
-
-
-@pytest.fixture
-def emulated() -> Any:
-    with use("emulator"):
-        yield
 
 
 @ptx_kernel

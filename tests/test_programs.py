@@ -16,13 +16,6 @@ from ptxdsl import (
 Rng = np.random.Generator
 
 
-@pytest.fixture
-def rng() -> Rng:
-    seed = int(np.random.SeedSequence().entropy) & 0xFFFFFFFF  # type: ignore[operator,arg-type]
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
-
-
 @ptx_kernel
 def bitonic_sort(data: Ptr[u32], *, size):
     """One block sorts ``size`` keys (a power of two) in shared memory."""

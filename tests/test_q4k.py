@@ -28,13 +28,6 @@ def scalar_dequantize(block: bytes) -> list[np.float32]:
     return weights
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().entropy) & 0xFFFFFFFF  # type: ignore[operator,arg-type]
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
-
-
 def test_dequantize_is_the_format(rng: np.random.Generator) -> None:
     blocks = rng.integers(0, 256, (5, BLOCK_BYTES), np.uint8)
     blocks[:, 1] &= 0x7B  # finite scales
