@@ -134,8 +134,25 @@ def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
         return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, a null pointer")
     if access.space in ("shared", "local") or SHARED_WINDOW <= address < 2 * LOCAL_WINDOW:
         return _outside_window(scene, access, address)
+    piece = _piece(scene, access, address)
+    if piece is not None:
+        return piece
     near = _nearest(scene, address)
     return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, which lies in no array of the launch{near}")
+
+
+def _piece(scene: Scene, access: _Access, address: int) -> EmulationError | None:
+    """The fault of an access to what malloc has not given, or no longer."""
+    heap = scene.state.launch.spaces.memory.heap
+    piece, gone = heap.around(address)
+    if piece is None:
+        return None
+    offset = address - piece.address
+    where = f"byte {offset}" if access.nbytes == 1 else f"bytes {offset} to {offset + access.nbytes - 1}"
+    what = f"the {piece.nbytes} bytes that `malloc` gave"
+    if gone:
+        return scene.raised(MemoryFault, f"{access.verb} {where} of {what}, freed by {piece.by}")
+    return scene.raised(MemoryFault, f"{access.verb} {where} of {what} to {piece.by}")
 
 
 class _Access:
@@ -168,7 +185,9 @@ def _meant(scene: Scene, access: _Access) -> Guarded | None:
 def _around(scene: Scene, address: int) -> Guarded | None:
     """The array in which an access begins that goes beyond its end."""
     for guarded in scene.state.launch.ranges:
-        if guarded is not None and not guarded.shared and 0 <= address - guarded.address < guarded.nbytes:
+        if guarded is None or guarded.shared or guarded.heap:
+            continue
+        if 0 <= address - guarded.address < guarded.nbytes:
             return guarded
     return None
 
@@ -220,6 +239,9 @@ def _description(scene: Scene, guarded: Guarded) -> str:
 
 def element_name(scene: Scene, guarded: Guarded, address: int) -> str:
     """``x[3, 70]``: the element at an address, also where the array has none there."""
+    piece, _ = scene.state.launch.spaces.memory.heap.around(address) if guarded.heap else (None, False)
+    if piece is not None:
+        return f"byte {address - piece.address} of the {piece.nbytes} bytes that `malloc` gave to {piece.by}"
     size, offset = _itemsize(scene, guarded), address - guarded.address
     if address >> 63:
         offset -= 1 << 64

@@ -75,6 +75,9 @@ class Block:
     """Whether the current warp must go on, also in shuffled order."""
     WATCH = 1048
     """What the sanitizer keeps for the block (:mod:`shadow`)."""
+    HEAP = 1064
+    """Where memory of malloc begins, and the address of its map (:mod:`heap`), 0 where the kernel has none."""
+    HEAP_MAP = 1072
     BARRED = 1032
     """Mask of the barriers where somebody waits or has arrived."""
     SCRATCH = 256

@@ -80,7 +80,9 @@ class Sanitizer:
         self.regions: list[tuple[int, int, int, int]] = []
         self.fresh = self._fresh_buffers() if "init" in tools else []
         overlap = self._global_regions()
-        self.checks = Checks("race" in tools, "init" in tools, overlap, bool(self.fresh))
+        heap = any(guarded is not None and guarded.heap for guarded in launch.ranges)
+        self.poisoned = "init" in tools and (heap or bool(self.fresh))
+        self.checks = Checks("race" in tools, "init" in tools, overlap, self.poisoned)
         self.order = Order()
         self.reporter = Reporter(launch)
         self.asked: dict[int, int] = {}
@@ -166,6 +168,16 @@ class Sanitizer:
                         place = state.table + number * Entry.BYTES + Entry.TAGS
                         ctypes.memmove(place, struct.pack("<QQ", start, stride), 16)
                         break
+
+    def renew(self, address: int, nbytes: int) -> None:
+        """Memory of malloc changes hands: nobody has touched it, and where that is looked for nobody has written it."""
+        low, _, tags, stride = next(region for region in self.regions if region[0] <= address < region[0] + region[1])
+        first = address - low >> self.grain
+        count = -(-nbytes >> self.grain) if nbytes else 0
+        for plane in range(PLANES):
+            start = tags + plane * stride + first * TAG_BYTES
+            words = np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(start))
+            words[:] = UNWRITTEN if plane == 0 and self.checks.fresh else 0
 
     # The ledger
 
@@ -395,7 +407,7 @@ class Sanitizer:
         for buffer in self.fresh:
             unwritten = np.repeat(self._plane(buffer) == UNWRITTEN, 1 << self.grain)[: buffer.nbytes]
             buffer.owner.unwritten = unwritten if unwritten.any() else None  # type: ignore[attr-defined]
-        if not self.fresh:
+        if not self.poisoned:
             self.store.give(self.arrays)
         if int(self.store.counter[0]) >> OWNERS_BITS:
             self.reporter.overflow()

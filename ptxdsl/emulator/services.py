@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import EmulationError, Loc, MemoryFault, TrapError
 from ..ir import Call, Immediate, Operand, Register, Symbol
-from .faults import Scene
+from .faults import Scene, block_of, thread_of
 from .layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ class Service:
         error = Scene(self.state, self.warp, lane, self.record).raised(kind, message)
         error.loc = loc or error.loc
         return error
+
+    def place(self, lane: int) -> str:
+        """Who calls, and where."""
+        scene = Scene(self.state, self.warp, lane, self.record)
+        at = scene.statement.loc or f"PTX line {scene.statement.line}"
+        return f"thread {thread_of(self.state, self.warp, lane)} of block {block_of(self.state)} at {at}"
 
     def host(self, address: int, lane: int) -> tuple[int, int]:
         """The host address of a generic address, and the bytes from there on that the kernel may read."""
@@ -136,13 +142,20 @@ def _assert(service: Service, lane: int, message: int, file: int, line: int, *_:
     raise service.error(TrapError, lane, service.text(message, lane), Loc(service.text(file, lane), line & 0xFFFFFFFF))
 
 
-def _malloc(service: Service, _: int, nbytes: int) -> int:
-    return service.state.launch.spaces.memory.heap.take(nbytes)
+def _malloc(service: Service, lane: int, nbytes: int) -> int:
+    address = service.state.launch.spaces.memory.heap.take(nbytes, service.place(lane))
+    sanitizer = service.state.launch.sanitizer
+    if sanitizer is not None and address:
+        sanitizer.renew(address, nbytes)
+    return address
 
 
 def _free(service: Service, lane: int, address: int) -> int:
-    if not service.state.launch.spaces.memory.heap.give(address):
-        raise service.error(MemoryFault, lane, f"`free` of address {address:#x}, which `malloc` has not given")
+    heap = service.state.launch.spaces.memory.heap
+    if address and not heap.give(address, service.place(lane)):
+        gone = heap.freed.get(address)
+        why = f"which has been freed by {gone.by}" if gone is not None else "which `malloc` has not given"
+        raise service.error(MemoryFault, lane, f"`free` of address {address:#x}, {why}")
     return 0
 
 

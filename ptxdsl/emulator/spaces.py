@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from ..ir import Function, Module, Reference, Symbol, Variable
+from .heap import Heap
 from .layout import LOCAL_START, SHARED_START, SHARED_WINDOW, SPACE_BITS
 from .operands import unsupported
 
@@ -15,7 +15,10 @@ __all__ = ["Guarded", "ModuleMemory", "Spaces"]
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A range of addresses behind one entry of the table. ``shared`` ranges lie in the block's own memory."""
+    """A range of addresses behind one entry of the table.
+
+    ``shared`` ranges lie in the block's own memory; of a ``heap`` only the pieces that are given out may be touched.
+    """
 
     name: str
     address: int
@@ -23,50 +26,12 @@ class Guarded:
     spaces: int
     writable: bool = True
     shared: bool = False
+    heap: bool = False
     variable: Variable | None = None
 
 
 def _aligned(value: int, align: int) -> int:
     return (value + align - 1) // align * align
-
-
-class Heap:
-    """What malloc gives: 8 MiB, as on a GPU that was not told otherwise."""
-
-    SIZE = 8 << 20
-
-    def __init__(self) -> None:
-        self._end = 0
-        self._free: dict[int, list[int]] = {}
-        self._given: dict[int, int] = {}
-
-    @cached_property
-    def start(self) -> int:
-        """Its address."""
-        import numpy as np
-
-        self._memory = np.zeros(self.SIZE + 256, np.uint8)
-        return _aligned(self._memory.ctypes.data, 256)
-
-    def take(self, nbytes: int) -> int:
-        """Address of fresh memory; 0 where there is none left."""
-        size = _aligned(max(1, nbytes), 16)
-        ready = self._free.get(size)
-        if ready:
-            place = ready.pop()
-        elif self._end + size <= self.SIZE:
-            place, self._end = self.start + self._end, self._end + size
-        else:
-            return 0
-        self._given[place] = size
-        return place
-
-    def give(self, address: int) -> bool:
-        """Take memory back; False if it was not given."""
-        size = self._given.pop(address, 0)
-        if size:
-            self._free.setdefault(size, []).append(address)
-        return bool(size) or address == 0
 
 
 class ModuleMemory:
@@ -78,7 +43,7 @@ class ModuleMemory:
         self.heap = Heap()
         if any(function.name == "malloc" for function in module.functions):
             spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
-            self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces))
+            self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces, heap=True))
         self._arrays: list[Any] = []
         mine = [v for v in module.variables if v.space in ("global", "const")]
         for variable in mine:

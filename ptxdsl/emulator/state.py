@@ -144,7 +144,10 @@ class State:
 
     def _table(self, table: int) -> None:
         for number, guarded in enumerate(self.launch.ranges):
-            if guarded is not None:
+            if guarded is not None and guarded.heap:
+                heap = self.launch.spaces.memory.heap
+                self.put(Block.HEAP, "QQ", heap.start, heap.valid.ctypes.data)
+            elif guarded is not None:
                 size = self.launch.size_of(guarded)
                 window = guarded.address >> 56 << 56
                 delta = self.shared - SHARED_START - window if guarded.shared else 0

@@ -10,6 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..heap import Heap
 from ..layout import (
     LANES, LOCAL_START, LOCAL_WINDOW, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
 )
@@ -275,6 +276,7 @@ class _Search:
         h.ir.cbranch(h.ir.and_(self.strict, real), lost, search)
         h.ir.position_at_end(search)
         hits.append(self.scan(address, done, search))
+        hits.append(self.heap(address, done, lost))
         hits.append(self.local(lane, address, done, lost))
         h.ir.position_at_end(lost)
         self.fail(lane, address, Fault.MEMORY)
@@ -330,6 +332,25 @@ class _Search:
         h.ir.branch(done)
         h.ir.position_at_end(over)
         return host, through
+
+    def heap(self, address: Any, done: ir.Block, lost: ir.Block) -> tuple[Any, ir.Block]:
+        """The memory of malloc: of each granule the bytes that are given out. Goes on where it is elsewhere."""
+        h = self.h
+        inside, elsewhere = h.block_named("heap"), h.block_named("elsewhere")
+        offset = h.ir.sub(address, h.load(h.block, Block.HEAP, i64))
+        valid = h.load(h.block, Block.HEAP_MAP, i64)
+        there = h.ir.and_(
+            h.ir.icmp_unsigned("!=", valid, h.i64(0)), h.ir.icmp_unsigned("<", offset, h.i64(Heap.SIZE))
+        )
+        reach = h.ir.or_(self.allows("global"), self.allows("generic"))
+        h.ir.cbranch(h.ir.and_(there, reach), inside, elsewhere)
+        h.ir.position_at_end(inside)
+        granule = h.ir.inttoptr(h.ir.add(valid, h.ir.lshr(offset, h.i64(Heap.GRANULE_BITS))), pointer)
+        room = h.ir.zext(h.load(granule, 0, byte, 1), i64)
+        end = h.ir.add(h.ir.and_(offset, h.i64(Heap.GRANULE - 1)), self.nbytes)
+        h.ir.cbranch(h.ir.icmp_unsigned("<=", end, room), done, lost)
+        h.ir.position_at_end(elsewhere)
+        return address, inside
 
     def local(self, lane: Any, address: Any, done: ir.Block, lost: ir.Block) -> tuple[Any, ir.Block]:
         """The thread's own memory, through its window or directly."""
