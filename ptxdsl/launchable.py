@@ -18,7 +18,7 @@ from .errors import LaunchError, Loc, TargetError, TraceError, caller
 from .ir import Directive, Function, Module
 from .isa import Need
 from .isa.directives import DIRECTIVES
-from .isa.targets import TARGETS, limits, lowest, unmet
+from .isa.targets import TARGETS, assembled, limits, lowest, unmet
 from .launch import Argument, Buffer, LaunchConfig
 from .signature import KernelParameter
 from .trace.builder import active
@@ -288,7 +288,7 @@ class Launchable:
     def _assembled(self, arch: str | None, constants: Mapping[str, Any]) -> Assembled:
         arch = None if arch == "auto" else arch
         found = self.specialise(constants, arch)
-        return found.assembled(arch or found.module.target)
+        return found.assembled(arch or assembled(found.module.target))
 
 
 class Launch:
@@ -313,6 +313,12 @@ class Launch:
             if traced is self.kernel.traced and token == config.backend_token() and plan(args):
                 return
         self._launch(args, named, key)
+
+    def debug(self, *args: object, **named: Any) -> None:
+        """Run the kernel and stop at lines of one thread: :func:`ptxdsl.debug` of this launch, with its arguments."""
+        from .emulator.debug import debug
+
+        debug(self, *args, **named)
 
     def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...]) -> None:
         if active() is not None:

@@ -180,6 +180,17 @@ def test_a_breakpoint_and_the_variables_there() -> None:
     np.testing.assert_array_equal(y, 3 * x + 1)
 
 
+def test_a_launch_is_debugged_by_its_method() -> None:
+    x, y = np.full(1000, 2, np.float32), np.ones(1000, np.float32)
+    where: dict[str, Any] = {"block": 1, "thread": 3, "breakpoints": [line_of("y[i] = a * x[i]")]}
+    by_function = session(saxpy[4, 256], 1000, 3.0, x, y.copy(), commands="print i; continue", **where)
+    out = io.StringIO()
+    saxpy[4, 256].debug(1000, 3.0, x, y, stdin=io.StringIO("print i\ncontinue\n"), stdout=out, **where)
+    assert out.getvalue().replace("(ptxdsl) ", "").splitlines() == by_function
+    assert by_function[2].startswith("i = 259 (u32 ")
+    assert (y == 7).all()
+
+
 def test_a_breakpoint_in_a_loop_stops_each_time_round(rng: np.random.Generator) -> None:
     x, out = rng.standard_normal(4).astype(np.float32), np.zeros(32, np.float32)
     lines = session(
