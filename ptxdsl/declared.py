@@ -30,8 +30,9 @@ class Declared:
     def head(self) -> None:
         """Version, target, and what is declared at the level of the module."""
         module = self.module
-        if module.target not in targets.TARGETS:
-            fail(f"the target {module.target} is not known", hint=near(module.target, targets.TARGETS))
+        known = {**targets.EARLIER, **targets.TARGETS}
+        if module.target not in known:
+            fail(f"the target {module.target} is not known", hint=near(module.target, known))
         since = targets.introduced(module.target)
         if module.version < since:
             has = version_text(module.version)

@@ -14,6 +14,7 @@ from . import ir
 from .declared import Declared, fail, version_text
 from .flow import READ, WRITE, Block, Plan, assigned, early_reads, plan
 from .isa.directives import DIRECTIVES
+from .isa.targets import serves
 from .uses import ADDRESSES, Uses, number
 
 __all__ = ["verify"]
@@ -166,7 +167,11 @@ class _Function(Uses):
         loc = self.loc(statement)
         self.module.needs(form.needs, f"`{form.mnemonic}`", loc)
         until = form.row.until
-        if until is not None and self.module.module.version >= until:
-            fail(f"`{form.mnemonic}` is gone since PTX {version_text(until)}", loc=loc)
+        module = self.module.module
+        if until is not None and module.version >= until and serves(module.target, "sm_70"):
+            fail(
+                f"`{form.mnemonic}` is gone since PTX {version_text(until)}", loc=loc,
+                hint=f"say which lanes take part: `{form.mnemonic.replace('.', '.sync.', 1)}`",
+            )
         found = self.module.plans[form] = plan(form, self.module.module.address_size)
         return found

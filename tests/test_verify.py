@@ -118,10 +118,11 @@ def test_operands_that_fit(text: str) -> None:
      "write `.version 7.8`"),
     ("ret;", ".version 8.0\n.target sm_91\n", "the target sm_91 is not known", ANY),
     ("ret;", ".version 8.0\n.target sm_90, fast\n", "`.target` has no option fast",
-     "there are texmode_unified, texmode_independent, debug"),
+     "there are texmode_unified, texmode_independent, debug, map_f64_to_f32"),
     (".reg .b128 %q;", ".version 8.0\n.target sm_90\n",
      "a register is a .b128, which needs PTX 8.3; this module is PTX 8.0", None),
-    ("shfl.up.b32 %r0, %r1, 1, 0;", ".version 8.0\n.target sm_90\n", "`shfl.up.b32` is gone since PTX 6.4", None),
+    ("shfl.up.b32 %r0, %r1, 1, 0;", ".version 8.0\n.target sm_90\n", "`shfl.up.b32` is gone since PTX 6.4",
+     "say which lanes take part: `shfl.sync.up.b32`"),
 ])
 def test_version_and_target(text: str, header: str, message: str, hint: str | None) -> None:
     error = offence(text, header=header)

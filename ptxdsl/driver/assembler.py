@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import config
 from ..errors import AssembleError, Loc, PerformanceWarning, PtxWarning, caller
+from ..isa.targets import assembled
 from .cache import DiskCache, digest
 from .tools import Assembler, find_assembler, find_tool
 
@@ -82,7 +83,7 @@ def assemble_module(text: str, arch: str = "auto", *, options: Sequence[str] = (
         raise AssembleError("this is no PTX module: it has no .version or no .target", loc=caller())
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):
         raise AssembleError(f"options is a list of strings, not {options!r}", loc=caller(), hint='`options=["-O1"]`')
-    chosen = target[1] if arch == "auto" else _checked_arch(arch)
+    chosen = assembled(target[1]) if arch == "auto" else _checked_arch(arch)
     assembler = find_assembler((int(version[1]), int(version[2])), chosen)
     disk = DiskCache(config.current().cache_dir)
     key = digest(text, chosen, assembler.version, *options)

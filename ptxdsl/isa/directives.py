@@ -40,5 +40,5 @@ DIRECTIVES = {
 VARIABLE_ATTRIBUTES = {"managed": Directive(0, 0), "unified": Directive(2, 2, (Need((8, 0), ("sm_90",)),))}
 """What ``.attribute(...)`` of a variable or function may hold."""
 
-TARGET_OPTIONS = ("texmode_unified", "texmode_independent", "debug")
-"""What may follow the architecture in ``.target``; map_f64_to_f32 is for older ones than any here."""
+TARGET_OPTIONS = ("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32")
+"""What may follow the architecture in ``.target``; map_f64_to_f32 has no effect from sm_13 on."""

@@ -4,6 +4,9 @@ A target is a number and a suffix. PTX for ``sm_90`` runs on every later GPU. ``
 sm_100 has in common and runs on its later members; ``sm_90a`` may use everything that GPU has and runs only there.
 A row of the table names the lowest targets that serve; everything else follows from the order within the families,
 and a form needs the version that introduced it or the version that introduced the target, whichever is later.
+
+Before sm_75 there were others, which no assembler makes code for any more, but whose PTX every later GPU runs: text
+for them is taken (`EARLIER`), and nothing new is printed for them.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import NamedTuple
 from ..errors import TargetError
 from .notation import Need
 
-__all__ = ["LATEST", "TARGETS", "Limits", "Target", "introduced", "limits", "lowest", "satisfies", "served", "unmet"]
+__all__ = ["EARLIER", "LATEST", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest", "satisfies", "served", "unmet"]
 
 Version = tuple[int, int]
 
@@ -50,6 +53,17 @@ def _targets() -> dict[str, Target]:
 TARGETS = _targets()
 """Every target from sm_75 on, the lowest first."""
 
+EARLIER = {
+    f"sm_{number}": Target(f"sm_{number}", number, "", 0, version)
+    for number, version in {
+        10: (1, 0), 11: (1, 0), 12: (1, 2), 13: (1, 2), 20: (2, 0), 21: (2, 0), 30: (3, 0), 32: (4, 0), 35: (3, 1),
+        37: (4, 1), 50: (4, 0), 52: (4, 1), 53: (4, 2), 60: (5, 0), 61: (5, 0), 62: (5, 0), 70: (6, 0), 72: (6, 1),
+    }.items()
+}
+"""The targets before those."""
+
+_ALL = {**EARLIER, **TARGETS}
+
 
 @cache
 def serves(target: str, wanted: str) -> bool:
@@ -58,7 +72,7 @@ def serves(target: str, wanted: str) -> bool:
     >>> serves("sm_103a", "sm_100f"), serves("sm_120", "sm_90"), serves("sm_100", "sm_90a")
     (True, True, False)
     """
-    has, needs = TARGETS[target], TARGETS[wanted]
+    has, needs = _ALL[target], _ALL[wanted]
     if needs.suffix == "a":
         return has is needs
     if needs.suffix == "f":
@@ -68,7 +82,7 @@ def serves(target: str, wanted: str) -> bool:
 
 def introduced(target: str) -> Version:
     """The PTX version that introduced a target."""
-    return TARGETS[target].introduced
+    return _ALL[target].introduced
 
 
 def unmet(needs: Iterable[Need], version: Version, target: str) -> Need | None:
@@ -135,6 +149,15 @@ class Limits(NamedTuple):
     barriers: int = 16
     cluster: int = 1
     parameters: int = 4352
+
+
+def assembled(target: str) -> str:
+    """The lowest target for which an assembler makes code of PTX for ``target``.
+
+    >>> assembled("sm_30"), assembled("sm_90a")
+    ('sm_75', 'sm_90a')
+    """
+    return "sm_75" if target in EARLIER else target
 
 
 def limits(target: str) -> Limits:
