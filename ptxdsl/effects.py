@@ -9,9 +9,11 @@ what is left is to follow each parameter through the registers that its pointer 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from . import ir
+from .isa import Form
 
 __all__ = ["shared_memory", "written_parameters"]
 
@@ -24,6 +26,28 @@ def written_parameters(module: ir.Module, entry: str) -> frozenset[str]:
     return _Flow(module, module.function(entry), (entry,)).written()
 
 
+class _Ways(NamedTuple):
+    """Which operands of a form pass an address on to its results; through which it stores, and what."""
+
+    sources: tuple[int, ...]
+    results: tuple[int, ...]
+    through: tuple[int, ...]
+    stored: tuple[int, ...]
+
+
+@cache
+def _ways(form: Form) -> _Ways:
+    specs = list(enumerate(form.operands))
+    addresses = [n for n, spec in specs if spec.kind == "address"]
+    passed = [n for n, spec in specs if spec.role != "w"]
+    if addresses:  # what is read from memory is no address of the same array, but for that of a parameter
+        passed = addresses if form.space == "param" else []
+    through = tuple(n for n in addresses if form.operands[n].role != "r")
+    stored = tuple(n for n, spec in specs if through and spec.kind == "value" and spec.role == "r")
+    results = tuple(n for n, spec in specs if spec.written)
+    return _Ways(tuple(passed) if results else (), results, through, stored)
+
+
 class _Flow:
     """From which parameters each register's address may come: grown, without regard to order, until nothing changes."""
 
@@ -33,47 +57,59 @@ class _Flow:
         self.origins: dict[str, _Origins] = {name: frozenset((name,)) for name in pointers}
 
     def written(self) -> frozenset[str]:
-        body = self.function.body or []
-        size = -1
-        while size != (size := sum(map(len, self.origins.values()))):
-            for statement in body:
-                if isinstance(statement, ir.Instruction):
-                    self._flow(statement)
+        while self._again():
+            pass
         found = set[str]()
-        for statement in body:
-            if isinstance(statement, ir.Instruction):
-                found |= self._stored_through(statement)
+        for statement in self.function.body or ():
+            if statement.__class__ is ir.Instruction:
+                ways = _ways(statement.form)
+                if ways.through:
+                    found |= self._stored(ways, statement.operands)
             elif isinstance(statement, ir.Call):
                 found |= self._called(statement)
         return frozenset(found)
 
+    def _again(self) -> bool:
+        """Go through the body once; whether a register got an origin that something before it reads."""
+        origins, register, address = self.origins, ir.Register, ir.Address
+        early: set[str] = set()
+        again = False
+        for statement in self.function.body or ():
+            if statement.__class__ is not ir.Instruction:
+                continue
+            sources, results, _, _ = _ways(statement.form)
+            operands = statement.operands
+            source = _NOTHING
+            for n in sources:
+                operand = operands[n]
+                if operand.__class__ is address:
+                    operand = operand.base
+                if operand.__class__ is register:
+                    found = origins.get(operand[0])
+                    if found:
+                        source = source | found
+                    early.add(operand[0])
+                else:
+                    early.update([r.name for r in ir.registers(operand)])
+                    source |= self._of(operand)
+            if source:
+                for name, kind in [r for n in results for r in ir.registers(operands[n])]:
+                    before = origins.get(name, _NOTHING)
+                    if kind.bits >= 32 and not source <= before:
+                        origins[name] = before | source
+                        again = again or name in early
+        return again
+
     def _of(self, operand: ir.Operand) -> _Origins:
         if isinstance(operand, ir.Symbol):
             return self.origins.get(operand.symbol, _NOTHING)
-        return frozenset().union(*(self.origins.get(r.name, _NOTHING) for r in ir.registers(operand)))
+        return frozenset().union(*[self.origins.get(r.name, _NOTHING) for r in ir.registers(operand)])
 
-    def _flow(self, instruction: ir.Instruction) -> None:
-        loads = any(spec.kind == "address" for spec in instruction.form.operands)
-        source = _NOTHING
-        for spec, operand in ir.spec_pairs(instruction):
-            if spec.kind == "address":
-                if instruction.form.space == "param" and isinstance(operand, ir.Address):
-                    source |= self._of(operand.base)
-            elif not loads and spec.role != "w":
-                source |= self._of(operand)
-        if source:
-            for register in instruction.writes():
-                if register.type.bits >= 32:
-                    self.origins[register.name] = self.origins.get(register.name, _NOTHING) | source
-
-    def _stored_through(self, instruction: ir.Instruction) -> _Origins:
-        pairs = list(ir.spec_pairs(instruction))
-        stores = [o for spec, o in pairs if spec.kind == "address" and spec.role != "r"]
-        if not stores:
-            return _NOTHING
-        through = [self._of(o.base) for o in stores if isinstance(o, ir.Address) and isinstance(o.base, ir.Register)]
-        values = [self._of(o) for spec, o in pairs if spec.kind == "value" and spec.role == "r"]
-        return frozenset().union(*through, *values)
+    def _stored(self, ways: _Ways, operands: tuple[ir.Operand, ...]) -> _Origins:
+        """The parameters through which an instruction stores, and those whose address it stores."""
+        bases = [o.base for n in ways.through if isinstance(o := operands[n], ir.Address)]
+        through = [self._of(base) for base in bases if isinstance(base, ir.Register)]
+        return frozenset().union(*through, *[self._of(operands[n]) for n in ways.stored])
 
     def _called(self, call: ir.Call) -> _Origins:
         passed = [self._of(argument) for argument in call.arguments]
@@ -93,10 +129,9 @@ def shared_memory(module: ir.Module, entry: str) -> tuple[int, bool]:
     known = {function.name: function for function in module.functions}
     symbols, waiting = {entry}, [entry]
     while waiting:
-        for statement in known[waiting.pop()].body or ():
-            new = set(_symbols(statement)) - symbols
-            symbols |= new
-            waiting += new.intersection(known)
+        mentioned = {name for statement in known[waiting.pop()].body or () for name in _symbols(statement)}
+        waiting += (mentioned - symbols).intersection(known)
+        symbols |= mentioned
     variables = [v for v in module.variables if v.name in symbols]
     variables += [v for name, function in known.items() if name in symbols for v in function.variables]
     size, dynamic = 0, False
@@ -112,7 +147,7 @@ def _symbols(statement: ir.Statement) -> Iterator[str]:
     """The names of variables and functions that a statement mentions; whose address is taken is mentioned, too."""
     operands: list[Any] = []
     if isinstance(statement, ir.Instruction):
-        operands = list(statement.operands)
+        operands = [o for o in statement.operands if o.__class__ not in _NAMELESS]
     elif isinstance(statement, ir.Call):
         operands = [statement.callee, *statement.results, *statement.arguments]
     while operands:
@@ -123,3 +158,6 @@ def _symbols(statement: ir.Statement) -> Iterator[str]:
             operands += [operand.base, *operand.parts]
         elif isinstance(operand, ir.Vector):
             operands += operand.items
+
+
+_NAMELESS = (ir.Register, ir.Immediate)
