@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
 from .faults import Scene, element_name
 from .layout import LANES, LOCAL_START, SHARED_START
 from .operands import render
+from .sanitizer_registers import asks
 from .shadow import SEGMENT_SHIFT, STATEMENT_SHIFT, Ledger, Reason
 from .spaces import Guarded
 from .watching import strength
@@ -149,6 +150,22 @@ class Reporter:
             )
         hint = self._hint(state, mine, theirs, (warp, lane), other, place, before)
         self.findings.append(Finding(kind, message, mine, theirs, name, what, space, hint))
+
+    def unwritten(self, state: State, record: int, thread: tuple[int, int], register: str) -> None:
+        """A thread reads a register that it has not written."""
+        statements = state.code.graph.statements
+        place = state.code.statement_at(record)
+        place = next(n for n in range(place, len(statements)) if not asks(statements[n]))
+        key = ("init", register, self._line(state, place))
+        if key in self._known:
+            return
+        self._known.add(key)
+        scene = Scene(state, *thread, record)
+        access = self._access(state, place, scene.raised(EmulationError, "").block, thread)
+        message = f"`{access.instruction}` reads {register}, which this thread has not written"
+        hint = f"write {register} on every way to this instruction, also where a guard does not hold"
+        access = replace(access, verb="read")
+        self.findings.append(Finding("init", message, access, None, register, register, "register", hint))
 
     def bugs(self) -> list[Finding]:
         """The findings. What is not written yet where a race is has that same cause, and is no bug of its own."""

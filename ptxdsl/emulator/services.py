@@ -13,6 +13,7 @@ from ..errors import EmulationError, Loc, MemoryFault, TrapError
 from ..ir import Call, Immediate, Operand, Register, Symbol
 from .faults import Scene, block_of, thread_of
 from .layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
+from .sanitizer_registers import UNWRITTEN
 
 if TYPE_CHECKING:
     from .state import State
@@ -159,6 +160,14 @@ def _free(service: Service, lane: int, address: int) -> int:
     return 0
 
 
+def _unwritten(service: Service, lane: int, _: int) -> int:
+    sanitizer = service.state.launch.sanitizer
+    register = service.call.arguments[0]
+    assert sanitizer is not None and isinstance(register, Register)
+    sanitizer.reporter.unwritten(service.state, service.record, (service.warp, lane), register.name)
+    return 0
+
+
 _SERVICES: dict[str, Callable[..., int]] = {
-    "vprintf": _printf, "__assertfail": _assert, "malloc": _malloc, "free": _free,
+    "vprintf": _printf, "__assertfail": _assert, "malloc": _malloc, "free": _free, UNWRITTEN: _unwritten,
 }
