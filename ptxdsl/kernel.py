@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import Any, overload
 
 from . import config, ir, launchable
+from .collector import paused
 from .errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
 from .isa.directives import DIRECTIVES
 from .isa.targets import TARGETS
@@ -103,9 +104,10 @@ class Kernel(Launchable):
         from .verify import verify
 
         start = perf_counter()
-        module = trace(
-            self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
-        )
+        with paused():
+            module = trace(
+                self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
+            )
         launchable.apply(module, self.entry, self.directives, arch, self.loc)
         if not lineinfo:
             for instruction in module.function(self.entry).body or ():
@@ -284,8 +286,10 @@ class PtxModule(Mapping[str, PtxEntry]):
         from .text import parse
         from .verify import verify
 
-        self.module, self.text, self.filename = parse(text, filename), text, filename
-        verify(self.module, foreign=True)
+        self.text, self.filename = text, filename
+        with paused():
+            self.module = parse(text, filename)
+            verify(self.module, foreign=True)
         entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
         self._entries = {function.name: PtxEntry(self.module, text, function) for function in entries}
 

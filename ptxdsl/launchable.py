@@ -56,7 +56,7 @@ class _Emulated:
     def __init__(self, kernel: Specialised) -> None:
         from . import emulator
 
-        self.entry, self.program = kernel.entry, emulator.load(kernel.text)
+        self.entry, self.program = kernel.entry, emulator.load(kernel.text, kernel.module if kernel.foreign else None)
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         for argument in arguments:

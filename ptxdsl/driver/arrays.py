@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -59,7 +60,8 @@ _READERS: dict[type, Callable[[Any], View | None]] = {}
 
 
 def _reader(value: object) -> Callable[[Any], View | None]:
-    if isinstance(value, (np.ma.MaskedArray, np.generic, type)):
+    masked = sys.modules.get("numpy.ma")  # who has made one has imported it, which takes its time
+    if isinstance(value, (np.generic, type)) or (masked and isinstance(value, masked.MaskedArray)):
         return _no_array
     if isinstance(value, np.ndarray):
         return _numpy

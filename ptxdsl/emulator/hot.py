@@ -10,10 +10,10 @@ import ctypes
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .handlers.fused import Part, can_fuse
 from .library import library
 
 if TYPE_CHECKING:
+    from .handlers.fused import Part
     from .lower import Code, Record
 
 __all__ = ["heat", "speed_up"]
@@ -73,6 +73,8 @@ def speed_up(code: Code) -> None:
 
 def _runs(code: Code) -> Any:
     """Stretches of records, within a block, that can be fused; those before the kernel's entry run once only."""
+    from .handlers.fused import can_fuse
+
     records = code.records
     starts = {int(address) - code.base for address in code.blocks}
     start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
@@ -102,6 +104,8 @@ def _written(code: Code, record: Record) -> set[int]:
 
 def _parts(code: Code, run: _Run) -> list[Part]:
     """The records of a run, accesses through one pointer checked at the first of them."""
+    from .handlers.fused import Part
+
     records = code.records[run.first : run.last]
     version: dict[int, int] = {}
     groups: dict[Any, list[int]] = {}

@@ -183,10 +183,14 @@ def _write(path: Path, data: bytes) -> None:
     os.replace(name, path)
 
 
+def _emit(module: Any, name: str, shape: Shape) -> None:
+    from .handlers import emit  # not loaded where all handlers are on disk
+
+    emit(module, name, shape)
+
+
 @functools.cache
 def library() -> Library:
     """The library of this process."""
-    from .handlers import emit
-
     cache = current().cache_dir
-    return Library(emit, cache / "handlers" / _fingerprint() if cache is not None else None)
+    return Library(_emit, cache / "handlers" / _fingerprint() if cache is not None else None)

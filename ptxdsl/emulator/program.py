@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..collector import paused
 from ..config import observer
 from ..errors import EmulationError
 from ..ir import Function, Module
@@ -46,7 +46,8 @@ class Program:
         found = self._codes.get(key)
         if found is None:
             spaces = self._kernel(entry)
-            found = self._codes[key] = lower(spaces.function, spaces, block, plain, checks)
+            with paused():
+                found = self._codes[key] = lower(spaces.function, spaces, block, plain, checks)
         return found
 
     def run(
@@ -87,12 +88,25 @@ def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None
         raise fault
 
 
-@lru_cache(maxsize=64)
-def load(text: str) -> Program:
-    """The program of a PTX text; parsed and verified once."""
+_programs: dict[str, Program] = {}
+_MOST = 64
+
+
+def load(text: str, module: Module | None = None) -> Program:
+    """The program of a PTX text, which is read once; ``module`` is what it says, where that is known and verified."""
+    found = _programs.get(text)
+    if found is None:
+        if len(_programs) >= _MOST:
+            del _programs[next(iter(_programs))]
+        found = _programs[text] = Program(_read(text) if module is None else module)
+    return found
+
+
+def _read(text: str) -> Module:
     from ..text import parse
     from ..verify import verify
 
-    module: Any = parse(text)
-    verify(module, foreign=True)
-    return Program(module)
+    with paused():
+        module = parse(text)
+        verify(module, foreign=True)
+    return module
