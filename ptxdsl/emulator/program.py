@@ -46,8 +46,13 @@ class Program:
         found = self._codes.get(key)
         if found is None:
             spaces = self._kernel(entry)
+            function = spaces.function
+            if checks is not None and checks.init:
+                from .sanitizer_registers import questioned
+
+                function = questioned(function)
             with paused():
-                found = self._codes[key] = lower(spaces.function, spaces, block, plain, checks)
+                found = self._codes[key] = lower(function, spaces, block, plain, checks)
         return found
 
     def run(
