@@ -262,3 +262,23 @@ def test_an_instruction_without_semantics_is_an_error_before_anything_runs() -> 
     with pytest.raises(EmulationError, match=r"the emulator does not support `alloca\.u64`") as caught:
         launch(text, 1, 32, x=x)
     assert caught.value.ptx_line == line_of(text, "alloca") and x[0] == 0
+
+
+KEEP = kernel("u64 box, u64 x", pointer("%rd0", "box") + pointer("%rd1", "x") + "st.global.u64 [%rd0], %rd1;\nret;")
+FOLLOW = kernel("u64 box", pointer("%rd0", "box") + "ld.global.u64 %rd1, [%rd0]; st.global.u32 [%rd1+8], %r0;\nret;")
+
+
+@pytest.mark.parametrize("freed", [True, False])
+def test_a_pointer_to_an_array_of_an_earlier_launch(freed: bool) -> None:
+    box, x = np.zeros(1, np.uint64), np.ones(1 << 20, np.float32)
+    launch(KEEP, 1, 1, box=box, x=x)
+    if freed:
+        del x
+    error = fault(MemoryFault, FOLLOW, 1, 1, box=box)
+    why = "has been freed" if freed else "is no argument of this launch"
+    assert error.message == (
+        f"store to address {int(box[0]) + 8:#x}, which lay in `x` of a launch of `k`; that array {why}"
+    )
+    assert error.hint == (
+        "pass every array that a kernel follows pointers to, as an argument or in a table (`Ptr[Ptr[f32]]`)"
+    )

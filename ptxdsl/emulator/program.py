@@ -10,6 +10,7 @@ from ..config import observer
 from ..errors import EmulationError
 from ..ir import Function, Module
 from .analysis import Shape3
+from .history import note
 from .inline import inline
 from .lower import Code, lower
 from .matrix import expanded
@@ -65,6 +66,7 @@ class Program:
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
         launch = LaunchState(self._kernel(entry), config, list(arguments))
+        note(entry, arguments)
         watcher = observer.get()
         if watcher is not None:
             watcher.run(launch)
