@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import BarrierError, DeadlockError, EmulationError, MemoryFault, TrapError
+from ..errors import BarrierError, EmulationError, MemoryFault, TrapError
 from ..ir import Address, Instruction
 from ..launch import Buffer
 from ..types import TYPES
-from .layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_WINDOW, SPACE_BITS, Barrier, Block, Fault, Warp
+from .history import what_lay_at
+from .layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_WINDOW, SPACE_BITS, Block, Fault, Warp
 from .operands import render
 from .spaces import Guarded
 
 if TYPE_CHECKING:
     from .state import State
 
-__all__ = ["Scene", "deadlock", "element_name", "failure", "livelock"]
+__all__ = ["Scene", "block_of", "element_name", "failure", "ranges", "thread_of"]
 
 
 class Scene:
@@ -62,6 +62,8 @@ def failure(state: State) -> EmulationError:
         return _members(scene)
     if kind == Fault.BRANCH_INDEX:
         return scene.raised(EmulationError, "the index of `brx.idx` is beyond its list of labels")
+    if kind >= Fault.MBARRIER_INVALID:
+        return _mbarrier(scene, kind, state.get(Block.FAULT_ADDRESS, "Q"))
     return _barrier(scene, kind)
 
 
@@ -84,11 +86,11 @@ def _members(scene: Scene) -> EmulationError:
 
 
 def _lanes(mask: int) -> str:
-    return _ranges([lane for lane in range(LANES) if mask >> lane & 1])
+    return ranges([lane for lane in range(LANES) if mask >> lane & 1])
 
 
-def _ranges(numbers: list[int]) -> str:
-    """0-3, 7"""
+def ranges(numbers: list[int]) -> str:
+    """Numbers in order, for people: ``0-3, 7``."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and parts[-1][1] == number - 1:
@@ -118,6 +120,26 @@ def _barrier(scene: Scene, kind: int) -> EmulationError:
     return scene.raised(BarrierError, f"`{opcode}` {what}")
 
 
+_MBARRIERS = {
+    Fault.MBARRIER_INVALID: (
+        "what lies there is no mbarrier", "one thread makes it with `mbarrier.init`; the others wait at a barrier"
+    ),
+    Fault.MBARRIER_INIT: ("the number of arrivals is not 1 to 1048575", None),
+    Fault.MBARRIER_COUNT: (
+        "more arrivals than the phase waits for", "the count of `mbarrier.init` is the number of arrivals in each phase"
+    ),
+    Fault.MBARRIER_BYTES: ("the bytes that it waits for go beyond 1048575", None),
+    Fault.MBARRIER_COMPLETES: ("`.noComplete` completes the phase", "leave `.noComplete` away"),
+}
+
+
+def _mbarrier(scene: Scene, kind: int, address: int) -> EmulationError:
+    what, hint = _MBARRIERS[kind]
+    guarded = _meant(scene, _Access(scene.statement))
+    place = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+    return scene.raised(BarrierError, f"`{scene.statement.form.mnemonic}` of {place}: {what}", hint)
+
+
 # Memory
 
 
@@ -137,6 +159,12 @@ def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
     piece = _piece(scene, access, address)
     if piece is not None:
         return piece
+    past = what_lay_at(address)
+    if past is not None:
+        return scene.raised(
+            MemoryFault, f"{access.verb} address {address:#x}, {past}",
+            "pass every array that a kernel follows pointers to, as an argument or in a table (`Ptr[Ptr[f32]]`)",
+        )
     near = _nearest(scene, address)
     return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, which lies in no array of the launch{near}")
 
@@ -282,63 +310,3 @@ def _nearest(scene: Scene, address: int) -> str:
         if distance < 1 << 20 and (best is None or distance < best[0]):
             best = distance, text
     return best[1] if best is not None else ""
-
-
-# Waiting for ever
-
-
-def deadlock(state: State) -> DeadlockError:
-    """The error of a state in which every live warp waits at a barrier."""
-    live = state.get(Block.LIVE, "I")
-    warps = [number for number in range(state.count) if live >> number & 1]
-    lines = list(_waiting(state, warps))
-    first = warps[0]
-    scene = Scene(state, first, 0, state.get_warp(first, Warp.WAITS, "Q"))
-    ended = state.count - len(warps)
-    note = f"; {ended} of the block's {state.count} warps have ended" if ended else ""
-    message = f"deadlock: all warps of the block wait at barriers that nobody completes{note}\n" + "\n".join(lines)
-    error = scene.raised(DeadlockError, message)
-    assert isinstance(error, DeadlockError)
-    return error
-
-
-def _waiting(state: State, warps: list[int]) -> Iterator[str]:
-    """One line for each barrier instruction that warps wait at."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for number in warps:
-        key = state.get_warp(number, Warp.WAITS, "Q"), state.get_warp(number, Warp.BARRIER, "i")
-        groups.setdefault(key, []).append(number)
-    for (record, barrier), members in groups.items():
-        place = Block.BARRIERS + barrier * Barrier.SIZE
-        arrived, expected = state.get(place + Barrier.ARRIVED, "i"), state.get(place + Barrier.EXPECTED, "i")
-        needed = expected // LANES or state.get(Block.LIVE, "I").bit_count()
-        yield (
-            f"  {_warps(members)} at barrier {barrier} ({arrived} of {needed} warps have arrived): "
-            f"{_line(state, record)}"
-        )
-
-
-def _warps(members: list[int]) -> str:
-    return f"warp {members[0]} waits" if len(members) == 1 else f"warps {_ranges(members)} wait"
-
-
-def _line(state: State, record: int) -> str:
-    number = state.code.statement_at(record)
-    statement: Any = state.code.graph.statements[max(0, number)]
-    where = f" at {statement.loc}" if statement.loc is not None else f" at PTX line {statement.line}"
-    return f"{render(statement)}{where}"
-
-
-def livelock(state: State) -> DeadlockError:
-    """The error where all warps go round in loops and nothing changes any more."""
-    runnable = state.get(Block.RUNNABLE, "I")
-    number = next(n for n in range(state.count) if runnable >> n & 1)
-    record = state.get_warp(number, Warp.PC, "Q")
-    lane = next(n for n in range(LANES) if state.get_warp(number, Warp.ACTIVE, "I") >> n & 1)
-    scene = Scene(state, number, lane, record)
-    error = scene.raised(
-        DeadlockError, "deadlock: every warp polls memory in a loop, and nothing changes it any more",
-        "another thread must write what the loop waits for",
-    )
-    assert isinstance(error, DeadlockError)
-    return error

@@ -97,6 +97,18 @@ class Barrier:
     SIZE = 32
 
 
+class Mbarrier:
+    """The bits of an mbarrier's word: pending arrivals from 0 on, those expected of a phase, signed bytes, parity."""
+
+    MOST = (1 << 20) - 1
+    EXPECTED = 20
+    TX = 40
+    PARITY = 61
+    MAGIC = 62
+    VALID = 2
+    """What the two bits of MAGIC are in an mbarrier, and not in memory that nobody wrote, or of zeros."""
+
+
 class Launch:
     """Offsets in what all blocks of a launch share."""
 
@@ -216,3 +228,8 @@ class Fault:
     ASSERT = 8
     BRANCH_INDEX = 9
     WRAP = 10
+    MBARRIER_INVALID = 11
+    MBARRIER_INIT = 12
+    MBARRIER_COUNT = 13
+    MBARRIER_BYTES = 14
+    MBARRIER_COMPLETES = 15

@@ -21,6 +21,8 @@ from .effects import METHODS
 from .layout import LANES, SLICE, SPACE_BITS, Block, Fault
 from .library import Shape, library
 from .matrix import METHODS as MATRIX
+from .mbarrier import METHODS as MBARRIER
+from .mbarrier import waits
 from .operands import Field, Operands, Pool, unsupported
 from .ops import plan_of
 from .slots import Slots
@@ -255,19 +257,21 @@ class Lowering:
 
     # Memory
 
+    def origin(self, base: Operand) -> str:
+        """The parameter or variable that the base of an address comes from, "" if none is known."""
+        if isinstance(base, Symbol):
+            return self.spaces.origins.get(base.symbol, "")
+        return self.facts.origin.get(base.name, "") if isinstance(base, Register) else ""
+
     def address(self, statement: Instruction, operand: Address, nbytes: int, write: bool) -> tuple[str, Any, Field]:
         """Class, pattern and fields of an address: flags, entry, then what the class needs."""
         space = statement.form.space
         base, offset = operand.base, operand.offset
         if isinstance(base, Symbol):
             offset += self.operands.symbol(base, statement)
-            origin = self.spaces.origins.get(base.symbol, "")
         elif isinstance(base, Immediate):
             offset += base.bits
-            origin = ""
-        else:
-            origin = self.facts.origin.get(base.name, "")
-        entry, strict = self.spaces.entry(origin, space)
+        entry, strict = self.spaces.entry(self.origin(base), space)
         flags = nbytes | SPACE_BITS[space] << 8 | write << 16 | strict << 17
         offset = (offset + (1 << 63)) % (1 << 64) - (1 << 63)
         head = ("ii", (flags, entry))
@@ -315,7 +319,8 @@ class Lowering:
         items = value.items if isinstance(value, Vector) else (value,)
         bits = form.type.bits
         kind, pattern, place = self.address(statement, address, bits // 8 * len(items), True)
-        scalar = kind[0] in "KU" and form.space != "local"
+        private = self.facts.may_be_local(form.space, self.origin(address.base))
+        scalar = kind[0] in "KU" and not private
         scalar = scalar and all(self.operands.known(item) is UNIFORM for item in items)
         values = [self.operands.source(item, bits, scalar, statement) for item in items]
         guard = self.operands.guard(statement)
@@ -415,7 +420,7 @@ def _polls(statement: Instruction | Call) -> bool:
     tokens = statement.form.tokens
     if statement.form.opcode == "ld":
         return any(token in tokens for token in ("volatile", "acquire", "relaxed", "mmio"))
-    return statement.form.opcode == "atom" and any(token in tokens for token in ("cas", "exch"))
+    return waits(statement) or statement.form.opcode == "atom" and any(token in tokens for token in ("cas", "exch"))
 
 
 def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]]:
@@ -444,7 +449,7 @@ _METHODS: dict[str, Any] = {
     "prefetch": Lowering._nothing, "prefetchu": Lowering._nothing, "pmevent": Lowering._nothing,
     "applypriority": Lowering._nothing, "discard": Lowering._nothing, "nanosleep": Lowering._nothing,
     "setmaxnreg": Lowering._nothing, "griddepcontrol": Lowering._nothing, "brkpt": Lowering._nothing,
-    **METHODS, **MATRIX,
+    **METHODS, **MATRIX, **MBARRIER,
 }
 
 

@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Callable
 from time import perf_counter
 
-from .faults import deadlock, failure, livelock
+from .faults import failure
 from .hot import heat
 from .layout import LANES, Block, Fault, Status, Warp
 from .lower import Code
 from .services import serve
 from .state import LaunchState, State, read_register
+from .waiting import deadlock, livelock
 
 __all__ = ["run"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import atomic, control, count, data, inspection, machine, matrix, memory, segments, sync, warp, watch
+from . import atomic, control, count, data, inspection, machine, matrix, mbarrier, memory, segments, sync, warp, watch
 
 if TYPE_CHECKING:
     from ..library import Emitter, Shape
@@ -39,6 +39,7 @@ _KINDS: dict[str, Emitter] = {
     "redux": warp.redux,
     "product": matrix.product,
     "atomic": atomic.atomic,
+    "mbarrier": mbarrier.mbarrier,
     "watch": watch.watch,
     "watch_begin": segments.begin,
     "watch_arrive": segments.arrive,

@@ -19,7 +19,7 @@ from .base import Handler, i64, lanes_of
 from .data import fit, guard_mask, put, source
 from .memory import Access, twins
 
-__all__ = ["ATOMIC_OPS", "atomic"]
+__all__ = ["ATOMIC_OPS", "array_of", "atomic", "element_at", "place_at", "spill"]
 
 ATOMIC_OPS = {
     "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap",
@@ -49,18 +49,18 @@ def _atomic(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
         h.ir.position_at_end(skip)
         h.goto(h.following())
         h.ir.position_at_end(go)
-    places = _spill(h, access.hosts(lanes, slow))
-    arrays = [[_spill(h, item) for item in value] for value in given]
-    results = [_array(h, element) for _ in dests]
+    places = spill(h, access.hosts(lanes, slow))
+    arrays = [[spill(h, item) for item in value] for value in given]
+    results = [array_of(h, element) for _ in dests]
 
     def one(lane: Any) -> None:
-        host = _at(h, places, lane, i64)
+        host = element_at(h, places, lane, i64)
         for number in range(count):
             place = h.ir.inttoptr(h.ir.add(host, h.i64(number * bits // 8)), element.as_pointer())
-            operands = [_at(h, array[number], lane, element) for array in arrays]
+            operands = [element_at(h, array[number], lane, element) for array in arrays]
             old = _update(h, op, function, real, place, operands, bits)
             if slots and slots[number] is not None:
-                h.ir.store(old, _place(h, results[number], lane, element), align=bits // 8)
+                h.ir.store(old, place_at(h, results[number], lane, element), align=bits // 8)
 
     h.for_each_lane(lanes, one)
     for slot, result, dest in zip(slots, results, dests):
@@ -70,25 +70,28 @@ def _atomic(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     h.next()
 
 
-def _array(h: Handler, element: ir.Type) -> Any:
+def array_of(h: Handler, element: ir.Type) -> Any:
+    """Room for one element a lane."""
     place = h.ir.alloca(ir.ArrayType(element, LANES))
     place.align = 16
     return place
 
 
-def _spill(h: Handler, vector: Any) -> Any:
+def spill(h: Handler, vector: Any) -> Any:
     """The lanes of a vector in memory, to be read by number."""
-    place = _array(h, vector.type.element)
+    place = array_of(h, vector.type.element)
     h.ir.store(vector, h.ir.bitcast(place, vector.type.as_pointer()), align=16)
     return place
 
 
-def _place(h: Handler, array: Any, lane: Any, element: ir.Type) -> Any:
+def place_at(h: Handler, array: Any, lane: Any, element: ir.Type) -> Any:
+    """The address of a lane's element."""
     return h.ir.gep(h.ir.bitcast(array, element.as_pointer()), [h.ir.zext(lane, i64)], source_etype=element)
 
 
-def _at(h: Handler, array: Any, lane: Any, element: ir.Type) -> Any:
-    return h.ir.load(_place(h, array, lane, element), align=element.width // 8)
+def element_at(h: Handler, array: Any, lane: Any, element: ir.Type) -> Any:
+    """A lane's element."""
+    return h.ir.load(place_at(h, array, lane, element), align=element.width // 8)
 
 
 def _update(h: Handler, op: str, function: str, real: bool, place: Any, operands: list[Any], bits: int) -> Any:
