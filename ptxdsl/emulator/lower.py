@@ -15,7 +15,7 @@ from typing import Any
 
 from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
 from ..isa import lookup
-from .analysis import UNIFORM, VARYING, Shape3, analyse, everything_varies
+from .analysis import UNIFORM, VARYING, Facts, Shape3, analyse, everything_varies
 from .cfg import Graph, Node, graph, opcode
 from .effects import METHODS
 from .layout import LANES, SLICE, SPACE_BITS, Block, Fault
@@ -73,6 +73,10 @@ class Code:
     seconds: float = 0.0
     hot: bool = False
     """Whether the second tier has been started on it."""
+    source: tuple[Function, Spaces, Shape3, Checks | None] | None = None
+    """What it was lowered from."""
+    whole: int = 0
+    """Address of the function that runs a block of it, once there is one."""
 
     def statement_at(self, record: int) -> int:
         """The number of the statement that the record at an address belongs to."""
@@ -91,8 +95,8 @@ class Lowering:
     ) -> None:
         self.function, self.spaces, self.block, self.plain = function, spaces, block, plain
         self.graph = graph(function)
-        self.facts = (everything_varies if plain else analyse)(self.graph, block, spaces.origins)
-        self.slots = Slots(self.graph, self.facts)
+        self.facts = self._analysed()
+        self.slots = self._placed()
         self.pool = Pool()
         self.operands = Operands(self.facts, self.slots, block, self.pool, spaces.symbols)
         self.records: list[Record] = []
@@ -102,6 +106,12 @@ class Lowering:
         self.node = 0
         self.parted = False
         self.watching = Watching(self, checks) if checks is not None else None
+
+    def _analysed(self) -> Facts:
+        return (everything_varies if self.plain else analyse)(self.graph, self.block, self.spaces.origins)
+
+    def _placed(self) -> Slots:
+        return Slots(self.graph, self.facts)
 
     # Records
 
@@ -457,4 +467,6 @@ def lower(
     function: Function, spaces: Spaces, block: Shape3, plain: bool = False, checks: Checks | None = None
 ) -> Code:
     """The records of a kernel for blocks of this shape; with those of the sanitizer where there are ``checks``."""
-    return Lowering(function, spaces, block, plain, checks).lower()
+    code = Lowering(function, spaces, block, plain, checks).lower()
+    code.source = (function, spaces, block, checks)
+    return code
