@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Union
 
-from ..ir import Address, Immediate, Not, Operand, Register, Selected, SpecialRegister, Symbol, Vector
+from ..ir import Address, Call, Immediate, Instruction, Not, Operand, Register, Selected, SpecialRegister, Symbol, Vector
 from .cfg import Graph, opcode
 from .layout import LANES
 from .ops import Op
@@ -42,6 +42,12 @@ class Facts:
     parted: set[int] = field(default_factory=set)
     invariant: set[int] = field(default_factory=set)
     """Statements whose results depend on nothing but the launch and the thread's index."""
+    private: bool = False
+    """Whether local memory has generic addresses, so that one address may mean another place in each lane."""
+
+    def may_be_local(self, space: str, origin: str) -> bool:
+        """Whether an access through an address of this origin may go to each lane's own memory."""
+        return space == "local" or (self.private and space == "generic" and origin in ("", MIXED))
 
 
 @cache
@@ -96,6 +102,7 @@ class _Analysis:
     def __init__(self, graph: Graph, block: Shape3, origins: dict[str, str]) -> None:
         self.graph, self.block, self.origins = graph, block, origins
         self.facts = Facts()
+        self.facts.private = any(_exposes(op.statement) for op in graph.ops)
         self.regions: dict[int, set[int]] = {}
         self.again = False
         self.used: set[str] = set()
@@ -194,7 +201,10 @@ class _Analysis:
         if op.rule == "varying":
             return VARYING
         if op.rule == "load":
-            return UNIFORM if self.vector(op.reads[0]) is UNIFORM else VARYING
+            address, space = op.reads[0], op.statement.form.space  # type: ignore[union-attr]
+            base = address.base if isinstance(address, Address) else address
+            one = self.vector(base) is UNIFORM and not self.facts.may_be_local(space, self.origin_of(base))
+            return UNIFORM if one else VARYING
         vectors = [self.vector(operand) for operand in op.reads]
         if vectors.count(UNIFORM) == len(vectors):
             return UNIFORM
@@ -224,6 +234,8 @@ class _Analysis:
         if op.rule == "load":
             return self._loaded(op)
         found = [origin for operand in op.reads if (origin := self.origin_of(operand))]
+        if found and opcode(op.statement) in ("selp", "slct"):
+            found = [self.origin_of(operand) for operand in op.reads[:2]]
         if len(found) < 2:
             return found[0] if found else ""
         if op.rule == "sub" and found[0] == found[1]:
@@ -245,6 +257,11 @@ class _Analysis:
         if isinstance(operand, Symbol):
             return self.origins.get(operand.symbol, "")
         return ""
+
+
+def _exposes(statement: Instruction | Call) -> bool:
+    """Whether a statement makes a generic address of one in local memory."""
+    return isinstance(statement, Instruction) and statement.form.opcode == "cvta" and "local" in statement.form.tokens
 
 
 def _wrapped(vector: Sequence[int], bits: int) -> Known:
@@ -287,4 +304,5 @@ def analyse(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:
 def everything_varies(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:
     """The facts that hold whatever happens: what code must assume where lanes of a warp run in any order."""
     facts = analyse(graph, block, origins)
-    return Facts(dict.fromkeys(facts.known, VARYING), facts.origin, set(range(len(graph.nodes))))
+    known, everywhere = dict.fromkeys(facts.known, VARYING), set(range(len(graph.nodes)))
+    return Facts(known, facts.origin, everywhere, private=facts.private)

@@ -1,0 +1,72 @@
+"""What compilers emit: the constructs of nvcc, NVRTC, Triton and Numba that hand-written PTX seldom has, through load."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import ptxdsl
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+def load(text: str) -> ptxdsl.kernel.PtxModule:
+    """A module of PTX without its header."""
+    return ptxdsl.load(HEADER + text)
+
+
+def emulated(module: ptxdsl.kernel.PtxModule, block: int, *args: object, shared: int = 0) -> None:
+    """Run the only kernel of a module, one block of it."""
+    module[next(iter(module))].configure(1, block, backend="emulator", shared=shared)(*args)
+
+
+def test_a_generic_address_of_local_memory_is_another_place_in_each_lane() -> None:
+    """Debug builds keep variables in local memory behind generic addresses, and addresses of them there too."""
+    m = load("""
+.entry k(.param .u64 out) {
+    .local .align 8 .b8 depot[16];
+    .reg .b32 %r<4>; .reg .b64 %rd<8>;
+    mov.u64 %rd0, depot;
+    cvta.local.u64 %rd1, %rd0;
+    mov.u32 %r0, %tid.x;
+    st.u32 [%rd1], %r0;
+    st.u32 [%rd1+4], 5;
+    add.u64 %rd2, %rd1, 0;
+    st.u64 [%rd1+8], %rd2;
+    ld.u64 %rd3, [%rd1+8];
+    ld.u32 %r1, [%rd3];
+    ld.u32 %r2, [%rd1+4];
+    mad.lo.u32 %r3, %r1, 10, %r2;
+    ld.param.u64 %rd4, [out];
+    mul.wide.u32 %rd5, %r1, 4;
+    add.u64 %rd6, %rd4, %rd5;
+    st.global.u32 [%rd6], %r3;
+    ret;
+}""")
+    out = np.full(70, -1, np.int32)
+    emulated(m, 70, out)
+    assert out.tolist() == [10 * t + 5 for t in range(70)]
+
+
+def test_a_selected_pointer_may_be_local() -> None:
+    """Where one way gives an array's address and the other that of a local variable, lanes read their own."""
+    m = load("""
+.entry k(.param .u64 x, .param .u32 which) {
+    .local .align 4 .b8 depot[4];
+    .reg .pred %p0; .reg .b32 %r<4>; .reg .b64 %rd<8>;
+    mov.u64 %rd0, depot;
+    cvta.local.u64 %rd1, %rd0;
+    mov.u32 %r0, %tid.x;
+    st.local.u32 [depot], %r0;
+    ld.param.u64 %rd2, [x];
+    ld.param.u32 %r1, [which];
+    setp.ne.u32 %p0, %r1, 0;
+    selp.b64 %rd3, %rd2, %rd1, %p0;
+    ld.u32 %r2, [%rd3];
+    mad.wide.u32 %rd4, %r0, 4, %rd2;
+    st.u32 [%rd4], %r2;
+    ret;
+}""")
+    for which, wanted in ((0, list(range(40))), (1, [7] * 40)):
+        x = np.full(40, 7, np.int32)
+        emulated(m, 40, x, which)
+        assert x.tolist() == wanted
