@@ -100,12 +100,12 @@ class Kernel(Launchable):
         return values
 
     def _trace(self, constants: dict[str, Any], arch: str, lineinfo: bool) -> Specialised:
-        from .trace import trace
+        from .trace.entry import traced
         from .verify import verify
 
         start = perf_counter()
         with paused():
-            module = trace(
+            module, doubtful = traced(
                 self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
             )
         launchable.apply(module, self.entry, self.directives, arch, self.loc)
@@ -113,7 +113,7 @@ class Kernel(Launchable):
             for instruction in module.function(self.entry).body or ():
                 if isinstance(instruction, (ir.Instruction, ir.Call)):
                     instruction.loc = None
-        verify(module)
+        verify(module, statements=doubtful)
         if config.current().log != "off":
             count, taken = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
             config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {taken:.1f} ms")

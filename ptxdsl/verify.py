@@ -24,13 +24,14 @@ _MANY = 4096
 """Shapes kept for a form: numbers are part of a shape, so that there could be any number of them."""
 
 
-def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>") -> None:
+def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>", statements: bool = True) -> None:
     """Raise VerifyError at the first offence of a module; return if there is none.
 
     A register that is read on a path on which nothing wrote it is an offence where the statement carries its Python
     line. Text without lines may also read registers that nothing writes at all, and with the lines of C++, or in a
     ``foreign`` module, anything goes: C++ allows a variable without a value that is never looked at.
-    ``filename`` names the text in errors about statements that carry no Python line.
+    ``filename`` names the text in errors about statements that carry no Python line. Without ``statements`` only what
+    is declared is looked at: the tracer has held each operand against its form when it appended the instruction.
 
     >>> from .text import parse
     >>> verify(parse(".version 8.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; mov.u32 %r1, %tid.x; ret; }"))
@@ -38,12 +39,12 @@ def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>")
     checker = Declared(module, foreign, filename)
     checker.head()
     for function in module.functions:
-        _Function(checker, function).check()
+        _Function(checker, function).check(statements)
 
 
 class _Function(Uses):
-    def check(self) -> None:
-        """Everything about a function."""
+    def check(self, statements: bool) -> None:
+        """Everything about a function, or all but its statements."""
         module, function = self.module, self.function
         module.attributes(function.attributes)
         for prototype in (function, *function.prototypes.values()):
@@ -53,6 +54,8 @@ class _Function(Uses):
         if function.body is None:
             return
         self._declarations()
+        if not statements:
+            return
         blocks, places = self._statements()
         for table, names in function.branch_tables.items():
             for name in names:

@@ -6,6 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,24 @@ def pytest_configure(config: pytest.Config) -> None:
     cache = tempfile.TemporaryDirectory(prefix="ptxdsl-tests-")
     config.add_cleanup(cache.cleanup)
     os.environ["PTXDSL_CACHE_DIR"] = cache.name
+
+
+@pytest.fixture(autouse=True)
+def each_trace_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the tracer vouches for its statements, and none is looked at again, the tests do look."""
+    import ptxdsl.verify
+    from ptxdsl.errors import VerifyError
+
+    verify = ptxdsl.verify.verify
+
+    def doubting(module: Any, *, statements: bool = True, **options: Any) -> None:
+        verify(module, statements=statements, **options)
+        try:
+            verify(module, **options)
+        except VerifyError as error:
+            raise AssertionError(f"the tracer vouched for this: {error}") from None
+
+    monkeypatch.setattr(ptxdsl.verify, "verify", doubting)
 
 
 @pytest.fixture

@@ -224,6 +224,7 @@ def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
 def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     """A ``.param`` variable: what ``st.param`` fills for a call of PTX that takes a structure, or it returned."""
     trace = current()
+    trace.doubtful = True
     return _declared(trace, "param", dtype, _shape("param", dtype, shape), _alignment(align), variable_name("param"))
 
 

@@ -229,6 +229,7 @@ def _predicate(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir
 
 
 def _written(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    argument.use(trace)  # it is read too, and a `Reg` that nobody has written yet must say so
     register: ir.Register = argument.write(trace)
     return register
 

@@ -25,7 +25,8 @@ from ..isa import Form, Need, special_registers
 from ..types import TYPES, ScalarType
 
 __all__ = [
-    "Region", "Trace", "activated", "active", "current", "is_user_file", "noted", "swapped", "thread", "user_frame",
+    "Region", "Trace", "Unset", "activated", "active", "current", "is_user_file", "noted", "swapped", "thread",
+    "user_frame",
 ]
 
 
@@ -52,6 +53,17 @@ class Region:
     @property
     def closed(self) -> bool:
         return self.owner is None
+
+
+class Unset(Region):
+    """Where a `Reg` lives until something is written to it: in ``home``, and not yet to be read.
+
+    It looks like a region that is closed, so that reading any other costs no comparison more.
+    """
+
+    def __init__(self, home: Region) -> None:
+        super().__init__(home.kind, home.loc, home, home.trace, None)
+        self.home = home
 
 
 class _Active(threading.local):
@@ -242,7 +254,8 @@ class Trace:
     are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
     placed were first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the
     heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias``
-    remembers.
+    remembers. ``doubtful`` says that what was appended may be wrong all the same: with branches of the user's own,
+    calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can tell.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -264,6 +277,7 @@ class Trace:
         self.prototypes: dict[str, ir.Function] = {}
         self.parameters: set[str] = set()
         self.mistake: PtxError | None = None
+        self.doubtful = False
         self.unaliased: dict[tuple[int, int], int] = {}
         self.addresses: dict[Any, Any] = {}
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
@@ -323,6 +337,7 @@ class Trace:
 
     def call(self, name: str, arguments: tuple[ir.Operand, ...], results: tuple[ir.Operand, ...]) -> None:
         """Append a call of a declared function."""
+        self.doubtful = True
         self.body.append(ir.Call(ir.Symbol(name), results, arguments, loc=self.location()))
 
     def declare(self, function: ir.Function) -> None:

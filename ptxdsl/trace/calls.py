@@ -55,6 +55,7 @@ def call(
             got = f"a reg of {out.type}" if isinstance(out, Reg) else described(out)
             raise located(PtxTypeError, f"out of the call of `{name}` is a reg of {kind}, not {got}", f"`reg({kind})`")
         targets, result = (out.write(trace),), out
+    trace.doubtful = True
     trace.body.append(ir.Call(callee, targets, sources, label, uniform, predicate, trace.location()))
     return result
 

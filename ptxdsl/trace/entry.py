@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import Loc, PtxError, TraceError
@@ -23,14 +23,29 @@ from .problems import described
 from .tables import PointerTable
 from .values import Parameter, Value
 
-__all__ = ["argument", "complete", "finish", "trace"]
+__all__ = ["Traced", "argument", "complete", "finish", "trace", "traced"]
+
+
+class Traced(NamedTuple):
+    """A module, and whether what was traced may be wrong although each statement was held against the table."""
+
+    module: ir.Module
+    doubtful: bool
 
 
 def trace(
     function: Callable[..., object], *, constants: Mapping[str, Any] | None = None, arch: str = "auto",
     name: str | None = None, signature: Signature | None = None,
 ) -> ir.Module:
-    """The module of a kernel function: its trace with these compile-time constants.
+    """The module of a kernel function: its trace with these compile-time constants. See `traced`."""
+    return traced(function, constants=constants, arch=arch, name=name, signature=signature).module
+
+
+def traced(
+    function: Callable[..., object], *, constants: Mapping[str, Any] | None = None, arch: str = "auto",
+    name: str | None = None, signature: Signature | None = None,
+) -> Traced:
+    """The trace of a kernel function with these compile-time constants.
 
     ``arch`` is the target whose instructions may be used; with "auto" the module gets the lowest ``.version`` and
     ``.target`` that have what was used. Raises TraceError (and whatever the function itself raises).
@@ -61,7 +76,7 @@ def trace(
             f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,
             hint="store results through a pointer: `out[i] = v`",
         )
-    return _module(new, signature)
+    return Traced(_module(new, signature), new.doubtful)
 
 
 def complete(signature: Signature, given: Mapping[str, Any], what: str, loc: Loc) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from .. import ir
 from ..errors import PtxTypeError
 from ..types import ScalarType, pred
-from .builder import current, thread, user_frame
+from .builder import Unset, current, thread, user_frame
 from .literals import is_number, literal
 from .naming import target_of_call
 from .operators import extreme, selection
@@ -47,8 +47,9 @@ def reg(type: Any, value: Any = None) -> Any:
         type, value = type.type, type
     source = set_source(trace, value, type) if value is not None else None
     register = trace.fresh(type, variable_name())
-    if source is not None:
-        set_register(trace, register, source, type)
+    if source is None:
+        return Reg(register, type, Unset(trace.region))
+    set_register(trace, register, source, type)
     return Reg(register, type, trace.region)
 
 

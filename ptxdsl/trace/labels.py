@@ -66,6 +66,7 @@ class label:
                 "a label that a helper or an unrolled loop places more than once has no name: `top = label()`",
             )
         trace.labels[self.name] = self
+        trace.doubtful = True
         trace.place_label(self.name)
         trace.forget_addresses()
         self.region = Region("label", self.loc, trace.region, trace, trace, len(trace.body))
@@ -88,6 +89,7 @@ def target_of(trace: Trace, target: Any) -> ir.LabelRef:
             PtxTypeError, f"a branch to {described(target)}",
             '`top = label()` and `ptx.bra(top)`, or `ptx.bra("done")` and `label("done")`',
         )
+    trace.doubtful = True
     placed = trace.labels.get(name)
     if placed is None:
         trace.branches.setdefault(name, trace.location())

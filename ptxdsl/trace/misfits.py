@@ -179,8 +179,11 @@ _NAME = re.compile(r"([a-zA-Z_$][\w$]*)(?:\+(\d+))?")
 
 def symbol(text: str) -> ir.Symbol | None:
     """A parameter of the kernel by name, as ``"p"`` or ``"p+8"``; None if there is none."""
-    found = _NAME.fullmatch(text)
-    return ir.Symbol(found[1], int(found[2] or 0)) if found and found[1] in current().parameters else None
+    found, trace = _NAME.fullmatch(text), current()
+    if found is None or found[1] not in trace.parameters:
+        return None
+    trace.doubtful = True
+    return ir.Symbol(found[1], int(found[2] or 0))
 
 
 def _name_problem(spec: OperandSpec, wanted: ScalarType, text: str) -> Problem | None:

@@ -14,7 +14,7 @@ from .. import ir
 from ..errors import PtxTypeError
 from ..isa import Form
 from ..types import ScalarType, bf16, encode, pred, u32
-from .builder import Region, Trace, current, thread
+from .builder import Region, Trace, Unset, current, thread
 from .literals import is_number, literal
 from .operators import Operation, binary, conversion, data_type, find, move, unary
 from .problems import conversions, described, escaped, located, mismatch, named
@@ -258,16 +258,32 @@ class Reg(Value):
     __slots__ = ()
     __hash__ = RunTime.__hash__
 
+    def use(self, trace: Trace) -> ir.Register:
+        if self.region.owner is not trace:
+            self.region = self._home(trace)
+            trace.doubtful = True
+        return self.register
+
     def write(self, trace: Trace, depth: int = 2) -> ir.Register:
         """The register to write to: alive, and held by one name only (rules R1 and R3).
 
         The first ``depth`` frames, this one among them, are known to be ours.
         """
         if self.region.owner is not trace:
-            escaped(self)
+            home = self._home(trace)
+            if home is trace.region:  # after an inner block it may still be without a value
+                self.region = home
         if trace.hook is not None:
             trace.hook(self, depth + 1)
         return self.register
+
+    def _home(self, trace: Trace) -> Region:
+        """The region that declared it, where it has no value yet; an EscapeError if that is closed."""
+        home = self.region.home if isinstance(self.region, Unset) else self.region
+        if home.owner is not trace:
+            self.region = home
+            escaped(self)
+        return home
 
     def set(self, value: Any) -> None:
         """Copy a value or a number of its type into it, by one ``mov``."""
@@ -309,7 +325,11 @@ class Vec(tuple[Value, ...]):
     def _refuse(self, _: object) -> NoReturn:
         raise located(PtxTypeError, "a Vec has no arithmetic: PTX computes on its elements", "`[x * 2 for x in v]`")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    def __radd__(self, other: object) -> Any:
+        # A list grows by it as by any sequence: `values += p.load(i, width=4)`.
+        return NotImplemented if isinstance(other, list) else self._refuse(other)
+
+    __add__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
     __hash__ = None  # type: ignore[assignment]
 
