@@ -22,12 +22,16 @@ __all__ = ["accepts", "elements", "fits", "mismatch", "wanted"]
 def accepts(type: ScalarType, register: ScalarType, relaxed: bool) -> bool:
     """Whether an operand of ``type`` may be a register declared ``register``.
 
+    Of wider registers, a floating-point operand takes untyped ones only.
+
     >>> from .types import b16, f32, u8, u32
     >>> accepts(u8, b16, relaxed=True), accepts(u8, b16, relaxed=False), accepts(f32, u32, relaxed=True)
     (True, False, False)
     """
-    if not relaxed or type.kind == "f" or type.bits >= register.bits:
+    if not relaxed or type.bits >= register.bits:
         return compatible(type, register)
+    if type.kind == "f":
+        return register.kind == "b" and register.bits <= 64
     if register.kind == "p" or type.kind == "p":
         return False
     return type.kind == "b" or register.kind != "f"

@@ -12,7 +12,7 @@ import pytest
 from ptxdsl import ir
 from ptxdsl.errors import Loc, ParseError, VerifyError
 from ptxdsl.text import parse, to_text
-from ptxdsl.types import b8, b32, b64, f32, f64, pred, s32, texref, u32, u64
+from ptxdsl.types import TYPES, b8, b32, b64, f32, f64, pred, s32, texref, u32, u64
 from ptxdsl.verify import verify
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.ptx"))
@@ -130,6 +130,28 @@ def test_operands_of_every_sort() -> None:
     assert operands("ld.global.b32 { %r1 }, [%rd1];")[0] == r[1]
     assert operands("mov.pred %p1, -1;")[1] == ir.Immediate(1, pred)
     assert body("atom.add.release.gpu.u32 %r1, [%rd1], %r2;") == body("atom.release.gpu.add.u32 %r1, [%rd1], %r2;")
+
+
+@pytest.mark.parametrize(("text", "wanted"), [
+    ("mov.u32 %r1, 0x1FFFFFFFF;", ir.Immediate(0xFFFFFFFF, u32)), ("mov.u16 %h1, 70000;", ir.Immediate(4464, TYPES["u16"])),
+    ("mov.s32 %r1, -2147483649;", ir.Immediate(0x7FFFFFFF, s32)), ("mov.b64 %rd1, 1.5;", ir.Immediate(0x3FF8 << 48, b64)),
+])
+def test_numbers_keep_the_bits_that_there_is_room_for(text: str, wanted: ir.Immediate) -> None:
+    assert operands(text)[1] == wanted
+
+
+def test_a_register_plus_a_number_is_added_before() -> None:
+    r, rd = ir.Register("%r1", b32), ir.Register("%rd1", b64)
+    add, store = body("@!%p1 st.global.u32 [%rd1], %r1 + 0x10;")
+    assert isinstance(add, ir.Instruction) and isinstance(store, ir.Instruction)
+    made = ir.Register("%made", b32)
+    assert (add.form.mnemonic, add.operands) == ("add.u32", (made, r, ir.Immediate(16, u32)))
+    assert add.guard == store.guard == ir.Not(ir.Register("%p1", pred))
+    assert store.operands == (ir.Address(rd), made)
+    module = parse(f"{HEADER}.entry k() {{ {REGISTERS} mov.u64 %rd1, %rd2+8; mov.u64 %rd3, %rd2+-1; ret; }}")
+    text = to_text(module)
+    assert "add.u64 %made, %rd2, 8;" in text and "add.u64 %made$1, %rd2, 18446744073709551615;" in text
+    assert parse(text) == module
 
 
 def test_guards_and_spacing_of_every_kind() -> None:
@@ -277,8 +299,8 @@ def test_an_error_shows_the_line_and_the_place() -> None:
     ("addd.u32 %r1, %r2, %r3;", "PTX has no instruction `addd`", None),
     ("bra nowhere;", "no label is called nowhere", "place it: `nowhere:`"),
     ("LOOP: bra LOP;", "no label is called LOP", "did you mean LOOP?"),
-    ("mov.u32 %r1, 0x1FFFFFFFF;", "8589934591 does not fit in u32, which holds 32 bits", None),
-    ("mov.b16 %h1, 65536;", "65536 does not fit in b16, which holds 16 bits", None),
+    ("mov.u64 %rd1, 0x1FFFFFFFFFFFFFFFF;", "36893488147419103231 does not fit in 64 bits", None),
+    ("add.u32 %r1, %r2, %r3-1;", "`%r3-1` is no operand", None),
     ("mov.u32 %r1, 1.5;", "the float 1.5 is no u32", None),
     ("mov.f32 %f1, 3;", "the integer 3 is no f32; write 3.0", None),
     ("mov.u32 %r1, 5 / 0;", "`5/0` is no operand", None),
@@ -317,7 +339,7 @@ def test_mistakes_in_a_body(text: str, message: str, hint: str | None) -> None:
     (HEADER + ".entry k(.param .b23 x) { }", "expected a type such as `.b32`, not `.b23`"),
     (HEADER + ".entry k(.param .f16x2 x) { }", "nothing in .param can have the type .f16x2"),
     (HEADER + ".global .u32 g[2] = {1, 2, 3};", "these initial values do not fit the array g[2]"),
-    (HEADER + ".global .u8 g = 300;", "300 does not fit in u8, which holds 8 bits"),
+    (HEADER + ".global .u64 g = 0x1FFFFFFFFFFFFFFFF;", "36893488147419103231 does not fit in 64 bits"),
     (HEADER + ".global .u32 g; .global .f32 g;", "g is declared twice"),
     (HEADER + "/* open", "a comment that does not end"),
     (HEADER + ".local .u32 g;", "a .local variable outside a function"),

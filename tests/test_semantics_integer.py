@@ -264,13 +264,18 @@ def _carries() -> list[Check]:
         def total(value: int, mask: int = mask) -> tuple[int, int]:
             return value, int(not 0 <= value <= mask)
 
+        def rest(a: int, b: int, carry: int = 1, mask: int = mask) -> tuple[int, int]:
+            """As the adder does it: a plus the complement of b plus the carry, which is 1 where nothing was borrowed."""
+            value = a + (b ^ mask) + carry
+            return value, value >> mask.bit_length()
+
         checks += [
             Check(f"add.cc.{kind}", (bits, bits), lambda a, b, t=total: t(a + b)),
-            Check(f"sub.cc.{kind}", (bits, bits), lambda a, b, t=total: t(a - b)),
+            Check(f"sub.cc.{kind}", (bits, bits), lambda a, b, r=rest: r(a, b)),
             Check(f"addc.{kind}", (bits, bits, 1), lambda a, b, c: a + b + c),
-            Check(f"subc.{kind}", (bits, bits, 1), lambda a, b, c: a - b - c),
+            Check(f"subc.{kind}", (bits, bits, 1), lambda a, b, c, r=rest: r(a, b, c)[0]),
             Check(f"addc.cc.{kind}", (bits, bits, 1), lambda a, b, c, t=total: t(a + b + c)),
-            Check(f"subc.cc.{kind}", (bits, bits, 1), lambda a, b, c, t=total: t(a - b - c)),
+            Check(f"subc.cc.{kind}", (bits, bits, 1), lambda a, b, c, r=rest: r(a, b, c)),
         ]
         for half, shift in (("lo", 0), ("hi", bits)):
             def product(a: int, b: int, read: Any = read, shift: int = shift, mask: int = mask) -> int:

@@ -271,6 +271,8 @@ def _element(source: Source, kind: ScalarType) -> int | ir.Symbol | ir.Reference
 
 
 def _encoded(source: Source, token: Token, number: Number, kind: ScalarType) -> int:
+    if kind.kind == "b" and kind.bits in (16, 32) and isinstance(number.value, float):
+        kind = TYPES[f"f{kind.bits}"]
     try:
         return encoded(number, kind)
     except (ValueError, TypeError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import replace
 from functools import cache
 from typing import NoReturn
 
@@ -119,7 +120,9 @@ class FunctionParser(Reader):
             guard = None if guard_name is None else self._guard(guard_name, negated, match.start(2))
             position = match.end()
             if mnemonic == "call" or mnemonic == "call.uni":
-                body.append(self._call(rest, mnemonic == "call.uni", guard, loc, line))
+                call = self._call(rest, mnemonic == "call.uni", guard, loc, line)
+                self._flush(call)
+                body.append(call)
                 continue
             rest = rest.replace(" ", "")
             parts = rest.split(",") if "[" not in rest and "{" not in rest and "(" not in rest else self.split(rest)
@@ -136,7 +139,16 @@ class FunctionParser(Reader):
                 operands = tuple([names.get(p) or operand(p, s) for p, s in zip(parts, form.operands)])
             else:
                 form, operands = self._choose(mnemonic, candidates, parts, start)
-            body.append(ir.Instruction(form, operands, guard, loc, line))
+            statement = ir.Instruction(form, operands, guard, loc, line)
+            if self.made:
+                self._flush(statement)
+            body.append(statement)
+
+    def _flush(self, statement: ir.Instruction | ir.Call) -> None:
+        """Put what computes operands of a statement before it."""
+        for made in self.made.values():
+            self.body.append(replace(made, guard=statement.guard, loc=statement.loc, line=statement.line))
+        self.made.clear()
 
     def _respell(self, mnemonic: str, position: int, arity: int) -> tuple[str, tuple[Form, ...]]:
         """The forms of a mnemonic that is spelled as it should not be, but is by NVIDIA; an error for another one."""

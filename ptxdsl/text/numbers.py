@@ -49,7 +49,8 @@ def literal(text: str) -> Number | None:
 def encoded(number: Number, kind: ScalarType) -> int:
     """The bits of a constant in an operand or element of type ``kind``.
 
-    Raises ValueError, with the reason, where it has no place there: no number is converted, cut or wrapped silently.
+    An integer that is too large keeps its lower bits, as ptxas has it, and a float in 64 untyped bits is an f64.
+    Raises ValueError, with the reason, where a constant has no place there.
     """
     value, _, exact = number
     if exact is not None:
@@ -59,15 +60,16 @@ def encoded(number: Number, kind: ScalarType) -> int:
             raise ValueError(f"the integer {value} is no {kind}; write {value}.0")
         return encode(value, kind)
     if isinstance(value, float):
-        raise ValueError(f"the float {value!r} is no {kind}")
+        if str(kind) != "b64":
+            raise ValueError(f"the float {value!r} is no {kind}")
+        return encode(value, f64)
     if kind.kind == "p":
         if value in (0, 1, -1):
             return value & 1
         raise ValueError(f"{value} is no predicate, which is 0 or 1")
-    low, high = -(1 << (kind.bits - 1)), (1 << kind.bits) - 1
-    if not low <= value <= high:
-        raise ValueError(f"{value} does not fit in {kind}, which holds {kind.bits} bits")
-    return value & high
+    if not -(1 << 63) <= value < 1 << max(64, kind.bits):
+        raise ValueError(f"{value} does not fit in 64 bits")
+    return value & (1 << kind.bits) - 1
 
 
 def _encoded_bits(bits: int, exact: ScalarType, kind: ScalarType) -> int:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from .. import ir
 from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction
-from ..isa import OperandSpec, special
+from ..isa import OperandSpec, lookup, special
 from ..operands import elements
 from ..types import TYPES, ScalarType
 from .escape import unescape
@@ -80,9 +80,11 @@ class Reader:
         self.context, self.source = context, context.source
         self.scopes = Scopes(context.symbols)
         self.names = self.scopes.names
+        self.result = ir.Function("", "func")
         self.body: list[ir.Statement] = []
         self.position = 0
         self.uses: dict[int, tuple[Scope, int]] = {}
+        self.made: dict[tuple[str, str], ir.Instruction] = {}
         self.numbers: dict[tuple[str, ScalarType | None], ir.Immediate] = {}
 
     def fail(self, message: str, part: str, hint: str | None = None) -> NoReturn:
@@ -114,10 +116,10 @@ class Reader:
             found = self.names.get(text[1:])
             if isinstance(found, ir.Register):
                 return ir.Not(found)
-        elif head == "%":
+        elif head == "%" and "+" not in text:
             return self._percent(text)
         elif (match := _SYMBOL.match(text)) and match[1] != "WARP_SZ":
-            return self._offset_symbol(match[1], match[2], text)
+            return self._offset_symbol(match[1], match[2], text, spec)
         elif match := _SELECTED.match(text):
             found = self.names.get(match[2])
             if isinstance(found, ir.Register):
@@ -159,7 +161,6 @@ class Reader:
                 if error.hint is None or self._near(text):
                     self.unknown(text)
                 self.fail(error.message, text, error.hint)
-            self.names.setdefault(text, ir.SpecialRegister(text))
             return ir.SpecialRegister(text)
         return self.unknown(text)
 
@@ -173,11 +174,29 @@ class Reader:
         hint = f"did you mean {' or '.join(near)}?" if near else f"declare it: `.reg .b32 {text};`"
         self.fail(f"{text} is not declared", text, hint)
 
-    def _offset_symbol(self, name: str, rest: str, text: str) -> ir.Operand:
+    def _offset_symbol(self, name: str, rest: str, text: str, spec: OperandSpec) -> ir.Operand:
         found = self.names.get(name) or self.context.symbols.get(name)
+        if isinstance(found, ir.Register) and found.type.kind in "bus" and rest[0] == "+" and spec.kind == "value":
+            kind = TYPES[f"{'u' if found.type.bits > 16 else 's'}{found.type.bits}"]
+            number = ir.Immediate(self._integer(rest) & (1 << kind.bits) - 1, kind)
+            return self.make(f"add.{kind}", found.type, found, number)
         if not isinstance(found, ir.Symbol):
             self.fail(f"`{text}` is no operand: {name} is no variable", text)
         return ir.Symbol(found.symbol, self._integer(rest))
+
+    def make(self, mnemonic: str, kind: ScalarType, *operands: ir.Operand) -> ir.Register:
+        """A register for what ptxas takes as an operand and PTX does not have, such as ``%r1+4``.
+
+        It is computed before the statement in hand, by an instruction that `function` puts there.
+        """
+        key = (mnemonic, repr(operands))
+        if key not in self.made:
+            register = ir.Register(self.scopes.fresh("%made"), kind)
+            self.result.registers.append(register)
+            self.made[key] = ir.Instruction(lookup(mnemonic)[0], (register, *operands))
+        made = self.made[key].operands[0]
+        assert isinstance(made, ir.Register)
+        return made
 
     def _expression(self, text: str) -> Source:
         """An operand on its own; a percent sign in it is the operator, since no register is in an expression."""

@@ -63,7 +63,11 @@ class Scopes:
         if name in scope.declared:
             return None
         scope.declared.add(name)
-        unique, number = name, 0
+        return self.fresh(name)
+
+    def fresh(self, name: str) -> str:
+        """``name``, or where the function has it already a name like it."""
+        scope, unique, number = self.current, name, 0
         while unique in self._taken or (scope.parent is not None and unique in self._outer):
             number += 1
             unique = f"{name}${number}"

@@ -6285,7 +6285,8 @@ class _mov(_Step):
     u16: _mov_7
     u32: _mov_7
     u64: _mov_7
-    v4: _mov_8
+    v2: _mov_8
+    v4: _mov_9
 
 class _mov_1(_Step):
     def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
@@ -6325,12 +6326,39 @@ class _mov_7(_Step):
         """d = a: a register, a number, the address of a variable or a special register. ``mov d, a``, from PTX 6.3 sm_75."""
 
 class _mov_8(_Step):
-    u16: _mov_9
-    u32: _mov_9
+    b16: _mov_10
+    b32: _mov_10
+    b64: _mov_10
+    f32: _mov_10
+    f64: _mov_10
+    s16: _mov_10
+    s32: _mov_10
+    s64: _mov_10
+    u16: _mov_10
+    u32: _mov_10
+    u64: _mov_10
 
 class _mov_9(_Step):
+    b16: _mov_10
+    b32: _mov_10
+    b64: _mov_10
+    f32: _mov_10
+    f64: _mov_10
+    s16: _mov_10
+    s32: _mov_10
+    s64: _mov_10
+    u16: _mov_11
+    u32: _mov_11
+    u64: _mov_10
+
+class _mov_10(_Step):
     def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
-        """The four components of a special register. ``mov {d, ..}, a``, from PTX 6.3 sm_75."""
+        """d = a, part by part. The assembler takes it, the manual does not have it. ``mov {d, ..}, {a, ..}``, from PTX 6.3 sm_75."""
+
+class _mov_11(_Step):
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+        """The four components of a special register. ``mov {d, ..}, a``, from PTX 6.3 sm_75.
+        d = a, part by part. The assembler takes it, the manual does not have it. ``mov {d, ..}, {a, ..}``, from PTX 6.3 sm_75."""
 
 class _movmatrix(_Step):
     sync: _movmatrix_1

@@ -1,6 +1,8 @@
-"""Extended precision: additions that hand a carry, subtractions that hand a borrow, from one instruction to the next.
+"""Extended precision: additions and subtractions that hand a carry from one instruction to the next.
 
 The flag is a one-bit source after the others where a form reads it, and a result after the other where it writes it.
+PTX has subtractions hand a borrow; assemblers make them additions of the complement, so that the flag is set where
+nothing was borrowed. That shows where an addition follows on a subtraction or the other way round, and nowhere else.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ def _addc(form: Form, a: Bits, b: Bits, flag: Bits | None = None) -> Any:
 def _subc(form: Form, a: Bits, b: Bits, flag: Bits | None = None) -> Any:
     rest = a - b
     if flag is None:
-        return _result(form, rest, a.lt(b))
-    after = rest - flag.zext(a.bits)
-    return _result(form, after, a.lt(b) | after.gt(rest))
+        return _result(form, rest, a.ge(b))
+    after = rest - (~flag).zext(a.bits)
+    return _result(form, after, ~(a.lt(b) | after.gt(rest)))
 
 
 @semantics("madc")
