@@ -148,13 +148,15 @@ def parameters(source: Source) -> list[ir.Parameter]:
 
 
 def parameter(source: Source) -> ir.Parameter:
-    """``.param .u64 .ptr .global .align 16 x``."""
+    """``.param .u64 .ptr .global .align 16 x``; a vector register, ``.reg .v2 .f32 x``, is an array here."""
     token = source.next()
     if token.text not in (".param", ".reg"):
         source.fail(f"expected a parameter, which begins with `.param`, not {source.shown(token)}", token.start)
     space = token.text[1:]
     align = alignment(source)
+    lanes = vector_length(source) if space == "reg" else 0
     kind = scalar_type(source, space)
+    lanes = lanes or (vector_length(source) if space == "reg" else 0)
     pointer = None
     if source.accept(".ptr"):
         where = "generic"
@@ -164,7 +166,7 @@ def parameter(source: Source) -> ir.Parameter:
         pointer = (where, alignment(source) or 0)
     align = align or alignment(source)
     name = source.name("a parameter").text
-    return ir.Parameter(name, kind, dimensions(source), align, pointer, space)
+    return ir.Parameter(name, kind, (lanes,) if lanes else dimensions(source), align, pointer, space)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

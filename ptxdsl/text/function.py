@@ -45,6 +45,18 @@ def _forms(mnemonic: str, arity: int) -> tuple[Form, ...]:
     return tuple(form for form in lookup(mnemonic) if len(form.operands) == arity)
 
 
+def _components(parameters: list[ir.Parameter]) -> list[ir.Parameter]:
+    """The parameters, vector registers as their components."""
+    found: list[ir.Parameter] = []
+    for parameter in parameters:
+        if parameter.space == "reg" and parameter.shape:
+            letters = "xyzw"[: parameter.shape[0]]
+            found += [ir.Parameter(f"{parameter.name}${x}", parameter.type, space="reg") for x in letters]
+        else:
+            found.append(parameter)
+    return found
+
+
 class FunctionParser(Reader):
     """An entry or function, from the name on."""
 
@@ -57,11 +69,11 @@ class FunctionParser(Reader):
         """The head, and the body unless it is a declaration."""
         source, function = self.source, self.result
         function.attributes = declarations.attributes(source)
-        if function.kind == "func":
-            function.results = declarations.parameters(source)
+        results = declarations.parameters(source) if function.kind == "func" else []
         name = source.name("a function")
         function.name = name.text
-        function.parameters = declarations.parameters(source)
+        parameters = declarations.parameters(source)
+        function.results, function.parameters = _components(results), _components(parameters)
         function.directives = declarations.directives(source)
         self.context.symbols.setdefault(name.text, ir.Symbol(name.text))
         self.context.heads[name.text] = function
@@ -73,6 +85,9 @@ class FunctionParser(Reader):
                 self.names[parameter.name] = register
             else:
                 self.names[parameter.name] = ir.Symbol(parameter.name)
+        for parameter in (*results, *parameters):
+            if parameter.space == "reg" and parameter.shape:
+                self._vector_register(parameter.name, [ir.Register(p.name, p.type) for p in _components([parameter])])
         token = source.next()
         if token.text == ";":
             function.body = None
@@ -314,6 +329,10 @@ class FunctionParser(Reader):
             return
         parts = [ir.Register(self._declare(f"{unique}${letter}", position), kind) for letter in "xyzw"[:lanes]]
         self.result.registers += parts
+        self._vector_register(name, parts)
+
+    def _vector_register(self, name: str, parts: list[ir.Register]) -> None:
+        """Let a name mean a vector of registers, and its name with a letter each of them."""
         self.scopes.bind(name, ir.Vector(tuple(parts)))
         for letter, colour, part in zip("xyzw", "rgba", parts):
             self.scopes.bind(f"{name}.{letter}", part)
@@ -359,7 +378,7 @@ class FunctionParser(Reader):
         given = declarations.parameters(source)
         marks = declarations.directives(source)
         source.expect(";", "a .callprototype")
-        return ir.Function(label, "func", given, results, marks, body=None, linkage="")
+        return ir.Function(label, "func", _components(given), _components(results), marks, body=None, linkage="")
 
     def _resolve(self) -> None:
         """Let every use of a label mean the label of its scope."""

@@ -272,14 +272,14 @@ class Reader:
         return ir.Address(base, offset, parts, unified)
 
     def arguments(self, text: str, parameters: list[ir.Parameter]) -> tuple[ir.Operand, ...]:
-        """What a call passes, in parentheses; a number has the type of its parameter."""
+        """What a call passes, in parentheses: a number has the type of its parameter, a vector goes in parts."""
         inner = text[1:-1].strip()
-        parts = _PARTS.findall(inner) if inner else []
-        types = [parameter.type for parameter in parameters]
-        types += [TYPES["b64"]] * (len(parts) - len(types))
-        return tuple(
-            self.operand(part, OperandSpec("argument", type=type, variable=True)) for part, type in zip(parts, types)
-        )
+        given: list[ir.Operand] = []
+        for part in _PARTS.findall(inner) if inner else []:
+            kind = parameters[len(given)].type if len(given) < len(parameters) else TYPES["b64"]
+            operand = self.operand(part, OperandSpec("argument", type=kind, variable=True))
+            given += operand.items if isinstance(operand, ir.Vector) else (operand,)
+        return tuple(given)
 
     def groups(self, text: str) -> list[str]:
         """The parts of a call: results, function, arguments, prototype."""
