@@ -29,6 +29,7 @@ UNIFORM: tuple[int, ...] = (0,) * LANES
 IOTA = tuple(range(LANES))
 
 Shape3 = tuple[int, int, int]
+Parting = Callable[[Operand, Callable[[Operand], Known]], bool]
 MIXED = "?"
 """Origin of an address computed from more than one."""
 
@@ -99,8 +100,10 @@ _CHANGING = ("%clock", "%globaltimer", "%pm", "%ctaid", "%smid", "%cluster")
 class _Analysis:
     """The fixpoint: vectors only fall from known to VARYING and blocks only become parted, so it ends."""
 
-    def __init__(self, graph: Graph, block: Shape3, origins: dict[str, str]) -> None:
-        self.graph, self.block, self.origins = graph, block, origins
+    def __init__(
+        self, graph: Graph, block: Shape3, origins: dict[str, str], parting: Parting | None = None
+    ) -> None:
+        self.graph, self.block, self.origins, self.parting = graph, block, origins, parting
         self.facts = Facts()
         self.facts.private = any(_exposes(op.statement) for op in graph.ops)
         self.regions: dict[int, set[int]] = {}
@@ -153,7 +156,7 @@ class _Analysis:
     def _parts(self, last: Op) -> bool:
         guard = last.statement.guard
         if guard is not None and self.vector(guard) is not UNIFORM:
-            return True
+            return self.parting is None or self.parting(guard, self.vector)
         return last.rule == "varying" and opcode(last.statement) == "brx" and self.vector(last.reads[0]) is not UNIFORM
 
     def _op(self, op: Op, parted: bool) -> None:
@@ -296,9 +299,12 @@ def _fixed(operand: Operand, fixed: set[str]) -> bool:
     return isinstance(operand, (Immediate, Symbol))
 
 
-def analyse(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:
-    """The facts of a function for one shape of block; ``origins`` names those of parameters and variables."""
-    return _Analysis(graph, block, origins).run()
+def analyse(graph: Graph, block: Shape3, origins: dict[str, str], parting: Parting | None = None) -> Facts:
+    """The facts of a function for one shape of block; ``origins`` names those of parameters and variables.
+
+    ``parting(guard, vector)`` says which of the branches whose guard is not uniform part lanes: all where it is None.
+    """
+    return _Analysis(graph, block, origins, parting).run()
 
 
 def everything_varies(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:

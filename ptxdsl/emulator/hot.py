@@ -45,13 +45,36 @@ class _Run(NamedTuple):
 
 
 def speed_up(code: Code) -> None:
+    """Compile a kernel: all of it as one function where that can be done, and its runs, which go on where that ends."""
+    code.hot = True
+    speed_up_whole(code)
+    speed_up_runs(code)
+
+
+def speed_up_whole(code: Code) -> bool:
+    """Compile a kernel as one function for a block; whether that can be done."""
+    from .whole import plan_of_kernel
+
+    plan = plan_of_kernel(code)
+    if plan is None:
+        return False
+    from llvmlite import ir
+
+    from .handlers.whole import whole
+
+    module = ir.Module()
+    whole(module, "block", plan)
+    code.whole = library().compile_once(module, ["block"])[0]
+    return True
+
+
+def speed_up_runs(code: Code) -> None:
     """Compile the runs of a kernel and put them in place."""
     from llvmlite import ir
 
     from .handlers.fused import fuse
 
     runs = list(_runs(code))
-    code.hot = True
     total = 0
     module = ir.Module()
     chosen = []

@@ -15,6 +15,8 @@ NEVER = 0x7FFFFFFF
 # The address of a generic pointer into shared and local memory: no host address has these upper bits.
 SHARED_WINDOW = 0x0100_0000_0000_0000
 LOCAL_WINDOW = 0x0200_0000_0000_0000
+FUNCTION_START = 0x0400_0000_0000_0000
+"""Before the address of the first function."""
 SHARED_START = 0x400
 """Offset of the first shared variable: the first KiB belongs to the system since sm_90, so 0 is no variable."""
 LOCAL_START = 0x10
@@ -78,6 +80,8 @@ class Block:
     HEAP = 1064
     """Where memory of malloc begins, and the address of its map (:mod:`heap`), 0 where the kernel has none."""
     HEAP_MAP = 1072
+    HOT = 1080
+    """Function that runs a whole block, 0 where there is none."""
     BARRED = 1032
     """Mask of the barriers where somebody waits or has arrived."""
     SCRATCH = 256
@@ -233,3 +237,7 @@ class Fault:
     MBARRIER_COUNT = 13
     MBARRIER_BYTES = 14
     MBARRIER_COMPLETES = 15
+    HANDLE = 30
+    """Of a texture, sampler or surface."""
+    SURFACE = 31
+    SURFACE_ALIGNMENT = 32

@@ -19,7 +19,7 @@ from .base import Handler, i64, lanes_of
 from .data import fit, guard_mask, put, source
 from .memory import Access, twins
 
-__all__ = ["ATOMIC_OPS", "array_of", "atomic", "element_at", "place_at", "spill"]
+__all__ = ["ATOMIC_OPS", "array_of", "atomic", "atomic_with", "element_at", "place_at", "spill"]
 
 ATOMIC_OPS = {
     "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap",
@@ -32,10 +32,10 @@ def atomic(module: ir.Module, name: str, shape: Shape) -> None:
     ``op`` is PTX's name of the operation, ``function`` the mnemonic of the instruction that computes the new value
     where LLVM has no such operation. ``values`` has one entry an operand, each with one class an element.
     """
-    twins(module, name, shape, _atomic)
+    twins(module, name, shape, atomic_with)
 
 
-def _atomic(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+def atomic_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     _, op, function, bits, real, kind, dests, values, guard, masked, _ = shape
     count = max(1, len(values[0]))
     access = Access(h, kind, None, bits // 8 * count, True)
@@ -72,9 +72,7 @@ def _atomic(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
 
 def array_of(h: Handler, element: ir.Type) -> Any:
     """Room for one element a lane."""
-    place = h.ir.alloca(ir.ArrayType(element, LANES))
-    place.align = 16
-    return place
+    return h.room(ir.ArrayType(element, LANES))
 
 
 def spill(h: Handler, vector: Any) -> Any:

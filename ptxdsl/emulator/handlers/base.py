@@ -15,7 +15,7 @@ from llvmlite import ir
 from ..lanes import Lanes
 from ..layout import FULL, LANES, Block, Status, Warp
 
-__all__ = ["HANDLER", "Handler", "byte", "i1", "i32", "i64", "lanes_of", "pointer"]
+__all__ = ["HANDLER", "Handler", "byte", "i1", "i32", "i64", "lanes_of", "pointer", "undefined"]
 
 i1, byte, i16, i32, i64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 pointer = byte.as_pointer()
@@ -25,6 +25,13 @@ HANDLER = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer])
 def lanes_of(element: ir.Type) -> ir.VectorType:
     """One element for each lane."""
     return ir.VectorType(element, LANES)
+
+
+def undefined(kind: ir.Type) -> ir.Constant:
+    """No number in particular, written as one word: llvmlite writes a list."""
+    constant = ir.FormattedConstant(kind, "")
+    constant.constant = "undef"
+    return constant
 
 
 def const(kind: ir.Type, value: int) -> ir.Constant:
@@ -43,6 +50,11 @@ class Handler:
         self._at = 8
         self._read = 0
         self.size = (8 + sum(4 if code == "i" else 8 for code in codes) + 7) // 8 * 8
+
+    @staticmethod
+    def of(module: Any, name: str, codes: str) -> Handler:
+        """A new handler, or where the module is a function under construction that function, to go on in."""
+        return module if isinstance(module, Handler) else Handler(module, name, codes)
 
     # Fields and memory
 
@@ -84,6 +96,16 @@ class Handler:
         """Address of the register slot that the next field names."""
         return self.add(self.warp, self.field("i"))
 
+    def known(self, place: Any, bits: int) -> Any:
+        """The vector of known numbers at an address."""
+        return self.load(self.ir.inttoptr(place, pointer), 0, lanes_of(ir.IntType(bits)))
+
+    def room(self, kind: ir.Type, align: int = 16) -> Any:
+        """Memory of the function's own."""
+        place = self.ir.alloca(kind)
+        place.align = align
+        return place
+
     # Constants and masks
 
     def i32(self, value: int) -> ir.Constant:
@@ -95,8 +117,8 @@ class Handler:
     def splat(self, value: Any) -> Any:
         """The scalar in every lane."""
         kind = lanes_of(value.type)
-        first = self.ir.insert_element(ir.Constant(kind, ir.Undefined), value, const(i32, 0))
-        return self.ir.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(lanes_of(i32), [0] * LANES))
+        first = self.ir.insert_element(undefined(kind), value, const(i32, 0))
+        return self.ir.shuffle_vector(first, undefined(kind), ir.Constant(lanes_of(i32), None))
 
     def iota(self, bits: int, step: int = 1) -> ir.Constant:
         """0, step, 2 step, ..."""

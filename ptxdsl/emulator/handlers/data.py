@@ -49,8 +49,7 @@ def source(h: Handler, kind: Any, width: int) -> Any:
         return number
     spread = h.splat(number)
     if letter == "A":
-        known = h.ir.inttoptr(h.field("q"), pointer)
-        spread = h.ir.add(spread, h.load(known, 0, lanes_of(element)))
+        spread = h.ir.add(spread, h.known(h.field("q"), bits))
     return spread
 
 
@@ -148,7 +147,7 @@ def compute(h: Handler, shape: Shape) -> None:
 def isspace(module: ir.Module, name: str, shape: Shape) -> None:
     """("isspace", upper byte of the space's window, dest, a, width, guard, masked, codes): isspacep."""
     _, window, _, a, width, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     mask = guard_mask(h, guard, masked)
     slot = h.slot()
     upper = Lanes(h.ir, width).wrap(source(h, a, width)) >> 56

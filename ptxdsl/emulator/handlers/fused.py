@@ -17,7 +17,7 @@ from ..library import Shape
 from . import control, data, memory, watch
 from .base import HANDLER, Handler, i32, i64
 
-__all__ = ["Part", "can_fuse", "fuse"]
+__all__ = ["ARITHMETIC", "Deferring", "Part", "Slot", "can_fuse", "fuse"]
 
 
 class Part(NamedTuple):
@@ -41,26 +41,27 @@ class _Raw(NamedTuple):
     repair: Callable[[], Any]
 
 
-class _Deferring(Lanes):
+class Deferring(Lanes):
     """Leaves a result as the host gives it: arithmetic that follows does not care which NaN it is given."""
 
     __slots__ = ("raw",)
 
-    def __init__(self, builder: ir.IRBuilder, width: int, raw: dict[int, _Raw]) -> None:
+    def __init__(self, builder: ir.IRBuilder, width: int, raw: dict[int, _Raw] | None = None) -> None:
         super().__init__(builder, width)
         self.raw = raw
 
     def seldom(self, condition: Any, repair: Callable[[], Any], value: Any) -> Any:
-        self.raw[id(value)] = _Raw(value, condition, repair)
+        if self.raw is not None:
+            self.raw[id(value)] = _Raw(value, condition, repair)
         return value
 
 
-_ARITHMETIC = frozenset(
+ARITHMETIC = frozenset(
     f"{operation}{mode}.f32" for operation in ("add", "sub", "mul", "fma") for mode in ("", ".rn")
 )
 
 
-class _Slot(NamedTuple):
+class Slot(NamedTuple):
     """A register slot of the warp, by its offset."""
 
     offset: int
@@ -98,10 +99,10 @@ class _Fused(Handler):
     def begin(self, part: Part) -> None:
         self.part, self.codes, self._read = part, part.shape[-1], 0
         shape = part.shape
-        self.arithmetic = shape[0] == "data" and shape[1] in _ARITHMETIC and not shape[4] and not shape[5]
+        self.arithmetic = shape[0] == "data" and shape[1] in ARITHMETIC and not shape[4] and not shape[5]
 
     def numbers(self, width: int) -> Lanes:
-        return _Deferring(self.ir, width, self.raw) if self.arithmetic else super().numbers(width)
+        return Deferring(self.ir, width, self.raw) if self.arithmetic else super().numbers(width)
 
     def settled(self, value: Any) -> Any:
         """The value, made canonical here if it is not yet."""
@@ -121,10 +122,10 @@ class _Fused(Handler):
         return ir.Constant(i32 if code == "i" else i64, value)
 
     def slot(self) -> Any:
-        return _Slot(int(self.field().constant))
+        return Slot(int(self.field().constant))
 
     def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None, fixed: bool = False) -> Any:
-        if not isinstance(base, _Slot):
+        if not isinstance(base, Slot):
             return super().load(base, offset, kind, align, fixed)
         known = self.values.get(base.offset)
         if known is None or known.type != kind:
@@ -137,7 +138,7 @@ class _Fused(Handler):
         return known
 
     def store(self, value: Any, base: Any, offset: Any, align: int | None = None) -> None:
-        if isinstance(base, _Slot):
+        if isinstance(base, Slot):
             self.values[base.offset] = value
             self.dirty[base.offset] = None
         else:

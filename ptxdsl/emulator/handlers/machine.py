@@ -15,12 +15,13 @@ from ..layout import (
     LANES, LOCAL_START, LOCAL_WINDOW, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
 )
 from ..library import Shape
-from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
+from .base import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
 from .memory import RESOLVE
 
-__all__ = ["machine", "release", "retire"]
+__all__ = ["PAIR", "machine", "release", "retire", "starting"]
 
 VOID = ir.VoidType()
+PAIR = ir.VectorType(i64, 2)
 
 
 def machine(module: ir.Module, name: str, shape: Shape) -> None:
@@ -197,20 +198,32 @@ def _begin(h: Handler, launch: Any, number: Any) -> None:
     h.store(h.i32(0), h.block, Block.BARRED)
     h.ir.branch(ready)
     h.ir.position_at_end(ready)
+    whole, apart, begun = h.block_named("whole"), h.block_named("apart"), h.block_named("begun")
+    hot = h.load(h.block, Block.HOT, HANDLER.as_pointer(), 8)
+    h.ir.cbranch(h.ir.icmp_unsigned("!=", h.ir.ptrtoint(hot, i64), h.i64(0)), whole, apart)
+    h.ir.position_at_end(whole)
+    h.ir.call(hot, [h.rec, h.warp, h.block])
+    h.ir.branch(begun)
+    h.ir.position_at_end(apart)
     live = h.load(h.block, Block.ALL, i32)
     h.store(live, h.block, Block.LIVE)
     h.store(live, h.block, Block.RUNNABLE)
     h.store(h.i32(LANES - 1), h.block, Block.CURRENT)
-    pair = ir.VectorType(i64, 2)
-    entry = ir.Constant(pair, [0, SLICE])  # what follows PC: the budget, and no yields
-    entry = h.ir.insert_element(entry, h.load(h.block, Block.ENTRY, i64), h.i32(0))
+    entry = starting(h, h.load(h.block, Block.ENTRY, i64))
 
     def start(number: Any) -> None:
         warp = warp_at(h, number)
-        h.store(h.load(warp, Warp.FRESH, pair), warp, Warp.ACTIVE)
+        h.store(h.load(warp, Warp.FRESH, PAIR), warp, Warp.ACTIVE)
         h.store(entry, warp, Warp.PC)
 
     h.for_each_lane(live, start)
+    h.ir.branch(begun)
+    h.ir.position_at_end(begun)
+
+
+def starting(h: Handler, record: Any) -> Any:
+    """What a warp has from PC on when it is to start at a record: the budget of a slice, and no yields."""
+    return h.ir.insert_element(ir.Constant(PAIR, [0, SLICE]), record, h.i32(0))
 
 
 def _place(h: Handler, launch: Any, number: Any) -> None:

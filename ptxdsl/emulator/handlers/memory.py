@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from ..layout import LANES, Block, Entry
 from ..library import Shape
-from .base import Handler, byte, i1, i32, i64, lanes_of, pointer
+from .base import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, source
 
 __all__ = ["RESOLVE", "Access", "fetch", "load", "load_with", "param", "store", "store_with", "twins"]
@@ -62,8 +62,7 @@ class Access:
         if self.letter == "X":
             lanes = h.load(self.slot, 0, element)
         else:
-            known = h.load(h.ir.inttoptr(self.known, pointer), 0, element)
-            lanes = h.ir.add(h.splat(h.load(self.slot, 0, ir.IntType(self.bits))), known)
+            lanes = h.ir.add(h.splat(h.load(self.slot, 0, ir.IntType(self.bits))), h.known(self.known, self.bits))
         if self.bits < 64:
             lanes = h.ir.zext(lanes, wide)
         offset = self.offset if self.letter == "X" else h.ir.sub(self.offset, h.ir.sext(self.low, i64))
@@ -255,8 +254,8 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
 
 def _spread(h: Handler, value: Any, lanes: int) -> Any:
     kind = ir.VectorType(value.type, lanes)
-    first = h.ir.insert_element(ir.Constant(kind, ir.Undefined), value, h.i32(0))
-    return h.ir.shuffle_vector(first, first, ir.Constant(ir.VectorType(i32, lanes), [0] * lanes))
+    first = h.ir.insert_element(undefined(kind), value, h.i32(0))
+    return h.ir.shuffle_vector(first, first, ir.Constant(ir.VectorType(i32, lanes), None))
 
 
 def _stride(h: Handler, whole: Any, first: int, count: int, lanes: int) -> Any:

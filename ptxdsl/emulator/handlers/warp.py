@@ -87,7 +87,7 @@ def _slot(h: Handler, dest: str) -> Any:
 def meet(module: ir.Module, name: str, shape: Shape) -> None:
     """("meet", guard, masked, members, codes): bar.warp.sync."""
     _, guard, masked, kind, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     Members(h, guard, masked).check(kind)
     h.next()
 
@@ -98,7 +98,7 @@ def shuffle(module: ir.Module, name: str, shape: Shape) -> None:
     ``constant`` is (b, c) where both are numbers: the lanes to take from are known then.
     """
     _, mode, dest, flag, a, b, c, kind, constant, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     group = Members(h, guard, masked)
     slots = _slot(h, dest), _slot(h, flag) if flag else None
     value = source(h, a, LANES)
@@ -160,7 +160,7 @@ def _permute(h: Handler, value: Any, lanes: Any) -> Any:
 def vote(module: ir.Module, name: str, shape: Shape) -> None:
     """("vote", mode, dest, predicate, members or "", guard, masked, codes)."""
     _, mode, dest, flag, kind, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     group = Members(h, guard, masked)
     slot = _slot(h, dest)
     holds = h.ir.and_(_predicate(h, flag), group.lanes)
@@ -186,7 +186,7 @@ def _predicate(h: Handler, kind: str) -> Any:
 def activemask(module: ir.Module, name: str, shape: Shape) -> None:
     """("activemask", dest, guard, masked, codes)."""
     _, dest, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     group = Members(h, guard, masked)
     group.put(dest, _slot(h, dest), group.lanes)
     h.next()
@@ -195,7 +195,7 @@ def activemask(module: ir.Module, name: str, shape: Shape) -> None:
 def elect(module: ir.Module, name: str, shape: Shape) -> None:
     """("elect", dest, predicate, members, guard, masked, codes): the lowest member is elected."""
     _, dest, flag, kind, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     group = Members(h, guard, masked)
     slots = _slot(h, dest), _slot(h, flag)
     members: Any = group.check(kind)
@@ -213,7 +213,7 @@ def elect(module: ir.Module, name: str, shape: Shape) -> None:
 def match(module: ir.Module, name: str, shape: Shape) -> None:
     """("match", mode, dest, predicate or "", a, members, guard, masked, codes)."""
     _, mode, dest, flag, a, kind, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     group = Members(h, guard, masked)
     slots = _slot(h, dest), _slot(h, flag) if flag else None
     value = source(h, a, LANES)
@@ -238,7 +238,7 @@ def match(module: ir.Module, name: str, shape: Shape) -> None:
 def redux(module: ir.Module, name: str, shape: Shape) -> None:
     """("redux", op, signed, dest, a, members, guard, masked, codes)."""
     _, op, signed, dest, a, kind, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     group = Members(h, guard, masked)
     slot = _slot(h, dest)
     value = source(h, a, LANES)

@@ -1,0 +1,289 @@
+"""What of a kernel can be compiled as one function, and the facts that hold while all lanes of a warp are together.
+
+The records of the first tier must be right wherever lanes are; so what is written between a branch and where its lanes
+meet counts as varying there. The function of a whole kernel runs with all lanes together and leaves where they part, so
+here a bound on an index (``if (i < n)``) makes nothing vary: the kernel is lowered once more, with these facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..ir import Instruction, Not, Operand, Register
+from .analysis import UNIFORM, VARYING, Facts, Known, analyse
+from .cfg import Graph, opcode
+from .layout import LANES
+from .lower import Code, Lowering, Record
+
+if TYPE_CHECKING:
+    from .handlers.whole import Plan, Spot, Step, Sync
+    from .ops import Op
+
+__all__ = ["plan_of_kernel"]
+
+MOST_STATEMENTS, MOST_WARPS = 1500, 32
+_ORDERED = ("lt", "le", "gt", "ge", "lo", "ls", "hi", "hs")
+_LOGIC = ("and", "or", "xor", "not", "mov")
+_STRONG = ("volatile", "acquire", "release", "relaxed", "mmio", "acq_rel", "sc")
+
+
+class _Slots:
+    """A slot for each register: LLVM finds out which can share."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[str, int] = {}
+
+    def reserve(self, _: int) -> int:
+        return len(self.offsets)
+
+
+class WholeLowering(Lowering):
+    """Lowers a kernel for warps whose lanes are together."""
+
+    def _analysed(self) -> Facts:
+        return analyse(self.graph, self.block, self.spaces.origins, _Together(self.graph).parts)
+
+    def _placed(self) -> Any:
+        slots = _Slots()
+        for op in self.graph.ops:
+            for register in (*op.uses, *op.writes):
+                slots.offsets.setdefault(register.name, len(slots.offsets))
+        return slots
+
+    def steps(self) -> list[list[Record]]:
+        """The records of each node."""
+        found = []
+        for number, node in enumerate(self.graph.nodes):
+            before = len(self.records)
+            self._node(number, node)
+            found.append([record for record in self.records[before:] if record.shape[0] != "check"])
+        return found
+
+
+class _Together:
+    """Which branches part lanes for longer: those on data. An index beyond a bound parts the last warp at most."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.writers: dict[str, list[Op]] = {}
+        for op in graph.ops:
+            for register in op.writes:
+                self.writers.setdefault(register.name, []).append(op)
+
+    def parts(self, guard: Operand, vector: Any) -> bool:
+        """Whether a branch under this guard parts lanes; ``vector`` gives what is known of an operand."""
+        return not self._bounds(guard, vector, 0)
+
+    def _bounds(self, operand: Operand, vector: Any, depth: int) -> bool:
+        if isinstance(operand, Not):
+            operand = operand.predicate
+        if not isinstance(operand, Register):
+            return True
+        if vector(operand) is UNIFORM:
+            return True
+        writers = self.writers.get(operand.name, [])
+        return depth < 4 and bool(writers) and all(self._bound(op, vector, depth) for op in writers)
+
+    def _bound(self, op: Op, vector: Any, depth: int) -> bool:
+        statement = op.statement
+        if not isinstance(statement, Instruction) or statement.guard is not None:
+            return False
+        if statement.form.opcode in _LOGIC:
+            return all(self._bounds(operand, vector, depth + 1) for operand in op.reads)
+        if statement.form.opcode != "setp" or not set(_ORDERED) & set(statement.form.tokens):
+            return False
+        return all(vector(operand) is not VARYING for operand in op.reads)
+
+
+def plan_of_kernel(code: Code) -> Plan | None:
+    """How to compile the kernel of some records as one function; None where that cannot be done."""
+    from .handlers.whole import Plan
+
+    if code.source is None or code.plain or not code.graph.nodes:
+        return None
+    function, spaces, block, checks = code.source
+    threads = block[0] * block[1] * block[2]
+    if checks is not None or threads % LANES or len(code.graph.statements) > MOST_STATEMENTS:
+        return None
+    if any(_unfit(statement) for statement in code.graph.statements):
+        return None
+    low = WholeLowering(function, spaces, block, False)
+    maker = _Maker(code, low, threads)
+    steps = maker.steps()
+    if steps is None:
+        return None
+    ops, nodes = low.graph.ops, low.graph.nodes
+
+    def names(place: range, reads: bool) -> frozenset[str]:
+        return frozenset(
+            r.name for n in place if n not in low.facts.invariant for r in (ops[n].uses if reads else ops[n].writes)
+        )
+
+    places = [range(node.start, node.stop) for node in nodes]
+    return Plan(
+        tuple(steps), threads // LANES, code.slots.size, maker.registers(), lru_cache(None)(code.slots.needed),
+        tuple(names(place, True) for place in places), tuple(names(place, False) for place in places),
+        frozenset(r.name for n in low.facts.invariant for r in ops[n].writes), maker.raw,
+        {place: vector for (vector, _), place in low.pool.places().items()},
+    )
+
+
+def _unfit(statement: Any) -> bool:
+    """What must be seen to happen in its place and time, or lies where the fast checks do not reach."""
+    form = getattr(statement, "form", None)
+    if form is None:
+        return False
+    if form.opcode in ("ld", "st") and (form.space == "local" or any(token in form.tokens for token in _STRONG)):
+        return True
+    return form.opcode == "atom" and any(token in form.tokens for token in ("cas", "exch"))
+
+
+class _Maker:
+    def __init__(self, code: Code, low: WholeLowering, threads: int) -> None:
+        from .handlers.whole import ALONE, FUSED
+
+        self.code, self.low, self.threads = code, low, threads
+        self.fused, self.alone = FUSED, ALONE
+        start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
+        self.first: dict[int, int] = {}
+        self.accesses: dict[int, list[int]] = {}
+        for number in range(start, len(code.records)):
+            record = code.records[number]
+            if record.shape[0] != "check":
+                self.first.setdefault(record.statement, number)
+            if record.shape[0] in ("load", "store", "atomic"):
+                self.accesses.setdefault(record.statement, []).append(number)
+        self.raw: frozenset[int] = frozenset()
+
+    def steps(self) -> list[Step] | None:
+        from .handlers.fused import ARITHMETIC
+
+        nodes = self.low.steps()
+        raw = set()
+        for records in nodes:
+            for record in records:
+                shape = record.shape
+                if shape[0] == "data" and shape[1] in ARITHMETIC and not shape[4]:
+                    op = self.low.graph.ops[record.statement]
+                    raw.update(self.low.slots.offsets[r.name] for r in op.writes)
+        self.raw = frozenset(raw)
+        made = [self._step(number, records) for number, records in enumerate(nodes)]
+        return None if any(step is None for step in made) else made  # type: ignore[return-value]
+
+    def _step(self, number: int, records: list[Record]) -> Step | None:
+        from .handlers.whole import Step
+
+        node, code = self.low.graph.nodes[number], self.code
+        sync = None
+        if records and records[0].shape[0] == "barrier":
+            sync = self._sync(records[0])
+            if sync is None:
+                return None
+        together = joint_checks(records, self._written)
+        ending = None
+        spots = []
+        for place, record in enumerate(records):
+            kind = record.shape[0]
+            spot = self._spot(record, together.get(place))
+            last = place + 1 == len(records)
+            if kind in ("jump", "branch") or (kind == "exit" and not record.shape[1]):
+                if not last or (kind != "exit" and record.values[-1] > 1 and record.shape[2 if kind == "jump" else 3]):
+                    return None
+                ending = spot
+            elif kind in self.fused or kind in self.alone or (place == 0 and sync is not None):
+                spots.append(spot)
+            else:
+                return None
+        offset = int(code.blocks[code.graph.nodes[number].rank]) - code.base
+        meeting = bool(records) and records[0].shape[0] in (
+            "meet", "shuffle", "vote", "match", "redux", "elect", "activemask",
+        )
+        return Step(
+            number, node.rank, offset, node.start, tuple(spots), ending, node.fall, node.targets,
+            number in self.low.facts.parted, meeting, sync,
+        )
+
+    def _sync(self, record: Record) -> Sync | None:
+        from .handlers.whole import Sync
+
+        _, what, guard, masked, number, count, predicate, _ = record.shape
+        if what != "sync" or guard or predicate or number[0] != "I" or (count and count[0] != "I"):
+            return None
+        values = record.values[1 if masked else 0 :]
+        if values[0] > 15 or (count and values[1] != self.threads):
+            return None
+        wait = self.first[record.statement]
+        offsets = self.code.offsets
+        expected = values[1] if count else 0
+        return Sync(values[0], expected, offsets[wait], offsets[wait + 1], record.statement)
+
+    def _spot(self, record: Record, together: tuple[int, int] | None) -> Spot:
+        from .handlers.whole import Spot
+
+        access = -1
+        if record.shape[0] in ("load", "store", "atomic") and not record.values[0] >> 17 & 1:
+            access = self.code.offsets[self.accesses[record.statement][0]]
+        offset = self.code.offsets[self.first[record.statement]]
+        return Spot(record.shape, record.values, record.statement, offset, access, together)
+
+    def _written(self, record: Record) -> set[int]:
+        offsets = self.low.slots.offsets
+        return {offsets[register.name] for register in self.low.graph.ops[record.statement].writes}
+
+    def registers(self) -> dict[str, Any]:
+        from .handlers.whole import Register
+
+        found = {}
+        mine, theirs, slots = self.low.facts.known, self.code.operands.facts.known, self.code.slots
+        kinds = {r.name: r.type for op in self.low.graph.ops for r in (*op.uses, *op.writes)}
+        for name, kind in kinds.items():
+            here: Known = mine.get(name, UNIFORM)
+            there: Known = theirs.get(name, UNIFORM)
+            predicate = kind.kind == "p"
+            letter = "p" if predicate else "v" if here is VARYING else "s"
+            known = here if letter == "s" and there is VARYING else None
+            found[name] = Register(self.low.slots.offsets[name], letter, kind.bits, slots.offsets[name], known)
+        return found
+
+
+def joint_checks(records: Sequence[Record], written: Any) -> dict[int, tuple[int, int]]:
+    """By their place, the accesses that are checked at the first of those through the same pointer.
+
+    For the first: bytes from the lowest of all to this one, and the extent of all; for the others (0, -1).
+    """
+    version: dict[int, int] = {}
+    groups: dict[Any, list[int]] = {}
+    for number, record in enumerate(records):
+        key = _group(record)
+        if key is not None:
+            groups.setdefault((*key, version.get(key[1], 0)), []).append(number)
+        for offset in written(record):
+            version[offset] = version.get(offset, 0) + 1
+    together: dict[int, tuple[int, int]] = {}
+    for members in groups.values():
+        spans = [_span(records[number]) for number in members]
+        low, high = min(start for start, _ in spans), max(stop for _, stop in spans)
+        together[members[0]] = (spans[0][0] - low, high - low)
+        for number in members[1:]:
+            together[number] = (0, -1)
+    return together
+
+
+def _group(record: Record) -> Any:
+    """What accesses must share to be checked together: how, through which register, against which entry."""
+    if record.shape[0] not in ("load", "store") or record.shape[6]:
+        return None
+    kind, pattern = record.shape[1], record.shape[2]
+    uniform = kind[0] == "U" and (record.shape[0] == "load" or record.shape[5])
+    if not uniform and (kind[0] != "A" or pattern is None or (record.shape[0] == "store" and pattern[0] != "c")):
+        return None
+    flags, entry, slot, offset = record.values[:4]
+    return record.shape[0], slot, kind, flags, entry, offset % (flags & 255)
+
+
+def _span(record: Record) -> tuple[int, int]:
+    """First and last byte of an access, from the uniform part of its address."""
+    flags, offset = record.values[0], record.values[3]
+    extent = record.values[5] if record.shape[1][0] == "A" else (flags & 255) - 1
+    return offset, offset + extent
