@@ -11,15 +11,15 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from ..errors import EmulationError
 from ..ir import (
     Address, Call, Function, Immediate, Instruction, Label, LabelRef, Module, Not, Operand, Parameter, Register,
     Selected, Symbol, Variable, Vector,
 )
 from ..isa import Form, lookup
 from ..types import TYPES, ScalarType
-from .operands import unsupported
+from .indirect import addresses, targets
 from .recursion import Recursion
+from .stack import allocates, stacked
 
 __all__ = ["SERVICES", "Inliner", "Scope", "inline"]
 
@@ -29,9 +29,9 @@ SERVICES = ("vprintf", "__assertfail", "malloc", "free")
 
 def inline(module: Module, function: Function) -> Function:
     """The function with all calls of the module's own functions expanded; itself where there are none."""
-    if not any(isinstance(statement, Call) for statement in function.body or ()):
-        return function
-    return Inliner(module, function).result()
+    if any(isinstance(statement, Call) for statement in function.body or ()):
+        function = Inliner(module, function).result()
+    return stacked(function)
 
 
 def form_for(mnemonic: str, arity: int) -> Form:
@@ -76,7 +76,9 @@ class Scope:
 
 class Inliner:
     def __init__(self, module: Module, function: Function) -> None:
+        self.module = module
         self.functions = {f.name: f for f in module.functions if f.body is not None}
+        self.addresses = addresses(module)
         self.function = function
         self.body: list[Any] = []
         self.variables: list[Variable] = []
@@ -143,7 +145,8 @@ class Inliner:
 
     def call(self, call: Call, scope: Scope) -> None:
         if not isinstance(call.callee, Symbol):
-            raise unsupported(call, "indirect calls")
+            self.indirect(call, call.callee, scope)
+            return
         name = call.callee.symbol
         guard = scope.operand(call.guard)
         results = tuple(scope.operand(operand) for operand in call.results)
@@ -156,8 +159,26 @@ class Inliner:
                 self.body_of(renamed, self.functions[name], scope)
         elif name in SERVICES:
             self.service(replace(call, guard=guard), results, arguments)
-        else:
-            raise EmulationError(f"the function {name} is called but not defined", loc=call.loc, ptx_line=call.line)
+        else:  # an error where a thread comes here
+            self.body.append(replace(call, guard=guard, results=(), arguments=()))
+
+    def indirect(self, call: Call, callee: Register, scope: Scope) -> None:
+        """A call through a register: one of each function that it may reach, behind a comparison."""
+        function = self.functions.get(scope.stack[-1], self.function)
+        number, after = next(self.numbers), f"$called{next(self.numbers)}"
+        address, hit = scope.register(callee), Register(f"%reached{number}", TYPES["pred"])
+        plain = replace(call, guard=scope.operand(call.guard))
+        self.skip(plain, after)
+        for name in targets(self.module, function, call):
+            other = f"$other{next(self.numbers)}"
+            place = Immediate(self.addresses[name] & (1 << address.type.bits) - 1, TYPES[f"u{address.type.bits}"])
+            self.emit(call, f"setp.ne.u{address.type.bits}", hit, address, place)
+            self.emit(call, "bra", LabelRef(other), guard=hit)
+            self.call(replace(call, callee=Symbol(name), guard=None), scope)
+            self.emit(call, "bra", LabelRef(after))
+            self.body.append(Label(other))
+        self.body.append(replace(call, callee=address, guard=None, results=(), arguments=()))
+        self.body.append(Label(after))
 
     def body_of(self, call: Call, function: Function, scope: Scope) -> None:
         number = next(self.numbers)
@@ -168,8 +189,13 @@ class Inliner:
             self.bind(call, inner, parameter, argument, True)
         for parameter, result in zip(function.results, call.results):
             self.bind(call, inner, parameter, result, False)
+        top = Register(f"%top{number}", TYPES["u64"])
+        if allocates(function):
+            self.emit(call, "stacksave.u64", top)
         self.expand(function, inner)
         self.body.append(Label(end))
+        if allocates(function):
+            self.emit(call, "stackrestore.u64", top)
         for parameter, result in zip(function.results, call.results):
             if isinstance(result, Register):
                 self.fetch(call, inner, parameter, result)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..ir import Address, Call, Function, Immediate, Instruction, Label, LabelRef, Module, Register, Symbol, Variable
 from ..isa import lookup
 from ..types import TYPES
+from .indirect import targets
 from .ops import Op
+from .stack import allocates
 
 if TYPE_CHECKING:
     from .inline import Inliner, Scope
@@ -39,6 +41,7 @@ class Recursion:
     def __init__(self, inliner: Inliner, module: Module) -> None:
         self.inliner = inliner
         self.names = _recursive(module)
+        self.allocates = any(allocates(function) for function in module.functions)
         self.copies: dict[str, _Copy] = {}
         self.waiting: list[_Copy] = []
 
@@ -71,6 +74,7 @@ class Recursion:
             self._push(call, register, offset)
         for cell in cells:
             size = self._cell(call, cell, size, True)
+        size = self._top(call, size, True)
         emit(call, "st.local.u32", Address(_POINTER, size), Immediate(len(copy.returns), _U32))
         emit(call, "add.u64", _POINTER, _POINTER, Immediate(size + 8, TYPES["u64"]))
         for parameter, register in zip(function.parameters, given):
@@ -90,6 +94,7 @@ class Recursion:
         size = 8 * len(saved)
         for cell in cells:
             size = self._cell(call, cell, size, False)
+        self._top(call, size, False)
         for result, register in zip(call.results, results):
             if isinstance(result, Symbol):
                 emit(call, f"st.local.b{register.type.bits}", Address(result), register)
@@ -143,6 +148,19 @@ class Recursion:
             self.inliner.emit(call, f"st.local.b{cell.type.bits}", target, word)
         return offset + (cell.nbytes + 7) // 8 * 8
 
+    def _top(self, call: Call, offset: int, push: bool) -> int:
+        """Keep what alloca has given out so far, in a module that uses it; the offset behind it."""
+        if not self.allocates:
+            return offset
+        top, place = Register("%top", TYPES["u64"]), Address(_POINTER, offset)
+        if push:
+            self.inliner.emit(call, "stacksave.u64", top)
+            self.inliner.emit(call, "st.local.u64", place, top)
+        else:
+            self.inliner.emit(call, "ld.local.u64", top, place)
+            self.inliner.emit(call, "stackrestore.u64", top)
+        return offset + 8
+
     def finish(self) -> None:
         """Emit the copies, after the kernel's own text, and the stack."""
         if not self.waiting:
@@ -179,8 +197,11 @@ def _recursive(module: Module) -> set[str]:
     calls: dict[str, set[str]] = {}
     for function in module.functions:
         if function.body is not None:
-            called = [s.callee.symbol for s in function.body if isinstance(s, Call) and isinstance(s.callee, Symbol)]
-            calls[function.name] = set(called)
+            made = [statement for statement in function.body if isinstance(statement, Call)]
+            calls[function.name] = {
+                name for s in made
+                for name in ([s.callee.symbol] if isinstance(s.callee, Symbol) else targets(module, function, s))
+            }
 
     def reached(name: str) -> set[str]:
         seen: set[str] = set()

@@ -14,6 +14,7 @@ from ..ir import Call, Immediate, Operand, Register, Symbol
 from .faults import Scene, block_of, thread_of
 from .layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
 from .sanitizer_registers import UNWRITTEN
+from .stack import EXHAUSTED, STACK
 
 if TYPE_CHECKING:
     from .state import State
@@ -36,8 +37,10 @@ class Service:
         assert isinstance(operand, Register)
         return self.state.register(self.warp, operand.name)
 
-    def error(self, kind: type[EmulationError], lane: int, message: str, loc: Loc | None = None) -> EmulationError:
-        error = Scene(self.state, self.warp, lane, self.record).raised(kind, message)
+    def error(
+        self, kind: type[EmulationError], lane: int, message: str, loc: Loc | None = None, hint: str | None = None
+    ) -> EmulationError:
+        error = Scene(self.state, self.warp, lane, self.record).raised(kind, message, hint)
         error.loc = loc or error.loc
         return error
 
@@ -90,7 +93,7 @@ def serve(state: State) -> None:
     arguments = [service.values(operand) for operand in call.arguments]
     mask = state.get(Block.FAULT_ADDRESS, "Q")
     lanes = [lane for lane in range(LANES) if mask >> lane & 1]
-    answer = _SERVICES[_name(call)]
+    answer = _SERVICES.get(_name(call), _undefined)
     results = {lane: answer(service, lane, *(values[lane] for values in arguments)) for lane in lanes}
     for operand in call.results:
         if isinstance(operand, Register):
@@ -168,6 +171,21 @@ def _unwritten(service: Service, lane: int, _: int) -> int:
     return 0
 
 
+def _undefined(service: Service, lane: int, *_: int) -> int:
+    if isinstance(service.call.callee, Register):
+        address = service.values(service.call.callee)[lane]
+        raise service.error(
+            EmulationError, lane, f"a call of address {address:#x}, where no function is that it could reach",
+            hint="it must be a function of the module with the parameters of the prototype",
+        )
+    raise service.error(EmulationError, lane, f"the function {_name(service.call)} is called but not defined")
+
+
+def _exhausted(service: Service, lane: int, _: int) -> int:
+    raise service.error(MemoryFault, lane, f"`alloca` beyond the {STACK} bytes of stack that a thread has")
+
+
 _SERVICES: dict[str, Callable[..., int]] = {
     "vprintf": _printf, "__assertfail": _assert, "malloc": _malloc, "free": _free, UNWRITTEN: _unwritten,
+    EXHAUSTED: _exhausted,
 }

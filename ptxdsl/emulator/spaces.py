@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir import Function, Module, Reference, Symbol, Variable
 from .heap import Heap
+from .indirect import addresses
 from .layout import LOCAL_START, SHARED_START, SHARED_WINDOW, SPACE_BITS
 from .operands import unsupported
 
@@ -38,7 +39,8 @@ class ModuleMemory:
     """The global and constant variables of a module: host memory that lives as long as the module is loaded."""
 
     def __init__(self, module: Module) -> None:
-        self.symbols: dict[str, int] = {}
+        self.functions = addresses(module)
+        self.symbols = dict(self.functions)
         self.ranges: list[Guarded] = []
         self.heap = Heap()
         if any(function.name == "malloc" for function in module.functions):
@@ -98,6 +100,7 @@ class Spaces:
         """The memory of ``function``, an entry of ``module``."""
         self = cls(function, memory)
         self.ranges.append(None)
+        self.symbols.update(memory.functions)
         self._parameters()
         for guarded in memory.ranges:
             self.symbols[guarded.name] = guarded.address
