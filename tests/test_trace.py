@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,10 +14,8 @@ from tracing_helpers import ptx as body_of
 from tracing_helpers import refused, said
 
 from ptxdsl import (
-    Array, Ptr, TensorMap, b32, bf16, check, f16, f32, f64, loop, pred, printf, ptx, ptx_kernel, reg, s32, s64,
-    select, shared,
-    u8, u16, u32,
-    u64, when,
+    Array, Ptr, TensorMap, b32, bf16, check, f16, f32, f64, loop, otherwise, pred, printf, ptx, ptx_kernel, reg, s32,
+    s64, select, shared, u8, u16, u32, u64, when,
 )
 from ptxdsl import warp as warp_library
 from ptxdsl.errors import EscapeError, PtxError, PtxTypeError, TargetError, TraceError, UnknownInstruction
@@ -630,3 +629,25 @@ def test_tensor_memory_has_addresses_of_32_bits() -> None:
     assert wrong(one(lambda x, n: load(n.to(u64)))).startswith(
         "operand `a` of `tcgen05.ld.sync.aligned.32x32b.x2.b32 {d0, d1}, [a]` is an address, not a u64 / "
     )
+
+
+def test_a_trace_leaves_nothing_for_the_garbage_collector() -> None:
+    def kernel(n: u32, x: Ptr[f32]) -> None:
+        tile, total = shared(f32, 32), reg(f32, 0.0)
+        with loop(n) as i:
+            with when(i < 3):
+                tile[i] = x[i]
+            with otherwise():
+                total += x[i]
+        x[0] = total
+
+    trace(kernel)
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        trace(kernel)
+        assert gc.collect() == 0
+    finally:
+        if enabled:
+            gc.enable()

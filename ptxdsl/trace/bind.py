@@ -15,8 +15,9 @@ from .. import ir
 from ..errors import PtxTypeError
 from ..isa import Form, OperandSpec, special
 from ..types import ScalarType, pred
+from .addresses import address_of
 from .arrays import TensorMapValue
-from .builder import Trace
+from .builder import Trace, current
 from .literals import is_number, known_literal, literal, plain
 from .memory import Pointer
 from .misfits import (
@@ -27,7 +28,7 @@ from .parts import Part
 from .problems import located
 from .values import Negated, Parameter, Reg, Result, Value, Vec
 
-__all__ = ["Plan", "apply", "kind_of", "plan"]
+__all__ = ["REG_KINDS", "Numbers", "Plan", "apply", "kind_of", "plan"]
 
 # ruff: noqa: ARG001 -- the converters have one signature, of which none needs all
 
@@ -38,27 +39,57 @@ class Plan(NamedTuple):
     """How arguments of certain kinds become the operands of a form.
 
     ``steps`` has, for each operand of the form, what converts the caller's argument, or None for a result; ``kept``
-    is the type of each result. ``sources`` has the arguments' steps again, and whether a Value is simply its register.
+    is the type of each result.
     """
 
     form: Form
     steps: tuple[tuple[OperandSpec, Converter | None], ...]
     kept: tuple[ScalarType, ...]
-    sources: tuple[tuple[OperandSpec, Converter, bool], ...]
     stable: bool
     """Whether the arguments' kinds alone decide on the form, not what numbers they are."""
     direct: bool
-    """Whether there is no result, or one that is the first operand and not in braces: what most instructions are."""
+    """Whether there is no result, or one that is the first operand: what most instructions are."""
+    width: int
+    """How many registers that result has in braces; 0 if it has none."""
+    numbers: tuple[tuple[int, Numbers], ...]
+    """The arguments that are numbers: which, and what they become."""
+    others: tuple[tuple[int, OperandSpec, Converter], ...]
+    """The arguments that are neither numbers nor Values which are simply their registers."""
 
 
-_VALUES = frozenset((Result, Reg, Parameter))
+class Numbers(dict[Any, ir.Operand]):
+    """What Python numbers become as an operand; a located PtxTypeError for those that it does not take."""
+
+    def __init__(self, form: Form, spec: OperandSpec) -> None:
+        super().__init__()
+        self._form, self._spec = form, spec
+
+    def __missing__(self, number: Any) -> ir.Operand:
+        found = _number(current(), self._form, self._spec, number)
+        # A float zero may be negative, and 0.0 == -0.0; a NaN is not even equal to itself.
+        if number == number and (number or number.__class__ is int):
+            self[number] = found
+        return found
+
+
+class _RegKinds(dict[ScalarType, Any]):
+    def __missing__(self, type: ScalarType) -> Any:
+        self[type] = Reg, type
+        return self[type]
+
+
+REG_KINDS = _RegKinds()
+"""The kind of a `Reg`, by its type."""
+_REGISTERS = frozenset((Result, Reg, Parameter))
 
 
 def kind_of(argument: Any) -> Any:
     """What of an argument decides how it binds: a value's type, a pointer's state space, the class of anything else."""
     kind = argument.__class__
-    if kind in _VALUES:
-        return argument.type if kind is not Reg else (Reg, argument.type)
+    if kind is Result or kind is Parameter:
+        return argument.type
+    if kind is Reg:
+        return REG_KINDS[argument.type]
     if kind is list or kind is tuple or kind is Vec:
         return tuple([kind_of(item) for item in argument])
     if isinstance(argument, Pointer):
@@ -79,11 +110,18 @@ def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
         for spec in form.operands
     )
     specs = outputs(form)
-    direct = not specs or (len(specs) == 1 and form.operands[0] is specs[0] and not specs[0].count)
+    direct = not specs or (len(specs) == 1 and form.operands[0] is specs[0])
     direct = direct and all(convert is not _dropped for _, convert in steps)
-    sources = tuple((spec, convert, convert in (_used, _predicate)) for spec, convert in steps if convert is not None)
+    sources = [(spec, convert) for spec, convert in steps if convert is not None and convert is not _dropped]
+    numbers, others = [], []
+    for at, ((spec, convert), argument) in enumerate(zip(sources, arguments)):
+        if convert is _number:
+            numbers.append((at, Numbers(form, spec)))
+        elif argument.__class__ not in _REGISTERS or convert not in (_used, _predicate):
+            others.append((at, spec, convert))
     kept = tuple(_kept(spec, form, arguments) for spec in specs)
-    return Plan(form, steps, kept, sources, _stable(forms, arguments), direct)
+    width = specs[0].count if direct and specs else 0
+    return Plan(form, steps, kept, _stable(forms, arguments), direct, width, tuple(numbers), tuple(others))
 
 
 def _stable(forms: Sequence[Form], arguments: tuple[Any, ...]) -> bool:
@@ -185,7 +223,9 @@ def _outs_fit(form: Form, out: Any) -> bool:
 def _converter(spec: OperandSpec, argument: Any) -> Converter:
     """What makes an operand of arguments of this kind."""
     if spec.kind == "address":
-        return _pointer if isinstance(argument, Pointer) and not spec.parts else _address
+        if spec.parts:
+            return _address
+        return _pointer if isinstance(argument, Pointer) else _based if isinstance(argument, Value) else _address
     if spec.kind == "label":
         return _label
     if spec.kind != "value":
@@ -248,14 +288,24 @@ def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Op
 def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     if isinstance(argument, Pointer):
         assert isinstance(argument.base, ir.Symbol)
-        return ir.Symbol(argument.base.symbol, argument.offset)
+        return ir.Symbol(argument.base.symbol, argument.offset) if argument.offset else argument.base
     function: ir.Symbol = argument.symbol(trace)
     return function
 
 
 def _vector(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    pairs = zip(elements(spec), argument)
-    return ir.Vector(tuple([_converter(one, item)(trace, form, one, item) for one, item in pairs]))
+    items: list[ir.Operand] = []
+    for at, item in enumerate(argument):
+        if item.__class__ is Result and item.region.owner is trace:
+            items.append(item.register)
+        else:
+            one = elements(spec)[at]
+            items.append(_converter(one, item)(trace, form, one, item))
+    return ir.Vector(tuple(items))
+
+
+def _based(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return address_of(trace, argument, 0)
 
 
 def _pointer(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:

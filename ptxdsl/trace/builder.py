@@ -56,9 +56,9 @@ class Region:
 
 
 class Unset(Region):
-    """Where a `Reg` lives until something is written to it: in ``home``, and not yet to be read.
+    """Where a Value lives that is not there yet, a `Reg` to be written first or a parameter to be loaded: in ``home``.
 
-    It looks like a region that is closed, so that reading any other costs no comparison more.
+    It looks like a region that is closed, so that the use of any other costs no comparison more.
     """
 
     def __init__(self, home: Region) -> None:
@@ -88,7 +88,7 @@ def activated(trace: Trace) -> Iterator[None]:
         yield
     finally:
         thread.trace = None
-        trace.leave(trace.kernel)
+        trace.end()
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def swapped(trace: Trace) -> Iterator[None]:
         yield
     finally:
         thread.trace = outer
-        trace.leave(trace.kernel)
+        trace.end()
 
 
 def active() -> Trace | None:
@@ -277,7 +277,7 @@ class Trace:
         self.prototypes: dict[str, ir.Function] = {}
         self.parameters: set[str] = set()
         self.mistake: PtxError | None = None
-        self.doubtful = False
+        self.doubtful = self.over = False
         self.unaliased: dict[tuple[int, int], int] = {}
         self.addresses: dict[Any, Any] = {}
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
@@ -309,12 +309,20 @@ class Trace:
         """Close a region, and whatever is still open inside it."""
         inner: Region | None = self.region
         while inner is not None:
-            inner.owner = None
+            inner.owner = inner.last = None
             if inner is region:
                 break
             inner = inner.parent
         if region.parent is not None:
             self.region = region.parent
+
+    def end(self) -> None:
+        """Close all regions, and let go of what refers back to the trace, so that its memory is free at once."""
+        self.leave(self.kernel)
+        del self.kernel, self.region
+        self.over = True
+        for cache in (self.labels, self.waiting, self.addresses, self.constants):
+            cache.clear()
 
     # -- statements
 

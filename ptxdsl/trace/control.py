@@ -81,7 +81,7 @@ class Block:
                     loc=region.loc, hint="catch it inside the block, or run the generator in it to its end",
                 ))
         finally:
-            region.before = []
+            region.before, region.statement = [], None
             self.trace.leave(region)
             self.trace.forget_addresses()
         if kind is None:

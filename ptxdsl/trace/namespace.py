@@ -13,12 +13,12 @@ from .. import ir, isa
 from ..errors import PtxTypeError, UnknownInstruction
 from ..isa import Form, Special
 from .addresses import guard_of
-from .bind import Plan, apply, kind_of
+from .bind import REG_KINDS, Plan, apply, kind_of
 from .bind import plan as make_plan
 from .builder import current, thread
 from .operators import data_type, find
 from .problems import located
-from .values import Reg, Result, Value
+from .values import Parameter, Reg, Result, Value, Vec
 
 __all__ = ["Instruction", "Namespace", "ptx"]
 
@@ -81,33 +81,46 @@ class Instruction:
 
     def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any:
         trace = thread.trace or current()
-        key = tuple([o.type if o.__class__ is Result else kind_of(o) for o in operands])
+        kinds, sources = [], []
+        for o in operands:
+            kind = o.__class__
+            if kind is Result or kind is Reg or kind is Parameter:
+                kinds.append(o.type if kind is not Reg else REG_KINDS[o.type])
+                sources.append(o.register if o.region.owner is trace else o.use(trace))
+            else:
+                kinds.append(kind if kind is int or kind is float else kind_of(o))
+                sources.append(o)
         if out is not None:
-            key = (kind_of(out), None, *key)
+            kinds += None, kind_of(out)
+        key = tuple(kinds)
         plan = self._plans.get(key)
         if plan is None:
             plan = make_plan(self._known_forms(), operands, out)
             if plan.stable:
                 self._plans[key] = plan
         guard = None if pred is None else guard_of(trace, pred)
-        form, _, kept, steps, _, direct = plan
+        form, _, kept, _, direct, width, numbers, others = plan
         if not direct or (out.__class__ is not Reg and (out is not None or (guard is not None and kept))):
             return apply(trace, plan, operands, out, guard)
-        sources = []
-        for o, (spec, convert, plain) in zip(operands, steps):
-            if plain and (o.__class__ is Result or o.__class__ is Reg) and o.region.owner is trace:
-                sources.append(o.register)
-            else:
-                sources.append(convert(trace, form, spec, o))
+        for at, table in numbers:
+            sources[at] = table[sources[at]]
+        for at, spec, convert in others:
+            sources[at] = convert(trace, form, spec, operands[at])
         if not kept:
             trace.emit(form, tuple(sources), guard)
             return None
         if out is not None:
             trace.emit(form, (out.write(trace), *sources), guard)
             return out
-        register = trace.supply[kept[0]]()
+        type, region = kept[0], trace.region
+        fresh = trace.supply[type]
+        if width:
+            registers = tuple([fresh() for _ in range(width)])
+            trace.emit(form, (ir.Vector(registers), *sources))
+            return Vec([Result(register, type, region) for register in registers])
+        register = fresh()
         trace.emit(form, (register, *sources))
-        return Result(register, kept[0], trace.region)
+        return Result(register, type, region)
 
     def _known_forms(self) -> tuple[Form, ...]:
         if self._forms is None:

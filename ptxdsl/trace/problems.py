@@ -54,8 +54,8 @@ def escaped(value: Value) -> NoReturn:
     region = value.region
     name = named(value, value.register.name)
     made = _made(region.trace, value.register) or region.loc
-    if not region.closed or region.parent is None or region.trace.kernel.closed:
-        state = "is over" if region.trace.kernel.closed else "runs in another thread"
+    if not region.closed or region.parent is None or region.trace.over:
+        state = "is over" if region.trace.over else "runs in another thread"
         raise noted(located(
             EscapeError,
             f"`{name}` was computed at {made.file}:{made.line}, in the trace of `{region.trace.name}`, which {state}",

@@ -8,7 +8,7 @@ comparisons each: a kernel of ten thousand instructions makes them ten thousand 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .. import ir
 from ..errors import PtxTypeError
@@ -26,16 +26,39 @@ if TYPE_CHECKING:
 __all__ = ["Negated", "Parameter", "Reg", "Result", "Value", "Vec", "constant", "emit", "set_register"]
 
 
-def _operator(symbol: str, swapped: bool = False) -> Callable[[Value, Any], Any]:
+class _Ready(NamedTuple):
+    """The instruction of an operator and a type, and what the numbers met so far became as its other operand."""
+
+    form: Form
+    result: ScalarType
+    other: ScalarType
+    ints: dict[int, ir.Operand]
+    floats: dict[float, ir.Operand]
+
+
+def _operator(symbol: str, *, swapped: bool = False, in_place: bool = False) -> Callable[[Value, Any], Any]:
+    known: dict[ScalarType, _Ready] = {}
+
     def operate(self: Value, other: Any) -> Any:
-        return _binary(symbol, self, other, swapped)
-
-    return operate
-
-
-def _in_place(symbol: str) -> Callable[[Reg, Any], Any]:
-    def operate(self: Reg, other: Any) -> Any:
-        return _binary(symbol, self, other, out=self)
+        # The usual case, which is most of a long kernel: all has been seen before. `_binary` is the rule.
+        trace, ready = thread.trace, known.get(self.type)
+        if ready is not None and trace is not None and self.region.owner is trace and self.__class__ in _REGISTERS:
+            form, result, second, ints, floats = ready
+            kind = other.__class__
+            right: ir.Operand | None = None
+            if kind in _REGISTERS:
+                if other.type is second and other.region.owner is trace:
+                    right = other.register
+            elif kind is int:
+                right = ints.get(other)
+            elif kind is float:
+                right = floats.get(other)
+            if right is not None:
+                left = self.register
+                target = self.write(trace) if in_place else trace.supply[result]()
+                trace.emit(form, (target, right, left) if swapped else (target, left, right))
+                return self if in_place else Result(target, result, trace.region)
+        return _binary(symbol, self, other, swapped, self if in_place else None, known)
 
     return operate
 
@@ -214,16 +237,14 @@ class Parameter(Value):
     __hash__ = RunTime.__hash__
 
     def __init__(self, register: ir.Register, type: ScalarType, region: Region, load: Form, name: str) -> None:
-        super().__init__(register, type, region)
-        self.load: tuple[Form, str] | None = (load, name)
+        super().__init__(register, type, Unset(region))
+        self.load = load, name
 
     def use(self, trace: Trace) -> ir.Register:
         if self.region.owner is not trace:
-            escaped(self)
-        if self.load is not None:
+            self.region = _home(self, trace)
             form, name = self.load
             trace.prepend(form, (self.register, ir.Address(ir.Symbol(name))), trace.loc)
-            self.load = None
         return self.register
 
 
@@ -260,7 +281,7 @@ class Reg(Value):
 
     def use(self, trace: Trace) -> ir.Register:
         if self.region.owner is not trace:
-            self.region = self._home(trace)
+            self.region = _home(self, trace)
             trace.doubtful = True
         return self.register
 
@@ -270,20 +291,12 @@ class Reg(Value):
         The first ``depth`` frames, this one among them, are known to be ours.
         """
         if self.region.owner is not trace:
-            home = self._home(trace)
+            home = _home(self, trace)
             if home is trace.region:  # after an inner block it may still be without a value
                 self.region = home
         if trace.hook is not None:
             trace.hook(self, depth + 1)
         return self.register
-
-    def _home(self, trace: Trace) -> Region:
-        """The region that declared it, where it has no value yet; an EscapeError if that is closed."""
-        home = self.region.home if isinstance(self.region, Unset) else self.region
-        if home.owner is not trace:
-            self.region = home
-            escaped(self)
-        return home
 
     def set(self, value: Any) -> None:
         """Copy a value or a number of its type into it, by one ``mov``."""
@@ -304,17 +317,17 @@ class Reg(Value):
         """What it holds now, as a Value, by one ``mov``."""
         return emit(_move(self.type), self.type, self.use(current()))
 
-    __iadd__ = _in_place("+")
-    __isub__ = _in_place("-")
-    __imul__ = _in_place("*")
-    __itruediv__ = _in_place("/")
-    __ifloordiv__ = _in_place("//")
-    __imod__ = _in_place("%")
-    __ilshift__ = _in_place("<<")
-    __irshift__ = _in_place(">>")
-    __iand__ = _in_place("&")
-    __ior__ = _in_place("|")
-    __ixor__ = _in_place("^")
+    __iadd__ = _operator("+", in_place=True)
+    __isub__ = _operator("-", in_place=True)
+    __imul__ = _operator("*", in_place=True)
+    __itruediv__ = _operator("/", in_place=True)
+    __ifloordiv__ = _operator("//", in_place=True)
+    __imod__ = _operator("%", in_place=True)
+    __ilshift__ = _operator("<<", in_place=True)
+    __irshift__ = _operator(">>", in_place=True)
+    __iand__ = _operator("&", in_place=True)
+    __ior__ = _operator("|", in_place=True)
+    __ixor__ = _operator("^", in_place=True)
 
 
 class Vec(tuple[Value, ...]):
@@ -368,6 +381,15 @@ def _move(type: ScalarType) -> Form:
         wide = "f32" if type.is_float else "s32" if type.is_signed else "u32"
         raise located(PtxTypeError, f"PTX has no mov of {type}", f"keep it in a `reg({wide})`: `v.to({wide})`")
     return form
+
+
+def _home(value: Value, trace: Trace) -> Region:
+    """The region that a value belongs to which is not there yet; an EscapeError if that is closed."""
+    home = value.region.home if isinstance(value.region, Unset) else value.region
+    if home.owner is not trace:
+        value.region = home
+        escaped(value)
+    return home
 
 
 def emit(form: Form, type: ScalarType, *sources: ir.Operand, depth: int = 3) -> Value:
@@ -429,19 +451,10 @@ def _unary(op: str, a: Value) -> Value:
     return emit(form, a.type, a.use(trace))
 
 
-_operations: dict[tuple[str, ScalarType], Operation] = {}
-
-
-def _operation(op: str, type: ScalarType) -> Operation:
-    try:
-        found = _operations[op, type] = binary(op, type)
-    except PtxTypeError as error:
-        raise located(PtxTypeError, error.message, error.hint) from None
-    return found
-
-
-def _binary(op: str, a: Value, b: Any, swapped: bool = False, out: Reg | None = None) -> Any:
-    """``a op b`` (``b op a`` if swapped), into a new Value or in place into ``out``."""
+def _binary(
+    op: str, a: Value, b: Any, swapped: bool = False, out: Any = None, known: dict[ScalarType, _Ready] | None = None
+) -> Any:
+    """``a op b`` (``b op a`` if swapped), into a new Value or in place into ``out``; noted in ``known`` for the next."""
     trace = thread.trace
     if trace is None:
         escaped(a)
@@ -449,27 +462,42 @@ def _binary(op: str, a: Value, b: Any, swapped: bool = False, out: Reg | None = 
     if kind not in _PLAIN and hasattr(kind, "_owns_arithmetic"):
         return NotImplemented
     type = a.type
-    form, result, second, fma = _operations.get((op, type)) or _operation(op, type)
-    if kind in _REGISTERS and b.type is second:
-        right: ir.Operand = b.register if kind is Result and b.region.owner is trace else b.use(trace)
-    elif swapped and second is not type:
+    operation = _operation(op, type)
+    form, result, second, fma = operation
+    if swapped and second is not type and not (kind in _REGISTERS and b.type is second):
         return _swapped_shift(trace, op, a, b)
-    else:
-        right = _right(trace, op, a, b, swapped)
-        if type.kind == "b" and result is type is second and isinstance(b, Value):
-            result = b.type
-    left = a.register if a.__class__ is Result and a.region.owner is trace else a.use(trace)
+    right = b.use(trace) if kind in _REGISTERS and b.type is second else _right(trace, operation, op, a, b, swapped)
+    if type.kind == "b" and result is type is second and isinstance(b, Value):
+        result = b.type
+    left = a.use(trace)
     target = trace.supply[result]() if out is None else out.write(trace, 3)
     if fma:
-        _fused(trace, _operations[op, type], target, *((right, left) if swapped else (left, right)))
+        _fused(trace, operation, target, *((right, left) if swapped else (left, right)))
     else:
         trace.emit(form, (target, right, left) if swapped else (target, left, right), None, None, 3)
+        if known is not None:
+            _note(known.setdefault(type, _Ready(form, operation.result, second, {}, {})), b, right)
     return Result(target, result, trace.region) if out is None else out
 
 
-def _right(trace: Trace, op: str, a: Value, b: Any, swapped: bool) -> ir.Operand:
+def _note(ready: _Ready, number: Any, operand: ir.Operand) -> None:
+    """Keep what a number became; not of a float zero, which may be negative, or a NaN, which equals nothing."""
+    if operand.__class__ is ir.Immediate:
+        if number.__class__ is int:
+            ready.ints[number] = operand
+        elif number.__class__ is float and number and number == number:
+            ready.floats[number] = operand
+
+
+def _operation(op: str, type: ScalarType) -> Operation:
+    try:
+        return binary(op, type)
+    except PtxTypeError as error:
+        raise located(PtxTypeError, error.message, error.hint) from None
+
+
+def _right(trace: Trace, operation: Operation, op: str, a: Value, b: Any, swapped: bool) -> ir.Operand:
     """The second operand of an operator, where it is not simply a Value of the type wanted."""
-    operation = _operations[op, a.type]
     wanted = operation.second
     if b.__class__ is int and b == 0 and not swapped and op in ("//", "%"):
         raise located(PtxTypeError, f"`{op}` by the number 0", "PTX leaves the result open; a divisor is not 0")
