@@ -153,6 +153,19 @@ def test_an_undefined_function_is_an_error_only_where_a_thread_comes_to_it() -> 
     assert caught.value.thread == (7, 0, 0)
 
 
+def test_predicates_as_parameters_and_parameters_that_no_call_takes() -> None:
+    out = np.zeros(6, np.uint32)
+    run("""
+        .func (.reg .u32 r, .reg .pred odd) halve(.reg .u32 x, .reg .pred up) {
+            .reg .u32 %bit; and.b32 %bit, x, 1; setp.ne.u32 odd, %bit, 0; @up add.u32 x, x, 1; shr.u32 r, x, 1; ret; }
+    """, """
+        .param .align 8 .b8 kept[8];
+        mov.u32 %r20, %tid.x; setp.gt.u32 %p1, %r20, 2; call (%r1, %p2), halve, (%r20, %p1);
+        selp.u32 %r2, 100, 0, %p2; add.u32 %r1, %r1, %r2; st.param.u32 [kept+4], %r1; ld.param.u32 %r10, [kept+4];
+    """ + STORE + "ret;", 6, out=out)
+    assert out.tolist() == [100 * (n % 2) + (n + (n > 2)) // 2 for n in range(6)]
+
+
 # alloca
 
 

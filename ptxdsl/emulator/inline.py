@@ -18,7 +18,7 @@ from ..ir import (
 from ..isa import Form, lookup
 from ..types import TYPES, ScalarType
 from .indirect import addresses, targets
-from .recursion import Recursion
+from .recursion import Recursion, moves
 from .stack import allocates, stacked
 
 __all__ = ["SERVICES", "Inliner", "Scope", "inline"]
@@ -29,7 +29,8 @@ SERVICES = ("vprintf", "__assertfail", "malloc", "free")
 
 def inline(module: Module, function: Function) -> Function:
     """The function with all calls of the module's own functions expanded; itself where there are none."""
-    if any(isinstance(statement, Call) for statement in function.body or ()):
+    calls = any(isinstance(statement, Call) for statement in function.body or ())
+    if calls or any(variable.space == "param" for variable in function.variables):
         function = Inliner(module, function).result()
     return stacked(function)
 
@@ -215,16 +216,17 @@ class Inliner:
         kind = f"b{parameter.type.bits}"
         if parameter.space == "reg":
             if passed:
-                self.emit(call, f"mov.{kind}", inner.register(Register(parameter.name, parameter.type)), operand)
+                self.emit(call, moves(parameter.type), inner.register(Register(parameter.name, parameter.type)), operand)
             return
-        cell = inner.cells[parameter.name] = self.cell(parameter.name, parameter.type, parameter.shape, parameter.align)
+        cell = self.cell(parameter.name, parameter.type, parameter.shape, parameter.align)
+        inner.cells[parameter.name] = cell
         if passed:
             self.emit(call, f"st.local.{kind}", Address(Symbol(cell)), operand)
 
     def fetch(self, call: Call, inner: Scope, parameter: Parameter, result: Register) -> None:
         kind = f"b{parameter.type.bits}"
         if parameter.space == "reg":
-            self.emit(call, f"mov.{kind}", result, inner.register(Register(parameter.name, parameter.type)))
+            self.emit(call, moves(parameter.type), result, inner.register(Register(parameter.name, parameter.type)))
         else:
             self.emit(call, f"ld.local.{kind}", result, Address(Symbol(inner.cells[parameter.name])))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..ir import Address, Call, Function, Immediate, Instruction, Label, LabelRef, Module, Register, Symbol, Variable
 from ..isa import lookup
-from ..types import TYPES
+from ..types import TYPES, ScalarType
 from .indirect import targets
 from .ops import Op
 from .stack import allocates
@@ -19,12 +19,17 @@ from .stack import allocates
 if TYPE_CHECKING:
     from .inline import Inliner, Scope
 
-__all__ = ["Recursion"]
+__all__ = ["Recursion", "moves"]
 
 STACK = 32 << 10
 """Bytes of stack a thread; what goes beyond is a fault in local memory."""
 _POINTER = Register("%stack", TYPES["u64"])
 _U32 = TYPES["u32"]
+
+
+def moves(kind: ScalarType) -> str:
+    """The mov of a type."""
+    return "mov.pred" if kind.kind == "p" else f"mov.b{kind.bits}"
 
 
 class _Copy(NamedTuple):
@@ -99,7 +104,7 @@ class Recursion:
             if isinstance(result, Symbol):
                 emit(call, f"st.local.b{register.type.bits}", Address(result), register)
             elif isinstance(result, Register):
-                emit(call, f"mov.b{register.type.bits}", result, register)
+                emit(call, moves(register.type), result, register)
         self.inliner.body.append(Label(after))
 
     def _fetch(self, call: Call, operand: Any, name: str) -> Register:
@@ -109,9 +114,9 @@ class Recursion:
             register = Register(name, TYPES[f"b{bits}"])
             self.inliner.emit(call, f"ld.local.b{bits}", register, Address(operand))
             return register
-        bits = operand.type.bits if isinstance(operand, (Register, Immediate)) else 64
-        register = Register(name, TYPES[f"b{bits}"])
-        self.inliner.emit(call, f"mov.b{bits}", register, operand)
+        kind = operand.type if isinstance(operand, (Register, Immediate)) else TYPES["b64"]
+        register = Register(name, kind if kind.kind == "p" else TYPES[f"b{kind.bits}"])
+        self.inliner.emit(call, moves(register.type), register, operand)
         return register
 
     def _assign(self, call: Call, copy: _Copy, parameter: Any, register: Register) -> None:
@@ -120,7 +125,7 @@ class Recursion:
             self.inliner.emit(call, f"st.local.b{parameter.type.bits}", place, register)
         else:
             own = copy.scope.register(Register(parameter.name, parameter.type))
-            self.inliner.emit(call, f"mov.b{parameter.type.bits}", own, register)
+            self.inliner.emit(call, moves(parameter.type), own, register)
 
     def _push(self, call: Call, register: Register, offset: int) -> None:
         if register.type.kind == "p":
