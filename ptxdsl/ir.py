@@ -308,6 +308,12 @@ class Module:
     directives: list[Directive] = field(default_factory=list)
     sections: list[tuple[str, str]] = field(default_factory=list)
 
+    @property
+    def aliases(self) -> dict[str, str]:
+        """What the second names of functions stand for (``.alias``)."""
+        pairs = [marks for name, marks in self.directives if name == "alias"]
+        return {str(alias): str(name) for alias, name in pairs}
+
     def function(self, name: str) -> Function:
         """The function called ``name``, its definition rather than a declaration; KeyError if there is none."""
         found = [function for function in self.functions if function.name == name]

@@ -279,6 +279,10 @@ class PtxEntry(Launchable):
         return f"<PTX entry {self.entry}({', '.join(f'{p.ptx[0].name}: .{p.ptx[0].type}' for p in self.parameters)})>"
 
 
+class _NoEntry(LaunchError, KeyError):
+    """What a mapping raises for a name that it lacks, so that ``in`` and ``get`` work."""
+
+
 class PtxModule(Mapping[str, PtxEntry]):
     """The entries of a module of PTX text by their names: ``m["saxpy"][grid, block](arguments)``."""
 
@@ -296,7 +300,7 @@ class PtxModule(Mapping[str, PtxEntry]):
     def __getitem__(self, name: str) -> PtxEntry:
         if name not in self._entries:
             near = nearest(str(name), self._entries)
-            raise LaunchError(
+            raise _NoEntry(
                 f"{self.filename} has no entry `{name}`; it has {', '.join(self._entries) or 'none'}", loc=caller(),
                 hint=f"did you mean `{near}`?" if near else None,
             )

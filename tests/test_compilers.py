@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import ptxdsl
 
@@ -70,3 +71,101 @@ def test_a_selected_pointer_may_be_local() -> None:
         x = np.full(40, 7, np.int32)
         emulated(m, 40, x, which)
         assert x.tolist() == wanted
+
+
+def test_the_second_name_of_a_function() -> None:
+    """nvcc gives the complete and the base destructor of a class one body."""
+    m = load("""
+.func (.param .b32 r) twice(.param .b32 x) {
+    .reg .b32 %r<2>;
+    ld.param.u32 %r0, [x];
+    add.u32 %r1, %r0, %r0;
+    st.param.b32 [r], %r1;
+    ret;
+}
+.func (.param .b32 r) again(.param .b32 x);
+.alias again, twice;
+.entry k(.param .u64 out) {
+    .reg .b32 %r<2>; .reg .b64 %rd<1>;
+    .param .b32 given; .param .b32 back;
+    ld.param.u64 %rd0, [out];
+    st.param.b32 [given], 21;
+    call.uni (back), again, (given);
+    ld.param.b32 %r0, [back];
+    st.global.u32 [%rd0], %r0;
+    ret;
+}""")
+    out = np.zeros(1, np.uint32)
+    emulated(m, 1, out)
+    assert out[0] == 42
+
+
+def test_a_table_of_virtual_functions_that_share_a_destructor() -> None:
+    """Addresses of functions in a variable, one by its second name; called through a register."""
+    m = load("""
+.func (.param .b32 r) double_it(.param .b32 x) {
+    .reg .b32 %r<2>;
+    ld.param.u32 %r0, [x];
+    add.u32 %r1, %r0, %r0;
+    st.param.b32 [r], %r1;
+    ret;
+}
+.func (.param .b32 r) other(.param .b32 x);
+.alias other, double_it;
+.func (.param .b32 r) negate(.param .b32 x) {
+    .reg .b32 %r<2>;
+    ld.param.u32 %r0, [x];
+    neg.s32 %r1, %r0;
+    st.param.b32 [r], %r1;
+    ret;
+}
+.global .align 8 .u64 table[3] = {negate, other, double_it};
+.entry k(.param .u64 out) {
+    .reg .b32 %r<4>; .reg .b64 %rd<6>;
+    .param .b32 given; .param .b32 back;
+    ld.param.u64 %rd0, [out];
+    mov.u32 %r0, %tid.x;
+    rem.u32 %r1, %r0, 3;
+    mul.wide.u32 %rd1, %r1, 8;
+    mov.u64 %rd2, table;
+    add.u64 %rd3, %rd2, %rd1;
+    ld.global.u64 %rd4, [%rd3];
+    st.param.b32 [given], %r0;
+shape: .callprototype (.param .b32 _) _ (.param .b32 _);
+    call (back), %rd4, (given), shape;
+    ld.param.b32 %r2, [back];
+    mad.wide.u32 %rd5, %r0, 4, %rd0;
+    st.global.u32 [%rd5], %r2;
+    ret;
+}""")
+    out = np.zeros(40, np.int32)
+    emulated(m, 40, out)
+    assert out.tolist() == [2 * t if t % 3 else -t for t in range(40)]
+
+
+def test_atomics_spelled_as_the_headers_of_cuda_spell_them() -> None:
+    """The space before the scope, the operation before the semantics: ptxas takes both."""
+    m = load("""
+.entry k(.param .u64 out) {
+    .reg .b32 %r<3>; .reg .b64 %rd<1>;
+    ld.param.u64 %rd0, [out];
+    atom.global.cta.add.u32 %r0, [%rd0], 1;
+    atom.add.release.gpu.u32 %r1, [%rd0], 2;
+    atom.global.relaxed.sys.max.s32 %r2, [%rd0+4], 9;
+    ret;
+}""")
+    out = np.zeros(2, np.uint32)
+    emulated(m, 40, out)
+    assert out.tolist() == [120, 9]
+
+
+def test_which_kernels_a_module_has() -> None:
+    m = load(".entry first() { ret; } .func helper() { ret; } .entry second() { ret; }")
+    assert list(m) == ["first", "second"]
+    assert "first" in m
+    assert "helper" not in m
+    assert m.get("third") is None
+    with pytest.raises(ptxdsl.LaunchError) as error:
+        m["secnd"]
+    assert error.value.message == "<ptx> has no entry `secnd`; it has first, second"
+    assert error.value.hint == "did you mean `second`?"

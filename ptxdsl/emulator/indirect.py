@@ -16,8 +16,10 @@ _APART = 16
 
 def addresses(module: Module) -> dict[str, int]:
     """The address of each function by its name."""
-    names = dict.fromkeys(function.name for function in module.functions)
-    return {name: FUNCTION_START + _APART * (number + 1) for number, name in enumerate(names)}
+    aliases = module.aliases
+    names = dict.fromkeys(aliases.get(function.name, function.name) for function in module.functions)
+    found = {name: FUNCTION_START + _APART * (number + 1) for number, name in enumerate(names)}
+    return found | {alias: found[name] for alias, name in aliases.items() if name in found}
 
 
 def targets(module: Module, function: Function, call: Call) -> tuple[str, ...]:
@@ -46,6 +48,7 @@ def _taken(module: Module) -> set[str]:
                 found.update(_symbols(statement.operands))
             elif isinstance(statement, Call):
                 found.update(_symbols(statement.arguments))
+    found.update([name for alias, name in module.aliases.items() if alias in found])
     return found
 
 

@@ -79,6 +79,7 @@ class Inliner:
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
         self.functions = {f.name: f for f in module.functions if f.body is not None}
+        self.functions.update({a: self.functions[f] for a, f in module.aliases.items() if f in self.functions})
         self.addresses = addresses(module)
         self.function = function
         self.body: list[Any] = []

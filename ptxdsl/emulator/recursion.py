@@ -207,6 +207,7 @@ def _recursive(module: Module) -> set[str]:
                 name for s in made
                 for name in ([s.callee.symbol] if isinstance(s.callee, Symbol) else targets(module, function, s))
             }
+    calls.update({alias: {name} for alias, name in module.aliases.items()})
 
     def reached(name: str) -> set[str]:
         seen: set[str] = set()

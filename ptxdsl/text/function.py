@@ -30,10 +30,14 @@ _INSTRUCTION = re.compile(
     r"\s*(?:@\s*(!?)\s*([%$\w]+)\s+)?([a-z]\w*(?:\s?\.\w+(?:::?\w+)*)*)(?![\w.:$%])(?!\s*:)\s*([^;]*);"
 )
 _RESPELLED = (
-    # cooperative_groups writes atom.add.release.gpu.u32, cuda::ptx writes tcgen05.ld.red....f32.min.
+    # cooperative_groups writes atom.add.release.gpu.u32, atomicAdd_block is atom.global.cta.add.u32, and cuda::ptx
+    # writes tcgen05.ld.red....f32.min.
     (re.compile(
         r"^(atom|red)\.(add|inc|dec|min|max|and|or|xor|exch|cas)"
         r"((?:\.(?:relaxed|acquire|release|acq_rel|cta|cluster|gpu|sys|global|shared(?:::cta|::cluster)?))+)(?=\.)"
+    ), r"\1\3.\2"),
+    (re.compile(
+        r"^(atom|red)\.(global|shared(?:::cta|::cluster)?)((?:\.(?:relaxed|acquire|release|acq_rel|cta|cluster|gpu|sys))+)"
     ), r"\1\3.\2"),
     (re.compile(r"^(tcgen05\.ld\.red\..*)\.([fus]32)((?:\.(?:min|max|abs|NaN))+)$"), r"\1\3.\2"),
 )
