@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .isa.support import Support, supports
     from .kernel import Kernel, backend_name, load, ptx_kernel
     from .signature import Array, Ptr, TensorMap
+    from .textures import Sampler, Surface, Texture
     from .trace import (
         break_if, cdiv, check, const, continue_if, dynamic_shared, global_, label, local, loop, maximum, minimum,
         otherwise, pack, printf, ptx, ptx_func, reg, select, shared, unpack, when,
@@ -42,8 +43,8 @@ __all__ = [
     "AliasError", "Array", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError",
     "DeviceArray", "DriverError", "EmulationError", "EscapeError", "Kernel", "LaunchError", "Loc", "LostUpdateError",
     "MemoryFault", "ParseError", "PerformanceWarning", "Ptr", "PtxError", "PtxTypeError", "PtxWarning", "RaceError",
-    "ScalarType", "StructureError", "Support", "TargetError", "TensorMap", "TraceError", "TrapError", "TruthError",
-    "UninitializedError", "UnknownInstruction", "VerifyError", "__version__", "assemble", "b8", "b16", "b32", "b64",
+    "Sampler", "ScalarType", "StructureError", "Support", "Surface", "TargetError", "TensorMap", "Texture",
+    "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "__version__", "assemble", "b8", "b16", "b32", "b64",
     "b128", "backend_name", "bf16", "bf16x2", "break_if", "cdiv", "check", "const", "continue_if", "debug", "dtype_of",
     "dynamic_shared", "e2m1", "e2m1p4x4", "e2m1x2", "e2m1x4", "e2m3", "e2m3x2", "e2m3x4", "e3m2", "e3m2x2", "e3m2x4",
     "e4m3", "e4m3x2", "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "empty", "f16", "f16x2", "f32", "f32x2", "f64", "global_",
@@ -56,7 +57,7 @@ __all__ = [
 _SUBMODULES = ("block", "kernels", "math", "warp")
 _HOMES = (
     "errors", "types", "signature", "trace", "config", "kernel", "driver", "isa.support", "emulator.profile",
-    "emulator.thread", "emulator.debug",
+    "emulator.thread", "emulator.debug", "textures",
 )
 """The modules that define the public names, the cheapest to import first."""
 

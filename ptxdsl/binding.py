@@ -18,8 +18,8 @@ import numpy as np
 from . import ir
 from .driver.arrays import Unreadable, View, contiguous, contiguous_strides, describe, view
 from .errors import LaunchError, PtxTypeError, caller
-from .launch import Argument, Buffer, Scalar
-from .signature import ArrayType, KernelParameter, PtrType, TensorMapType
+from .launch import Argument, Buffer, Handle, Scalar
+from .signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
 from .types import TYPES, ScalarType, dtype_of, encode, u64
 
 __all__ = ["Binder"]
@@ -107,6 +107,10 @@ def _converter(check: _Check, foreign: bool) -> Convert:
         return _pointer(check, elements(annotation.dtype), annotation.dtype.bytes)
     if isinstance(annotation, ArrayType):
         return _array(check, annotation)
+    if isinstance(annotation, HandleType):
+        return _handle(check, annotation.name.lower())
+    if isinstance(annotation, ScalarType) and annotation.kind == "o":
+        return _handle(check, {"texref": "texture", "surfref": "surface", "samplerref": "sampler"}[str(annotation)])
     if isinstance(annotation, TensorMapType) or check.parameter.ptx[0].shape:
         return _aggregate(check)
     if foreign and annotation.bits == 64 and annotation.kind in "bus":
@@ -375,7 +379,35 @@ def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: 
 def _number_or_memory(check: _Check, kind: ScalarType) -> Convert:
     """A 64-bit parameter of foreign PTX."""
     number, memory = _scalar(check, kind), _untyped(check)
-    return lambda value: number(value) if isinstance(value, (int, np.generic)) else memory(value)
+    name = check.parameter.ptx[0].name
+
+    def convert(value: Any) -> tuple[Argument, ...]:
+        if isinstance(value, (int, np.generic)):
+            return number(value)
+        return (Handle(name, value),) if _names_image(value) else memory(value)
+
+    return convert
+
+
+def _names_image(value: object) -> bool:
+    """Whether it is a texture, a sampler or a surface."""
+    return type(value).__module__.endswith(".textures") and hasattr(type(value), "word")
+
+
+def _handle(check: _Check, word: str) -> Convert:
+    """A texture, a sampler or a surface, or the handle of one that somebody else made."""
+    number, name = _scalar(check, u64), check.parameter.ptx[0].name
+
+    def handle(value: Any) -> tuple[Argument, ...]:
+        if _names_image(value) and value.word == word:
+            return (Handle(name, value),)
+        if isinstance(value, (int, np.generic)) and not isinstance(value, bool):
+            return number(value)
+        array = view(value) is not None and word != "sampler"
+        hint = f"pass `ptxdsl.{word.capitalize()}({check.name})`" if array else None
+        raise check.error(value, f"{check.annotation} wants a ptxdsl.{word.capitalize()} or its handle", hint)
+
+    return handle
 
 
 def _untyped(check: _Check) -> Convert:

@@ -296,6 +296,10 @@ class PtxModule(Mapping[str, PtxEntry]):
             verify(self.module, foreign=True)
         entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
         self._entries = {function.name: PtxEntry(self.module, text, function) for function in entries}
+        self._declared = {v.name: str(v.type) for v in self.module.variables if v.type.kind == "o"}
+        self._references: dict[str, Any] = {}
+        for entry in self._entries.values():
+            entry.specialise({}).references = self._references
 
     def __getitem__(self, name: str) -> PtxEntry:
         if name not in self._entries:
@@ -305,6 +309,26 @@ class PtxModule(Mapping[str, PtxEntry]):
                 hint=f"did you mean `{near}`?" if near else None,
             )
         return self._entries[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Bind a texture, sampler or surface to a ``.texref``, ``.samplerref`` or ``.surfref`` of the module.
+
+        ``m["image"] = ptxdsl.Texture(array)``; it stays bound until another one is.
+        """
+        if name not in self._declared:
+            near = nearest(str(name), self._declared)
+            raise LaunchError(
+                f"{self.filename} declares no texture, sampler or surface `{name}`; "
+                f"it declares {', '.join(self._declared) or 'none'}", loc=caller(),
+                hint=f"did you mean `{near}`?" if near else None,
+            )
+        made = {"texref": "Texture", "samplerref": "Sampler", "surfref": "Surface"}[self._declared[name]]
+        if type(value).__name__ != made or not hasattr(type(value), "word"):
+            raise LaunchError(
+                f"`{name}` is a .{self._declared[name]}, which takes a ptxdsl.{made}, not a {type(value).__name__}",
+                loc=caller(), hint=f"`m[\"{name}\"] = ptxdsl.{made}({'' if made == 'Sampler' else 'array'})`",
+            )
+        self._references[name] = value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

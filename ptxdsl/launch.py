@@ -1,8 +1,8 @@
 """What a launch is: the geometry, and the bytes and memory that the kernel's parameters become.
 
-Both backends are given the same two things, a :class:`LaunchConfig` and one :class:`Scalar` or :class:`Buffer` for
-each ``.param`` of the entry. Everything that a user can get wrong is found on the way to them, so that a backend never
-sees a bad launch, and a bad launch never runs in part.
+Both backends are given the same two things, a :class:`LaunchConfig` and one :class:`Scalar`, :class:`Buffer` or
+:class:`Handle` for each ``.param`` of the entry. Everything that a user can get wrong is found on the way to them, so
+that a backend never sees a bad launch, and a bad launch never runs in part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .config import SANITIZERS
 from .errors import LaunchError, caller
 from .isa.targets import TARGETS, Limits, limits
 
-__all__ = ["Argument", "Buffer", "LaunchConfig", "Scalar", "stream_handle"]
+__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "stream_handle"]
 
 _LIMITS = Limits(
     shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
@@ -53,7 +53,14 @@ class Buffer(NamedTuple):
     targets: tuple[Buffer, ...] = ()
 
 
-Argument = Union[Scalar, Buffer]
+class Handle(NamedTuple):
+    """A parameter that names a texture, a sampler or a surface: each backend has a number of its own for it."""
+
+    name: str
+    owner: Any
+
+
+Argument = Union[Scalar, Buffer, Handle]
 
 
 @dataclass(frozen=True)

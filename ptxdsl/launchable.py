@@ -19,7 +19,7 @@ from .ir import Directive, Function, Module
 from .isa import Need
 from .isa.directives import DIRECTIVES
 from .isa.targets import TARGETS, assembled, limits, lowest, unmet
-from .launch import Argument, Buffer, LaunchConfig
+from .launch import Argument, Buffer, Handle, LaunchConfig, Scalar
 from .signature import KernelParameter
 from .trace.builder import active
 
@@ -57,9 +57,13 @@ class _Emulated:
         from . import emulator
 
         self.entry, self.program = kernel.entry, emulator.load(kernel.text, kernel.module if kernel.foreign else None)
+        self.references = kernel.references
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
-        for argument in arguments:
+        given: list[Scalar | Buffer] = [
+            _numbered(argument) if isinstance(argument, Handle) else argument for argument in arguments
+        ]
+        for argument in given:
             if type(argument) is Buffer and argument.device is not None:
                 raise LaunchError(
                     f"argument `{argument.name}` of kernel `{self.entry}` is on GPU {argument.device}; "
@@ -67,10 +71,17 @@ class _Emulated:
                 )
             if type(argument) is Buffer and not geometry.sanitize and hasattr(argument.owner, "unwritten"):
                 argument.owner.unwritten = None  # nobody watches what the kernel writes
-        self.program.run(self.entry, geometry, arguments)
+        if self.program.references:
+            self.program.bind(self.references)
+        self.program.run(self.entry, geometry, given)
 
     def plan(self, *_: object) -> None:
         """There is none: a run takes far longer than the way to it."""
+
+
+def _numbered(argument: Handle) -> Scalar:
+    """A handle as its number on the emulator."""
+    return Scalar(argument.name, argument.owner.emulated.to_bytes(8, "little"))
 
 
 def _gpu(kernel: Specialised) -> Run:
@@ -92,6 +103,8 @@ class Specialised:
         self.entry, self.parameters, self.module, self.told = entry, parameters, module, told
         self.foreign = text is not None
         self._text = text
+        self.references: dict[str, Any] = {}
+        """What the textures, samplers and surfaces that the module declares are bound to."""
         self._runs: dict[str, Run] = {}
         self._assembled: dict[str, Assembled] = {}
 

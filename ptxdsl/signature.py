@@ -17,7 +17,9 @@ from . import ir
 from .errors import Loc, TraceError, caller
 from .types import ScalarType, _Operand, b8, u32, u64
 
-__all__ = ["Array", "ArrayType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap", "TensorMapType"]
+__all__ = [
+    "Array", "ArrayType", "HandleType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap", "TensorMapType",
+]
 
 T = TypeVar("T")
 
@@ -59,6 +61,16 @@ class TensorMapType:
 
     def __str__(self) -> str:
         return "TensorMap"
+
+
+@dataclass(frozen=True)
+class HandleType:
+    """A texture or a surface: its handle of 64 bits."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Ptr(_Operand, Generic[T]):
@@ -105,7 +117,7 @@ class TensorMap:
     """A TMA descriptor (``CUtensorMap``), made by ``ptxdsl.tma`` or cuda-python."""
 
 
-Annotation = Union[ScalarType, PtrType, ArrayType, TensorMapType]
+Annotation = Union[ScalarType, PtrType, ArrayType, TensorMapType, HandleType]
 
 
 @dataclass(frozen=True)
@@ -196,6 +208,8 @@ def _filled(cell: Any) -> bool:
 def _parameter(function: Callable[..., object], name: str, annotation: Any, loc: Loc) -> KernelParameter:
     if annotation is TensorMap:
         annotation = TensorMapType()
+    if isinstance(annotation, type) and hasattr(annotation, "__ptx_parameter__"):
+        annotation = HandleType(annotation.__ptx_parameter__)
     entries: tuple[ir.Parameter, ...]
     if isinstance(annotation, ScalarType) and annotation.kind != "p":
         entries = (ir.Parameter(name, annotation.register if annotation.kind == "f" else annotation),)
@@ -205,6 +219,8 @@ def _parameter(function: Callable[..., object], name: str, annotation: Any, loc:
         entries = _array_entries(name, annotation)
     elif isinstance(annotation, TensorMapType):
         entries = (ir.Parameter(name, b8, (128,), align=64),)
+    elif isinstance(annotation, HandleType):
+        entries = (ir.Parameter(name, u64),)
     else:
         what = "has no annotation" if annotation is None else f"has the annotation {annotation!r}, which is no PTX type"
         raise TraceError(

@@ -29,6 +29,7 @@ LAYERS = [
     ["trace"],
     ["launch"],
     ["emulator", "driver"],
+    ["textures"],
     ["binding"],
     ["launchable"],
     ["kernel"],

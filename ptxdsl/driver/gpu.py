@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..errors import DriverError, LaunchError, PerformanceWarning, caller
 from ..ir import Function, Module
 from ..isa.targets import limits
-from ..launch import Argument, Buffer, LaunchConfig, Scalar
+from ..launch import Argument, Buffer, Handle, LaunchConfig, Scalar
 from .copies import HostCopies
 from .device import Driver, driver
 from .plan import Pack, Unusual, packers, parameter_struct, stream_of
@@ -39,6 +39,7 @@ class Compiled(Protocol):
     module: Module
     parameters: Sequence[KernelParameter]
     told: set[str]
+    references: dict[str, Any]
 
     @property
     def text(self) -> str:
@@ -165,6 +166,7 @@ class _Function:
         """One launch."""
         slot = self.slot()
         for offset, argument in zip(self.offsets, arguments):
+            assert not isinstance(argument, Handle)
             data = argument.data if isinstance(argument, Scalar) else argument.address.to_bytes(8, "little")
             slot.memory[offset : offset + len(data)] = data
         self.submit(struct, slot)
@@ -267,12 +269,25 @@ class _Run:
         buffers = [argument for argument in arguments if type(argument) is Buffer]
         targets = [target for buffer in buffers for target in buffer.targets]
         _refuse_host(self.kernel.entry, targets)
-        function = self._function(_device(self.kernel.entry, [*buffers, *targets]))
+        images = [argument.owner for argument in arguments if type(argument) is Handle]
+        images += self.kernel.references.values()
+        function = self._function(_device(self.kernel.entry, [*buffers, *targets], images))
         function.gpu.enter()
         prepared = function.prepare(geometry)
         stream = _stream(geometry, buffers, function.gpu.device)
         _wait(function.gpu, stream, buffers)
         struct = function.struct(prepared, stream)
+        if not images:
+            self._launch(function, struct, stream, arguments, buffers)
+            return
+        from .images import Images
+
+        with Images(function.gpu, stream, arguments, function.module, self.kernel.references) as numbered:
+            self._launch(function, struct, stream, numbered.arguments, buffers)
+
+    def _launch(
+        self, function: _Function, struct: Any, stream: int, arguments: Sequence[Argument], buffers: Sequence[Buffer]
+    ) -> None:
         host = [buffer for buffer in buffers if buffer.device is None]
         if not host:
             function.launch(struct, arguments)
@@ -287,7 +302,7 @@ class _Run:
     ) -> Callable[[Sequence[object]], bool] | None:
         """What makes this launch again, for the objects of the same types; None where there is no short way."""
         buffers = [argument for argument in arguments if type(argument) is Buffer]
-        if not buffers or any(buffer.device is None for buffer in buffers):
+        if not buffers or any(buffer.device is None for buffer in buffers) or self.kernel.references:
             return None
         function = self._function(_device(self.kernel.entry, buffers))
         layout = parameter_struct(self.kernel.parameters, function.offsets)
@@ -322,8 +337,11 @@ def load(kernel: Compiled) -> _Run:
     return _Run(kernel)
 
 
-def _device(entry: str, buffers: Sequence[Buffer]) -> int:
+def _device(entry: str, buffers: Sequence[Buffer], images: Sequence[Any] = ()) -> int:
     """The GPU that holds the arrays; the first if none does."""
+    if images and all(buffer.device is None for buffer in buffers):
+        arrays = [array for image in images for array in getattr(image, "arrays", ())]
+        return next((array.device for array in arrays if array.device is not None), 0)
     placed = [buffer for buffer in buffers if buffer.device is not None]
     for buffer in placed:
         if buffer.device != placed[0].device:

@@ -60,6 +60,10 @@ def failure(state: State) -> EmulationError:
         return scene.raised(TrapError, "the kernel executed `trap`")
     if kind == Fault.MEMBERS:
         return _members(scene)
+    if kind in (Fault.HANDLE, Fault.SURFACE, Fault.SURFACE_ALIGNMENT):
+        from .textures import texture_fault
+
+        return texture_fault(scene, kind)
     if kind == Fault.BRANCH_INDEX:
         return scene.raised(EmulationError, "the index of `brx.idx` is beyond its list of labels")
     if kind >= Fault.MBARRIER_INVALID:

@@ -34,7 +34,10 @@ __all__ = ["Code", "Record", "lower"]
 
 @dataclass(slots=True)
 class Record:
-    """A record before handlers have addresses. ``targets`` are the fields that hold the distance to a block."""
+    """A record before handlers have addresses.
+
+    ``targets`` are the fields that hold the distance to a block, ``links`` those with the address of another function.
+    """
 
     shape: Shape
     codes: str
@@ -42,6 +45,7 @@ class Record:
     statement: int
     targets: dict[int, int] = field(default_factory=dict)
 
+    links: dict[int, Shape] = field(default_factory=dict)
     @property
     def size(self) -> int:
         return _layout(self.codes)[1]
@@ -322,8 +326,6 @@ class Lowering:
 
     def _store(self, statement: Instruction) -> None:
         form = statement.form
-        if form.tokens[0] in ("async", "bulk"):
-            raise unsupported(statement, f"`{form.mnemonic}`")
         address, value = statement.operands[:2]
         assert isinstance(address, Address) and form.type is not None
         items = value.items if isinstance(value, Vector) else (value,)
@@ -397,7 +399,9 @@ class Lowering:
     def _pack(self, prologue: int, start_record: int) -> Code:
         import numpy as np
 
-        handlers = library().need(record.shape for record in self.records)
+        handlers = library().need(
+            shape for record in self.records for shape in (record.shape, *record.links.values())
+        )
         offsets, at = [], 0
         for record in self.records:
             offsets.append(at)
@@ -412,6 +416,8 @@ class Lowering:
         start = base - memory.ctypes.data
         memory[start : start + at] = np.frombuffer(image, np.uint8)
         nodes = self.graph.nodes
+            for number, shape in record.links.items():
+                record.values[number] = handlers[shape]
         blocks = np.zeros(max(1, len(nodes)), np.uint64)
         by_rank = [0] * max(1, len(nodes))
         for number, node in enumerate(nodes):
@@ -459,7 +465,7 @@ _METHODS: dict[str, Any] = {
     "prefetch": Lowering._nothing, "prefetchu": Lowering._nothing, "pmevent": Lowering._nothing,
     "applypriority": Lowering._nothing, "discard": Lowering._nothing, "nanosleep": Lowering._nothing,
     "setmaxnreg": Lowering._nothing, "griddepcontrol": Lowering._nothing, "brkpt": Lowering._nothing,
-    **METHODS, **MATRIX, **MBARRIER,
+    **METHODS, **MATRIX, **MBARRIER, **TEXTURES,
 }
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..collector import paused
 from ..config import observer
@@ -31,6 +31,7 @@ class Program:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._memory = ModuleMemory(module)
+        self.references = self._memory.references
         self._spaces: dict[str, Spaces] = {}
         self._codes: dict[tuple[str, Shape3, bool, Checks | None], Code] = {}
 
@@ -55,6 +56,11 @@ class Program:
             with paused():
                 found = self._codes[key] = lower(function, spaces, block, plain, checks)
         return found
+
+    def bind(self, images: Mapping[str, Any]) -> None:
+        """Let the module's references stand for these textures, samplers and surfaces from now on."""
+        for name, reference in self.references.items():
+            reference.bind(images.get(name))
 
     def run(
         self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, plain: bool = False

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir import Function, Module, Reference, Symbol, Variable
 from .heap import Heap
+from .images import ModuleReference
 from .indirect import addresses
 from .layout import LOCAL_START, SHARED_START, SHARED_WINDOW, SPACE_BITS
 from .operands import unsupported
@@ -47,7 +48,9 @@ class ModuleMemory:
             spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
             self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces, heap=True))
         self._arrays: list[Any] = []
-        mine = [v for v in module.variables if v.space in ("global", "const")]
+        self.references = {v.name: ModuleReference(v) for v in module.variables if v.type.kind == "o"}
+        self.symbols.update({name: reference.handle for name, reference in self.references.items()})
+        mine = [v for v in module.variables if v.space in ("global", "const") and v.type.kind != "o"]
         for variable in mine:
             self._place(variable)
         for variable in mine:
@@ -101,6 +104,7 @@ class Spaces:
         self = cls(function, memory)
         self.ranges.append(None)
         self.symbols.update(memory.functions)
+        self.symbols.update({name: reference.handle for name, reference in memory.references.items()})
         self._parameters()
         for guarded in memory.ranges:
             self.symbols[guarded.name] = guarded.address

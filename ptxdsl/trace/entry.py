@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .. import ir
 from ..errors import Loc, PtxError, TraceError
 from ..isa import lookup, targets
-from ..signature import ArrayType, KernelParameter, PtrType, Signature
+from ..signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
 from ..types import ScalarType, u64
 from . import guard, idle, labels
 from .arrays import TensorMapValue, View
@@ -126,6 +126,8 @@ def argument(trace: Trace, parameter: KernelParameter) -> Any:
         return Pointer(annotation.dtype, "global", base)
     if isinstance(annotation, ArrayType):
         return _array(trace, annotation, entries)
+    if isinstance(annotation, HandleType):
+        return _load(trace, next(entries), u64)
     trace.reserve(parameter.name)
     return TensorMapValue(parameter.name)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import atomic, control, count, data, inspection, machine, matrix, mbarrier, memory, segments, sync, warp, watch
+from . import (
+    atomic, control, count, data, inspection, machine, matrix, mbarrier, memory, segments, surface_unit, sync, texture,
+    texture_unit, warp, watch,
+)
 
 if TYPE_CHECKING:
     from ..library import Emitter, Shape
@@ -40,6 +43,11 @@ _KINDS: dict[str, Emitter] = {
     "product": matrix.product,
     "atomic": atomic.atomic,
     "mbarrier": mbarrier.mbarrier,
+    "request": texture.request,
+    "kind_of": texture.kind_of,
+    "query_unit": texture.query_unit,
+    "texture_unit": texture_unit.texture_unit,
+    "surface_unit": surface_unit.surface_unit,
     "watch": watch.watch,
     "watch_begin": segments.begin,
     "watch_arrive": segments.arrive,

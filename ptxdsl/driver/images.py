@@ -1,0 +1,251 @@
+"""Textures and surfaces on a GPU: CUDA arrays, the objects that name them, and copies from and to the user's arrays.
+
+An image is made once a GPU and filled at each launch, since its array may have changed; one of an array that nobody can
+write is filled once. What a kernel may have stored to a surface goes back into its array.
+"""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LaunchError, caller
+from ..launch import Argument, Handle, Scalar
+from .device import Driver
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["DeviceImage", "Images", "image_on"]
+
+_FORMATS = {
+    "uint8": "UNSIGNED_INT8", "int8": "SIGNED_INT8", "uint16": "UNSIGNED_INT16", "int16": "SIGNED_INT16",
+    "uint32": "UNSIGNED_INT32", "int32": "SIGNED_INT32", "float16": "HALF", "float32": "FLOAT",
+}
+_LAYERED, _SURFACE, _CUBE, _GATHER = 1, 2, 4, 8
+_AS_INTEGERS, _NORMALIZED, _SRGB = 1, 2, 16
+_GATHERED = 32768
+"""Extents up to which a 2d texture can be gathered from."""
+
+
+class DeviceImage:
+    """A texture or surface on one GPU."""
+
+    def __init__(self, image: Any, gpu: Driver) -> None:
+        self.gpu, self.word, self.geometry, self.layers = gpu, image.word, image.geometry, image.layers
+        if image.geometry.endswith("ms"):
+            raise LaunchError(
+                f"CUDA makes no textures with samples: {image.described}", loc=caller(),
+                hint='run it on the emulator: `with ptxdsl.use("emulator"):`',
+            )
+        self.arrays = image.arrays
+        self.extents = [image.extents(array) for array in image.arrays]
+        self.texel_bytes, self.channels = image.texel_bytes, image.channels
+        self.filled = False
+        gpu.enter()
+        self.format = getattr(gpu.cu.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[image.dtype]}")
+        self.memory, self.handle = 0, 0
+        self.mipmap: Any = None
+        self.levels: list[Any] = []
+        try:
+            if image.linear_memory:
+                self.memory = gpu.allocate(image.width_bytes)
+            else:
+                self._make_arrays()
+            self.flags = self._flags(image)
+            self.handle = self._object(image)
+        except BaseException:
+            self.free()
+            raise
+
+    def _make_arrays(self) -> None:
+        """One CUDA array a level."""
+        gpu, (width, height, depth) = self.gpu, self.extents[0]
+        desc = gpu.cu.CUDA_ARRAY3D_DESCRIPTOR()
+        desc.Width, desc.Height, desc.Depth = width, 0 if "1d" in self.geometry else height, 0
+        desc.Format, desc.NumChannels, desc.Flags = self.format, self.channels, 0
+        if self.geometry == "3d":
+            desc.Depth = depth
+        if self.geometry.startswith("a"):
+            desc.Depth, desc.Flags = self.layers, _LAYERED
+        if "cube" in self.geometry:
+            desc.Depth, desc.Flags = 6 * self.layers, desc.Flags | _CUBE
+        if self.word == "surface":
+            desc.Flags |= _SURFACE
+        elif self.geometry == "2d" and max(width, height) <= _GATHERED:
+            desc.Flags |= _GATHER
+        if len(self.arrays) == 1:
+            self.levels = [gpu.call("cuArray3DCreate", desc)]
+            return
+        self.mipmap = gpu.call("cuMipmappedArrayCreate", desc, len(self.arrays))
+        self.levels = [gpu.call("cuMipmappedArrayGetLevel", self.mipmap, level) for level in range(len(self.arrays))]
+
+    def _flags(self, image: Any) -> int:
+        if self.word == "surface":
+            return 0
+        as_integers = image.read == "element" and not image.dtype.startswith("float")
+        normalized = image.sampling.normalized or "cube" in image.geometry
+        return _AS_INTEGERS * as_integers | _NORMALIZED * normalized | _SRGB * image.srgb
+
+    def _object(self, image: Any) -> int:
+        """The handle that kernels get."""
+        cu = self.gpu.cu
+        resource, kinds = cu.CUDA_RESOURCE_DESC(), cu.CUresourcetype
+        if self.memory:
+            resource.resType, linear = kinds.CU_RESOURCE_TYPE_LINEAR, resource.res.linear
+            linear.devPtr, linear.format, linear.numChannels = self.memory, self.format, self.channels
+            linear.sizeInBytes = image.width_bytes
+        elif self.mipmap is not None:
+            resource.resType = kinds.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
+            resource.res.mipmap.hMipmappedArray = self.mipmap
+        else:
+            resource.resType, resource.res.array.hArray = kinds.CU_RESOURCE_TYPE_ARRAY, self.levels[0]
+        if self.word == "surface":
+            return int(self.gpu.call("cuSurfObjectCreate", resource))
+        sampling, desc = image.sampling, cu.CUDA_TEXTURE_DESC()
+        desc.addressMode = [self._address(mode) for mode in sampling.addresses]
+        desc.filterMode, desc.mipmapFilterMode = self._filter(sampling.linear), self._filter(sampling.blend)
+        desc.flags, desc.mipmapLevelBias = self.flags, sampling.bias
+        desc.minMipmapLevelClamp, desc.maxMipmapLevelClamp = sampling.lowest, sampling.highest
+        desc.borderColor = list(struct.unpack("<4f", struct.pack("<4I", *sampling.border)))
+        return int(self.gpu.call("cuTexObjectCreate", resource, desc, None))
+
+    def _address(self, mode: str) -> Any:
+        return getattr(self.gpu.cu.CUaddress_mode, f"CU_TR_ADDRESS_MODE_{mode.upper()}")
+
+    def _filter(self, linear: bool) -> Any:
+        return getattr(self.gpu.cu.CUfilter_mode, f"CU_TR_FILTER_MODE_{'LINEAR' if linear else 'POINT'}")
+
+    # Copies
+
+    def fill(self, stream: int) -> None:
+        """Take over what the user's arrays hold now."""
+        if self.filled and all(array.readonly for array in self.arrays):
+            return
+        for level in range(len(self.arrays)):
+            self._copy(level, stream, back=False)
+        self.filled = True
+
+    def fetch(self, stream: int) -> bool:
+        """Copy a surface back into its array; whether that is in host memory, where one has to wait for it."""
+        if self.word != "surface":
+            return False
+        self._copy(0, stream, back=True)
+        return self.arrays[0].device is None
+
+    def _copy(self, level: int, stream: int, back: bool) -> None:
+        """Between an array of the user's and the level of the image."""
+        gpu, array, (width, height, depth) = self.gpu, self.arrays[level], self.extents[level]
+        nbytes = width * self.texel_bytes
+        if self.memory:
+            kind = "HtoD" if array.device is None else "DtoD"
+            gpu.call(f"cuMemcpy{kind}Async", self.memory, array.address, nbytes, stream)
+            return
+        copy, kinds = gpu.cu.CUDA_MEMCPY3D(), gpu.cu.CUmemorytype
+        near, far = ("dst", "src") if back else ("src", "dst")
+        kind = kinds.CU_MEMORYTYPE_HOST if array.device is None else kinds.CU_MEMORYTYPE_DEVICE
+        setattr(copy, f"{near}MemoryType", kind)
+        setattr(copy, f"{near}{'Host' if array.device is None else 'Device'}", array.address)
+        setattr(copy, f"{near}Pitch", nbytes)
+        setattr(copy, f"{near}Height", height)
+        setattr(copy, f"{far}MemoryType", kinds.CU_MEMORYTYPE_ARRAY)
+        setattr(copy, f"{far}Array", self.levels[level])
+        copy.WidthInBytes, copy.Height = nbytes, height
+        copy.Depth = depth * self.layers * (6 if "cube" in self.geometry else 1)
+        gpu.call("cuMemcpy3DAsync", copy, stream)
+
+    # References
+
+    def bind(self, module: Any, name: str, image: Any) -> None:
+        """Let a reference of a loaded module stand for this."""
+        call, encoded = self.gpu.call, name.encode()
+        if self.word == "surface":
+            call("cuSurfRefSetArray", call("cuModuleGetSurfRef", module, encoded), self.levels[0], 0)
+            return
+        reference, sampling = call("cuModuleGetTexRef", module, encoded), image.sampling
+        if self.memory:
+            call("cuTexRefSetAddress", reference, self.memory, image.width_bytes)
+        elif self.mipmap is not None:
+            call("cuTexRefSetMipmappedArray", reference, self.mipmap, 1)
+            call("cuTexRefSetMipmapFilterMode", reference, self._filter(sampling.blend))
+            call("cuTexRefSetMipmapLevelBias", reference, sampling.bias)
+            call("cuTexRefSetMipmapLevelClamp", reference, sampling.lowest, sampling.highest)
+        else:
+            call("cuTexRefSetArray", reference, self.levels[0], 1)
+        call("cuTexRefSetFormat", reference, self.format, self.channels)
+        for axis, mode in enumerate(sampling.addresses):
+            call("cuTexRefSetAddressMode", reference, axis, self._address(mode))
+        call("cuTexRefSetFilterMode", reference, self._filter(sampling.linear))
+        call("cuTexRefSetFlags", reference, self.flags)
+
+    def free(self) -> None:
+        """Give everything back."""
+        gpu = self.gpu
+        gpu.enter()
+        if self.handle:
+            gpu.call("cuSurfObjectDestroy" if self.word == "surface" else "cuTexObjectDestroy", self.handle)
+        if self.mipmap is not None:
+            gpu.call("cuMipmappedArrayDestroy", self.mipmap)
+        elif self.levels:
+            gpu.call("cuArrayDestroy", self.levels[0])
+        gpu.free(self.memory)
+
+
+_images: weakref.WeakKeyDictionary[Any, dict[int, DeviceImage]] = weakref.WeakKeyDictionary()
+
+
+def image_on(image: Any, gpu: Driver) -> DeviceImage:
+    """A texture or surface on a GPU, made when it is first wanted there."""
+    known = _images.setdefault(image, {})
+    found = known.get(gpu.device)
+    if found is None:
+        for array in image.arrays:
+            if array.device not in (None, gpu.device):
+                raise LaunchError(
+                    f"a {image.word} of an array on GPU {array.device} in a launch on GPU {gpu.device}", loc=caller()
+                )
+        found = known[gpu.device] = DeviceImage(image, gpu)
+        weakref.finalize(image, found.free).atexit = False
+    return found
+
+
+class Images:
+    """The textures and surfaces of one launch: its arguments as numbers, filled before it and fetched behind it."""
+
+    def __init__(
+        self, gpu: Driver, stream: int, arguments: Sequence[Argument], module: Any, references: Mapping[str, Any]
+    ) -> None:
+        self.gpu, self.stream, self.given, self.module, self.references = gpu, stream, arguments, module, references
+
+    def __enter__(self) -> Self:
+        self.images: dict[int, DeviceImage] = {}
+        self.arguments = [self._numbered(argument) for argument in self.given]
+        for name, image in self.references.items():
+            self._on(image, f"`{name}`").bind(self.module, name, image)
+        for made in self.images.values():
+            made.fill(self.stream)
+        return self
+
+    def _numbered(self, argument: Argument) -> Argument:
+        if type(argument) is not Handle:
+            return argument
+        image = self._on(argument.owner, f"argument `{argument.name}`")
+        return Scalar(argument.name, image.handle.to_bytes(8, "little"))
+
+    def _on(self, image: Any, what: str) -> DeviceImage:
+        if image.word == "sampler":
+            raise LaunchError(
+                f"{what} is a sampler of its own, which CUDA's driver has no way to make", loc=caller(),
+                hint='give the texture these modes, or run on the emulator: `with ptxdsl.use("emulator"):`',
+            )
+        made = self.images[id(image)] = image_on(image, self.gpu)
+        return made
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            return
+        fetched = [image.fetch(self.stream) for image in self.images.values()]
+        if any(fetched):
+            self.gpu.call("cuStreamSynchronize", self.stream)
