@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
+from ptxdsl.text import to_text
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -169,3 +170,102 @@ def test_which_kernels_a_module_has() -> None:
         m["secnd"]
     assert error.value.message == "<ptx> has no entry `secnd`; it has first, second"
     assert error.value.hint == "did you mean `second`?"
+
+
+def test_two_clocks_in_one_kernel() -> None:
+    """A wait with a time limit reads the timer twice, here with and without a guard."""
+    m = load("""
+.entry k(.param .u64 out) {
+    .reg .pred %p0; .reg .b64 %rd<5>;
+    ld.param.u64 %rd0, [out];
+    mov.u64 %rd1, %globaltimer;
+    setp.ne.u64 %p0, %rd0, 0;
+    @%p0 mov.u64 %rd2, %globaltimer;
+    mov.u64 %rd3, %clock64;
+    sub.u64 %rd4, %rd2, %rd1;
+    st.global.u64 [%rd0], %rd4;
+    ret;
+}""")
+    out = np.full(1, -1, np.int64)
+    emulated(m, 1, out)
+    assert 0 <= out[0] < 10**9
+
+
+def test_blocks_of_a_cooperative_launch_meet_in_the_grids_workspace() -> None:
+    """cooperative_groups finds the word to count in behind the address in %envreg1 and %envreg2."""
+    m = load("""
+.entry k(.param .u64 x) {
+    .reg .pred %p<2>; .reg .b32 %r<12>; .reg .b64 %rd<8>;
+    ld.param.u64 %rd0, [x];
+    mov.u32 %r0, %envreg1;
+    mov.u32 %r1, %envreg2;
+    mov.b64 %rd1, {%r1, %r0};
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %nctaid.x;
+    mul.wide.u32 %rd2, %r2, 4;
+    add.u64 %rd3, %rd0, %rd2;
+    add.u32 %r4, %r2, 100;
+    st.global.u32 [%rd3], %r4;
+    atom.add.release.gpu.u32 %r5, [%rd1+4], 1;
+wait:
+    ld.acquire.gpu.u32 %r6, [%rd1+4];
+    setp.lt.u32 %p0, %r6, %r3;
+    @%p0 bra wait;
+    add.u32 %r7, %r2, 1;
+    rem.u32 %r8, %r7, %r3;
+    mul.wide.u32 %rd4, %r8, 4;
+    add.u64 %rd5, %rd0, %rd4;
+    ld.global.u32 %r9, [%rd5];
+    mul.wide.u32 %rd6, %r3, 4;
+    add.u64 %rd7, %rd3, %rd6;
+    st.global.u32 [%rd7], %r9;
+    ret;
+}""")
+    x = np.zeros(10, np.int32)
+    m["k"].configure(5, 1, backend="emulator", cooperative=True)(x)
+    assert x.tolist() == [100, 101, 102, 103, 104, 101, 102, 103, 104, 100]
+    with pytest.raises(ptxdsl.MemoryFault):
+        m["k"].configure(1, 1, backend="emulator")(x)
+
+
+def test_the_systems_shared_memory_is_zeros_and_checked() -> None:
+    """Groups of several warps meet in the reserved KiB below the first shared variable."""
+    m = load("""
+.entry k(.param .u64 out, .param .u32 at) {
+    .shared .align 4 .b32 mine;
+    .reg .b32 %r<6>; .reg .b64 %rd<5>;
+    ld.param.u64 %rd0, [out];
+    ld.param.u32 %r0, [at];
+    mov.u32 %r1, %reserved_smem_offset_1;
+    add.u32 %r1, %r1, %r0;
+    cvt.u64.u32 %rd1, %r1;
+    cvta.shared.u64 %rd2, %rd1;
+    mov.u32 %r2, %tid.x;
+    st.shared.u32 [mine], 0;
+    atom.or.b32 %r3, [%rd2], 4;
+    bar.sync 0;
+    ld.shared.u32 %r4, [mine];
+    ld.u32 %r3, [%rd2];
+    add.u32 %r3, %r3, %r4;
+    mad.wide.u32 %rd3, %r2, 4, %rd0;
+    st.global.u32 [%rd3], %r3;
+    ret;
+}""")
+    out = np.zeros(64, np.int32)
+    for sanitize in (None, "all"):
+        m["k"].configure(1, 64, backend="emulator", sanitize=sanitize)(out, 0)
+        assert set(out.tolist()) == {4}
+        out[:] = 0
+    with pytest.raises(ptxdsl.MemoryFault):
+        emulated(m, 64, out, 4096)
+
+
+def test_a_rounding_behind_the_types_of_a_product() -> None:
+    """nvcc writes the rounding of wmma.mma.f64 last, the manual first."""
+    text = """
+.entry k() {
+    .reg .f64 %fd<6>;
+    wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64.rn {%fd0, %fd1}, {%fd2}, {%fd3}, {%fd4, %fd5};
+    ret;
+}"""
+    assert "m8n8k4.rn.f64.f64.f64.f64 {" in to_text(load(text).module)

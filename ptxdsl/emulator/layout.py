@@ -82,11 +82,13 @@ class Block:
     HEAP_MAP = 1072
     HOT = 1080
     """Function that runs a whole block, 0 where there is none."""
+    WORKSPACE = 1088
+    """Address of what the blocks of a cooperative launch meet by, which %envreg1 (its upper half) and %envreg2 give."""
     BARRED = 1032
     """Mask of the barriers where somebody waits or has arrived."""
     SCRATCH = 256
     BARRIERS = 512
-    SIZE = 1088
+    SIZE = 1096
 
 
 class Barrier:
@@ -120,6 +122,7 @@ class Launch:
     BLOCKS = 8
     GRID = 16
     STOP = 28
+    WORKSPACE = 48
     SIZE = 64
 
 

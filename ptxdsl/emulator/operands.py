@@ -61,7 +61,7 @@ _BLOCK_FIELDS = {
     "%clusterid.x": Block.CTAID, "%clusterid.y": Block.CTAID + 4, "%clusterid.z": Block.CTAID + 8,
     "%nclusterid.x": Block.NCTAID, "%nclusterid.y": Block.NCTAID + 4, "%nclusterid.z": Block.NCTAID + 8,
     "%dynamic_smem_size": Block.DYNAMIC, "%total_smem_size": Block.TOTAL_SHARED,
-    "%aggr_smem_size": Block.TOTAL_SHARED, "%smid": Block.SMID,
+    "%envreg1": Block.WORKSPACE + 4, "%envreg2": Block.WORKSPACE, "%aggr_smem_size": Block.TOTAL_SHARED, "%smid": Block.SMID,
 }
 _NUMBERS = {
     "%nsmid": 1, "%gridid": 1, "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%is_explicit_cluster": 0,

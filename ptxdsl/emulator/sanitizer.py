@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import EmulationError
 from ..ir import Immediate, Instruction
 from ..launch import Buffer
-from .layout import LANES, SPACE_BITS, Block, Entry
+from .layout import LANES, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Entry
 from .library import library
 from .sanitizer_order import BlockOrder, Clock, Meeting, Order, Thread, join, knows
 from .sanitizer_report import Finding, Reporter, raised
@@ -161,7 +161,9 @@ class Sanitizer:
             self.put(state, offset, codes, value)
         for number, guarded in enumerate(self.launch.ranges):
             if guarded is not None:
-                host = state.shared if guarded.shared else guarded.address
+                host = guarded.address
+                if guarded.shared:
+                    host = state.shared - SHARED_START + (host & (SHARED_WINDOW - 1))
                 for low, nbytes, tags, stride, _ in regions:
                     if low <= host < low + nbytes:
                         start = (tags - (low >> self.grain) * TAG_BYTES) & _WORD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..ir import Function, Module, Reference, Symbol, Variable
+from ..ir import Function, Module, Operand, Reference, SpecialRegister, Symbol, Variable
 from .heap import Heap
 from .images import ModuleReference
 from .indirect import addresses
@@ -30,6 +30,10 @@ class Guarded:
     shared: bool = False
     heap: bool = False
     variable: Variable | None = None
+
+
+def _is_reserved(operand: Operand) -> bool:
+    return isinstance(operand, SpecialRegister) and operand.special.startswith("%reserved_smem")
 
 
 def _aligned(value: int, align: int) -> int:
@@ -97,6 +101,8 @@ class Spaces:
     static_shared: int = 0
     dynamic_start: int = SHARED_START
     local_bytes: int = 0
+    reserved: bool = False
+    """Whether the kernel uses the shared memory below SHARED_START, which belongs to the system."""
 
     @classmethod
     def of(cls, module: Module, function: Function, memory: ModuleMemory) -> Spaces:
@@ -112,6 +118,7 @@ class Spaces:
         variables = [v for v in module.variables if v.space in ("shared", "local")] + function.variables
         self._shared([v for v in variables if v.space == "shared"])
         self._local([v for v in variables if v.space == "local"])
+        self._reserved()
         return self
 
     def _add(self, guarded: Guarded) -> None:
@@ -153,6 +160,13 @@ class Spaces:
             variable.name, address + SHARED_WINDOW, nbytes, SPACE_BITS["generic"], shared=True, variable=variable
         )
         self.ranges.append(twin)
+
+    def _reserved(self) -> None:
+        """Shared memory that cooperative groups of several warps meet in: zeros before a state's first block."""
+        self.reserved = any(_is_reserved(o) for s in self.function.instructions() for o in s.operands)
+        if self.reserved:
+            for space, window in (("shared", 0), ("generic", SHARED_WINDOW)):
+                self.ranges.append(Guarded("the system's shared memory", window, SHARED_START, SPACE_BITS[space], shared=True))
 
     def _local(self, variables: list[Variable]) -> None:
         at = LOCAL_START

@@ -62,6 +62,9 @@ class LaunchState:
                 self.ranges += [_guarded(target) for target in argument.targets]
         reach = SPACE_BITS["param"] | SPACE_BITS["generic"]
         self.ranges.append(Guarded("the parameters", self.parameters, spaces.parameter_bytes, reach, False))
+        if config.cooperative:
+            reach = SPACE_BITS["global"] | SPACE_BITS["generic"]
+            self.ranges.append(Guarded("the grid's workspace", self.address + Launch.WORKSPACE, 8, reach))
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
         self.blocks = x * y * z
         self.sanitizer: Sanitizer | None = None
@@ -92,10 +95,12 @@ class State:
         self.count = -(-threads // LANES)
         local = launch.spaces.local_bytes
         entries = len(launch.ranges) * Entry.BYTES
-        sizes = (Block.SIZE, launch.shared_bytes + 64, local * self.count * LANES + 64, entries)
+        reserved = SHARED_START if launch.spaces.reserved else 0
+        sizes = (Block.SIZE, reserved + launch.shared_bytes + 64, local * self.count * LANES + 64, entries)
         starts = [sum((size + 127) // 128 * 128 for size in sizes[:n]) for n in range(len(sizes))]
         self.memory, self.address = allocate(starts[-1] + entries, 1024)
-        shared, self.local, table = (self.address + start for start in starts[1:])
+        self.first, self.local, table = (self.address + start for start in starts[1:])
+        shared = self.first + reserved
         self.shared, self.end, self.table, self.ledger = shared, table, table, 0
         self._table(table)
         self.put(Block.TABLE, "Q", table)
@@ -104,6 +109,7 @@ class State:
         self.put(Block.LOCAL, "QQ", self.local, local)
         self.put(Block.LAUNCH, "Q", launch.parameters)
         self.put(Block.GRID, "Q", launch.address)
+        self.put(Block.WORKSPACE, "Q", launch.address + Launch.WORKSPACE if launch.config.cooperative else 0)
         self.put(Block.NCTAID, "iii", *launch.config.grid)
         self.put(Block.NTID, "iii", *launch.config.block)
         self.put(Block.DYNAMIC, "i", launch.config.shared)
@@ -170,7 +176,7 @@ class State:
         barriers = Block.BARRIERS - Block.RUNNABLE
         digest.update(ctypes.string_at(self.address + Block.RUNNABLE, 8))
         digest.update(ctypes.string_at(self.address + Block.RUNNABLE + barriers, Block.SIZE - Block.BARRIERS))
-        digest.update((ctypes.c_ubyte * (self.end - self.shared)).from_address(self.shared))
+        digest.update((ctypes.c_ubyte * (self.end - self.first)).from_address(self.first))
 
     def put(self, offset: int, codes: str, *values: Any) -> None:
         data = struct.pack("<" + codes, *values)

@@ -39,6 +39,7 @@ _RESPELLED = (
     (re.compile(
         r"^(atom|red)\.(global|shared(?:::cta|::cluster)?)((?:\.(?:relaxed|acquire|release|acq_rel|cta|cluster|gpu|sys))+)"
     ), r"\1\3.\2"),
+    (re.compile(r"^(wmma\.mma\.\S+)((?:\.f64){4})(\.r[nzmp])$"), r"\1\3\2"),
     (re.compile(r"^(tcgen05\.ld\.red\..*)\.([fus]32)((?:\.(?:min|max|abs|NaN))+)$"), r"\1\3.\2"),
 )
 _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
