@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 from emulator_harness import THREAD, kernel, launch, pointer
 
-from ptxdsl.emulator import load
-from ptxdsl.errors import EmulationError
-from ptxdsl.launch import LaunchConfig
 
 SEEDS = [1, 2]
 
@@ -577,19 +574,3 @@ def test_address_of_a_parameter() -> None:
         st.global.v2.u32 [%rd0], {%r1, %r2}; ret;
     """), 1, 1, out=out, a=np.uint32(5), b=np.uint32(6))
     assert out.tolist() == [6, 5]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "st.bulk.weak.shared::cta [%r0], %rd0, 0;",
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r0], %r0, [%r0];",
-        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r0], %r0, [%r0];",
-    ],
-)
-def test_asynchronous_stores_are_refused(line: str) -> None:
-    text = f""".version 8.6\n.target sm_100\n.address_size 64\n.visible .entry k() {{
-        .shared .align 16 .b8 s[64]; .reg .u32 %r<1>; .reg .u64 %rd<1>;
-        mov.u32 %r0, s; mov.u64 %rd0, 64; {line} ret; }}"""
-    with pytest.raises(EmulationError, match=f"^the emulator does not support `{line.split(maxsplit=1)[0]}`"):
-        load(text).run("k", LaunchConfig((1, 1, 1), (32, 1, 1), 0), [])

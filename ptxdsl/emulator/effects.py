@@ -19,8 +19,6 @@ __all__ = ["METHODS", "whole"]
 
 def _atomic(low: Lowering, statement: Instruction) -> None:
     form, operands = statement.form, statement.operands
-    if form.tokens[0] == "async":
-        raise unsupported(statement, f"`{form.mnemonic}`")
     returns = form.opcode == "atom"
     dest = operands[0] if returns else Sink()
     address, *values = operands[1 if returns else 0 :]
@@ -229,7 +227,14 @@ def _isspacep(low: Lowering, statement: Instruction) -> None:
     low.emit(("isspace", window, result.kind, value.kind, width, guard.kind, low.parted), guard, result, value)
 
 
+def _policy(low: Lowering, statement: Instruction) -> None:
+    """createpolicy: there is no cache, so one policy is as good as another."""
+    form, dest = lookup("mov.b64")[0], statement.operands[0]
+    low.data(replace(statement, form=form, operands=(dest, Immediate(0, TYPES["u64"]))))
+
+
 METHODS: dict[str, Any] = {
+    "createpolicy": _policy,
     "mov": _mov, "cvta": _cvta, "isspacep": _isspacep,
     "atom": _atomic, "red": _atomic, "bar": _barrier_row, "barrier": _barrier_row, "membar": _fence, "fence": _fence,
     "shfl": _shuffle, "vote": _vote, "activemask": _activemask, "elect": _elect, "match": _match, "redux": _redux,

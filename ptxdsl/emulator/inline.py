@@ -17,8 +17,10 @@ from ..ir import (
 )
 from ..isa import Form, lookup
 from ..types import TYPES, ScalarType
+from .asynchronous import asynchronous, synchronous
 from .indirect import addresses, targets
 from .recursion import Recursion, moves
+from .stack import OPCODES as STACK_OPCODES
 from .stack import allocates, stacked
 
 __all__ = ["SERVICES", "Inliner", "Scope", "inline"]
@@ -28,11 +30,26 @@ SERVICES = ("vprintf", "__assertfail", "malloc", "free")
 
 
 def inline(module: Module, function: Function) -> Function:
-    """The function with all calls of the module's own functions expanded; itself where there are none."""
-    calls = any(isinstance(statement, Call) for statement in function.body or ())
+    """The function with all calls expanded, and instructions that come down to others; itself where there are none."""
+    forms, calls = _used(function)
     if calls or any(variable.space == "param" for variable in function.variables):
         function = Inliner(module, function).result()
-    return stacked(function)
+        forms, _ = _used(function)
+    if any(form.opcode in STACK_OPCODES for form in forms):
+        function = stacked(function)
+    return synchronous(function) if any(map(asynchronous, forms)) else function
+
+
+def _used(function: Function) -> tuple[set[Form], bool]:
+    """The forms of a function's instructions, and whether it calls anything."""
+    forms: set[Form] = set()
+    calls = False
+    for statement in function.body or ():
+        if statement.__class__ is Instruction:
+            forms.add(statement.form)
+        elif statement.__class__ is Call:
+            calls = True
+    return forms, calls
 
 
 def form_for(mnemonic: str, arity: int) -> Form:
@@ -217,7 +234,8 @@ class Inliner:
         kind = f"b{parameter.type.bits}"
         if parameter.space == "reg":
             if passed:
-                self.emit(call, moves(parameter.type), inner.register(Register(parameter.name, parameter.type)), operand)
+                own = inner.register(Register(parameter.name, parameter.type))
+                self.emit(call, moves(parameter.type), own, operand)
             return
         cell = self.cell(parameter.name, parameter.type, parameter.shape, parameter.align)
         inner.cells[parameter.name] = cell

@@ -13,13 +13,13 @@ from ..isa import lookup
 from ..types import TYPES
 from .layout import LANES
 
-__all__ = ["EXHAUSTED", "STACK", "allocates", "stacked"]
+__all__ = ["EXHAUSTED", "OPCODES", "STACK", "allocates", "stacked"]
 
 STACK = 32 << 10
 """Bytes that alloca can give to a thread."""
 EXHAUSTED = "alloca"
 """The function that a thread calls which wants more."""
-_OPCODES = ("alloca", "stacksave", "stackrestore")
+OPCODES = ("alloca", "stacksave", "stackrestore")
 _NAME = "$alloca"
 _U64 = TYPES["u64"]
 _TOP, _END, _SIZE = (Register(f"%alloca.{name}", _U64) for name in ("top", "end", "size"))
@@ -33,9 +33,7 @@ def allocates(function: Function) -> bool:
 
 
 def stacked(function: Function) -> Function:
-    """The function without the three instructions; itself where it has none."""
-    if not any(_uses(statement) for statement in function.body or ()):
-        return function
+    """The function without the three instructions."""
     body: list[Any] = [
         Instruction(lookup("mov.u64")[0], (_TOP, Symbol(_NAME))),
         Instruction(lookup("add.u64")[0], (_END, _TOP, Immediate(STACK, _U64))),
@@ -50,7 +48,7 @@ def stacked(function: Function) -> Function:
 
 
 def _uses(statement: Any) -> bool:
-    return isinstance(statement, Instruction) and statement.form.opcode in _OPCODES
+    return isinstance(statement, Instruction) and statement.form.opcode in OPCODES
 
 
 def _expanded(statement: Instruction) -> list[Any]:
