@@ -89,6 +89,12 @@ def _number(what: str, text: str) -> int:
     return int(text)
 
 
+def _threads(what: str, text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,3}", text):
+        raise _wrong(what, text, "a number of threads from 1 to 9999")
+    return int(text)
+
+
 def _arch(what: str, text: str) -> str:
     if text != "auto" and not re.fullmatch(r"sm_\d{2,3}[af]?", text):
         digits = re.sub(r"^(sm|compute)?_?", "", text)
@@ -129,6 +135,9 @@ class Config:
     """The emulator's checks: ``memory``, ``race``, ``init``, ``barrier``, separated by commas; ``all`` or ``off``."""
     seed: int | None = None
     """Warps on the emulator take turns by lot, in the same way for the same number; in a fixed order if unset."""
+    emulator_threads: int | None = None
+    """How many threads the emulator spreads blocks over; all cores that the process may use if unset. With 1, what
+    depends on the order of blocks, as sums of floats by ``atom.add`` do, is the same in every run."""
     lineinfo: bool = True
     """Whether the PTX carries the Python line of each instruction."""
     log: str = "off"
@@ -156,6 +165,7 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "dump": _dump,
     "sanitize": _sanitize,
     "seed": _number,
+    "emulator_threads": _threads,
     "lineinfo": _switch,
     "log": _one_of(*LOGS),
 }
@@ -233,8 +243,8 @@ class override:
             near = nearest(name, _READERS)
             hint = f"did you mean `{near}`?" if near else f"the settings are {', '.join(_READERS)}"
             raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)
-        if isinstance(value, str):
-            return _READERS[name](name, value)
+        if isinstance(value, str) or (name == "emulator_threads" and value is not None):
+            return _READERS[name](name, str(value))
         kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool}
         if name in kinds and not isinstance(value, kinds[name]):
             raise _wrong(name, value, f"a {kinds[name].__name__}")

@@ -81,7 +81,8 @@ def test_variables(variable: str, text: str, field: str, value: object, monkeypa
         (
             "PTXDSL_XYZZY", "1",
             ("there is no variable PTXDSL_XYZZY\n  hint: the variables are PTXDSL_BACKEND, PTXDSL_CACHE_DIR, "
-            "PTXDSL_ARCH, PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_SEED, PTXDSL_LINEINFO, PTXDSL_LOG"),
+            "PTXDSL_ARCH, PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_SEED, "
+            "PTXDSL_EMULATOR_THREADS, PTXDSL_LINEINFO, PTXDSL_LOG"),
         ),
         (
             "PTXDSL_SANITIZE", "memory,rase",
@@ -101,6 +102,10 @@ def test_variables(variable: str, text: str, field: str, value: object, monkeypa
         ("PTXDSL_LINEINFO", "yes", "PTXDSL_LINEINFO is 'yes'; it can be 0 or 1"),
         ("PTXDSL_PTXAS", "/nowhere/ptxas", "PTXDSL_PTXAS is '/nowhere/ptxas', which is no program that can be run"),
         ("PTXDSL_LOG", "verbose", "PTXDSL_LOG is 'verbose'; it can be off, info or debug"),
+        (
+            "PTXDSL_EMULATOR_THREADS", "0",
+            "PTXDSL_EMULATOR_THREADS is '0'; it can be a number of threads from 1 to 9999",
+        ),
     ],
 )
 def test_wrong(variable: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +163,7 @@ def test_other_threads_are_not_changed() -> None:
         ({"backend": 3}, "backend is 3; it can be a str"),
         ({"backends": "gpu"}, "there is no setting 'backends'\n  hint: did you mean `backend`?"),
         ({"lineinfo": 2}, "lineinfo is 2; it can be a bool"),
+        ({"emulator_threads": -1}, "emulator_threads is '-1'; it can be a number of threads from 1 to 9999"),
         (
             {"sanitize": ["memory", "frobnicate"]},
             "sanitize is 'frobnicate'; it can be one or more of memory, race, init, barrier, separated by commas",
@@ -165,7 +171,7 @@ def test_other_threads_are_not_changed() -> None:
         (
             {"zzz": 1},
             ("there is no setting 'zzz'\n  hint: the settings are backend, cache_dir, arch, ptxas, dump, sanitize, "
-            "seed, lineinfo, log"),
+            "seed, emulator_threads, lineinfo, log"),
         ),
     ],
 )

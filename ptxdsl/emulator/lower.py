@@ -44,9 +44,9 @@ class Record:
     values: list[Any]
     statement: int
     targets: dict[int, int] = field(default_factory=dict)
-
     links: dict[int, Shape] = field(default_factory=dict)
     @property
+
     def size(self) -> int:
         return _layout(self.codes)[1]
 
@@ -78,6 +78,10 @@ class Code:
     hot: bool = False
     """Whether the second tier has been started on it."""
     source: tuple[Function, Spaces, Shape3, Checks | None] | None = None
+    prints: bool = False
+    """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
+    pace: float = 0.0
+    """Seconds a block in the last launch, 0 where there was none."""
     """What it was lowered from."""
     whole: int = 0
     """Address of the function that runs a block of it, once there is one."""
@@ -108,7 +112,7 @@ class Lowering:
         self.place = -1
         self.bounded: set[tuple[str, bool]] = set()
         self.node = 0
-        self.parted = False
+        self.parted, self.prints = False, False
         self.watching = Watching(self, checks) if checks is not None else None
 
     def _analysed(self) -> Facts:
@@ -177,6 +181,7 @@ class Lowering:
         if isinstance(statement, Call):
             guard = self.operands.guard(statement)
             self.emit(("service", guard.kind), guard)
+            self.prints = self.prints or statement.callee == Symbol("vprintf")
             return
         method = _METHODS.get(statement.form.opcode)
         if method is not None:
@@ -426,7 +431,7 @@ class Lowering:
         entry = base + offsets[start_record]
         return Code(
             memory, base, entry, base + offsets[prologue], blocks, self.graph, self.slots, self.operands, offsets,
-            [record.statement for record in self.records], by_rank, self.plain, self.records,
+            [record.statement for record in self.records], by_rank, self.plain, self.records, prints=self.prints,
         )
 
 

@@ -80,7 +80,7 @@ class Program:
         if config.sanitize and not config.sanitize.isdisjoint(("race", "init")):
             sanitized(launch, lambda needed, checks: self.code(entry, config.block, plain or needed, checks))
             return
-        run(launch, lambda needed: self.code(entry, config.block, plain or needed))
+        run(launch, lambda needed: self.code(entry, config.block, plain or needed), alone=False)
 
 
 def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None:

@@ -1,100 +1,62 @@
-"""One launch: which block states there are, and what to do when compiled code comes back.
-
-Blocks run one after the other in one block state. When a block's warps only wait and poll, it may wait for a block that
-has not started: then another state takes the next block, and the states take turns.
-"""
+"""One launch: what to do when compiled code comes back."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable
-from time import perf_counter
 
 from .faults import failure
-from .hot import heat
 from .layout import LANES, Block, Fault, Status, Warp
 from .lower import Code
 from .services import serve
 from .state import LaunchState, State, read_register
+from .team import Team
 from .waiting import deadlock, livelock
 
 __all__ = ["run"]
 
-RESIDENT_BYTES = 256 << 20
-"""Memory that the states of waiting blocks may take."""
-LOOK = 16
-"""Rounds without the end of a block after which to look whether anything changes at all; doubled each time."""
-LOOKS = 8
+
+def run(launch: LaunchState, code: Callable[[bool], Code], alone: bool = True) -> None:
+    """Run all blocks of a launch, on this thread where ``alone``; ``code(plain)`` gives the kernel's records."""
+    _Team(launch, code, alone).run()
 
 
-def run(launch: LaunchState, code: Callable[[bool], Code]) -> None:
-    """Run all blocks of a launch; ``code(plain)`` gives the kernel's records."""
-    states = deque([State(launch, code(False))])
-    watch = _Watch(launch)
-    while states:
-        state = states[0]
-        if launch.sanitizer is not None:
-            launch.sanitizer.switch(state)
-        start = perf_counter()
-        status = state.run()
-        heat(state.code, perf_counter() - start)
+class _Team(Team):
+    def __init__(self, launch: LaunchState, codes: Callable[[bool], Code], alone: bool) -> None:
+        super().__init__(launch, codes(False), alone)
+        self.codes = codes
+
+    def answer(self, worker: int, state: State, status: int) -> State | None:
+        launch = self.launch
         if status == Status.DONE:
-            states.popleft()
-            watch = _Watch(launch)
-        elif status == Status.FAULT:
+            self.progress()
+            return None
+        if status == Status.YIELD:
+            return self.yielded(worker, state)
+        if status == Status.FAULT:
             raise failure(state)
-        elif status == Status.STUCK:
+        if status == Status.STUCK:
             raise deadlock(state)
-        elif status == Status.SERVICE:
+        if status == Status.DEOPT:
+            return _without_order(state, self.codes(True))
+        if status == Status.SERVICE:
             serve(state)
-        elif status == Status.WATCH and launch.sanitizer is not None:
+        elif launch.sanitizer is not None:
             launch.sanitizer.serve(state)
-        elif status == Status.STOPPED and launch.stopped is not None:
+        elif launch.stopped is not None:
             launch.stopped(state)
-        elif status == Status.DEOPT:
-            states[0] = _without_order(state, code(True))
-        elif state.between_blocks:
-            watch = _Watch(launch)
-        elif launch.started() < launch.blocks and len(states) * state.nbytes < RESIDENT_BYTES:
-            states.appendleft(State(launch, state.code))
-        else:
-            states.rotate(-1)
-            watch.turn(states)
+        return state
 
-
-class _Watch:
-    """Notices when blocks that wait for each other do so for ever.
-
-    The machine is deterministic, so if all it has looks the same as some rounds before, it will for all time. Looking
-    costs a pass over the memory, hence ever more rarely.
-    """
-
-    def __init__(self, launch: LaunchState) -> None:
-        self.launch, self.turns, self.rounds, self.look, self.seen = launch, 0, 0, LOOK, b""
-
-    def turn(self, states: deque[State]) -> None:
-        """A state has had its turn without coming to an end."""
-        self.turns += 1
-        if self.turns < len(states):
-            return
-        self.turns, self.rounds = 0, self.rounds + 1
-        if self.rounds == self.look:
-            self.seen = self._digest(states)
-        elif self.rounds > self.look:
-            if self._digest(states) == self.seen:
-                raise livelock(states[0])
-            if self.rounds == self.look + LOOKS:
-                self.look *= 2
-
-    def _digest(self, states: deque[State]) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
-        for state in sorted(states, key=lambda state: state.address):
-            state.digest(digest)
-        self.launch.digest(digest)
-        return digest.digest()
+    def stuck(self) -> None:
+        """All states go on in plain code first: only there do lanes that wait give way to others of their warp."""
+        ordered = [state for state in self.waiting if not state.code.plain]
+        if not ordered:
+            raise livelock(min(self.waiting, key=lambda state: state.block))
+        self.waiting = type(self.waiting)(
+            state if state.code.plain else _without_order(state, self.codes(True)) for state in self.waiting
+        )
+        self.progress()
 
 
 def _without_order(state: State, code: Code) -> State:

@@ -25,7 +25,7 @@ _MACHINE = {
 RUN = ("machine", "run", "")
 SHUFFLED = ("machine", "shuffled", "")
 TURNS = 4096
-"""Blocks that compiled code runs before it returns to Python, where an interrupt is seen; a slice counts for more."""
+"""Blocks that a state runs before another one has its turn; a slice of a warp counts for more."""
 
 
 def allocate(nbytes: int, align: int = 64) -> tuple[Any, int]:
@@ -71,9 +71,14 @@ class LaunchState:
         self.stopped: Callable[[State], None] | None = None
         """What to do where a record of a debugger stops a warp."""
 
-    def started(self) -> int:
-        """Blocks that have been started."""
-        return int.from_bytes(ctypes.string_at(self.address, 8), "little")
+    def left(self) -> int:
+        """Blocks that have not been started."""
+        return max(0, self.blocks - int.from_bytes(ctypes.string_at(self.address + Launch.NEXT, 8), "little"))
+
+    def close(self, blocks: int) -> None:
+        """Start no block from this number on."""
+        self.blocks = min(self.blocks, blocks)
+        ctypes.memmove(self.address + Launch.BLOCKS, struct.pack("<q", self.blocks), 8)
 
     def digest(self, digest: Any) -> None:
         """Add the memory that all blocks see to a digest."""
@@ -90,7 +95,7 @@ class State:
     """The memory in which one block runs at a time."""
 
     def __init__(self, launch: LaunchState, code: Code) -> None:
-        self.launch, self.code = launch, code
+        self.launch, self.code, self.left = launch, code, TURNS
         threads = launch.config.threads
         self.count = -(-threads // LANES)
         local = launch.spaces.local_bytes
@@ -192,6 +197,11 @@ class State:
     def get_warp(self, warp: int, offset: int, codes: str) -> Any:
         data = ctypes.string_at(self.warps + warp * self.stride + offset, struct.calcsize("<" + codes))
         return struct.unpack("<" + codes, data)[0]
+
+    @property
+    def block(self) -> int:
+        """The number of the block that is run, or was last."""
+        return int(self.get(Block.CTA64, "q"))
 
     @property
     def between_blocks(self) -> bool:
