@@ -225,10 +225,14 @@ class State:
         for lane, value in values.items():
             ctypes.memmove(place + lane * size, (value & (1 << bits) - 1).to_bytes(size, "little"), size)
 
-    def run(self) -> int:
-        """Run until compiled code has something to say: a Status."""
-        if self.get(Block.STATUS, "i") != Status.WATCH:  # questions are no turns: who polls must give way some time
-            self.put(Block.BUDGET, "i", TURNS)
+    def run(self, turns: int = TURNS) -> int:
+        """Run until compiled code has something to say, a Status; YIELD after so many turns, and where none is left."""
+        if self.get(Block.BUDGET, "i") <= 0:
+            given = min(turns, self.left)
+            self.left -= given
+            self.put(Block.BUDGET, "i", given)
+        if self.launch.config.seed is None:
+            self.put(Block.HOT, "Q", self.code.whole)
         self.put(Block.STATUS, "i", Status.RUNNING)
         _function(self.run_address)(None, None, self.address)
         status: int = self.get(Block.STATUS, "i")
