@@ -27,6 +27,7 @@ from .operands import Field, Operands, Pool, unsupported
 from .ops import plan_of
 from .slots import Slots
 from .spaces import Spaces
+from .textures import METHODS as TEXTURES
 from .watching import Checks, Watching
 
 __all__ = ["Code", "Record", "lower"]
@@ -45,8 +46,8 @@ class Record:
     statement: int
     targets: dict[int, int] = field(default_factory=dict)
     links: dict[int, Shape] = field(default_factory=dict)
-    @property
 
+    @property
     def size(self) -> int:
         return _layout(self.codes)[1]
 
@@ -77,11 +78,11 @@ class Code:
     seconds: float = 0.0
     hot: bool = False
     """Whether the second tier has been started on it."""
-    source: tuple[Function, Spaces, Shape3, Checks | None] | None = None
     prints: bool = False
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0
     """Seconds a block in the last launch, 0 where there was none."""
+    source: tuple[Function, Spaces, Shape3, Checks | None] | None = None
     """What it was lowered from."""
     whole: int = 0
     """Address of the function that runs a block of it, once there is one."""
@@ -180,8 +181,8 @@ class Lowering:
         """The records of a statement."""
         if isinstance(statement, Call):
             guard = self.operands.guard(statement)
-            self.emit(("service", guard.kind), guard)
             self.prints = self.prints or statement.callee == Symbol("vprintf")
+            self.emit(("service", guard.kind), guard)
             return
         method = _METHODS.get(statement.form.opcode)
         if method is not None:
@@ -415,14 +416,14 @@ class Lowering:
         base = memory.ctypes.data + -memory.ctypes.data % 64
         image = bytearray(at)
         for record, offset in zip(self.records, offsets):
+            for number, shape in record.links.items():
+                record.values[number] = handlers[shape]
             for number, target in record.targets.items():
                 record.values[number] = offsets[self.starts[target]] - offset
             _layout(record.codes)[0].pack_into(image, offset, handlers[record.shape], *record.values)
         start = base - memory.ctypes.data
         memory[start : start + at] = np.frombuffer(image, np.uint8)
         nodes = self.graph.nodes
-            for number, shape in record.links.items():
-                record.values[number] = handlers[shape]
         blocks = np.zeros(max(1, len(nodes)), np.uint64)
         by_rank = [0] * max(1, len(nodes))
         for number, node in enumerate(nodes):
@@ -441,7 +442,7 @@ def _polls(statement: Instruction | Call) -> bool:
     tokens = statement.form.tokens
     if statement.form.opcode == "ld":
         return any(token in tokens for token in ("volatile", "acquire", "relaxed", "mmio"))
-    return waits(statement) or statement.form.opcode == "atom" and any(token in tokens for token in ("cas", "exch"))
+    return waits(statement) or (statement.form.opcode == "atom" and any(token in tokens for token in ("cas", "exch")))
 
 
 def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]]:
