@@ -30,12 +30,12 @@ Convert = Callable[[Any], "tuple[Argument, ...]"]
 class Binder:
     """The arguments of one kernel: ``binder(args)`` gives one Scalar or Buffer a ``.param``, or raises LaunchError.
 
-    ``written`` are the parameters whose memory the kernel stores to. ``foreign`` says that the PTX is not ours: its
-    64-bit parameters take an array or a number, since PTX does not tell pointers from integers.
+    ``written`` are the parameters whose memory the kernel stores to. ``foreign`` is the size of addresses where the
+    PTX is not ours: parameters of that size take an array or a number, since PTX does not tell pointers from integers.
     """
 
     def __init__(
-        self, kernel: str, parameters: Sequence[KernelParameter], written: frozenset[str], *, foreign: bool = False
+        self, kernel: str, parameters: Sequence[KernelParameter], written: frozenset[str], *, foreign: int = 0
     ) -> None:
         self.kernel = kernel
         self.names = tuple(parameter.name for parameter in parameters)
@@ -99,7 +99,7 @@ class _Check(NamedTuple):
         )
 
 
-def _converter(check: _Check, foreign: bool) -> Convert:
+def _converter(check: _Check, foreign: int) -> Convert:
     annotation = check.annotation
     if isinstance(annotation, PtrType) and annotation.target is not None:
         return _table(check, annotation.target)
@@ -113,7 +113,7 @@ def _converter(check: _Check, foreign: bool) -> Convert:
         return _handle(check, {"texref": "texture", "surfref": "surface", "samplerref": "sampler"}[str(annotation)])
     if isinstance(annotation, TensorMapType) or check.parameter.ptx[0].shape:
         return _aggregate(check)
-    if foreign and annotation.bits == 64 and annotation.kind in "bus":
+    if annotation.bits == foreign and annotation.kind in "bus":
         return _number_or_memory(check, annotation)
     return _scalar(check, annotation)
 
@@ -377,7 +377,7 @@ def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: 
 
 
 def _number_or_memory(check: _Check, kind: ScalarType) -> Convert:
-    """A 64-bit parameter of foreign PTX."""
+    """A parameter of foreign PTX that may be an address."""
     number, memory = _scalar(check, kind), _untyped(check)
     name = check.parameter.ptx[0].name
 

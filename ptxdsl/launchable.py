@@ -130,7 +130,7 @@ class Specialised:
         """Turns the user's arguments into the kernel's."""
         from .binding import Binder
 
-        return Binder(self.entry, self.parameters, self.written, foreign=self.foreign)
+        return Binder(self.entry, self.parameters, self.written, foreign=self.foreign and self.module.address_size)
 
     @cached_property
     def function(self) -> Function:

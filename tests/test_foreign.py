@@ -1,4 +1,4 @@
-"""PTX as others write it, through `load`: old targets and versions, 32-bit addresses, and what ptxas takes beyond the manual."""
+"""PTX as others write it: old targets and versions, addresses of 32 bits, and what ptxas takes beyond the manual."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl.errors import VerifyError
+from ptxdsl.errors import LaunchError, MemoryFault, VerifyError
 
 REGISTERS = (
     ".reg .pred %p<4>; .reg .b16 %h<8>; .reg .b32 %r<12>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %fd<4>;"
@@ -40,9 +40,11 @@ def run(text: str, given: Any, result: Any, threads: int = 1, shared: int = 0) -
 # Targets and versions before those that ptxdsl prints
 
 
-@pytest.mark.parametrize(("version", "target"), [("3.0", "sm_30"), ("6.0", "sm_70"), ("9.0", "sm_62"), ("4.2", "sm_53")])
+@pytest.mark.parametrize(("version", "target"), [
+    ("3.0", "sm_30"), ("6.0", "sm_70"), ("9.0", "sm_62"), ("4.2", "sm_53"),
+])
 def test_shuffles_and_votes_without_sync(version: str, target: str, rng: np.random.Generator) -> None:
-    text = program(f"""
+    text = program("""
         mov.u32 %r1, %tid.x;
         mul.wide.u32 %rd3, %r1, 4;
         add.u64 %rd1, %rd1, %rd3;
@@ -97,6 +99,25 @@ def test_floats_in_untyped_registers_twice_their_size() -> None:
     assert out.tolist() == [given.view(np.uint32)[1], 77, given.view(np.uint32)[1], 0]
 
 
+@pytest.mark.parametrize("sanitize", [None, "all"])
+def test_a_variable_is_meant_where_it_lies_without_its_space_too(sanitize: Any) -> None:
+    text = program("""
+        .shared .align 4 .u32 ours[2];
+        .local .align 4 .b8 mine[8];
+        ld.u32 %r1, [%rd1];
+        st.u32 [ours+4], %r1;
+        atom.add.u32 %r2, [ours+4], 5;
+        ld.u32 %r3, [ours+4];
+        st.u32 [mine], %r3;
+        ld.volatile.u32 %r4, [mine];
+        atom.inc.u32 %r5, [total], 99;
+        ld.u32 %r6, [total];
+        st.global.v4.u32 [%rd2], {%r2, %r4, %r5, %r6};""", outside=".global .u32 total = 7;")
+    out = np.zeros(4, np.uint32)
+    ptxdsl.load(text)["k"].configure(1, 1, backend="emulator", sanitize=sanitize)(np.array([30], np.uint32), out)
+    assert out.tolist() == [30, 35, 7, 8]
+
+
 def test_vectors_as_registers_and_parameters(rng: np.random.Generator) -> None:
     outside = """
     .func (.reg .v2 .u32 both) turned(.reg .v2 .u32 pair, .reg .u32 more)
@@ -135,3 +156,119 @@ def test_vectors_as_registers_and_parameters(rng: np.random.Generator) -> None:
 def test_a_carry_between_additions_and_subtractions_is_the_adders(first: str, then: str, wanted: int) -> None:
     text = program(f"{first} {then} st.global.u32 [%rd2], %r3;")
     assert run(text, np.zeros(1, np.uint32), np.zeros(1, np.uint32)).tolist() == [wanted]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Addresses of 32 bits
+
+NARROW = """
+.const .align 4 .u32 table[4] = {1, 10, 100, 1000};
+.global .u32 counter = 5;
+.global .u32 pointers[2] = {generic(counter), counter};
+.extern .shared .align 4 .b8 room[];
+.visible .entry k(.param .u32 given, .param .u32 .ptr .global .align 4 wanted)
+{
+    .reg .u32 r<16>; .reg .pred p<4>;
+    .local .align 4 .u32 mine[2];
+    .shared .u32 ours[64];
+    ld.param.u32 r1, [given];
+    ld.param.u32 r2, [wanted];
+    mov.u32 r3, %tid.x;
+    shl.b32 r4, r3, 2;
+    add.u32 r1, r1, r4;
+    add.u32 r2, r2, r4;
+    ld.u32 r5, [r1];
+    mov.u32 r6, ours;
+    add.u32 r6, r6, r4;
+    cvta.shared.u32 r7, r6;                 // a generic address, stored through
+    st.u32 [r7], r5;
+    isspacep.shared p1, r7;
+    isspacep.global p2, r7;
+    @!p1 trap;
+    @p2 trap;
+    st.shared.u32 [room], 3;
+    cvta.to.shared.u32 r7, r7;
+    ld.shared.u32 r8, [r7];
+    mov.u32 r9, mine;
+    cvta.local.u32 r9, r9;
+    st.u32 [r9+4], r8;
+    ld.local.u32 r8, [mine+4];
+    isspacep.local p1, r9;
+    @!p1 trap;
+    and.b32 r10, r3, 3;
+    shl.b32 r10, r10, 2;
+    mov.u32 r11, table;
+    add.u32 r11, r11, r10;
+    ld.const.u32 r11, [r11];
+    add.u32 r8, r8, r11;
+    ld.global.u32 r12, [pointers+4];        // the address of a variable, from memory
+    atom.global.add.u32 r13, [r12], 1;
+    isspacep.global p2, r12;
+    @!p2 trap;
+    st.global.u32 [r2], r8;
+    ret;
+}
+.visible .entry count(.param .u32 out)
+{
+    .reg .b32 r<4>;
+    ld.param.u32 r0, [out];
+    ld.global.u32 r1, [pointers];
+    ld.u32 r2, [r1];
+    st.global.u32 [r0], r2;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("head", [
+    ".version 6.5\n.target sm_30\n.address_size 32", ".version 2.3\n.target sm_20\n.address_size 32",
+    ".version 2.0\n.target sm_20", ".version 7.0\n.target sm_75",
+])
+@pytest.mark.parametrize("sanitize", [None, "all"])
+def test_addresses_of_32_bits(head: str, sanitize: Any, rng: np.random.Generator) -> None:
+    module = ptxdsl.load(head + NARROW)
+    given = rng.integers(0, 1 << 30, 50, np.uint32)
+    out, count = np.zeros(50, np.uint32), np.zeros(1, np.uint32)
+    for launch in (1, 2):
+        module["k"].configure(1, 50, shared=64, backend="emulator", sanitize=sanitize)(given, out)
+        assert (out == given + np.array([1, 10, 100, 1000], np.uint32)[np.arange(50) % 4]).all()
+        module["count"].configure(1, 1, backend="emulator")(count)
+        assert count[0] == 5 + 50 * launch
+
+
+def test_an_address_of_32_bits_beyond_its_array_is_a_fault() -> None:
+    module = ptxdsl.load(".version 6.5\n.target sm_30\n.address_size 32" + NARROW)
+    kernel = module["k"].configure(1, 51, shared=64, backend="emulator")
+    with pytest.raises(MemoryFault, match=r"load from address 0x\w{8}, which .*; 0 bytes after the end of given"):
+        kernel(np.zeros(50, np.uint32), np.zeros(51, np.uint32))
+    with pytest.raises(MemoryFault, match=r"store to address 0x\w{8}, which .*; 0 bytes after the end of wanted"):
+        kernel(np.zeros(51, np.uint32), np.zeros(50, np.uint32))
+
+
+def test_with_64_bits_a_parameter_of_32_is_a_number() -> None:
+    text = ".version 6.5\n.target sm_30\n.address_size 64\n.entry k(.param .u32 n) { ret; }"
+    with pytest.raises(LaunchError, match="u32 wants an int from 0 to 4294967295"):
+        ptxdsl.load(text)["k"].configure(1, 1, backend="emulator")(np.zeros(1, np.uint32))
+
+
+def test_arrays_are_aligned_as_on_a_gpu_wherever_they_lie() -> None:
+    text = program("""
+        ld.global.v8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%rd1+32];
+        st.global.v8.b32 [%rd2], {%r7, %r6, %r5, %r4, %r3, %r2, %r1, %r0};""",
+        head=".version 8.8\n.target sm_100\n.address_size 64")
+    memory = np.arange(40, dtype=np.uint32)
+    for start in range(8):
+        given = memory[start : start + 16]
+        assert run(text, given, np.zeros(8, np.uint32)).tolist() == [*range(start + 15, start + 7, -1)]
+    odd = text.replace("[%rd1+32]", "[%rd1+16]")
+    with pytest.raises(MemoryFault, match="32 bytes must be aligned to 32 bytes"):
+        run(odd, memory[:24], np.zeros(8, np.uint32))
+
+
+def test_a_module_that_is_loaded_twice_has_its_variables_twice() -> None:
+    text = program("atom.global.add.u32 %r1, [total], 5; st.global.u32 [%rd2], %r1;", outside=".global .u32 total = 7;")
+    out = np.zeros(1, np.uint32)
+    first, second = ptxdsl.load(text), ptxdsl.load(text)
+    for module, wanted in ((first, 7), (first, 12), (second, 7), (first, 17)):
+        module["k"].configure(1, 1, backend="emulator")(0, out)
+        assert out[0] == wanted

@@ -6,6 +6,7 @@ in any order, for one), so what it takes need not be in the table; what is in th
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 import numpy as np
@@ -23,11 +24,14 @@ NOT_ALONE = {
 }
 """Opcodes whose rows cannot be written out from the row alone, and why."""
 
+_NARROW = re.compile(r"cvta\..*\.u32$")
+"""Instructions of modules whose addresses have 32 bits, which no assembler takes any more."""
+
 
 def _forms(rng: np.random.Generator, extra: int = 3) -> list[Form]:
     return [
         form for opcode in isa.opcodes() if opcode not in NOT_ALONE for row in isa.rows(opcode)
-        for form in sample(row, rng, extra)
+        for form in sample(row, rng, extra) if not _NARROW.match(form.mnemonic)
     ]
 
 

@@ -387,7 +387,7 @@ _DESCRIPTOR = (ctypes.c_uint8 * 128)(*[1] * 128)
 
 
 def test_foreign_64_bit_parameters_take_arrays_and_ints() -> None:
-    bind = binder(u64, written=("a",), foreign=True)
+    bind = binder(u64, written=("a",), foreign=64)
     assert bind((2**64 - 1,)) == [Scalar("a", b"\xff" * 8)]
     (buffer,) = bind((M,))
     assert isinstance(buffer, Buffer)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir import Address, Immediate, Instruction, Operand, Register, Sink, SpecialRegister, Symbol, Vector
 from ..isa import lookup
 from ..types import TYPES
-from .layout import LANES, LOCAL_WINDOW, SHARED_WINDOW
+from .layout import LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_WINDOW
 from .operands import Field, unsupported
 
 if TYPE_CHECKING:
@@ -202,28 +202,30 @@ def _mov(low: Lowering, statement: Instruction) -> None:
 
 
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+_NARROW = {"shared": NARROW_SHARED, "local": NARROW_LOCAL}
 
 
 def _cvta(low: Lowering, statement: Instruction) -> None:
     """Between the windows of generic addresses: a sum. Global, constant and parameter addresses are generic as such."""
     form = statement.form
-    if form.type is None or form.type.bits != 64:
-        raise unsupported(statement, f"`{form.mnemonic}`")
+    assert form.type is not None
     dest, a = statement.operands
-    window = _WINDOWS.get(form.space, 0)
+    kind, bits = str(form.type), form.type.bits
+    window = (_WINDOWS if bits == 64 else _NARROW).get(form.space, 0)
     if not window:
-        low.data(replace(statement, form=lookup("mov.u64")[0]))
+        low.data(replace(statement, form=lookup(f"mov.{kind}")[0]))
         return
-    amount = Immediate(-window % (1 << 64) if "to" in form.tokens else window, TYPES["u64"])
-    low.data(replace(statement, form=lookup("add.u64")[0], operands=(dest, a, amount)))
+    amount = Immediate(-window % (1 << bits) if "to" in form.tokens else window, form.type)
+    low.data(replace(statement, form=lookup(f"add.{kind}")[0], operands=(dest, a, amount)))
 
 
 def _isspacep(low: Lowering, statement: Instruction) -> None:
     dest, a = statement.operands
     result, guard = low.operands.destination(dest), low.operands.guard(statement)
     width = LANES if result.kind[0] == "X" else 1
-    value = low.operands.source(a, 64, width == 1, statement)
-    window = _WINDOWS.get(statement.form.space, 0) >> 56
+    bits = a.type.bits if isinstance(a, Register) else 64
+    value = low.operands.source(a, bits, width == 1, statement)
+    window = (_WINDOWS if bits == 64 else _NARROW).get(statement.form.space, 0) >> bits - 8
     low.emit(("isspace", window, result.kind, value.kind, width, guard.kind, low.parted), guard, result, value)
 
 

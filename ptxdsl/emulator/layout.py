@@ -17,6 +17,12 @@ SHARED_WINDOW = 0x0100_0000_0000_0000
 LOCAL_WINDOW = 0x0200_0000_0000_0000
 FUNCTION_START = 0x0400_0000_0000_0000
 """Before the address of the first function."""
+# The same where addresses have 32 bits: there arrays get addresses of their own, from NARROW_START on.
+NARROW_SHARED = 0xFE00_0000
+NARROW_LOCAL = 0xFF00_0000
+NARROW_START = 0x1000_0000
+ALIGNED_START = 0x0300_0000_0000_0000
+"""From here on lie arrays that a kernel needs better aligned than they are in host memory: a GPU's memory would be."""
 SHARED_START = 0x400
 """Offset of the first shared variable: the first KiB belongs to the system since sm_90, so 0 is no variable."""
 LOCAL_START = 0x10
@@ -88,7 +94,9 @@ class Block:
     """Mask of the barriers where somebody waits or has arrived."""
     SCRATCH = 256
     BARRIERS = 512
-    SIZE = 1096
+    LOCAL_WINDOW = 1096
+    """Where the window of local memory begins among generic addresses."""
+    SIZE = 1152
 
 
 class Barrier:

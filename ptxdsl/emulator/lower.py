@@ -289,6 +289,8 @@ class Lowering:
         base, offset = operand.base, operand.offset
         if isinstance(base, Symbol):
             offset += self.operands.symbol(base, statement)
+            if space == "generic":
+                offset += self.spaces.windows.get(base.symbol, 0)
         elif isinstance(base, Immediate):
             offset += base.bits
         entry, strict = self.spaces.entry(self.origin(base), space)

@@ -101,17 +101,21 @@ def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None
         raise fault
 
 
-_programs: dict[str, Program] = {}
+_programs: dict[str | int, Program] = {}
 _MOST = 64
 
 
 def load(text: str, module: Module | None = None) -> Program:
-    """The program of a PTX text, which is read once; ``module`` is what it says, where that is known and verified."""
-    found = _programs.get(text)
+    """The program of a PTX text, which is read once.
+
+    ``module`` is what it says, where somebody has loaded it already: he who loads a text twice has its variables twice.
+    """
+    key = text if module is None else id(module)  # which the program keeps alive
+    found = _programs.get(key)
     if found is None:
         if len(_programs) >= _MOST:
             del _programs[next(iter(_programs))]
-        found = _programs[text] = Program(_read(text) if module is None else module)
+        found = _programs[key] = Program(_read(text) if module is None else module)
     return found
 
 

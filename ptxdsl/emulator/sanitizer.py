@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import EmulationError
 from ..ir import Immediate, Instruction
 from ..launch import Buffer
-from .layout import LANES, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Entry
+from .layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from .library import library
 from .sanitizer_order import BlockOrder, Clock, Meeting, Order, Thread, join, knows
 from .sanitizer_report import Finding, Reporter, raised
@@ -108,7 +108,7 @@ class Sanitizer:
         mask = (1 << self.grain) - 1
         reach = SPACE_BITS["global"] | SPACE_BITS["generic"]
         spans = sorted(
-            (g.address & ~mask, (g.address + g.nbytes + mask) & ~mask) for g in self.launch.ranges
+            (g.place & ~mask, (g.place + g.nbytes + mask) & ~mask) for g in self.launch.ranges
             if g is not None and not g.shared and g.spaces & reach and not g.spaces & SPACE_BITS["param"] and g.nbytes
         )
         merged: list[list[int]] = []
@@ -161,9 +161,9 @@ class Sanitizer:
             self.put(state, offset, codes, value)
         for number, guarded in enumerate(self.launch.ranges):
             if guarded is not None:
-                host = guarded.address
+                host = guarded.place
                 if guarded.shared:
-                    host = state.shared - SHARED_START + (host & (SHARED_WINDOW - 1))
+                    host = state.shared - SHARED_START + guarded.address - guarded.window
                 for low, nbytes, tags, stride, _ in regions:
                     if low <= host < low + nbytes:
                         start = (tags - (low >> self.grain) * TAG_BYTES) & _WORD

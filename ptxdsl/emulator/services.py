@@ -54,8 +54,8 @@ class Service:
         """The host address of a generic address, and the bytes from there on that the kernel may read."""
         state = self.state
         windows = [
-            (guarded.address, state.launch.size_of(guarded), 0) for guarded in state.launch.ranges
-            if guarded is not None and not guarded.shared
+            (guarded.address, state.launch.size_of(guarded), guarded.place - guarded.address)
+            for guarded in state.launch.ranges if guarded is not None and not guarded.shared
         ]
         thread = self.warp * LANES + lane
         size = state.launch.spaces.local_bytes

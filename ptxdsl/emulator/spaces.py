@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from ..ir import Function, Module, Operand, Reference, SpecialRegister, Symbol, Variable
+from ..ir import Function, Instruction, Module, Operand, Reference, SpecialRegister, Symbol, Variable
+from ..isa import Form
 from .heap import Heap
 from .images import ModuleReference
 from .indirect import addresses
-from .layout import LOCAL_START, SHARED_START, SHARED_WINDOW, SPACE_BITS
+from .layout import (
+    LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START, SHARED_WINDOW, SPACE_BITS,
+)
 from .operands import unsupported
 
 __all__ = ["Guarded", "ModuleMemory", "Spaces"]
@@ -19,7 +23,8 @@ __all__ = ["Guarded", "ModuleMemory", "Spaces"]
 class Guarded:
     """A range of addresses behind one entry of the table.
 
-    ``shared`` ranges lie in the block's own memory; of a ``heap`` only the pieces that are given out may be touched.
+    ``shared`` ranges lie in the block's own memory, ``window`` above where their addresses begin; of a ``heap`` only
+    the pieces that are given out may be touched. ``host`` is where other memory lies if not at its address.
     """
 
     name: str
@@ -30,6 +35,18 @@ class Guarded:
     shared: bool = False
     heap: bool = False
     variable: Variable | None = None
+    window: int = 0
+    host: int = 0
+
+    @property
+    def place(self) -> int:
+        """The host address of memory that is not shared."""
+        return self.host or self.address
+
+
+def _wide(form: Form) -> bool:
+    """Whether an access is of more than 16 bytes."""
+    return any(s.count > 2 and s.type is not None and s.count * s.type.bits > 128 for s in form.operands)
 
 
 def _is_reserved(operand: Operand) -> bool:
@@ -51,6 +68,9 @@ class ModuleMemory:
         if any(function.name == "malloc" for function in module.functions):
             spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
             self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces, heap=True))
+        self.narrow = module.address_size == 32
+        self.end = NARROW_START
+        """Where addresses of 32 bits begin that no variable has."""
         self._arrays: list[Any] = []
         self.references = {v.name: ModuleReference(v) for v in module.variables if v.type.kind == "o"}
         self.symbols.update({name: reference.handle for name, reference in self.references.items()})
@@ -70,14 +90,21 @@ class ModuleMemory:
         self.symbols[variable.name] = start
         constant = variable.space == "const"
         spaces = SPACE_BITS["generic"] | SPACE_BITS["const" if constant else "global"]
-        self.ranges.append(Guarded(variable.name, start, variable.nbytes, spaces, not constant, variable=variable))
+        address, host = start, 0
+        if self.narrow:
+            address = self.symbols[variable.name] = _aligned(self.end, max(align, 256))
+            self.end, host = address + variable.nbytes, start
+        self.ranges.append(
+            Guarded(variable.name, address, variable.nbytes, spaces, not constant, variable=variable, host=host)
+        )
 
     def _fill(self, variable: Variable) -> None:
         import ctypes
 
         size = variable.type.bytes
+        place = next(guarded.place for guarded in self.ranges if guarded.variable is variable)
         for number, value in enumerate(variable.values or ()):
-            ctypes.memmove(self.symbols[variable.name] + number * size, self._bytes(value, size), size)
+            ctypes.memmove(place + number * size, self._bytes(value, size), size)
 
     def _bytes(self, value: int | Symbol | Reference, size: int) -> bytes:
         number = value if isinstance(value, int) else self.symbols[value.symbol] + value.offset
@@ -96,6 +123,8 @@ class Spaces:
     origins: dict[str, str] = field(default_factory=dict)
     entries: dict[str, int] = field(default_factory=dict)
     ranges: list[Guarded | None] = field(default_factory=list)
+    windows: dict[str, int] = field(default_factory=dict)
+    """Of variables in shared and local memory, what their generic addresses have beyond their own."""
     offsets: dict[str, int] = field(default_factory=dict)
     parameter_bytes: int = 0
     static_shared: int = 0
@@ -156,8 +185,10 @@ class Spaces:
         """One entry for the shared address, the next one for the generic address of the same."""
         self.symbols[variable.name] = address
         self._add(Guarded(variable.name, address, nbytes, SPACE_BITS["shared"], shared=True, variable=variable))
+        window = self.windows[variable.name] = NARROW_SHARED if self.memory.narrow else SHARED_WINDOW
         twin = Guarded(
-            variable.name, address + SHARED_WINDOW, nbytes, SPACE_BITS["generic"], shared=True, variable=variable
+            variable.name, address + window, nbytes, SPACE_BITS["generic"], shared=True, variable=variable,
+            window=window,
         )
         self.ranges.append(twin)
 
@@ -165,16 +196,24 @@ class Spaces:
         """Shared memory that cooperative groups of several warps meet in: zeros before a state's first block."""
         self.reserved = any(_is_reserved(o) for s in self.function.instructions() for o in s.operands)
         if self.reserved:
-            for space, window in (("shared", 0), ("generic", SHARED_WINDOW)):
-                self.ranges.append(Guarded("the system's shared memory", window, SHARED_START, SPACE_BITS[space], shared=True))
+            for space, window in (("shared", 0), ("generic", NARROW_SHARED if self.memory.narrow else SHARED_WINDOW)):
+                name, spaces = "the system's shared memory", SPACE_BITS[space]
+                self.ranges.append(Guarded(name, window, SHARED_START, spaces, shared=True, window=window))
 
     def _local(self, variables: list[Variable]) -> None:
         at = LOCAL_START
         for variable in variables:
             at = _aligned(at, variable.align or variable.type.bytes)
             self.symbols[variable.name] = at
+            self.windows[variable.name] = NARROW_LOCAL if self.memory.narrow else LOCAL_WINDOW
             at += variable.nbytes
         self.local_bytes = _aligned(at - LOCAL_START, 16)
+
+    @cached_property
+    def alignment(self) -> int:
+        """What an array must be aligned to for the widest access of the kernel, where numpy's 16 bytes may not do."""
+        forms = {s.form for s in self.function.body or () if s.__class__ is Instruction}
+        return 32 if any(form.opcode in ("ld", "st") and _wide(form) for form in forms) else 1
 
     def entry(self, origin: str, space: str) -> tuple[int, bool]:
         """Offset in the table of the entry that an access is checked against, and whether it is the only one."""

@@ -7,8 +7,12 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..errors import EmulationError
 from ..launch import Buffer, LaunchConfig, Scalar
-from .layout import LANES, NEVER, SHARED_START, SPACE_BITS, Block, Entry, Launch, Status, Warp
+from .layout import (
+    ALIGNED_START, LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NEVER, SHARED_START, SPACE_BITS, Block, Entry,
+    Launch, Status, Warp,
+)
 from .library import library
 from .spaces import Guarded, Spaces
 
@@ -36,9 +40,10 @@ def allocate(nbytes: int, align: int = 64) -> tuple[Any, int]:
     return array, array.ctypes.data + -array.ctypes.data % align
 
 
-def _guarded(buffer: Buffer) -> Guarded:
+def _guarded(buffer: Buffer, address: int = 0) -> Guarded:
     reach = SPACE_BITS["global"] | SPACE_BITS["generic"] | SPACE_BITS["const"]
-    return Guarded(buffer.name, buffer.address, buffer.nbytes, reach, buffer.writable)
+    host = buffer.address if address else 0
+    return Guarded(buffer.name, address or buffer.address, buffer.nbytes, reach, buffer.writable, host=host)
 
 
 class LaunchState:
@@ -52,13 +57,17 @@ class LaunchState:
         ctypes.memmove(self.address, head, len(head))
         self.parameters = self.address + Launch.SIZE
         self.ranges: list[Guarded | None] = list(spaces.ranges)
+        placed = self._placed()
         for number, (parameter, argument) in enumerate(zip(spaces.function.parameters, arguments)):
-            data = argument.data if isinstance(argument, Scalar) else struct.pack("<Q", argument.address)
+            address = placed.get(number, 0)
+            data = argument.data if isinstance(argument, Scalar) else struct.pack("<Q", address or argument.address)
+            if address and parameter.nbytes == 4:
+                data = data[:4]
             if len(data) != parameter.nbytes:
                 raise ValueError(f"parameter {parameter.name} has {parameter.nbytes} bytes; {len(data)} came")
             ctypes.memmove(self.parameters + spaces.offsets[parameter.name], data, len(data))
             if isinstance(argument, Buffer):
-                self.ranges[1 + number] = _guarded(argument)
+                self.ranges[1 + number] = _guarded(argument, address)
                 self.ranges += [_guarded(target) for target in argument.targets]
         reach = SPACE_BITS["param"] | SPACE_BITS["generic"]
         self.ranges.append(Guarded("the parameters", self.parameters, spaces.parameter_bytes, reach, False))
@@ -70,6 +79,22 @@ class LaunchState:
         self.sanitizer: Sanitizer | None = None
         self.stopped: Callable[[State], None] | None = None
         """What to do where a record of a debugger stops a warp."""
+
+    def _placed(self) -> dict[int, int]:
+        """The addresses of arrays, by their number, that cannot have those of the host."""
+        memory, alignment = self.spaces.memory, self.spaces.alignment
+        if not memory.narrow and alignment == 1:
+            return {}
+        end = memory.end if memory.narrow else ALIGNED_START
+        placed: dict[int, int] = {}
+        for number, argument in enumerate(self.arguments):
+            if isinstance(argument, Buffer) and (memory.narrow or argument.address % alignment):
+                # Apart, so that what goes beyond one array is in no other.
+                placed[number] = end = (end + 511) // 256 * 256
+                end += argument.nbytes
+        if memory.narrow and end > NARROW_SHARED:
+            raise EmulationError(f"the arrays have {end - memory.end} bytes, more than addresses of 32 bits reach")
+        return placed
 
     def left(self) -> int:
         """Blocks that have not been started."""
@@ -84,7 +109,7 @@ class LaunchState:
         """Add the memory that all blocks see to a digest."""
         for guarded in self.ranges:
             if guarded is not None and guarded.writable and not guarded.shared:
-                digest.update((ctypes.c_ubyte * guarded.nbytes).from_address(guarded.address))
+                digest.update((ctypes.c_ubyte * guarded.nbytes).from_address(guarded.place))
 
     def size_of(self, guarded: Guarded) -> int:
         """Bytes of a range; dynamic shared memory has what the launch gives it."""
@@ -113,6 +138,7 @@ class State:
         self.put(Block.SHARED, "QQ", shared, launch.shared_bytes)
         self.put(Block.LOCAL, "QQ", self.local, local)
         self.put(Block.LAUNCH, "Q", launch.parameters)
+        self.put(Block.LOCAL_WINDOW, "Q", NARROW_LOCAL if launch.spaces.memory.narrow else LOCAL_WINDOW)
         self.put(Block.GRID, "Q", launch.address)
         self.put(Block.WORKSPACE, "Q", launch.address + Launch.WORKSPACE if launch.config.cooperative else 0)
         self.put(Block.NCTAID, "iii", *launch.config.grid)
@@ -160,8 +186,9 @@ class State:
                 self.put(Block.HEAP, "QQ", heap.start, heap.valid.ctypes.data)
             elif guarded is not None:
                 size = self.launch.size_of(guarded)
-                window = guarded.address >> 56 << 56
-                delta = self.shared - SHARED_START - window if guarded.shared else 0
+                delta = guarded.place - guarded.address
+                if guarded.shared:
+                    delta = self.shared - SHARED_START - guarded.window
                 entry = struct.pack(
                     "<QqqqI", guarded.address, size, size if guarded.writable else 0, delta, guarded.spaces
                 )

@@ -123,7 +123,8 @@ class Thread(Observer):
         function = launch.spaces.function
         if self._python is not None:
             kernel, constants = self._python
-            parsed = load(kernel.specialise(constants).text).module.function(kernel.entry)
+            made = kernel.specialise(constants)
+            parsed = load(made.text, made.module if made.foreign else None).module.function(kernel.entry)
             self.names = Names.of(kernel, constants, parsed)
         self.registers = {register.name: register for register in function.registers}
         self.begin(function)

@@ -18,7 +18,10 @@ from typing import NamedTuple
 from ..errors import TargetError
 from .notation import Need
 
-__all__ = ["EARLIER", "LATEST", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest", "satisfies", "served", "unmet"]
+__all__ = [
+    "EARLIER", "LATEST", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest", "satisfies",
+    "served", "unmet",
+]
 
 Version = tuple[int, int]
 

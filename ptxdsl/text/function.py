@@ -106,7 +106,7 @@ class FunctionParser(Reader):
 
     # -- statements
 
-    def _body(self) -> None:
+    def _body(self) -> None:  # noqa: C901 - one loop: it runs for every statement
         source, names, text = self.source, self.names, self.source.text
         body = self.result.body = self.body
         loc: Loc | None = None

@@ -37,7 +37,18 @@ def parse(text: str, filename: str = "<ptx>") -> ir.Module:
     return _Parser(Source(text, filename)).module()
 
 
+def _narrow(function: ir.Function) -> bool:
+    """Whether a function keeps global or generic addresses in registers of 32 bits, and so what nobody declared."""
+    return any(
+        o.__class__ is ir.Address and o.base.__class__ is ir.Register and o.base.type.bits == 32
+        for s in function.body or () if s.__class__ is ir.Instruction and s.form.space in ("generic", "global")
+        for o in s.operands
+    )
+
+
 class _Parser(Context):
+    sized = False
+
     def module(self) -> ir.Module:
         """Everything up to the end of the text."""
         source = self.source
@@ -50,6 +61,8 @@ class _Parser(Context):
             if not token.text:
                 break
             handlers.get(token.text, self._definition)(token)
+        if not self.sized and any(map(_narrow, self.result.functions)):
+            self.result.address_size = 32
         return self.result
 
     def _header(self) -> None:
@@ -76,6 +89,7 @@ class _Parser(Context):
         if size not in (32, 64):
             self.source.fail(f"an address size of {size}, which is neither 32 nor 64", token.start)
         self.result.address_size = size
+        self.sized = True
 
     def _loc(self, token: Token) -> None:
         match = LOC.match(self.source.text, token.start)

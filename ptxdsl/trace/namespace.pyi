@@ -2323,26 +2323,36 @@ class _cvta(_Step):
     to: _cvta_2
 
 class _cvta_1(_Step):
-    u64: _cvta_3
+    u32: _cvta_3
+    u64: _cvta_4
 
 class _cvta_2(_Step):
-    const: _cvta_4
-    global_: _cvta_4
-    local: _cvta_4
-    param: _cvta_4
-    param__entry: _cvta_4
-    shared: _cvta_4
-    shared__cluster: _cvta_4
-    shared__cta: _cvta_4
+    const: _cvta_5
+    global_: _cvta_5
+    local: _cvta_5
+    param: _cvta_5
+    param__entry: _cvta_5
+    shared: _cvta_5
+    shared__cluster: _cvta_5
+    shared__cta: _cvta_5
 
 class _cvta_3(_Step):
     def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
-        """The generic address of a, an address in the space. ``cvta d, a``, from PTX 6.3 sm_75."""
+        """The generic address of a, an address in the space, where addresses have 32 bits. ``cvta d, a``, from PTX 6.3 sm_75."""
 
 class _cvta_4(_Step):
-    u64: _cvta_5
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+        """The generic address of a, an address in the space. ``cvta d, a``, from PTX 6.3 sm_75."""
 
 class _cvta_5(_Step):
+    u32: _cvta_6
+    u64: _cvta_7
+
+class _cvta_6(_Step):
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+        """The address in the space of the generic address a, where addresses have 32 bits. ``cvta d, a``, from PTX 6.3 sm_75."""
+
+class _cvta_7(_Step):
     def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
         """The address in the space of the generic address a. ``cvta d, a``, from PTX 6.3 sm_75."""
 

@@ -14,6 +14,7 @@ from llvmlite import ir
 from ...isa import OperandSpec, lookup
 from .. import semantics
 from ..lanes import Lanes
+from ..layout import NARROW_SHARED
 from ..library import Shape
 from .base import Handler, i1, i32, i64, lanes_of, pointer
 
@@ -150,8 +151,10 @@ def isspace(module: ir.Module, name: str, shape: Shape) -> None:
     h = Handler.of(module, name, codes)
     mask = guard_mask(h, guard, masked)
     slot = h.slot()
-    upper = Lanes(h.ir, width).wrap(source(h, a, width)) >> 56
-    value = upper.eq(window).value
+    address = Lanes(h.ir, width).wrap(source(h, a, width))
+    # Memory that is no window's is anywhere but in the two windows: with 32 bits it has many upper bytes.
+    upper = address >> address.bits - 8
+    value = (upper.eq(window) if window or address.bits == 64 else upper.lt(NARROW_SHARED >> 24)).value
     if width == 1 and mask is not None:
         old = h.ir.trunc(h.load(slot, 0, i32), i1)
         value = h.ir.select(h.ir.icmp_unsigned("!=", mask, h.i32(0)), value, old)

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from ..heap import Heap
 from ..layout import (
-    LANES, LOCAL_START, LOCAL_WINDOW, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
+    LANES, LOCAL_START, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
 )
 from ..library import Shape
 from .base import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
@@ -369,7 +369,7 @@ class _Search:
         """The thread's own memory, through its window or directly."""
         h = self.h
         direct = self.allows("local")
-        window = h.ir.select(direct, h.i64(0), h.i64(LOCAL_WINDOW))
+        window = h.ir.select(direct, h.i64(0), h.load(h.block, Block.LOCAL_WINDOW, i64))
         size = h.load(h.block, Block.LOCAL_BYTES, i64)
         offset = h.ir.sub(address, h.ir.add(window, h.i64(LOCAL_START)))
         bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.nbytes, h.i64(1)))
