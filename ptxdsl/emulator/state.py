@@ -37,7 +37,19 @@ def allocate(nbytes: int, align: int = 64) -> tuple[Any, int]:
     import numpy as np
 
     array = np.zeros(nbytes + align, np.uint8)
-    return array, array.ctypes.data + -array.ctypes.data % align
+    start = _address(array)
+    return array, start + -start % align
+
+
+def _address(array: Any) -> int:
+    """As array.ctypes.data, in a fourth of its time."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array))
+
+
+def _from(array: Any, address: int) -> memoryview:
+    """The memory of an array from an address on."""
+    view = memoryview(array)
+    return view[address - _address(array) :]
 
 
 def _guarded(buffer: Buffer, address: int = 0) -> Guarded:
@@ -129,6 +141,7 @@ class State:
         sizes = (Block.SIZE, reserved + launch.shared_bytes + 64, local * self.count * LANES + 64, entries)
         starts = [sum((size + 127) // 128 * 128 for size in sizes[:n]) for n in range(len(sizes))]
         self.memory, self.address = allocate(starts[-1] + entries, 1024)
+        self._view = _from(self.memory, self.address)
         self.first, self.local, table = (self.address + start for start in starts[1:])
         shared = self.first + reserved
         self.shared, self.end, self.table, self.ledger = shared, table, table, 0
@@ -163,10 +176,11 @@ class State:
         self.code = code
         self.stride = code.slots.size
         self.warps_memory, self.warps = allocate(self.stride * self.count)
+        self._warps_view = _from(self.warps_memory, self.warps)
         for number, header in enumerate(_headers(self.launch.config.block)):
             ctypes.memmove(self.warps + number * self.stride, header, len(header))
         self.put(Block.WARPS, "QQ", self.warps, self.stride)
-        self.put(Block.BLOCKS, "Q", code.blocks.ctypes.data)
+        self.put(Block.BLOCKS, "Q", _address(code.blocks))
         self.put(Block.ENTRY, "Q", code.entry)
         self.put(Block.MEET, "Q", code.base)
 
@@ -211,19 +225,16 @@ class State:
         digest.update((ctypes.c_ubyte * (self.end - self.first)).from_address(self.first))
 
     def put(self, offset: int, codes: str, *values: Any) -> None:
-        data = struct.pack("<" + codes, *values)
-        ctypes.memmove(self.address + offset, data, len(data))
+        struct.pack_into("<" + codes, self._view, offset, *values)
 
     def get(self, offset: int, codes: str) -> Any:
-        return struct.unpack("<" + codes, ctypes.string_at(self.address + offset, struct.calcsize("<" + codes)))[0]
+        return struct.unpack_from("<" + codes, self._view, offset)[0]
 
     def put_warp(self, warp: int, offset: int, codes: str, *values: Any) -> None:
-        data = struct.pack("<" + codes, *values)
-        ctypes.memmove(self.warps + warp * self.stride + offset, data, len(data))
+        struct.pack_into("<" + codes, self._warps_view, warp * self.stride + offset, *values)
 
     def get_warp(self, warp: int, offset: int, codes: str) -> Any:
-        data = ctypes.string_at(self.warps + warp * self.stride + offset, struct.calcsize("<" + codes))
-        return struct.unpack("<" + codes, data)[0]
+        return struct.unpack_from("<" + codes, self._warps_view, warp * self.stride + offset)[0]
 
     @property
     def block(self) -> int:

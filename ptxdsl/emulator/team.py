@@ -137,7 +137,8 @@ class Team:
                 elif self.running:
                     self.changed.wait()
                 else:
-                    self._stop()
+                    self.stopped = True
+                    self.changed.notify_all()
             else:
                 return None
         return State(self.launch, self.code)
@@ -231,7 +232,7 @@ class Team:
     def _help(self, worker: int) -> None:
         try:
             self._work(worker)
-        except BaseException as error:  # the caller of the launch gets it
+        except BaseException as error:  # noqa: BLE001 - the caller of the launch gets it
             with self.mutex:
                 self.error = self.error or error
                 self._stop()
@@ -258,14 +259,11 @@ class Team:
 
     def _abandon(self) -> None:
         """Stop, and wait until nobody touches the memory of the launch any more, however often one is interrupted."""
-        while True:
-            try:
-                with self.mutex:
-                    self._stop()
-                    self.running.discard(0)
-                    while self.running:
-                        self.changed.wait()
-                return
-            except KeyboardInterrupt:
-                continue
-
+        try:
+            with self.mutex:
+                self._stop()
+                self.running.discard(0)
+                while self.running:
+                    self.changed.wait()
+        except KeyboardInterrupt:
+            self._abandon()
