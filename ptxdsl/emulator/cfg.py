@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from functools import cache
 
 from ..errors import EmulationError
 from ..ir import Call, Function, Instruction, Label, LabelRef, Symbol
+from ..isa import Form
 from .ops import Op
 
 __all__ = ["MEETINGS", "Graph", "Node", "graph"]
@@ -76,10 +78,10 @@ def _flatten(function: Function) -> tuple[list[Instruction | Call], dict[str, in
     statements: list[Instruction | Call] = []
     labels: dict[str, int] = {}
     for statement in function.body or ():
-        if isinstance(statement, Label):
-            labels[statement.name] = len(statements)
-        elif isinstance(statement, (Instruction, Call)):
+        if isinstance(statement, (Instruction, Call)):
             statements.append(statement)
+        elif isinstance(statement, Label):
+            labels[statement.name] = len(statements)
     return statements, labels
 
 
@@ -87,14 +89,19 @@ def opcode(statement: Instruction | Call) -> str:
     return "call" if isinstance(statement, Call) else statement.form.opcode
 
 
-def _targets(function: Function, statement: Instruction | Call, labels: dict[str, int]) -> list[int] | None:
-    """Where a branch goes; None for a statement that is no branch."""
-    kind = opcode(statement)
-    if kind not in ("bra", "brx") or isinstance(statement, Call):
-        return None
+@cache
+def _bounds(form: Form) -> str:
+    """What a form does to blocks: ``branch``, ``end`` of a thread, ``meet``; "" for most."""
+    if form.opcode in ("bra", "brx"):
+        return "branch"
+    return "end" if form.opcode in (*_ENDS, "trap") else "meet" if form.opcode in MEETINGS else ""
+
+
+def _targets(function: Function, statement: Instruction, labels: dict[str, int]) -> list[int]:
+    """Where a branch goes."""
     target = statement.operands[-1]
     name = target.symbol if isinstance(target, Symbol) else target.label if isinstance(target, LabelRef) else ""
-    names = (name,) if kind == "bra" else function.branch_tables[name]
+    names = (name,) if statement.form.opcode == "bra" else function.branch_tables[name]
     return [labels[name] for name in names]
 
 
@@ -103,12 +110,14 @@ def _nodes(function: Function, statements: list[Instruction | Call], labels: dic
     starts = {0, *labels.values()}
     branches: dict[int, list[int]] = {}
     for number, statement in enumerate(statements):
-        targets = _targets(function, statement, labels)
-        if targets is not None:
-            branches[number] = targets
-        if opcode(statement) in MEETINGS:
+        if isinstance(statement, Call) or not (bounds := _bounds(statement.form)):
+            continue
+        if bounds == "meet":
             starts.add(number)
-        if targets is not None or (opcode(statement) in (*_ENDS, "trap") and statement.guard is None):
+        elif bounds == "branch":
+            branches[number] = _targets(function, statement, labels)
+            starts.add(number + 1)
+        elif statement.guard is None:
             starts.add(number + 1)
     order = sorted(start for start in starts if start < count)
     stops = [*order[1:], count]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
-from ..isa import lookup
+from ..isa import Form, lookup
 from .analysis import UNIFORM, VARYING, Facts, Shape3, analyse, everything_varies
 from .cfg import Graph, Node, graph, opcode
 from .effects import METHODS
@@ -44,8 +45,8 @@ class Record:
     codes: str
     values: list[Any]
     statement: int
-    targets: dict[int, int] = field(default_factory=dict)
-    links: dict[int, Shape] = field(default_factory=dict)
+    targets: dict[int, int] | None = None
+    links: dict[int, Shape] | None = None
 
     @property
     def size(self) -> int:
@@ -112,6 +113,8 @@ class Lowering:
         self.starts: list[int] = []
         self.place = -1
         self.bounded: set[tuple[str, bool]] = set()
+        self._shapes: dict[Any, Shape] = {}
+        self._places: dict[Any, tuple[str, Any, str, tuple[int, ...], int, int]] = {}
         self.node = 0
         self.parted, self.prints = False, False
         self.watching = Watching(self, checks) if checks is not None else None
@@ -127,7 +130,8 @@ class Lowering:
     def emit(self, shape: tuple[Any, ...], *fields: Field) -> Record:
         codes = "".join([part.codes for part in fields])
         values = [value for part in fields for value in part.values]
-        record = Record((*shape, codes), codes, values, self.place)
+        whole = (*shape, codes)
+        record = Record(self._shapes.setdefault(whole, whole), codes, values, self.place)
         self.records.append(record)
         return record
 
@@ -160,12 +164,14 @@ class Lowering:
             self.emit(("check",), Field("", "i", (node.rank,)))
         self.starts.append(len(self.records))
         self.bounded.clear()
+        statements, emitter = self.graph.statements, self.watching or self
         for place in range(node.start, node.stop):
             self.place = place
             if place not in self.facts.invariant:
-                (self.watching or self).statement(self.graph.statements[place])
-                for register in self.graph.ops[place].writes:
-                    self.bounded -= {(register.name, True), (register.name, False)}
+                emitter.statement(statements[place])
+                if self.bounded:
+                    for register in self.graph.ops[place].writes:
+                        self.bounded -= {(register.name, True), (register.name, False)}
         if node.fall < 0 and not self._leaves(node):
             self.emit(("exit", "", True))
 
@@ -184,13 +190,10 @@ class Lowering:
             self.prints = self.prints or statement.callee == Symbol("vprintf")
             self.emit(("service", guard.kind), guard)
             return
-        method = _METHODS.get(statement.form.opcode)
-        if method is not None:
-            method(self, statement)
-        elif plan_of(statement.form).covered:
-            self.data(statement)
-        else:
-            raise unsupported(statement, f"`{statement.form.mnemonic}`")
+        _method(statement.form)(self, statement)
+
+    def _unknown(self, statement: Instruction) -> None:
+        raise unsupported(statement, f"`{statement.form.mnemonic}`")
 
     # Instructions that compute
 
@@ -200,22 +203,38 @@ class Lowering:
         known, plan = self.facts.known, plan_of(form)
         width = 1
         for register in op.writes:
-            if known[register.name] is VARYING:
+            if known[register[0]] is VARYING:
                 width = LANES
         if width == 1 and op.rule in ("mul.wide", "mad.wide", "cvt"):
             self._guard_wrap(statement)
-        guard = self.operands.guard(statement)
-        fields, kinds = [guard], []
-        for spec, operand in zip(form.operands, statement.operands):
-            part = self._operand(statement, spec, operand, width)
-            fields.append(part)
-            kinds.append(part.kind)
+        operands = self.operands
+        sources, destinations = operands.scalars if width == 1 else operands.sources, operands.destinations
+        fields = [operands.guard(statement)]
+        for (spec, written, bits), operand in zip(plan.steps, statement.operands):
+            if operand.__class__ is Register:
+                found = (destinations if written else sources).get(operand[0])
+                if found is None:
+                    found = operands.destination(operand) if written else operands.register(operand, width == 1)
+            elif operand.__class__ is Immediate and bits:
+                found = operands.number(operand[0], bits)
+            else:
+                found = self._operand(statement, spec, operand, width)
+            fields.append(found)
         for used, kind in zip(plan.carry, ("P", "XP")):
             if used:
                 fields.append(Field(kind, "i", (self._carry_slot(),)))
-                kinds.append(kind)
-        spelled = form.mnemonic + _parts(statement.operands)
-        self.emit(("data", spelled, plan.number, width, guard.kind, self.parted, tuple(kinds)), *fields)
+        parts = _parts(statement.operands) if plan.parts else ""
+        key = (form, parts, width, self.parted, *[part[0] for part in fields])
+        shape = self._shapes.get(key)
+        if shape is None:
+            guard, *kinds = key[4:]
+            codes = "".join([part.codes for part in fields])
+            head = ("data", form.mnemonic + parts, plan.number, width, guard)
+            shape = self._shapes[key] = (*head, self.parted, tuple(kinds), codes)
+        values: list[Any] = []
+        for part in fields:
+            values += part[2]
+        self.records.append(Record(shape, shape[-1], values, self.place))
 
     def parameter_address(self, statement: Instruction, offset: int) -> None:
         """The address of a parameter is known at the launch: where the parameters lie, plus its offset."""
@@ -287,6 +306,19 @@ class Lowering:
         """Class, pattern and fields of an address: flags, entry, then what the class needs."""
         space = statement.form.space
         base, offset = operand.base, operand.offset
+        key = (base, space, nbytes, write)
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = self._address(statement, base, space, nbytes, write)
+        kind, pattern, codes, values, at, low = found
+        offset = (offset + low + (1 << 63)) % (1 << 64) - (1 << 63)
+        return kind, pattern, Field(kind[0] if kind[0] == "A" else kind, codes, (*values[:at], offset, *values[at:]))
+
+    def _address(
+        self, statement: Instruction, base: Operand, space: str, nbytes: int, write: bool
+    ) -> tuple[str, Any, str, tuple[int, ...], int, int]:
+        """What all addresses with this base have in common; the offset, plus a number, goes among the values."""
+        offset = 0
         if isinstance(base, Symbol):
             offset += self.operands.symbol(base, statement)
             if space == "generic":
@@ -295,24 +327,19 @@ class Lowering:
             offset += base.bits
         entry, strict = self.spaces.entry(self.origin(base), space)
         flags = nbytes | SPACE_BITS[space] << 8 | write << 16 | strict << 17
-        offset = (offset + (1 << 63)) % (1 << 64) - (1 << 63)
-        head = ("ii", (flags, entry))
         if not isinstance(base, Register):
-            return "K", None, Field("K", head[0] + "q", (*head[1], offset))
+            return "K", None, "iiq", (flags, entry), 2, offset
         known = self.operands.known(base)
         bits, slot = base.type.bits, self.slots.offsets[base.name]
         if known is None or known is UNIFORM:
-            kind = f"{'X' if known is None else 'U'}{bits}"
-            return kind, None, Field(kind, head[0] + "iq", (*head[1], slot, offset))
+            return f"{'X' if known is None else 'U'}{bits}", None, "iiiq", (flags, entry, slot), 3, 0
         low = min(known)
         pattern, segments = _pattern(tuple(x - low for x in known), nbytes)
         span = max(known) - low + nbytes
         if span >= 1 << 31 or not -(1 << 31) <= low < 1 << 31:
             pattern, segments, span, low = None, (), nbytes, 0
-        offset = (offset + low + (1 << 63)) % (1 << 64) - (1 << 63)
-        place = self.pool.address(known, bits)
-        values = (*head[1], slot, offset, low, span - 1, place, *segments)
-        return f"A{bits}", pattern, Field("A", head[0] + "iqiiq" + "i" * len(segments), values)
+        values = (flags, entry, slot, low, span - 1, self.pool.address(known, bits), *segments)
+        return f"A{bits}", pattern, "iiiqiiq" + "i" * len(segments), values, 3, low
 
     def _load(self, statement: Instruction) -> None:
         form = statement.form
@@ -364,7 +391,7 @@ class Lowering:
         if statement.guard is None:
             ranks = [Field("", "i", (rank,))] if self.parted else []
             record = self.emit(("jump", self.parted, back, self.plain), Field("", "i", (0,)), *ranks, *cost)
-            record.targets[0] = target
+            record.targets = {0: target}
             return
         apart = self.parted or self.operands.known(statement.guard) is not UNIFORM
         fall = self.graph.nodes[node.fall].rank if node.fall >= 0 else rank
@@ -372,7 +399,7 @@ class Lowering:
         if node.fall < 0:  # the text ends after the branch: lanes that fall through have ended
             raise unsupported(statement, "a conditional branch as a kernel's last instruction")
         record = self.emit(("branch", guard.kind, apart, back, self.plain), guard, Field("", "i", (0,)), *ranks, *cost)
-        record.targets[1] = target
+        record.targets = {1: target}
 
     def _cost(self, target: int) -> int:
         """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
@@ -407,22 +434,26 @@ class Lowering:
     def _pack(self, prologue: int, start_record: int) -> Code:
         import numpy as np
 
-        handlers = library().need(
-            shape for record in self.records for shape in (record.shape, *record.links.values())
-        )
+        shapes = {id(record.shape): record.shape for record in self.records}
+        links = [shape for record in self.records if record.links for shape in record.links.values()]
+        handlers = library().need([*shapes.values(), *links])
+        made = {number: (handlers[shape], *_layout(shape[-1])) for number, shape in shapes.items()}
         offsets, at = [], 0
         for record in self.records:
             offsets.append(at)
-            at += record.size
+            at += made[id(record.shape)][2]
         memory = np.zeros(at + 64, np.uint8)
         base = memory.ctypes.data + -memory.ctypes.data % 64
         image = bytearray(at)
         for record, offset in zip(self.records, offsets):
-            for number, shape in record.links.items():
-                record.values[number] = handlers[shape]
-            for number, target in record.targets.items():
-                record.values[number] = offsets[self.starts[target]] - offset
-            _layout(record.codes)[0].pack_into(image, offset, handlers[record.shape], *record.values)
+            if record.targets is not None:
+                for number, target in record.targets.items():
+                    record.values[number] = offsets[self.starts[target]] - offset
+            if record.links is not None:
+                for number, shape in record.links.items():
+                    record.values[number] = handlers[shape]
+            handler, packer, _ = made[id(record.shape)]
+            packer.pack_into(image, offset, handler, *record.values)
         start = base - memory.ctypes.data
         memory[start : start + at] = np.frombuffer(image, np.uint8)
         nodes = self.graph.nodes
@@ -475,6 +506,13 @@ _METHODS: dict[str, Any] = {
     "setmaxnreg": Lowering._nothing, "griddepcontrol": Lowering._nothing, "brkpt": Lowering._nothing,
     **METHODS, **MATRIX, **MBARRIER, **TEXTURES,
 }
+
+
+@cache
+def _method(form: Form) -> Callable[[Lowering, Instruction], None]:
+    """What makes the records of a form."""
+    method: Any = _METHODS.get(form.opcode)
+    return method or (Lowering.data if plan_of(form).covered else Lowering._unknown)
 
 
 def lower(

@@ -22,6 +22,8 @@ class Field(NamedTuple):
 
 
 _SINK = Field("_")
+_VARYING, _UNIFORM = ({bits: f"{letter}{bits or 'P'}" for bits in (0, 8, 16, 32, 64, 128)} for letter in "XU")
+"""The classes of registers by their bits, 0 for a predicate."""
 _NO_GUARD = Field("")
 
 
@@ -77,9 +79,12 @@ class Operands:
 
     def __init__(self, facts: Facts, slots: Slots, block: Shape3, pool: Pool, symbols: dict[str, int]) -> None:
         self.facts, self.slots, self.block, self.pool, self.symbols = facts, slots, block, pool, symbols
-        self._sources: dict[str, Field] = {}
-        self._scalars: dict[str, Field] = {}
-        self._destinations: dict[str, Field] = {}
+        self.sources: dict[str, Field] = {}
+        self.scalars: dict[str, Field] = {}
+        self.destinations: dict[str, Field] = {}
+        """The registers that were described so far: read, read for their uniform part, written."""
+        self._numbers: dict[tuple[int, int], Field] = {}
+        self._there: dict[tuple[str, int], Field] = {}
 
     def known(self, operand: Operand) -> Known:
         """The lane vector of an operand as the records have it."""
@@ -103,20 +108,26 @@ class Operands:
         """A register that is written, or a sink."""
         if not isinstance(operand, Register):
             return _SINK
-        found = self._destinations.get(operand.name)
+        found = self.destinations.get(operand.name)
         if found is None:
-            found = self._destinations[operand.name] = self._destination(operand)
+            found = self.destinations[operand.name] = self._destination(operand)
         return found
 
     def _destination(self, operand: Register) -> Field:
-        letter = "X" if self.facts.known.get(operand.name, VARYING) is VARYING else "U"
-        size = "P" if operand.type.kind == "p" else str(operand.type.bits)
-        return Field(letter + size, "i", (self.slots.offsets[operand.name],))
+        kinds = _VARYING if self.facts.known.get(operand.name, VARYING) is VARYING else _UNIFORM
+        return self._at(kinds[0 if operand.type.kind == "p" else operand.type.bits], self.slots.offsets[operand.name])
+
+    def _at(self, kind: str, offset: int) -> Field:
+        """A number that lies in the warp; registers share places."""
+        found = self._there.get((kind, offset))
+        if found is None:
+            found = self._there[kind, offset] = Field(kind, "i", (offset,))
+        return found
 
     def source(self, operand: Operand, bits: int, scalar: bool, statement: Instruction | None = None) -> Field:
         """A value that is read; ``scalar`` where only the uniform part is computed. ``bits`` sizes a number."""
         if isinstance(operand, Register):
-            return self._register(operand, scalar)
+            return self.register(operand, scalar)
         if isinstance(operand, Not):
             return Field("N", "i", (self.slots.offsets[operand.predicate.name],))
         if isinstance(operand, Immediate):
@@ -128,9 +139,14 @@ class Operands:
         raise unsupported(statement, f"operand {operand!r}")
 
     def number(self, value: int, bits: int) -> Field:
-        if bits == 128:
-            return Field("I128", "qq", (value & (1 << 64) - 1, value >> 64))
-        return Field(f"I{bits}", "q", ((value & (1 << 64) - 1 ^ 1 << 63) - (1 << 63),))
+        found = self._numbers.get((value, bits))
+        if found is None:
+            low = (value & (1 << 64) - 1 ^ 1 << 63) - (1 << 63)
+            found = Field("I128", "qq", (value & (1 << 64) - 1, value >> 64)) if bits == 128 else Field(
+                f"I{bits}", "q", (low,)
+            )
+            self._numbers[value, bits] = found
+        return found
 
     def symbol(self, operand: Symbol, statement: Instruction | None) -> int:
         address = self.symbols.get(operand.symbol)
@@ -138,8 +154,9 @@ class Operands:
             raise unsupported(statement, f"the address of {operand.symbol}")
         return address + operand.offset
 
-    def _register(self, operand: Register, scalar: bool) -> Field:
-        made = self._scalars if scalar else self._sources
+    def register(self, operand: Register, scalar: bool) -> Field:
+        """A register that is read."""
+        made = self.scalars if scalar else self.sources
         found = made.get(operand.name)
         if found is None:
             found = made[operand.name] = self._describe(operand, scalar)
@@ -148,12 +165,12 @@ class Operands:
     def _describe(self, operand: Register, scalar: bool) -> Field:
         offset, bits = self.slots.offsets[operand.name], operand.type.bits
         if operand.type.kind == "p":
-            return Field("P", "i", (offset,))
+            return self._at("P", offset)
         known = self.facts.known.get(operand.name, UNIFORM)
         if known is None:
-            return Field(f"X{bits}", "i", (offset,))
+            return self._at(_VARYING[bits], offset)
         if scalar or known is UNIFORM:
-            return Field(f"U{bits}", "i", (offset,))
+            return self._at(_UNIFORM[bits], offset)
         return Field(f"A{bits}", "iq", (offset, self.pool.address(known, bits)))
 
     def special(self, name: str, scalar: bool, bits: int, statement: Instruction | None) -> Field:

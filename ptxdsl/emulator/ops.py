@@ -6,12 +6,13 @@ once a form, the rest once a statement.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 from ..ir import Call, Instruction, Not, Operand, Register, registers
-from ..isa import Form, lookup
+from ..isa import Form, OperandSpec, lookup
 from . import semantics
 
 __all__ = ["Op", "Plan", "plan_of"]
@@ -20,14 +21,18 @@ __all__ = ["Op", "Plan", "plan_of"]
 class Plan(NamedTuple):
     """Which operands of a form are read and written, its rule, whether it only computes, its semantics."""
 
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
+    reads: slice | tuple[int, ...]
+    writes: slice | tuple[int, ...]
     rule: str
     pure: bool
     covered: bool = False
     carry: semantics.Carry = semantics.Carry(False, False)
     number: int = 0
     """Its place among the forms that its mnemonic spells."""
+    steps: tuple[tuple[OperandSpec, bool, int], ...] = ()
+    """The operands: whether they are written, and the bits of a number, 0 where its value shapes the code."""
+    parts: bool = False
+    """Whether it may take parts of registers, or their negatives, as operands."""
 
 
 @dataclass(slots=True)
@@ -54,37 +59,46 @@ class Op:
             plan = _CALL
         else:
             plan = plan_of(statement.form)
-            operands = statement.operands
-            reads = tuple([operands[n] for n in plan.reads])
-            writes = _registers([operands[n] for n in plan.writes])
+            reads = _chosen(statement.operands, plan.reads)
+            writes = _registers(_chosen(statement.operands, plan.writes))
         uses = _registers(reads)
         if guard is not None:
             uses = (*uses, guard.predicate if isinstance(guard, Not) else guard)
         return cls(statement, plan.rule, plan.pure and guard is None, reads, writes, uses)
 
 
-def _registers(operands: tuple[Operand, ...] | list[Operand]) -> tuple[Register, ...]:
-    found: list[Register] = []
+def _chosen(operands: tuple[Operand, ...], which: slice | tuple[int, ...]) -> tuple[Operand, ...]:
+    return operands[which] if isinstance(which, slice) else tuple([operands[n] for n in which])
+
+
+def _registers(operands: tuple[Operand, ...]) -> tuple[Register, ...]:
     for operand in operands:
-        if isinstance(operand, Register):
-            found.append(operand)
-        else:
-            found.extend(registers(operand))
-    return tuple(found)
+        if operand.__class__ is not Register:
+            return tuple([register for operand in operands for register in registers(operand)])
+    return operands  # type: ignore[return-value] # all are registers
 
 
-_CALL = Plan((), (), "varying", False)
+_CALL = Plan(slice(0), slice(0), "varying", False)
 
 
 @cache
 def plan_of(form: Form) -> Plan:
     """What is known of a form."""
-    reads = tuple(n for n, spec in enumerate(form.operands) if not (spec.written and spec.role == "w"))
-    writes = tuple(n for n, spec in enumerate(form.operands) if spec.written)
+    reads = _places(n for n, spec in enumerate(form.operands) if not (spec.written and spec.role == "w"))
+    writes = _places(n for n, spec in enumerate(form.operands) if spec.written)
     rule = _rule(form)
     pure = form.space == "param" if form.opcode == "ld" else rule not in ("varying", "uniform", "load")
     index = next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
-    return Plan(reads, writes, rule, pure, semantics.covered(form), semantics.carry(form), index)
+    parts = any(spec.selector or spec.selected or spec.negatable for spec in form.operands)
+    steps = tuple((s, s.written, s.type.bits if s.type and s.register else 0) for s in form.operands)
+    return Plan(reads, writes, rule, pure, semantics.covered(form), semantics.carry(form), index, steps, parts)
+
+
+def _places(numbers: Iterable[int]) -> slice | tuple[int, ...]:
+    """Places in a tuple, as a slice where they are side by side, since nothing is quicker."""
+    places = tuple(numbers)
+    first, last = (places[0], places[-1] + 1) if places else (0, 0)
+    return slice(first, last) if last - first == len(places) else places
 
 
 _UNIFORM_RESULTS = ("vote", "activemask", "redux", "bar_red")

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import heapq
 
-from ..ir import Register
+from ..types import ScalarType
 from .analysis import VARYING, Facts
 from .cfg import Graph
 from .layout import LANES, Warp
-from .ops import Op
 
 __all__ = ["Slots"]
 
@@ -22,98 +21,101 @@ class Slots:
 
     def __init__(self, graph: Graph, facts: Facts) -> None:
         self.offsets: dict[str, int] = {}
-        self._numbers: dict[str, int] = {}
-        self._kinds: dict[str, int] = {}
-        self._bits: dict[str, int] = {}
+        self._types: dict[str, ScalarType] = {}
+        self._wanted: list[str] = []
         self._live: list[tuple[int, int]] = []
         self._graph = graph
         self._facts = facts
         self.size = Warp.REGISTERS
         self._assign(self._intervals())
 
-    def _kind(self, register: Register) -> int:
+    def _kind(self, name: str) -> int:
         """What may share a slot: predicates (0), uniform registers (1), varying registers of one size (their bits)."""
-        if register.type.kind == "p":
+        kind = self._types[name]
+        if kind.kind == "p":
             return 0
-        if self._facts.known.get(register.name, VARYING) is not VARYING:
-            return 1
-        return register.type.bits
-
-    def _number(self, register: Register) -> int:
-        number = self._numbers.get(register.name)
-        if number is None:
-            number = self._numbers[register.name] = len(self._numbers)
-            self._kinds[register.name] = self._kind(register)
-            self._bits[register.name] = register.type.bits
-        return number
-
-    def _accesses(self, op: Op) -> tuple[list[int], list[int]]:
-        """Numbers of the registers that a statement reads and writes; a guarded write keeps the old number alive."""
-        reads = [self._number(register) for register in op.uses]
-        writes = [self._number(register) for register in op.writes]
-        return (reads + writes if op.statement.guard is not None else reads), writes
+        return kind.bits if self._facts.known.get(name, VARYING) is VARYING else 1
 
     def _intervals(self) -> list[tuple[int, int, str]]:
         """First and last statement between which each register is needed, over the text as one line."""
-        accesses = [self._accesses(op) for op in self._graph.ops]
-        live = self._live = self._liveness(accesses)
-        first: dict[int, int] = {}
-        last: dict[int, int] = {}
-        for node, (coming, leaving) in zip(self._graph.nodes, live):
-            for number in _ones(coming):
-                first.setdefault(number, node.start)
+        nodes, ops, types = self._graph.nodes, self._graph.ops, self._types
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for node in nodes:
             for place in range(node.start, node.stop):
-                reads, writes = accesses[place]
-                for number in reads:
-                    first.setdefault(number, place)
-                    last[number] = place
-                for number in writes:
-                    first.setdefault(number, place)
-                    last[number] = place
-            for number in _ones(leaving):
-                last[number] = node.stop
-        always = {self._number(r) for place in self._facts.invariant for r in self._graph.ops[place].writes}
-        names, end = list(self._numbers), len(accesses)
-        intervals = [(first[n], last.get(n, first[n]), names[n]) for n in first if n not in always]
-        return sorted(intervals + [(-1, end + 1, names[n]) for n in always])
+                op = ops[place]
+                for name, kind in op.uses:
+                    if name not in first:
+                        first[name], types[name] = place, kind
+                    last[name] = place
+                for name, kind in op.writes:
+                    if name not in first:
+                        first[name], types[name] = place, kind
+                    last[name] = place
+        self._live = self._liveness()
+        self._stretch(first, last)
+        always = {register.name for place in self._facts.invariant for register in ops[place].writes}
+        intervals = [(start, last[name], name) for name, start in first.items() if name not in always]
+        return sorted(intervals + [(-1, len(ops) + 1, name) for name in sorted(always)])
 
-    def _gen_kill(self, accesses: list[tuple[list[int], list[int]]]) -> tuple[list[int], list[int]]:
-        """By block, as bits: the registers read before they are written, and those written."""
-        uses, kills = [], []
+    def _stretch(self, first: dict[str, int], last: dict[str, int]) -> None:
+        """Let registers live where some block begins or ends with their numbers still needed."""
+        nodes, wanted = self._graph.nodes, self._wanted
+        seen = 0
+        for node, (coming, _) in zip(nodes, self._live):
+            for number in _ones(coming & ~seen):
+                first[wanted[number]] = min(first[wanted[number]], node.start)
+            seen |= coming
+        seen = 0
+        for node, (_, leaving) in zip(reversed(nodes), reversed(self._live)):
+            for number in _ones(leaving & ~seen):
+                last[wanted[number]] = max(last[wanted[number]], node.stop)
+            seen |= leaving
+
+    def _exposed(self) -> tuple[list[set[str]], list[set[str]]]:
+        """By block: the registers read before they are written, and those written. A guarded write keeps the old."""
+        exposed, written, ops = [], [], self._graph.ops
         for node in self._graph.nodes:
-            use: set[int] = set()
-            kill: set[int] = set()
-            for reads, writes in accesses[node.start : node.stop]:
-                use.update([number for number in reads if number not in kill])
-                kill.update(writes)
-            uses.append(sum([1 << number for number in use]))
-            kills.append(sum([1 << number for number in kill]))
-        return uses, kills
+            use: set[str] = set()
+            kill: set[str] = set()
+            for place in range(node.start, node.stop):
+                op = ops[place]
+                for name, _ in op.uses if op.statement.guard is None else (*op.uses, *op.writes):
+                    if name not in kill:
+                        use.add(name)
+                for name, _ in op.writes:
+                    kill.add(name)
+            exposed.append(use)
+            written.append(kill)
+        return exposed, written
 
-    def _liveness(self, accesses: list[tuple[list[int], list[int]]]) -> list[tuple[int, int]]:
-        """The registers live at the start and at the end of each block, as bits."""
+    def _liveness(self) -> list[tuple[int, int]]:
+        """The registers live at the start and at the end of each block, as bits of their places in ``_wanted``."""
         nodes = self._graph.nodes
         if len(nodes) == 1 and not nodes[0].successors:
             return [(0, 0)]
-        uses, kills = self._gen_kill(accesses)
-        coming = uses[:]
+        exposed, written = self._exposed()
+        bits: dict[str, int] = {}
+        for names in exposed:
+            for name in names:
+                if name not in bits:
+                    bits[name] = 1 << len(bits)
+        self._wanted = list(bits)
+        uses = [sum([bits[name] for name in names]) for names in exposed]
+        keeps = [~sum([bits[name] for name in names if name in bits]) for names in written]
+        coming, leaving = uses[:], [0] * len(nodes)
         changed = True
         while changed:
             changed = False
             for number in range(len(nodes) - 1, -1, -1):
-                leaving = 0
+                out = 0
                 for successor in nodes[number].successors:
-                    leaving |= coming[successor]
-                now = uses[number] | leaving & ~kills[number]
+                    out |= coming[successor]
+                leaving[number] = out
+                now = uses[number] | out & keeps[number]
                 if now != coming[number]:
                     coming[number], changed = now, True
-        result = []
-        for number, node in enumerate(nodes):
-            leaving = 0
-            for successor in node.successors:
-                leaving |= coming[successor]
-            result.append((coming[number], leaving))
-        return result
+        return list(zip(coming, leaving))
 
     def _assign(self, intervals: list[tuple[int, int, str]]) -> None:
         free: dict[int, list[int]] = {}
@@ -122,7 +124,7 @@ class Slots:
             while busy and busy[0][0] < start:
                 _, kind, offset = heapq.heappop(busy)
                 heapq.heappush(free.setdefault(kind, []), offset)
-            kind = self._kinds[name]
+            kind = self._kind(name)
             ready = free.get(kind)
             offset = heapq.heappop(ready) if ready else self._fresh(kind)
             self.offsets[name] = offset
@@ -144,8 +146,7 @@ class Slots:
         """The registers whose numbers are still needed before a statement, or ``skip`` statements further on."""
         graph = self._graph
         number = next(n for n, node in enumerate(graph.nodes) if node.start <= place < node.stop)
-        names = list(self._numbers)
-        live = {names[n] for n in _ones(self._live[number][1])}
+        live = {self._wanted[n] for n in _ones(self._live[number][1])}
         for op in reversed(graph.ops[place + skip : graph.nodes[number].stop]):
             if op.statement.guard is None:
                 live.difference_update([register.name for register in op.writes])
@@ -154,7 +155,8 @@ class Slots:
 
     def bits(self, name: str) -> int:
         """Width of a register; 1 for a predicate."""
-        return self._bits.get(name, 1)
+        kind = self._types.get(name)
+        return kind.bits if kind is not None else 1
 
     def reserve(self, nbytes: int) -> int:
         """Room for something else of a warp."""

@@ -70,7 +70,7 @@ def _emit(
         low.parted,
     )
     record = low.emit(shape, Field("", "qq", (pool().start, 0)), guard, *fields, *results, flag)
-    record.links[1] = unit
+    record.links = {1: unit}
 
 
 def _handle(low: Lowering, statement: Instruction, base: Operand) -> Field:
