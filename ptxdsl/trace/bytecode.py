@@ -11,9 +11,11 @@ from __future__ import annotations
 import dis
 import re
 from bisect import bisect_right
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import CodeType
 from typing import NamedTuple
+
+from .codes import PerCode
 
 __all__ = ["Flow", "flow_of"]
 
@@ -44,6 +46,9 @@ class Flow:
         self.offsets = [i.offset for i in raw]
         self.steps: list[Step] = []
         self.handlers: dict[int, int] = {}
+        self._read: dict[tuple[str, int, int | None], bool] = {}
+        self._bodies: dict[tuple[int, int], list[int]] = {}
+        self._writers: dict[tuple[str, int, int], list[int]] = {}
         lines = _lines(code)
         for index, i in enumerate(raw):
             following: list[int] = []
@@ -65,6 +70,13 @@ class Flow:
 
     def reads(self, name: str, start: int, stop: int | None = None) -> bool:
         """Whether ``name`` may be read after instruction ``start`` before it is written and before ``stop``."""
+        key = name, start, stop
+        found = self._read.get(key)
+        if found is None:
+            found = self._read[key] = self._reads(name, start, stop)
+        return found
+
+    def _reads(self, name: str, start: int, stop: int | None) -> bool:
         waiting, seen = list(self.steps[start].next), {stop}
         while waiting:
             index = waiting.pop()
@@ -81,13 +93,28 @@ class Flow:
 
     def between(self, start: int, stop: int) -> list[int]:
         """The instructions that may run after ``start`` and before ``stop``, in the order of the source."""
-        waiting, seen = list(self.steps[start].next), {stop}
-        while waiting:
-            index = waiting.pop()
-            if index not in seen:
-                seen.add(index)
-                waiting += self.steps[index].next
-        return sorted(seen - {stop})
+        found = self._bodies.get((start, stop))
+        if found is None:
+            waiting, seen = list(self.steps[start].next), {stop}
+            while waiting:
+                index = waiting.pop()
+                if index not in seen:
+                    seen.add(index)
+                    waiting += self.steps[index].next
+            found = self._bodies[start, stop] = sorted(seen - {stop})
+        return found
+
+    def body(self, start: int, stop: int) -> list[int]:
+        """The instructions of a block that opened at ``start`` and closes at ``stop``; none if both are in one call."""
+        return self.between(start, stop) if start != stop or self.steps[start].opname == "FOR_ITER" else []
+
+    def writers(self, name: str, start: int, stop: int) -> list[int]:
+        """Those of a block that write a name."""
+        found = self._writers.get((name, start, stop))
+        if found is None:
+            found = [index for index in self.body(start, stop) if name in self.steps[index].stores]
+            self._writers[name, start, stop] = found
+        return found
 
     @cached_property
     def targets(self) -> frozenset[str]:
@@ -193,7 +220,7 @@ def _lines(code: CodeType) -> dict[int, int]:
     return lines
 
 
-@lru_cache(256)
+@PerCode
 def flow_of(code: CodeType) -> Flow:
     """The flow of a code object, worked out once."""
     return Flow(code)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import compress
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -71,8 +72,7 @@ def _judge_name(state: Snapshot, name: str, old: object, new: object, region: Re
         return
     flow = flow_of(state.frame.f_code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
-    body = _body(flow, start, stop)
-    writers = [index for index in body if name in flow.steps[index].stores]
+    writers = flow.writers(name, start, stop)
     # Nobody in this function wrote it: an inner function did, through its closure.
     read_first = not writers or flow.reads(name, start, stop)
     line = flow.steps[writers[-1]].line if writers else 0
@@ -88,7 +88,7 @@ def _judge_element(
     flow = flow_of(state.frame.f_code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
     root = container.path.split(".")[0].split("[")[0]
-    body = _body(flow, start, stop)
+    body = flow.body(start, stop)
     if isinstance(old, Value):
         read_first = _read(old.register, region)
     elif old is None:
@@ -102,11 +102,6 @@ def _judge_element(
     lines = {flow.steps[index].line for index in body if flow.steps[index].opname in ("STORE_SUBSCR", "STORE_ATTR")}
     if _lost(read_first, later, new, region):
         _refuse(name, "replaced", old, region, _loc(state, lines.pop() if len(lines) == 1 else 0, region))
-
-
-def _body(flow: Flow, start: int, stop: int) -> list[int]:
-    """The instructions of the region that lie in this function; none if it opened and closed in a call."""
-    return flow.between(start, stop) if start != stop or flow.steps[start].opname == "FOR_ITER" else []
 
 
 def _lost(read_first: bool, later: bool, new: object, region: Region) -> bool:
@@ -228,10 +223,9 @@ class _Holder(NamedTuple):
 def _holders(reg: Reg, held: dict[str, Any]) -> list[_Holder]:
     """The elements of containers that hold the register."""
     found: dict[tuple[int, int], _Holder] = {}
-    for name, value in held.items():
-        if holds(value):
-            for place, path in places(reg, name, value):
-                found.setdefault(place, _Holder(path, set())).roots.add(name)
+    for name, value in compress(held.items(), map(holds, map(type, held.values()))):
+        for place, path in places(reg, name, value):
+            found.setdefault(place, _Holder(path, set())).roots.add(name)
     return list(found.values())
 
 

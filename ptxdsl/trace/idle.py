@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import lru_cache
 from opcode import opmap, opname
 from types import CodeType, FunctionType
 
 from ..errors import Loc, PtxError, StructureError
 from .builder import is_user_file
+from .codes import PerCode
 from .source import Names, tree_of
 
 __all__ = ["check", "check_helpers"]
@@ -24,8 +24,8 @@ _VALUES = frozenset(
     number for number, name in enumerate(opname) if name.startswith(("LOAD_", "BINARY_", "COMPARE_OP", "IS_OP"))
 )
 
-_seen: set[CodeType] = set()
-"""The helpers in which, and in whose own helpers, there is nothing to find."""
+_seen: dict[int, CodeType] = {}
+"""The helpers in which, and in whose own helpers, there is nothing to find, by their ids."""
 
 
 def check(function: Callable[..., object]) -> None:
@@ -42,15 +42,18 @@ def check(function: Callable[..., object]) -> None:
 
 def check_helpers(function: Callable[..., object]) -> None:
     """The same for the functions that one calls by name, but there only for what can be meant for a kernel alone."""
-    found: set[CodeType] = set()
+    found: dict[int, CodeType] = {}
     waiting = [function]
     while waiting:
         scope, code = waiting[-1].__globals__, waiting.pop().__code__
         for name in code.co_names:
             helper = scope.get(name)
-            if helper.__class__ is FunctionType and helper.__code__ not in _seen and helper.__code__ not in found:
-                found.add(helper.__code__)
-                if is_user_file(helper.__code__.co_filename):
+            if helper.__class__ is not FunctionType:
+                continue
+            inner = helper.__code__
+            if id(inner) not in _seen and id(inner) not in found:
+                found[id(inner)] = inner
+                if is_user_file(inner.co_filename):
                     _check_helper(helper)
                     waiting.append(helper)
     _seen.update(found)
@@ -63,7 +66,7 @@ def _check_helper(helper: FunctionType) -> None:
             _check(node.value, Names(helper), helper.__code__.co_filename, strictly=False)
 
 
-@lru_cache(1024)
+@PerCode
 def _suspicious(code: CodeType) -> bool:
     """Whether a value is thrown away that is not the result of a call, here or in a function within."""
     before = _CACHE

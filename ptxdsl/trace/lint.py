@@ -12,13 +12,13 @@ import ast
 import linecache
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from types import CodeType, FrameType
 
 from ..errors import ControlFlowError, Loc
 from . import idle
 from .builder import Region, Trace, is_user_file
 from .bytecode import flow_of
+from .codes import PerCode
 from .source import Names, text_of, tree_of
 
 __all__ = ["check", "entered", "left"]
@@ -27,7 +27,12 @@ _LEAVING = re.compile(r"\b(return|break|continue)\b")
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _With = (ast.With, ast.AsyncWith)
 
-_checked: set[tuple[CodeType, int]] = set()
+
+
+@PerCode
+def _checked(code: CodeType) -> set[int]:  # noqa: ARG001
+    """The lines of a function whose `with` has been looked at."""
+    return set()
 
 
 def check(function: Callable[..., object]) -> None:
@@ -44,7 +49,7 @@ def check(function: Callable[..., object]) -> None:
     for node in ast.walk(tree):
         if isinstance(node, _With) and any(_is_block(item.context_expr, names) for item in node.items):
             _check(node, code.co_filename)
-            _checked.add((code, node.lineno))
+            _checked(code).add(node.lineno)
 
 
 def entered(trace: Trace, frame: FrameType | None) -> None:
@@ -52,10 +57,10 @@ def entered(trace: Trace, frame: FrameType | None) -> None:
     while frame is not None:
         code = frame.f_code
         if is_user_file(code.co_filename) or code is trace.code:
-            key = (code, frame.f_lineno)
-            if key not in _checked:
-                _checked.add(key)
-                _check_line(code, frame.f_lineno)
+            line, checked = frame.f_lineno, _checked(code)
+            if line not in checked:
+                checked.add(line)
+                _check_line(code, line)
             if code is trace.code:
                 return
         inner, frame = frame, frame.f_back
@@ -139,7 +144,7 @@ def _is_block(call: ast.expr, names: Names) -> bool:
     return isinstance(found, type) and issubclass(found, Block)
 
 
-@lru_cache(1024)
+@PerCode
 def _tree(code: CodeType) -> ast.AST | None:
     """The syntax tree of a function; None where there is nothing in it to complain of."""
     return tree_of(code) if _LEAVING.search(text_of(code)) else None

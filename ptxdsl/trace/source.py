@@ -10,25 +10,21 @@ from collections.abc import Callable
 from types import CellType, CodeType
 from typing import Any
 
+from .codes import PerCode
+
 __all__ = ["Names", "text_of", "tree_of"]
 
-_texts: dict[CodeType, str] = {}
-_trees: dict[CodeType, ast.AST | None] = {}
 
-
+@PerCode
 def text_of(code: CodeType) -> str:
     """The source of a function; "" where there is none."""
-    if code not in _texts:
-        lines = linecache.getlines(code.co_filename)
-        _texts[code] = _block(lines[code.co_firstlineno - 1 :])
-    return _texts[code]
+    return _block(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :])
 
 
+@PerCode
 def tree_of(code: CodeType) -> ast.AST | None:
     """The syntax tree of a function; None where there is no source."""
-    if code not in _trees:
-        _trees[code] = _parse(text_of(code), code.co_firstlineno - 1)
-    return _trees[code]
+    return _parse(text_of(code), code.co_firstlineno - 1)
 
 
 def _parse(text: str, first: int) -> ast.AST | None:

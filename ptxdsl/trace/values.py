@@ -454,7 +454,7 @@ def _unary(op: str, a: Value) -> Value:
 def _binary(
     op: str, a: Value, b: Any, swapped: bool = False, out: Any = None, known: dict[ScalarType, _Ready] | None = None
 ) -> Any:
-    """``a op b`` (``b op a`` if swapped), into a new Value or in place into ``out``; noted in ``known`` for the next."""
+    """``a op b`` (``b op a`` if swapped), into a new Value or into ``out``; noted in ``known`` for the next time."""
     trace = thread.trace
     if trace is None:
         escaped(a)

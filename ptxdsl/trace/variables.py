@@ -9,13 +9,13 @@ from __future__ import annotations
 import dis
 from collections import deque
 from collections.abc import Iterator
-from functools import lru_cache
 from operator import is_not
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from ..types import ScalarType
 from .builder import Trace, is_user_file
+from .codes import PerCode
 from .truth import RunTime
 
 __all__ = [
@@ -83,7 +83,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
     return names
 
 
-@lru_cache(256)
+@PerCode
 def _written_globals(code: CodeType) -> frozenset[str]:
     """The names that a function assigns as ``global``."""
     if dis.opmap["STORE_GLOBAL"] not in code.co_code[::2]:
@@ -122,9 +122,8 @@ def _kind(kind: type) -> int:
 _KINDS = _Kinds()
 
 
-def holds(value: object) -> int:
-    """Whether a value has elements that may be registers; 0 if not."""
-    return _KINDS[type(value)]
+holds = _KINDS.__getitem__
+"""Whether values of a type have elements that may be registers; 0 if not."""
 
 
 def _slots(kind: type) -> list[str]:
@@ -157,7 +156,7 @@ def _collect(path: str, value: Any, found: list[Container], seen: set[int], dept
     else:
         if kind == _LIST:
             found.append(Container(path, value, list(value), False))
-        if not any(map(_KINDS.__getitem__, set(map(type, value)))):
+        if not any(map(holds, set(map(type, value)))):
             return
         pairs = enumerate(value)
     for key, item in pairs:
@@ -202,6 +201,11 @@ def places(wanted: object, path: str, value: Any, depth: int = _DEPTH) -> Iterat
     kind = _KINDS[type(value)]
     if not kind or not depth:
         return
+    if kind <= _TUPLE:
+        # Most hold nothing of its type, nor what could: no need to look at each.
+        types = set(map(type, value))
+        if type(wanted) not in types and not any(map(holds, types)):
+            return
     keys: Any = attributes(value) if kind == _OBJECT else value if kind == _DICT else range(len(value))
     for index, (key, item) in enumerate(zip(keys, contents(value))):
         if item is wanted or _KINDS[type(item)]:

@@ -1,0 +1,40 @@
+"""What was found out about a function's code, kept by the code object.
+
+By its id, for a code object hashes all that it holds whenever it is asked, which takes longer than most answers. It is
+kept with the answer: else its id could come to be another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType
+from typing import Generic, TypeVar
+
+__all__ = ["PerCode"]
+
+T = TypeVar("T")
+_MANY = 4096
+
+
+class PerCode(Generic[T]):
+    """A function of code objects that remembers its results: a decorator.
+
+    >>> @PerCode
+    ... def names(code):
+    ...     return code.co_varnames
+    >>> names((lambda a, b: a).__code__)
+    ('a', 'b')
+    """
+
+    def __init__(self, function: Callable[[CodeType], T]) -> None:
+        self._function = function
+        self._found: dict[int, tuple[T, CodeType]] = {}
+        self.__doc__ = function.__doc__
+
+    def __call__(self, code: CodeType) -> T:
+        found = self._found.get(id(code))
+        if found is None:
+            if len(self._found) >= _MANY:
+                self._found.clear()
+            found = self._found[id(code)] = self._function(code), code
+        return found[0]
