@@ -185,3 +185,192 @@ def test_offsets(rng: np.random.Generator, geometry: str, address: str, normaliz
     got = run(program(instruction(geometry, tail=tail), len(given), 4), texture, columns(*given), 4)
     mode = Mode(address, True, normalized, BORDER)
     close(got, [sample(image[1] if layered else image, at, mode, offsets) for at in zip(*axes)])
+
+
+def pyramid(rng: np.random.Generator, size: int, channels: int, layers: tuple[int, ...] = ()) -> list[np.ndarray]:
+    """A square texture with all its mipmap levels, each of its own numbers."""
+    return [
+        texels(rng, (*layers, max(1, size >> n), max(1, size >> n), channels), np.float32)
+        for n in range(size.bit_length())
+    ]
+
+
+def level_of(detail: float, mode: tuple[float, float, float], levels: int, blend: bool) -> list[tuple[int, float]]:
+    """Levels and weights for a level of detail, by the formulas of cudaTextureDesc: bias, range, then levels there are."""
+    bias, low, high = mode
+    detail = min(max(min(max(detail + bias, low), high), 0), levels - 1)
+    if not blend:
+        return [(int(np.floor(detail + 0.5)), 1.0)]
+    fixed = int(np.floor(detail * 256 + 0.5))
+    return [(fixed // 256, 1 - fixed % 256 / 256), (min(fixed // 256 + 1, levels - 1), fixed % 256 / 256)]
+
+
+def expect_levels(got: np.ndarray, levels: list[np.ndarray], at: Any, details: Any, mode: Any, blend: bool) -> None:
+    exact = []
+    for x, y, detail in zip(*at, details):
+        parts = level_of(float(detail), mode, len(levels), blend)
+        values = [sample(four(levels[n], 1), (x, y), Mode("wrap", True, True)) for n, _ in parts]
+        exact.append([sum(float(np.float32(float(v[c]))) * w for v, (_, w) in zip(values, parts)) for c in range(4)])
+    np.testing.assert_allclose(got, exact, rtol=2e-7, atol=2e-6)
+
+
+@pytest.mark.parametrize("blend", [False, True], ids=["point", "linear"])
+def test_mipmap_levels(rng: np.random.Generator, blend: bool) -> None:
+    levels = pyramid(rng, 16, 2)
+    mode = (0.3, 0.5, 3.25)
+    texture = Texture(
+        levels, "2d", address="wrap", filter="linear", normalized=True, mipmap_filter="linear" if blend else "point",
+        mipmap_bias=mode[0], mipmap_clamp=mode[1:],
+    )
+    at = [rng.uniform(-1, 2, 96).astype(np.float32) for _ in range(2)]
+    lod = rng.uniform(-2, 7, 96).astype(np.float32)
+    lod[:3] = np.inf, -np.inf, 1
+    text = program(instruction("2d", head="tex.level", tail=", %c2"), 3, 4)
+    expect_levels(run(text, texture, columns(*at, lod), 4), levels, at, lod, mode, blend)
+    for head in ("tex", "tex.base"):
+        got = run(program(instruction("2d", head=head), 2, 4), texture, columns(*at), 4)
+        expect_levels(got, levels, at, [-32] * 96, mode, blend)
+
+
+def test_gradients(rng: np.random.Generator) -> None:
+    levels = pyramid(rng, 32, 1)
+    texture = Texture(
+        levels, "2d", address="wrap", filter="linear", normalized=True, mipmap_filter="linear", mipmap_bias=-0.5
+    )
+    at = [rng.uniform(-1, 2, 64).astype(np.float32) for _ in range(2)]
+    steps = [(rng.normal(size=64) * 0.1).astype(np.float32) for _ in range(4)]
+    for step in steps:
+        step[0] = 0  # no gradient: the lowest level
+    text = program(instruction("2d", head="tex.grad", tail=", {%c2, %c3}, {%c4, %c5}"), 6, 4)
+    got = run(text, texture, columns(*at, *steps), 4)
+    x, y = (np.hypot(a.astype(float) * 32, b.astype(float) * 32) for a, b in (steps[:2], steps[2:]))
+    with np.errstate(divide="ignore"):
+        expect_levels(got, levels, at, np.log2(np.maximum(x, y)), (-0.5, 0, 1000), True)
+
+
+def test_gradients_across_a_cube(rng: np.random.Generator) -> None:
+    """The level that a finite step along the face asks for."""
+    levels = [np.full((6, 64 >> n, 64 >> n, 1), n, np.float32) for n in range(7)]
+    texture = Texture(levels, "cube", mipmap_filter="linear")
+    vectors = rng.normal(size=(64, 3))
+    steps = rng.normal(size=(2, 64, 3)) * 1e-2
+    text = program(instruction("cube", head="tex.grad", tail=", {%c4, %c5, %c6, %c6}, {%c7, %c8, %c9, %c9}"), 10, 4)
+    given = [*vectors.T, vectors[:, 0], *steps[0].T, *steps[1].T]
+    got = run(text, texture, columns(*(np.ascontiguousarray(v, np.float32) for v in given)), 4)[:, 0]
+    for lane in range(64):
+        number, s, t = face(*vectors[lane])
+        axis = "xxyyzz".index("xyz"[int(np.argmax(np.abs(vectors[lane])))]) // 2
+        longest = 0.0
+        for step in steps[:, lane] * 1e-4:
+            moved = vectors[lane] + step
+            assert int(np.argmax(np.abs(moved))) == axis
+            other, u, v = face(*moved)
+            assert other == number
+            longest = max(longest, float(np.hypot(u - s, v - t)) * 1e4 * 64)
+        assert got[lane] == pytest.approx(min(max(np.log2(longest), 0), 6), abs=0.02)
+
+
+@pytest.mark.parametrize("component", "rgba")
+@pytest.mark.parametrize("geometry", ["2d", "a2d", "cube", "acube"])
+def test_gathering(rng: np.random.Generator, geometry: str, component: str) -> None:
+    """Four texels, counter-clockwise from the lower left, which is at the higher y."""
+    layered, cube, count = geometry[0] == "a", geometry.endswith("cube"), 64
+    shape = ((3,) if layered else ()) + ((6, 5, 5) if cube else (5, 7))
+    image = texels(rng, (*shape, 4), np.float32)
+    layers = rng.integers(0, 3, count).astype(np.uint32)
+    if cube:
+        axes = list(rng.normal(size=(3, count)).astype(np.float32))
+    else:
+        axes = [coordinates(rng, count, size, True) for size in (7, 5)]
+    given = [layers, *axes] if layered else [*axes]
+    given += [axes[0]] * (COORDINATES[geometry] - len(given))
+    address = "clamp" if cube else "mirror"
+    texture = Texture(image, geometry, address=address, normalized=True)
+    text = program(instruction(geometry, head=f"tld4.{component}"), len(given), 4)
+    got = run(text, texture, columns(*given), 4)
+    from texture_reference import texels_along
+
+    for lane in range(count):
+        found = image[layers[lane]] if layered else image
+        x, y = (float(axis[lane]) for axis in axes[:2])
+        if cube:
+            number, x, y = face(*(float(axis[lane]) for axis in axes))
+            found = found[number]
+        height, width = found.shape[:2]
+        ways = [texels_along(at, size, Mode(address, True, True)) for at, size in ((x, width), (y, height))]
+        (left, right), (top, bottom) = ([index for index, _ in way] for way in ways)
+        wanted = [found[j, i, "rgba".index(component)] for j, i in ((bottom, left), (bottom, right), (top, right), (top, left))]
+        assert got[lane].tolist() == wanted
+
+
+def test_gathering_takes_the_next_texel_where_its_weight_would_be_one() -> None:
+    """The example of the guide: x = 2.49805 is closer to texels 2 and 3 than to 1 and 2, in 8 bits."""
+    image = np.arange(12, dtype=np.float32).reshape(2, 6)
+    text = program(instruction("2d", head="tld4.r"), 2, 4)
+    got = run(text, Texture(image), columns(np.float32([2.49805]), np.float32([1.0])), 4)
+    assert got[0].tolist() == [8, 9, 3, 2]
+
+
+def test_halves(rng: np.random.Generator) -> None:
+    image = texels(rng, (5, 7, 4), np.float32)
+    image[0, 0] = [1e6, -1e6, 1e-9, np.nan]
+    at = [rng.uniform(0, size, 64).astype(np.float32) for size in (7, 5)]
+    at[0][0] = at[1][0] = 0
+    wanted = image[np.floor(at[1]).astype(int), np.floor(at[0]).astype(int)]
+    text = program(instruction("2d", "f16"), 2, 4, bits=16)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(run(text, Texture(image, "2d"), columns(*at), 4, np.float16), wanted.astype(np.float16))
+        text = program("tex.2d.v2.f16x2.f32 {%d0, %d1}, [%h0, {%c0, %c1}];", 2, 2)
+        pairs = run(text, Texture(image, "2d"), columns(*at), 2, np.uint32).view(np.float16)
+        np.testing.assert_array_equal(pairs, wanted.astype(np.float16))
+
+
+@pytest.mark.parametrize("linear", [False, True], ids=["point", "linear"])
+def test_depth_comparison(rng: np.random.Generator, linear: bool) -> None:
+    """Texels count 1 where the reference is no more than they are, and are filtered after that."""
+    depth = rng.integers(0, 5, (6, 7)).astype(np.float32)
+    at = [coordinates(rng, 64, size, False) for size in (7, 6)]
+    reference = rng.integers(0, 5, 64).astype(np.float32)
+    texture = Texture(depth, filter="linear" if linear else "point")
+    got = run(program(instruction("2d", tail=", %c2"), 3, 4), texture, columns(*at, reference), 4)[:, :1]
+    close(got, [
+        sample((r <= depth).astype(np.float32)[..., None], (x, y), Mode(linear=linear))[:1]
+        for x, y, r in zip(*at, reference)
+    ])
+
+
+def test_texels_are_resident(rng: np.random.Generator) -> None:
+    image = texels(rng, (3, 3), np.float32)
+    text = "tex.2d.v4.f32.f32 {%d0, _, _, _}|%p1, [%h0, {%c0, %c1}];\nselp.b32 %d1, 5, 6, %p1;"
+    got = run(program(text, 2, 2), Texture(image), columns(np.float32([1, 2]), np.float32([0, 1])), 2)
+    assert got[:, 0].tolist() == [image[0, 1], image[1, 2]]
+    assert got.view(np.uint32)[:, 1].tolist() == [5, 5]
+
+
+def test_guards_and_a_handle_for_each_lane(rng: np.random.Generator) -> None:
+    """Odd threads take from the one texture, even ones from the other; then only odd ones take again."""
+    images = [texels(rng, (4, 4), np.float32) for _ in range(2)]
+    text = "selp.b64 %h1, %h1, %h0, %p0;\ntex.2d.v4.f32.s32 {%d0, %d1, %d2, %d3}, [%h1, {%c0, %c1}];\n"
+    text += "@%p0 tex.2d.v4.f32.s32 {%d1, _, _, %d2}, [%h0, {%c1, %c0}];"
+    x, y = (rng.integers(0, 4, 70).astype(np.int32) for _ in range(2))
+    got = run(program(text, 2, 4, handles=2), [Texture(image) for image in images], columns(x, y), 4)
+    odd = np.arange(70) % 2 == 1
+    np.testing.assert_array_equal(got[:, 0], np.where(odd, images[1][y, x], images[0][y, x]))
+    np.testing.assert_array_equal(got[:, 1], np.where(odd, images[0][x, y], 0))
+    np.testing.assert_array_equal(got[:, 2], np.where(odd, 1, 0))
+    assert (got[:, 3] == 1).all()
+
+
+def test_infinite_texels_of_no_weight_do_not_count() -> None:
+    image = np.float32([[1, np.inf, 3, np.nan]])
+    x = np.float32([0.5, 1.0, 2.5, 1.5, 3.0])
+    got = run(program(instruction("1d"), 1, 4), Texture(image[0], filter="linear"), columns(x), 4)[:, 0]
+    np.testing.assert_array_equal(got, [1, np.inf, 3, np.inf, np.nan])
+
+
+def test_a_texture_shows_its_array_as_it_is_now() -> None:
+    image, at = np.zeros(4, np.float32), columns(np.arange(4, dtype=np.int32))
+    texture, text = Texture(image), program(instruction("1d", "f32", "s32"), 1, 4)
+    assert run(text, texture, at, 4)[:, 0].tolist() == [0] * 4
+    image[:] = 1, 2, 3, 4
+    assert run(text, texture, at, 4)[:, 0].tolist() == [1, 2, 3, 4]
