@@ -10,7 +10,7 @@ from math import e, inf, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from ptxdsl import Ptr, break_if, f32, loop, maximum, ptx, ptx_kernel, reg, select, shared, u8, u32, warp, when
+from ptxdsl import Ptr, break_if, f32, loop, maximum, ptx, ptx_kernel, reg, select, shared, u32, warp, when
 
 __all__ = ["PROGRAMS", "Case", "Program", "matmul_case"]
 
@@ -119,14 +119,14 @@ def collatz(n: u32, steps: Ptr[u32]) -> None:
 
 
 @ptx_kernel
-def histogram(n: u32, data: Ptr[u8], counts: Ptr[u32], *, threads: int = 256) -> None:
+def histogram(n: u32, data: Ptr[u32], counts: Ptr[u32], *, threads: int = 256) -> None:
     """A histogram a block in shared memory, added up with atomics."""
     mine = shared(u32, 256)
     with loop(ptx.tid.x, 256, threads) as i:
         mine[i] = 0
     ptx.bar.sync(0)
     with loop(ptx.ctaid.x * threads + ptx.tid.x, n, ptx.nctaid.x * threads) as i:
-        ptx.red.shared.add.u32(mine + data[i].to(u32), 1)
+        ptx.red.shared.add.u32(mine + data[i], 1)
     ptx.bar.sync(0)
     with loop(ptx.tid.x, 256, threads) as i:
         ptx.red.global_.add.u32(counts + i, mine[i])
@@ -166,7 +166,7 @@ class Program(NamedTuple):
 def _saxpy(rng: np.random.Generator) -> Case:
     x, y = rng.standard_normal((2, 1_000_000)).astype(np.float32)
     # y grows with each launch: by 0 here, so that any number of launches leaves the same
-    return Case(saxpy, -(-x.size // 256), 256, [x.size, 0.0, x, y], 3, y.copy(), 0.0)
+    return Case(saxpy, -(-x.size // 256), 256, [x.size, np.float32(0), x, y], 3, y.copy(), 0.0)
 
 
 def matmul_case(rng: np.random.Generator, n: int = 256) -> Case:
@@ -202,7 +202,7 @@ def _collatz(_: np.random.Generator) -> Case:
 
 
 def _histogram(rng: np.random.Generator) -> Case:
-    data = rng.integers(0, 256, 1_000_000, np.uint8)
+    data = rng.integers(0, 256, 1_000_000, np.uint32)
     counts = np.zeros(256, np.uint32)
     return Case(histogram, 64, 256, [data.size, data, counts], 2, np.bincount(data, minlength=256), 0.0)
 
