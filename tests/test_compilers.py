@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import ptxdsl
+from ptxdsl import ir
 from ptxdsl.text import to_text
+from ptxdsl.types import pred
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -153,11 +155,14 @@ def test_atomics_spelled_as_the_headers_of_cuda_spell_them() -> None:
     atom.global.cta.add.u32 %r0, [%rd0], 1;
     atom.add.release.gpu.u32 %r1, [%rd0], 2;
     atom.global.relaxed.sys.max.s32 %r2, [%rd0+4], 9;
+    atom.global.gpu.acq_rel.add.u32 %r2, [%rd0+8], 3;
+    red.global.gpu.relaxed.add.f32 [%rd0+12], 0f3F800000;
     ret;
 }""")
-    out = np.zeros(2, np.uint32)
+    out = np.zeros(4, np.uint32)
     emulated(m, 40, out)
-    assert out.tolist() == [120, 9]
+    assert out[:3].tolist() == [120, 9, 120]
+    assert out.view(np.float32)[3] == 40
 
 
 def test_which_kernels_a_module_has() -> None:
@@ -269,3 +274,17 @@ def test_a_rounding_behind_the_types_of_a_product() -> None:
     ret;
 }"""
     assert "m8n8k4.rn.f64.f64.f64.f64 {" in to_text(load(text).module)
+
+
+def test_a_number_for_a_predicate_that_must_be_a_register() -> None:
+    """Triton gives the first wgmma.mma_async of a loop 0 for its predicate; ptxas takes it."""
+    text = HEADER.replace("sm_80", "sm_90a") + """
+.entry k() {
+    .reg .b32 %r<8>; .reg .b64 %rd<2>;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd0, %rd1, 0, 1, 1, 0, 0;
+}"""
+    body = ptxdsl.load(text)["k"].specialise({}).function.body
+    assert body is not None
+    move, product = (s for s in body if isinstance(s, ir.Instruction))
+    assert (move.form.mnemonic, move.operands[1]) == ("mov.pred", ir.Immediate(0, pred))
+    assert product.operands[3] == move.operands[0]

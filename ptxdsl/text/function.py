@@ -29,20 +29,34 @@ _SPACES = ("global", "const", "shared", "local", "param")
 _INSTRUCTION = re.compile(
     r"\s*(?:@\s*(!?)\s*([%$\w]+)\s+)?([a-z]\w*(?:\s?\.\w+(?:::?\w+)*)*)(?![\w.:$%])(?!\s*:)\s*([^;]*);"
 )
+_ATOMIC = re.compile(r"^(atom|red)((?:\.(?:[a-z]\w*)(?:::cta|::cluster)?)+?)(\.(?:noftz|v[248]|[bsu]?f?\d).*)$")
+_ORDER = (
+    ("relaxed", "acquire", "release", "acq_rel"), ("cta", "cluster", "gpu", "sys"),
+    ("global", "shared", "shared::cta", "shared::cluster"),
+)
 _RESPELLED = (
-    # cooperative_groups writes atom.add.release.gpu.u32, atomicAdd_block is atom.global.cta.add.u32, and cuda::ptx
-    # writes tcgen05.ld.red....f32.min.
-    (re.compile(
-        r"^(atom|red)\.(add|inc|dec|min|max|and|or|xor|exch|cas)"
-        r"((?:\.(?:relaxed|acquire|release|acq_rel|cta|cluster|gpu|sys|global|shared(?:::cta|::cluster)?))+)(?=\.)"
-    ), r"\1\3.\2"),
-    (re.compile(
-        r"^(atom|red)\.(global|shared(?:::cta|::cluster)?)((?:\.(?:relaxed|acquire|release|acq_rel|cta|cluster|gpu|sys))+)"
-    ), r"\1\3.\2"),
+    # nvcc puts the rounding last, cuda::ptx writes tcgen05.ld.red....f32.min.
     (re.compile(r"^(wmma\.mma\.\S+)((?:\.f64){4})(\.r[nzmp])$"), r"\1\3\2"),
     (re.compile(r"^(tcgen05\.ld\.red\..*)\.([fus]32)((?:\.(?:min|max|abs|NaN))+)$"), r"\1\3.\2"),
 )
 _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
+
+
+def _respelled(mnemonic: str) -> str:
+    """A mnemonic in the manual's order: ptxas takes others too.
+
+    cooperative_groups writes atom.add.release.gpu.u32, cuda's headers atom.global.cta.add.u32, Triton
+    atom.global.gpu.acq_rel.add.u32.
+    """
+    spelled = re.sub(r"\s", "", mnemonic)
+    for pattern, order in _RESPELLED:
+        spelled = pattern.sub(order, spelled)
+    match = _ATOMIC.match(spelled)
+    if match is None:
+        return spelled
+    tokens = match[2][1:].split(".")
+    rank = {token: place for place, group in enumerate(_ORDER) for token in group}
+    return ".".join([match[1], *sorted(tokens, key=lambda token: rank.get(token, len(_ORDER)))]) + match[3]
 
 
 @cache
@@ -172,9 +186,7 @@ class FunctionParser(Reader):
 
     def _respell(self, mnemonic: str, position: int, arity: int) -> tuple[str, tuple[Form, ...]]:
         """The forms of a mnemonic that is spelled as it should not be, but is by NVIDIA; an error for another one."""
-        spelled = re.sub(r"\s", "", mnemonic)
-        for pattern, order in _RESPELLED:
-            spelled = pattern.sub(order, spelled)
+        spelled = _respelled(mnemonic)
         try:
             return spelled, _forms(spelled, arity)
         except UnknownInstruction as error:

@@ -12,7 +12,7 @@ from typing import NoReturn
 from .. import ir
 from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction
 from ..isa import OperandSpec, lookup, special
-from ..operands import elements
+from ..operands import elements, fits
 from ..types import TYPES, ScalarType
 from .escape import unescape
 from .numbers import encoded, expression, literal
@@ -193,7 +193,9 @@ class Reader:
         if key not in self.made:
             register = ir.Register(self.scopes.fresh("%made"), kind)
             self.result.registers.append(register)
-            self.made[key] = ir.Instruction(lookup(mnemonic)[0], (register, *operands))
+            every = (register, *operands)
+            form = next(form for form in lookup(mnemonic) if fits(form, every))
+            self.made[key] = ir.Instruction(form, every)
         made = self.made[key].operands[0]
         assert isinstance(made, ir.Register)
         return made
@@ -233,6 +235,8 @@ class Reader:
             bits = encoded(number, kind)
         except (ValueError, PtxTypeError) as error:
             self.fail(str(error), text)
+        if kind.kind == "p" and spec.name == "scale":  # wgmma alone takes a number for a predicate
+            return self.make("mov.pred", kind, ir.Immediate(bits, kind))
         exact = number.exact
         immediate = ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
         self.numbers[text, kind] = immediate
