@@ -39,47 +39,48 @@ def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>",
     checker = Declared(module, foreign, filename)
     checker.head()
     for function in module.functions:
-        _Function(checker, function).check(statements)
+        _declarations(checker, function)
+        if statements and function.body is not None:
+            _Function(checker, function).check()
+
+
+def _declarations(module: Declared, function: ir.Function) -> None:
+    """What the version and target must have for the directives and types of a function."""
+    module.attributes(function.attributes)
+    for prototype in (function, *function.prototypes.values()):
+        for name, _ in prototype.directives:
+            if name in DIRECTIVES:
+                module.needs(DIRECTIVES[name].needs, f"`.{name}`", None)
+    for kind in {kind for _, kind in function.registers}:
+        module.type(kind, "a register")
+    for variable in function.variables:
+        module.variable(variable)
 
 
 class _Function(Uses):
-    def check(self, statements: bool) -> None:
-        """Everything about a function, or all but its statements."""
-        module, function = self.module, self.function
-        module.attributes(function.attributes)
-        for prototype in (function, *function.prototypes.values()):
-            for name, _ in prototype.directives:
-                if name in DIRECTIVES:
-                    module.needs(DIRECTIVES[name].needs, f"`.{name}`", None)
-        if function.body is None:
-            return
-        self._declarations()
-        if not statements:
-            return
+    def check(self) -> None:
+        """The names that a function declares, and its statements."""
+        function = self.function
+        self._names()
         blocks, places = self._statements()
         for table, names in function.branch_tables.items():
             for name in names:
                 if name not in self.labels:
                     fail(f"the list {table} names the label {name}, which is nowhere in {function.name}")
-        if not module.foreign:
+        if not self.module.foreign:
             self._assigned(blocks, places)
 
     # -- what is declared
 
-    def _declarations(self) -> None:
+    def _names(self) -> None:
         function = self.function
-        kinds = dict(function.registers)
-        if len(kinds) != len(function.registers):
+        if len(dict(function.registers)) != len(function.registers):
             self._twice([register.name for register in function.registers])
         self._twice([*self.local, *self.parameters] if self.local.keys() & self.parameters.keys() else [])
         labels = [s.name for s in function.body or () if s.__class__ is ir.Label]
         self.labels = set(labels)
         if len(labels) != len(self.labels):
             self._twice(labels)
-        for kind in set(kinds.values()):
-            self.module.type(kind, "a register")
-        for variable in function.variables:
-            self.module.variable(variable)
 
     def _twice(self, names: list[str]) -> None:
         for name in names:

@@ -66,7 +66,7 @@ class View(Pointer):
         items = index if isinstance(index, tuple) else (index,)
         if len(items) != len(self.shape):
             refuse_items(len(items), len(self.shape))
-        self.store(index, value)
+        self._put(index, value, None)
 
     def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
         """Base and offset of the element (or of the row) at an index or a tuple of them."""

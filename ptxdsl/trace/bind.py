@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     width: int
     """How many registers that result has in braces; 0 if it has none."""
     numbers: tuple[tuple[int, Numbers], ...]
-    """The arguments that are numbers: which, and what they become."""
+    """The arguments that are numbers: which, from 1, and what they become."""
     others: tuple[tuple[int, OperandSpec, Converter], ...]
     """The arguments that are neither numbers nor Values which are simply their registers."""
 
@@ -91,7 +91,7 @@ def kind_of(argument: Any) -> Any:
     if kind is Reg:
         return REG_KINDS[argument.type]
     if kind is list or kind is tuple or kind is Vec:
-        return tuple([kind_of(item) for item in argument])
+        return tuple([item.type if item.__class__ is Result else kind_of(item) for item in argument])
     if isinstance(argument, Pointer):
         return argument.space, argument.base.__class__ is ir.Symbol
     if kind is str:
@@ -114,7 +114,7 @@ def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
     direct = direct and all(convert is not _dropped for _, convert in steps)
     sources = [(spec, convert) for spec, convert in steps if convert is not None and convert is not _dropped]
     numbers, others = [], []
-    for at, ((spec, convert), argument) in enumerate(zip(sources, arguments)):
+    for at, ((spec, convert), argument) in enumerate(zip(sources, arguments), 1):
         if convert is _number:
             numbers.append((at, Numbers(form, spec)))
         elif argument.__class__ not in _REGISTERS or convert not in (_used, _predicate):
@@ -152,7 +152,7 @@ def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard:
         if convert is None:
             operands[at], result = _result(trace, spec, outs[len(results)], plan.kept[len(results)])
             results.append(result)
-    trace.emit(form, tuple(operands), guard)
+    trace.emit(form, tuple(operands), guard, None, 3)
     return results[0] if len(results) == 1 else tuple(results) if results else None
 
 

@@ -172,6 +172,7 @@ def location_of(frame: FrameType) -> Loc:
     return Loc(frame.f_code.co_filename, frame.f_lineno)
 
 
+_getframe = sys._getframe
 _places: dict[tuple[int, int], Loc] = {}
 """The lines of the user's that were met: by the code object's id and the index of the instruction in it."""
 _kept: dict[int, CodeType] = {}
@@ -262,6 +263,7 @@ class Trace:
         self.name, self.loc, self.arch, self.code = name, loc, arch, code
         self.prologue: list[ir.Statement] = []
         self.body: list[ir.Statement] = []
+        self._append = self.body.append
         self.registers: list[ir.Register] = []
         self.variables: list[ir.Variable] = []
         self.module_variables: list[ir.Variable] = []
@@ -335,12 +337,12 @@ class Trace:
         The first ``depth`` frames, this one among them, are known to be ours: each that is looked at costs.
         """
         if loc is None:
-            frame = sys._getframe(depth)
+            frame = _getframe(depth)
             loc = _places.get((id(frame.f_code), frame.f_lasti)) or self.location(depth + 1)
         if form not in self._forms:
             self._admit(form, loc)
         instruction = ir.Instruction(form, operands, guard, loc)
-        self.body.append(instruction)
+        self._append(instruction)
         return instruction
 
     def call(self, name: str, arguments: tuple[ir.Operand, ...], results: tuple[ir.Operand, ...]) -> None:

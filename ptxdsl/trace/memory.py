@@ -145,7 +145,7 @@ class Pointer(RunTime):
         return self._element(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.store(index, value)
+        self._put(index, value, None)
 
     def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any:
         """The element at ``index``, by one ``ld``; with ``width`` 2, 4 (or 8) a Vec of so many from there on.
@@ -201,6 +201,9 @@ class Pointer(RunTime):
 
     def store(self, index: Any, values: Any, *, pred: Any = None) -> None:
         """Store a value at ``index``, by one ``st``; a sequence of 2, 4 (or 8) as a vector from there on."""
+        self._put(index, values, pred)
+
+    def _put(self, index: Any, values: Any, pred: Any) -> None:
         trace = thread.trace or current()
         if self.space == "const":
             raise located(
@@ -215,7 +218,7 @@ class Pointer(RunTime):
             source = self._source(trace, values)
         address = address_of(trace, *self.place(index))
         guard = None if pred is None else guard_of(trace, pred)
-        trace.emit(form, (address, source), guard)
+        trace.emit(form, (address, source), guard, None, 3)
 
     def _source(self, trace: Trace, value: Any) -> ir.Operand:
         if isinstance(value, Value):

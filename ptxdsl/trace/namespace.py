@@ -81,7 +81,8 @@ class Instruction:
 
     def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any:
         trace = thread.trace or current()
-        kinds, sources = [], []
+        kinds: list[Any] = []
+        sources: list[Any] = [None]  # the first is for the result
         for o in operands:
             kind = o.__class__
             if kind is Result or kind is Reg or kind is Parameter:
@@ -91,7 +92,7 @@ class Instruction:
                 kinds.append(kind if kind is int or kind is float else kind_of(o))
                 sources.append(o)
         if out is not None:
-            kinds += None, kind_of(out)
+            kinds += None, kind_of(out) if out.__class__ is not Reg else REG_KINDS[out.type]
         key = tuple(kinds)
         plan = self._plans.get(key)
         if plan is None:
@@ -105,21 +106,24 @@ class Instruction:
         for at, table in numbers:
             sources[at] = table[sources[at]]
         for at, spec, convert in others:
-            sources[at] = convert(trace, form, spec, operands[at])
+            sources[at] = convert(trace, form, spec, operands[at - 1])
         if not kept:
+            del sources[0]
             trace.emit(form, tuple(sources), guard)
             return None
         if out is not None:
-            trace.emit(form, (out.write(trace), *sources), guard)
+            sources[0] = out.write(trace)
+            trace.emit(form, tuple(sources), guard)
             return out
         type, region = kept[0], trace.region
         fresh = trace.supply[type]
         if width:
-            registers = tuple([fresh() for _ in range(width)])
-            trace.emit(form, (ir.Vector(registers), *sources))
+            registers = [fresh() for _ in range(width)]
+            sources[0] = ir.Vector(tuple(registers))
+            trace.emit(form, tuple(sources))
             return Vec([Result(register, type, region) for register in registers])
-        register = fresh()
-        trace.emit(form, (register, *sources))
+        sources[0] = register = fresh()
+        trace.emit(form, tuple(sources))
         return Result(register, type, region)
 
     def _known_forms(self) -> tuple[Form, ...]:
@@ -183,10 +187,10 @@ class _Components:
         return f"ptx.{self._special.name[1:]}"
 
     def __getattr__(self, name: str) -> Value:
-        if _private(name):
-            raise AttributeError(name)
-        read = self._reads.get(name)
+        read = self.__dict__["_reads"].get(name)
         if read is None:
+            if _private(name):
+                raise AttributeError(name)
             special = self._special
             raise located(
                 UnknownInstruction, f"`%{special.name[1:]}` has no component `.{name}`",
@@ -231,7 +235,7 @@ class _Read:
             trace.require(self.special.needs, f"`{self.operand.special}`")
         type = self.special.type
         register = trace.supply[type]()
-        trace.emit(self.form, (register, self.operand))
+        trace.emit(self.form, (register, self.operand), None, None, 3)
         return Result(register, type, trace.region)
 
 

@@ -8,6 +8,7 @@ comparisons each: a kernel of ten thousand instructions makes them ten thousand 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .. import ir
@@ -104,8 +105,9 @@ class Value(RunTime):
         Floats round to the nearest, even on a tie; integers towards zero. ``modifiers`` override this:
         ``v.to(s32, "rni", "sat")``.
         """
-        trace = current()
-        _scalar(type, "to")
+        trace = thread.trace or current()
+        if type.__class__ is not ScalarType:
+            _scalar(type, "to")
         if type is self.type and not modifiers:
             return self.copy() if isinstance(self, Reg) else self
         if self.type is pred and not modifiers:
@@ -121,14 +123,15 @@ class Value(RunTime):
 
     def bits(self, type: ScalarType) -> Value:
         """The same bits as another type of the same size, by one ``mov``."""
-        _scalar(type, "bits")
-        form = find(f"mov.b{type.bits}")
-        if type.bits != self.type.bits or form is None or pred in (type, self.type):
+        if type.__class__ is not ScalarType:
+            _scalar(type, "bits")
+        form = _raw_move(type.bits)
+        if type.bits != self.type.bits or form is None or type is pred or self.type is pred:
             raise located(
                 PtxTypeError, f"the bits of {self.type} ({self.type.bits}) cannot be those of {type} ({type.bits})",
                 f"`{named(self, 'v')}.to({type})` converts",
             )
-        return emit(form, type, self.use(current()))
+        return emit(form, type, self.use(thread.trace or current()))
 
     def unpack(self, type: ScalarType) -> Vec:
         """Its parts, the lowest first, by one ``mov``: a b64 as two u32, an f16x2 as two f16."""
@@ -373,6 +376,12 @@ def _known(*mnemonics: str) -> Form:
     if form is None:
         raise located(PtxTypeError, f"PTX has no `{mnemonics[0]}`", "convert: `v.to(u32)` or `v.to(f32)`")
     return form
+
+
+@cache
+def _raw_move(bits: int) -> Form | None:
+    """The mov of so many bits of any type."""
+    return find(f"mov.b{bits}")
 
 
 def _move(type: ScalarType) -> Form:
