@@ -118,6 +118,40 @@ def test_a_variable_is_meant_where_it_lies_without_its_space_too(sanitize: Any) 
     assert out.tolist() == [30, 35, 7, 8]
 
 
+def test_variables_of_a_function_that_last() -> None:
+    text = program("""
+        .global .u32 total = 5;
+        .const .align 8 .u16 step[2] = {3, 4};
+        ld.const.u16 %r1, [step+2];
+        atom.global.add.u32 %r2, [total], %r1;
+        { .global .u32 total = 100; atom.add.u32 %r3, [total], 1; }
+        call (%r4), other;
+        st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};""", outside="""
+        .global .u32 step = 9;
+        .func (.reg .u32 r) other() { .global .u32 total = 1000; atom.add.u32 r, [total], 1; ret; }""")
+    module = ptxdsl.load(text)
+    out = np.zeros(4, np.uint32)
+    for launch in range(2):
+        module["k"].configure(1, 1, backend="emulator")(0, out)
+        assert out.tolist() == [4, 5 + 4 * launch, 100 + launch, 1000 + launch]
+
+
+def test_numbers_as_predicates() -> None:
+    text = program("""
+        setp.eq.u32 %p1, 1, 0;
+        @%p1 bra DONE;
+        setp.ne.u32 %p1, 1, 1;
+        vote.sync.ballot.b32 %r1, 1, 0x1;
+        vote.sync.any.pred %p1, 0, 0x1;
+        selp.u32 %r2, 1, 2, %p1;
+        not.pred %p1, 0;
+        selp.u32 %r3, 3, 4, %p1;
+        st.global.v2.u32 [%rd2], {%r1, %r2};
+        st.global.u32 [%rd2+8], %r3;
+    DONE:""", head=".version 6.5\n.target sm_70\n.address_size 64")
+    assert run(text, 0, np.zeros(3, np.uint32)).tolist() == [1, 2, 3]
+
+
 def test_vectors_as_registers_and_parameters(rng: np.random.Generator) -> None:
     outside = """
     .func (.reg .v2 .u32 both) turned(.reg .v2 .u32 pair, .reg .u32 more)

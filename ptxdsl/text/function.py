@@ -196,6 +196,15 @@ class FunctionParser(Reader):
         self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int
     ) -> tuple[Form, tuple[ir.Operand, ...]]:
         """The form, of several that a mnemonic spells, that the operands fit; else the nearest."""
+        self.alone = False
+        try:
+            return self._nearest(mnemonic, candidates, parts, start)
+        finally:
+            self.alone = True
+
+    def _nearest(
+        self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int
+    ) -> tuple[Form, tuple[ir.Operand, ...]]:
         if not candidates:
             self._miscounted(mnemonic, len(parts), start)
         readings: list[tuple[int, int, Form, tuple[ir.Operand, ...]]] = []
@@ -359,8 +368,19 @@ class FunctionParser(Reader):
         for variable in declarations.variables(self.source, space):
             name = variable.name
             variable.name = self._declare(name, token.start)
+            if space in ("global", "const"):
+                self._hoist(variable)
+            else:
+                self.result.variables.append(variable)
             self.scopes.bind(name, ir.Symbol(variable.name))
-            self.result.variables.append(variable)
+
+    def _hoist(self, variable: ir.Variable) -> None:
+        """Make a variable of the module of one that only the function can name."""
+        symbols = self.context.symbols
+        while variable.name in symbols:
+            variable.name = f"{self.result.name}${variable.name}"
+        symbols[variable.name] = ir.Symbol(variable.name)
+        self.context.result.variables.append(variable)
 
     def _label(self, name: str, position: int) -> None:
         source, function = self.source, self.result

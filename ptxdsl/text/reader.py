@@ -83,6 +83,8 @@ class Reader:
         self.result = ir.Function("", "func")
         self.body: list[ir.Statement] = []
         self.position = 0
+        self.alone = True
+        """Whether the mnemonic in hand spells one form only."""
         self.uses: dict[int, tuple[Scope, int]] = {}
         self.made: dict[tuple[str, str], ir.Instruction] = {}
         self.numbers: dict[tuple[str, ScalarType | None], ir.Immediate] = {}
@@ -185,7 +187,7 @@ class Reader:
         return ir.Symbol(found.symbol, self._integer(rest))
 
     def make(self, mnemonic: str, kind: ScalarType, *operands: ir.Operand) -> ir.Register:
-        """A register for what ptxas takes as an operand and PTX does not have, such as ``%r1+4``.
+        """A register for what ptxas takes as an operand and PTX does not have: ``%r1+4``, a number for a predicate.
 
         It is computed before the statement in hand, by an instruction that `function` puts there.
         """
@@ -239,6 +241,8 @@ class Reader:
             return self.make("mov.pred", kind, ir.Immediate(bits, kind))
         exact = number.exact
         immediate = ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
+        if kind.kind == "p" and not spec.immediate and self.alone:
+            return self.make("mov.pred", kind, immediate)
         self.numbers[text, kind] = immediate
         return immediate
 

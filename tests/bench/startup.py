@@ -1,0 +1,269 @@
+"""What the first call of a large kernel takes, stage by stage: ``python tests/bench/startup.py``.
+
+Each line is the best of several fresh processes that have imported ptxdsl and llvmlite and find the handlers on disk:
+from the decorator, or from the text of a foreign kernel, to the result. The stages are taken from runs of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import binding as _  # noqa: F401 - imported before the clock starts
+from ptxdsl import Ptr, f32, load, loop, ptx, ptx_kernel, reg, shared, u32, use, when
+from ptxdsl.bench import table
+
+__all__ = ["FAMILIES", "main"]
+
+THREADS, SEED = 64, 0x9E3779B9
+
+
+class Family(NamedTuple):
+    """A kind of kernel. ``make(count)`` is the undecorated kernel with about that many instructions."""
+
+    what: str
+    make: Callable[[int], Callable[..., None]]
+
+
+def _tile(body: int, x: Any, start: Any) -> None:
+    """An 8 x 8 tile of accumulators in registers; ``body`` steps of 16 loads and 64 multiply-adds."""
+    a = shared(f32, 16, 16)
+    a[ptx.tid.x // 16, ptx.tid.x % 16] = x[ptx.tid.x]
+    ptx.bar.sync(0)
+    acc = [[reg(f32, 0.0) for _ in range(8)] for _ in range(8)]
+    for step in range(body):
+        row = [a[step % 4, n] for n in range(8)]
+        column = [a[step % 3, n + 8] for n in range(8)]
+        for m in range(8):
+            for n in range(8):
+                ptx.fma.rn.f32(row[m], column[n], acc[m][n], out=acc[m][n])
+    total = start
+    for line in acc:
+        for value in line:
+            total = total + value
+    x[ptx.tid.x] = total
+
+
+def tile(count: int) -> Callable[..., None]:
+    def kernel(n: u32, x: Ptr[f32]) -> None:
+        _tile(count // 80, x, reg(f32, 0.0).copy())
+
+    return kernel
+
+
+def guarded(count: int) -> Callable[..., None]:
+    def kernel(n: u32, x: Ptr[f32]) -> None:
+        with when(ptx.tid.x < n):
+            _tile(count // 80, x, reg(f32, 0.0).copy())
+
+    return kernel
+
+
+def integer(count: int) -> Callable[..., None]:
+    def kernel(n: u32, x: Ptr[u32]) -> None:
+        i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+        a, b = x[i], x[i] ^ n
+        for step in range(count // 5):
+            c = (a << step % 31) ^ b
+            a, b = b + c, ptx.mad.lo.u32(a, SEED, c) & 0x7FFFFFFF | step
+        x[i] = a ^ b
+
+    return kernel
+
+
+def branchy(count: int) -> Callable[..., None]:
+    def kernel(n: u32, x: Ptr[u32]) -> None:
+        i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+        a = reg(u32, 1)
+        a.set(x[i])
+        for step in range(count // 10):
+            with when((a & (1 << step % 30)) != 0):
+                a += step
+            with when(a > n):
+                a.set(a ^ SEED)
+            if step % 50 == 0:
+                with loop(0, 3) as k:
+                    a += k
+        x[i] = a
+
+    return kernel
+
+
+def wide(count: int) -> Callable[..., None]:
+    """Every result in a register of its own, all needed at the end."""
+
+    def kernel(n: u32, x: Ptr[u32]) -> None:
+        i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+        a = x[i]
+        values = []
+        for step in range(count // 3):
+            a = a * SEED + step
+            values.append(a)
+        for value in values:
+            a = a ^ value
+        x[i] = a
+
+    return kernel
+
+
+FAMILIES = {
+    "tile": Family("fma, 8 x 8 tile", tile), "guarded": Family("the same under `if i < n`", guarded),
+    "integer": Family("integer ALU", integer), "branchy": Family("a block for every 4", branchy),
+    "wide": Family("a register for every one", wide),
+}
+
+
+def _arguments(family: str) -> tuple[int, np.ndarray[Any, Any]]:
+    kind = np.float32 if family in ("tile", "guarded") else np.uint32
+    return THREADS, np.arange(THREADS).astype(kind)
+
+
+def _compiler_like(text: str) -> str:
+    """The text as a compiler lays it out: tabs, and a tab behind the mnemonic."""
+    lines = []
+    for line in text.splitlines():
+        body = line.strip()
+        if line.startswith("    ") and body.endswith(";"):
+            head, _, rest = body.partition(" ")
+            if head.startswith("@"):
+                guard, (head, _, rest) = head + " ", rest.partition(" ")
+                head = guard + head
+            line = f"\t{head} \t{rest}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _first_traced(family: str, count: int) -> dict[str, float]:
+    n, x = _arguments(family)
+    make = FAMILIES[family].make(count)
+    start = perf_counter()
+    kernel = ptx_kernel(make)
+    with use("emulator"):
+        kernel[1, THREADS](n, x)
+    return {"first": perf_counter() - start}
+
+
+def _first_foreign(text: str, family: str) -> dict[str, float]:
+    n, x = _arguments(family)
+    start = perf_counter()
+    module = load(text)
+    with use("emulator"):
+        module["kernel"][1, THREADS](n, x)
+    return {"first": perf_counter() - start}
+
+
+def _stages(family: str, count: int) -> dict[str, float]:
+    """Seconds that each stage takes in a process that has done none before."""
+    from ptxdsl.emulator.library import library
+    from ptxdsl.emulator.program import Program
+    from ptxdsl.text import parse, to_text
+    from ptxdsl.trace import trace
+    from ptxdsl.verify import verify
+
+    found: dict[str, float] = {}
+    clock = perf_counter()
+
+    def lap(name: str) -> None:
+        nonlocal clock
+        now = perf_counter()
+        found[name] = now - clock
+        clock = perf_counter()
+
+    kernel = ptx_kernel(FAMILIES[family].make(count))
+    clock = perf_counter()
+    module = trace(
+        kernel.function, constants={}, arch="auto", name=kernel.entry, signature=kernel.signature
+    )
+    lap("trace")
+    verify(module)
+    lap("verify")
+    text = to_text(module)
+    lap("print")
+    foreign = _compiler_like(kernel.ptx())
+    clock = perf_counter()
+    parsed = parse(foreign)
+    lap("parse")
+    verify(parsed, foreign=True)
+    lap("verify foreign")
+    library()
+    lap("library")
+    program = Program(parsed)
+    code = program.code("kernel", (THREADS, 1, 1))
+    lap("lower")
+    n, x = _arguments(family)
+    with use("emulator"):
+        kernel[1, THREADS](n, x)
+    found["instructions"] = sum(1 for _ in parsed.function("kernel").instructions())
+    found["records"] = len(code.offsets)
+    del text
+    return found
+
+
+def _child(mode: str, family: str, count: int, cache: str) -> dict[str, float]:
+    environment = {**os.environ, "PTXDSL_CACHE_DIR": cache}
+    command = [sys.executable, __file__, "--child", mode, family, str(count), cache]
+    out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    found: dict[str, float] = json.loads(out)
+    return found
+
+
+def _run_child(mode: str, family: str, count: int, cache: str) -> None:
+    path = os.path.join(cache, f"{family}{count}.ptx")
+    if mode == "prepare":
+        kernel = ptx_kernel(lineinfo=False)(FAMILIES[family].make(count))
+        with open(path, "w") as file:
+            file.write(_compiler_like(kernel.ptx()))
+        print(json.dumps({**_first_traced(family, count)}))
+    elif mode == "foreign":
+        with open(path) as file:
+            text = file.read()
+        print(json.dumps(_first_foreign(text, family)))
+    elif mode == "traced":
+        print(json.dumps(_first_traced(family, count)))
+    else:
+        print(json.dumps(_stages(family, count)))
+
+
+def main(rounds: int = 5) -> int:
+    """Print the table; 1 where a first call is over its limit."""
+    rows, over = [], False
+    only = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as cache:
+        for family, (what, _make) in FAMILIES.items():
+            if only and family not in only:
+                continue
+            for count, limit in ((2000, 0.050), (20000, 0.600)):
+                _child("prepare", family, count, cache)
+                runs = {mode: [_child(mode, family, count, cache) for _ in range(rounds)]
+                        for mode in ("stages", "traced", "foreign")}
+                best = {name: min(run[name] for run in runs["stages"]) for name in runs["stages"][0]}
+                best |= {mode: min(run["first"] for run in runs[mode]) for mode in ("traced", "foreign")}
+                median = {mode: statistics.median(run["first"] for run in runs[mode]) for mode in ("traced", "foreign")}
+                size = best["instructions"]
+                stages = [f"{best[name] * 1e6 / size:.1f}" for name in
+                          ("trace", "verify", "print", "parse", "verify foreign", "lower")]
+                firsts = [f"{best[mode] * 1e3:.1f} ({median[mode] * 1e3:.0f})" for mode in ("traced", "foreign")]
+                scaled = limit * size / count
+                ok = max(best["traced"], best["foreign"]) <= scaled
+                over = over or not ok
+                rows.append((what, f"{size:.0f}", *stages, f"{best['library'] * 1e3:.1f}", *firsts, f"{limit * 1e3:.0f}",
+                             "ok" if ok else "OVER"))
+                print(rows[-1], file=sys.stderr, flush=True)
+    print(table(("family", "instructions", "trace", "verify", "print", "parse", "verify", "lower", "library ms",
+                 "traced ms", "foreign ms", "wanted", ""), rows))
+    return int(over)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        _run_child(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
+    else:
+        sys.exit(main())
