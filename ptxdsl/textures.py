@@ -95,13 +95,10 @@ class _Image:
     def _guessed(self, shape: tuple[int, ...]) -> str:
         if len(shape) in (1, 2):
             return ("1d", "2d")[len(shape) - 1]
-        *_, last = shape or (0,)
-        ways = [f'"{name}"' for name, g in _GEOMETRIES.items() if len(g.axes) == len(shape) and name != "2dms"]
-        if last in (1, 2, 4):
-            fewer = [name for name, g in _GEOMETRIES.items() if len(g.axes) == len(shape) - 1]
-            ways += [f'"{name}"' for name in fewer if name != "linear"]
+        cube = len(shape) > 2 and shape[-3] == 6 and shape[-2] == shape[-1]
+        likely = {3: "cube" if cube else "2d" if shape[-1] <= 4 else "3d", 4: "acube" if cube else "3d"}.get(len(shape))
         raise _wrong(
-            f"an array of shape {shape} does not say what its axes are", f"`geometry={ways[-1]}`" if ways else None
+            f"an array of shape {shape} does not say what its axes are", f'`geometry="{likely}"`' if likely else None
         )
 
     def _channels(self, geometry: str, shape: tuple[int, ...]) -> int:
@@ -176,6 +173,8 @@ class _Image:
                     f"a {self.word} of an array on GPU {array.device}; the emulator works in host memory",
                     'make it of a numpy array, or launch with `backend="gpu"`',
                 )
+            if hasattr(array.owner, "unwritten"):
+                array.owner.unwritten = None  # the sanitizer does not see what a surface is written with
         handle = pool().take(self)
         self._describe(handle)
         return handle

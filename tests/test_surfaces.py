@@ -1,4 +1,4 @@
-"""Surfaces on the emulator: every geometry, size, vector and mode against numpy's memory; what a texture tells of itself."""
+"""Surfaces on the emulator: every geometry, size, vector and mode against numpy; what a texture tells of itself."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ ASKED = ("width", "height", "depth", "channel_data_type", "channel_order", "arra
 
 
 def ask(instruction: str, image: Any) -> list[int]:
-    names = [name for name in instruction.split()]
+    names = instruction.split()
     text = "\n".join(f"{name}.b32 %d{n}, [%h0];" for n, name in enumerate(names))
     return run(program(text, 1, len(names)), image, columns(np.uint32([0])), len(names), np.uint32)[0].tolist()
 
@@ -174,7 +174,8 @@ def test_what_textures_and_surfaces_tell() -> None:
              "float32": 0x10DE}
     for dtype, number in types.items():
         assert ask("txq.channel_data_type", Texture(np.zeros((2, 2), dtype))) == [number]
-    modes = "txq.normalized_coords txq.filter_mode txq.addr_mode_0 txq.addr_mode_1 txq.addr_mode_2 txq.num_mipmap_levels"
+    modes = "txq.normalized_coords txq.filter_mode txq.addr_mode_0 txq.addr_mode_1 txq.addr_mode_2"
+    modes += " txq.num_mipmap_levels"
     levels = [np.zeros((n, n), np.float32) for n in (4, 2, 1)]
     texture = Texture(levels, "2d", address=("wrap", "border", "mirror"), filter="linear", normalized=True)
     assert ask(modes, texture) == [1, 1, 0, 4, 1, 3]

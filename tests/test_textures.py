@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from texture_harness import columns, program, run, vector
-from texture_reference import Mode, close, face, four, read, sample
+from texture_reference import Mode, close, face, four, read, sample, texels_along
 
 from ptxdsl import Texture
 
@@ -196,7 +196,7 @@ def pyramid(rng: np.random.Generator, size: int, channels: int, layers: tuple[in
 
 
 def level_of(detail: float, mode: tuple[float, float, float], levels: int, blend: bool) -> list[tuple[int, float]]:
-    """Levels and weights for a level of detail, by the formulas of cudaTextureDesc: bias, range, then levels there are."""
+    """Levels and weights for a level of detail, as cudaTextureDesc has it: bias, range, then the levels there are."""
     bias, low, high = mode
     detail = min(max(min(max(detail + bias, low), high), 0), levels - 1)
     if not blend:
@@ -288,8 +288,6 @@ def test_gathering(rng: np.random.Generator, geometry: str, component: str) -> N
     texture = Texture(image, geometry, address=address, normalized=True)
     text = program(instruction(geometry, head=f"tld4.{component}"), len(given), 4)
     got = run(text, texture, columns(*given), 4)
-    from texture_reference import texels_along
-
     for lane in range(count):
         found = image[layers[lane]] if layered else image
         x, y = (float(axis[lane]) for axis in axes[:2])
@@ -299,7 +297,8 @@ def test_gathering(rng: np.random.Generator, geometry: str, component: str) -> N
         height, width = found.shape[:2]
         ways = [texels_along(at, size, Mode(address, True, True)) for at, size in ((x, width), (y, height))]
         (left, right), (top, bottom) = ([index for index, _ in way] for way in ways)
-        wanted = [found[j, i, "rgba".index(component)] for j, i in ((bottom, left), (bottom, right), (top, right), (top, left))]
+        corners = ((bottom, left), (bottom, right), (top, right), (top, left))
+        wanted = [found[j, i, "rgba".index(component)] for j, i in corners]
         assert got[lane].tolist() == wanted
 
 
@@ -319,7 +318,8 @@ def test_halves(rng: np.random.Generator) -> None:
     wanted = image[np.floor(at[1]).astype(int), np.floor(at[0]).astype(int)]
     text = program(instruction("2d", "f16"), 2, 4, bits=16)
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(run(text, Texture(image, "2d"), columns(*at), 4, np.float16), wanted.astype(np.float16))
+        got = run(text, Texture(image, "2d"), columns(*at), 4, np.float16)
+        np.testing.assert_array_equal(got, wanted.astype(np.float16))
         text = program("tex.2d.v2.f16x2.f32 {%d0, %d1}, [%h0, {%c0, %c1}];", 2, 2)
         pairs = run(text, Texture(image, "2d"), columns(*at), 2, np.uint32).view(np.float16)
         np.testing.assert_array_equal(pairs, wanted.astype(np.float16))

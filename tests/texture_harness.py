@@ -59,7 +59,8 @@ def columns(*values: Any) -> np.ndarray:
 
 
 def run(
-    text: str, handles: Any, inputs: np.ndarray, results: int, dtype: Any = np.float32, bind: dict[str, Any] | None = None,
+    text: str, handles: Any, inputs: np.ndarray, results: int, dtype: Any = np.float32,
+    bind: dict[str, Any] | None = None,
 ) -> np.ndarray:
     """The results of each thread, as ``dtype``."""
     module = ptxdsl.load(text)

@@ -174,6 +174,11 @@ class DeviceImage:
             call("cuTexRefSetMipmapLevelClamp", reference, sampling.lowest, sampling.highest)
         else:
             call("cuTexRefSetArray", reference, self.levels[0], 1)
+        if "border" in sampling.addresses and any(sampling.border[: self.channels]):
+            raise LaunchError(
+                f"the texture reference `{name}` can have a border of zeros only on a GPU", loc=caller(),
+                hint="pass the texture as a parameter",
+            )
         call("cuTexRefSetFormat", reference, self.format, self.channels)
         for axis, mode in enumerate(sampling.addresses):
             call("cuTexRefSetAddressMode", reference, axis, self._address(mode))
