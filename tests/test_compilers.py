@@ -288,3 +288,27 @@ def test_a_number_for_a_predicate_that_must_be_a_register() -> None:
     move, product = (s for s in body if isinstance(s, ir.Instruction))
     assert (move.form.mnemonic, move.operands[1]) == ("mov.pred", ir.Immediate(0, pred))
     assert product.operands[3] == move.operands[0]
+
+
+@pytest.mark.parametrize("both", ["mov.b64 {%r1, %r2}, %rd1;", "ld.global.v2.u32 {%r1, %r2}, [%rd0];"])
+def test_two_results_of_which_one_differs_from_lane_to_lane(both: str) -> None:
+    """One register is the same in all lanes, the other is written again where lanes have parted."""
+    m = load(f"""
+.entry k(.param .u64 x) {{
+    .reg .pred %p0; .reg .b32 %r<6>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd0, [x];
+    ld.global.u64 %rd1, [%rd0];
+    mov.u32 %r0, %tid.x;
+    {both}
+    and.b32 %r3, %r0, 1;
+    setp.eq.u32 %p0, %r3, 0;
+    @%p0 mov.u32 %r1, %r0;
+    mad.lo.u32 %r4, %r2, 1000, %r1;
+    mad.wide.u32 %rd2, %r0, 4, %rd0;
+    st.global.u32 [%rd2+8], %r4;
+    ret;
+}}""")
+    x = np.zeros(42, np.int32)
+    x[:2] = 5, 6
+    emulated(m, 40, x)
+    assert x[2:].tolist() == [6000 + (5 if t % 2 else t) for t in range(40)]

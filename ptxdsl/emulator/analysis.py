@@ -169,6 +169,9 @@ class _Analysis:
             kind = register.type
             plain = (vector is UNIFORM and kind.bits != 128) or (vector is not VARYING and kind.kind != "p")
             self._set(register.name, vector if plain else VARYING, origin)
+        if len(op.writes) > 1 and any(self.facts.known[register.name] is VARYING for register in op.writes):
+            for register in op.writes:  # what one instruction writes is all in scalars or all in vectors
+                self._set(register.name, VARYING, origin)
 
     def _set(self, name: str, vector: Known, origin: str) -> None:
         known, facts = self.facts.known, self.facts
