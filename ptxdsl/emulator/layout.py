@@ -96,7 +96,7 @@ class Block:
     BARRIERS = 512
     LOCAL_WINDOW = 1096
     """Where the window of local memory begins among generic addresses."""
-    SIZE = 1152
+    SIZE = 1256
 
 
 class Barrier:
@@ -187,11 +187,13 @@ SPACE_BITS = {"global": 1, "shared": 2, "const": 4, "param": 8, "generic": 16, "
 
 
 SLICE = 4096
-"""Backward branches that a warp may take before another one gets its turn; a polling loop counts for more."""
-SLICE_TURNS = 16
-"""What a slice counts among the turns after which compiled code returns to Python."""
-PATIENCE = 64
-"""Slices that diverged lanes may take before the others of their warp get their turn too."""
+"""Backward branches that a warp may take before another one gets its turn."""
+POLL = SLICE + 1
+"""What a backward branch of a loop that probably waits costs: the others have their turn at once."""
+SLICE_TURNS, POLL_TURNS = 16, 4
+"""What a slice, or a look at what one waits for, counts among the turns after which compiled code returns to Python."""
+PATIENCE = 1024
+"""Turns that diverged lanes may take, 16 a slice and 1 a look, before the others of their warp get theirs too."""
 
 
 class Status:

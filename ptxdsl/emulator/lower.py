@@ -19,7 +19,7 @@ from ..isa import Form, lookup
 from .analysis import UNIFORM, VARYING, Facts, Shape3, analyse, everything_varies
 from .cfg import Graph, Node, graph, opcode
 from .effects import METHODS
-from .layout import LANES, SLICE, SPACE_BITS, Block, Fault
+from .layout import LANES, POLL, SPACE_BITS, Block, Fault
 from .library import Shape, library
 from .matrix import METHODS as MATRIX
 from .mbarrier import METHODS as MBARRIER
@@ -405,7 +405,7 @@ class Lowering:
         """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
         start, stop = self.graph.nodes[target].start, self.place
         polls = stop - start <= 16 and any(_polls(self.graph.statements[place]) for place in range(start, stop))
-        return SLICE // 16 if polls else 1
+        return POLL if polls else 1
 
     def _index_branch(self, statement: Instruction) -> None:
         node = self.graph.nodes[self.node]

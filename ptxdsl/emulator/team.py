@@ -32,7 +32,7 @@ __all__ = ["Team"]
 
 RESIDENT_BYTES = 256 << 20
 """Memory that the states of waiting blocks may take."""
-HELP = 0.3e-3
+HELP = 0.4e-3
 """Seconds of work for which to call another thread."""
 FIRST = 32
 """Turns of a launch's first stretch, where its pace is not known."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import NEVER, PATIENCE, SLICE, SLICE_TURNS, Block, Fault, Status, Warp
+from ..layout import NEVER, PATIENCE, POLL_TURNS, SLICE, SLICE_TURNS, Block, Fault, Status, Warp
 from ..library import Shape
 from .base import Handler, i32, i64, lanes_of
 from .data import guard_mask, source
@@ -54,9 +54,12 @@ def spend(h: Handler, cost: Any, target: Any, plain: bool, rank: Any = None) -> 
     def give_way() -> None:
         h.store(h.i32(SLICE), h.warp, Warp.BUDGET)
         h.store(target, h.warp, Warp.PC)
-        yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), h.i32(1))
+        polls = h.ir.icmp_signed(">", cost, h.i32(SLICE))
+        spent = h.ir.select(polls, h.i32(1), h.i32(SLICE_TURNS))
+        yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), spent)
         h.store(yields, h.warp, Warp.YIELDS)
-        turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(SLICE_TURNS))
+        spent = h.ir.select(polls, h.i32(POLL_TURNS), h.i32(SLICE_TURNS))
+        turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), spent)
         h.store(turns, h.block, Block.BUDGET)
         if rank is not None and plain:
             _take_turns(h, rank)

@@ -82,7 +82,10 @@ def _reschedule(module: ir.Module, name: str) -> None:
     rank = h.ir.select(h.ir.icmp_signed("==", rank, h.i32(NEVER)), h.call(least, i32, places), rank)
     here = h.ir.icmp_unsigned("==", places, h.splat(rank))
     h.store(h.mask(here), h.warp, Warp.ACTIVE)
-    h.store(h.call(least, i32, h.ir.select(here, never, places)), h.warp, Warp.PARKED)
+    parked = h.call(least, i32, h.ir.select(here, never, places))
+    h.store(parked, h.warp, Warp.PARKED)
+    apart = h.ir.icmp_signed("!=", parked, h.i32(NEVER))  # all together again: whatever some waited for, it has come
+    h.store(h.ir.select(apart, h.load(h.warp, Warp.YIELDS, i32), h.i32(0)), h.warp, Warp.YIELDS)
     records = h.load(h.block, Block.BLOCKS, pointer)
     h.goto(h.load(records, h.ir.shl(h.ir.zext(rank, i64), h.i64(3)), pointer))
 
