@@ -340,8 +340,10 @@ class PtxModule(Mapping[str, PtxEntry]):
         return f"<PTX module {self.filename}: {', '.join(self._entries)}>"
 
 
-def load(source: str | Path) -> PtxModule:
+def load(source: str | bytes | Path) -> PtxModule:
     """A module of PTX that nvcc, Triton or anybody wrote: the text itself, or the path of a file.
+
+    The text may be bytes, as NVRTC gives them, and end with zero bytes.
 
     Parsed and verified here; its entries run on either backend. A 64-bit parameter takes an array or an int.
 
@@ -361,11 +363,13 @@ def load(source: str | Path) -> PtxModule:
     >>> x
     array([7], dtype=uint32)
     """
+    if isinstance(source, bytes):
+        source = source.decode("utf-8", "replace")
     if isinstance(source, str) and ("\n" in source or ".version" in source):
-        return PtxModule(source, "<ptx>")
+        return PtxModule(source.rstrip("\0"), "<ptx>")
     if not isinstance(source, (str, Path)):
         raise LaunchError(f"load takes PTX text or the path of a file, not {source!r}", loc=caller())
     try:
-        return PtxModule(Path(source).read_text("utf-8"), str(source))
+        return PtxModule(Path(source).read_text("utf-8").rstrip("\0"), str(source))
     except (OSError, UnicodeDecodeError) as error:
         raise LaunchError(f"{str(source)!r} is neither PTX text nor a file of it: {error}", loc=caller()) from None

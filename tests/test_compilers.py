@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -312,3 +314,12 @@ def test_two_results_of_which_one_differs_from_lane_to_lane(both: str) -> None:
     x[:2] = 5, 6
     emulated(m, 40, x)
     assert x[2:].tolist() == [6000 + (5 if t % 2 else t) for t in range(40)]
+
+
+def test_text_as_nvrtc_and_warp_give_it(tmp_path: Path) -> None:
+    """Bytes, and a zero byte at the end."""
+    text = HEADER + ".entry k() { ret; }\n\0"
+    path = tmp_path / "k.ptx"
+    path.write_text(text)
+    for given in (text, text.encode(), path):
+        assert list(ptxdsl.load(given)) == ["k"]
