@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir import Address, Immediate, Instruction, Operand, Register, Sink, SpecialRegister, Symbol, Vector
 from ..isa import lookup
 from ..types import TYPES
-from .layout import LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_WINDOW
+from .layout import LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_WINDOW, SPACE_BITS, Block, Cluster
 from .operands import Field, unsupported
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ def _barrier_row(low: Lowering, statement: Instruction) -> None:
     elif statement.form.semantics in ("bar_sync", "bar_arrive", "bar_red"):
         _barrier(low, statement)
     elif statement.form.semantics in ("barrier_cluster_arrive", "barrier_cluster_wait"):
-        if statement.form.semantics.endswith("wait"):  # a cluster of one block: its barrier is the block's
-            low.emit(("barrier", "sync", "", low.parted, "I32", "", ""), low.rank(), low.operands.number(15, 32))
+        what = statement.form.semantics.removeprefix("barrier_cluster_")
+        guard = low.operands.guard(statement)
+        low.emit(("cluster", what, "aligned" in statement.form.tokens, guard.kind, low.parted), guard, low.rank())
     else:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
 
@@ -195,8 +196,24 @@ def _mov(low: Lowering, statement: Instruction) -> None:
             part: Operand = SpecialRegister(f"{a.special}.{axis}") if axis != "w" else Immediate(0, TYPES["u32"])
             if isinstance(item, Register):
                 low.data(replace(statement, form=form, operands=(item, part)))
+    elif isinstance(a, Symbol) and _apart(low, a):
+        low.window_address(statement, dest, a)
     elif isinstance(a, Symbol) and a.symbol in low.spaces.offsets:
         low.parameter_address(statement, low.spaces.offsets[a.symbol] + a.offset)
+    else:
+        low.data(statement)
+
+
+def _apart(low: Lowering, a: Operand) -> bool:
+    """Whether an operand is the address of a variable in shared memory, which differs between a cluster's blocks."""
+    return isinstance(a, Symbol) and a.symbol in low.spaces.shared and low.spaces.cluster not in (None, (1, 1, 1))
+
+
+def _getctarank(low: Lowering, statement: Instruction) -> None:
+    dest, a = statement.operands
+    if isinstance(a, Symbol):
+        form = lookup("mov.u32")[0]
+        low.data(replace(statement, form=form, operands=(dest, SpecialRegister("%cluster_ctarank"))))
     else:
         low.data(statement)
 
@@ -215,6 +232,10 @@ def _cvta(low: Lowering, statement: Instruction) -> None:
     if not window:
         low.data(replace(statement, form=lookup(f"mov.{kind}")[0]))
         return
+    if _apart(low, a):
+        assert isinstance(a, Symbol)
+        low.window_address(statement, dest, a)
+        a = dest
     amount = Immediate(-window % (1 << bits) if "to" in form.tokens else window, form.type)
     low.data(replace(statement, form=lookup(f"add.{kind}")[0], operands=(dest, a, amount)))
 
@@ -225,8 +246,25 @@ def _isspacep(low: Lowering, statement: Instruction) -> None:
     width = LANES if result.kind[0] == "X" else 1
     bits = a.type.bits if isinstance(a, Register) else 64
     value = low.operands.source(a, bits, width == 1, statement)
-    window = (_WINDOWS if bits == 64 else _NARROW).get(statement.form.space, 0) >> bits - 8
-    low.emit(("isspace", window, result.kind, value.kind, width, guard.kind, low.parted), guard, result, value)
+    space = statement.form.space
+    others = ("shared", "local", "const", "param")
+    ranges = [each for name in (others if space == "global" else (space,)) for each in _ranges(low, name, bits)]
+    if space == "shared" and "shared::cluster" not in statement.form.tokens and low.spaces.cluster is not None:
+        ranges = [Field("B", "iqq", (Block.WINDOW, SHARED_WINDOW, 1 << Cluster.RANK_BITS))]
+    letters = "".join(each.kind for each in ranges)
+    shape = ("isspace", space == "global", letters, result.kind, value.kind, width, guard.kind, low.parted)
+    low.emit(shape, guard, result, value, *ranges)
+
+
+def _ranges(low: Lowering, space: str, bits: int) -> list[Field]:
+    """The generic addresses of a space other than global memory: none is in two of them."""
+    if space in _WINDOWS:
+        windows, size = (_WINDOWS, 1 << 56) if bits == 64 else (_NARROW, 1 << 24)
+        return [Field("K", "qq", (windows[space], size))]
+    if space == "param":
+        return [Field("B", "iqq", (Block.LAUNCH, 0, low.spaces.parameter_bytes))] if bits == 64 else []
+    constants = [each for each in low.spaces.memory.ranges if each.spaces & SPACE_BITS["const"]]
+    return [Field("K", "qq", (each.address, each.nbytes)) for each in constants]
 
 
 def _policy(low: Lowering, statement: Instruction) -> None:
@@ -236,7 +274,7 @@ def _policy(low: Lowering, statement: Instruction) -> None:
 
 
 METHODS: dict[str, Any] = {
-    "createpolicy": _policy,
+    "createpolicy": _policy, "getctarank": _getctarank,
     "mov": _mov, "cvta": _cvta, "isspacep": _isspacep,
     "atom": _atomic, "red": _atomic, "bar": _barrier_row, "barrier": _barrier_row, "membar": _fence, "fence": _fence,
     "shfl": _shuffle, "vote": _vote, "activemask": _activemask, "elect": _elect, "match": _match, "redux": _redux,

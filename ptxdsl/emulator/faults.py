@@ -11,7 +11,9 @@ from ..ir import Address, Instruction
 from ..launch import Buffer
 from ..types import TYPES
 from .history import what_lay_at
-from .layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_WINDOW, SPACE_BITS, Block, Fault, Warp
+from .layout import (
+    LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Fault, Warp,
+)
 from .operands import render
 from .spaces import Guarded
 
@@ -66,7 +68,7 @@ def failure(state: State) -> EmulationError:
         return texture_fault(scene, kind)
     if kind == Fault.BRANCH_INDEX:
         return scene.raised(EmulationError, "the index of `brx.idx` is beyond its list of labels")
-    if kind >= Fault.MBARRIER_INVALID:
+    if Fault.MBARRIER_INVALID <= kind <= Fault.MBARRIER_COMPLETES:
         return _mbarrier(scene, kind, state.get(Block.FAULT_ADDRESS, "Q"))
     return _barrier(scene, kind)
 
@@ -117,6 +119,10 @@ def _barrier(scene: Scene, kind: int) -> EmulationError:
         )
     if kind == Fault.BARRIER_COUNT:
         what = "waits for a number of threads that is no positive multiple of 32"
+    elif kind == Fault.CLUSTER_ARRIVE:
+        what = "comes before `barrier.cluster.wait` for the arrival before"
+    elif kind == Fault.CLUSTER_WAIT:
+        what = "comes before `barrier.cluster.arrive`"
     elif kind == Fault.BARRIER_MISMATCH:
         what = "waits for another number of threads than those who arrived before"
     else:
@@ -139,7 +145,8 @@ _MBARRIERS = {
 
 def _mbarrier(scene: Scene, kind: int, address: int) -> EmulationError:
     what, hint = _MBARRIERS[kind]
-    guarded = _meant(scene, _Access(scene.statement))
+    access = _Access(scene.statement)
+    guarded, address = _meant(scene, access), _own_address(scene, access, address)
     place = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
     return scene.raised(BarrierError, f"`{scene.statement.form.mnemonic}` of {place}: {what}", hint)
 
@@ -149,6 +156,7 @@ def _mbarrier(scene: Scene, kind: int, address: int) -> EmulationError:
 
 def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
     access = _Access(scene.statement)
+    address = _own_address(scene, access, address)
     guarded = _meant(scene, access) or _around(scene, address)
     if kind == Fault.ALIGNMENT:
         place = f" ({element_name(scene, guarded, address)})" if guarded is not None else ""
@@ -171,6 +179,14 @@ def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
         )
     near = _nearest(scene, address)
     return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, which lies in no array of the launch{near}")
+
+
+def _own_address(scene: Scene, access: _Access, address: int) -> int:
+    """The address in its own shared memory as variables have it, where it is one in the window of the block."""
+    window = scene.state.rank << Cluster.RANK_BITS
+    start = window + (SHARED_WINDOW if access.space == "generic" else 0)
+    own = access.space in ("shared", "generic") and 0 <= address - start < 1 << Cluster.RANK_BITS
+    return address - window if own else address
 
 
 def _piece(scene: Scene, access: _Access, address: int) -> EmulationError | None:
@@ -293,12 +309,25 @@ def _outside_window(scene: Scene, access: _Access, address: int) -> EmulationErr
     offset = address & (SHARED_WINDOW - 1)
     if space == "generic":
         space = "local" if address >= LOCAL_WINDOW else "shared"
+    if space == "shared" and launch.spaces.cluster is not None:
+        return _outside_cluster(scene, access, offset)
     has = launch.shared_bytes if space == "shared" else launch.spaces.local_bytes
     whose = "the block has" if space == "shared" else "the thread has"
     start = f" from address {0x400 if space == 'shared' else LOCAL_START:#x} on" if has else ""
     hint = "give it dynamic shared memory: `kernel.configure(grid, block, shared=...)`"
     message = f"{access.verb} {space} address {offset:#x}: {whose} {has} bytes of {space} memory{start}"
     return scene.raised(MemoryFault, message, hint if space == "shared" and not has else None)
+
+
+def _outside_cluster(scene: Scene, access: _Access, offset: int) -> EmulationError:
+    launch = scene.state.launch
+    x, y, z = launch.spaces.cluster or (1, 1, 1)
+    rank, offset = offset >> Cluster.RANK_BITS, offset & (1 << Cluster.RANK_BITS) - 1
+    what = f"{access.verb} shared address {offset:#x} of block {rank} of the cluster"
+    if rank >= x * y * z:
+        return scene.raised(MemoryFault, f"{what}, which has {x * y * z} blocks")
+    start = f" from address {SHARED_START:#x} on" if launch.shared_bytes else ""
+    return scene.raised(MemoryFault, f"{what}: a block has {launch.shared_bytes} bytes of shared memory{start}")
 
 
 def _nearest(scene: Scene, address: int) -> str:

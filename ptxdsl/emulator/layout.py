@@ -92,6 +92,15 @@ class Block:
     """Address of what the blocks of a cooperative launch meet by, which %envreg1 (its upper half) and %envreg2 give."""
     BARRED = 1032
     """Mask of the barriers where somebody waits or has arrived."""
+    CLUSTERID = 1200
+    NCLUSTERID = 1212
+    CLUSTER_CTAID = 1224
+    RANK = 1236
+    """Number of the block in its cluster."""
+    WINDOW = 1240
+    """What the addresses of its shared memory have above those of the first block of the cluster."""
+    CLUSTER = 1248
+    """What the cluster keeps for the block, 0 where nothing asks for a cluster (:class:`Cluster`)."""
     SCRATCH = 256
     BARRIERS = 512
     LOCAL_WINDOW = 1096
@@ -109,6 +118,31 @@ class Barrier:
     WAITING = 8
     RESULT = 12
     SIZE = 32
+
+
+class Cluster:
+    """Offsets in what the blocks of a cluster share: the state of its barrier, then a part for each block."""
+
+    PHASE = 0
+    ARRIVED = 4
+    """Threads that have arrived in this phase."""
+    LIVE = 8
+    """Threads that have not ended."""
+    BLOCKS = 12
+    """Mask of the blocks."""
+    HEAD_SIZE = 64
+
+    BLOCK = 0
+    """Of a part: the block state, the head, the mask of warps that wait, and two masks of lanes for each warp."""
+    HEAD = 8
+    WAITING = 16
+    MASKS = 64
+    """Lanes that have arrived and not waited since, and the parity of the phase in which they did."""
+    PART_SIZE = 64 + 8 * LANES
+    RANK_BITS = 24
+    """Where the number of the block stands in an address of shared memory."""
+    NUMBER = 16
+    """What a warp that waits at it has for the number of the barrier."""
 
 
 class Mbarrier:
@@ -245,6 +279,8 @@ class Fault:
     ASSERT = 8
     BRANCH_INDEX = 9
     WRAP = 10
+    CLUSTER_ARRIVE = 16
+    CLUSTER_WAIT = 17
     MBARRIER_INVALID = 11
     MBARRIER_INIT = 12
     MBARRIER_COUNT = 13

@@ -109,6 +109,8 @@ class Lowering:
         self.slots = self._placed()
         self.pool = Pool()
         self.operands = Operands(self.facts, self.slots, block, self.pool, spaces.symbols)
+        self.operands.cluster, self.operands.explicit = spaces.cluster, spaces.explicit
+        self.leaves = spaces.cluster is not None and _meets_cluster(self.graph)
         self.records: list[Record] = []
         self.starts: list[int] = []
         self.place = -1
@@ -173,6 +175,7 @@ class Lowering:
                     for register in self.graph.ops[place].writes:
                         self.bounded -= {(register.name, True), (register.name, False)}
         if node.fall < 0 and not self._leaves(node):
+            self._leave(Field(""))
             self.emit(("exit", "", True))
 
     def _branches(self, node: Node) -> bool:
@@ -244,6 +247,14 @@ class Lowering:
         add = lookup("add.u64")[0]
         shape = ("data", add.mnemonic, 0, width, guard.kind, self.parted, (dest.kind, base.kind, "I64"))
         self.emit(shape, guard, dest, base, self.operands.number(offset, 64))
+
+    def window_address(self, statement: Instruction, dest: Operand, symbol: Symbol) -> None:
+        """The address of a shared variable in a cluster: in the window of the block that runs."""
+        guard, place = self.operands.guard(statement), self.operands.destination(dest)
+        base, add = Field("B64", "i", (Block.WINDOW,)), lookup("add.u64")[0]
+        width = LANES if place.kind[0] == "X" else 1
+        shape = ("data", add.mnemonic, 0, width, guard.kind, self.parted, (place.kind, base.kind, "I64"))
+        self.emit(shape, guard, place, base, self.operands.number(self.operands.symbol(symbol, statement), 64))
 
     def _carry_slot(self) -> int:
         if "%CF" not in self.slots.offsets:
@@ -418,8 +429,14 @@ class Lowering:
             Field("", "i" * (len(on) + len(ranks)), (*on, *ranks)),
         )
 
+    def _leave(self, guard: Field) -> None:
+        """Lanes are about to end: the barrier of the cluster no longer waits for them."""
+        if self.leaves:
+            self.emit(("cluster", "leave", False, guard.kind, self.parted), guard)
+
     def _exit(self, statement: Instruction) -> None:
         guard = self.operands.guard(statement)
+        self._leave(guard)
         self.emit(("exit", guard.kind, self.parted), guard)
 
     def _trap(self, statement: Instruction) -> None:
@@ -467,6 +484,11 @@ class Lowering:
             memory, base, entry, base + offsets[prologue], blocks, self.graph, self.slots, self.operands, offsets,
             [record.statement for record in self.records], by_rank, self.plain, self.records, prints=self.prints,
         )
+
+
+def _meets_cluster(whole: Graph) -> bool:
+    forms = [getattr(statement, "form", None) for statement in whole.statements]
+    return any(form is not None and form.semantics.startswith("barrier_cluster") for form in forms)
 
 
 def _polls(statement: Instruction | Call) -> bool:

@@ -65,6 +65,13 @@ _BLOCK_FIELDS = {
     "%dynamic_smem_size": Block.DYNAMIC, "%total_smem_size": Block.TOTAL_SHARED,
     "%envreg1": Block.WORKSPACE + 4, "%envreg2": Block.WORKSPACE, "%aggr_smem_size": Block.TOTAL_SHARED, "%smid": Block.SMID,
 }
+_CLUSTER_FIELDS = {
+    "%clusterid.x": Block.CLUSTERID, "%clusterid.y": Block.CLUSTERID + 4, "%clusterid.z": Block.CLUSTERID + 8,
+    "%nclusterid.x": Block.NCLUSTERID, "%nclusterid.y": Block.NCLUSTERID + 4, "%nclusterid.z": Block.NCLUSTERID + 8,
+    "%cluster_ctaid.x": Block.CLUSTER_CTAID, "%cluster_ctaid.y": Block.CLUSTER_CTAID + 4,
+    "%cluster_ctaid.z": Block.CLUSTER_CTAID + 8, "%cluster_ctarank": Block.RANK,
+}
+"""Where these are in a launch in clusters; in another one a cluster is a block."""
 _NUMBERS = {
     "%nsmid": 1, "%gridid": 1, "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%is_explicit_cluster": 0,
     "%cluster_ctaid.x": 0, "%cluster_ctaid.y": 0, "%cluster_ctaid.z": 0, "%cluster_nctaid.x": 1,
@@ -79,6 +86,8 @@ class Operands:
 
     def __init__(self, facts: Facts, slots: Slots, block: Shape3, pool: Pool, symbols: dict[str, int]) -> None:
         self.facts, self.slots, self.block, self.pool, self.symbols = facts, slots, block, pool, symbols
+        self.cluster: Shape3 | None = None
+        self.explicit = False
         self.sources: dict[str, Field] = {}
         self.scalars: dict[str, Field] = {}
         self.destinations: dict[str, Field] = {}
@@ -187,6 +196,13 @@ class Operands:
             return self._based(Warp.ZERO, known, scalar)
         if name == "%warpid":
             return Field("U32", "i", (Warp.INDEX,))
+        if self.cluster is not None and name in _CLUSTER_FIELDS:
+            return Field("B32", "i", (_CLUSTER_FIELDS[name],))
+        if self.cluster is not None and name in ("%is_explicit_cluster", "%cluster_nctarank"):
+            x, y, z = self.cluster
+            return self.number(x * y * z if name.endswith("rank") else int(self.explicit), bits)
+        if self.cluster is not None and name.startswith("%cluster_nctaid."):
+            return self.number(self.cluster["xyz".index(name[-1])], bits)
         if name in _BLOCK_FIELDS:
             return Field("B32", "i", (_BLOCK_FIELDS[name],))
         if name.startswith("%ntid."):

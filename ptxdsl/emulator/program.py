@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..collector import paused
@@ -10,6 +11,7 @@ from ..config import observer
 from ..errors import EmulationError
 from ..ir import Function, Module
 from .analysis import Shape3
+from .cluster import in_clusters
 from .history import note
 from .inline import inline
 from .lower import Code, lower
@@ -32,22 +34,25 @@ class Program:
         self.module = module
         self._memory = ModuleMemory(module)
         self.references = self._memory.references
-        self._spaces: dict[str, Spaces] = {}
-        self._codes: dict[tuple[str, Shape3, bool, Checks | None], Code] = {}
+        self._spaces: dict[tuple[str, Shape3 | None], Spaces] = {}
+        self._codes: dict[tuple[str, Shape3, bool, Checks | None, Shape3 | None], Code] = {}
 
-    def _kernel(self, entry: str) -> Spaces:
-        spaces = self._spaces.get(entry)
+    def _kernel(self, entry: str, cluster: Shape3 | None) -> Spaces:
+        spaces = self._spaces.get((entry, cluster))
         if spaces is None:
             function: Function = expanded(inline(self.module, self.module.function(entry)))
-            spaces = self._spaces[entry] = Spaces.of(self.module, function, self._memory)
+            spaces = self._spaces[entry, cluster] = in_clusters(self.module, function, self._memory, cluster)
         return spaces
 
-    def code(self, entry: str, block: Shape3, plain: bool = False, checks: Checks | None = None) -> Code:
-        """The records of a kernel for this shape of block, with those of the sanitizer's ``checks``."""
-        key = (entry, block, plain, checks)
+    def code(
+        self, entry: str, block: Shape3, plain: bool = False, checks: Checks | None = None,
+        cluster: Shape3 | None = None,
+    ) -> Code:
+        """The records of a kernel for this shape of block and cluster, with those of the sanitizer's ``checks``."""
+        key = (entry, block, plain, checks, cluster)
         found = self._codes.get(key)
         if found is None:
-            spaces = self._kernel(entry)
+            spaces = self._kernel(entry, cluster)
             function = spaces.function
             if checks is not None and checks.init:
                 from .sanitizer_registers import questioned
@@ -71,16 +76,21 @@ class Program:
 
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
-        launch = LaunchState(self._kernel(entry), config, list(arguments))
+        spaces = self._kernel(entry, config.cluster)
+        if spaces.explicit and config.cluster is None:  # which checks that it divides the grid
+            config = replace(config, cluster=spaces.cluster)
+            spaces = self._kernel(entry, config.cluster)
+        block, cluster = config.block, config.cluster
+        launch = LaunchState(spaces, config, list(arguments))
         note(entry, arguments)
         watcher = observer.get()
         if watcher is not None:
             watcher.run(launch)
             return
         if config.sanitize and not config.sanitize.isdisjoint(("race", "init")):
-            sanitized(launch, lambda needed, checks: self.code(entry, config.block, plain or needed, checks))
+            sanitized(launch, lambda needed, checks: self.code(entry, block, plain or needed, checks, cluster))
             return
-        run(launch, lambda needed: self.code(entry, config.block, plain or needed), alone=False)
+        run(launch, lambda needed: self.code(entry, block, plain or needed, None, cluster), alone=False)
 
 
 def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None:

@@ -14,12 +14,17 @@ from .state import LaunchState, State, read_register
 from .team import Team
 from .waiting import deadlock, livelock
 
-__all__ = ["run"]
+__all__ = ["run", "without_order"]
 
 
 def run(launch: LaunchState, code: Callable[[bool], Code], alone: bool = True) -> None:
     """Run all blocks of a launch, on this thread where ``alone``; ``code(plain)`` gives the kernel's records."""
-    _Team(launch, code, alone).run()
+    if launch.spaces.cluster is not None:
+        from .cluster import run_clusters
+
+        run_clusters(launch, code)
+    else:
+        _Team(launch, code, alone).run()
 
 
 class _Team(Team):
@@ -39,7 +44,7 @@ class _Team(Team):
         if status == Status.STUCK:
             raise deadlock(state)
         if status == Status.DEOPT:
-            return _without_order(state, self.codes(True))
+            return without_order(state, self.codes(True))
         if status == Status.SERVICE:
             serve(state)
         elif launch.sanitizer is not None:
@@ -54,12 +59,12 @@ class _Team(Team):
         if not ordered:
             raise livelock(min(self.waiting, key=lambda state: state.block))
         self.waiting = type(self.waiting)(
-            state if state.code.plain else _without_order(state, self.codes(True)) for state in self.waiting
+            state if state.code.plain else without_order(state, self.codes(True)) for state in self.waiting
         )
         self.progress()
 
 
-def _without_order(state: State, code: Code) -> State:
+def without_order(state: State, code: Code) -> State:
     """Go on in code that assumes nothing about which lanes run when: same block, same statements, other registers."""
     old, warps, stride = state.code, state.warps, state.stride
     wrapped = state.get(Block.FAULT_KIND, "i") == Fault.WRAP

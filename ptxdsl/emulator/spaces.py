@@ -130,6 +130,11 @@ class Spaces:
     static_shared: int = 0
     dynamic_start: int = SHARED_START
     local_bytes: int = 0
+    cluster: tuple[int, int, int] | None = None
+    """Blocks in a cluster, None where nothing could tell; ``explicit`` where clusters were asked for."""
+    explicit: bool = False
+    shared: set[str] = field(default_factory=set)
+    """The names of variables in shared memory."""
     reserved: bool = False
     """Whether the kernel uses the shared memory below SHARED_START, which belongs to the system."""
 
@@ -184,6 +189,7 @@ class Spaces:
     def _place_shared(self, variable: Variable, address: int, nbytes: int) -> None:
         """One entry for the shared address, the next one for the generic address of the same."""
         self.symbols[variable.name] = address
+        self.shared.add(variable.name)
         self._add(Guarded(variable.name, address, nbytes, SPACE_BITS["shared"], shared=True, variable=variable))
         window = self.windows[variable.name] = NARROW_SHARED if self.memory.narrow else SHARED_WINDOW
         twin = Guarded(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import EmulationError
 from ..launch import Buffer, LaunchConfig, Scalar
 from .layout import (
-    ALIGNED_START, LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NEVER, SHARED_START, SPACE_BITS, Block, Entry,
-    Launch, Status, Warp,
+    ALIGNED_START, LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NEVER, SHARED_START, SPACE_BITS, Block,
+    Cluster, Entry, Launch, Status, Warp,
 )
 from .library import library
 from .spaces import Guarded, Spaces
@@ -131,12 +131,16 @@ class LaunchState:
 class State:
     """The memory in which one block runs at a time."""
 
-    def __init__(self, launch: LaunchState, code: Code) -> None:
+    def __init__(self, launch: LaunchState, code: Code, rank: int = 0) -> None:
+        self.rank = rank
+        self.counter: Any = None
+        """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
         self.launch, self.code, self.left = launch, code, TURNS
         threads = launch.config.threads
         self.count = -(-threads // LANES)
         local = launch.spaces.local_bytes
-        entries = len(launch.ranges) * Entry.BYTES
+        x, y, z = launch.spaces.cluster or (0, 0, 0)
+        entries = (len(launch.ranges) + 2 * x * y * z) * Entry.BYTES
         reserved = SHARED_START if launch.spaces.reserved else 0
         sizes = (Block.SIZE, reserved + launch.shared_bytes + 64, local * self.count * LANES + 64, entries)
         starts = [sum((size + 127) // 128 * 128 for size in sizes[:n]) for n in range(len(sizes))]
@@ -149,6 +153,7 @@ class State:
         self.put(Block.TABLE, "Q", table)
         self.put(Block.ENTRIES, "i", len(launch.ranges))
         self.put(Block.SHARED, "QQ", shared, launch.shared_bytes)
+        self.put(Block.WINDOW, "Q", rank << Cluster.RANK_BITS)
         self.put(Block.LOCAL, "QQ", self.local, local)
         self.put(Block.LAUNCH, "Q", launch.parameters)
         self.put(Block.LOCAL_WINDOW, "Q", NARROW_LOCAL if launch.spaces.memory.narrow else LOCAL_WINDOW)
@@ -203,8 +208,10 @@ class State:
                 delta = guarded.place - guarded.address
                 if guarded.shared:
                     delta = self.shared - SHARED_START - guarded.window
+                rank = self.rank << Cluster.RANK_BITS if guarded.shared else 0
                 entry = struct.pack(
-                    "<QqqqI", guarded.address, size, size if guarded.writable else 0, delta, guarded.spaces
+                    "<QqqqI", guarded.address + rank, size, size if guarded.writable else 0, delta - rank,
+                    guarded.spaces,
                 )
                 ctypes.memmove(table + number * Entry.BYTES, entry, len(entry))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeadlockError
 from ..ir import Address, Instruction, Register, Symbol
 from .faults import Scene, ranges
-from .layout import LANES, SHARED_START, SHARED_WINDOW, Barrier, Block, Mbarrier, Warp
+from .layout import LANES, SHARED_START, Barrier, Block, Cluster, Mbarrier, Warp
 from .operands import render
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ def _waiting(state: State, warps: list[int]) -> Iterator[str]:
         key = state.get_warp(number, Warp.WAITS, "Q"), state.get_warp(number, Warp.BARRIER, "i")
         groups.setdefault(key, []).append(number)
     for (record, barrier), members in groups.items():
+        if barrier == Cluster.NUMBER:
+            head = int.from_bytes(ctypes.string_at(state.get(Block.CLUSTER, "Q") + Cluster.HEAD, 8), "little")
+            arrived, live = struct.unpack("<ii", ctypes.string_at(head + Cluster.ARRIVED, 8))
+            yield (
+                f"  {_warps(members)} at the barrier of the cluster ({arrived} of {live} threads have arrived): "
+                f"{_line(state, record)}"
+            )
+            continue
         place = Block.BARRIERS + barrier * Barrier.SIZE
         arrived, expected = state.get(place + Barrier.ARRIVED, "i"), state.get(place + Barrier.EXPECTED, "i")
         needed = expected // LANES or state.get(Block.LIVE, "I").bit_count()
@@ -106,7 +115,7 @@ def _pending(state: State, warp: int, wait: Instruction) -> str:
         at = state.code.operands.symbol(address.base, wait)
     else:
         return ""
-    offset = (at + address.offset & SHARED_WINDOW - 1) - SHARED_START
+    offset = (at + address.offset & (1 << Cluster.RANK_BITS) - 1) - SHARED_START
     if not 0 <= offset <= state.launch.shared_bytes - 8:
         return ""
     word = int.from_bytes(ctypes.string_at(state.shared + offset, 8), "little")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import (
-    atomic, control, count, data, inspection, machine, matrix, mbarrier, memory, segments, surface_unit, sync, texture,
+    atomic, cluster, control, count, data, inspection, machine, matrix, mbarrier, memory, segments, surface_unit, sync, texture,
     texture_unit, warp, watch,
 )
 
@@ -43,6 +43,7 @@ _KINDS: dict[str, Emitter] = {
     "product": matrix.product,
     "atomic": atomic.atomic,
     "mbarrier": mbarrier.mbarrier,
+    "cluster": cluster.cluster,
     "request": texture.request,
     "kind_of": texture.kind_of,
     "query_unit": texture.query_unit,

@@ -14,11 +14,10 @@ from llvmlite import ir
 from ...isa import OperandSpec, lookup
 from .. import semantics
 from ..lanes import Lanes
-from ..layout import NARROW_SHARED
 from ..library import Shape
 from .base import Handler, i1, i32, i64, lanes_of, pointer
 
-__all__ = ["clock", "compute", "data", "fit", "guard_mask", "isspace", "put", "source"]
+__all__ = ["clock", "compute", "cut", "data", "fit", "guard_mask", "isspace", "put", "source"]
 
 
 def source(h: Handler, kind: Any, width: int) -> Any:
@@ -127,7 +126,7 @@ def compute(h: Handler, shape: Shape) -> None:
         elif kind[0] == "#":
             values.append(int(kind[1:]))
         else:
-            values.append(_cut(h, source(h, kind, width), spec))
+            values.append(cut(h, source(h, kind, width), spec))
     carry = semantics.carry(form)
     if carry.reads:
         values.append(source(h, kinds[len(form.operands)], width))
@@ -146,15 +145,23 @@ def compute(h: Handler, shape: Shape) -> None:
 
 
 def isspace(module: ir.Module, name: str, shape: Shape) -> None:
-    """("isspace", upper byte of the space's window, dest, a, width, guard, masked, codes): isspacep."""
-    _, window, _, a, width, guard, masked, codes = shape
+    """("isspace", negated, ranges, dest, a, width, guard, masked, codes): isspacep.
+
+    A range is a base and a size; before the base stands, for the letter B, a field of the block that is added to it.
+    """
+    _, negated, ranges, _, a, width, guard, masked, codes = shape
     h = Handler.of(module, name, codes)
     mask = guard_mask(h, guard, masked)
     slot = h.slot()
     address = Lanes(h.ir, width).wrap(source(h, a, width))
-    # Memory that is no window's is anywhere but in the two windows: with 32 bits it has many upper bytes.
-    upper = address >> address.bits - 8
-    value = (upper.eq(window) if window or address.bits == 64 else upper.lt(NARROW_SHARED >> 24)).value
+    found = address.b.bits(1, int(negated))
+    for letter in ranges:
+        moved = h.load(h.block, h.field(), i64) if letter == "B" else i64(0)
+        base, size = (fit(h, each, address.bits, False) for each in (h.ir.add(moved, h.field("q")), h.field("q")))
+        if width > 1:
+            base, size = h.splat(base), h.splat(size)
+        found = found ^ (address - address.b.wrap(base)).lt(address.b.wrap(size))
+    value = found.value
     if width == 1 and mask is not None:
         old = h.ir.trunc(h.load(slot, 0, i32), i1)
         value = h.ir.select(h.ir.icmp_unsigned("!=", mask, h.i32(0)), value, old)
@@ -190,10 +197,10 @@ def _nanoseconds(h: Handler) -> Any:
     return h.ir.add(h.ir.mul(seconds, i64(1_000_000_000)), rest)
 
 
-def _cut(h: Handler, value: Any, spec: OperandSpec) -> Any:
+def cut(h: Handler, value: Any, spec: OperandSpec) -> Any:
     """A source at the width of its operand: an instruction such as cvt takes a wider register."""
     if isinstance(value, tuple):
-        return tuple(_cut(h, item, spec) for item in value)
+        return tuple(cut(h, item, spec) for item in value)
     return value if spec.type is None or spec.type.kind == "p" else fit(h, value, spec.type.bits, False)
 
 

@@ -1,0 +1,330 @@
+"""Launches in clusters on the emulator: indices, shared memory of other blocks, barriers; against Python and numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_harness import argument, kernel
+
+from ptxdsl import emulator
+from ptxdsl.errors import BarrierError, DeadlockError, EmulationError, LaunchError, MemoryFault
+from ptxdsl.launch import LaunchConfig
+
+
+def run(
+    text: str, grid: Any, block: Any, cluster: Any, shared: int = 0, plain: bool = False, seed: int | None = None,
+    **arguments: Any,
+) -> None:
+    config = LaunchConfig(grid, block, shared, cluster, seed=seed)
+    emulator.load(text).run("k", config, [argument(name, value) for name, value in arguments.items()], plain=plain)
+
+
+SPECIALS = [
+    "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_nctaid.x", "%cluster_nctaid.y",
+    "%cluster_nctaid.z", "%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x", "%nclusterid.y",
+    "%nclusterid.z", "%cluster_ctarank", "%cluster_nctarank",
+]
+LINEAR = """
+mov.u32 %r50, %ctaid.x; mov.u32 %r51, %ctaid.y; mov.u32 %r52, %ctaid.z; mov.u32 %r53, %nctaid.x;
+mov.u32 %r54, %nctaid.y; mad.lo.u32 %r55, %r52, %r54, %r51; mad.lo.u32 %r55, %r55, %r53, %r50;
+"""
+"""%r55 is the number of the block in the grid."""
+
+
+def index(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    return number % extents[0], number // extents[0] % extents[1], number // (extents[0] * extents[1])
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(("grid", "cluster"), [
+    ((8, 1, 1), (4, 1, 1)), ((4, 6, 2), (2, 3, 1)), ((3, 2, 4), (1, 2, 4)), ((2, 2, 2), None),
+])
+def test_indices(grid: tuple[int, int, int], cluster: tuple[int, int, int] | None, plain: bool) -> None:
+    blocks = grid[0] * grid[1] * grid[2]
+    out = np.full((blocks, len(SPECIALS) + 1), 0xDEAD, np.uint32)
+    body = LINEAR + f"ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r55, {4 * len(SPECIALS) + 4}, %rd0;"
+    for number, name in enumerate(SPECIALS):
+        body += f"mov.u32 %r1, {name}; st.global.u32 [%rd0+{4 * number}], %r1;"
+    body += "mov.pred %p1, %is_explicit_cluster; selp.u32 %r1, 1, 0, %p1;"
+    body += f"st.global.u32 [%rd0+{4 * len(SPECIALS)}], %r1;"
+    run(kernel("u64 out", body + "ret;"), grid, 1, cluster, plain=plain, out=out)
+    shape = cluster or (1, 1, 1)
+    for number, row in enumerate(out.tolist()):
+        place = index(number, grid)
+        own = tuple(a % b for a, b in zip(place, shape))
+        rank = own[0] + shape[0] * (own[1] + shape[1] * own[2])
+        size = shape[0] * shape[1] * shape[2]
+        which, count = ([a // b for a, b in zip(whole, shape)] for whole in (place, grid))
+        assert row == [*own, *shape, *which, *count, rank, size, int(cluster is not None)]
+
+
+ROTATE = """
+.shared .align 4 .b32 cell[64]; .shared .align 4 .b32 pad;
+mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %cluster_nctarank;
+mov.u32 %r4, cell; mad.lo.u32 %r5, %r1, 4, %r4;
+{linear} mad.lo.u32 %r6, %r55, 1000, %r1; st.shared.u32 [%r5], %r6;
+barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+add.u32 %r7, %r2, 1; rem.u32 %r7, %r7, %r3;
+{fetch}
+barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
+ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r55, 256, %rd0; mad.wide.u32 %rd0, %r1, 4, %rd0;
+st.global.u32 [%rd0], %r8; ret;
+"""
+FETCHES = {
+    "by a shared address": "mapa.shared::cluster.u32 %r9, %r5, %r7; ld.shared::cluster.u32 %r8, [%r9];",
+    "by a variable": """mapa.shared::cluster.u32 %r9, cell, %r7; mad.lo.u32 %r9, %r1, 4, %r9;
+        ld.shared::cluster.u32 %r8, [%r9];""",
+    "by a generic address": """cvt.u64.u32 %rd1, %r5; cvta.shared.u64 %rd1, %rd1; mapa.u64 %rd2, %rd1, %r7;
+        ld.u32 %r8, [%rd2];""",
+    "by cvta of the variable": """cvta.shared.u64 %rd1, cell; mad.wide.u32 %rd1, %r1, 4, %rd1; mapa.u64 %rd2, %rd1, %r7;
+        cvta.to.shared::cluster.u64 %rd3, %rd2; ld.shared::cluster.u32 %r8, [%rd3];""",
+    "by an atomic": "mapa.shared::cluster.u32 %r9, %r5, %r7; atom.shared::cluster.add.u32 %r8, [%r9], 5;",
+    "by a generic atomic": """cvt.u64.u32 %rd1, %r5; cvta.shared.u64 %rd1, %rd1; mapa.u64 %rd2, %rd1, %r7;
+        atom.relaxed.cluster.or.b32 %r8, [%rd2], 0;""",
+}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("how", FETCHES)
+@pytest.mark.parametrize(("grid", "cluster"), [(8, 4), (6, 2), ((2, 4), (2, 2)), (16, 8), (4, 1)])
+def test_each_block_reads_the_next(how: str, grid: Any, cluster: Any, plain: bool) -> None:
+    config = LaunchConfig(grid, 64, cluster=cluster)
+    out = np.zeros((config.blocks, 64), np.uint32)
+    run(kernel("u64 out", ROTATE.format(linear=LINEAR, fetch=FETCHES[how])), grid, 64, cluster, plain=plain, out=out)
+    assert config.cluster is not None
+    size, next_ = config.cluster, {}
+    for number in range(config.blocks):
+        place = index(number, config.grid)
+        own = [a % b for a, b in zip(place, size)]
+        rank = own[0] + size[0] * (own[1] + size[1] * own[2])
+        other = index((rank + 1) % (size[0] * size[1] * size[2]), size)
+        x, y, z = (a - b + c for a, b, c in zip(place, own, other))
+        next_[number] = x + config.grid[0] * (y + config.grid[1] * z)
+    wanted = [[next_[number] * 1000 + lane for lane in range(64)] for number in range(config.blocks)]
+    assert out.tolist() == wanted
+
+
+def test_an_address_of_its_own_memory_means_the_same_to_another_block() -> None:
+    """Rank 0 tells rank 1 a generic address through global memory, without mapa; and getctarank knows whose it is."""
+    box, out = np.zeros(2, np.uint64), np.zeros((2, 3), np.uint32)
+    run(kernel("u64 box, u64 out", """
+        .shared .align 4 .b32 pad[5]; .shared .align 4 .b32 cell;
+        mov.u32 %r2, %cluster_ctarank; add.u32 %r3, %r2, 40; st.shared.u32 [cell], %r3;
+        cvta.shared.u64 %rd1, cell; ld.param.u64 %rd0, [box];
+        mad.wide.u32 %rd2, %r2, 8, %rd0; st.global.u64 [%rd2], %rd1;
+        barrier.cluster.arrive; barrier.cluster.wait;
+        xor.b32 %r4, %r2, 1; mad.wide.u32 %rd2, %r4, 8, %rd0; ld.global.u64 %rd3, [%rd2]; ld.u32 %r5, [%rd3];
+        getctarank.u64 %r6, %rd3; getctarank.shared::cluster.u32 %r7, cell;
+        barrier.cluster.arrive; barrier.cluster.wait;
+        ld.param.u64 %rd4, [out]; mad.wide.u32 %rd4, %r2, 12, %rd4;
+        st.global.u32 [%rd4], %r5; st.global.u32 [%rd4+4], %r6; st.global.u32 [%rd4+8], %r7; ret;
+    """), 2, 1, 2, box=box, out=out)
+    assert out.tolist() == [[41, 1, 0], [40, 0, 1]]
+
+
+def test_isspacep() -> None:
+    out = np.zeros((2, 8), np.uint32)
+    body = """
+        .shared .align 4 .b32 cell; .local .align 4 .b32 own; .const .align 4 .b32 three = 3;
+        mov.u32 %r2, %cluster_ctarank; ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r2, 32, %rd0;
+        cvta.shared.u64 %rd1, cell; xor.b32 %r3, %r2, 1; mapa.u64 %rd2, %rd1, %r3; cvta.local.u64 %rd3, own;
+    """
+    checks = [("%rd1", "shared::cta"), ("%rd1", "shared::cluster"), ("%rd2", "shared"), ("%rd2", "shared::cluster"),
+              ("%rd2", "global"), ("%rd0", "global"), ("%rd3", "local"), ("%rd0", "shared::cluster")]
+    for number, (register, space) in enumerate(checks):
+        body += f"isspacep.{space} %p1, {register}; selp.u32 %r4, 1, 0, %p1; st.global.u32 [%rd0+{4 * number}], %r4;"
+    run(kernel("u64 out", body.replace(".const .align 4 .b32 three = 3;", "") + "ret;"), 2, 1, 2, out=out)
+    assert out.tolist() == [[1, 1, 0, 1, 0, 1, 1, 0]] * 2
+
+
+RING = """
+.shared .align 8 .b64 full; .shared .align 8 .b64 empty; .shared .align 4 .b32 slot;
+mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %cluster_nctarank; mov.u32 %r1, %tid.x;
+setp.ne.u32 %p0, %r1, 0; @%p0 bra READY;
+mbarrier.init.shared.b64 [full], 1; mbarrier.init.shared.b64 [empty], 1; fence.mbarrier_init.release.cluster;
+READY: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+@%p0 bra END;
+add.u32 %r4, %r2, 1; rem.u32 %r4, %r4, %r3; add.u32 %r5, %r2, %r3; sub.u32 %r5, %r5, 1; rem.u32 %r5, %r5, %r3;
+mapa.shared::cluster.u32 %r6, full, %r4; mapa.shared::cluster.u32 %r7, slot, %r4;
+mapa.shared::cluster.u32 %r8, empty, %r5;
+mov.u32 %r9, 0; mov.u32 %r10, %r2;
+LOOP:
+// the number goes to the next block
+and.b32 %r11, %r9, 1; xor.b32 %r12, %r11, 1;
+W0: mbarrier.try_wait.parity.shared.b64 %p1, [empty], %r12; @!%p1 bra W0;
+{send}
+mbarrier.arrive.expect_tx.shared.b64 _, [full], 4;
+W1: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p1, [full], %r11; @!%p1 bra W1;
+ld.shared.u32 %r10, [slot]; mad.lo.u32 %r10, %r10, 3, %r2;
+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r8];
+add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 50; @%p2 bra LOOP;
+ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r2, 4, %rd0; st.global.u32 [%rd0], %r10;
+END: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret;
+"""
+SENDS = {
+    "st.async": "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r7], %r10, [%r6];",
+    "a store": "st.shared::cluster.u32 [%r7], %r10; mbarrier.complete_tx.shared::cluster.b64 [%r6], 4;",
+    "red.async": """mov.u32 %r13, 0; xor.b32 %r14, %r10, 0; st.shared::cluster.u32 [%r7], %r13;
+        red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [%r7], %r14, [%r6];""",
+}
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize("send", SENDS)
+def test_numbers_go_round_a_cluster_by_mbarriers(send: str, seed: int | None) -> None:
+    """Each block hands its number to the next one, waits for its own, and goes on with that."""
+    out = np.zeros(4, np.uint32)
+    run(kernel("u64 out", RING.format(send=SENDS[send])), 4, 33, 4, seed=seed, out=out)
+    values = list(range(4))
+    for _ in range(50):
+        values = [(values[rank - 1] * 3 + rank) % (1 << 32) for rank in range(4)]
+    assert out.tolist() == values
+
+
+def test_threads_arrive_apart_and_ended_threads_do_not_count() -> None:
+    """Half of a warp arrives early, the others late; one block ends before the second meeting."""
+    out = np.zeros(3, np.uint32)
+    run(kernel("u64 out", """
+        .shared .align 4 .b32 cell;
+        mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; and.b32 %r3, %r1, 1; setp.ne.u32 %p0, %r3, 0;
+        setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [cell], %r2;
+        @%p0 bra ODD;
+        barrier.cluster.arrive;
+        bra MET;
+        ODD: barrier.cluster.arrive.relaxed;
+        MET: barrier.cluster.wait;
+        setp.eq.u32 %p2, %r2, 1; @%p2 exit;
+        setp.gt.u32 %p3, %r1, 40; @%p3 exit;
+        mapa.shared::cluster.u32 %r5, cell, 2; @%p1 atom.shared::cluster.add.u32 %r6, [%r5], 10;
+        barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+        ld.shared::cluster.u32 %r7, [%r5];
+        barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+        ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r2, 4, %rd0; @%p1 st.global.u32 [%rd0], %r7; ret;
+    """), 3, 64, 3, out=out)
+    assert out.tolist() == [22, 0, 22]
+
+
+def test_an_arrival_early_and_a_wait_late_let_a_warp_go_on() -> None:
+    out = np.zeros((2, 2), np.uint32)
+    run(kernel("u64 out", """
+        .shared .align 4 .b32 cell[2];
+        mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; shr.u32 %r3, %r1, 5;
+        mov.u32 %r4, cell; mad.lo.u32 %r4, %r3, 4, %r4; add.u32 %r5, %r1, %r2; st.shared.u32 [%r4], %r5;
+        barrier.cluster.arrive;
+        bar.sync 0; bar.sync 1, 64;
+        barrier.cluster.wait;
+        xor.b32 %r6, %r2, 1; mapa.shared::cluster.u32 %r7, %r4, %r6; ld.shared::cluster.u32 %r8, [%r7];
+        barrier.cluster.arrive; barrier.cluster.wait;
+        ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r2, 8, %rd0; mad.wide.u32 %rd0, %r3, 4, %rd0;
+        st.global.u32 [%rd0], %r8; ret;
+    """), 2, 64, 2, out=out)
+    assert out.tolist() == [[32, 64], [31, 63]]
+
+
+@pytest.mark.parametrize("cluster", [None, 1])
+def test_the_barrier_of_a_cluster_of_one_block(cluster: int | None) -> None:
+    out = np.zeros((5, 64), np.uint32)
+    run(kernel("u64 out", """
+        .shared .align 4 .b32 cell[64];
+        mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r4, cell; mad.lo.u32 %r5, %r1, 4, %r4;
+        mad.lo.u32 %r6, %r2, 100, %r1; st.shared.u32 [%r5], %r6;
+        barrier.cluster.arrive; barrier.cluster.wait;
+        xor.b32 %r7, %r1, 63; mad.lo.u32 %r5, %r7, 4, %r4; ld.shared.u32 %r8, [%r5];
+        ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r2, 256, %rd0; mad.wide.u32 %rd0, %r1, 4, %rd0;
+        st.global.u32 [%rd0], %r8; ret;
+    """), 5, 64, cluster, out=out)
+    np.testing.assert_array_equal(out, np.arange(5)[:, None] * 100 + 63 - np.arange(64))
+
+
+def test_a_kernel_that_requires_its_cluster() -> None:
+    out = np.zeros(4, np.uint32)
+    text = kernel("u64 out", """
+        mov.u32 %r1, %ctaid.x; mov.u32 %r2, %cluster_nctarank; ld.param.u64 %rd0, [out];
+        mad.wide.u32 %rd0, %r1, 4, %rd0; st.global.u32 [%rd0], %r2; ret;
+    """).replace("\n{", "\n.reqnctapercluster 2\n{", 1)
+    run(text, 4, 1, None, out=out)
+    assert out.tolist() == [2, 2, 2, 2]
+    with pytest.raises(LaunchError) as caught:
+        run(text, 3, 1, None, out=np.zeros(3, np.uint32))
+    assert caught.value.message == "cluster.x is 2, which does not divide grid.x = 3 (grid counts blocks)"
+
+
+# What can go wrong
+
+
+def failing(body: str, kind: type[EmulationError], cluster: int = 2, block: int = 32) -> EmulationError:
+    with pytest.raises(kind) as caught:
+        run(kernel("", body + "ret;"), cluster, block, cluster)
+    return caught.value
+
+
+def test_a_block_that_is_not_in_the_cluster() -> None:
+    error = failing("""
+        .shared .align 4 .b32 cell[4]; mapa.shared::cluster.u32 %r1, cell, 5; ld.shared::cluster.u32 %r2, [%r1+8];
+    """, MemoryFault)
+    assert error.message == "load from shared address 0x408 of block 5 of the cluster, which has 2 blocks"
+
+
+def test_beyond_the_shared_memory_of_another_block_and_of_its_own() -> None:
+    error = failing("""
+        .shared .align 4 .b32 cell[4]; mapa.shared::cluster.u32 %r1, cell, 1; ld.shared::cluster.u32 %r2, [%r1+16];
+    """, MemoryFault)
+    assert error.message == (
+        "load from shared address 0x410 of block 1 of the cluster: a block has 16 bytes of shared memory "
+        "from address 0x400 on"
+    )
+    error = failing("""
+        .shared .align 4 .b32 cell[4]; .shared .align 4 .b32 pad[4]; mov.u32 %r1, %cluster_ctarank;
+        setp.eq.u32 %p1, %r1, 1; mov.u32 %r2, cell; @%p1 ld.shared.u32 %r3, [%r2+16];
+    """, MemoryFault)
+    assert error.message == "load from cell[4]: cell is b32[4] in shared memory"
+    assert error.block == (1, 0, 0)
+
+
+def test_arriving_twice_and_waiting_without_an_arrival() -> None:
+    error = failing("barrier.cluster.arrive; barrier.cluster.arrive;", BarrierError)
+    assert error.message == "`barrier.cluster.arrive` comes before `barrier.cluster.wait` for the arrival before"
+    error = failing("barrier.cluster.wait.acquire;", BarrierError)
+    assert error.message == "`barrier.cluster.wait.acquire` comes before `barrier.cluster.arrive`"
+
+
+def test_an_aligned_arrival_of_some_lanes() -> None:
+    error = failing("""
+        mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 7; @%p1 bra ELSE; barrier.cluster.arrive.aligned; bra MET;
+        ELSE: barrier.cluster.arrive; MET: barrier.cluster.wait;
+    """, BarrierError)
+    assert error.message == (
+        "`barrier.cluster.arrive.aligned` is reached by lanes 0-6 of warp 0 while lanes 7-31 are elsewhere"
+    )
+
+
+def test_a_block_that_never_arrives() -> None:
+    error = failing("""
+        mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1; @%p1 bra ELSE;
+        barrier.cluster.arrive; barrier.cluster.wait; bra END;
+        ELSE: bar.sync 3, 64;
+        END:
+    """, DeadlockError)
+    assert error.message == (
+        "deadlock: all warps of the block wait at barriers that nobody completes\n"
+        "  warp 0 waits at barrier 3 (1 of 2 warps have arrived): bar.sync 3, 64 at PTX line 15"
+    )
+    assert error.block == (1, 0, 0)
+
+
+def test_a_wait_for_a_block_that_waits_for_an_mbarrier() -> None:
+    error = failing("""
+        .shared .align 8 .b64 bar; mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1; @%p1 bra ELSE;
+        barrier.cluster.arrive; barrier.cluster.wait; bra END;
+        ELSE: mbarrier.init.shared.b64 [bar], 32;
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
+        END:
+    """, DeadlockError)
+    assert error.message == (
+        "deadlock: all warps wait, some at mbarriers that nobody completes\n"
+        "  warp 0 waits for 32 more arrivals and 0 bytes: "
+        "mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0 at PTX line 16"
+    )
+    assert error.block == (1, 0, 0)
