@@ -239,10 +239,10 @@ class _Analysis:
     def _origin(self, op: Op) -> str:
         if op.rule == "load":
             return self._loaded(op)
-        found = [origin for operand in op.reads if (origin := self.origin_of(operand))]
-        if found and opcode(op.statement) in ("selp", "slct"):
         if opcode(op.statement) == "mapa":
             return ""  # another block's memory
+        found = [origin for operand in op.reads if (origin := self.origin_of(operand))]
+        if found and opcode(op.statement) in ("selp", "slct"):
             found = [self.origin_of(operand) for operand in op.reads[:2]]
         if len(found) < 2:
             return found[0] if found else ""
