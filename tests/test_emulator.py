@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from emulator_harness import THREAD, kernel, launch, pointer
 
+from ptxdsl.errors import EmulationError
+
 
 SEEDS = [1, 2]
 
@@ -574,3 +576,35 @@ def test_address_of_a_parameter() -> None:
         st.global.v2.u32 [%rd0], {%r1, %r2}; ret;
     """), 1, 1, out=out, a=np.uint32(5), b=np.uint32(6))
     assert out.tolist() == [6, 5]
+
+
+@pytest.mark.parametrize("count", [1, 2, 300])
+def test_branch_by_an_index(count: int) -> None:
+    """Lanes part to as many places as the list has; with a guard, some go on behind the branch."""
+    cases = "".join(f"C{i}: mad.lo.u32 %r3, %r3, 7, {i}; bra DONE;\n" for i in range(count))
+    indices = fresh(count).integers(0, count, 96).astype(np.uint32)
+    indices[:32] = count - 1
+    for guard in ("", "@%p0 ", "@!%p0 "):
+        out = np.full(96, 0xDEAD, np.uint32)
+        text = kernel("u64 index, u64 out", THREAD + pointer("%rd0", "index") + pointer("%rd1", "out") + f"""
+            ld.global.u32 %r4, [%rd0]; and.b32 %r5, %r0, 1; setp.ne.u32 %p0, %r5, 0; mov.u32 %r3, 1000;
+            LIST: .branchtargets {', '.join(f'C{i}' for i in range(count))};
+            {guard}brx.idx %r4, LIST;
+            {'mov.u32 %r3, 5; bra DONE;' if guard else ''}
+            {cases}
+            DONE: st.global.u32 [%rd1], %r3; ret;
+        """)
+        for plain in (False, True):
+            launch(text, 1, 96, plain=plain, index=indices, out=out)
+            wanted = 7000 + indices
+            if guard:
+                wanted[int("!" not in guard) ^ 1 :: 2] = 5
+            assert out.tolist() == wanted.tolist()
+            out[:] = 0
+
+
+def test_branch_by_an_index_beyond_the_list() -> None:
+    text = kernel("u32 n", "ld.param.u32 %r1, [n];\nLIST: .branchtargets A, B;\nbrx.idx %r1, LIST;\nA: ret;\nB: ret;")
+    launch(text, 1, 32, n=np.uint32(1))
+    with pytest.raises(EmulationError, match="the index of `brx.idx` is beyond its list of labels"):
+        launch(text, 1, 32, n=np.uint32(2))

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Union
 
-from ..ir import Address, Call, Immediate, Instruction, Not, Operand, Register, Selected, SpecialRegister, Symbol, Vector
+from ..ir import (
+    Address, Call, Immediate, Instruction, Not, Operand, Register, Selected, SpecialRegister, Symbol, Vector,
+)
 from .cfg import Graph, opcode
 from .layout import LANES
 from .ops import Op
@@ -36,7 +38,7 @@ MIXED = "?"
 
 @dataclass(slots=True)
 class Facts:
-    """The result: by register name its vector (absent: never written) and its origin; the blocks where lanes part."""
+    """By register name its vector (absent: never written) and its origin, if any; the blocks where lanes part."""
 
     known: dict[str, Known] = field(default_factory=dict)
     origin: dict[str, str] = field(default_factory=dict)
@@ -105,8 +107,9 @@ class _Analysis:
     ) -> None:
         self.graph, self.block, self.origins, self.parting = graph, block, origins, parting
         self.facts = Facts()
-        self.facts.private = any(_exposes(op.statement) for op in graph.ops)
-        self.regions: dict[int, set[int]] = {}
+        self.facts.private = any(op.rule == "copy" and _exposes(op.statement) for op in graph.ops)
+        self.split: set[int] = set()
+        self.between: dict[int, set[int]] = {}
         self.again = False
         self.used: set[str] = set()
 
@@ -123,32 +126,39 @@ class _Analysis:
     def _find_invariants(self) -> None:
         """Pure statements over parameters and thread indices whose result is written once."""
         ops = self.graph.ops
-        writes: dict[str, int] = {}
+        once: set[str] = set()
+        again: set[str] = set()
         for op in ops:
-            for register in op.writes:
-                writes[register.name] = writes.get(register.name, 0) + 1
+            for name, _ in op.writes:
+                (again if name in once else once).add(name)
         fixed: set[str] = set()
         for node in self.graph.nodes:
             for number in range(node.start, node.stop):
                 op = ops[number]
-                if (
-                    op.pure and op.writes
-                    and all(writes[register.name] == 1 for register in op.writes)
-                    and all(_fixed(operand, fixed) for operand in op.reads)
-                ):
-                    fixed.update([register.name for register in op.writes])
-                    self.facts.invariant.add(number)
+                if not op.pure or not op.writes:
+                    continue
+                for operand in op.reads:
+                    if not (operand[0] in fixed if operand.__class__ is Register else _fixed(operand, fixed)):
+                        break
+                else:
+                    names = [name for name, _ in op.writes]
+                    if again.isdisjoint(names) and len(set(names)) == len(names):
+                        fixed.update(names)
+                        self.facts.invariant.add(number)
 
     def _node(self, number: int) -> None:
         node, ops = self.graph.nodes[number], self.graph.ops
-        parted = number in self.facts.parted
+        parted, known = number in self.facts.parted, self.facts.known
         for place in range(node.start, node.stop):
             op = ops[place]
             if op.writes:
                 self._op(op, parted and place not in self.facts.invariant)
-            self.used.update([register.name for register in op.uses])
-        if len(node.successors) > 1 and number not in self.regions and self._parts(ops[node.stop - 1]):
-            self.regions[number] = region = self.graph.region(number)
+            for name, _ in op.uses:
+                if name not in known:
+                    self.used.add(name)
+        if len(node.successors) > 1 and number not in self.split and self._parts(ops[node.stop - 1]):
+            self.split.add(number)
+            region = self.graph.region(number, self.between)
             if not region <= self.facts.parted:
                 self.facts.parted |= region
                 self.again = True
@@ -176,14 +186,17 @@ class _Analysis:
     def _set(self, name: str, vector: Known, origin: str) -> None:
         known, facts = self.facts.known, self.facts
         if name not in known:
-            known[name], facts.origin[name] = vector, origin
+            known[name] = vector
+            if origin:
+                facts.origin[name] = origin
             self.again |= name in self.used
             return
         old = known[name]
         if old is not VARYING and old != vector:
             known[name] = VARYING
             self.again = True
-        if facts.origin[name] != origin and facts.origin[name] != MIXED:
+        before = facts.origin.get(name, "")
+        if before not in (origin, MIXED):
             facts.origin[name] = MIXED
             self.again = True
 
@@ -211,14 +224,17 @@ class _Analysis:
             base = address.base if isinstance(address, Address) else address
             one = self.vector(base) is UNIFORM and not self.facts.may_be_local(space, self.origin_of(base))
             return UNIFORM if one else VARYING
-        vectors = [self.vector(operand) for operand in op.reads]
+        known, vectors = self.facts.known, []
+        for operand in op.reads:
+            vector = known.get(operand[0], UNIFORM) if operand.__class__ is Register else self.vector(operand)
+            if vector is VARYING and op.rule != "uniform":
+                return VARYING
+            vectors.append(vector)
         if vectors.count(UNIFORM) == len(vectors):
             return UNIFORM
         if op.rule == "uniform":
             return UNIFORM if vectors[-1] is UNIFORM or opcode(op.statement) in ("bar", "barrier") else VARYING
-        if op.rule == "pure" or VARYING in vectors:
-            return VARYING
-        return self._affine(op, vectors)
+        return VARYING if op.rule == "pure" else self._affine(op, vectors)
 
     def _affine(self, op: Op, vectors: list[Known]) -> Known:
         bits, read, kind = op.writes[0].type.bits, op.reads, op.rule
@@ -239,6 +255,12 @@ class _Analysis:
     def _origin(self, op: Op) -> str:
         if op.rule == "load":
             return self._loaded(op)
+        known = self.facts.origin
+        for operand in op.reads:
+            if operand[0] in known if operand.__class__ is Register else operand.__class__ is Symbol:
+                break
+        else:
+            return ""
         if opcode(op.statement) == "mapa":
             return ""  # another block's memory
         found = [origin for operand in op.reads if (origin := self.origin_of(operand))]

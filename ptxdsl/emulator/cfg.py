@@ -11,6 +11,7 @@ that ``if (i >= n) return`` parts nobody.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -52,16 +53,22 @@ class Graph:
     nodes: list[Node]
     meet: list[int] = field(default_factory=list)
 
-    def region(self, number: int) -> set[int]:
-        """The blocks on the ways from a branch to where its lanes meet again."""
-        seen: set[int] = set()
+    def region(self, number: int, between: dict[int, set[int]]) -> set[int]:
+        """The blocks on the ways from a branch to where its lanes meet again, but for those that were given before.
+
+        ``between`` holds these by that place: many branches may meet at one, behind all of which lies the same.
+        """
+        meet = self.meet[number]
+        seen = between.setdefault(meet, set())
+        fresh: set[int] = set()
         todo = list(self.nodes[number].successors)
         while todo:
             at = todo.pop()
-            if at != self.meet[number] and at not in seen:
+            if at != meet and at not in seen:
                 seen.add(at)
+                fresh.add(at)
                 todo.extend(self.nodes[at].successors)
-        return seen
+        return fresh
 
 
 def graph(function: Function) -> Graph:
@@ -144,13 +151,12 @@ def _nodes(function: Function, statements: list[Instruction | Call], labels: dic
 
 
 def _reachable(nodes: list[Node]) -> list[Node]:
-    seen, todo = {0}, [0] if nodes else []
-    while todo:
-        for successor in nodes[todo.pop()].successors:
-            if successor not in seen:
-                seen.add(successor)
-                todo.append(successor)
-    kept = sorted(seen) if nodes else []
+    seen: set[int] = set()
+    if nodes:
+        _extend(seen, [node.successors for node in nodes], 0)
+    if len(seen) == len(nodes):
+        return nodes
+    kept = sorted(seen)
     new = {old: number for number, old in enumerate(kept)}
     for old in kept:
         node = nodes[old]
@@ -168,12 +174,14 @@ def _post_dominators(nodes: list[Node]) -> list[int]:
     for number, following in enumerate(successors):
         for successor in following:
             predecessors[successor].append(number)
-    order = _backward(predecessors, end)
+    ending: set[int] = set()
+    _extend(ending, predecessors, end)
     for number in range(end - 1, -1, -1):  # a loop without an exit: pretend that it can end at its last block
-        if number not in order:
+        if number not in ending:
             successors[number].append(end)
             predecessors[end].append(number)
-            order = _backward(predecessors, end)
+            _extend(ending, predecessors, number)
+    order = _backward(predecessors, end)
     meet = {end: end}
     changed = True
     while changed:
@@ -189,6 +197,17 @@ def _post_dominators(nodes: list[Node]) -> list[int]:
                 meet[number] = best
                 changed = True
     return [-1 if meet[number] == end else meet[number] for number in range(end)]
+
+
+def _extend(found: set[int], ways: Sequence[Iterable[int]], start: int) -> None:
+    """Add what can be reached from a block, itself too."""
+    found.add(start)
+    todo = [start]
+    while todo:
+        for at in ways[todo.pop()]:
+            if at not in found:
+                found.add(at)
+                todo.append(at)
 
 
 def _backward(predecessors: list[list[int]], end: int) -> dict[int, int]:

@@ -424,10 +424,8 @@ class Lowering:
         guard = self.operands.guard(statement)
         ranks = [self.graph.nodes[target].rank for target in node.targets]
         on = [self.graph.nodes[node.fall].rank] if statement.guard is not None else []
-        self.emit(
-            ("index", number.kind, guard.kind, len(ranks)), guard, number,
-            Field("", "i" * (len(on) + len(ranks)), (*on, *ranks)),
-        )
+        table = Field("", "i" * len(on) + "iq", (*on, len(ranks), self.pool.table(ranks)))
+        self.emit(("index", number.kind, guard.kind), guard, number, table)
 
     def _leave(self, guard: Field) -> None:
         """Lanes are about to end: the barrier of the cluster no longer waits for them."""

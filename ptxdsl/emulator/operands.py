@@ -28,7 +28,7 @@ _NO_GUARD = Field("")
 
 
 class Pool:
-    """The known vectors of a kernel, each once, in memory that does not move."""
+    """The known vectors of a kernel, each once, and tables of numbers, in memory that does not move."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[tuple[int, ...], int], int] = {}
@@ -55,6 +55,14 @@ class Pool:
             self._arrays.append(array)
             place = self._places[key] = array.ctypes.data + start
         return place
+
+    def table(self, numbers: list[int]) -> int:
+        """Address of the numbers as integers of 32 bits."""
+        import numpy as np
+
+        array = np.array(numbers, np.int32)
+        self._arrays.append(array)
+        return int(array.ctypes.data)
 
 
 _BLOCK_FIELDS = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from ..ir import Call, Instruction, Not, Operand, Register, registers
+from ..ir import Call, Immediate, Instruction, Not, Operand, Register, registers
 from ..isa import Form, OperandSpec, lookup
 from . import semantics
 
@@ -74,8 +74,16 @@ def _chosen(operands: tuple[Operand, ...], which: slice | tuple[int, ...]) -> tu
 def _registers(operands: tuple[Operand, ...]) -> tuple[Register, ...]:
     for operand in operands:
         if operand.__class__ is not Register:
-            return tuple([register for operand in operands for register in registers(operand)])
-    return operands  # type: ignore[return-value] # all are registers
+            break
+    else:
+        return operands  # type: ignore[return-value]
+    found: list[Register] = []
+    for operand in operands:
+        if operand.__class__ is Register:
+            found.append(operand)
+        elif operand.__class__ is not Immediate:
+            found.extend(registers(operand))
+    return tuple(found)
 
 
 _CALL = Plan(slice(0), slice(0), "varying", False)

@@ -200,7 +200,11 @@ class Spaces:
 
     def _reserved(self) -> None:
         """Shared memory that cooperative groups of several warps meet in: zeros before a state's first block."""
-        self.reserved = any(_is_reserved(o) for s in self.function.instructions() for o in s.operands)
+        self.reserved = any(
+            operand.__class__ is SpecialRegister and _is_reserved(operand)
+            for statement in self.function.body or () if statement.__class__ is Instruction
+            for operand in statement.operands
+        )
         if self.reserved:
             for space, window in (("shared", 0), ("generic", NARROW_SHARED if self.memory.narrow else SHARED_WINDOW)):
                 name, spaces = "the system's shared memory", SPACE_BITS[space]

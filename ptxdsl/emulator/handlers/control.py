@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from ..layout import NEVER, PATIENCE, POLL_TURNS, SLICE, SLICE_TURNS, Block, Fault, Status, Warp
 from ..library import Shape
-from .base import Handler, i32, i64, lanes_of
+from .base import Handler, i32, i64, lanes_of, pointer
 from .data import guard_mask, source
 from .machine import retire
 
@@ -208,21 +208,24 @@ def trap(module: ir.Module, name: str, shape: Shape) -> None:
 
 
 def index(module: ir.Module, name: str, shape: Shape) -> None:
-    """("index", class of the index, guard, count, codes): brx.idx; the ranks and records of the targets follow."""
-    _, kind, guard, count, codes = shape
+    """("index", class of the index, guard, codes): brx.idx; how many targets there are, and where their ranks lie."""
+    _, kind, guard, codes = shape
     h = Handler(module, name, codes)
     mask = guard_mask(h, guard, True)
     number = source(h, kind, 32)
     on = h.field() if guard else None
-    ranks = [h.field() for _ in range(count)]
-    wrong = h.ir.icmp_unsigned(">=", number, h.splat(h.i32(count)))
+    count, table = h.field(), h.field("q")
+    wrong = h.ir.icmp_unsigned(">=", number, h.splat(count))
     bad = h.ir.and_(mask, h.mask(wrong))
     h.branch_unless(h.ir.icmp_unsigned("==", bad, h.i32(0)), lambda: h.fault(Fault.BRANCH_INDEX, bad))
     if on is not None:
         park(h, h.active, on)
-    for value, rank in enumerate(ranks):
-        chosen = h.mask(h.ir.icmp_unsigned("==", number, h.splat(h.i32(value))))
-        park(h, h.ir.and_(mask, chosen), rank)
+    wide = lanes_of(i64)
+    ranks = h.ir.add(h.splat(table), h.ir.shl(h.ir.zext(number, wide), h.splat(h.i64(2))))
+    places, kind = h.ir.inttoptr(ranks, lanes_of(pointer)), lanes_of(i32)
+    waiting = h.load(h.add(h.warp, Warp.PLACES), 0, kind)
+    name = "llvm.masked.gather.v32i32.v32p0"
+    h.store(h.call(name, kind, places, h.i32(4), h.bools(mask), waiting), h.add(h.warp, Warp.PLACES), 0)
     reschedule(h)
 
 
