@@ -23,7 +23,7 @@ from .cfg import Graph, opcode
 from .layout import LANES
 from .ops import Op
 
-__all__ = ["UNIFORM", "VARYING", "Facts", "Known", "Shape3", "analyse", "special_vector"]
+__all__ = ["LINEAR", "UNIFORM", "VARYING", "Analysis", "Facts", "Known", "Shape3", "analyse", "special_vector"]
 
 Known = Union[tuple[int, ...], None]
 VARYING: Known = None
@@ -32,6 +32,8 @@ IOTA = tuple(range(LANES))
 
 Shape3 = tuple[int, int, int]
 Parting = Callable[[Operand, Callable[[Operand], Known]], bool]
+LINEAR = frozenset(("pure", "add", "sub", "copy", "cvt", "shl", "mul", "mad", "mul.wide", "mad.wide"))
+"""Rules of instructions that compute each lane by itself."""
 MIXED = "?"
 """Origin of an address computed from more than one."""
 
@@ -99,7 +101,7 @@ def _signed(value: int, bits: int) -> int:
 _CHANGING = ("%clock", "%globaltimer", "%pm", "%ctaid", "%smid", "%cluster")
 
 
-class _Analysis:
+class Analysis:
     """The fixpoint: vectors only fall from known to VARYING and blocks only become parted, so it ends."""
 
     def __init__(
@@ -331,7 +333,7 @@ def analyse(graph: Graph, block: Shape3, origins: dict[str, str], parting: Parti
 
     ``parting(guard, vector)`` says which of the branches whose guard is not uniform part lanes: all where it is None.
     """
-    return _Analysis(graph, block, origins, parting).run()
+    return Analysis(graph, block, origins, parting).run()
 
 
 def everything_varies(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:

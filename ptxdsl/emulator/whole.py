@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..ir import Instruction, Not, Operand, Register
-from .analysis import UNIFORM, VARYING, Facts, Known, analyse
-from .cfg import Graph, opcode
-from .layout import LANES
+from ..ir import Address, Call, Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
+from ..isa import lookup
+from .analysis import UNIFORM, VARYING, Facts, Known
+from .cfg import Graph
+from .layout import LANES, Warp
 from .lower import Code, Lowering, Record
+from .operands import Field, Operands
+from .parts import Parts, PartsAnalysis, relative
 
 if TYPE_CHECKING:
     from .handlers.whole import Plan, Spot, Step, Sync
@@ -30,27 +33,101 @@ _STRONG = ("volatile", "acquire", "release", "relaxed", "mmio", "acq_rel", "sc")
 
 
 class _Slots:
-    """A slot for each register: LLVM finds out which can share."""
+    """A slot for each register: LLVM finds out which can share. Smaller offsets are those of the warp itself."""
 
     def __init__(self) -> None:
         self.offsets: dict[str, int] = {}
 
     def reserve(self, _: int) -> int:
-        return len(self.offsets)
+        return Warp.REGISTERS + len(self.offsets)
+
+
+class _Operands(Operands):
+    """Registers with a number for each part of the warp are read like those with one a lane, unless parts are asked."""
+
+    def known(self, operand: Operand) -> Known:
+        known = super().known(operand)
+        return VARYING if isinstance(known, Parts) else known
+
+    def parts(self, operand: Operand) -> Parts | None:
+        """The vector of an operand that has a number for each part; None for all others."""
+        known = super().known(operand)
+        return known if isinstance(known, Parts) else None
+
+    def _describe(self, operand: Register, scalar: bool) -> Field:
+        if self.parts(operand) is not None:
+            return Field(f"X{operand.type.bits}", "i", (self.slots.offsets[operand.name],))
+        return super()._describe(operand, scalar)
 
 
 class WholeLowering(Lowering):
     """Lowers a kernel for warps whose lanes are together."""
 
+    operands: _Operands
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.operands = _Operands(self.facts, self.slots, self.block, self.pool, self.spaces.symbols)
+
     def _analysed(self) -> Facts:
-        return analyse(self.graph, self.block, self.spaces.origins, _Together(self.graph).parts)
+        return PartsAnalysis(self.graph, self.block, self.spaces.origins, _Together(self.graph).parts).run()
 
     def _placed(self) -> Any:
         slots = _Slots()
         for op in self.graph.ops:
             for register in (*op.uses, *op.writes):
-                slots.offsets.setdefault(register.name, len(slots.offsets))
+                slots.offsets.setdefault(register.name, slots.reserve(8))
         return slots
+
+    def statement(self, statement: Instruction | Call) -> None:
+        """The records of a statement; what has a number for each part of the warp is worked out for each alone."""
+        op = self.graph.ops[self.place]
+        known = self.operands.parts(op.writes[0]) if len(op.writes) == 1 else None
+        if known is None or isinstance(statement, Call):
+            super().statement(statement)
+            return
+        form = statement.form
+        if op.rule in ("mul.wide", "mad.wide", "cvt"):
+            self._guard_parts(statement)
+        fields, kinds = [], []
+        for spec, operand in zip(form.operands, statement.operands):
+            if spec.written:
+                part = Field(f"H{op.writes[0].type.bits}", "i", (self.slots.offsets[op.writes[0].name],))
+            else:
+                part = self._operand(statement, spec, operand, LANES)
+            fields.append(part)
+            kinds.append(part.kind)
+        number = lookup(form.mnemonic).index(form)
+        self.emit(("parts", form.mnemonic, number, tuple(kinds)), *fields)
+
+    def _guard_parts(self, statement: Instruction) -> None:
+        """As `_guard_wrap`, for each part of the warp."""
+        form = statement.form
+        result = form.operands[0].type
+        for spec, operand in zip(form.operands, statement.operands):
+            if spec.written or spec.type is None or result is None or result.bits <= spec.type.bits:
+                continue
+            known = Operands.known(self.operands, operand)
+            if known is None or operand.type.bits >= 64:  # type: ignore[union-attr]
+                continue
+            offsets = relative(known, self.block[0])
+            if any(offsets):
+                base = self.operands.source(operand, 32, False)
+                bounds = Field("", "qq", (min(offsets), max(offsets)))
+                self.emit(("wrap_parts", base.kind, spec.type.is_signed), base, bounds)
+
+    def address(self, statement: Instruction, operand: Any, nbytes: int, write: bool) -> tuple[str, Any, Field]:
+        kind, pattern, place = super().address(statement, operand, nbytes, write)
+        known = self.operands.parts(operand.base)
+        opcode = statement.form.opcode
+        if known is None or self.parted or statement.guard is not None or opcode not in ("ld", "st"):
+            return kind, pattern, place
+        lanes = known.lanes
+        for letter, step in (("c", nbytes), ("b", 0)):
+            if tuple(known) == tuple(lane % lanes * step for lane in range(LANES)) and (letter == "c" or not write):
+                extent = (lanes - 1) * step + nbytes - 1
+                return f"H{kind[1:]}", (letter, lanes), Field("H", place.codes + "i", (*place.values, extent))
+        return kind, pattern, place
 
     def steps(self) -> list[list[Record]]:
         """The records of each node."""
@@ -126,7 +203,31 @@ def plan_of_kernel(code: Code) -> Plan | None:
         tuple(names(place, True) for place in places), tuple(names(place, False) for place in places),
         frozenset(r.name for n in low.facts.invariant for r in ops[n].writes), maker.raw,
         {place: vector for (vector, _), place in low.pool.places().items()},
+        {low.slots.offsets[name]: known for name, known in low.facts.known.items() if isinstance(known, Parts)},
+        block[0], frozenset(low.slots.offsets[name] for name in _alike(low, block)),
     )
+
+
+def _alike(low: WholeLowering, block: Any) -> set[str]:
+    """Registers set before the blocks run that hold the same in all warps: those that know of no row of the block."""
+    alike: set[str] = set()
+    allowed = ("%ntid", "%nctaid", "%laneid", *(("%tid.x",) if LANES % block[0] == 0 else ()))
+    for node in low.graph.nodes:
+        for place in range(node.start, node.stop):
+            op = low.graph.ops[place]
+            if place in low.facts.invariant and all(_alike_operand(operand, alike, allowed) for operand in op.reads):
+                alike.update(r.name for r in op.writes)
+    return alike
+
+
+def _alike_operand(operand: Operand, alike: set[str], allowed: tuple[str, ...]) -> bool:
+    if isinstance(operand, Register):
+        return operand.name in alike
+    if isinstance(operand, SpecialRegister):
+        return operand.special.startswith(allowed)
+    if isinstance(operand, Address):
+        return isinstance(operand.base, Symbol)
+    return isinstance(operand, (Immediate, Symbol))
 
 
 def _unfit(statement: Any) -> bool:
@@ -240,8 +341,8 @@ class _Maker:
         for name, kind in kinds.items():
             here: Known = mine.get(name, UNIFORM)
             there: Known = theirs.get(name, UNIFORM)
-            predicate = kind.kind == "p"
-            letter = "p" if predicate else "v" if here is VARYING else "s"
+            letter = "v" if here is VARYING else "h" if isinstance(here, Parts) else "s"
+            letter = "p" if kind.kind == "p" else letter
             known = here if letter == "s" and there is VARYING else None
             found[name] = Register(self.low.slots.offsets[name], letter, kind.bits, slots.offsets[name], known)
         return found

@@ -17,7 +17,7 @@ from ..layout import LANES
 from ..library import Shape
 from .base import Handler, i64, lanes_of
 from .data import fit, guard_mask, put, source
-from .memory import Access, twins
+from .memory import twins
 
 __all__ = ["ATOMIC_OPS", "array_of", "atomic", "atomic_with", "element_at", "place_at", "spill"]
 
@@ -38,7 +38,7 @@ def atomic(module: ir.Module, name: str, shape: Shape) -> None:
 def atomic_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     _, op, function, bits, real, kind, dests, values, guard, masked, _ = shape
     count = max(1, len(values[0]))
-    access = Access(h, kind, None, bits // 8 * count, True)
+    access = h.access(kind, None, bits // 8 * count, True)
     lanes = guard_mask(h, guard, True)
     slots = [None if dest == "_" else h.slot() for dest in dests]
     element = ir.IntType(bits)

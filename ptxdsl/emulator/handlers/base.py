@@ -100,6 +100,12 @@ class Handler:
         """The vector of known numbers at an address."""
         return self.load(self.ir.inttoptr(place, pointer), 0, lanes_of(ir.IntType(bits)))
 
+    def access(self, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> Any:
+        """The address of a memory handler."""
+        from .memory import Access
+
+        return Access(self, kind, pattern, nbytes, write)
+
     def room(self, kind: ir.Type, align: int = 16) -> Any:
         """Memory of the function's own."""
         place = self.ir.alloca(kind)
@@ -113,6 +119,12 @@ class Handler:
 
     def i64(self, value: int) -> ir.Constant:
         return const(i64, value)
+
+    def extended(self, value: Any) -> Any:
+        """An i32 field as i64, zeros before it."""
+        if isinstance(value, ir.Constant):
+            return self.i64(int(value.constant) & FULL)
+        return self.ir.zext(value, i64)
 
     def splat(self, value: Any) -> Any:
         """The scalar in every lane."""

@@ -22,7 +22,7 @@ from ..library import Shape
 from .base import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, source
 
-__all__ = ["RESOLVE", "Access", "fetch", "load", "load_with", "param", "store", "store_with", "twins"]
+__all__ = ["RESOLVE", "Access", "concat", "fetch", "load", "load_with", "param", "spread", "store", "store_with", "twins"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
@@ -80,7 +80,7 @@ class Access:
         """Whether the whole pattern lies within the entry, and the host address of its lowest byte."""
         h = self.h
         address = first = self.base()
-        extent = h.ir.zext(self.extent, i64) if self.letter == "A" else h.i64(self.nbytes - 1)
+        extent = h.extended(self.extent) if self.letter == "A" else h.i64(self.nbytes - 1)
         together = h.checked_together()
         if together is not None:
             back, extent = h.i64(together[0]), h.i64(together[1])
@@ -191,7 +191,7 @@ def load(module: ir.Module, name: str, shape: Shape) -> None:
 def load_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     _, kind, pattern, bits, signed, dests, guard, masked, _ = shape
     count = len(dests)
-    access = Access(h, kind, pattern, bits // 8 * count, False)
+    access = h.access(kind, pattern, bits // 8 * count, False)
     mask = guard_mask(h, guard, masked or bool(guard))
     slots = [None if dest == "_" else h.slot() for dest in dests]
     if guard:
@@ -245,14 +245,14 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
         place = _host(h, start, byte)
         if letter == "b":
             numbers = [h.load(place, n * bits // 8, element, bits // 8) for n in range(count)]
-            parts.append([_spread(h, number, lanes) for number in numbers])
+            parts.append([spread(h, number, lanes) for number in numbers])
         else:
             whole = h.load(place, 0, ir.VectorType(element, lanes * count), access.nbytes)
             parts.append([_stride(h, whole, n, count, lanes) for n in range(count)])
-    return [_concat(h, [part[n] for part in parts]) for n in range(count)]
+    return [concat(h, [part[n] for part in parts]) for n in range(count)]
 
 
-def _spread(h: Handler, value: Any, lanes: int) -> Any:
+def spread(h: Handler, value: Any, lanes: int) -> Any:
     kind = ir.VectorType(value.type, lanes)
     first = h.ir.insert_element(undefined(kind), value, h.i32(0))
     return h.ir.shuffle_vector(first, first, ir.Constant(ir.VectorType(i32, lanes), None))
@@ -265,7 +265,7 @@ def _stride(h: Handler, whole: Any, first: int, count: int, lanes: int) -> Any:
     return h.ir.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(i32, lanes), order))
 
 
-def _concat(h: Handler, parts: list[Any]) -> Any:
+def concat(h: Handler, parts: list[Any]) -> Any:
     while len(parts) > 1:
         size = parts[0].type.count * 2
         order = ir.Constant(ir.VectorType(i32, size), list(range(size)))
@@ -284,7 +284,7 @@ def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any, s
     h.ir.position_at_end(halves)
     half = ir.VectorType(ir.IntType(bits), 16 * count)
     wholes = [h.load(_host(h, start, byte), 0, half, bits // 8 * count) for start in starts]
-    quick = [_concat(h, [_stride(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
+    quick = [concat(h, [_stride(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
     return _merge(h, [(quick, halves), (gathered, spread)], after)
 
 
@@ -328,7 +328,7 @@ def store(module: ir.Module, name: str, shape: Shape) -> None:
 
 def store_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     _, kind, pattern, bits, kinds, scalar, guard, masked, _ = shape
-    access = Access(h, kind, pattern, bits // 8 * len(kinds), True)
+    access = h.access(kind, pattern, bits // 8 * len(kinds), True)
     mask = guard_mask(h, guard, masked or bool(guard))
     values = [fit(h, source(h, value, 1 if scalar else LANES), bits, False) for value in kinds]
     if guard:
@@ -340,7 +340,7 @@ def store_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
             h.store(value, _host(h, host, byte), number * bits // 8, bits // 8)
     elif slow is None:
         scatter(h, values, access.resolve(lanes), lanes)
-    elif kind[0] == "A" and pattern is not None and pattern[0] == "c":
+    elif kind[0] in "AH" and pattern is not None and pattern[0] == "c":
         good, host = access.check_scalar()
         access.demand(good, slow)
         _store_segments(h, access, values, host, lanes)
@@ -373,7 +373,7 @@ def _store_segments(h: Handler, access: Access, values: list[Any], host: Any, la
 def _interleave(h: Handler, values: list[Any], first: int, lanes: int) -> Any:
     """Lanes ``first`` to ``first + lanes`` of the values as they lie in memory: a vector access interleaves them."""
     count = len(values)
-    whole = _concat(h, _padded(values))
+    whole = concat(h, _padded(values))
     order = [value * LANES + first + lane for lane in range(lanes) for value in range(count)]
     return h.ir.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(i32, len(order)), order))
 

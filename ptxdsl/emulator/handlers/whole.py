@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from ...isa import lookup
+from .. import semantics
 from ..lanes import Lanes
-from ..layout import FULL, LANES, NEVER, Barrier, Block, Warp
+from ..layout import FULL, LANES, NEVER, Barrier, Block, Entry, Warp
 from ..library import Shape
 from . import atomic, control, data, memory, sync, warp
 from .base import Handler, byte, i32, i64, lanes_of, pointer
@@ -72,7 +74,7 @@ class Step(NamedTuple):
 
 
 class Register(NamedTuple):
-    """Where a register is: its slot here, and in the warp. ``letter`` is p, s (one number) or v (one a lane).
+    """Where a register is: its slot here, and in the warp. ``letter``: p, s (one number), h (one a part), v (one a lane).
 
     ``known`` is the vector to add where this function has one number and the warp's memory one a lane.
     """
@@ -87,7 +89,7 @@ class Register(NamedTuple):
     def kind(self) -> ir.Type:
         """Its type here."""
         element = ir.IntType(32 if self.letter == "p" else self.bits)
-        return lanes_of(element) if self.letter == "v" else element
+        return lanes_of(element) if self.letter in "hv" else element
 
 
 class Plan(NamedTuple):
@@ -103,13 +105,18 @@ class Plan(NamedTuple):
     always: frozenset[str]
     raw: frozenset[int]
     vectors: dict[int, tuple[int, ...]]
+    parts: dict[int, Any]
+    width: int
+    shared: frozenset[int]
 
 
 _FOLLOWING = object()
-_SURE = ("data", "param", "isspace", "fence", "branch", "jump", "barrier")
+_SURE = ("data", "parts", "param", "isspace", "fence", "branch", "jump", "barrier")
 """Records that are never left for."""
 _LASTING = ("store", "atomic", "fence")
 """Records that must not be repeated."""
+MOST_SHARED = 24
+"""Loads that are made once for all warps."""
 MOST_LOST = 4
 """Registers whose old numbers are kept only for an exit that is rarely taken."""
 
@@ -142,11 +149,103 @@ def _of_module(emit: Callable[[Any, str, Shape], None]) -> Callable[[Handler, Sh
     return lambda h, shape: emit(h, "", shape)
 
 
+class _Access(memory.Access):
+    """An address whose entry is looked at once for all accesses of the block."""
+
+    def limits(self, extent: Any) -> tuple[Any, Any, Any]:
+        h: Any = self.h
+        if h.spot.access >= 0:
+            return super().limits(extent)
+        return h.limits(h.spot.values[1], self.write, int(extent.constant))
+
+
+class _PartsAccess(_Access):
+    """An address with a number for each part, and neighbours within it."""
+
+    def __init__(self, h: Handler, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> None:
+        super().__init__(h, kind, pattern, nbytes, write)
+        self.extent: Any = h.field()
+
+    def check_scalar(self) -> tuple[Any, Any]:
+        h: Any = self.h
+        assert self.pattern is not None
+        low, bound, delta = self.limits(h.i64(int(self.extent.constant)))
+        good: Any = ir.Constant(ir.IntType(1), 1)
+        hosts = []
+        for h.part in range(0, LANES, self.pattern[1]):
+            address = self.base()
+            good = h.ir.and_(good, h.ir.icmp_unsigned("<", h.ir.sub(address, low), bound))
+            if self.nbytes > 1:
+                odd = h.ir.and_(address, h.i64(self.nbytes - 1))
+                good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.i64(0)))
+            hosts.append(h.ir.add(address, delta))
+        h.part = 0
+        self.segments = [h.ir.sub(host, hosts[0]) for host in hosts[1:]]
+        return good, hosts[0]
+
+
+def _by_part(h: Any, shape: Shape) -> None:
+    """("parts", mnemonic, index among its forms, classes, codes): the result in the first lane of each part."""
+    _, mnemonic, index, kinds, _ = shape
+    form = lookup(mnemonic)[index]
+    slot: Any = None
+    read: list[tuple[Any, Any, Any]] = []
+    for spec, kind in zip(form.operands, kinds):
+        if spec.written:
+            slot = h.slot()
+        elif kind[0] == "#":
+            read.append((int(kind[1:]), None, None))
+        else:
+            read.append((_first_lane(h, kind), kind, spec))
+    results = []
+    for h.part in range(0, LANES, h.plan.parts[slot.offset].lanes):
+        values = [data.cut(h, get(), spec) if kind else get for get, kind, spec in read]
+        result = semantics.lookup(form)(h.numbers(1), form, *values)
+        signed = form.operands[0].type is not None and form.operands[0].type.is_signed
+        results.append((h.part, data.fit(h, result, int(kinds[0][1:]), signed)))
+    for h.part, result in results:
+        h.store(result, slot, 0)
+    h.part = 0
+    h.next()
+
+
+def _first_lane(h: Any, kind: str) -> Callable[[], Any]:
+    """What gives an operand's number in the first lane of the current part."""
+    if kind[0] in "IBUPN":
+        value = data.source(h, kind, 1)
+        return lambda: value
+    element = ir.IntType(int(kind[1:]))
+    slot = h.slot()
+    if kind[0] == "X":
+        return lambda: h.load(slot, 0, element)
+    number, known = h.load(slot, 0, element), h.plan.vectors[int(h.field("q").constant)]
+    return lambda: h.ir.add(number, ir.Constant(element, known[h.part] & (1 << element.width) - 1))
+
+
+def _bounded_parts(h: Any, shape: Shape) -> None:
+    """("wrap_parts", class, signed, codes): as wrap, for each part."""
+    _, kind, signed, _ = shape
+    first = _first_lane(h, kind)
+    least, most = h.field("q"), h.field("q")
+    good: Any = ir.Constant(ir.IntType(1), 1)
+    for h.part in range(0, LANES, h.plan.width):
+        value = first()
+        wide = (h.ir.sext if signed else h.ir.zext)(value, i64)
+        bits = value.type.width
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        good = h.ir.and_(good, h.ir.icmp_signed(">=", h.ir.add(wide, least), h.i64(low)))
+        good = h.ir.and_(good, h.ir.icmp_signed("<=", h.ir.add(wide, most), h.i64(high)))
+    h.part = 0
+    h.branch_unless(good, h.bail)
+    h.next()
+
+
 FUSED: dict[str, Callable[[Any, Shape], None]] = {
     "data": data.compute, "param": memory.fetch, "wrap": control.bounded,
     "load": lambda h, shape: memory.load_with(h, shape, h.function),
     "store": lambda h, shape: memory.store_with(h, shape, h.function),
     "atomic": lambda h, shape: atomic.atomic_with(h, shape, h.function),
+    "parts": _by_part, "wrap_parts": _bounded_parts,
     "isspace": _of_module(data.isspace), "fence": lambda h, _: h.ir.fence("seq_cst"),
     **{kind: _of_module(getattr(warp, name)) for kind, name in (
         ("meet", "meet"), ("shuffle", "shuffle"), ("vote", "vote"), ("activemask", "activemask"), ("elect", "elect"),
@@ -167,11 +266,15 @@ class Whole(Handler):
         self.rooms = self.ir
         self.ir = ir.IRBuilder(self.function.append_basic_block("body"))
         self.begin_block = self.ir.block
-        self.slots: dict[int, Any] = {}
+        self.ahead = ir.IRBuilder(self.function.append_basic_block("ahead"))
+        self.entries: dict[tuple[int, bool, int], tuple[Any, Any, Any]] = {}
+        self.slots: dict[Any, Any] = {}
         self.spot: Spot | None = None
         self.lanes: Any = self.i32(FULL)
         self.clean: set[int] = set()
         self.cont: ir.Block | None = None
+        self.part = 0
+        self.stored: list[tuple[Any, Any]] | None = None
         self.arithmetic = False
         self.masked = False
         self.epoch: _Epoch | None = None
@@ -225,6 +328,8 @@ class Whole(Handler):
         return ir.Constant(lanes_of(element), [number & (1 << bits) - 1 for number in numbers])
 
     def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None, fixed: bool = False) -> Any:
+        if isinstance(base, Slot) and base.offset < Warp.REGISTERS:
+            base, offset = self.warp, base.offset
         if isinstance(base, Slot):
             return self._get(base.offset, kind)
         mine = base is self.warp or base is self.block
@@ -239,7 +344,11 @@ class Whole(Handler):
 
     def store(self, value: Any, base: Any, offset: Any, align: int | None = None) -> None:
         if isinstance(base, Slot):
-            self.ir.store(value, self._slot(base.offset, value.type))
+            if self.stored is not None:
+                self.stored.append((base, value))
+                return
+            key = base.offset if base.offset not in self.plan.parts else (base.offset, self.part)
+            self.ir.store(value, self._slot(key, value.type))
             self.clean.discard(base.offset)
             if self.epoch is not None and base.offset in self.epoch.values:
                 self.epoch.lost += 1
@@ -257,6 +366,22 @@ class Whole(Handler):
     @property
     def active(self) -> Any:
         return self.lanes
+
+    def access(self, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> Any:
+        return (_PartsAccess if kind[0] == "H" else _Access)(self, kind, pattern, nbytes, write)
+
+    def limits(self, entry: int, write: bool, extent: int) -> tuple[Any, Any, Any]:
+        """Of an entry: its lowest address, the bound, and the way to the host, found once for the whole block."""
+        found = self.entries.get((entry, write, extent))
+        if found is None:
+            here, self.ir = self.ir, self.ahead
+            place = self.add(self.load(self.block, Block.TABLE, pointer), entry)
+            size = self.load(place, Entry.WRITABLE if write else Entry.SIZE, i64, fixed=True)
+            bound = self.call("llvm.usub.sat.i64", i64, size, self.i64(extent))
+            low, delta = (self.load(place, field, i64, fixed=True) for field in (Entry.LOW, Entry.DELTA))
+            found = self.entries[entry, write, extent] = (low, bound, delta)
+            self.ir = here
+        return found
 
     def checked_together(self) -> tuple[int, int] | None:
         assert self.spot is not None
@@ -303,7 +428,7 @@ class Whole(Handler):
 
     # Registers
 
-    def _slot(self, offset: int, kind: ir.Type) -> Any:
+    def _slot(self, offset: Any, kind: ir.Type) -> Any:
         place = self.slots.get(offset)
         if place is None:
             place = self.slots[offset] = self.room(kind, 64 if isinstance(kind, ir.VectorType) else 8)
@@ -313,12 +438,23 @@ class Whole(Handler):
         return place
 
     def _get(self, offset: int, kind: ir.Type) -> Any:
+        known = self.plan.parts.get(offset)
+        if known is not None:
+            return self._spread(offset, kind, known)
         value = self.ir.load(self._slot(offset, kind))
         if offset in self.plan.raw and not self.arithmetic and offset not in self.clean:
             value = self._canonical(value)
             self.ir.store(value, self._slot(offset, kind))
             self.clean.add(offset)
         return value
+
+    def _spread(self, offset: int, kind: ir.Type, known: Any) -> Any:
+        """A register with a number a part: that of this part, or one for each lane."""
+        if not isinstance(kind, ir.VectorType):
+            return self.ir.load(self._slot((offset, self.part), kind))
+        firsts = [self.ir.load(self._slot((offset, n), kind.element)) for n in range(0, LANES, known.lanes)]
+        whole = memory.concat(self, [memory.spread(self, first, known.lanes) for first in firsts])
+        return self.ir.add(whole, self.vector(known, kind.element.width))
 
     def _canonical(self, value: Any) -> Any:
         lanes = Lanes(self.ir, value.type.count if isinstance(value.type, ir.VectorType) else 1)
@@ -336,10 +472,19 @@ class Whole(Handler):
         """Load registers from where the warp has them."""
         for name in sorted(names):
             register = self.plan.registers[name]
+            if register.letter == "h":
+                self._fill_parts(register)
+                continue
             value = self.load(self.warp, register.offset, register.kind)
             if register.known is not None:
                 value = self.ir.sub(value, ir.Constant(value.type, register.known[0] & (1 << register.bits) - 1))
             self.ir.store(value, self._slot(register.slot, register.kind))
+
+    def _fill_parts(self, register: Register) -> None:
+        element = ir.IntType(register.bits)
+        for lane in range(0, LANES, self.plan.parts[register.slot].lanes):
+            value = self.load(self.warp, register.offset + lane * register.bits // 8, element)
+            self.ir.store(value, self._slot((register.slot, lane), element))
 
     # Ends
 
@@ -354,11 +499,16 @@ class Whole(Handler):
             return
         names = self.plan.needed(spot.statement, 0) & self.written
         values = {
-            register.slot: (register, self.ir.load(self._slot(register.slot, register.kind)))
+            register.slot: (register, self._now(register))
             for register in (self.plan.registers[name] for name in sorted(names))
         }
         self.epoch = _Epoch(self.block_named("bail"), spot.offset, values)
         self.epochs.append(self.epoch)
+
+    def _now(self, register: Register) -> Any:
+        if register.letter == "h":
+            return self._get(register.slot, register.kind)
+        return self.ir.load(self._slot(register.slot, register.kind))
 
     def finish_epochs(self) -> None:
         """The code of the exits of a step."""
@@ -551,6 +701,7 @@ class _Stretch:
         first = self.plan.steps[max(start, 0)]
         self.first = first
         self.turn, self.latch = h.block_named(f"turn{start}_"), h.block_named("latch")
+        self.again = self.turn
         self.leaving = h.block_named("leave_full")
         self.reached = self._reach()
         self.blocks: dict[int, ir.Block] = {}
@@ -584,6 +735,7 @@ class _Stretch:
         read = frozenset().union(*(plan.reads[n] for n in inside))
         h.leaving = self.leaving
         h.ir.position_at_end(self.turn)
+        self._prepare()
         self._begin(h.written, read)
         self.blocks = {n: h.block_named(f"step{n}_") for n in self.reached}
         self._parts()
@@ -602,6 +754,49 @@ class _Stretch:
         h.ir.branch(self.common)
         self._latch()
 
+    def _prepare(self) -> None:
+        """Load once what all warps of the block load from the same place, where nobody stores meanwhile."""
+        h, plan = self.h, self.plan
+        self.loaded: dict[int, list[tuple[Any, Any]]] = {}
+        if plan.warps == 1 or any(
+            spot.shape[0] in _LASTING for n in (*self.reached, self.first.number) for spot in plan.steps[n].spots
+        ):
+            return
+        spots = [
+            (number, spot) for number, spot in enumerate(self.first.spots)
+            if spot.shape[0] == "load" and not spot.shape[6] and spot.shape[1][0] in "AU" and spot.shape[2] is not None
+            and spot.values[2] in plan.shared
+        ][:MOST_SHARED]
+        if not spots:
+            return
+        h.number = h.i32(0)
+        h.warp = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
+        names = {register.slot: name for name, register in plan.registers.items()}
+        h.fill({names[spot.values[2]] for _, spot in spots})
+        h.set("turn", 0)
+        h.lanes, h.masked, h.clean = h.i32(FULL), False, set()
+        h.epoch = _Epoch(h.block_named("unprepared"), 0, {})
+        for number, spot in spots:
+            h.begin(spot)
+            h.stored = []
+            FUSED["load"](h, spot.shape)
+            self.loaded[number] = h.stored
+            h.stored = None
+        turn = h.block_named("turns")
+        h.ir.branch(turn)
+        h.ir.position_at_end(h.epoch.block)
+        h.epoch = None
+        h.set("record", self.begin)
+        h.set("begin", self.begin)
+        h.ir.branch(self.leaving)
+        h.ir.position_at_end(turn)
+        self.again = turn
+
+    @property
+    def begin(self) -> int:
+        """Where a warp that has not had its turn goes on in the records."""
+        return self.first.sync.after if self.start >= 0 and self.first.sync is not None else self.first.offset
+
     def _begin(self, written: frozenset[str], read: frozenset[str]) -> None:
         """The next warp's turn."""
         h, plan = self.h, self.plan
@@ -611,8 +806,7 @@ class _Stretch:
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.stride)))
         sync_ = self.first.sync if self.start >= 0 else None
-        begin = sync_.after if sync_ is not None else self.first.offset
-        h.set("begin", begin)
+        h.set("begin", self.begin)
         h.set("budget", BUDGET)
         live = plan.needed(sync_.place, 1) if sync_ is not None else plan.needed(self.first.place, 0)
         h.fill((live & (written | read)) | (plan.always & read))
@@ -623,7 +817,7 @@ class _Stretch:
         turn = h.ir.add(h.get("turn"), h.i32(1))
         h.set("turn", turn)
         all_ = h.block_named("all_warps")
-        h.ir.cbranch(h.ir.icmp_signed("<", turn, h.i32(plan.warps)), self.turn, all_)
+        h.ir.cbranch(h.ir.icmp_signed("<", turn, h.i32(plan.warps)), self.again, all_)
         h.ir.position_at_end(all_)
         h.set("turn", 0)
         first = h.ir.sub(h.get("first"), h.i32(1))
@@ -686,7 +880,12 @@ class _Stretch:
     def spots(self, step: Step, first: int) -> bool:
         """The code of a step's records; whether it has ended early."""
         h = self.h
-        for spot in step.spots[first:]:
+        for number, spot in enumerate(step.spots[first:], first):
+            ready = self.loaded.get(number) if first or step is self.first and self.start < 0 else None
+            if ready is not None:
+                for place, value in ready:
+                    h.store(value, place, 0)
+                continue
             h.begin(spot)
             kind = spot.shape[0]
             if kind in FUSED:
@@ -790,7 +989,8 @@ def whole(module: ir.Module, name: str, plan: Plan) -> None:
     h.ir.branch(stretches[_UNTIL_NEXT].turn)
     h.ir.position_at_end(common)
     _settle(h, [plan.steps[n] for n in stretches if n >= 0])
-    h.rooms.branch(h.begin_block)
+    h.rooms.branch(h.ahead.block)
+    h.ahead.branch(h.begin_block)
 
 
 def _settle(h: Whole, barriers: list[Step]) -> None:
