@@ -56,8 +56,8 @@ __all__ = [
 
 _SUBMODULES = ("block", "kernels", "math", "warp")
 _HOMES = (
-    "errors", "types", "signature", "trace", "config", "kernel", "driver", "isa.support", "emulator.profile",
-    "emulator.thread", "emulator.debug", "textures",
+    "errors", "types", "signature", "trace", "config", "kernel", "driver", "isa.support", "textures",
+    "emulator.profile", "emulator.thread", "emulator.debug",
 )
 """The modules that define the public names, the cheapest to import first."""
 

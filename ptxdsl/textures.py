@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from .driver.arrays import View, contiguous, describe, view
-from .emulator.images import TYPES, Kind, Levels, Sampling, pool
 from .errors import LaunchError, caller
+from .imaging import TYPES, Levels, Sampling
 
 __all__ = ["Sampler", "Surface", "Texture"]
 
@@ -175,6 +175,8 @@ class _Image:
                 )
             if hasattr(array.owner, "unwritten"):
                 array.owner.unwritten = None  # the sanitizer does not see what a surface is written with
+        from .emulator.images import pool
+
         handle = pool().take(self)
         self._describe(handle)
         return handle
@@ -239,6 +241,8 @@ class Sampler:
     @cached_property
     def emulated(self) -> int:
         """The handle on the emulator."""
+        from .emulator.images import pool
+
         handle = pool().take(self)
         pool().write_sampler(handle, self.sampling, alone=True)
         return handle
@@ -351,6 +355,8 @@ class Texture(_Image):
                 )
 
     def _describe(self, handle: int) -> None:
+        from .emulator.images import Kind, pool
+
         pool().write_picture(handle, Kind.TEXTURE, self)
         pool().write_sampler(handle, self.sampling)
 
@@ -383,4 +389,6 @@ class Surface(_Image):
             raise _wrong(f"a surface can be written, and {describe(array)} is read-only", "`array = array.copy()`")
 
     def _describe(self, handle: int) -> None:
+        from .emulator.images import Kind, pool
+
         pool().write_picture(handle, Kind.SURFACE, self)

@@ -27,7 +27,7 @@ LAYERS = [
     ["uses"],
     ["verify"],
     ["trace"],
-    ["launch"],
+    ["launch", "imaging"],
     ["emulator", "driver"],
     ["textures"],
     ["binding"],

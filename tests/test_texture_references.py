@@ -11,6 +11,7 @@ from texture_reference import Mode, close, sample
 
 import ptxdsl
 from ptxdsl import EmulationError, LaunchError, Sampler, Surface, Texture
+from ptxdsl.text import to_text
 
 IMAGE = np.arange(12, dtype=np.float32).reshape(3, 4)
 INDEPENDENT = ", texmode_independent"
@@ -102,6 +103,28 @@ ret;
         "argument `image` of kernel `k` is a numpy array of float32, shape (3, 4); "
         "texref wants a ptxdsl.Texture or its handle"
     )
+
+
+def test_handles_as_compilers_of_opencl_pass_them() -> None:
+    text = """.version 8.0
+.target sm_90, texmode_independent
+.address_size 64
+.visible .entry k(.param .u64 .ptr .texref image, .param .u64 .ptr .samplerref how, .param .u64 .ptr .surfref canvas)
+{
+.reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>;
+ld.param.u64 %rd0, [image];
+ld.param.u64 %rd1, [how];
+ld.param.u64 %rd2, [canvas];
+mov.u32 %r0, %tid.x;
+tex.1d.v4.f32.s32 {%f0, _, _, _}, [%rd0, %rd1, {%r0}];
+sust.p.1d.b32.trap [%rd2, {%r0}], %f0;
+ret;
+}"""
+    module = ptxdsl.load(text)
+    assert ".param .u64 .ptr .samplerref how," in ptxdsl.load(to_text(module.module)).text
+    canvas = np.zeros(6, np.float16)
+    module["k"].configure(1, 6, backend="emulator")(Texture(IMAGE[2]), Sampler(), Surface(canvas))
+    assert canvas.tolist() == [8, 9, 10, 11, 11, 11]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

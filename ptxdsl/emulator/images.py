@@ -11,15 +11,14 @@ import functools
 import struct
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..imaging import TYPES, Levels, Sampling
 
 if TYPE_CHECKING:
     from ..ir import Variable
 
-__all__ = [
-    "GEOMETRIES", "HEADERS", "Header", "Kind", "Level", "Levels", "ModuleReference", "Pool", "Request", "Sampling",
-    "pool",
-]
+__all__ = ["GEOMETRIES", "HEADERS", "Header", "Kind", "Level", "ModuleReference", "Pool", "Request", "pool"]
 
 HEADERS = 16384
 """Textures, samplers and surfaces that can be there at a time."""
@@ -109,7 +108,6 @@ class Request:
 
 
 ADDRESSES = ("wrap", "mirror", "clamp_ogl", "clamp", "border")
-TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "float32")
 _DATA_TYPES = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DC, 0x10D9, 0x10DD, 0x10DE)
 _NORMALIZED = {"uint8": 0x10D2, "int8": 0x10D0, "uint16": 0x10D3, "int16": 0x10D1}
 _ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}
@@ -121,31 +119,6 @@ QUERIES = (
     "addr_mode_1", "addr_mode_2",
 )
 """In the order of PROPERTIES."""
-
-
-class Levels(NamedTuple):
-    """A mipmap level: the address of its first texel, strides in bytes, extents in texels."""
-
-    base: int
-    pitch: int
-    slice: int
-    width: int
-    height: int
-    depth: int
-
-
-class Sampling(NamedTuple):
-    """How a texture is sampled: address mode of each axis, filters, range of mipmap levels, bits of the border."""
-
-    addresses: tuple[str, str, str] = ("clamp", "clamp", "clamp")
-    linear: bool = False
-    normalized: bool = False
-    blend: bool = False
-    bias: float = 0.0
-    lowest: float = 0.0
-    highest: float = 0.0
-    border: tuple[int, int, int, int] = (0, 0, 0, 0)
-    force_unnormalized: bool = False
 
 
 class Picture(Protocol):

@@ -160,7 +160,7 @@ def parameter(source: Source) -> ir.Parameter:
     pointer = None
     if source.accept(".ptr"):
         where = "generic"
-        for candidate in ("const", "global", "local", "shared"):
+        for candidate in ("const", "global", "local", "shared", *sorted(_OPAQUE)):
             if source.accept(f".{candidate}"):
                 where = candidate
         pointer = (where, alignment(source) or 0)

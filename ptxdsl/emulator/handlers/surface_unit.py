@@ -10,7 +10,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..images import TYPES, Header, Kind, Level, Request
+from ...imaging import TYPES
+from ..images import Header, Kind, Level, Request
 from ..lanes import Bits
 from ..layout import Fault
 from ..library import Shape

@@ -10,7 +10,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..images import TYPES, Header
+from ...imaging import TYPES
+from ..images import Header
 from .base import i32, pointer
 from .unit import Unit, floats, words
 
