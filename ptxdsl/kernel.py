@@ -279,10 +279,6 @@ class PtxEntry(Launchable):
         return f"<PTX entry {self.entry}({', '.join(f'{p.ptx[0].name}: .{p.ptx[0].type}' for p in self.parameters)})>"
 
 
-class _NoEntry(LaunchError, KeyError):
-    """What a mapping raises for a name that it lacks, so that ``in`` and ``get`` work."""
-
-
 class PtxModule(Mapping[str, PtxEntry]):
     """The entries of a module of PTX text by their names: ``m["saxpy"][grid, block](arguments)``."""
 
@@ -304,7 +300,7 @@ class PtxModule(Mapping[str, PtxEntry]):
     def __getitem__(self, name: str) -> PtxEntry:
         if name not in self._entries:
             near = nearest(str(name), self._entries)
-            raise _NoEntry(
+            raise LaunchError(
                 f"{self.filename} has no entry `{name}`; it has {', '.join(self._entries) or 'none'}", loc=caller(),
                 hint=f"did you mean `{near}`?" if near else None,
             )
@@ -329,6 +325,13 @@ class PtxModule(Mapping[str, PtxEntry]):
                 loc=caller(), hint=f"`m[\"{name}\"] = ptxdsl.{made}({'' if made == 'Sampler' else 'array'})`",
             )
         self._references[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The entry of that name, ``default`` if there is none."""
+        return self._entries.get(key, default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

@@ -7,6 +7,7 @@ nothing else of GPU or emulator.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -57,12 +58,14 @@ class _Emulated:
         from . import emulator
 
         self.entry, self.program = kernel.entry, emulator.load(kernel.text, kernel.module if kernel.foreign else None)
-        self.references = kernel.references
+        self.references, self.foreign = kernel.references, kernel.foreign
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         given: list[Scalar | Buffer] = [
             _numbered(argument) if isinstance(argument, Handle) else argument for argument in arguments
         ]
+        if self.foreign:
+            given += _reachable(given)
         for argument in given:
             if type(argument) is Buffer and argument.device is not None:
                 raise LaunchError(
@@ -77,6 +80,13 @@ class _Emulated:
 
     def plan(self, *_: object) -> None:
         """There is none: a run takes far longer than the way to it."""
+
+
+def _reachable(given: list[Scalar | Buffer]) -> list[Buffer]:
+    """The device arrays that are not arguments: as on a GPU, their addresses may stand in structs and other arrays."""
+    memory = sys.modules.get(f"{__package__}.driver.memory")
+    passed = {argument.address for argument in given if type(argument) is Buffer}
+    return [] if memory is None else [buffer for buffer in memory.emulated() if buffer.address not in passed]
 
 
 def _numbered(argument: Handle) -> Scalar:

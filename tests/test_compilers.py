@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -323,3 +324,68 @@ def test_text_as_nvrtc_and_warp_give_it(tmp_path: Path) -> None:
     path.write_text(text)
     for given in (text, text.encode(), path):
         assert list(ptxdsl.load(given)) == ["k"]
+
+
+class Given(ctypes.Structure):
+    """What a kernel takes by value: a count and where the elements are."""
+
+    _fields_ = (("count", ctypes.c_uint32), ("data", ctypes.c_uint64))
+
+
+SUM = """
+.entry k(.param .align 8 .b8 given[16], .param .u64 out) {
+    .reg .pred %p0; .reg .b32 %r<5>; .reg .b64 %rd<4>;
+    ld.param.u32 %r0, [given];
+    ld.param.u64 %rd0, [given+8];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, 0;
+    mov.u32 %r2, 0;
+next:
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd0, %rd2;
+    ld.global.u32 %r3, [%rd3];
+    add.u32 %r2, %r2, %r3;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p0, %r1, %r0;
+    @%p0 bra next;
+    st.global.u32 [%rd1], %r2;
+    ret;
+}"""
+
+
+@pytest.mark.parametrize("sanitize", [None, "all"])
+def test_an_address_in_a_struct_is_that_of_a_device_array(sanitize: str | None) -> None:
+    m = load(SUM)
+    values = np.arange(7, dtype=np.uint32) * 3
+    data, out = ptxdsl.to_device(values, backend="emulator"), np.zeros(1, np.uint32)
+    launch = m["k"].configure(1, 1, backend="emulator", sanitize=sanitize)
+    launch(Given(7, data.address), out)
+    assert out[0] == values.sum()
+    with pytest.raises(ptxdsl.MemoryFault) as error:
+        launch(Given(8, data.address), out)
+    assert "a device array" in error.value.message
+    del data
+    with pytest.raises(ptxdsl.MemoryFault):
+        launch(Given(1, values.ctypes.data), out)
+
+
+def test_device_arrays_that_another_one_names() -> None:
+    """An array of addresses, by which the kernel reads and writes."""
+    m = load("""
+.entry k(.param .u64 table) {
+    .reg .b32 %r<3>; .reg .b64 %rd<6>;
+    ld.param.u64 %rd0, [table];
+    ld.global.v2.u64 {%rd1, %rd2}, [%rd0];
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %rd3, %r0, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    add.u64 %rd5, %rd2, %rd3;
+    ld.global.u32 %r1, [%rd4];
+    add.u32 %r2, %r1, 1;
+    st.global.u32 [%rd5], %r2;
+    ret;
+}""")
+    x = ptxdsl.to_device(np.arange(40, dtype=np.int32), backend="emulator")
+    y = ptxdsl.zeros(40, np.int32, backend="emulator")
+    emulated(m, 40, np.array([x.address, y.address], np.uint64))
+    assert y.numpy().tolist() == list(range(1, 41))

@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import LaunchError, caller
+from ..launch import Buffer
 from ..types import ScalarType, dtype_of
 from .device import choose, driver
 from .arrays import View, contiguous_strides, dtype_name
 
 __all__ = ["DeviceArray", "empty", "to_device", "zeros"]
 
+_emulated: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
+"""The emulator's memory: every array of it that somebody still holds."""
 _ALIGNMENT = 256
 """What cuMemAlloc gives; the emulator's arrays have it too, so that vector accesses mean the same on both."""
 
@@ -56,6 +59,7 @@ class DeviceArray:
             start = -memory.ctypes.data % _ALIGNMENT
             self._host = memory[start : start + self.nbytes].view(dtype).reshape(shape)
             self.address = self._host.ctypes.data
+            _emulated.add(self)
 
     @property
     def nbytes(self) -> int:
@@ -130,6 +134,14 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype.name}, backend={self.backend!r})"
+
+
+def emulated() -> list[Buffer]:
+    """The device arrays in the emulator's memory, as what a launch may reach."""
+    return [
+        Buffer("a device array", view.address, array.nbytes, view.dtype, view.shape, view.strides, True, array)
+        for array in list(_emulated) for view in [array._ptxdsl_view()]
+    ]
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = None) -> DeviceArray:

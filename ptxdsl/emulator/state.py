@@ -59,7 +59,10 @@ def _guarded(buffer: Buffer, address: int = 0) -> Guarded:
 
 
 class LaunchState:
-    """What all blocks of a launch share: the counter of blocks, the parameters, the ranges of addresses."""
+    """What all blocks of a launch share: the counter of blocks, the parameters, the ranges of addresses.
+
+    Buffers beyond the parameters are memory that the kernel may come to by addresses in other memory.
+    """
 
     def __init__(self, spaces: Spaces, config: LaunchConfig, arguments: list[Scalar | Buffer]) -> None:
         self.spaces, self.config, self.arguments = spaces, config, arguments
@@ -81,6 +84,7 @@ class LaunchState:
             if isinstance(argument, Buffer):
                 self.ranges[1 + number] = _guarded(argument, address)
                 self.ranges += [_guarded(target) for target in argument.targets]
+        self.ranges += [_guarded(b) for b in arguments[len(spaces.function.parameters) :] if isinstance(b, Buffer)]
         reach = SPACE_BITS["param"] | SPACE_BITS["generic"]
         self.ranges.append(Guarded("the parameters", self.parameters, spaces.parameter_bytes, reach, False))
         if config.cooperative:
