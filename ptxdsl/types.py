@@ -40,6 +40,11 @@ class ScalarType(type):
     """``u`` unsigned, ``s`` signed, ``f`` floating point, ``b`` untyped bits, ``p`` predicate, ``o`` opaque."""
     register: ScalarType
     """The type such a value has in a ``.reg`` declaration: bf16, for one, lives in a ``.b16``."""
+    bytes: int
+    """Size in memory."""
+    is_float: bool
+    is_integer: bool
+    is_signed: bool
     lanes: int
     """How many numbers are packed in one: 2 for f16x2, 1 for most."""
     numpy_name: str | None
@@ -51,6 +56,8 @@ class ScalarType(type):
         self = super().__new__(mcls, name, bases, namespace)
         self.bits, self.kind, self.lanes, self.numpy_name = bits, kind, lanes, numpy
         self.register = register if register is not None else self
+        self.bytes = max(1, bits // 8)
+        self.is_float, self.is_integer, self.is_signed = kind == "f", kind in ("u", "s"), kind == "s"
         if bits:
             TYPES[name] = self
         return self
@@ -69,23 +76,6 @@ class ScalarType(type):
 
     def __repr__(cls) -> str:
         return cls.__name__
-
-    @property
-    def bytes(cls) -> int:
-        """Size in memory."""
-        return max(1, cls.bits // 8)
-
-    @property
-    def is_float(cls) -> bool:
-        return cls.kind == "f"
-
-    @property
-    def is_integer(cls) -> bool:
-        return cls.kind in "us"
-
-    @property
-    def is_signed(cls) -> bool:
-        return cls.kind == "s"
 
 
 class _Operand:

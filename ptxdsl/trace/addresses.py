@@ -45,14 +45,13 @@ def no_index(index: object) -> PtxTypeError:
     )
 
 
-_NO_MORE = ir.Address(ir.Symbol(""))[2:]
-"""The fields of an address after its offset, where it has no further parts."""
+_new: Any = tuple.__new__
 
 
 def address_of(trace: Trace, base: Value | ir.Symbol, offset: int) -> ir.Address:
     # Past the constructor of the named tuple, which costs more than all else here.
     where = base if base.__class__ is ir.Symbol else base.use(trace)  # type: ignore[union-attr]
-    address: ir.Address = tuple.__new__(ir.Address, (where, offset, *_NO_MORE))
+    address: ir.Address = _new(ir.Address, (where, offset, (), False))
     return address
 
 
@@ -79,6 +78,8 @@ def guard_of(trace: Trace, predicate: Any) -> ir.Register | ir.Not:
 
 
 _accesses: dict[tuple[str, str, int, ScalarType], Form] = {}
+_DEPTH = 5
+"""How many frames lie at least between the user's line and the instructions for an index."""
 
 
 def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
@@ -126,15 +127,16 @@ def _multiply_add(
         raise _unfit(index, kind)
     if type.bits == kind.bits:
         if abs(factor) == 1:
-            trace.emit(form_of("add" if factor > 0 else "sub", kind), (target, base, offset))
+            trace.emit(form_of("add" if factor > 0 else "sub", kind), (target, base, offset), None, None, _DEPTH)
         else:
-            trace.emit(form_of("mad.lo", type), (target, offset, literal(_wrapped(factor, type), type), base))
+            size = literal(_wrapped(factor, type), type)
+            trace.emit(form_of("mad.lo", type), (target, offset, size, base), None, None, _DEPTH)
     elif factor < 0 and not type.is_signed:
         product = trace.fresh(kind)
-        trace.emit(form_of("mul.wide", type), (product, offset, literal(-factor, type)))
-        trace.emit(form_of("sub", kind), (target, base, product))
+        trace.emit(form_of("mul.wide", type), (product, offset, literal(-factor, type)), None, None, _DEPTH)
+        trace.emit(form_of("sub", kind), (target, base, product), None, None, _DEPTH)
     else:
-        trace.emit(form_of("mad.wide", type), (target, offset, literal(factor, type), base))
+        trace.emit(form_of("mad.wide", type), (target, offset, literal(factor, type), base), None, None, _DEPTH)
 
 
 @cache

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count, islice, repeat
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, TypeVar
@@ -213,27 +213,33 @@ def _grown(prefix: str, number: int) -> ir.Register:
     return pool[number]
 
 
-def _numbered(prefix: str, registers: list[ir.Register]) -> Iterator[ir.Register]:
-    pool = _pools[prefix]
-    for number in count():
-        register = pool[number] if number < len(pool) else _grown(prefix, number)
-        registers.append(register)
-        yield register
-
-
 class _Supply(dict[ScalarType, Callable[[], ir.Register]]):
-    """By type, what gives the next register without a name, and appends it to ``registers``."""
+    """By type, what gives the next register without a name; ``registers`` gets the first of each family at once.
+
+    Nothing here runs in Python for a register that was ever numbered before. So how many were given is known only at
+    the end, from the number of the next.
+    """
 
     def __init__(self, registers: list[ir.Register]) -> None:
+        super().__init__()
         self._registers = registers
         self._families: dict[str, Callable[[], ir.Register]] = {}
 
     def __missing__(self, type: ScalarType) -> Callable[[], ir.Register]:
         prefix = _prefix_of[type.register]
         if prefix not in self._families:
-            self._families[prefix] = _numbered(prefix, self._registers).__next__
+            pool = _pools[prefix]
+            self._registers.append(_grown(prefix, 0))
+            known = len(pool)
+            more = map(_grown, repeat(prefix), count(known))
+            self._families[prefix] = chain(islice(pool, known), more).__next__
         self[type] = self._families[prefix]
         return self[type]
+
+    def given(self) -> Iterator[ir.Register]:
+        """All that were given but the first of each family."""
+        for prefix, following in self._families.items():
+            yield from _pools[prefix][1 : int(following().name[len(prefix) :])]
 
 
 _COUNTED = re.compile(r"(p|b|h|r|rd|rq|f|fd)\d+$")
@@ -250,13 +256,14 @@ def _stem(name: str, sigil: str) -> str:
 class Trace:
     """A kernel in the making.
 
-    ``supply`` is `fresh` without its call: ``trace.supply[f32]()``. ``hook`` is called before each in-place change of
-    a `Reg`, which is where rule R3 is checked, with it and with how many frames from there on are ours. ``waiting``
-    are the blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet
-    placed were first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the
-    heads of the `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias``
-    remembers. ``doubtful`` says that what was appended may be wrong all the same: with branches of the user's own,
-    calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can tell.
+    ``supply`` is `fresh` without its call, ``trace.supply[f32]()``; what it gave is in ``registers`` at the end.
+    ``hook`` is called before each in-place change of a `Reg`, which is where rule R3 is checked, with it and with how
+    many frames from there on are ours. ``waiting`` are the blocks made and not yet entered, ``labels`` the user's
+    labels by name, ``branches`` where those not yet placed were first branched to, ``tables`` and ``prototypes`` what
+    ``brx.idx`` and calls name; ``functions`` are the heads of the `ptx_func` functions called, by function and
+    constants; ``unaliased`` is what ``guard.check_alias`` remembers. ``doubtful`` says that what was appended may be
+    wrong all the same: with branches of the user's own, calls, names in strings, or a `Reg` that is perhaps read
+    before it is written, only `verify` can tell.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -321,6 +328,7 @@ class Trace:
     def end(self) -> None:
         """Close all regions, and let go of what refers back to the trace, so that its memory is free at once."""
         self.leave(self.kernel)
+        self.registers += self.supply.given()
         del self.kernel, self.region
         self.over = True
         for cache in (self.labels, self.waiting, self.addresses, self.constants):

@@ -19,7 +19,7 @@ usual ways to hand a register on and are no second name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import compress
 from types import FrameType
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from .memory import RegPointer
 from .truth import RunTime
 from .values import Reg, Value
 from .variables import (
-    INERT, Container, Snapshot, changes, elements, frames, holds, places, same, variables,
+    INERT, Container, Snapshot, changes, elements, frames, holds, places, rebound, same, variables,
 )
 
 __all__ = ["check_alias", "compare"]
@@ -42,10 +42,8 @@ __all__ = ["check_alias", "compare"]
 def compare(before: list[Snapshot], region: Region) -> None:
     """A LostUpdateError where a region that closes leaves a variable changed that it must not change."""
     for state in before:
-        now = variables(state.frame)
-        for name, old in state.names.items():
-            new = now.get(name, old)
-            if new is not old and not name.startswith("."):
+        for name, old, new in rebound(state):
+            if not name.startswith("."):
                 _judge_name(state, name, old, new, region)
         for container in state.containers:
             for key, old, new in changes(container):
@@ -206,11 +204,21 @@ def check_alias(reg: Reg, depth: int = 2) -> None:
     unused = 0
     for each in frames(trace, frame):
         held = variables(each)
-        names = [name for name, value in held.items() if value is reg]
-        holders = _holders(reg, held)
+        names, holders = _held(reg, compress(held.items(), map(_watched, map(type, held.values()))))
         if len(names) + len(holders) > 1:
             unused += _check_frame(each, names, holders, trace)
     trace.unaliased[place] = references - unused
+
+
+class _Watched(dict[type, bool]):
+    """Whether a value of a type may be a register or hold one."""
+
+    def __missing__(self, kind: type) -> bool:
+        found = self[kind] = issubclass(kind, (Reg, RegPointer)) or bool(holds(kind))
+        return found
+
+
+_watched = _Watched().__getitem__
 
 
 class _Holder(NamedTuple):
@@ -220,13 +228,17 @@ class _Holder(NamedTuple):
     roots: set[str]
 
 
-def _holders(reg: Reg, held: dict[str, Any]) -> list[_Holder]:
-    """The elements of containers that hold the register."""
+def _held(reg: Reg, held: Iterable[tuple[str, Any]]) -> tuple[list[str], list[_Holder]]:
+    """The variables that are the register, and the elements of others that hold it."""
+    names: list[str] = []
     found: dict[tuple[int, int], _Holder] = {}
-    for name, value in compress(held.items(), map(holds, map(type, held.values()))):
-        for place, path in places(reg, name, value):
-            found.setdefault(place, _Holder(path, set())).roots.add(name)
-    return list(found.values())
+    for name, value in held:
+        if value is reg:
+            names.append(name)
+        elif holds(type(value)):
+            for place, path in places(reg, name, value):
+                found.setdefault(place, _Holder(path, set())).roots.add(name)
+    return names, list(found.values())
 
 
 def _check_frame(frame: FrameType, names: list[str], holders: list[_Holder], trace: Trace) -> int:

@@ -73,7 +73,7 @@ class Pointer(RunTime):
         size = sign * self.size
         if is_number(index):
             return Pointer(self.dtype, self.space, self.base, self.offset + whole(index) * size)
-        base = advance(current(), self.register(), self._index(index), size)
+        base = advance(thread.trace or current(), self.register(), self._index(index), size)
         return Pointer(self.dtype, self.space, base, self.offset)
 
     def _no_arithmetic(self, _: object) -> NoReturn:
@@ -139,7 +139,8 @@ class Pointer(RunTime):
         base = self.base
         if base.__class__ is ir.Symbol:
             base = self.register()
-        return advance(current(), base, self._index(index), self.size), self.offset  # type: ignore[arg-type]
+        trace = thread.trace or current()
+        return advance(trace, base, self._index(index), self.size), self.offset  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> Any:
         return self._element(index)

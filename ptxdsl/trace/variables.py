@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 from collections import deque
 from collections.abc import Iterator
+from itertools import compress
 from operator import is_not
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from .codes import PerCode
 from .truth import RunTime
 
 __all__ = [
-    "INERT", "Container", "Snapshot", "changes", "elements", "frames", "holds", "places", "same", "snapshot",
+    "INERT", "Container", "Snapshot", "changes", "elements", "frames", "holds", "places", "rebound", "same", "snapshot",
     "variables",
 ]
 
@@ -67,20 +68,26 @@ def snapshot(trace: Trace, frame: FrameType) -> list[Snapshot]:
         names = variables(each)
         containers: list[Container] = []
         seen: set[int] = set()
-        for name, value in names.items():
-            if _KINDS[type(value)]:
-                _collect(name, value, containers, seen, _DEPTH)
+        for name, value in compress(names.items(), map(holds, map(type, names.values()))):
+            _collect(name, value, containers, seen, _DEPTH)
         found.append(Snapshot(each, each.f_lasti, names, containers))
     return found
 
 
 def variables(frame: FrameType) -> dict[str, Any]:
-    """The variables of a frame: locals, those of its closure, and the globals that it assigns."""
+    """The variables of a frame now: locals, those of its closure, and the globals that it assigns."""
     names = dict(frame.f_locals)
     for name in _written_globals(frame.f_code):
         if name in frame.f_globals:
             names.setdefault(name, frame.f_globals[name])
     return names
+
+
+def rebound(state: Snapshot) -> Iterator[tuple[str, object, object]]:
+    """The variables of a frame that hold something else than before: name, old, new."""
+    now, before = variables(state.frame), state.names
+    changed = map(is_not, before.values(), map(now.get, before, before.values()))
+    return ((name, old, now[name]) for name, old in compress(before.items(), changed))
 
 
 @PerCode
@@ -160,7 +167,9 @@ def _collect(path: str, value: Any, found: list[Container], seen: set[int], dept
             return
         pairs = enumerate(value)
     for key, item in pairs:
-        if _KINDS[type(item)]:
+        inner = _KINDS[type(item)]
+        # A vector is a tuple of values, which nothing can change: most have many of them and no other container.
+        if inner and (inner != _TUPLE or any(map(holds, map(type, item)))):
             _collect(f"{path}.{key}" if kind == _OBJECT else f"{path}[{key!r}]", item, found, seen, depth - 1)
 
 
