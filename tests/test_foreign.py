@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl.errors import LaunchError, MemoryFault, VerifyError
+from ptxdsl.errors import LaunchError, MemoryFault, ParseError, VerifyError
 
 REGISTERS = (
     ".reg .pred %p<4>; .reg .b16 %h<8>; .reg .b32 %r<12>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %fd<4>;"
@@ -306,3 +306,78 @@ def test_a_module_that_is_loaded_twice_has_its_variables_twice() -> None:
     for module, wanted in ((first, 7), (first, 12), (second, 7), (first, 17)):
         module["k"].configure(1, 1, backend="emulator")(0, out)
         assert out[0] == wanted
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# PTX of the first versions
+
+FIRST = """
+.version 1.3
+.target sm_13, map_f64_to_f32
+.reg .u32 %ra<3>;
+.reg .u64 %rda<2>;
+.entry first
+{
+    .reg .u16 %rh<3>; .reg .u32 %r<4>; .reg .u64 %rd<4>; .reg .f32 %f<9>; .reg .f64 %fd<3>; .reg .pred %p<2>;
+    .param .u64 __parm_out;
+    .param .u64 __parm_in;
+$LBB1:
+    mov.u16 %rh1, %ctaid.x;
+    mov.u16 %rh2, %ntid.x;
+    mul.wide.u16 %r1, %rh1, %rh2;
+    cvt.u32.u16 %r2, %tid.x;
+    add.u32 %ra1, %r2, %r1;
+    cvt.u64.u32 %rda1, %ra1;
+    mul.lo.u64 %rd1, %rda1, 4;
+    ld.param.u64 %rd2, [__parm_in];
+    add.u64 %rd2, %rd2, %rd1;
+    ld.global.f32 %f1, [%rd2+0];
+    mul.f32 %f2, %f1, %f1;
+    mad.f32 %f3, %f1, %f1, %f2;
+    div.f32 %f4, %f3, %f2;
+    rcp.f32 %f5, %f4;
+    add.f32 %f6, %f5, %f1;
+    cvt.f64.f32 %fd1, %f1;
+    sqrt.f64 %fd2, %fd1;
+    cvt.rn.f32.f64 %f7, %fd2;
+    add.f32 %f6, %f6, %f7;
+    ld.param.u64 %rd3, [__parm_out];
+    add.u64 %rd3, %rd3, %rd1;
+    st.global.f32 [%rd3+0], %f6;
+    exit;
+$LDWend:
+}
+"""
+
+
+def test_the_first_versions() -> None:
+    module = ptxdsl.load(FIRST)
+    tiny = 1e-39  # subnormal: flushed to 0 wherever f32 is computed
+    given = np.array([4.0, 2.25, 1.0, 1e-22, tiny, 9.0], np.float32)
+    out = np.full(6, 77, np.float32)
+    module["first"].configure(2, 3, backend="emulator")(out, given)
+    with np.errstate(all="ignore"):
+        flushed = np.where(np.abs(given) < 2.0**-126, np.float32(0), given)
+        square = flushed * flushed
+        square = np.where(square < 2.0**-126, np.float32(0), square)
+        total = (flushed.astype(np.float64) ** 2 + square).astype(np.float32)
+        total = np.where(total < 2.0**-126, np.float32(0), total)
+        ratio = total / square
+        wanted = np.float32(1) / ratio + flushed + np.sqrt(given.astype(np.float64)).astype(np.float32)
+    assert np.array_equal(out, wanted, equal_nan=True)
+    assert [p.name for p in module["first"].parameters] == ["__parm_out", "__parm_in"]
+
+
+def test_declarations_without_a_semicolon() -> None:
+    head, body = ".version 2.1\n.target sm_20", "call (%r1), twice, (21); st.global.u32 [%rd2], %r1;"
+    text = program(body, head=head, outside="""
+    .visible .func (.reg .u32 r) twice (.reg .u32 x)
+
+    .visible .func (.reg .u32 r) thrice (.reg .u32 x)
+    .visible .func (.reg .u32 r) twice (.reg .u32 x) { mad24.lo.u32 r, x, 2, 0; ret; }""")
+    assert run(text, 0, np.zeros(1, np.uint32)).tolist() == [42]
+
+
+def test_registers_outside_functions_are_gone_since_ptx_3() -> None:
+    with pytest.raises(ParseError, match="registers outside a function"):
+        ptxdsl.load(".version 3.0\n.target sm_20\n.reg .u32 %r<3>;\n.entry k() { exit; }")

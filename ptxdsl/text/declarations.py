@@ -12,10 +12,16 @@ from .numbers import Number, encoded, expression, literal
 from .source import Source, Token
 
 __all__ = [
-    "attributes", "directives", "parameter", "parameters", "scalar_type", "strings", "variables", "vector_length",
+    "attributes", "directives", "parameter", "parameters", "registers", "scalar_type", "strings", "variables",
+    "vector_length",
 ]
 
 _FUNDAMENTAL = {f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)} | {"b128", "f16", "f16x2", "f32", "f64"}
+_OUTSIDE = {
+    "alias", "common", "const", "entry", "extern", "file", "func", "global", "loc", "section", "shared", "visible",
+    "weak",
+}
+"""What begins something after a declaration that lacks its semicolon."""
 _OPAQUE = {"texref", "samplerref", "surfref"}
 _ALLOWED = {
     "reg": _FUNDAMENTAL | {"pred"}, "param": (_FUNDAMENTAL | _OPAQUE) - {"f16x2"}, "global": _FUNDAMENTAL | _OPAQUE,
@@ -44,6 +50,25 @@ def vector_length(source: Source) -> int:
         if source.accept(text):
             return int(text[2:])
     return 0
+
+
+def registers(source: Source) -> tuple[ScalarType, int, list[tuple[list[str], int]]]:
+    """What follows ``.reg``: the type, the length of vectors or 0, and names with the place where they stand."""
+    lanes = vector_length(source)
+    kind = scalar_type(source, "reg")
+    lanes = lanes or vector_length(source)
+    groups: list[tuple[list[str], int]] = []
+    while True:
+        name = source.name("a register")
+        names = [name.text]
+        if source.accept("<"):
+            count = source.integer("how many registers")
+            source.expect(">", "how many registers")
+            names = [f"{name.text}{number}" for number in range(count)]
+        groups.append((names, name.start))
+        if not source.accept(","):
+            source.expect(";", f"the declaration of {name.text}")
+            return kind, lanes, groups
 
 
 def alignment(source: Source) -> int | None:
@@ -110,9 +135,9 @@ def strings(source: Source) -> tuple[str, ...]:
 
 
 def directives(source: Source) -> list[ir.Directive]:
-    """The performance directives, up to the ``{`` or ``;`` that ends the head of a function."""
+    """The performance directives, up to the ``{`` or ``;`` that ends the head of a function, or what comes next."""
     found: list[ir.Directive] = []
-    while source.peek().text.startswith("."):
+    while source.peek().text.startswith(".") and source.peek().text[1:] not in _OUTSIDE:
         token = source.next()
         name = token.text[1:]
         if name == "pragma":

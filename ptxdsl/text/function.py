@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import replace
-from functools import cache
 from typing import NoReturn
 
 from .. import ir
@@ -18,6 +17,7 @@ from ..isa import Form, lookup
 from ..operands import fits, mismatch
 from ..types import ScalarType, pred
 from . import declarations
+from .earlier import forms_of
 from .escape import unescape
 from .reader import LOC, Context, Reader
 from .scopes import Scope
@@ -59,11 +59,6 @@ def _respelled(mnemonic: str) -> str:
     return ".".join([match[1], *sorted(tokens, key=lambda token: rank.get(token, len(_ORDER)))]) + match[3]
 
 
-@cache
-def _forms(mnemonic: str, arity: int) -> tuple[Form, ...]:
-    return tuple(form for form in lookup(mnemonic) if len(form.operands) == arity)
-
-
 def _components(parameters: list[ir.Parameter]) -> list[ir.Parameter]:
     """The parameters, vector registers as their components."""
     found: list[ir.Parameter] = []
@@ -83,6 +78,7 @@ class FunctionParser(Reader):
         super().__init__(context)
         self.result = ir.Function("", kind, linkage=linkage)
         self.tables: list[tuple[str, Scope, int]] = []
+        self.forms = forms_of(context.result.version, context.result.target)
 
     def function(self) -> ir.Function:
         """The head, and the body unless it is a declaration."""
@@ -93,6 +89,7 @@ class FunctionParser(Reader):
         function.name = name.text
         parameters = declarations.parameters(source)
         function.results, function.parameters = _components(results), _components(parameters)
+        self.names.update(self.context.registers)
         function.directives = declarations.directives(source)
         self.context.symbols.setdefault(name.text, ir.Symbol(name.text))
         self.context.heads[name.text] = function
@@ -111,11 +108,17 @@ class FunctionParser(Reader):
         if token.text == ";":
             function.body = None
             function.registers = []
+        elif token.text != "{" and function.kind == "func" and (token.text[:1] == "." or not token.text):
+            source.at = token.start  # a declaration as nvcc once wrote it
+            function.body = None
+            function.registers = []
         elif token.text != "{":
             source.fail(f"expected `{{` and the body of {name.text}, not {source.shown(token)}", token.start)
         else:
             self._body()
             self._resolve()
+            own = {register.name for register in function.registers}
+            function.registers += [r for r in self.context.registers.values() if r.name not in own]
         return function
 
     # -- statements
@@ -127,7 +130,7 @@ class FunctionParser(Reader):
         position = last = source.at
         line = source.line(position)
         remarks = [remark for remark in reversed(source.remarks) if remark[0] >= position]
-        forms, operand, instruction = _forms, self.operand, _INSTRUCTION.match
+        forms, operand, instruction = self.forms, self.operand, _INSTRUCTION.match
         while True:
             match = instruction(text, position)
             if match is None:
@@ -188,7 +191,7 @@ class FunctionParser(Reader):
         """The forms of a mnemonic that is spelled as it should not be, but is by NVIDIA; an error for another one."""
         spelled = _respelled(mnemonic)
         try:
-            return spelled, _forms(spelled, arity)
+            return spelled, self.forms(spelled, arity)
         except UnknownInstruction as error:
             self.source.fail(error.message, position, hint=error.hint)
 
@@ -323,28 +326,15 @@ class FunctionParser(Reader):
         return unique
 
     def _registers(self) -> None:
-        source = self.source
-        lanes = declarations.vector_length(source)
-        kind = declarations.scalar_type(source, "reg")
-        lanes = lanes or declarations.vector_length(source)
-        while True:
-            name = source.name("a register")
-            if source.accept("<"):
-                count = source.integer("how many registers")
-                source.expect(">", "how many registers")
-                found = [f"{name.text}{number}" for number in range(count)]
-            else:
-                found = [name.text]
+        kind, lanes, groups = declarations.registers(self.source)
+        for found, start in groups:
             if not lanes and self.scopes.declare(found):
                 registers = [ir.Register(each, kind) for each in found]
                 self.result.registers += registers
                 self.names.update(zip(found, registers))
             else:
                 for each in found:
-                    self._register(each, kind, lanes, name.start)
-            if not source.accept(","):
-                source.expect(";", f"the declaration of {name.text}")
-                return
+                    self._register(each, kind, lanes, start)
 
     def _register(self, name: str, kind: ScalarType, lanes: int, position: int) -> None:
         unique = self._declare(name, position)
@@ -365,10 +355,14 @@ class FunctionParser(Reader):
             self.scopes.bind(f"{name}.{colour}", part)
 
     def _variables(self, space: str, token: Token) -> None:
+        first = self.result.kind == "entry" and self.context.result.version < (1, 4)
         for variable in declarations.variables(self.source, space):
             name = variable.name
             variable.name = self._declare(name, token.start)
-            if space in ("global", "const"):
+            if space == "param" and first:  # where the parameters of a kernel stood
+                parameter = ir.Parameter(variable.name, variable.type, variable.shape, variable.align)
+                self.result.parameters.append(parameter)
+            elif space in ("global", "const"):
                 self._hoist(variable)
             else:
                 self.result.variables.append(variable)

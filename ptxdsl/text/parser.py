@@ -55,7 +55,7 @@ class _Parser(Context):
         self._header()
         handlers = {
             ".address_size": self._address_size, ".file": self.file, ".loc": self._loc, ".section": self.section,
-            ".pragma": self._pragma, ".alias": self._alias,
+            ".pragma": self._pragma, ".reg": self._registers, ".alias": self._alias,
         }
         while token := source.next():
             if not token.text:
@@ -83,6 +83,14 @@ class _Parser(Context):
             names.append(source.name("a target or an option of it").text)
         module.target = next((name for name in names if name.startswith("sm_")), names[0])
         module.target_options = tuple(name for name in names if name != module.target)
+
+    def _registers(self, token: Token) -> None:
+        if self.result.version >= (3, 0):
+            self.source.fail("registers outside a function", token.start, hint="declare them in the function")
+        kind, lanes, groups = declarations.registers(self.source)
+        if lanes:
+            self.source.fail("vector registers outside a function", token.start, hint="declare them in the function")
+        self.registers.update({name: ir.Register(name, kind) for names, _ in groups for name in names})
 
     def _address_size(self, token: Token) -> None:
         size = self.source.integer("an address size")

@@ -43,6 +43,8 @@ class Context:
         self.result = ir.Module()
         self.symbols: dict[str, ir.Symbol] = {}
         self.heads: dict[str, ir.Function] = {}
+        self.registers: dict[str, ir.Register] = {}
+        """Those that every function has: PTX before 3.0 can declare registers outside."""
         self._files = {int(m[1]): unescape(m[2]) for m in _FILE.finditer(source.text)}
         self._locs: dict[tuple[str, str], Loc | None] = {}
 
