@@ -381,3 +381,14 @@ def test_declarations_without_a_semicolon() -> None:
 def test_registers_outside_functions_are_gone_since_ptx_3() -> None:
     with pytest.raises(ParseError, match="registers outside a function"):
         ptxdsl.load(".version 3.0\n.target sm_20\n.reg .u32 %r<3>;\n.entry k() { exit; }")
+
+
+def test_special_registers_in_conversions() -> None:
+    text = program("""
+        cvt.s32.u16 %r1, %tid.x;
+        cvt.u64.u32 %rd3, %tid.x;
+        mad.lo.s64 %rd4, %rd3, 8, %rd2;
+        cvt.s64.s32 %rd5, %r1;
+        add.s64 %rd5, %rd5, %rd3;
+        st.global.u64 [%rd4], %rd5;""")
+    assert run(text, 0, np.zeros(40, np.uint64), 40).tolist() == [2 * n for n in range(40)]

@@ -287,12 +287,14 @@ class Lowering:
             known = self.operands.known(operand)
             if spec.written or known is UNIFORM or known is None or spec.type is None:
                 continue
+            if not isinstance(operand, Register):
+                continue  # a special register, which has no number that large
             result = form.operands[0].type
-            if operand.type.bits >= 64 or result is None or result.bits <= spec.type.bits:  # type: ignore[union-attr]
+            if operand.type.bits >= 64 or result is None or result.bits <= spec.type.bits:
                 continue
-            if (operand.name, spec.type.is_signed) in self.bounded:  # type: ignore[union-attr]
+            if (operand.name, spec.type.is_signed) in self.bounded:
                 continue
-            self.bounded.add((operand.name, spec.type.is_signed))  # type: ignore[union-attr]
+            self.bounded.add((operand.name, spec.type.is_signed))
             base = self.operands.source(operand, 32, True)
             bounds = Field("", "qq", (min(known), max(known)))
             self.emit(("wrap", base.kind, spec.type.is_signed), base, bounds)

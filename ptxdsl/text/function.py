@@ -136,7 +136,7 @@ class FunctionParser(Reader):
             if match is None:
                 match = LOC.match(text, position)
                 if match is not None:
-                    loc = self.context.location(match[1], match[2], match.start(1))
+                    loc = self.context.location(match[1], match[2])
                     position = match.end()
                     continue
                 source.at = position

@@ -48,14 +48,12 @@ class Context:
         self._files = {int(m[1]): unescape(m[2]) for m in _FILE.finditer(source.text)}
         self._locs: dict[tuple[str, str], Loc | None] = {}
 
-    def location(self, file: str, line: str, position: int) -> Loc | None:
-        """What ``.loc file line`` means; None for line 0."""
+    def location(self, file: str, line: str) -> Loc | None:
+        """What ``.loc file line`` means; None for line 0, and where no ``.file`` has the number."""
         key = (file, line)
         if key not in self._locs:
             name = self._files.get(int(file))
-            if name is None:
-                self.source.fail(f"no `.file` has the number {file}", position)
-            self._locs[key] = Loc(name, int(line)) if int(line) else None
+            self._locs[key] = Loc(name, int(line)) if int(line) and name is not None else None
         return self._locs[key]
 
     def file(self, token: Token) -> None:
