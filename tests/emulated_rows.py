@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import binding, ir
 from isa_modules import instruction, module, sample
 
+from ptxdsl.emulator.handlers import emit
 from ptxdsl.emulator.inline import inline
 from ptxdsl.emulator.lower import Lowering
 from ptxdsl.emulator.matrix import expanded
@@ -41,18 +43,34 @@ def verdicts(row: Row, rng: np.random.Generator, extra: int = 0) -> Iterator[Ver
 
 def refusal(text: str) -> str | None:
     """Why the emulator refuses an instruction, in the words of its error; None where it runs."""
-    parsed = parse(module([text], "sm_100a", LATEST)[0])
     try:
-        function = expanded(inline(parsed, parsed.function("kernel")))
-        low = Lowering(function, Spaces.of(parsed, function, ModuleMemory(parsed)), (32, 1, 1), False)
-        for place, statement in enumerate(low.graph.statements):
-            if isinstance(statement, Instruction):
-                low.place = place
-                low.node = next((n for n, node in enumerate(low.graph.nodes) if node.start <= place < node.stop), 0)
-                low.statement(statement)
+        lowered(text)
     except EmulationError as error:
         return error.message
     return None
+
+
+def lowered(text: str) -> Lowering:
+    """The records of an instruction."""
+    parsed = parse(module([text], "sm_100a", LATEST)[0])
+    function = expanded(inline(parsed, parsed.function("kernel")))
+    low = Lowering(function, Spaces.of(parsed, function, ModuleMemory(parsed)), (32, 1, 1), False)
+    for place, statement in enumerate(low.graph.statements):
+        if isinstance(statement, Instruction):
+            low.place = place
+            low.node = next((n for n, node in enumerate(low.graph.nodes) if node.start <= place < node.stop), 0)
+            low.statement(statement)
+    return low
+
+
+def emitted(texts: list[str]) -> int:
+    """How many handlers the instructions need; LLVM verifies the code of each."""
+    shapes = {record.shape for text in texts for record in lowered(text).records}
+    code = ir.Module()
+    for number, shape in enumerate(sorted(shapes, key=repr)):
+        emit(code, f"handler{number}", shape)
+    binding.parse_assembly(str(code)).verify()
+    return len(shapes)
 
 
 def report(chapters: list[str]) -> None:

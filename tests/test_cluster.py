@@ -183,6 +183,22 @@ def test_numbers_go_round_a_cluster_by_mbarriers(send: str, seed: int | None) ->
     assert out.tolist() == values
 
 
+def test_mbarriers_of_several_blocks_at_once() -> None:
+    out = np.zeros(4, np.uint32)
+    run(kernel("u64 out", """
+        .shared .align 8 .b64 bar; mov.u32 %r2, %cluster_ctarank; mbarrier.init.shared.b64 [bar], 3;
+        barrier.cluster.arrive; barrier.cluster.wait;
+        setp.ne.u32 %p0, %r2, 1; mov.u32 %r3, 0xd;
+        @!%p0 mbarrier.arrive.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [bar], 3, %r3;
+        @!%p0 mbarrier.arrive.expect_tx.shared::cluster.multicast::cluster::32b.b64 _, [bar], 8, %r3;
+        barrier.cluster.arrive; barrier.cluster.wait;
+        mbarrier.test_wait.parity.shared.b64 %p1, [bar], 0; selp.u32 %r4, 100, 0, %p1;
+        mbarrier.arrive.shared.b64 %rd1, [bar]; mbarrier.pending_count.b64 %r5, %rd1; add.u32 %r4, %r4, %r5;
+        ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r2, 4, %rd0; st.global.u32 [%rd0], %r4; ret;
+    """).replace(".version 8.6", ".version 9.4").replace("sm_90", "sm_107a"), 4, 1, 4, out=out)
+    assert out.tolist() == [102, 3, 102, 102]
+
+
 def test_threads_arrive_apart_and_ended_threads_do_not_count() -> None:
     """Half of a warp arrives early, the others late; one block ends before the second meeting."""
     out = np.zeros(3, np.uint32)

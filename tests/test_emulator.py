@@ -121,6 +121,41 @@ def test_widths_and_vectors(kind: str, vector: int) -> None:
     np.testing.assert_array_equal(wide, x.astype(wide.dtype))
 
 
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("absolute", ["", ".abs"])
+@pytest.mark.parametrize("nan", ["", ".NaN"])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_redux_of_floats(op: str, nan: str, absolute: str, plain: bool) -> None:
+    """Groups of lanes among them all of NaN, one NaN, signed zeros and infinities; -0 is less than +0."""
+    rng = fresh(3)
+    special = [0x7FC12345, 0xFFC00000, 0, 0x80000000, 0x7F800000, 0xFF800000, 1, 0x80000001, 0x3F800000, 0xC0490FDB]
+    x = rng.choice(np.array(special, np.uint32), (40, 32))
+    x[0], x[1] = 0x7FC00001, rng.choice([0, 0x80000000], 32)
+    x[2:20] = rng.normal(size=(18, 32)).astype(np.float32).view(np.uint32)
+    masks = rng.integers(1, 1 << 32, 40, np.uint32)
+    masks[:3] = 0xFFFFFFFF
+    out = np.zeros((40, 32), np.uint32)
+    launch(kernel("u64 x, u64 masks, u64 out", THREAD + pointer("%rd0", "x") + pointer("%rd2", "out") + """
+        mov.u32 %r3, %ctaid.x; ld.global.f32 %f0, [%rd0]; mov.u32 %r5, %lanemask_eq;
+    """ + pointer("%rd1", "masks", "%r3") + f"""
+        ld.global.u32 %r4, [%rd1]; and.b32 %r6, %r4, %r5; setp.eq.u32 %p0, %r6, 0; @%p0 bra ELSE;
+        redux.sync.{op}{absolute}{nan}.f32 %f1, %f0, %r4; bra JOIN;
+        ELSE: not.b32 %r4, %r4; redux.sync.{op}{absolute}{nan}.f32 %f1, %f0, %r4;
+        JOIN: st.global.f32 [%rd2], %f1; ret;
+    """).replace("sm_90", "sm_100a"), 40, 32, plain=plain, x=x, masks=masks, out=out)
+
+    def reduced(values: list[int]) -> int:
+        values = [v & 0x7FFFFFFF for v in values] if absolute else values
+        kept = [v for v in values if v & 0x7FFFFFFF <= 0x7F800000]
+        if not kept or (nan and len(kept) < len(values)):
+            return 0x7FFFFFFF
+        return {"min": min, "max": max}[op](kept, key=lambda v: (-1 - (v & 0x7FFFFFFF) if v >> 31 else v))
+
+    for row, mask, found in zip(x.tolist(), masks.tolist(), out.tolist()):
+        groups = [reduced([v for lane, v in enumerate(row) if (mask >> lane & 1) == side] or [0]) for side in (0, 1)]
+        assert found == [groups[mask >> lane & 1] for lane in range(32)]
+
+
 @pytest.mark.parametrize("stride", [0, 1, 2, 3, 5, 16])
 def test_shared_memory_by_strides(stride: int) -> None:
     x, out = np.arange(64, dtype=np.float32), np.full(64, np.nan, np.float32)

@@ -190,6 +190,42 @@ def test_ldmatrix(count: int, trans: str, rng: Rng) -> None:
         np.testing.assert_array_equal(y[number].view(np.uint16), matrix.reshape(-1))
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("trans", ["", ".trans"])
+def test_stmatrix(count: int, trans: str, rng: Rng) -> None:
+    @ptx_kernel
+    def k(x: Ptr[u32], y: Ptr[u32]) -> None:
+        rows = shared(u32, 32, 8, align=16)
+        lane = ptx.tid.x
+        for i in range(8):
+            rows[lane, i] = 7
+        ptx.bar.warp.sync(0xFFFFFFFF)
+        ptx[f"stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16"](
+            rows + lane * 8, [x[i * 32 + lane] for i in range(count)]
+        )
+        for i in range(8):
+            y[lane * 8 + i] = rows[lane, i]
+
+    x = rng.integers(0, 2**16, (count, 8, 8)).astype(np.uint16)
+    y = np.zeros((32, 8), np.uint32)
+    k[1, 32](x.view(np.uint32).reshape(-1), y.reshape(-1))
+    wanted = np.full((32, 16), 0, np.uint16)
+    wanted[:, ::2] = 7
+    wanted[: 8 * count, :8] = np.concatenate([matrix.T if trans else matrix for matrix in x])
+    np.testing.assert_array_equal(y.view(np.uint16), wanted)
+
+
+def test_movmatrix(rng: Rng) -> None:
+    @ptx_kernel
+    def k(x: Ptr[u32], y: Ptr[u32]) -> None:
+        y[ptx.tid.x] = ptx["movmatrix.sync.aligned.m8n8.trans.b16"](x[ptx.tid.x])
+
+    x = rng.integers(0, 2**16, (8, 8)).astype(np.uint16)
+    y = np.zeros(32, np.uint32)
+    k[1, 32](x.view(np.uint32).reshape(-1), y)
+    np.testing.assert_array_equal(y.view(np.uint16).reshape(8, 8), x.T)
+
+
 def test_a_fault_names_the_array() -> None:
     kernel = wmma("f16", "row", "row", "row", "f32", "f32")
     a, c = np.zeros(255, np.float16), np.zeros(256, np.float32)

@@ -18,6 +18,9 @@ from ..types import TYPES
 
 __all__ = ["asynchronous", "synchronous"]
 
+_MULTICAST = "multicast::cluster::32b"
+_BLOCKS = 16
+"""Most blocks that a cluster can have on any GPU."""
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 _WORDS = tuple(Register(f"%async.word{n}", TYPES["b32"]) for n in range(4))
 _BYTE, _PLACE, _END = Register("%async.byte", _U32), Register("%async.place", _U64), Register("%async.end", _U64)
@@ -47,6 +50,8 @@ def asynchronous(form: Form) -> bool:
 def _method(form: Form) -> Callable[[_Expansion], None] | None:
     if form.opcode == "st" and "bulk" in form.tokens:
         return _Expansion.fill
+    if form.opcode == "mbarrier" and _MULTICAST in form.tokens:
+        return _Expansion.multicast
     name = f"multimem.{form.tokens[0]}" if form.semantics == "multimem" else form.semantics
     return _METHODS.get(name)
 
@@ -191,6 +196,21 @@ class _Expansion:
         self.emit("add.u64", _PLACE, _PLACE, _number(8, _U64))
         self.emit("bra", LabelRef(loop))
         self.out.append(Label(end))
+
+    def multicast(self) -> None:
+        """What happens to the mbarriers of the blocks in a mask, one after the other."""
+        address, mask = self.named["a"], self.named["mask"]
+        kind = f"u{address.base.type.bits}" if isinstance(address.base, Register) else "u64"
+        place = Register(f"%async.block{kind[1:]}", TYPES[kind])
+        spelled = ".".join((self.form.opcode, *(token for token in self.form.tokens if token != _MULTICAST)))
+        others = tuple(operand for operand in self.statement.operands if operand is not mask)
+        for rank in range(_BLOCKS):
+            self.emit("and.b32", _BYTE, mask, _number(1 << rank))
+            self.emit("setp.ne.u32", _GO, _BYTE, _number(0))
+            self._guarded(_GO)
+            self.emit(f"mapa.shared::cluster.{kind}", place, address.base, _number(rank))
+            moved = tuple(Address(place, address.offset) if other is address else other for other in others)
+            self.emit(spelled, *moved, guard=_GO)
 
     # One device
 

@@ -20,6 +20,7 @@ from ..isa import lookup
 from ..types import TYPES
 from .faults import failure
 from .layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Entry, Launch, Status
+from .operands import unsupported
 from .services import serve
 from .spaces import ModuleMemory, Spaces
 from .state import TURNS, LaunchState, State, allocate
@@ -39,6 +40,8 @@ Shape3 = tuple[int, int, int]
 
 def in_clusters(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> Spaces:
     """The memory of a kernel that is launched in clusters of that many blocks, where that is said."""
+    if any(name == "minperctamemory" for name, _ in function.directives):
+        raise unsupported(None, f"`.minperctamemory` of {function.name}")
     cluster = asked or _required(function)
     explicit = cluster is not None
     if cluster is None and any(s.form.semantics.startswith("barrier_cluster") for s in function.instructions()):

@@ -168,15 +168,16 @@ def _match(low: Lowering, statement: Instruction) -> None:
 def _redux(low: Lowering, statement: Instruction) -> None:
     form, operands = statement.form, statement.operands
     assert form.type is not None
-    if form.type.is_float:
-        raise unsupported(statement, f"`{form.mnemonic}`")
     op = next(token for token in form.tokens if token in ("add", "min", "max", "and", "or", "xor"))
+    if form.type.is_float:
+        op = f"{op}.NaN.f32" if "NaN" in form.tokens else f"{op}.f32"
     dest = low.operands.destination(operands[0])
     value = low.operands.source(operands[1], 32, False, statement)
     group = low.operands.source(operands[2], 32, False, statement)
     guard = low.operands.guard(statement)
+    signed = form.type.is_signed or "abs" in form.tokens
     low.emit(
-        ("redux", op, form.type.is_signed, dest.kind, value.kind, group.kind, guard.kind, low.parted),
+        ("redux", op, signed, dest.kind, value.kind, group.kind, guard.kind, low.parted),
         guard, low.rank(), dest, value, group,
     )
 

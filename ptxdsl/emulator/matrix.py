@@ -1,4 +1,4 @@
-"""Matrix instructions before lowering: ldmatrix, wmma.load and wmma.store as the ordinary accesses they are made of.
+"""Matrix instructions before lowering: loads, stores and moves of fragments as the ordinary ones they are made of.
 
 Each lane reads or writes its own elements of the fragment (:mod:`ptxdsl.isa.fragments`), so what an access out of
 bounds or misaligned is, the loads and stores find out. The products stay one instruction (``handlers.matrix``).
@@ -23,6 +23,7 @@ __all__ = ["METHODS", "expanded"]
 
 b16, b32, b64, u32 = (TYPES[name] for name in ("b16", "b32", "b64", "u32"))
 _FULL = Immediate(0xFFFFFFFF, b32)
+_FRAGMENTS = ("ldmatrix", "stmatrix", "movmatrix")
 
 
 def expanded(function: Function) -> Function:
@@ -42,7 +43,7 @@ def expanded(function: Function) -> Function:
 def _is_access(statement: Any) -> bool:
     if not isinstance(statement, Instruction):
         return False
-    return statement.form.opcode == "ldmatrix" or statement.form.semantics in ("wmma_load", "wmma_store")
+    return statement.form.opcode in _FRAGMENTS or statement.form.semantics in ("wmma_load", "wmma_store")
 
 
 class _Expansion:
@@ -59,8 +60,10 @@ class _Expansion:
         self.g = self.put("shr.u32", self.temporary("g"), lane, self.number(2))
         self.pair = self.put("and.b32", self.temporary("pair"), lane, self.number(3))
         self.pair = self.put("shl.b32", self.pair, self.pair, self.number(1))
-        if self.statement.form.opcode == "ldmatrix":
-            self.ldmatrix()
+        if self.statement.form.opcode == "movmatrix":
+            self.movmatrix()
+        elif self.statement.form.opcode in _FRAGMENTS:
+            self.fragments(self.statement.form.opcode == "stmatrix")
         else:
             self.wmma()
         return self.out
@@ -165,11 +168,12 @@ class _Expansion:
         second = self.put("add.u32", self.temporary("minor"), minor, self.number(steps[1]))
         return self.put("mad.lo.u32", self.temporary("index"), first, stride, second)
 
-    # ldmatrix
+    # ldmatrix, stmatrix and movmatrix
 
-    def ldmatrix(self) -> None:
+    def fragments(self, stores: bool) -> None:
+        """Matrices of 8x8 halves: a lane has two neighbours of a row, of its transpose with .trans."""
         form = self.statement.form
-        fragment, address = self.statement.operands
+        fragment, address = self.statement.operands[:: -1 if stores else 1]
         if "m8n8" not in form.tokens or "b16" not in form.tokens:
             raise unsupported(self.statement, f"`{form.mnemonic}`")
         assert isinstance(address, Address)
@@ -178,16 +182,20 @@ class _Expansion:
         if base.type.bits != 32:
             base = self.put("cvt.u32.u64", self.temporary("rows"), self.shared(base))
         results = [self.temporary(f"result{number}", b32) for number in range(len(items))]
-        for number, result in enumerate(results):
+        for number, (item, result) in enumerate(zip(items, results)):
+            if stores:
+                self.emit("mov.b32", result, item)
             if "trans" in form.tokens:
-                self.columns(result, base, offset, number)
+                self.columns(result, base, offset, number, stores)
             else:
                 row = self.row(base, self.g, 8 * number)
                 half = self.put("shr.u32", self.temporary("index"), self.pair, self.number(1))
-                self.access("ld.b32", result, row, half, 4, offset)
+                self.access("st.b32" if stores else "ld.b32", result, row, half, 4, offset)
         for item, result in zip(items, results):
-            if isinstance(item, Register):
+            if isinstance(item, Register) and not stores:
                 self.emit("mov.b32", item, result)
+        if stores:
+            self.emit("bar.warp.sync", _FULL)
 
     def shared(self, base: Register) -> Register:
         self.space = "shared"
@@ -198,12 +206,31 @@ class _Expansion:
         source = self.put("add.u32", self.temporary("from"), lane, self.number(step))
         return self.put("shfl.sync.idx.b32", self.temporary("row"), base, source, self.number(31), _FULL)
 
-    def columns(self, result: Register, base: Register, offset: int, number: int) -> None:
+    def columns(self, result: Register, base: Register, offset: int, number: int, stores: bool) -> None:
         halves = [self.temporary(f"half{half}", b16) for half in (0, 1)]
+        if stores:
+            self.emit("mov.b32", Vector(tuple(halves)), result)
         for half, register in enumerate(halves):
             row = self.row(base, self.pair, 8 * number + half)
-            self.access("ld.b16", register, row, self.g, 2, offset)
-        self.emit("mov.b32", result, Vector(tuple(halves)))
+            self.access("st.b16" if stores else "ld.b16", register, row, self.g, 2, offset)
+        if not stores:
+            self.emit("mov.b32", result, Vector(tuple(halves)))
+
+    def movmatrix(self) -> None:
+        """The element of row r and column c comes from the lane that has that of row c and column r."""
+        result, source = self.statement.operands
+        where = self.put("shl.b32", self.temporary("from"), self.pair, self.number(2))
+        half = self.put("shr.u32", self.temporary("index"), self.g, self.number(1))
+        where = self.put("add.u32", where, where, half)
+        shift = self.put("and.b32", self.temporary("major"), self.g, self.number(1))
+        shift = self.put("shl.b32", shift, shift, self.number(4))
+        parts = []
+        for name in ("minor", "row"):
+            part = self.put("shfl.sync.idx.b32", self.temporary(name), source, where, self.number(31), _FULL)
+            parts.append(self.put("shr.u32", part, part, shift))
+            where = self.put("add.u32", where, where, self.number(4))
+        if isinstance(result, Register):
+            self.put("prmt.b32", result, *parts, self.number(0x5410))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

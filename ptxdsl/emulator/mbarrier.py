@@ -10,7 +10,7 @@ from ..isa import lookup
 from ..types import TYPES
 from .effects import whole
 from .layout import Mbarrier
-from .operands import Field, unsupported
+from .operands import Field
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -29,8 +29,6 @@ def waits(statement: Any) -> bool:
 def _row(low: Lowering, statement: Instruction) -> None:
     form, tokens = statement.form, statement.form.tokens
     named = dict(zip([spec.name for spec in form.operands], statement.operands))
-    if "mask" in named:
-        raise unsupported(statement, f"`{form.mnemonic}`")
     what, count, nbytes = tokens[0], named.get("count"), named.get("bytes")
     dest = named.get("d", Sink())
     if what == "pending_count":

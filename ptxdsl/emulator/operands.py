@@ -85,7 +85,7 @@ _NUMBERS = {
     "%cluster_ctaid.x": 0, "%cluster_ctaid.y": 0, "%cluster_ctaid.z": 0, "%cluster_nctaid.x": 1,
     "%cluster_nctaid.y": 1, "%cluster_nctaid.z": 1, "%current_graph_exec": 0, "%reserved_smem_offset_begin": 0,
     "%reserved_smem_offset_end": 0x400, "%reserved_smem_offset_cap": 0x400, "%reserved_smem_offset_0": 0,
-    "%reserved_smem_offset_1": 0,
+    "%reserved_smem_offset_1": 0, "%perctamemorysize": 0, "%perctamemoryoffset": 0,
 }
 
 

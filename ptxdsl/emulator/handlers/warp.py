@@ -10,6 +10,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...isa import lookup
+from .. import semantics
 from ..layout import LANES, Block, Fault, Warp
 from ..library import Shape
 from .base import Handler, i1, i32, i64, lanes_of
@@ -243,13 +245,18 @@ def redux(module: ir.Module, name: str, shape: Shape) -> None:
     slot = _slot(h, dest)
     value = source(h, a, LANES)
     members: Any = group.check(kind)
-    name_, neutral = _REDUCTIONS[op, signed]
+    real = op.endswith("f32")
+    name_, neutral = _REDUCTIONS[op, False] if real else _REDUCTIONS[op, signed]
     start = h.splat(h.i32(neutral))
 
     def reduce(lanes: Any) -> Any:
         return h.call(f"llvm.vector.reduce.{name_}.v32i32", i32, h.ir.select(h.bools(lanes), value, start))
+    if real and signed:
+        value = h.ir.and_(value, h.splat(h.i32(0x7FFFFFFF)))
 
     if not isinstance(members.type, ir.VectorType):
+        if real:
+            return _fold(h, name_, h.ir.select(h.bools(lanes), value, start))
         group.put(dest, slot, reduce(h.ir.and_(members, group.lanes)))
     else:
         result = ir.Constant(words, ir.Undefined)
@@ -263,5 +270,17 @@ def redux(module: ir.Module, name: str, shape: Shape) -> None:
 _REDUCTIONS = {
     ("add", False): ("add", 0), ("add", True): ("add", 0), ("and", False): ("and", -1), ("or", False): ("or", 0),
     ("xor", False): ("xor", 0), ("min", False): ("umin", -1), ("max", False): ("umax", 0),
+def _fold(h: Handler, mnemonic: str, value: Any) -> Any:
+    """An instruction over all lanes, by halves: the order does not matter to min and max."""
+    form = lookup(mnemonic)[0]
+    for step in (16, 8, 4, 2, 1):
+        other = h.ir.shuffle_vector(value, value, ir.Constant(words, [(lane + step) % LANES for lane in range(LANES)]))
+        value = semantics.lookup(form)(h.numbers(LANES), form, value, other)
+    return h.ir.extract_element(value, h.i32(0))
+
+
+_INFINITY, _NAN = 0x7F800000, 0x7FFFFFFF
     ("min", True): ("smin", 0x7FFFFFFF), ("max", True): ("smax", -0x80000000),
+    ("min.f32", False): ("min.f32", _NAN), ("max.f32", False): ("max.f32", _NAN),
+    ("min.NaN.f32", False): ("min.NaN.f32", _INFINITY), ("max.NaN.f32", False): ("max.NaN.f32", _INFINITY - (1 << 31)),
 }
