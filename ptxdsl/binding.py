@@ -192,6 +192,8 @@ def _encode_numpy(check: _Check, kind: ScalarType, value: np.generic) -> bytes:
 
 
 def _item_hint(check: _Check, value: object) -> str | None:
+    if _names_image(value):
+        return f"declare `{check.name}: {type(value).__name__}`, or pass `{check.name}.handle`"
     seen = view(value)
     return f"pass `{check.name}.item()`" if seen and math.prod(seen.shape) == 1 else None
 

@@ -162,10 +162,10 @@ def test_what_is_no_texture() -> None:
 def test_what_is_bound_to_nothing() -> None:
     error = failure(FETCH.format("image"), [], ".global .texref image;\n")
     assert error.message == "the texture reference `image` is bound to nothing"
-    assert error.hint == '`module["image"] = ptxdsl.Texture(array)`'
+    assert error.hint == '`module["image"] = ptxdsl.Texture(array)`, or declare a parameter: `image: Texture`'
     error = failure("suq.width.b32 %d0, [image];", [], ".global .surfref image;\n")
     assert error.message == "the surface reference `image` is bound to nothing"
-    assert error.hint == '`module["image"] = ptxdsl.Surface(array)`'
+    assert error.hint == '`module["image"] = ptxdsl.Surface(array)`, or declare a parameter: `image: Surface`'
     error = failure(FETCH.format("image"), [], ".global .texref image;\n", {"image": Texture(IMAGE[:, None], "3d")})
     assert error.message == "`tex` takes a 2d texture; `image` is a 3d texture of float32[3, 1, 4]"
 
@@ -278,6 +278,19 @@ def test_arguments_that_are_no_textures(emulated: None) -> None:
         with pytest.raises(LaunchError) as caught:
             kernel[1, 1](*given)
         assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_a_texture_for_a_number(emulated: None) -> None:
+    @ptxdsl.ptx_kernel
+    def kernel(image: ptxdsl.u64) -> None:
+        ptxdsl.ptx["txq.width.b32"](image)
+
+    with pytest.raises(LaunchError) as caught:
+        kernel[1, 1](Texture(F32))
+    assert caught.value.message == (
+        "argument `image` of kernel `kernel` is a Texture; u64 wants an int from 0 to 18446744073709551615"
+    )
+    assert caught.value.hint == "declare `image: Texture`, or pass `image.handle`"
 
 
 def test_a_table_of_textures(emulated: None) -> None:

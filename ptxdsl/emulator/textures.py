@@ -249,7 +249,7 @@ def _no_handle(scene: Scene, statement: Any, address: Address, handle: int) -> E
         made = {"texture": "Texture(array)", "sampler": "Sampler()", "surface": "Surface(array)"}[word[wanted]]
         return scene.raised(
             EmulationError, f"the {word[wanted]} reference `{name}` is bound to nothing",
-            f'`module["{name}"] = ptxdsl.{made}`',
+            f'`module["{name}"] = ptxdsl.{made}`, or declare a parameter: `{name}: {made.partition("(")[0]}`',
         )
     if known == Kind.NONE or owner is None:
         return scene.raised(
