@@ -18,7 +18,7 @@ from .base import Handler, i1, i32, i64, lanes_of
 from .control import await_others
 from .data import guard_mask, put, source
 
-__all__ = ["activemask", "elect", "match", "meet", "redux", "shuffle", "vote"]
+__all__ = ["activemask", "elect", "match", "meet", "redux", "shuffle", "source_lane", "vote"]
 
 words = lanes_of(i32)
 
@@ -117,7 +117,7 @@ def shuffle(module: ir.Module, name: str, shape: Shape) -> None:
     h.next()
 
 
-def _lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
     """The lane that a lane takes from, and whether it is within the segment; the manual's pseudocode."""
     clamp, segment = c & 31, c >> 8 & 31
     low, high = lane & segment, (lane & segment) | (clamp & ~segment)
@@ -128,13 +128,13 @@ def _lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
 
 
 def _constant_lanes(mode: str, b: int, c: int) -> tuple[list[int], int]:
-    chosen = [_lane(mode, lane, b, c) for lane in range(LANES)]
+    chosen = [source_lane(mode, lane, b, c) for lane in range(LANES)]
     bits = sum(1 << lane for lane, (_, good) in enumerate(chosen) if good)
     return [to for to, _ in chosen], bits - (1 << 32) if bits >> 31 else bits
 
 
 def _lanes(h: Handler, mode: str, b: Any, c: Any) -> tuple[Any, Any]:
-    """As _lane, in each lane, for b and c that are registers."""
+    """As source_lane, in each lane, for b and c that are registers."""
     five = h.splat(h.i32(31))
     lane = h.iota(32)
     clamp, segment = h.ir.and_(c, five), h.ir.and_(h.ir.lshr(c, h.splat(h.i32(8))), five)
@@ -181,7 +181,7 @@ def vote(module: ir.Module, name: str, shape: Shape) -> None:
 def _predicate(h: Handler, kind: str) -> Any:
     if kind[0] == "I":
         return h.ir.sext(h.ir.trunc(h.field("q"), i1), i32)
-    mask = h.ir.load(h.ir.bitcast(h.slot(), i32.as_pointer()))
+    mask = h.load(h.slot(), 0, i32)
     return h.ir.not_(mask) if kind == "N" else mask
 
 
@@ -238,7 +238,10 @@ def match(module: ir.Module, name: str, shape: Shape) -> None:
 
 
 def redux(module: ir.Module, name: str, shape: Shape) -> None:
-    """("redux", op, signed, dest, a, members, guard, masked, codes)."""
+    """("redux", op, signed, dest, a, members, guard, masked, codes).
+
+    Of floats ``op`` is the mnemonic of the instruction for two, and ``signed`` says that absolute values are taken.
+    """
     _, op, signed, dest, a, kind, guard, masked, codes = shape
     h = Handler.of(module, name, codes)
     group = Members(h, guard, masked)
@@ -248,15 +251,15 @@ def redux(module: ir.Module, name: str, shape: Shape) -> None:
     real = op.endswith("f32")
     name_, neutral = _REDUCTIONS[op, False] if real else _REDUCTIONS[op, signed]
     start = h.splat(h.i32(neutral))
-
-    def reduce(lanes: Any) -> Any:
-        return h.call(f"llvm.vector.reduce.{name_}.v32i32", i32, h.ir.select(h.bools(lanes), value, start))
     if real and signed:
         value = h.ir.and_(value, h.splat(h.i32(0x7FFFFFFF)))
 
-    if not isinstance(members.type, ir.VectorType):
+    def reduce(lanes: Any) -> Any:
         if real:
             return _fold(h, name_, h.ir.select(h.bools(lanes), value, start))
+        return h.call(f"llvm.vector.reduce.{name_}.v32i32", i32, h.ir.select(h.bools(lanes), value, start))
+
+    if not isinstance(members.type, ir.VectorType):
         group.put(dest, slot, reduce(h.ir.and_(members, group.lanes)))
     else:
         result = ir.Constant(words, ir.Undefined)
@@ -267,9 +270,6 @@ def redux(module: ir.Module, name: str, shape: Shape) -> None:
     h.next()
 
 
-_REDUCTIONS = {
-    ("add", False): ("add", 0), ("add", True): ("add", 0), ("and", False): ("and", -1), ("or", False): ("or", 0),
-    ("xor", False): ("xor", 0), ("min", False): ("umin", -1), ("max", False): ("umax", 0),
 def _fold(h: Handler, mnemonic: str, value: Any) -> Any:
     """An instruction over all lanes, by halves: the order does not matter to min and max."""
     form = lookup(mnemonic)[0]
@@ -280,7 +280,10 @@ def _fold(h: Handler, mnemonic: str, value: Any) -> Any:
 
 
 _INFINITY, _NAN = 0x7F800000, 0x7FFFFFFF
-    ("min", True): ("smin", 0x7FFFFFFF), ("max", True): ("smax", -0x80000000),
+_REDUCTIONS = {
     ("min.f32", False): ("min.f32", _NAN), ("max.f32", False): ("max.f32", _NAN),
     ("min.NaN.f32", False): ("min.NaN.f32", _INFINITY), ("max.NaN.f32", False): ("max.NaN.f32", _INFINITY - (1 << 31)),
+    ("add", False): ("add", 0), ("add", True): ("add", 0), ("and", False): ("and", -1), ("or", False): ("or", 0),
+    ("xor", False): ("xor", 0), ("min", False): ("umin", -1), ("max", False): ("umax", 0),
+    ("min", True): ("smin", 0x7FFFFFFF), ("max", True): ("smax", -0x80000000),
 }
