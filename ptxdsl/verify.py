@@ -9,6 +9,7 @@ the operands is looked up from the second time on.
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 
 from . import ir
 from .declared import Declared, fail, version_text
@@ -51,7 +52,7 @@ def _declarations(module: Declared, function: ir.Function) -> None:
         for name, _ in prototype.directives:
             if name in DIRECTIVES:
                 module.needs(DIRECTIVES[name].needs, f"`.{name}`", None)
-    for kind in {kind for _, kind in function.registers}:
+    for kind in set(map(itemgetter(1), function.registers)):
         module.type(kind, "a register")
     for variable in function.variables:
         module.variable(variable)

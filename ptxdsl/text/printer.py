@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
+from itertools import groupby
+from operator import itemgetter
 
 from .. import ir
 from ..errors import Loc
@@ -266,13 +268,15 @@ _STEMS = _Stems()
 def _registers(registers: list[ir.Register]) -> Iterator[str]:
     """The `.reg` lines: by type, ``%r<n>`` where a family counts from 0 without a gap."""
     families: dict[ScalarType, dict[str, list[str]]] = {}
-    known = _STEMS
-    for name, kind in registers:
-        stem = known[name]
-        if kind in families and stem in families[kind]:
-            families[kind][stem].append(name)
+    for kind, group in groupby(registers, itemgetter(1)):
+        names = [name for name, _ in group]
+        stems = families.setdefault(kind, {})
+        found = list(map(_STEMS.__getitem__, names))
+        if found.count(found[0]) == len(found):
+            stems.setdefault(found[0], []).extend(names)
         else:
-            families.setdefault(kind, {})[stem] = [name]
+            for name, stem in zip(names, found):
+                stems.setdefault(stem, []).append(name)
     for kind, stems in families.items():
         head, single = f"    .reg .{kind} ", stems.pop("", [])
         for stem, names in stems.items():

@@ -19,7 +19,7 @@ usual ways to hand a register on and are no second name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import compress
 from types import FrameType
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from .memory import RegPointer
 from .truth import RunTime
 from .values import Reg, Value
 from .variables import (
-    INERT, Container, Snapshot, changes, elements, frames, holds, places, rebound, same, variables,
+    INERT, Container, Snapshot, changes, elements, frames, holds, may_hold, places, rebound, same, variables,
 )
 
 __all__ = ["check_alias", "compare"]
@@ -203,8 +203,14 @@ def check_alias(reg: Reg, depth: int = 2) -> None:
         return
     unused = 0
     for each in frames(trace, frame):
-        held = variables(each)
-        names, holders = _held(reg, compress(held.items(), map(_watched, map(type, held.values()))))
+        held = variables(each, copied=False)
+        names: list[str] = []
+        holders: list[_Holder] = []
+        for name, value in compress(held.items(), map(_watched, map(type, held.values()))):
+            if value is reg:
+                names.append(name)
+            elif may_hold(value, reg):
+                _hold(reg, name, value, holders)
         if len(names) + len(holders) > 1:
             unused += _check_frame(each, names, holders, trace)
     trace.unaliased[place] = references - unused
@@ -222,23 +228,21 @@ _watched = _Watched().__getitem__
 
 
 class _Holder(NamedTuple):
-    """An element that holds a register: how it is written, and the variables it is reached from."""
+    """An element that holds a register: its place, how it is written, and the variables it is reached from."""
 
+    place: tuple[int, int]
     path: str
     roots: set[str]
 
 
-def _held(reg: Reg, held: Iterable[tuple[str, Any]]) -> tuple[list[str], list[_Holder]]:
-    """The variables that are the register, and the elements of others that hold it."""
-    names: list[str] = []
-    found: dict[tuple[int, int], _Holder] = {}
-    for name, value in held:
-        if value is reg:
-            names.append(name)
-        elif holds(type(value)):
-            for place, path in places(reg, name, value):
-                found.setdefault(place, _Holder(path, set())).roots.add(name)
-    return names, list(found.values())
+def _hold(reg: Reg, name: str, value: Any, holders: list[_Holder]) -> None:
+    """Note the elements in a variable that hold the register."""
+    for place, path in places(reg, name, value):
+        holder = next((holder for holder in holders if holder.place == place), None)
+        if holder is None:
+            holders.append(_Holder(place, path, {name}))
+        else:
+            holder.roots.add(name)
 
 
 def _check_frame(frame: FrameType, names: list[str], holders: list[_Holder], trace: Trace) -> int:

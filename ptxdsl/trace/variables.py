@@ -20,8 +20,8 @@ from .codes import PerCode
 from .truth import RunTime
 
 __all__ = [
-    "INERT", "Container", "Snapshot", "changes", "elements", "frames", "holds", "places", "rebound", "same", "snapshot",
-    "variables",
+    "INERT", "Container", "Snapshot", "changes", "elements", "frames", "holds", "may_hold", "places", "rebound", "same",
+    "snapshot", "variables",
 ]
 
 INERT = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, GeneratorType, CodeType, FrameType)
@@ -74,10 +74,16 @@ def snapshot(trace: Trace, frame: FrameType) -> list[Snapshot]:
     return found
 
 
-def variables(frame: FrameType) -> dict[str, Any]:
-    """The variables of a frame now: locals, those of its closure, and the globals that it assigns."""
-    names = dict(frame.f_locals)
-    for name in _written_globals(frame.f_code):
+def variables(frame: FrameType, *, copied: bool = True) -> dict[str, Any]:
+    """The variables of a frame now: locals, those of its closure, and the globals that it assigns.
+
+    If not ``copied``, they may change with the frame.
+    """
+    names = frame.f_locals
+    written = _written_globals(frame.f_code)
+    if copied or written or names.__class__ is not dict:
+        names = dict(names)
+    for name in written:
         if name in frame.f_globals:
             names.setdefault(name, frame.f_globals[name])
     return names
@@ -85,7 +91,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
 
 def rebound(state: Snapshot) -> Iterator[tuple[str, object, object]]:
     """The variables of a frame that hold something else than before: name, old, new."""
-    now, before = variables(state.frame), state.names
+    now, before = variables(state.frame, copied=False), state.names
     changed = map(is_not, before.values(), map(now.get, before, before.values()))
     return ((name, old, now[name]) for name, old in compress(before.items(), changed))
 
@@ -205,16 +211,20 @@ def elements(value: object, depth: int = _DEPTH) -> Iterator[Any]:
             yield from elements(item, depth - 1)
 
 
+def may_hold(value: Any, wanted: object) -> bool:
+    """Whether a container can hold an object, itself or in others: most have nothing of its type."""
+    kind = _KINDS[type(value)]
+    if kind == _LIST or kind == _TUPLE:
+        types = set(map(type, value))
+        return type(wanted) in types or any(map(holds, types))
+    return kind > 0
+
+
 def places(wanted: object, path: str, value: Any, depth: int = _DEPTH) -> Iterator[tuple[tuple[int, int], str]]:
     """Where a container and those in it hold an object: each place, and how it is written."""
     kind = _KINDS[type(value)]
-    if not kind or not depth:
+    if not depth or not may_hold(value, wanted):
         return
-    if kind <= _TUPLE:
-        # Most hold nothing of its type, nor what could: no need to look at each.
-        types = set(map(type, value))
-        if type(wanted) not in types and not any(map(holds, types)):
-            return
     keys: Any = attributes(value) if kind == _OBJECT else value if kind == _DICT else range(len(value))
     for index, (key, item) in enumerate(zip(keys, contents(value))):
         if item is wanted or _KINDS[type(item)]:
