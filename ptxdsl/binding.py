@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import ir
+from . import ir, lenient
 from .driver.arrays import Unreadable, View, contiguous, contiguous_strides, describe, view
 from .errors import LaunchError, PtxTypeError, caller
 from .launch import Argument, Buffer, Handle, Scalar
@@ -115,7 +115,7 @@ def _converter(check: _Check, foreign: int) -> Convert:
         return _aggregate(check)
     if annotation.bits == foreign and annotation.kind in "bus":
         return _number_or_memory(check, annotation)
-    return _scalar(check, annotation)
+    return _foreign_number(check, annotation) if foreign else _scalar(check, annotation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -380,15 +380,25 @@ def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: 
 
 def _number_or_memory(check: _Check, kind: ScalarType) -> Convert:
     """A parameter of foreign PTX that may be an address."""
-    number, memory = _scalar(check, kind), _untyped(check)
+    number, memory = _foreign_number(check, kind), _untyped(check)
     name = check.parameter.ptx[0].name
 
     def convert(value: Any) -> tuple[Argument, ...]:
-        if isinstance(value, (int, np.generic)):
+        if isinstance(value, (int, np.generic)) or (kind.kind == "b" and isinstance(value, float)):
             return number(value)
         return (Handle(name, value),) if _names_image(value) else memory(value)
 
     return convert
+
+
+def _foreign_number(check: _Check, kind: ScalarType) -> Convert:
+    name, strict = check.parameter.ptx[0].name, _scalar(check, kind)
+
+    def number(value: Any) -> tuple[Argument, ...]:
+        data = lenient.bits(value, kind)
+        return strict(value) if data is None else (Scalar(name, data),)
+
+    return number
 
 
 def _names_image(value: object) -> bool:

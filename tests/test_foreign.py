@@ -392,3 +392,60 @@ def test_special_registers_in_conversions() -> None:
         add.s64 %rd5, %rd5, %rd3;
         st.global.u64 [%rd4], %rd5;""")
     assert run(text, 0, np.zeros(40, np.uint64), 40).tolist() == [2 * n for n in range(40)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+
+
+@pytest.mark.parametrize(("kind", "value", "wanted"), [
+    ("u32", -1, b"\xff\xff\xff\xff"), ("s32", 4294967295, b"\xff\xff\xff\xff"),
+    ("u32", np.int32(-2), b"\xfe\xff\xff\xff"),
+    ("b32", 1.5, b"\x00\x00\xc0\x3f"), ("b32", np.float32(1.5), b"\x00\x00\xc0\x3f"), ("u8", True, b"\x01"),
+    ("u8", np.bool_(True), b"\x01"), ("u16", np.int64(7), b"\x07\x00"), ("b64", 1.5, b"\0\0\0\0\0\0\xf8\x3f"),
+    ("u64", -1, b"\xff" * 8), ("f32", np.float32(1.5), b"\x00\x00\xc0\x3f"), ("f64", 1, b"\0\0\0\0\0\0\xf0\x3f"),
+    ("b16", np.float16(1), b"\x00\x3c"), ("s64", np.uint64(2**64 - 1), b"\xff" * 8),
+])
+def test_numbers_for_parameters_that_c_calls_otherwise(kind: str, value: Any, wanted: bytes) -> None:
+    bits = len(wanted) * 8
+    register = {8: "%h1", 16: "%h1", 32: "%r1", 64: "%rd4"}[bits]
+    text = f"""
+    .version 7.0\n.target sm_70\n.address_size 64
+    .entry k(.param .{kind} x, .param .u64 out) {{ {REGISTERS}
+        ld.param.b{bits} {register}, [x]; ld.param.u64 %rd1, [out]; st.global.b{bits} [%rd1], {register}; ret; }}"""
+    out = np.zeros(bits // 8, np.uint8)
+    ptxdsl.load(text)["k"].configure(1, 1, backend="emulator")(value, out)
+    assert out.tobytes() == wanted
+
+
+@pytest.mark.parametrize(("kind", "value", "message"), [
+    ("u32", 1.5, "u32 wants an int"), ("u32", 2**32, "u32 wants an int"), ("s16", -32769, "s16 wants an int"),
+    ("f32", np.float64(1), "f32 wants a float"), ("u32", np.float32(1), "u32 wants an int"),
+])
+def test_numbers_that_no_c_takes_for_the_parameter(kind: str, value: Any, message: str) -> None:
+    kernel = ptxdsl.load(f".version 7.0\n.target sm_70\n.address_size 64\n.entry k(.param .{kind} x) {{ ret; }}")["k"]
+    with pytest.raises(LaunchError, match=message):
+        kernel.configure(1, 1, backend="emulator")(value)
+
+
+def test_structures_and_arrays_by_value() -> None:
+    text = """
+    .version 7.0\n.target sm_70\n.address_size 64
+    .entry k(.param .align 8 .b8 s[24], .param .b32 v[2], .param .u64 out)
+    {
+        .reg .b32 %r<4>; .reg .f64 %fd; .reg .b64 %rd<3>;
+        ld.param.u32 %r0, [s]; ld.param.f64 %fd, [s+8]; ld.param.b32 %r1, [s+16];
+        ld.param.v2.b32 {%r2, %r3}, [v];
+        ld.param.u64 %rd0, [out];
+        st.global.v4.b32 [%rd0], {%r0, %r1, %r2, %r3};
+        st.global.f64 [%rd0+16], %fd;
+        ret;
+    }"""
+    made = np.zeros((), np.dtype([("a", "u4"), ("b", "f8"), ("c", "i2", 2)], align=True))
+    made["a"], made["b"], made["c"] = 7, -0.5, (1, 2)
+    out = np.zeros(6, np.uint32)
+    for given in (made, made.tobytes(), np.frombuffer(made.tobytes(), np.uint8)):
+        out[:] = 0
+        pair = np.array([5, 6], np.uint32)
+        ptxdsl.load(text)["k"].configure(1, 1, backend="emulator")(given, pair, out)
+        assert out[:4].tolist() == [7, 1 | 2 << 16, 5, 6] and out[4:].view(np.float64)[0] == -0.5

@@ -1,7 +1,8 @@
 """Constant expressions: PTX computes with numbers as C does, in 64 bits, signed unless a number says otherwise.
 
 The manual (Constants, Summary of Constant Expression Evaluation Rules): ``U`` and ``.u64`` make a value unsigned, what
-is unsigned spreads, comparisons give a signed 0 or 1, and there are floats, which do not mix with integers.
+is unsigned spreads, `~` and `%` make it so, comparisons give a signed 0 or 1, and there are floats, which do not mix
+with integers.
 """
 
 from __future__ import annotations
@@ -139,8 +140,7 @@ def _unary(source: Source) -> Number:
             return Number(-value)
         if token.text == "!":
             return Number(int(not value))
-        # Negative also where it is unsigned: what `~7U` is in 32 bits, and what in 64, are its lowest ones.
-        return Number(_wrap(-value if token.text == "-" else ~value, False).value, unsigned)
+        return _wrap(-value, False)._replace(unsigned=unsigned) if token.text == "-" else _wrap(~value, True)
     if token.text == "(":
         return _parenthesis(source)
     number = literal(token.text)
@@ -170,7 +170,7 @@ def _apply(source: Source, sign: Token, left: Number, right: Number) -> Number:
         return Number(int(_COMPARE[sign.text](a, b))) if sign.text in _COMPARE else Number(_FLOAT[sign.text](a, b))
     if sign.text in ("&&", "||"):
         return Number(int(bool(a and b) if sign.text == "&&" else bool(a or b)))
-    unsigned = left.unsigned if sign.text in ("<<", ">>") else left.unsigned or right.unsigned
+    unsigned = left.unsigned if sign.text in ("<<", ">>") else left.unsigned or right.unsigned or sign.text == "%"
     if unsigned:
         a, b = a & _MASK, b & _MASK
     if sign.text in _COMPARE:
