@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "ptxdsl"
 LAYERS = [
     ["errors", "collector"],
     ["config", "types"],
-    ["isa"],
+    ["isa", "lenient"],
     ["ir"],
     ["operands"],
     ["signature"],
