@@ -223,6 +223,34 @@ def test_the_emulator_takes_host_memory_only(cu: ImageStandin) -> None:
     assert caught.value.message == "a texture of an array on GPU 0; the emulator works in host memory"
 
 
+def test_graphs_take_no_host_memory(cu: ImageStandin) -> None:
+    draw, cu.capturing = make_draw(), 1
+    with pytest.raises(LaunchError) as caught:
+        draw[1, 1](Texture(IMAGE), Surface(ptxdsl.to_device(IMAGE)))
+    assert caught.value.message == (
+        "a launch with a texture of a host array while its stream is captured into a graph"
+    )
+    assert caught.value.hint == "make it of `ptxdsl.to_device(array)`"
+    assert not cu.launches
+
+
+def test_a_launch_waits_for_the_stream_of_a_texture(cu: ImageStandin) -> None:
+    """An array that becomes valid on another stream."""
+
+    class Elsewhere:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            address, shape = self.array._ptxdsl_view().address, self.array.shape
+            return {"shape": shape, "typestr": "<f4", "data": (address, False), "version": 3, "stream": 0x77}
+
+    draw, cu.kernel = make_draw(), doubling(cu)
+    draw[1, 1](Texture(Elsewhere(ptxdsl.to_device(IMAGE))), Surface(ptxdsl.to_device(IMAGE)))
+    assert cu.waits == [(0x77, 0)]
+
+
 @pytest.mark.parametrize("call", ["cuTexObjectCreate", "cuArray3DCreate"])
 def test_failures_leave_nothing_behind(cu: ImageStandin, call: str) -> None:
     cu.fail[call] = Result.CUDA_ERROR_INVALID_VALUE

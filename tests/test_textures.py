@@ -10,7 +10,11 @@ import pytest
 from texture_harness import columns, program, run, vector
 from texture_reference import Mode, close, face, four, read, sample, texels_along
 
-from ptxdsl import Texture
+from ptxdsl import (
+    Array, LaunchError, Ptr, Surface, Texture, f32, loop, profile, ptx, ptx_func, ptx_kernel, reg, s32, trace_thread,
+    u32, when,
+)
+from ptxdsl.emulator.images import pool
 
 COORDINATES = {"1d": 1, "2d": 2, "3d": 4, "a1d": 2, "a2d": 4, "cube": 4, "acube": 4}
 SHAPES = {"1d": (7,), "2d": (5, 7), "3d": (4, 5, 3), "a1d": (3, 7), "a2d": (3, 5, 7)}
@@ -374,3 +378,61 @@ def test_a_texture_shows_its_array_as_it_is_now() -> None:
     assert run(text, texture, at, 4)[:, 0].tolist() == [0] * 4
     image[:] = 1, 2, 3, 4
     assert run(text, texture, at, 4)[:, 0].tolist() == [1, 2, 3, 4]
+
+
+def test_where_somebody_watches(rng: np.random.Generator, emulated: None) -> None:
+    """The sanitizer, a shuffled order, the profiler and the trace of a thread: the same results, and what they tell."""
+
+    @ptx_kernel
+    def smear(image: Texture, canvas: Surface, out: Array[f32, 2], n: u32):
+        x, y = ptx.ctaid.x * 32 + ptx.tid.x, ptx.ctaid.y
+        total = reg(f32, 0.0)
+        with loop(n) as i:
+            total += ptx["tex.2d.v4.f32.f32"]((image, ((x + i).to(f32), y.to(f32))))[0]
+        with when(x % 2 == 0):
+            ptx["sust.b.2d.b32.trap"]((canvas, (x.bits(s32) * 4, y.bits(s32))), total)
+        out[y, x] = total
+
+    image = rng.integers(0, 100, (3, 64)).astype(np.float32)
+    wanted = sum(image[:, np.minimum(np.arange(64) + i, 63)] for i in range(5))
+    texture = Texture(image)
+
+    def check(**options: Any) -> None:
+        canvas, out = np.zeros_like(image), np.zeros_like(image)
+        smear.configure((2, 3), 32, **options)(texture, Surface(canvas), out, 5)
+        np.testing.assert_array_equal(out, wanted)
+        np.testing.assert_array_equal(canvas[:, ::2], wanted[:, ::2])
+        assert not canvas[:, 1::2].any()
+
+    for sanitize in (None, "all"):
+        for seed in (None, 5):
+            check(sanitize=sanitize, seed=seed)
+    with profile() as profiled:
+        check()
+    (line,) = (row for row in profiled.instructions if "tex.2d" in row.text)
+    assert (line.figures.executions, line.figures.lanes) == (30, 960)
+    arguments = texture, Surface(image.copy()), np.zeros_like(image), 5
+    steps = str(trace_thread(smear[(2, 3), 32], *arguments, block=(1, 1, 0), thread=4))
+    assert f"= {image[1, 36]:g}, " in next(step for step in steps.splitlines() if "tex.2d" in step)
+
+
+def test_a_function_takes_a_texture(rng: np.random.Generator, emulated: None) -> None:
+    @ptx_func
+    def texel(image: Texture, i: s32) -> f32:
+        return ptx["tex.1d.v4.f32.s32"]((image, [i]))[0]
+
+    @ptx_kernel
+    def copy(image: Texture, out: Ptr[f32]):
+        i = ptx.tid.x
+        out[i] = texel(image, i.bits(s32))
+
+    image, out = texels(rng, (40,), np.float32), np.zeros(32, np.float32)
+    copy[1, 32](Texture(image), out)
+    np.testing.assert_array_equal(out, image[:32])
+
+
+def test_there_is_an_end_to_handles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool(), "_free", [])
+    with pytest.raises(LaunchError) as caught:
+        _ = Texture(np.zeros(3, np.float32)).emulated
+    assert caught.value.message == "there are 16384 textures, samplers and surfaces already"

@@ -23,6 +23,7 @@ from .tools import NoAssembler
 
 if TYPE_CHECKING:
     from ..signature import KernelParameter
+    from .arrays import View
     from .assembler import Assembled
 
 __all__ = ["load"]
@@ -271,11 +272,12 @@ class _Run:
         _refuse_host(self.kernel.entry, targets)
         images = [argument.owner for argument in arguments if type(argument) is Handle]
         images += self.kernel.references.values()
-        function = self._function(_device(self.kernel.entry, [*buffers, *targets], images))
+        arrays: list[Buffer | View] = [*buffers, *(array for image in images for array in getattr(image, "arrays", ()))]
+        function = self._function(_device(self.kernel.entry, [*buffers, *targets], arrays))
         function.gpu.enter()
         prepared = function.prepare(geometry)
-        stream = _stream(geometry, buffers, function.gpu.device)
-        _wait(function.gpu, stream, buffers)
+        stream = _stream(geometry, arrays, function.gpu.device)
+        _wait(function.gpu, stream, arrays)
         struct = function.struct(prepared, stream)
         if not images:
             self._launch(function, struct, stream, arguments, buffers)
@@ -337,11 +339,8 @@ def load(kernel: Compiled) -> _Run:
     return _Run(kernel)
 
 
-def _device(entry: str, buffers: Sequence[Buffer], images: Sequence[Any] = ()) -> int:
-    """The GPU that holds the arrays; the first if none does."""
-    if images and all(buffer.device is None for buffer in buffers):
-        arrays = [array for image in images for array in getattr(image, "arrays", ())]
-        return next((array.device for array in arrays if array.device is not None), 0)
+def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | View] = ()) -> int:
+    """The GPU that holds the arguments, or else the arrays of textures; the first if none does."""
     placed = [buffer for buffer in buffers if buffer.device is not None]
     for buffer in placed:
         if buffer.device != placed[0].device:
@@ -349,7 +348,9 @@ def _device(entry: str, buffers: Sequence[Buffer], images: Sequence[Any] = ()) -
                 f"argument `{placed[0].name}` of kernel `{entry}` is on GPU {placed[0].device}, `{buffer.name}` on GPU "
                 f"{buffer.device}; all of a launch have to be on one", loc=caller(),
             )
-    return placed[0].device or 0 if placed else 0
+    if not placed:
+        return next((array.device for array in arrays if array.device is not None), 0)
+    return placed[0].device or 0
 
 
 def _refuse_host(entry: str, targets: Sequence[Buffer]) -> None:
@@ -364,7 +365,7 @@ def _refuse_host(entry: str, targets: Sequence[Buffer]) -> None:
             )
 
 
-def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer], ordinal: int) -> int:
+def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer | View], ordinal: int) -> int:
     """The stream given, or else the current one of the library that owns an array, or else the default."""
     if geometry.stream is not None:
         return geometry.stream
@@ -372,12 +373,12 @@ def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer], ordinal: int) -> 
     return tell() if tell else 0
 
 
-def _current_stream(buffers: Sequence[Buffer], ordinal: int) -> Callable[[], int] | None:
+def _current_stream(buffers: Sequence[Buffer | View], ordinal: int) -> Callable[[], int] | None:
     known = (stream_of(buffer.owner, ordinal) for buffer in buffers if buffer.device is not None)
     return next((tell for tell in known if tell), None)
 
 
-def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer]) -> None:
+def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer | View]) -> None:
     """Let the launch wait for the streams on which its arrays become valid (1 is the default stream, as 0 is)."""
     for other in {b.stream for b in buffers if b.stream is not None and (b.stream or 1) != (stream or 1)}:
         event = gpu.call("cuEventCreate", gpu.cu.CUevent_flags.CU_EVENT_DISABLE_TIMING)

@@ -229,9 +229,19 @@ class Images:
         self.arguments = [self._numbered(argument) for argument in self.given]
         for name, image in self.references.items():
             self._on(image, f"`{name}`").bind(self.module, name, image)
+        self._refuse_capture()
         for made in self.images.values():
             made.fill(self.stream)
         return self
+
+    def _refuse_capture(self) -> None:
+        """A graph would copy from host memory, and to it, whenever it is launched."""
+        hosted = [made for made in self.images.values() if any(array.device is None for array in made.arrays)]
+        if hosted and int(self.gpu.call("cuStreamIsCapturing", self.stream)):
+            raise LaunchError(
+                f"a launch with a {hosted[0].word} of a host array while its stream is captured into a graph",
+                loc=caller(), hint="make it of `ptxdsl.to_device(array)`",
+            )
 
     def _numbered(self, argument: Argument) -> Argument:
         if type(argument) is not Handle:

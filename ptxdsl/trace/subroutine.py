@@ -17,8 +17,8 @@ from typing import Any
 from .. import ir
 from ..errors import Loc, PtxTypeError, TraceError
 from ..isa import lookup
-from ..signature import KernelParameter, PtrType, Signature
-from ..types import ScalarType, pred
+from ..signature import HandleType, KernelParameter, PtrType, Signature
+from ..types import ScalarType, pred, u64
 from . import guard, labels, lint
 from .builder import Trace, current, swapped
 from .entry import argument, complete, finish
@@ -71,7 +71,7 @@ class Subroutine:
         self._names = {} if names is None else names
         self._signature = Signature.of(function, names)
         for parameter in self._signature.parameters:
-            if not isinstance(parameter.annotation, (ScalarType, PtrType)):
+            if not isinstance(parameter.annotation, (ScalarType, PtrType, HandleType)):
                 raise TraceError(
                     f"parameter `{parameter.name}` of function `{self.__name__}` is {parameter.annotation}",
                     loc=self._loc,
@@ -123,7 +123,7 @@ class Subroutine:
 
     def _passed(self, trace: Trace, parameter: KernelParameter, value: Any) -> ir.Operand:
         """An argument as the call's operand; a PtxTypeError where its type is another."""
-        wanted = parameter.annotation
+        wanted = u64 if isinstance(parameter.annotation, HandleType) else parameter.annotation
         if isinstance(wanted, PtrType):
             if isinstance(value, Pointer) and value.dtype is wanted.dtype and value.space == "global":
                 return value.address.use(trace)
