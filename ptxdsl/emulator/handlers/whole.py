@@ -338,7 +338,8 @@ class Whole(Handler):
                 return _KNOWN[offset]
             if offset == Warp.INDEX:
                 return self.number
-        value = super().load(base, offset, kind, align, fixed or mine)
+        lasting = base is self.block or (base is self.warp and isinstance(offset, int) and offset < Warp.REGISTERS)
+        value = super().load(base, offset, kind, align, fixed or lasting)
         value.set_metadata("tbaa", self.state_tag if mine or fixed else self.user_tag)
         return value
 
