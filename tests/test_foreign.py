@@ -449,3 +449,16 @@ def test_structures_and_arrays_by_value() -> None:
         pair = np.array([5, 6], np.uint32)
         ptxdsl.load(text)["k"].configure(1, 1, backend="emulator")(given, pair, out)
         assert out[:4].tolist() == [7, 1 | 2 << 16, 5, 6] and out[4:].view(np.float64)[0] == -0.5
+
+
+def test_texts_of_every_make(tmp_path: Any) -> None:
+    plain = program("st.global.u32 [%rd2], 5;")
+    texts = [
+        "\ufeff" + plain, plain.replace("\n", "\r\n"), plain.replace(" ", "\t"), plain + "\0", plain.replace("\n", " "),
+        plain.replace("sm_30", "compute_30"), "/* first */ // second\n" + plain.replace(",", " /* , */ ,"),
+    ]
+    for number, text in enumerate(texts):
+        assert run(text, 0, np.zeros(1, np.uint32)).tolist() == [5]
+        path = tmp_path / f"{number}.ptx"
+        path.write_bytes(text.encode())
+        assert list(ptxdsl.load(path)) == list(ptxdsl.load(text.encode())) == ["k"]

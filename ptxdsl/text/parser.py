@@ -78,7 +78,7 @@ class _Parser(Context):
         token = source.next()
         if token.text != ".target":
             source.fail("behind `.version` comes `.target`", token.start, hint="write `.target sm_75`")
-        names = [source.name("a target").text]
+        names = [re.sub(r"^compute_(?=\d)", "sm_", source.name("a target").text)]
         while source.accept(","):
             names.append(source.name("a target or an option of it").text)
         module.target = next((name for name in names if name.startswith("sm_")), names[0])

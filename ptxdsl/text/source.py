@@ -37,6 +37,8 @@ class Source:
     """
 
     def __init__(self, text: str, filename: str) -> None:
+        if text[:1] == "\ufeff":  # a mark of the byte order, which editors of Windows write
+            text = " " + text[1:]
         self.original = text
         self.filename = filename
         self.remarks: list[tuple[int, str]] = []
