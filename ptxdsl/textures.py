@@ -206,10 +206,13 @@ class Sampler:
     """How a texture is read, apart from any: for PTX of ``.target ..., texmode_independent``, where samplers are named.
 
     Its arguments are those of :class:`Texture`. With ``m = ptxdsl.load(...)``, ``m["s"] = Sampler(filter="linear")``
-    binds it to the module's ``.samplerref s``.
+    binds it to the module's ``.samplerref s``. A kernel takes it as a parameter annotated ``Sampler``, and all its
+    textures with one: ``ptx["tex.2d.v4.f32.f32"]((image, sampler, [x, y]))``. On the emulator only: CUDA's driver has
+    no way to make one.
     """
 
     word = "sampler"
+    __ptx_parameter__ = "Sampler"
     described = "a sampler"
 
     def __init__(

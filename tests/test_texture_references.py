@@ -11,6 +11,7 @@ from texture_reference import Mode, close, sample
 
 import ptxdsl
 from ptxdsl import EmulationError, LaunchError, Sampler, Surface, Texture
+from ptxdsl.driver import tools
 from ptxdsl.text import to_text
 
 IMAGE = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -55,6 +56,20 @@ def test_samplers_apart(rng: np.random.Generator, how: str) -> None:
     text = program(text, 2, 4, handles=len(handles), variables=variables, options=INDEPENDENT)
     got = run(text, handles, columns(x, y), 4, bind=bind)
     close(got, [sample(image, at, Mode("wrap", True, True)) for at in zip(x, y)])
+
+
+def test_a_kernel_takes_a_sampler(emulated: None) -> None:
+    @ptxdsl.ptx_kernel
+    def kernel(image: Texture, how: Sampler, out: ptxdsl.Ptr[ptxdsl.f32]) -> None:
+        i = ptxdsl.ptx.tid.x
+        out[i] = ptxdsl.ptx["tex.1d.v4.f32.f32"]((image, how, [i.to(ptxdsl.f32) * 0.5]))[0]
+
+    out = np.zeros(4, np.float32)
+    kernel[1, 4](Texture(IMAGE[0]), Sampler(filter="linear"), out)
+    assert out.tolist() == [0, 0, 0.5, 1]
+    assert ".target sm_75, texmode_independent\n" in kernel.ptx()
+    if tools.find_tool("ptxas"):
+        assert kernel.cubin()
 
 
 def test_whole_coordinates_with_a_sampler() -> None:
