@@ -1,4 +1,4 @@
-"""What compilers emit: the constructs of nvcc, NVRTC, Triton and Numba that hand-written PTX seldom has, through load."""
+"""What compilers emit and people seldom write: constructs of nvcc, NVRTC, Triton, Numba and Warp, through load."""
 
 from __future__ import annotations
 

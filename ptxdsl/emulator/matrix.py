@@ -6,13 +6,14 @@ bounds or misaligned is, the loads and stores find out. The products stay one in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..ir import Address, Function, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol, Vector
 from ..isa import lookup
-from ..isa.fragments import LAYOUTS, Layout, Place
+from ..isa.fragments import ELEMENT_BITS, SHAPES, Layout, Place, layout
 from ..types import TYPES, ScalarType
 from .operands import Field, unsupported
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "expanded"]
 
+_SHAPE = re.compile(r"m\d+n\d+k\d+$")
 b16, b32, b64, u32 = (TYPES[name] for name in ("b16", "b32", "b64", "u32"))
 _FULL = Immediate(0xFFFFFFFF, b32)
 _FRAGMENTS = ("ldmatrix", "stmatrix", "movmatrix")
@@ -58,8 +60,8 @@ class _Expansion:
         self.emit("bar.warp.sync", _FULL)
         lane = self.put("mov.u32", self.temporary("lane"), SpecialRegister("%laneid"))
         self.g = self.put("shr.u32", self.temporary("g"), lane, self.number(2))
-        self.pair = self.put("and.b32", self.temporary("pair"), lane, self.number(3))
-        self.pair = self.put("shl.b32", self.pair, self.pair, self.number(1))
+        self.run = self.put("and.b32", self.temporary("run"), lane, self.number(3))
+        self.pair = self.put("shl.b32", self.temporary("pair"), self.run, self.number(1))
         if self.statement.form.opcode == "movmatrix":
             self.movmatrix()
         elif self.statement.form.opcode in _FRAGMENTS:
@@ -115,53 +117,67 @@ class _Expansion:
         form, operands = self.statement.form, list(self.statement.operands)
         stores = form.semantics == "wmma_store"
         address, fragment = operands[:2] if stores else operands[1::-1]
-        assert isinstance(address, Address) and isinstance(fragment, Vector)
-        layout, size = self.layout()
-        base, offset = self.base(address)
+        assert isinstance(address, Address)
+        places, bits = self.layout()
+        items = [i if isinstance(i, Register) else None for i in _items(fragment)]
+        base = self.base(address)
         by_rows = "row" in form.tokens
-        stride = operands[2] if len(operands) > 2 else self.number(layout.columns if by_rows else layout.rows)
-        items = [item if isinstance(item, Register) else None for item in fragment.items]
-        unique = 1 + max(place.register for place in layout.places)
+        stride = operands[2] if len(operands) > 2 else self.number(places.columns if by_rows else places.rows)
+        self.put("shl.b32", self.run, self.run, self.number(places.run.bit_length() - 1))
+        unique = 1 + max(place.register for place in places.places)
         for number in range(unique):
-            places = [place for place in layout.places if place.register == number]
-            register = items[number] or self.temporary("unwanted", b32)
-            self.element(register, places, layout, by_rows, stride, (base, offset, size), stores)
+            mine = [place for place in places.places if place.register == number]
+            register = items[number] or self.temporary(f"unwanted{max(bits, 32)}", b64 if bits == 64 else b32)
+            self.element(register, mine, places, by_rows, stride, (*base, bits), stores)
         for number, item in enumerate(items[unique:]):
             source = items[number % unique]
             if item is not None and source is not None:
                 self.emit("mov.b32", item, source)  # fragments of f16 hold every element twice
 
     def layout(self) -> tuple[Layout, int]:
+        """The layout, and the bits of an element in memory."""
         form = self.statement.form
-        shape = next(token for token in form.tokens if token[0] == "m" and token[1].isdigit())
+        shape = next(token for token in form.tokens if _SHAPE.match(token))
         which = next((token for token in form.tokens if token in ("a", "b", "c")), "c")
-        layout = LAYOUTS.get((shape, which, form.type.bits)) if form.type is not None and form.type.is_float else None
-        if layout is None or form.type is None or str(form.type) not in ("f16", "bf16", "f32"):
+        kind = form.tokens[-1]
+        bits = 32 if kind in ("s32", "f32") else ELEMENT_BITS.get(kind, 0)
+        known = any(shape in shapes for shapes in SHAPES.values()) if which == "c" else shape in SHAPES.get(bits, ())
+        if not known:
             raise unsupported(self.statement, f"`{form.mnemonic}`")
-        return layout, form.type.bytes
+        return layout(shape, which, bits), bits
 
     def element(
         self, register: Register, places: list[Place], layout: Layout, by_rows: bool, stride: Operand,
         memory: tuple[Register, int, int], stores: bool,
     ) -> None:
-        """Load or store a register: one element of 32 bits, two neighbours, or two that lie apart."""
-        base, offset, size = memory
-        what = "st" if stores else "ld"
-        if len(places) == 1 or by_rows != layout.transposed:
+        """Load or store a register: one element, or a run of them, that lies in one piece or apart."""
+        base, offset, bits = memory
+        what, whole = "st" if stores else "ld", f"b{register.type.bits}"
+        if bits < 8 or len(places) == 1 or by_rows != layout.transposed:
             index = self.index(places[0], layout, by_rows, stride)
-            self.access(f"{what}.b32", register, base, index, size, offset)
+            if bits < 8:
+                self.put("shr.u32", index, index, self.number(3 - bits.bit_length() + 1))
+            self.access(f"{what}.{whole}", register, base, index, max(1, bits // 8), offset)
             return
-        halves = [self.temporary(f"half{place.half}", b16) for place in places]
+        if bits == 8:  # only A and B have bytes, and they are not stored
+            byte = self.temporary("byte", b32)
+            for place in places:
+                target = byte if place.part else register
+                self.access("ld.u8", target, base, self.index(place, layout, by_rows, stride), 1, offset)
+                if place.part:
+                    self.emit("bfi.b32", register, byte, register, self.number(8 * place.part), self.number(8))
+            return
+        parts = [self.temporary(f"half{place.part}", b16) for place in places]
         if stores:
-            self.emit("mov.b32", Vector(tuple(halves)), register)
-        for place, half in zip(places, halves):
-            self.access(f"{what}.b16", half, base, self.index(place, layout, by_rows, stride), size, offset)
+            self.emit("mov.b32", Vector(tuple(parts)), register)
+        for place, part in zip(places, parts):
+            self.access(f"{what}.b16", part, base, self.index(place, layout, by_rows, stride), 2, offset)
         if not stores:
-            self.emit("mov.b32", register, Vector(tuple(halves)))
+            self.emit("mov.b32", register, Vector(tuple(parts)))
 
     def index(self, place: Place, layout: Layout, by_rows: bool, stride: Operand) -> Register:
         """The number of an element from the start of the matrix."""
-        row, column = (self.pair, self.g) if layout.transposed else (self.g, self.pair)
+        row, column = (self.run, self.g) if layout.transposed else (self.g, self.run)
         major, minor = (row, column) if by_rows else (column, row)
         steps = (place.row, place.column) if by_rows else (place.column, place.row)
         first = self.put("add.u32", self.temporary("major"), major, self.number(steps[0]))
@@ -189,8 +205,7 @@ class _Expansion:
                 self.columns(result, base, offset, number, stores)
             else:
                 row = self.row(base, self.g, 8 * number)
-                half = self.put("shr.u32", self.temporary("index"), self.pair, self.number(1))
-                self.access("st.b32" if stores else "ld.b32", result, row, half, 4, offset)
+                self.access("st.b32" if stores else "ld.b32", result, row, self.run, 4, offset)
         for item, result in zip(items, results):
             if isinstance(item, Register) and not stores:
                 self.emit("mov.b32", item, result)
@@ -237,35 +252,50 @@ class _Expansion:
 # Products
 
 
-def _types(statement: Instruction, shape: str) -> tuple[str, str, str]:
-    """The types of d, of a and b, and of c; of wmma's two types a and b are f16."""
+def _types(statement: Instruction, shape: str) -> tuple[str, str, str, str]:
+    """The types of d, a, b and c; of wmma's two types a and b are f16."""
     tokens = statement.form.tokens
-    kinds = [token for token in tokens[tokens.index(shape) + 1 :] if token in TYPES]
+    kinds = [token for token in tokens[tokens.index(shape) + 1 :] if token in TYPES or token in ELEMENT_BITS]
     if len(kinds) == 2:
-        return kinds[0], "f16", kinds[1]
-    if len(kinds) != 4 or kinds[1] != kinds[2]:
+        return kinds[0], "f16", "f16", kinds[1]
+    if len(kinds) != 4:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
-    return kinds[0], kinds[1], kinds[3]
+    return kinds[0], kinds[1], kinds[2], kinds[3]
+
+
+_REFUSED = frozenset(("sp", "sp::ordered_metadata", "block_scale", "rz", "rm", "rp"))
+_VARIANTS = ("satfinite", "xor", "and")
 
 
 def _product(low: Lowering, statement: Instruction) -> None:
     form = statement.form
-    shape = next((token for token in form.tokens if (token, "a", 16) in LAYOUTS), "")
-    if not shape or len(statement.operands) != 4 or "sp" in form.tokens:
+    shape = next((token for token in form.tokens if _SHAPE.match(token)), "")
+    if not shape or len(statement.operands) != 4 or not _REFUSED.isdisjoint(form.tokens):
         raise unsupported(statement, f"`{form.mnemonic}`")
-    result, kind, addend = _types(statement, shape)
-    if kind not in ("f16", "bf16") or {result, addend} - {"f16", "f32"}:
+    result, left, right, addend = _types(statement, shape)
+    if shape not in SHAPES.get(ELEMENT_BITS.get(left, 0), ()) or ELEMENT_BITS[left] != ELEMENT_BITS.get(right):
         raise unsupported(statement, f"`{form.mnemonic}`")
-    counts = [_count(shape, *which) for which in (("c", result), ("a", kind), ("b", kind), ("c", addend))]
+    bits = (_bits(result), ELEMENT_BITS[left], ELEMENT_BITS[right], _bits(addend))
+    counts = [1 + layout(shape, which, size).places[-1].register for which, size in zip("cabc", bits)]
     vectors = [_items(operand)[:count] for operand, count in zip(statement.operands, counts)]
     dests = [low.operands.destination(item) for item in vectors[0]]
-    sources = [[low.operands.source(item, 32, False, statement) for item in vector] for vector in vectors[1:]]
+    sizes = [64 if kind == "f64" else 32 for kind in (left, right, addend)]
+    sources = [
+        [low.operands.source(item, size, False, statement) for item in vector]
+        for vector, size in zip(vectors[1:], sizes)
+    ]
     members, guard = low.operands.number(0xFFFFFFFF, 32), low.operands.guard(statement)
     kinds = tuple(tuple(field.kind for field in fields) for fields in (dests, *sources))
+    variant = next((token for token in form.tokens if token in _VARIANTS), "")
     low.emit(
-        ("product", shape, kind, result, addend, *kinds, members.kind, guard.kind, low.parted),
+        ("product", shape, (left, right), result, addend, variant, *kinds, members.kind, guard.kind, low.parted),
         guard, low.rank(), *dests, *_flat(sources), members,
     )
+
+
+def _bits(kind: str) -> int:
+    """Bits of an element of C or D that make its layout: halves share registers."""
+    return 16 if kind == "f16" else 32
 
 
 def _items(operand: Operand) -> tuple[Operand, ...]:
@@ -274,10 +304,6 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 
 def _flat(fields: list[list[Field]]) -> Iterator[Field]:
     return (field for group in fields for field in group)
-
-
-def _count(shape: str, which: str, kind: str) -> int:
-    return 1 + max(place.register for place in LAYOUTS[shape, which, 32 if kind == "f32" else 16].places)
 
 
 METHODS: dict[str, Any] = {"wmma": _product, "mma": _product}

@@ -2,27 +2,30 @@
 
 The one home of these layouts: the emulator multiplies by them, kernels may place elements by them. Those of ``mma`` are
 the manual's (Matrix Fragments for mma.m16n8k16 and the like). The manual leaves those of ``wmma`` open; these are the
-ones of two ``mma`` side by side, which hardware since sm_80 uses.
+ones of several ``mma`` side by side, which hardware since sm_80 uses.
 
-``g`` is lane // 4, ``t`` is lane % 4 throughout.
+All follow one rule. ``g`` is lane // 4, ``t`` is lane % 4. A matrix is cut into tiles of 8 lines (rows, of B columns)
+by 4 runs, and in each a lane has the run t of the line g: as many elements as a register of 32 bits takes, of C and D
+two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["LAYOUTS", "Layout", "Place"]
+__all__ = ["ELEMENT_BITS", "LAYOUTS", "SHAPES", "Layout", "Place", "layout"]
 
 
 class Place(NamedTuple):
-    """An element of a fragment, at ``row`` + g and ``column`` + 2t; if transposed, at ``row`` + 2t and ``column`` + g.
+    """An element of a fragment, at ``row`` + g and ``column`` + run * t; if transposed, with g and t exchanged.
 
-    ``register`` holds it, in its half ``half`` where two elements share a register.
+    ``register`` holds it; it is part ``part`` of those that share the register, the lowest bits first.
     """
 
     register: int
-    half: int
+    part: int
     row: int
     column: int
 
@@ -33,49 +36,71 @@ class Layout(NamedTuple):
     rows: int
     columns: int
     transposed: bool
+    run: int
     places: tuple[Place, ...]
 
     def owner(self, row: int, column: int) -> tuple[int, int, int]:
-        """Lane, register and half that hold an element."""
-        g, pair = (column % 8, row % 8) if self.transposed else (row % 8, column % 8)
-        for place in self.places:
-            base = (place.column, place.row) if self.transposed else (place.row, place.column)
-            element = (column, row) if self.transposed else (row, column)
-            if base[0] == element[0] - g and base[1] == element[1] - pair + pair % 2:
-                return g * 4 + pair // 2, place.register, place.half
-        raise AssertionError((row, column))
+        """Lane, register and part that hold an element."""
+        line, along = (column, row) if self.transposed else (row, column)
+        lane = line % 8 * 4 + along // self.run % 4
+        first = (line - line % 8, along - along // self.run % 4 * self.run)
+        return (lane, *_index(self)[first[::-1] if self.transposed else first])
 
 
-def _pairs(rows: int, columns: int, transposed: bool, shared: bool, of: Callable[[int, int, int], int]) -> Layout:
-    """The places of tiles of 8 x 8; ``of(row tile, column tile, half)`` numbers them as if each had a register."""
+@lru_cache(maxsize=256)
+def _index(layout: Layout) -> dict[tuple[int, int], tuple[int, int]]:
+    return {(place.row, place.column): (place.register, place.part) for place in layout.places}
+
+
+def _layout(rows: int, columns: int, transposed: bool, run: int, shared: bool) -> Layout:
+    """Tiles of the lines first, then along them; ``shared``: the elements of a run are in one register."""
+    lines, length = (columns, rows) if transposed else (rows, columns)
     places = []
-    for i in range(rows // 8):
-        for j in range(columns // 8):
-            for half in (0, 1):
-                number = of(i, j, half)
-                row, column = (8 * i + half, 8 * j) if transposed else (8 * i, 8 * j + half)
-                places.append(Place(number // 2 if shared else number, number % 2 if shared else 0, row, column))
-    return Layout(rows, columns, transposed, tuple(sorted(places)))
+    for along in range(length // (4 * run)):
+        for tile in range(lines // 8):
+            # B's registers follow the depth first, the others their lines.
+            number = tile * (length // (4 * run)) + along if transposed else along * (lines // 8) + tile
+            for part in range(run):
+                where = (8 * tile, 4 * run * along + part)
+                register = number if shared else number * run + part
+                places.append(Place(register, part if shared else 0, *(where[::-1] if transposed else where)))
+    return Layout(rows, columns, transposed, run, tuple(sorted(places)))
 
 
-def _a(columns: int) -> Layout:
-    return _pairs(16, columns, False, True, lambda i, j, half: 4 * j + 2 * i + half)
+@lru_cache(maxsize=256)
+def layout(shape: str, which: str, bits: int) -> Layout:
+    """The layout of ``a``, ``b`` or ``c`` (which is that of d too) of ``m16n8k16`` with elements of so many bits.
+
+    >>> layout("m16n8k16", "a", 16).places[:2]
+    (Place(register=0, part=0, row=0, column=0), Place(register=0, part=1, row=0, column=1))
+    """
+    m, n, k = map(int, re.findall(r"\d+", shape))
+    if which == "c":
+        return _layout(m, n, False, 2, bits == 16)
+    rows, columns = (m, k) if which == "a" else (k, n)
+    return _layout(rows, columns, which == "b", max(1, 32 // bits), True)
 
 
-def _b(rows: int, columns: int) -> Layout:
-    return _pairs(rows, columns, True, True, lambda i, j, half: rows // 4 * j + 2 * i + half)
+SHAPES: dict[int, tuple[str, ...]] = {
+    1: ("m8n8k128", "m16n8k128", "m16n8k256"),
+    4: ("m8n8k32", "m16n8k32", "m16n8k64"),
+    8: ("m8n8k16", "m16n8k16", "m16n8k32", "m16n16k16", "m32n8k16", "m8n32k16"),
+    16: ("m16n8k8", "m16n8k16", "m16n16k16", "m32n8k16", "m8n32k16"),
+    32: ("m16n8k4", "m16n8k8", "m16n16k8"),
+    64: ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"),
+}
+"""The shapes of mma and wmma by the bits of an element of A and B: those that follow the rule."""
 
-
-def _c(columns: int, shared: bool) -> Layout:
-    return _pairs(16, columns, False, shared, lambda i, j, half: 4 * j + 2 * i + half)
-
+ELEMENT_BITS: dict[str, int] = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
+}
+"""Bits of the types of A and B that lie in the layouts above."""
 
 LAYOUTS: dict[tuple[str, str, int], Layout] = {
-    ("m16n16k16", "a", 16): _a(16), ("m16n16k16", "b", 16): _b(16, 16),
-    ("m16n16k16", "c", 32): _c(16, False), ("m16n16k16", "c", 16): _c(16, True),
-    ("m16n8k16", "a", 16): _a(16), ("m16n8k16", "b", 16): _b(16, 8),
-    ("m16n8k16", "c", 32): _c(8, False), ("m16n8k16", "c", 16): _c(8, True),
-    ("m16n8k8", "a", 16): _a(8), ("m16n8k8", "b", 16): _b(8, 8),
-    ("m16n8k8", "c", 32): _c(8, False), ("m16n8k8", "c", 16): _c(8, True),
+    key: layout(*key)
+    for bits, shapes in SHAPES.items() for shape in shapes
+    for key in (
+        (shape, "a", bits), (shape, "b", bits), (shape, "c", max(bits, 32)),
+        *([(shape, "c", 16)] if bits in (8, 16) else ()),
+    )
 }
-"""By shape, matrix (``c`` stands for d too) and bits of an element."""
