@@ -217,3 +217,16 @@ def test_faults(instruction: str, x: int, y: int, message: str) -> None:
     assert caught.value.thread == (2, 0, 0)
     assert instruction.rstrip(";") in str(caught.value).replace("{%c0,%c1}", "{%c0, %c1}")
     assert "the first coordinate counts bytes" in str(caught.value) or ".p." in instruction or y < 0 or y > 1
+
+
+def test_one_number_in_braces() -> None:
+    """As nvcc writes it: braces also around one coordinate and one value, bytes in registers of 16 bits."""
+    text = "mov.b16 %d0, 0x1ff;\nsust.b.3d.b8.clamp [%h0, {%c0, %c1, %c1, %c1}], {%d0};\n"
+    text += "suld.b.1d.b16.trap {%d0}, [%h1, {%c0}];\nmov.b64 %w, 0x123456789abcdef0;\n"
+    text += "sust.b.1d.b64.trap [%h1, {%c1}], {%w};"
+    solid, line = np.zeros((2, 2, 3), np.uint8), np.arange(4, dtype=np.uint32) + 0x50000
+    given = [Surface(solid, "3d"), Surface(line)]
+    got = run(program(text, 2, 1, bits=16, handles=2), given, columns(np.int32([6]), np.int32([0])), 1, np.uint16)
+    assert solid.ravel().tolist() == [0, 0, 0xFF] + [0] * 9
+    assert got.tolist() == [[5]]
+    assert line.view(np.uint64).tolist() == [0x123456789ABCDEF0, 0x5000300050002]

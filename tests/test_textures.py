@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emulator_harness import THREAD, kernel, launch, pointer
 from texture_harness import columns, program, run, vector
 from texture_reference import Mode, close, face, four, read, sample, texels_along
 
@@ -436,3 +437,25 @@ def test_there_is_an_end_to_handles(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LaunchError) as caught:
         _ = Texture(np.zeros(3, np.float32)).emulated
     assert caught.value.message == "there are 16384 textures, samplers and surfaces already"
+
+
+@pytest.mark.parametrize("how", ["plain", "hot"])
+def test_in_every_tier(rng: np.random.Generator, how: str) -> None:
+    """In code that takes nothing to be uniform, and in runs of instructions that became one function."""
+    image, out = texels(rng, (8, 8), np.float32), np.zeros(64, np.float32)
+    body = pointer("%rd1", "out") + """
+ld.param.u64 %rd0, [image];
+cvt.rn.f32.u32 %f0, %r2;
+mul.f32 %f1, %f0, 0f3E4CCCCD;
+tex.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd0, {%f1, %f0}];
+setp.lt.u32 %p0, %r2, 40;
+@%p0 tex.2d.v4.f32.f32 {%f4, _, _, _}, [%rd0, {%f0, %f1}];
+add.f32 %f4, %f4, 0f3F800000;
+st.global.f32 [%rd1], %f4;
+ret;"""
+    texture = Texture(image)
+    handle = np.uint64(texture.emulated)
+    launch(kernel("u64 image, u64 out", THREAD + body), 1, 64, **{how: True}, image=handle, out=out)
+    steps = np.minimum(np.float32(0.2) * np.arange(64, dtype=np.float32), 7).astype(int)
+    lanes = np.minimum(np.arange(64), 7)
+    np.testing.assert_array_equal(out, np.where(np.arange(64) < 40, image[steps, lanes], image[lanes, steps]) + 1)
