@@ -41,7 +41,8 @@ class Dump:
 
 
 def _default_cache() -> str:
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ptxdsl")
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(folder, "ptxdsl") if os.path.isabs(folder) else "off"  # a user without a home keeps nothing
 
 
 def _wrong(what: str, value: object, wanted: str, known: Iterable[str] = ()) -> ConfigError:

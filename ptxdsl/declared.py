@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import NoReturn
 
@@ -93,6 +92,8 @@ class Declared:
 
 def near(name: str, known: Iterable[str]) -> str | None:
     """A hint with the names that are like ``name``, if there are any."""
+    import difflib
+
     found = difflib.get_close_matches(name, list(known), n=3)
     return f"did you mean {' or '.join(found)}?" if found else None
 

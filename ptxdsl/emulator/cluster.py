@@ -7,7 +7,6 @@ an address that one block has of its own memory means the same to the others. Ea
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import itertools
 import struct
 from collections import deque
@@ -209,7 +208,9 @@ class _Clusters:
             raise livelock(next(state for state in active if state.get(Block.RUNNABLE, "I")))
 
     def _digest(self, active: deque[State]) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
+        from hashlib import blake2b
+
+        digest = blake2b(digest_size=16)
         for state in self.states:
             if state in active:
                 state.digest(digest)

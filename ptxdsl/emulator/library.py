@@ -7,18 +7,16 @@ module, and the object file is kept: the next process links it in a millisecond 
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import hashlib
-import json
-import os
-import tempfile
+import itertools
 import threading
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from ..config import current
 from ..errors import EmulationError
+from .storage import Storage, digest
 
 __all__ = ["Library", "Shape", "library"]
 
@@ -28,43 +26,21 @@ Shape = tuple[Any, ...]
 Emitter = Callable[[Any, str, Shape], None]
 
 
-@functools.cache
-def _fingerprint() -> str:
-    """What the code of every handler depends on besides its shape: LLVM, this CPU and our own emitters."""
-    import llvmlite
-    from llvmlite import binding
-
-    digest = hashlib.sha256()
-    digest.update(repr((llvmlite.__version__, binding.llvm_version_info, binding.get_host_cpu_name())).encode())
-    digest.update(binding.get_host_cpu_features().flatten().encode())
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 class Library:
     """Handlers by shape. ``emit(module, name, shape)`` adds the LLVM function of a shape to a module."""
 
-    def __init__(self, emit: Emitter, folder: Path | None) -> None:
+    def __init__(self, emit: Emitter, storage: Storage | None) -> None:
         from llvmlite import binding
 
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        features = binding.get_host_cpu_features().flatten()
-        self._machine = binding.Target.from_default_triple().create_target_machine(
-            cpu=binding.get_host_cpu_name(), features=f"{features},-vzeroupper", opt=2, jit=True
-        )
-        self._jit = binding.create_lljit_compiler(
-            binding.Target.from_default_triple().create_target_machine(
-                cpu=binding.get_host_cpu_name(), features=features, opt=2, jit=True
-            )
-        )
+        self._jit = binding.create_lljit_compiler(_machine(""))
         self._emit = emit
-        self._folder = folder
+        self._storage = storage
         self._lock = threading.RLock()
         self._handlers: dict[Shape, int] = {}
         self._linked: list[Any] = []
-        self._index: dict[str, str] = self._read_index()
+        self._numbers = itertools.count()
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
 
@@ -81,10 +57,11 @@ class Library:
         return self._handlers
 
     def _provide(self, shapes: list[Shape]) -> None:
-        names = {shape: f"h{hashlib.sha256(repr(shape).encode()).hexdigest()[:24]}" for shape in shapes}
-        for name in names.values():
-            if name not in self._symbols and name in self._index:
-                self._load(self._index[name])
+        names = {shape: f"h{digest(repr(shape).encode())}" for shape in shapes}
+        if self._storage is not None:
+            for name in names.values():
+                if name not in self._symbols:
+                    self._load(self._storage, self._storage.home(name))
         fresh = [shape for shape in shapes if names[shape] not in self._symbols]
         if fresh:
             self._compile({names[shape]: shape for shape in fresh})
@@ -99,7 +76,18 @@ class Library:
             self._try_emit(module, name, shape)
         image = self._image(module)
         self._link(image, list(shapes))
-        self._store(image, list(shapes))
+        if self._storage is not None:
+            self._storage.store(image, list(shapes))
+
+    def _load(self, storage: Storage, home: str | None) -> None:
+        """Link an object file from disk, at most once."""
+        if home is None or home in self._loaded:
+            return
+        self._loaded.add(home)
+        found = storage.load(home)
+        if found is not None:
+            with contextlib.suppress(RuntimeError):  # it does not have what the index says: compile that again
+                self._link(*found)
 
     def _try_emit(self, module: Any, name: str, shape: Shape) -> None:
         try:
@@ -111,14 +99,12 @@ class Library:
         """The object file of an LLVM module."""
         from llvmlite import binding
 
+        machine = _machine(",-vzeroupper")
         parsed = binding.parse_assembly(str(module))
         parsed.verify()
-        builder = binding.create_pass_builder(
-            self._machine,
-            binding.create_pipeline_tuning_options(speed_level=2),
-        )
+        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
         builder.getModulePassManager().run(parsed, builder)
-        image: bytes = self._machine.emit_object(parsed)
+        image: bytes = machine.emit_object(parsed)
         return image
 
     def compile_once(self, module: Any, names: list[str]) -> list[int]:
@@ -134,53 +120,29 @@ class Library:
         unit = JITLibraryBuilder().add_object_img(image).add_current_process()
         for name in names:
             unit.export_symbol(name)
-        tracker = unit.link(self._jit, f"batch{len(self._linked)}")
+        tracker = unit.link(self._jit, f"batch{next(self._numbers)}")
         self._linked.append(tracker)
         for name in names:
             self._symbols[name] = tracker[name]
 
-    # The disk: one object file a batch, and an index from handler to batch. A lost update of the index, or a file that
-    # is gone, costs a compilation and nothing else.
 
-    def _read_index(self) -> dict[str, str]:
-        if self._folder is None:
-            return {}
-        try:
-            index: dict[str, str] = json.loads((self._folder / "index.json").read_text())
-            return index
-        except (OSError, ValueError):
-            return {}
+@functools.cache
+def _host() -> tuple[str, str, str]:
+    """The version of LLVM, this CPU and its features."""
+    import llvmlite
+    from llvmlite import binding
 
-    def _load(self, batch: str) -> None:
-        if self._folder is None or batch in self._loaded:
-            return
-        self._loaded.add(batch)
-        try:
-            image = (self._folder / f"{batch}.o").read_bytes()
-        except OSError:
-            return
-        if hashlib.sha256(image).hexdigest()[:24] == batch:
-            self._link(image, [name for name, home in self._index.items() if home == batch])
-
-    def _store(self, image: bytes, names: list[str]) -> None:
-        if self._folder is None:
-            return
-        batch = hashlib.sha256(image).hexdigest()[:24]
-        self._loaded.add(batch)
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            _write(self._folder / f"{batch}.o", image)
-            self._index = {**self._read_index(), **self._index, **dict.fromkeys(names, batch)}
-            _write(self._folder / "index.json", json.dumps(self._index).encode())
-        except OSError:
-            self._folder = None  # a cache that cannot be written is no reason to fail: handlers stay in memory
+    version = f"{llvmlite.__version__} {binding.llvm_version_info}"
+    return version, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
-def _write(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    os.replace(name, path)
+def _machine(features: str) -> Any:
+    """What LLVM needs to know of this machine."""
+    from llvmlite import binding
+
+    _, name, all_features = _host()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=name, features=all_features + features, opt=2, jit=True)
 
 
 def _emit(module: Any, name: str, shape: Shape) -> None:
@@ -192,5 +154,5 @@ def _emit(module: Any, name: str, shape: Shape) -> None:
 @functools.cache
 def library() -> Library:
     """The library of this process."""
-    cache = current().cache_dir
-    return Library(_emit, cache / "handlers" / _fingerprint() if cache is not None else None)
+    folder = current().cache_dir
+    return Library(_emit, Storage(folder / "handlers", " ".join(_host())) if folder is not None else None)

@@ -12,7 +12,6 @@ it was some rounds before, nothing will ever change, and the blocks wait for eve
 from __future__ import annotations
 
 import _thread
-import hashlib
 import os
 import threading
 from collections import deque
@@ -208,7 +207,9 @@ class Team:
             self.changed.notify_all()
 
     def _digest(self) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
+        from hashlib import blake2b
+
+        digest = blake2b(digest_size=16)
         for state in sorted(self.waiting, key=lambda state: state.address):
             state.digest(digest)
         self.launch.digest(digest)

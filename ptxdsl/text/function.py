@@ -6,7 +6,6 @@ statement, one look-up for each operand that is a name. Everything else goes by 
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import replace
 from typing import NoReturn
@@ -427,6 +426,8 @@ class FunctionParser(Reader):
     def _target(self, name: str, scope: Scope, position: int) -> str:
         found = scope.label(name)
         if found is None:
+            import difflib
+
             near = difflib.get_close_matches(name, list(scope.labels), n=2)
             hint = f"did you mean {' or '.join(near)}?" if near else f"place it: `{name}:`"
             self.source.fail(f"no label is called {name}", position, hint=hint)

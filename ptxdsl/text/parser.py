@@ -7,7 +7,6 @@ columns of ``.loc`` and where a line was inlined, time stamps of files, and nest
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from .. import ir
@@ -126,6 +125,8 @@ class _Parser(Context):
             linkage, token = token.text[1:], source.next()
         kind = token.text[1:]
         if token.text not in _DEFINITIONS:
+            import difflib
+
             near = difflib.get_close_matches(token.text, _DEFINITIONS, n=1)
             source.fail(
                 f"{source.shown(token)} begins nothing at the level of the module", token.start,

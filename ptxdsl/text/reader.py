@@ -5,7 +5,6 @@ Most operands are the name of a register and never come here: the statement loop
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import NoReturn
 
@@ -167,6 +166,8 @@ class Reader:
         return self.unknown(text)
 
     def _near(self, text: str) -> list[str]:
+        import difflib
+
         return difflib.get_close_matches(text, [*self.names, *self.context.symbols], n=3, cutoff=0.6)
 
     def unknown(self, text: str) -> NoReturn:
