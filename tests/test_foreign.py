@@ -462,3 +462,27 @@ def test_texts_of_every_make(tmp_path: Any) -> None:
         path = tmp_path / f"{number}.ptx"
         path.write_bytes(text.encode())
         assert list(ptxdsl.load(path)) == list(ptxdsl.load(text.encode())) == ["k"]
+
+
+def test_branch_tables_of_the_same_name_in_several_functions() -> None:
+    table = """
+        TABLE: .branchtargets ONE, TWO;
+        brx.idx {index}, TABLE;
+        ONE: mov.u32 {to}, {first}; bra END;
+        TWO: mov.u32 {to}, {second};
+        END:"""
+    outside = f"""
+    .func (.reg .u32 r) f(.reg .u32 x) {{ {table.format(index="x", to="r", first=10, second=20)} ret; }}
+    .func (.reg .u32 r) g(.reg .u32 x) {{ .reg .u32 y; call (y), f, (x);
+        {table.format(index="x", to="r", first=1, second=2)} add.u32 r, r, y; ret; }}"""
+    text = program(f"""
+        mov.u32 %r1, %tid.x;
+        call (%r2), g, (%r1);
+        {table.format(index="%r1", to="%r3", first=100, second=200)}
+        add.u32 %r3, %r3, %r2;
+        mul.wide.u32 %rd3, %r1, 4;
+        add.u64 %rd3, %rd3, %rd2;
+        st.global.u32 [%rd3], %r3;""", outside=outside)
+    assert run(text, 0, np.zeros(2, np.uint32), 2).tolist() == [111, 222]
+    only = program("call (%r2), f, (1); st.global.u32 [%rd2], %r2;", outside=outside)
+    assert run(only, 0, np.zeros(1, np.uint32)).tolist() == [20]

@@ -124,6 +124,7 @@ class Inliner:
                 self.variables.append(replace(variable, name=variable.name + scope.suffix))
             elif variable.name not in {v.name for v in self.variables}:
                 self.variables.append(variable)
+        scope.own.update(function.branch_tables)
         for name, labels in function.branch_tables.items():
             self.tables[name + scope.suffix] = tuple(label + scope.suffix for label in labels)
         for statement in function.body or ():
