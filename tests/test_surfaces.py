@@ -49,7 +49,7 @@ FORMATS = {8: ("uint8", 1), 16: ("uint8", 2), 32: ("uint16", 2), 64: ("uint16", 
 @pytest.mark.parametrize("mode", ["trap", "clamp", "zero"])
 @pytest.mark.parametrize("geometry", list(SHAPES))
 def test_loads_and_stores(rng: np.random.Generator, geometry: str, mode: str) -> None:
-    for bits, count in ACCESSES:
+    for bits, count in rng.permutation(ACCESSES)[:3].tolist():  # each is compiled anew
         dtype, channels = FORMATS[bits * count]
         image = rng.integers(0, 256, (*SHAPES[geometry], bits * count // 8), np.uint8)
         before, lanes = image.copy(), 70

@@ -163,6 +163,8 @@ def test_what_is_no_texture() -> None:
     assert error.hint == "pass a `ptxdsl.Texture` or `ptxdsl.Surface`, and keep it alive as long as its handle is used"
     gone = Texture(IMAGE).emulated
     assert failure(FETCH.format("%h0"), [gone]).message == "`h0` is no texture"
+    inside = Texture(np.zeros((2, 2, 2), np.uint8), "2d")  # whose format reads like a geometry
+    assert failure(FETCH.format("%h0"), [inside.emulated + 4]).message == "`h0` is no texture"
     text = "mov.u64 %h0, 4096;\n" + FETCH.format("%h0")
     assert failure(text, [0]).message == "handle 0x1000 is no texture"
     error = failure(FETCH.format("%h0"), [Surface(IMAGE.copy())])

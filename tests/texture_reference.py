@@ -26,18 +26,14 @@ class Mode(NamedTuple):
 
 
 def number(x: float) -> Fraction:
-    """A coordinate; NaN counts as 0."""
-    if math.isnan(x):
-        return Fraction(0)
+    """A coordinate that is a number."""
     return Fraction(float(x)) if math.isfinite(x) else FAR if x > 0 else -FAR
 
 
 def texels_along(x: float, size: int, mode: Mode, offset: int = 0) -> list[tuple[int | None, Fraction]]:
     """The texels along one axis that a coordinate asks for, with their weights."""
-    wraps = mode.address in ("wrap", "mirror")
-    if wraps and not math.isfinite(x):
-        x = 0.0
-        place = Fraction(0)  # the guide says nothing; here as if it were 0, whatever the offset
+    if math.isnan(x) or (math.isinf(x) and mode.address in ("wrap", "mirror")):
+        place = Fraction(0)  # the guide says nothing
     else:
         place = number(x) * size + offset if mode.normalized else number(x) + offset
     turns = math.floor(place / size)
