@@ -236,7 +236,8 @@ class Watching:
         guard = self._guard(statement)
         same = role == 1 and all(low.operands.known(i) is UNIFORM for v in values for i in getattr(v, "items", (v,)))
         readers = self.read is None or origin not in low.spaces.entries or origin in self.read
-        folded = pattern is not None and pattern[0] == "c" and not any(place.values[7:]) and pattern[1] < 32
+        folded = kind[0] == "A" and pattern is not None and pattern[0] == "c" and pattern[1] < 32
+        folded = folded and not any(place.values[7:])
         shape = (
             "watch", role, level, same, own, kind, pattern, nbytes, self.grain, guard.kind, race, init, readers,
             self.simple, folded,

@@ -181,11 +181,11 @@ def plan_of_kernel(code: Code) -> Plan | None:
         return None
     function, spaces, block, checks = code.source
     threads = block[0] * block[1] * block[2]
-    if checks is not None or threads % LANES or len(code.graph.statements) > MOST_STATEMENTS:
+    if threads % LANES or len(code.graph.statements) > MOST_STATEMENTS:
         return None
     if any(_unfit(statement) for statement in code.graph.statements):
         return None
-    low = WholeLowering(function, spaces, block, False)
+    low = WholeLowering(function, spaces, block, False, checks)
     maker = _Maker(code, low, threads)
     steps = maker.steps()
     if steps is None:
@@ -205,6 +205,7 @@ def plan_of_kernel(code: Code) -> Plan | None:
         {place: vector for (vector, _), place in low.pool.places().items()},
         {low.slots.offsets[name]: known for name, known in low.facts.known.items() if isinstance(known, Parts)},
         block[0], frozenset(low.slots.offsets[name] for name in _alike(low, block)),
+        code.entry - code.base, maker.opening,
     )
 
 
@@ -249,13 +250,24 @@ class _Maker:
         start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
         self.first: dict[int, int] = {}
         self.accesses: dict[int, list[int]] = {}
-        for number in range(start, len(code.records)):
+        self.barriers: dict[int, int] = {}
+        opening = [record for record in code.records[start:] if record.shape[0] == "watch_begin"]
+        self.opening = tuple(self._spot_of(record, code.entry - code.base) for record in opening)
+        for number in range(start + len(opening), len(code.records)):
             record = code.records[number]
+            if record.shape[0] == "barrier":
+                self.barriers[record.statement] = number
             if record.shape[0] != "check":
                 self.first.setdefault(record.statement, number)
             if record.shape[0] in ("load", "store", "atomic"):
                 self.accesses.setdefault(record.statement, []).append(number)
         self.raw: frozenset[int] = frozenset()
+
+    @staticmethod
+    def _spot_of(record: Record, offset: int) -> Spot:
+        from .handlers.whole import Spot
+
+        return Spot(record.shape, record.values, record.statement, offset)
 
     def steps(self) -> list[Step] | None:
         from .handlers.fused import ARITHMETIC
@@ -277,8 +289,9 @@ class _Maker:
 
         node, code = self.low.graph.nodes[number], self.code
         sync = None
-        if records and records[0].shape[0] == "barrier":
-            sync = self._sync(records[0])
+        at = next((n for n, record in enumerate(records[:2]) if record.shape[0] == "barrier"), None)
+        if at is not None and (at == 0 or records[0].shape[0] == "watch_arrive"):
+            sync = self._sync(records[at], at)
             if sync is None:
                 return None
         together = joint_checks(records, self._written)
@@ -292,7 +305,7 @@ class _Maker:
                 if not last or (kind != "exit" and record.values[-1] > 1 and record.shape[2 if kind == "jump" else 3]):
                     return None
                 ending = spot
-            elif kind in self.fused or kind in self.alone or (place == 0 and sync is not None):
+            elif kind in self.fused or kind in self.alone or (sync is not None and place == sync.at):
                 spots.append(spot)
             else:
                 return None
@@ -305,7 +318,7 @@ class _Maker:
             number in self.low.facts.parted, meeting, sync,
         )
 
-    def _sync(self, record: Record) -> Sync | None:
+    def _sync(self, record: Record, at: int) -> Sync | None:
         from .handlers.whole import Sync
 
         _, what, guard, masked, number, count, predicate, _ = record.shape
@@ -314,10 +327,10 @@ class _Maker:
         values = record.values[1 if masked else 0 :]
         if values[0] > 15 or (count and values[1] != self.threads):
             return None
-        wait = self.first[record.statement]
+        wait = self.barriers[record.statement]
         offsets = self.code.offsets
         expected = values[1] if count else 0
-        return Sync(values[0], expected, offsets[wait], offsets[wait + 1], record.statement)
+        return Sync(values[0], expected, offsets[wait], offsets[wait + 1], record.statement, at)
 
     def _spot(self, record: Record, together: tuple[int, int] | None) -> Spot:
         from .handlers.whole import Spot

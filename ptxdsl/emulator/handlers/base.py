@@ -41,6 +41,9 @@ def const(kind: ir.Type, value: int) -> ir.Constant:
 class Handler:
     """A handler under construction. ``codes`` are its record's fields, as letters of the struct module (i and q)."""
 
+    lasting = True
+    """Whether what a warp and its block know does not change while the function runs."""
+
     def __init__(self, module: ir.Module, name: str, codes: str = "", result: ir.FunctionType = HANDLER) -> None:
         self.function = ir.Function(module, result, name)
         self.function.attributes.add("nounwind")
@@ -105,6 +108,10 @@ class Handler:
         from .memory import Access
 
         return Access(self, kind, pattern, nbytes, write)
+
+    def mark(self, instruction: Any, what: str) -> Any:  # noqa: ARG002
+        """Tell that an instruction touches memory of some kind and no other."""
+        return instruction
 
     def room(self, kind: ir.Type, align: int = 16) -> Any:
         """Memory of the function's own."""

@@ -23,7 +23,7 @@ class Book:
     """The ledger of the block, and the warp's part of it, for a handler; ``fixed`` where it only reads what it gets."""
 
     def __init__(self, h: Handler, fixed: bool = False) -> None:
-        self.h, self.fixed = h, fixed
+        self.h, self.fixed = h, fixed and h.lasting
         self.ledger = h.load(h.block, Block.WATCH, pointer, fixed=True)
         number = h.ir.zext(h.load(h.warp, Warp.INDEX, i32, fixed=True), i64)
         self.own = h.add(self.ledger, h.ir.add(h.ir.mul(number, h.i64(Own.SIZE)), h.i64(Ledger.WARPS)))
@@ -55,7 +55,7 @@ class Book:
 
 def begin(module: ir.Module, name: str, shape: Shape) -> None:
     """("watch_begin", codes): a warp starts on a block; the block's first one makes the ledger ready."""
-    h = Handler(module, name, shape[-1])
+    h = Handler.of(module, name, shape[-1])
     book = Book(h)
     number = h.ir.add(h.ir.trunc(h.load(h.block, Block.CTA64, i64), i32), h.i32(1))
     with h.ir.if_then(h.ir.icmp_unsigned("!=", book.get(Ledger.BLOCK, i32), number)):
@@ -84,7 +84,7 @@ def _pending(book: Book) -> Any:
 
 def arrive(module: ir.Module, name: str, shape: Shape) -> None:
     """("watch_arrive", codes): before a barrier of the whole block. The last warp's number is the one that stays."""
-    h = Handler(module, name, shape[-1])
+    h = Handler.of(module, name, shape[-1])
     book = Book(h)
     place = _pending(book)
     h.store(book.fresh(), place, 0)
@@ -94,7 +94,7 @@ def arrive(module: ir.Module, name: str, shape: Shape) -> None:
 def passed(module: ir.Module, name: str, shape: Shape) -> None:
     """("watch_passed", guard, codes): behind a barrier of the whole block."""
     _, guard, codes = shape
-    h = Handler(module, name, codes)
+    h = Handler.of(module, name, codes)
     mask = guard_mask(h, guard, True)
     book = Book(h)
     with h.ir.if_then(h.ir.icmp_unsigned("!=", mask, h.i32(0))):

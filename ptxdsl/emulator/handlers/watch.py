@@ -74,7 +74,7 @@ def can_fuse(shape: Shape) -> bool:
 def watch_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     """A check; the slow twin itself where ``slow`` is None."""
     look = Look(*shape[1:])
-    access = Access(h, look.kind, look.pattern, look.nbytes, look.role != READ)
+    access = h.access(look.kind, look.pattern, look.nbytes, look.role != READ)
     mask = guard_mask(h, look.guard, True)
     statement = h.field()
     if look.guard:
@@ -139,7 +139,7 @@ class _Fast:
             lane = h.ir.zext(h.call("llvm.cttz.i32", i32, self.mask, ir.Constant(i1, 0)), i64)
             lane = h.ir.or_(lane, h.ir.select(alone, h.i64(0), h.i64(SEVERAL)))
             return [self.line(host, look.pieces, self.splat(lane, look.pieces))]
-        if letter == "A" and look.pattern is not None:
+        if letter in "AH" and look.pattern is not None:
             good, host = access.check_scalar()
             access.demand(h.ir.and_(good, h.full(self.mask)), self.slow)
             if look.folded and look.role == READ:
@@ -183,9 +183,9 @@ class _Fast:
             return h.ir.inttoptr(address, kind.as_pointer())
 
         def put(plane: int, value: Any, _: Any) -> None:
-            h.ir.store(value, at(plane), align=8)
+            h.mark(h.ir.store(value, at(plane), align=8), "tags")
 
-        return _Group(size, lambda plane: h.ir.load(at(plane), align=8), put, lanes)
+        return _Group(size, lambda plane: h.mark(h.ir.load(at(plane), align=8), "tags"), put, lanes)
 
     def scattered(self, hosts: Any, number: int) -> _Group:
         """A tag for each lane, anywhere."""
@@ -203,11 +203,13 @@ class _Fast:
 
         def get(plane: int) -> Any:
             rest = h.splat(self.tag)
-            return h.call("llvm.masked.gather.v32i64.v32p0", wide, at(plane), h.i32(8), bools, rest)
+            name = "llvm.masked.gather.v32i64.v32p0"
+            return h.mark(h.call(name, wide, at(plane), h.i32(8), bools, rest), "tags")
 
         def put(plane: int, value: Any, where: Any) -> None:
             chosen = bools if where is None else h.ir.and_(bools, where)
-            h.call("llvm.masked.scatter.v32i64.v32p0", ir.VoidType(), value, at(plane), h.i32(8), chosen)
+            name = "llvm.masked.scatter.v32i64.v32p0"
+            h.mark(h.call(name, ir.VoidType(), value, at(plane), h.i32(8), chosen), "tags")
 
         return _Group(LANES, get, put, h.iota(64))
 
@@ -227,7 +229,8 @@ class _Fast:
         if self.look.own:
             return below("<", tags, self.splat(self.floor, n))
         since = self.h.ir.sub(tags, self.splat(self.window, n))
-        inside = below("<", since, self.splat(self.h.ir.sub(self.floor, self.window), n))
+        reach = self.h.call("llvm.usub.sat.i64", i64, self.floor, self.window)
+        inside = below("<", since, self.splat(reach, n))
         return self.h.ir.or_(below("<", tags, self.splat(self.launch, n)), inside)
 
     def fine(self, tags: Any, mine: Any, n: int) -> Any:

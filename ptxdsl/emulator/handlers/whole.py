@@ -22,7 +22,7 @@ from .. import semantics
 from ..lanes import Lanes
 from ..layout import FULL, LANES, NEVER, Barrier, Block, Entry, Warp
 from ..library import Shape
-from . import atomic, control, data, memory, sync, warp
+from . import atomic, control, data, memory, segments, warp, watch
 from .base import Handler, byte, i32, i64, lanes_of, pointer
 from .fused import ARITHMETIC, Deferring, Slot
 from .machine import PAIR, starting
@@ -55,6 +55,8 @@ class Sync(NamedTuple):
     wait: int
     after: int
     place: int
+    at: int
+    """Which of its step's records it is: others may come before."""
 
 
 class Step(NamedTuple):
@@ -108,10 +110,15 @@ class Plan(NamedTuple):
     parts: dict[int, Any]
     width: int
     shared: frozenset[int]
+    begin: int
+    opening: tuple[Spot, ...]
 
 
 _FOLLOWING = object()
-_SURE = ("data", "parts", "param", "isspace", "fence", "branch", "jump", "barrier")
+_SURE = (
+    "data", "parts", "param", "isspace", "fence", "branch", "jump", "barrier", "watch_begin", "watch_arrive",
+    "watch_passed",
+)
 """Records that are never left for."""
 _LASTING = ("store", "atomic", "fence")
 """Records that must not be repeated."""
@@ -245,6 +252,8 @@ FUSED: dict[str, Callable[[Any, Shape], None]] = {
     "load": lambda h, shape: memory.load_with(h, shape, h.function),
     "store": lambda h, shape: memory.store_with(h, shape, h.function),
     "atomic": lambda h, shape: atomic.atomic_with(h, shape, h.function),
+    "watch": lambda h, shape: watch.watch_with(h, shape, h.function), "watch_begin": _of_module(segments.begin),
+    "watch_arrive": _of_module(segments.arrive), "watch_passed": _of_module(segments.passed),
     "parts": _by_part, "wrap_parts": _bounded_parts,
     "isspace": _of_module(data.isspace), "fence": lambda h, _: h.ir.fence("seq_cst"),
     **{kind: _of_module(getattr(warp, name)) for kind, name in (
@@ -259,6 +268,12 @@ ALONE: dict[str, Callable[[Any, Shape], None]] = {"service": _seldom, "trap": _s
 
 class Whole(Handler):
     """The function under construction. Registers are in variables of its own, which LLVM makes values."""
+
+    lasting = False
+
+    def mark(self, instruction: Any, what: str) -> Any:
+        instruction.set_metadata("tbaa", self.kinds[what])
+        return instruction
 
     def __init__(self, module: ir.Module, name: str, plan: Plan) -> None:
         super().__init__(module, name)
@@ -284,6 +299,8 @@ class Whole(Handler):
         root = module.add_metadata(["ptxdsl"])
         state, user = (module.add_metadata([name, root, i64(0)]) for name in ("state", "user"))
         self.state_tag, self.user_tag = (module.add_metadata([kind, kind, i64(0)]) for kind in (state, user))
+        tags = module.add_metadata(["tags", root, i64(0)])
+        self.kinds = {"tags": module.add_metadata([tags, tags, i64(0)])}
         names = ("turn", "first", "budget", "active", "parked", "sync")
         self.v = {name: self.room(i32, 4) for name in names}
         self.v.update({name: self.room(i64, 8) for name in ("record", "begin")})
@@ -417,6 +434,13 @@ class Whole(Handler):
 
     def tail(self, handler: Any, rec: Any) -> None:
         self.bail()
+
+    def first_turns(self) -> None:
+        """What follows in this record is for the first two warps only."""
+        self.cont = self.block_named("cont")
+        mine = self.block_named("mine")
+        self.ir.cbranch(self.ir.icmp_signed("<", self.get("turn"), self.i32(2)), mine, self.cont)
+        self.ir.position_at_end(mine)
 
     def through(self, slot: int, rec: Any) -> None:
         self.bail()
@@ -740,9 +764,13 @@ class _Stretch:
         self._begin(h.written, read)
         self.blocks = {n: h.block_named(f"step{n}_") for n in self.reached}
         self._parts()
-        if self.start >= 0:
-            self._full(self.first, 1)
+        if self.first.sync is not None and self.start >= 0:
+            self._full(self.first, self.first.sync.at + 1)
         else:
+            h.lanes, h.masked = h.i32(FULL), False
+            for spot in plan.opening:
+                h.begin(spot)
+                FUSED[spot.shape[0]](h, spot.shape)
             self.edge(0)
         for number in self.reached:
             h.ir.position_at_end(self.blocks[number])
@@ -759,9 +787,10 @@ class _Stretch:
         """Load once what all warps of the block load from the same place, where nobody stores meanwhile."""
         h, plan = self.h, self.plan
         self.loaded: dict[int, list[tuple[Any, Any]]] = {}
-        if plan.warps == 1 or any(
+        self.quiet = plan.warps > 1 and not any(
             spot.shape[0] in _LASTING for n in (*self.reached, self.first.number) for spot in plan.steps[n].spots
-        ):
+        )
+        if not self.quiet:
             return
         spots = [
             (number, spot) for number, spot in enumerate(self.first.spots)
@@ -796,7 +825,7 @@ class _Stretch:
     @property
     def begin(self) -> int:
         """Where a warp that has not had its turn goes on in the records."""
-        return self.first.sync.after if self.start >= 0 and self.first.sync is not None else self.first.offset
+        return self.first.sync.after if self.start >= 0 and self.first.sync is not None else self.plan.begin
 
     def _begin(self, written: frozenset[str], read: frozenset[str]) -> None:
         """The next warp's turn."""
@@ -857,6 +886,9 @@ class _Stretch:
         """Go on with a step, all lanes together."""
         step = self.plan.steps[number]
         if step.sync is not None:
+            for spot in step.spots[: step.sync.at]:
+                self.h.begin(spot)
+                FUSED[spot.shape[0]](self.h, spot.shape)
             self._end(number, step.sync.wait, self.plan.needed(step.sync.place, 0))
         else:
             self.h.ir.branch(self.blocks[number])
@@ -890,6 +922,8 @@ class _Stretch:
             h.begin(spot)
             kind = spot.shape[0]
             if kind in FUSED:
+                if kind == "watch" and self.quiet and self._twice(spot):
+                    h.first_turns()
                 FUSED[kind](h, spot.shape)
             elif spot.shape[1]:  # guarded
                 ALONE[kind](h, spot.shape)
@@ -900,6 +934,12 @@ class _Stretch:
             if kind in _LASTING:
                 h.epoch = None
         return False
+
+    def _twice(self, spot: Spot) -> bool:
+        """Whether two warps that read a place tell as much as all: they are the two readers that are remembered."""
+        look = watch.Look(*spot.shape[1:])
+        plain = look.role == watch.READ and look.own and look.simple and look.race and not look.guard
+        return bool(plain and look.pattern is not None and look.kind[0] in "AU" and spot.values[2] in self.plan.shared)
 
     def condition(self, ending: Spot) -> Any:
         """The mask of the lanes that take a branch."""
