@@ -93,16 +93,15 @@ class Section:
         form, carry = self.form, semantics.carry(self.form)
         results = [(self.destination(spec), spec) for spec in form.operands if spec.written]
         sources = [self.source(spec) for spec in form.operands if not spec.written]
-        borrow = form.opcode in ("sub", "subc")
         if carry.reads:
             flag = self.load(rows("popc")[0].forms(("b32",))[0].operands[0].type)
-            self.lines.append(f"sub.cc.u32 %r8, 0, {flag};" if borrow else f"add.cc.u32 %r8, {flag}, -1;")
+            self.lines.append(f"add.cc.u32 %r8, {flag}, -1;")
         guard = f"@%q{self.number} " if self.guarded else ""
         names = [name for name, _ in results]
         first = "|".join(names) if len(results) == 2 else names[0]
         self.lines.append(f"{guard}{form.mnemonic} {', '.join([first, *sources])};")
         if carry.writes:
-            self.lines += ["subc.u32 %r9, 0, 0;", "neg.s32 %r9, %r9;"] if borrow else ["addc.u32 %r9, 0, 0;"]
+            self.lines.append("addc.u32 %r9, 0, 0;")
             self.store("%r9", 32)
         for name, spec in results:
             self.store(name, spec.type.bits)

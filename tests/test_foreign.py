@@ -486,3 +486,19 @@ def test_branch_tables_of_the_same_name_in_several_functions() -> None:
     assert run(text, 0, np.zeros(2, np.uint32), 2).tolist() == [111, 222]
     only = program("call (%r2), f, (1); st.global.u32 [%rd2], %r2;", outside=outside)
     assert run(only, 0, np.zeros(1, np.uint32)).tolist() == [20]
+
+
+def test_atomic_sums_flush_in_global_memory_only() -> None:
+    text = program("""
+        .shared .f32 ours;
+        mov.f32 %f0, 0f00000005;
+        st.shared.f32 [ours], %f0;
+        cvta.shared.u64 %rd3, ours;
+        atom.add.f32 %f1, [%rd3], %f0;
+        ld.shared.f32 %f2, [ours];
+        atom.add.f32 %f3, [%rd2], %f0;
+        red.global.add.f32 [%rd2+4], %f0;
+        st.global.v2.f32 [%rd2+8], {%f1, %f2};""")
+    out = np.array([3, 3, 0, 0], np.uint32)
+    ptxdsl.load(text)["k"].configure(1, 1, backend="emulator")(0, out)
+    assert out.tolist() == [0, 0, 5, 10]

@@ -35,7 +35,7 @@ def _atomic(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     kinds = tuple(tuple(part.kind for part in value) for value in given)
     low.emit(
-        ("atomic", op, _function(statement, op), kind.bits, form.space != "shared", places,
+        ("atomic", op, _function(low, statement, op, address), kind.bits, form.space != "shared", places,
          tuple(part.kind for part in dests), kinds, guard.kind, low.parted),
         place, guard, *dests, *(part for value in given for part in value),
     )
@@ -51,14 +51,16 @@ def _operation(statement: Instruction) -> str:
     return next(token for token in statement.form.tokens if token in names)
 
 
-def _function(statement: Instruction, op: str) -> str:
+def _function(low: Lowering, statement: Instruction, op: str, address: Address) -> str:
     """The instruction that computes the new value, where it is more than one operation of the host."""
     kind = statement.form.type
     assert kind is not None
     if op in ("min", "max"):
         return f"{op}.{kind}"
     if op == "add" and kind.kind == "f":
-        if str(kind) == "f32" and statement.form.space == "global":
+        space = statement.form.space
+        elsewhere = space == "generic" and not low.spaces.is_shared(low.origin(address.base))
+        if str(kind) == "f32" and (space == "global" or elsewhere):
             return "add.ftz.f32"  # the memory partitions of all GPUs flush subnormals, shared memory does not
         return f"add.rn.{kind}" if kind.bits != 64 else "add.f64"
     return ""

@@ -241,6 +241,11 @@ class Spaces:
             return 0, False
         return number * Entry.BYTES, True
 
+    def is_shared(self, origin: str) -> bool:
+        """Whether an address of this origin is known to lie in shared memory."""
+        guarded = self.ranges[self.entries.get(origin, 0)]
+        return guarded is not None and guarded.shared
+
     def parameter(self, statement: Any, name: str, offset: int, nbytes: int) -> int:
         """Offset of bytes of a parameter among the bytes of all parameters."""
         start = self.offsets.get(name)
