@@ -12,18 +12,18 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, overload
 
 from . import config, ir, launchable
 from .collector import paused
 from .errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
+from .foreign import PtxModule, load
 from .isa.directives import DIRECTIVES
 from .isa.targets import TARGETS
 from .launchable import Launchable, Specialised
-from .signature import KernelParameter, Signature, TensorMapType
+from .signature import Signature
 from .trace import lint
 
 __all__ = ["Kernel", "PtxModule", "backend_name", "load", "ptx_kernel"]
@@ -253,126 +253,3 @@ def backend_name(backend: str | None = None) -> str:
     from .driver.device import choose, driver
 
     return driver().name if choose(backend) == "gpu" else "emulator"
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# PTX that somebody else wrote
-
-
-class PtxEntry(Launchable):
-    """A kernel in a module of PTX text."""
-
-    def __init__(self, module: ir.Module, text: str, function: ir.Function) -> None:
-        super().__init__(function.name)
-        self.parameters = tuple(
-            KernelParameter(p.name, TensorMapType() if p.nbytes == 128 and p.shape else p.type, (p,))
-            for p in function.parameters
-        )
-        self._only = Specialised(function.name, self.parameters, module, self.told, text=text)
-
-    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:  # noqa: ARG002
-        if constants:
-            raise LaunchError(f"kernel `{self.entry}` has no compile-time constants; it is PTX", loc=caller())
-        return self._only
-
-    def __repr__(self) -> str:
-        return f"<PTX entry {self.entry}({', '.join(f'{p.ptx[0].name}: .{p.ptx[0].type}' for p in self.parameters)})>"
-
-
-class PtxModule(Mapping[str, PtxEntry]):
-    """The entries of a module of PTX text by their names: ``m["saxpy"][grid, block](arguments)``."""
-
-    def __init__(self, text: str, filename: str) -> None:
-        from .text import parse
-        from .verify import verify
-
-        self.text, self.filename = text, filename
-        with paused():
-            self.module = parse(text, filename)
-            verify(self.module, foreign=True)
-        entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
-        self._entries = {function.name: PtxEntry(self.module, text, function) for function in entries}
-        self._declared = {v.name: str(v.type) for v in self.module.variables if v.type.kind == "o"}
-        self._references: dict[str, Any] = {}
-        for entry in self._entries.values():
-            entry.specialise({}).references = self._references
-
-    def __getitem__(self, name: str) -> PtxEntry:
-        if name not in self._entries:
-            near = nearest(str(name), self._entries)
-            raise LaunchError(
-                f"{self.filename} has no entry `{name}`; it has {', '.join(self._entries) or 'none'}", loc=caller(),
-                hint=f"did you mean `{near}`?" if near else None,
-            )
-        return self._entries[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        """Bind a texture, sampler or surface to a ``.texref``, ``.samplerref`` or ``.surfref`` of the module.
-
-        ``m["image"] = ptxdsl.Texture(array)``; it stays bound until another one is.
-        """
-        if name not in self._declared:
-            near = nearest(str(name), self._declared)
-            raise LaunchError(
-                f"{self.filename} declares no texture, sampler or surface `{name}`; "
-                f"it declares {', '.join(self._declared) or 'none'}", loc=caller(),
-                hint=f"did you mean `{near}`?" if near else None,
-            )
-        made = {"texref": "Texture", "samplerref": "Sampler", "surfref": "Surface"}[self._declared[name]]
-        if type(value).__name__ != made or not hasattr(type(value), "word"):
-            raise LaunchError(
-                f"`{name}` is a .{self._declared[name]}, which takes a ptxdsl.{made}, not a {type(value).__name__}",
-                loc=caller(), hint=f"`m[\"{name}\"] = ptxdsl.{made}({'' if made == 'Sampler' else 'array'})`",
-            )
-        self._references[name] = value
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The entry of that name, ``default`` if there is none."""
-        return self._entries.get(key, default)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __repr__(self) -> str:
-        return f"<PTX module {self.filename}: {', '.join(self._entries)}>"
-
-
-def load(source: str | bytes | Path) -> PtxModule:
-    """A module of PTX that nvcc, Triton or anybody wrote: the text itself, or the path of a file.
-
-    The text may be bytes, as NVRTC gives them, and end with zero bytes.
-
-    Parsed and verified here; its entries run on either backend. A 64-bit parameter takes an array or an int.
-
-    >>> m = load('''
-    ... .version 7.0
-    ... .target sm_75
-    ... .address_size 64
-    ... .visible .entry seven(.param .u64 x) {
-    ...     .reg .b64 %rd<2>;
-    ...     ld.param.u64 %rd0, [x];
-    ...     st.global.u32 [%rd0], 7;
-    ...     ret;
-    ... }''')
-    >>> import numpy as np
-    >>> x = np.zeros(1, np.uint32)
-    >>> m["seven"].configure(1, 1, backend="emulator")(x)
-    >>> x
-    array([7], dtype=uint32)
-    """
-    if isinstance(source, bytes):
-        source = source.decode("utf-8", "replace")
-    if isinstance(source, str) and ("\n" in source or ".version" in source):
-        return PtxModule(source.rstrip("\0"), "<ptx>")
-    if not isinstance(source, (str, Path)):
-        raise LaunchError(f"load takes PTX text or the path of a file, not {source!r}", loc=caller())
-    try:
-        return PtxModule(Path(source).read_text("utf-8").rstrip("\0"), str(source))
-    except (OSError, UnicodeDecodeError) as error:
-        raise LaunchError(f"{str(source)!r} is neither PTX text nor a file of it: {error}", loc=caller()) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
@@ -27,6 +27,7 @@ from .trace.builder import active
 if TYPE_CHECKING:
     from .binding import Binder
     from .driver.assembler import Assembled, Attributes
+    from .emulator.program import Program
 
 __all__ = ["Backend", "Launch", "Launchable", "Run", "Specialised", "apply"]
 
@@ -55,9 +56,7 @@ class _Emulated:
     """A kernel on the emulator."""
 
     def __init__(self, kernel: Specialised) -> None:
-        from . import emulator
-
-        self.entry, self.program = kernel.entry, emulator.load(kernel.text, kernel.module if kernel.foreign else None)
+        self.entry, self.program = kernel.entry, kernel.program
         self.references, self.foreign = kernel.references, kernel.foreign
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
@@ -103,12 +102,23 @@ def _gpu(kernel: Specialised) -> Run:
 _BACKENDS: dict[str, Backend] = {"emulator": _Emulated, "gpu": _gpu}
 
 
+@dataclass
+class Loaded:
+    """What the kernels of one module have in common where it is loaded: its variables live there."""
+
+    assembled: dict[str, Assembled] = field(default_factory=dict)
+    modules: dict[int, Any] = field(default_factory=dict)
+    """The driver's modules by the ordinal of the GPU."""
+    program: Program | None = None
+    """The emulator's."""
+
+
 class Specialised:
     """One PTX text with one entry of it, and what was made of them: arguments' binder, machine code, loaded kernels."""
 
     def __init__(
         self, entry: str, parameters: Sequence[KernelParameter], module: Module, told: set[str], *,
-        text: str | None = None,
+        text: str | None = None, loaded: Loaded | None = None,
     ) -> None:
         self.entry, self.parameters, self.module, self.told = entry, parameters, module, told
         self.foreign = text is not None
@@ -116,7 +126,7 @@ class Specialised:
         self.references: dict[str, Any] = {}
         """What the textures, samplers and surfaces that the module declares are bound to."""
         self._runs: dict[str, Run] = {}
-        self._assembled: dict[str, Assembled] = {}
+        self.loaded = loaded or Loaded()
 
     @cached_property
     def text(self) -> str:
@@ -160,13 +170,35 @@ class Specialised:
             run = self._runs[backend] = _BACKENDS[backend](self)
         return run
 
+    @property
+    def modules(self) -> dict[int, Any]:
+        """The driver's modules by the ordinal of the GPU."""
+        return self.loaded.modules
+
+    @property
+    def program(self) -> Program:
+        """The module on the emulator."""
+        from . import emulator
+
+        if self.loaded.program is None:
+            self.loaded.program = emulator.load(self.text, self.module if self.foreign else None)
+        return self.loaded.program
+
+    def variable(self, backend: str, name: str) -> int:
+        """The address of a variable of the module where the kernel runs."""
+        if backend == "gpu":
+            from .driver import gpu
+
+            return gpu.variable(self, name)
+        return self.program.variable(name)
+
     def assembled(self, arch: str) -> Assembled:
         """The machine code for a target."""
         from .driver.assembler import assemble_module
 
-        found = self._assembled.get(arch)
+        found = self.loaded.assembled.get(arch)
         if found is None:
-            found = self._assembled[arch] = assemble_module(self.text, arch)
+            found = self.loaded.assembled[arch] = assemble_module(self.text, arch)
             self._dump(found)
         return found
 

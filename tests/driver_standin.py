@@ -100,6 +100,7 @@ class Standin:
         self.fail: dict[str, Result] = {}
         self.kernel: Callable[[Launched], None] = lambda _: None
         self.layout = "I"
+        self.globals: dict[bytes, tuple[int, Any]] = {}
         self.capturing = 0
         self.waits: list[tuple[int, int]] = []
         self.local = threading.local()
@@ -178,7 +179,9 @@ class Standin:
 
     def check(self, address: int, nbytes: int) -> None:
         assert isinstance(address, int)
-        assert any(start <= address and address + nbytes <= start + size for start, (size, _) in self.memory.items())
+        known = [(start, size) for start, (size, _) in self.memory.items()]
+        known += [(ctypes.addressof(buffer), size) for size, buffer in self.globals.values()]
+        assert any(start <= address and address + nbytes <= start + size for start, size in known)
 
     def cuMemcpyHtoD(self, to: int, source: int, nbytes: int) -> tuple[Any, ...]:
         return self.cuMemcpyHtoDAsync(to, source, nbytes, 0)
@@ -251,6 +254,13 @@ class Standin:
         assert isinstance(module, Handle)
         assert name in self.images[-1]
         return OK, Handle(0xF0)
+
+    def cuModuleGetGlobal(self, module: Handle, name: bytes) -> tuple[Any, ...]:
+        assert isinstance(module, Handle)
+        assert name in self.images[-1]
+        if name not in self.globals:
+            self.globals[name] = (64, ctypes.create_string_buffer(64))
+        return OK, Handle(ctypes.addressof(self.globals[name][1])), 64
 
     def cuFuncGetAttribute(self, attribute: str, function: Handle) -> tuple[Any, ...]:
         assert isinstance(function, Handle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +11,19 @@ import pytest
 
 import ptxdsl
 from ptxdsl import ir
+from ptxdsl.foreign import PtxModule
 from ptxdsl.text import to_text
 from ptxdsl.types import pred
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
-def load(text: str) -> ptxdsl.kernel.PtxModule:
+def load(text: str) -> PtxModule:
     """A module of PTX without its header."""
     return ptxdsl.load(HEADER + text)
 
 
-def emulated(module: ptxdsl.kernel.PtxModule, block: int, *args: object, shared: int = 0) -> None:
+def emulated(module: PtxModule, block: int, *args: object, shared: int = 0) -> None:
     """Run the only kernel of a module, one block of it."""
     module[next(iter(module))].configure(1, block, backend="emulator", shared=shared)(*args)
 
@@ -389,3 +391,85 @@ def test_device_arrays_that_another_one_names() -> None:
     y = ptxdsl.zeros(40, np.int32, backend="emulator")
     emulated(m, 40, np.array([x.address, y.address], np.uint64))
     assert y.numpy().tolist() == list(range(1, 41))
+
+
+VARIABLES = """
+.global .align 4 .u32 count = 5;
+.const .align 4 .b8 _ZN4mine5tableE[16];
+.global .align 8 .f64 grid[2][3];
+.entry _ZN4mine3addEPf(.param .u64 out) {
+    .reg .b32 %r<4>; .reg .f32 %f<2>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd0, [out];
+    mov.u32 %r0, %tid.x;
+    atom.global.add.u32 %r1, [count], 1;
+    and.b32 %r2, %r0, 3;
+    mul.wide.u32 %rd1, %r2, 4;
+    mov.u64 %rd2, _ZN4mine5tableE;
+    add.u64 %rd2, %rd2, %rd1;
+    ld.const.f32 %f0, [%rd2];
+    mad.wide.u32 %rd3, %r0, 4, %rd0;
+    st.global.f32 [%rd3], %f0;
+    ret;
+}
+.entry first(.param .u64 x) {
+    .reg .f64 %fd<1>; .reg .b64 %rd<1>;
+    ld.param.u64 %rd0, [x];
+    ld.global.f64 %fd0, [%rd0+40];
+    st.global.f64 [grid], %fd0;
+    ret;
+}"""
+
+
+@pytest.fixture
+def _emulator() -> Iterator[None]:
+    with ptxdsl.use("emulator"):
+        yield
+
+
+@pytest.mark.usefixtures("_emulator")
+def test_variables_of_a_module() -> None:
+    m, other = load(VARIABLES), load(VARIABLES)
+    assert m.variables["count"].numpy() == 5
+    m.variables["count"] = 7
+    table = np.array([1.5, -2, 3, 4], np.float32)
+    m.variables["table"] = table
+    out = np.zeros(8, np.float32)
+    m["add"][1, 8](out)
+    assert out.tolist() == [*table, *table]
+    assert m.variables["count"].numpy() == 15
+    assert other.variables["count"].numpy() == 5
+    assert m.variables["mine::table"].view(np.float32).numpy().tolist() == table.tolist()
+    m.variables["grid"] = 2.5
+    m.variables["grid"] = m.variables["grid"].numpy() + np.arange(6.0).reshape(2, 3)
+    m["first"][1, 1](m.variables["grid"])
+    assert m.variables["grid"].numpy().tolist() == [[7.5, 3.5, 4.5], [5.5, 6.5, 7.5]]
+    assert sorted(m.variables) == ["_ZN4mine5tableE", "count", "grid"]
+
+
+@pytest.mark.usefixtures("_emulator")
+def test_what_variables_do_not_take() -> None:
+    m = load(VARIABLES)
+    for name, value, message in (
+        ("cuont", 1, "<ptx> has no variable `cuont`; it has count, _ZN4mine5tableE, grid"),
+        ("count", np.zeros(3, np.uint8),
+         "variable `count` has 4 bytes, uint32 of shape (); 3 bytes came, uint8 of shape (3,)"),
+        ("grid", [1, 2],
+         "variable `grid` has 48 bytes, float64 of shape (2, 3); 16 bytes came, float64 of shape (2,)"),
+    ):
+        with pytest.raises(ptxdsl.LaunchError) as error:
+            m.variables[name] = value
+        assert error.value.message == message
+        assert error.value.loc is not None
+        assert error.value.loc.file == __file__
+
+
+def test_names_of_cpp() -> None:
+    m = load("".join(f".entry {name}() {{ ret; }}" for name in (
+        "_ZN2ns5scaleEv", "_Z4sizeIfEvv", "_Z4sizeIdEvv", "plain", "_ZN12_GLOBAL__N_15innerEi")))
+    assert m["ns::scale"] is m["scale"] is m["_ZN2ns5scaleEv"]
+    assert m["inner"].entry == "_ZN12_GLOBAL__N_15innerEi"
+    assert "size" not in m
+    with pytest.raises(ptxdsl.LaunchError) as error:
+        m["size"]
+    assert error.value.message == "<ptx> has 2 entries `size`: _Z4sizeIfEvv, _Z4sizeIdEvv"
+    assert error.value.hint == "give the whole name: `_Z4sizeIfEvv`"

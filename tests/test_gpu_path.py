@@ -603,3 +603,24 @@ def test_a_table_takes_no_arrays_of_the_host(cu: Standin) -> None:
     )
     assert caught.value.hint == "`tables = [ptxdsl.to_device(array) for array in tables]`"
     assert not cu.launches
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Variables of a module
+
+
+def test_the_kernels_of_a_module_share_its_variables(cu: Standin) -> None:
+    m = ptxdsl.load("""
+.version 7.0
+.target sm_75
+.address_size 64
+.global .align 4 .u32 count[16];
+.visible .entry first() { .reg .b32 r; ld.global.u32 r, [count]; ret; }
+.visible .entry second() { .reg .b32 r; ld.global.u32 r, [count]; ret; }""")
+    m.variables["count"] = np.arange(16, dtype=np.uint32)
+    m["first"][1, 1]()
+    m["second"][1, 1]()
+    assert len(cu.images) == 1
+    seen = m.variables["count"]
+    assert (seen.device, seen.backend, seen.numpy().tolist()) == (0, "gpu", list(range(16)))
+    assert cu.globals[b"count"][1].raw[4:8] == b"\1\0\0\0"

@@ -32,6 +32,7 @@ LAYERS = [
     ["textures"],
     ["binding"],
     ["launchable"],
+    ["foreign"],
     ["kernel"],
     ["math", "warp"],
     ["block"],

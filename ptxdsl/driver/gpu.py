@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .arrays import View
     from .assembler import Assembled
 
-__all__ = ["load"]
+__all__ = ["load", "variable"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -41,6 +41,10 @@ class Compiled(Protocol):
     parameters: Sequence[KernelParameter]
     told: set[str]
     references: dict[str, Any]
+
+    @property
+    def modules(self) -> dict[int, Any]:
+        """The driver's modules by the ordinal of the GPU, common to all kernels of the text."""
 
     @property
     def text(self) -> str:
@@ -79,7 +83,10 @@ class _Function:
     def __init__(self, kernel: Compiled, gpu: Driver) -> None:
         self.kernel, self.gpu = kernel, gpu
         gpu.enter()
-        self.module = self._load(gpu.target(kernel.module.target))
+        modules = kernel.modules
+        if gpu.device not in modules:
+            modules[gpu.device] = self._load(gpu.target(kernel.module.target))
+        self.module = modules[gpu.device]
         self.handle = gpu.call("cuModuleGetFunction", self.module, kernel.entry.encode())
         self.offsets = _offsets(kernel)
         self.slots: list[_Slot] = []
@@ -337,6 +344,12 @@ class _Run:
 def load(kernel: Compiled) -> _Run:
     """A kernel that runs on a GPU."""
     return _Run(kernel)
+
+
+def variable(kernel: Compiled, name: str) -> int:
+    """The address of a variable of the kernel's module on the first GPU."""
+    function = _Function(kernel, driver())
+    return int(function.gpu.call("cuModuleGetGlobal", function.module, name.encode())[0])
 
 
 def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | View] = ()) -> int:

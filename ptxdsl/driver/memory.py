@@ -6,6 +6,7 @@ without a change. There is no arithmetic here: numpy, torch and CuPy have that.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import weakref
 from typing import Any
@@ -36,7 +37,7 @@ class DeviceArray:
     array([3., 4., 5.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_host", "address", "backend", "device", "dtype", "shape", "unwritten")
+    __slots__ = ("__weakref__", "_host", "address", "backend", "device", "dtype", "owner", "shape", "unwritten")
 
     address: int
     """Where the first element is, in the memory of the device."""
@@ -48,7 +49,7 @@ class DeviceArray:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], backend: str) -> None:
         self.shape, self.dtype, self.backend = shape, dtype, backend
         self._host: np.ndarray[Any, Any] | None = None
-        self.device = None
+        self.device = self.owner = None
         self.unwritten = None
         if backend == "gpu":
             gpu = driver()
@@ -60,6 +61,21 @@ class DeviceArray:
             self._host = memory[start : start + self.nbytes].view(dtype).reshape(shape)
             self.address = self._host.ctypes.data
             _emulated.add(self)
+
+    @classmethod
+    def over(
+        cls, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], backend: str, owner: object
+    ) -> DeviceArray:
+        """An array in memory that is there already, and that ``owner`` keeps."""
+        self = cls.__new__(cls)
+        self.shape, self.dtype, self.backend, self.address = shape, dtype, backend, address
+        self.unwritten, self.owner = None, owner
+        self.device = driver().device if backend == "gpu" else None
+        self._host = None
+        if backend != "gpu":
+            memory = np.ctypeslib.as_array((ctypes.c_uint8 * self.nbytes).from_address(address))
+            self._host = memory.view(dtype).reshape(shape)
+        return self
 
     @property
     def nbytes(self) -> int:
@@ -95,7 +111,7 @@ class DeviceArray:
 
     def copy_from(self, values: Any) -> None:
         """Overwrite the contents; ``values`` must have the same shape and dtype."""
-        source = np.ascontiguousarray(values)
+        source = np.asarray(values, order="C")  # ascontiguousarray makes one dimension of none
         if source.shape != self.shape or source.dtype != self.dtype:
             raise LaunchError(
                 f"an array of {source.dtype.name}, shape {source.shape} cannot fill one of {self.dtype.name}, "
@@ -106,6 +122,14 @@ class DeviceArray:
             self._host[...] = source
         else:
             driver().to_device(self.address, source)
+
+    def view(self, dtype: Any) -> DeviceArray:
+        """The same memory as elements of another type, in one dimension if their size differs."""
+        kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
+        if self.nbytes % kind.itemsize:
+            raise LaunchError(f"{self.nbytes} bytes are no whole number of {kind.name}", loc=caller())
+        shape = self.shape if kind.itemsize == self.dtype.itemsize else (self.nbytes // kind.itemsize,)
+        return DeviceArray.over(self.address, shape, kind, self.backend, self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False and self._host is None:

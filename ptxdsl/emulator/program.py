@@ -62,6 +62,10 @@ class Program:
                 found = self._codes[key] = lower(function, spaces, block, plain, checks)
         return found
 
+    def variable(self, name: str) -> int:
+        """The host address of a variable of the module."""
+        return next(guarded.place for guarded in self._memory.ranges if guarded.name == name)
+
     def bind(self, images: Mapping[str, Any]) -> None:
         """Let the module's references stand for these textures, samplers and surfaces from now on."""
         for name, reference in self.references.items():
