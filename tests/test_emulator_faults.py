@@ -244,7 +244,7 @@ def test_shuffle_with_lanes_that_are_elsewhere() -> None:
     text = kernel("u64 x", THREAD + """
         mov.u32 %r3, 0; setp.lt.u32 %p0, %r2, 8; @!%p0 bra SKIP;
         shfl.sync.bfly.b32 %r3, %r2, 1, 31, 0xFFFFFFFF;
-        SKIP: st.volatile.shared.u32 [%r3], 1; ret;
+        SKIP: bar.sync 0; ret;
     """)
     error = fault(BarrierError, text, 1, 32, x=np.zeros(1))
     assert error.message == "`shfl` names lanes 8-31 in its member mask 0xffffffff, but they are elsewhere"

@@ -71,10 +71,10 @@ class Graph:
         return fresh
 
 
-def graph(function: Function) -> Graph:
-    """The control-flow graph of a function's body."""
+def graph(function: Function, apart: bool = False) -> Graph:
+    """The control-flow graph of a function's body; ``apart``: lanes may go on apart behind what they wait at."""
     statements, labels = _flatten(function)
-    nodes = _nodes(function, statements, labels)
+    nodes = _nodes(function, statements, labels, apart)
     result = Graph(statements, [Op.of(statement) for statement in statements], nodes)
     result.meet = _post_dominators(nodes)
     _rank(nodes, result.meet)
@@ -112,7 +112,9 @@ def _targets(function: Function, statement: Instruction, labels: dict[str, int])
     return [labels[name] for name in names]
 
 
-def _nodes(function: Function, statements: list[Instruction | Call], labels: dict[str, int]) -> list[Node]:
+def _nodes(
+    function: Function, statements: list[Instruction | Call], labels: dict[str, int], apart: bool
+) -> list[Node]:
     count = len(statements)
     starts = {0, *labels.values()}
     branches: dict[int, list[int]] = {}
@@ -120,7 +122,7 @@ def _nodes(function: Function, statements: list[Instruction | Call], labels: dic
         if isinstance(statement, Call) or not (bounds := _bounds(statement.form)):
             continue
         if bounds == "meet":
-            starts.add(number)
+            starts.update((number, number + 1) if apart else (number,))
         elif bounds == "branch":
             branches[number] = _targets(function, statement, labels)
             starts.add(number + 1)

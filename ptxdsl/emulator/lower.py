@@ -104,7 +104,7 @@ class Lowering:
         self, function: Function, spaces: Spaces, block: Shape3, plain: bool, checks: Checks | None = None
     ) -> None:
         self.function, self.spaces, self.block, self.plain = function, spaces, block, plain
-        self.graph = graph(function)
+        self.graph = graph(function, plain)
         self.facts = self._analysed()
         self.slots = self._placed()
         self.pool = Pool()
@@ -147,6 +147,9 @@ class Lowering:
         if not self.graph.nodes:
             self.starts.append(len(self.records))
             self.emit(("exit", "", True))
+        if self.plain:
+            self.place = -1
+            self.emit(("trap", "", Fault.MEETING))
         return self._pack(prologue, entry)
 
     def _prologue(self) -> None:
@@ -474,7 +477,7 @@ class Lowering:
         start = base - memory.ctypes.data
         memory[start : start + at] = np.frombuffer(image, np.uint8)
         nodes = self.graph.nodes
-        blocks = np.zeros(max(1, len(nodes)), np.uint64)
+        blocks = np.full(max(1, len(nodes)) + 1, base + offsets[-1], np.uint64)  # the last: lanes that are set aside
         by_rank = [0] * max(1, len(nodes))
         for number, node in enumerate(nodes):
             blocks[node.rank] = base + offsets[self.starts[number]]

@@ -6,8 +6,7 @@ import ctypes
 from bisect import bisect_right
 from collections.abc import Callable
 
-from .faults import failure
-from .layout import LANES, Block, Fault, Status, Warp
+from .layout import LANES, NEVER, Block, Fault, Status, Warp
 from .lower import Code
 from .services import serve
 from .state import LaunchState, State, read_register
@@ -40,7 +39,7 @@ class _Team(Team):
         if status == Status.YIELD:
             return self.yielded(worker, state)
         if status == Status.FAULT:
-            raise failure(state)
+            return gone_on(state, self.codes)
         if status == Status.STUCK:
             raise deadlock(state)
         if status == Status.DEOPT:
@@ -64,6 +63,13 @@ class _Team(Team):
         self.progress()
 
 
+def gone_on(state: State, codes: Callable[[bool], Code]) -> State:
+    """Go on after what may be a fault, or lanes that have to meet others; raises the fault."""
+    from .meetings import meet
+
+    return state if meet(state) else without_order(state, codes(True))
+
+
 def without_order(state: State, code: Code) -> State:
     """Go on in code that assumes nothing about which lanes run when: same block, same statements, other registers."""
     old, warps, stride = state.code, state.warps, state.stride
@@ -77,6 +83,7 @@ def without_order(state: State, code: Code) -> State:
         ctypes.memmove(state.warps + number * state.stride, before, Warp.REGISTERS)
         for name in sorted(_needed(state, number, code, old)):
             state.set_register(number, name, dict(enumerate(read_register(old, before, name))))
+        _replace(state, number, old, code)
         for field in (Warp.PC, Warp.WAITS):
             record = state.get_warp(number, field, "Q")
             nowhere = code.base if field == Warp.PC else 0
@@ -85,14 +92,29 @@ def without_order(state: State, code: Code) -> State:
     return state
 
 
+def _replace(state: State, warp: int, old: Code, new: Code) -> None:
+    """Where lanes wait: the ranks of other blocks, that begin with the same statements."""
+    ranks = {node.start: node.rank for node in new.graph.nodes}
+    active, alive = state.get_warp(warp, Warp.ACTIVE, "I"), state.get_warp(warp, Warp.ALIVE, "I")
+    parked = NEVER
+    for lane in range(LANES):
+        place = Warp.PLACES + 4 * lane
+        number = old.nodes_by_rank[state.get_warp(warp, place, "i")]
+        rank = ranks[old.graph.nodes[number].start] if old.graph.nodes else 0
+        state.put_warp(warp, place, "i", rank)
+        if (alive & ~active) >> lane & 1:
+            parked = min(parked, rank)
+    state.put_warp(warp, Warp.PARKED, "i", parked)
+
+
 def _needed(state: State, warp: int, code: Code, old: Code) -> set[str]:
     """The registers that some lane of a warp still reads: where the active lanes are, and where the others wait."""
     record, alive = state.get_warp(warp, Warp.PC, "Q"), state.get_warp(warp, Warp.ALIVE, "I")
     waiting = alive if record == 0 else alive & ~state.get_warp(warp, Warp.ACTIVE, "I")
     ranks = {state.get_warp(warp, Warp.PLACES + 4 * lane, "i") for lane in range(LANES) if waiting >> lane & 1}
-    places = {code.graph.nodes[code.nodes_by_rank[rank]].start for rank in ranks}
+    places = {old.graph.nodes[old.nodes_by_rank[rank]].start for rank in ranks}
     if record and alive:
-        places.add(old.statement_at(record))
+        places.add(max(0, old.statement_at(record)))
     needed = {name for place in places for name in code.slots.needed(place)}
     return needed | ({_CARRY} & set(code.slots.offsets) & set(old.slots.offsets))
 
@@ -104,8 +126,10 @@ def _translate(old: Code, new: Code, record: int) -> int:
     """The record of the new code at which to go on where the old one was at ``record``."""
     at = bisect_right(old.offsets, record - old.base) - 1
     statement = old.statements[at]
-    start = old.entry - old.base
-    mine = [n for n, owner in enumerate(old.statements) if owner == statement and old.offsets[n] >= start]
-    theirs = [n for n, owner in enumerate(new.statements) if owner == statement]
+    mine, theirs = (
+        [n for n, owner in enumerate(code.statements)
+         if owner == statement and code.base + code.offsets[n] >= code.entry]
+        for code in (old, new)
+    )
     place = theirs[0] if not mine or at == mine[0] else theirs[max(0, len(theirs) - (len(mine) - mine.index(at)))]
     return new.base + new.offsets[place]

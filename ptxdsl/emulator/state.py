@@ -139,6 +139,8 @@ class State:
         self.rank = rank
         self.counter: Any = None
         """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
+        self.meetings: dict[int, list[Any]] = {}
+        """Groups of lanes that wait for others of their warp, by warp (:mod:`meetings`)."""
         self.launch, self.code, self.left = launch, code, TURNS
         threads = launch.config.threads
         self.count = -(-threads // LANES)
