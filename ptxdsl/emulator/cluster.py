@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from ..ir import Address, Function, Instruction, Module, Register, Symbol
 from ..isa import lookup
 from ..types import TYPES
-from .faults import failure
 from .layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Entry, Launch, Status
 from .operands import unsupported
 from .services import serve
@@ -179,11 +178,11 @@ class _Clusters:
                 self._answer(state, status)
 
     def _answer(self, state: State, status: int) -> None:
-        from .run import without_order
+        from .run import gone_on, without_order
 
         if status == Status.FAULT:
-            raise failure(state)
-        if status == Status.DEOPT:
+            gone_on(state, self.codes)
+        elif status == Status.DEOPT:
             without_order(state, self.codes(True))
         elif status == Status.SERVICE:
             serve(state)
