@@ -73,6 +73,11 @@ class HandleType:
         return self.name
 
 
+@cache
+def _pointer(dtype: ScalarType) -> PtrType:
+    return PtrType(dtype)
+
+
 class Ptr(_Operand, Generic[T]):
     """``Ptr[f32]``: a pointer to contiguous float32 in global memory; ``Ptr[Ptr[f32]]``: a table of such pointers."""
 
@@ -87,7 +92,7 @@ class Ptr(_Operand, Generic[T]):
                 return PtrType(u64, dtype.dtype)
             if not isinstance(dtype, ScalarType):
                 raise TraceError(f"Ptr takes one scalar type, not {dtype!r}", loc=caller(), hint="write `Ptr[f32]`")
-            return PtrType(dtype)
+            return _pointer(dtype)
 
 
 class _ArrayMeta(type):

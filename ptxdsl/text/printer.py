@@ -181,7 +181,7 @@ _TEMPLATES = _Templates()
 def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> list[str]:
     lines: list[str] = []
     loc: Loc | None = None
-    marks: dict[Loc | None, str] = {}
+    marks = _Marks(files, comments)
     put, templates, render, register, instruction = lines.append, _TEMPLATES, _OPERANDS, ir.Register, ir.Instruction
     for s in body:
         if s.__class__ is not instruction and not isinstance(s, ir.Call):
@@ -189,7 +189,7 @@ def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> li
             continue
         if s.loc is not loc and s.loc != loc:
             loc = s.loc
-            put(marks.get(loc) or marks.setdefault(loc, _loc(loc, files, comments)))
+            put(marks[loc])
         if s.guard is None and s.__class__ is instruction and (template := templates[s.form]):
             operands = s.operands
             # Without a list for the usual numbers of operands: half of the time to print is spent here.
@@ -222,12 +222,21 @@ def _remark(statement: ir.Label | ir.Comment) -> str:
     return "".join(f"    // {escape(line)}\n" for line in statement.text.splitlines())
 
 
-def _loc(loc: Loc | None, files: dict[str, int], comments: bool) -> str:
-    if loc is None:
-        return "    .loc 1 0 0\n"
-    number = files.setdefault(loc.file, len(files) + 1)
-    source = f"  // {escape(loc.source)}" if comments and loc.source else ""
-    return f"    .loc {number} {loc.line} 0{source}\n"
+class _Marks(dict["Loc | None", str]):
+    """The `.loc` of each line; its file gets the next number in ``files`` if it has none."""
+
+    def __init__(self, files: dict[str, int], comments: bool) -> None:
+        super().__init__()
+        self.files, self.comments = files, comments
+
+    def __missing__(self, loc: Loc | None) -> str:
+        if loc is None:
+            return "    .loc 1 0 0\n"
+        file, line = loc
+        number = self.files.setdefault(file, len(self.files) + 1)
+        source = f"  // {escape(loc.source)}" if self.comments and loc.source else ""
+        self[loc] = text = f"    .loc {number} {line} 0{source}\n"
+        return text
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -239,7 +248,7 @@ def _function(function: ir.Function, files: dict[str, int], comments: bool) -> s
         return f"{_head(function)};\n"
     lines = [f"{_head(function)}\n{{\n"]
     passed = {p.name for p in (*function.parameters, *function.results) if p.space == "reg"}
-    lines += _registers([r for r in function.registers if r.name not in passed])
+    lines += _registers([r for r in function.registers if r.name not in passed] if passed else function.registers)
     lines += [f"    {_variable(v)};\n" for v in function.variables]
     lines += [f"    {label}: .callprototype {_prototype(p)};\n" for label, p in function.prototypes.items()]
     lines += [f"    {label}: .branchtargets {', '.join(names)};\n" for label, names in function.branch_tables.items()]

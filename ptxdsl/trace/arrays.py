@@ -140,6 +140,8 @@ def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
     for extent in shape:
+        if extent.__class__ is int and extent > 0:
+            continue
         if isinstance(plain(extent), bool) or not isinstance(plain(extent), int) or extent < 1:
             raise located(
                 PtxTypeError,
@@ -153,7 +155,9 @@ def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]
 
 def _declared(trace: Trace, space: str, dtype: ScalarType, shape: tuple[int, ...], align: int, name: str) -> View:
     symbol = trace.unique(name)
-    trace.variables.append(ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes)))
+    variable = ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes))
+    trace.variables.append(variable)
+    trace.declared[space] = trace.declared.get(space, 0) + variable.nbytes
     return View(dtype, space, ir.Symbol(symbol), shape, _row_major(shape))
 
 
@@ -177,7 +181,7 @@ def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     """
     trace = current()
     view = _declared(trace, "shared", dtype, _shape("shared", dtype, shape), _alignment(align), variable_name("shared"))
-    total = sum(variable.nbytes for variable in trace.variables if variable.space == "shared")
+    total = trace.declared["shared"]
     if total > _STATIC:
         raise located(
             TraceError, f"{total} bytes of static shared memory; a kernel may have {_STATIC}",

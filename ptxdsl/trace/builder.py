@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain, count, islice, repeat
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .. import ir
 from ..errors import Loc, PtxError, TargetError, TraceError
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Region:
     """A stretch of the trace within which Values live: the kernel, the body of a ``when`` or of a ``loop``.
 
@@ -61,8 +61,10 @@ class Unset(Region):
     It looks like a region that is closed, so that the use of any other costs no comparison more.
     """
 
+    __slots__ = ("home",)
+
     def __init__(self, home: Region) -> None:
-        super().__init__(home.kind, home.loc, home, home.trace, None)
+        Region.__init__(self, home.kind, home.loc, home, home.trace, None)
         self.home = home
 
 
@@ -172,7 +174,8 @@ def location_of(frame: FrameType) -> Loc:
     return Loc(frame.f_code.co_filename, frame.f_lineno)
 
 
-_getframe = sys._getframe
+_getframe, _new = sys._getframe, cast(Any, tuple.__new__)
+"""``_new`` passes by the constructors of named tuples, which are Python."""
 _places: dict[tuple[int, int], Loc] = {}
 """The lines of the user's that were met: by the code object's id and the index of the instruction in it."""
 _kept: dict[int, CodeType] = {}
@@ -258,12 +261,12 @@ class Trace:
 
     ``supply`` is `fresh` without its call, ``trace.supply[f32]()``; what it gave is in ``registers`` at the end.
     ``hook`` is called before each in-place change of a `Reg`, which is where rule R3 is checked, with it and with how
-    many frames from there on are ours. ``waiting`` are the blocks made and not yet entered, ``labels`` the user's
-    labels by name, ``branches`` where those not yet placed were first branched to, ``tables`` and ``prototypes`` what
-    ``brx.idx`` and calls name; ``functions`` are the heads of the `ptx_func` functions called, by function and
-    constants; ``unaliased`` is what ``guard.check_alias`` remembers. ``doubtful`` says that what was appended may be
-    wrong all the same: with branches of the user's own, calls, names in strings, or a `Reg` that is perhaps read
-    before it is written, only `verify` can tell.
+    many frames from there on are ours. ``declared`` are the bytes of ``variables`` by state space, ``waiting`` the
+    blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were
+    first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
+    `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias`` remembers.
+    ``doubtful`` says that what was appended may be wrong all the same: with branches of the user's own, calls, names in
+    strings, or a `Reg` that is perhaps read before it is written, only `verify` can tell.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -273,6 +276,7 @@ class Trace:
         self._append = self.body.append
         self.registers: list[ir.Register] = []
         self.variables: list[ir.Variable] = []
+        self.declared: dict[str, int] = {}
         self.module_variables: list[ir.Variable] = []
         self.declarations: dict[str, ir.Function] = {}
         self.functions: dict[Any, ir.Function] = {}
@@ -428,7 +432,7 @@ class Trace:
         """A new register that holds a value of ``type``; ``name`` is the Python variable's, where there is one."""
         if name is None:
             return self.supply[type]()
-        register = ir.Register("%" + self.unique(name, "%"), type.register)
+        register: ir.Register = _new(ir.Register, ("%" + self.unique(name, "%"), type.register))
         self.registers.append(register)
         return register
 

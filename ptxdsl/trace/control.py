@@ -15,7 +15,7 @@ from .. import ir
 from ..errors import PtxTypeError, StructureError, TruthError
 from ..types import pred
 from . import guard, lint
-from .builder import Region, Trace, current, noted, user_frame
+from .builder import Region, Trace, current, noted, thread, user_frame
 from .operators import find
 from .problems import described, located, named
 from .values import Value
@@ -42,27 +42,29 @@ class Block:
     usage: ClassVar[str]
 
     def __init__(self) -> None:
-        self.trace = current()
-        self.loc = self.trace.location()
+        self.trace = trace = thread.trace or current()
+        self.loc = trace.location(2)
         self.region: Region | None = None
-        self.trace.waiting[id(self)] = self
+        trace.waiting[id(self)] = self
 
     def open(self) -> Region:
         """Open the region, with the line of the `with`."""
         if self.region is not None:
             hint = f"write `{self.usage}` anew for each block"
             raise located(StructureError, f"this `{self.kind}` was entered before", hint)
-        if current() is not self.trace:
+        trace = self.trace
+        if thread.trace is not trace:
+            current()
             hint = f"write `{self.usage}` in this kernel"
             raise located(StructureError, f"this `{self.kind}` belongs to another kernel", hint)
-        self.trace.waiting.pop(id(self), None)
+        trace.waiting.pop(id(self), None)
         frame = user_frame(3)
-        lint.entered(self.trace, frame)
-        self.loc = self.trace.location()
-        self.region = self.trace.enter(self.kind, self.loc)
-        self.region.statement = self
-        self.region.before = snapshot(self.trace, frame)
-        return self.region
+        lint.entered(trace, frame)
+        self.loc = trace.location(2)
+        self.region = region = trace.enter(self.kind, self.loc)
+        region.statement = self
+        region.before = snapshot(trace, frame)
+        return region
 
     def close(self) -> None:
         """What stands at the end of the block."""

@@ -39,9 +39,9 @@ def literal(value: object, type: ScalarType, wanted: ScalarType | None = None) -
     A located PtxTypeError where it does not fit.
     """
     kind = value.__class__
-    # A float zero may be negative, and 0.0 == -0.0: not for the table.
-    if kind is int or (kind is float and value):
-        key = (kind, value, type, wanted)
+    if kind is int or kind is float:
+        # A float zero may be negative, and 0.0 == -0.0.
+        key = (kind, value if value or kind is int else str(value), type, wanted)
         found = _known.get(key)
         if found is None:
             found = _known[key] = _encoded(value, type, wanted)

@@ -443,7 +443,9 @@ def set_register(trace: Trace, register: ir.Register, source: ir.Operand, type: 
             zero = ir.Immediate(0, u32)
             trace.emit(_known("setp.eq.u32" if source.bits else "setp.ne.u32"), (register, zero, zero))
             return
-        source = ir.Immediate(source.bits, data_type(type))
+        moved = data_type(type)
+        if source.type is not moved:
+            source = ir.Immediate(source.bits, moved)
     trace.emit(_move(type), (register, source), None, None, 3)
 
 

@@ -214,7 +214,7 @@ def elements(value: object, depth: int = _DEPTH) -> Iterator[Any]:
 def may_hold(value: Any, wanted: object) -> bool:
     """Whether a container can hold an object, itself or in others: most have nothing of its type."""
     kind = _KINDS[type(value)]
-    if kind == _LIST or kind == _TUPLE:
+    if kind in (_LIST, _TUPLE):
         types = set(map(type, value))
         return type(wanted) in types or any(map(holds, types))
     return kind > 0
