@@ -112,7 +112,7 @@ def _converter(check: _Check, foreign: int) -> Convert:
     if isinstance(annotation, ScalarType) and annotation.kind == "o":
         return _handle(check, {"texref": "texture", "surfref": "surface", "samplerref": "sampler"}[str(annotation)])
     if isinstance(annotation, TensorMapType) or check.parameter.ptx[0].shape:
-        return _aggregate(check)
+        return _struct_or_memory(check) if 8 * check.parameter.ptx[0].nbytes == foreign else _aggregate(check)
     if annotation.bits == foreign and annotation.kind in "bus":
         return _number_or_memory(check, annotation)
     return _foreign_number(check, annotation) if foreign else _scalar(check, annotation)
@@ -439,6 +439,20 @@ def _untyped(check: _Check) -> Convert:
         return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
 
     return memory
+
+
+def _struct_or_memory(check: _Check) -> Convert:
+    """A struct of the size of an address, which may be one: an array is given as its address, all else by value."""
+    value_of, memory = _aggregate(check), _untyped(check)
+    name, nbytes = check.parameter.ptx[0].name, check.parameter.ptx[0].nbytes
+
+    def convert(value: Any) -> tuple[Argument, ...]:
+        if type(value) is int and 0 <= value < 1 << 8 * nbytes:
+            return (Scalar(name, value.to_bytes(nbytes, "little")),)
+        given = isinstance(value, (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Array, np.generic))
+        return memory(value) if not given and view(value) is not None else value_of(value)
+
+    return convert
 
 
 def _aggregate(check: _Check) -> Convert:

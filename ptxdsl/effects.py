@@ -53,7 +53,7 @@ class _Flow:
 
     def __init__(self, module: ir.Module, function: ir.Function, stack: tuple[str, ...]) -> None:
         self.module, self.function, self.stack = module, function, stack
-        pointers = [p.name for p in function.parameters if p.type.bits == 64 and p.type.kind != "f"]
+        pointers = [p.name for p in function.parameters if p.nbytes == 8 and p.type.kind != "f"]
         self.origins: dict[str, _Origins] = {name: frozenset((name,)) for name in pointers}
 
     def written(self) -> frozenset[str]:

@@ -473,3 +473,27 @@ def test_names_of_cpp() -> None:
         m["size"]
     assert error.value.message == "<ptx> has 2 entries `size`: _Z4sizeIfEvv, _Z4sizeIdEvv"
     assert error.value.hint == "give the whole name: `_Z4sizeIfEvv`"
+
+
+@pytest.mark.usefixtures("_emulator")
+def test_a_struct_of_one_pointer_takes_an_array() -> None:
+    """CuTe passes each tensor as a struct by value; where its shape is known all that is left is the address."""
+    m = load("""
+.entry k(.param .align 8 .b8 x[8], .param .align 8 .b8 pair[8]) {
+    .reg .b32 %r<4>; .reg .b64 %rd<2>;
+    ld.param.b64 %rd0, [x];
+    ld.param.v2.b32 {%r0, %r1}, [pair];
+    add.s32 %r2, %r0, %r1;
+    st.global.b32 [%rd0], %r2;
+    ret;
+}""")
+    pair = np.array([3, 4], np.int32)
+    for given in (pair.tobytes(), (ctypes.c_int32 * 2)(3, 4), 3 | 4 << 32, np.uint64(3 | 4 << 32)):
+        x = np.zeros(2, np.int32)
+        m["k"][1, 1](x, given)
+        assert x.tolist() == [7, 0]
+    device = ptxdsl.zeros(2, np.int32)
+    m["k"][1, 1](device.address, pair.tobytes())
+    assert device.numpy().tolist() == [7, 0]
+    with pytest.raises(ptxdsl.MemoryFault):
+        m["k"][1, 1](np.zeros(0, np.int32), 0)

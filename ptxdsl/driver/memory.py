@@ -43,6 +43,8 @@ class DeviceArray:
     """Where the first element is, in the memory of the device."""
     device: int | None
     """The ordinal of the GPU; None for the emulator's."""
+    owner: object
+    """Who keeps the memory, where the array does not."""
     unwritten: Any
     """For the sanitizer: which bytes nobody has written yet (True for all); None where that is not known."""
 
