@@ -13,9 +13,9 @@ import pytest
 from emulator_harness import HEADER, THREAD, kernel, launch, pointer
 
 from ptxdsl.config import override
-from ptxdsl.emulator import team
+from ptxdsl.emulator import hot, team
 from ptxdsl.emulator.state import State
-from ptxdsl.errors import EmulationError, MemoryFault, TrapError
+from ptxdsl.errors import EmulationError, MemoryFault, PtxWarning, TrapError
 
 WORKERS = 4
 
@@ -346,3 +346,30 @@ def test_errors_of_the_emulator_come_from_any_thread(threads: list[int]) -> None
     assert len(set(threads)) > 1
     with pytest.raises(EmulationError):
         launch(kernel("", "trap;"), 40, 64)
+
+
+def test_a_second_tier_that_cannot_be_made_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong in the thread that makes it, the launches go on, and one of them says so."""
+    tried = threading.Event()
+
+    def failing(_: Any) -> None:
+        tried.set()
+        raise ValueError("no such pass")
+
+    monkeypatch.setattr(hot, "speed_up", failing)
+    monkeypatch.setattr(hot, "SECONDS", 0.0)
+    monkeypatch.setattr(hot, "SECONDS_A_RECORD", 0.0)
+    text = kernel("u64 x", THREAD + pointer("%rd0", "x") + "st.global.u32 [%rd0], 9;\nret;", name="tepid")
+    x = np.zeros(64, np.uint32)
+    with pytest.warns(PtxWarning) as told:
+        for _ in range(3):
+            launch(text, 1, 64, x=x)
+            assert tried.wait(5)
+            for thread in threading.enumerate():
+                if thread.name == "ptxdsl hot tier":
+                    thread.join()
+    assert (x == 9).all()
+    assert [str(warning.message) for warning in told] == [
+        ("kernel `tepid` stays in the emulator's first tier, which is right but slower: "
+         "making the second failed with ValueError('no such pass')"),
+    ]

@@ -31,7 +31,14 @@ def heat(code: Code, seconds: float) -> None:
         code.hot = _observed(code)
     if not code.hot and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.records):
         code.hot = True
-        threading.Thread(target=speed_up, args=(code,), name="ptxdsl hot tier").start()
+        threading.Thread(target=_try, args=(code,), name="ptxdsl hot tier").start()
+
+
+def _try(code: Code) -> None:
+    try:
+        speed_up(code)
+    except Exception as error:  # noqa: BLE001 - the records go on alone; the next launch that ends says why
+        code.failure = error
 
 
 def _observed(code: Code) -> bool:

@@ -79,6 +79,8 @@ class Code:
     seconds: float = 0.0
     hot: bool = False
     """Whether the second tier has been started on it."""
+    failure: Exception | None = None
+    """Why there is no second tier, until somebody has been told."""
     prints: bool = False
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0

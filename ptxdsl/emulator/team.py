@@ -14,13 +14,14 @@ from __future__ import annotations
 import _thread
 import os
 import threading
+import warnings
 from collections import deque
 from contextvars import copy_context
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..config import current
-from ..errors import EmulationError
+from ..errors import EmulationError, PtxWarning, caller
 from .hot import heat
 from .state import TURNS, LaunchState, State
 
@@ -103,6 +104,16 @@ class Team:
         if self.fault is not None:
             raise self.fault[1]
         self.code.pace = self.seconds / max(1, self.launch.blocks)
+        if self.code.failure is not None:
+            self._tell()
+
+    def _tell(self) -> None:
+        error, self.code.failure = self.code.failure, None
+        loc, name = caller(), self.launch.spaces.function.name
+        warnings.warn_explicit(
+            f"kernel `{name}` stays in the emulator's first tier, which is right but slower: making the second failed "
+            f"with {error!r}", PtxWarning, loc.file if loc else "<unknown>", loc.line if loc else 0,
+        )
 
     def _work(self, worker: int) -> None:
         turns = max(FIRST, min(TURNS, int(SHORT / self.code.pace))) if self.code.pace else FIRST
