@@ -463,6 +463,8 @@ def _aggregate(check: _Check) -> Convert:
         data = b""
         if hasattr(value, "getPtr"):
             data = ctypes.string_at(int(value.getPtr()), entry.nbytes)
+        elif isinstance(value, np.generic):
+            data = value.tobytes()
         elif hasattr(value, "__bytes__"):
             data = bytes(value)
         elif isinstance(value, (bytes, bytearray, memoryview, np.ndarray, ctypes.Structure, ctypes.Array)):

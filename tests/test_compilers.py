@@ -371,6 +371,13 @@ def test_an_address_in_a_struct_is_that_of_a_device_array(sanitize: str | None) 
         launch(Given(1, values.ctypes.data), out)
 
 
+def test_a_struct_as_a_record_of_numpy() -> None:
+    kind = np.dtype([("count", np.uint32), ("data", np.uint64)], align=True)
+    data, out = ptxdsl.to_device(np.arange(5, dtype=np.uint32), backend="emulator"), np.zeros(1, np.uint32)
+    load(SUM)["k"].configure(1, 1, backend="emulator")(np.array([(5, data.address)], kind)[0], out)
+    assert out[0] == 10
+
+
 def test_device_arrays_that_another_one_names() -> None:
     """An array of addresses, by which the kernel reads and writes."""
     m = load("""
