@@ -73,7 +73,7 @@ class _Emulated:
                 )
             if type(argument) is Buffer and not geometry.sanitize and hasattr(argument.owner, "unwritten"):
                 argument.owner.unwritten = None  # nobody watches what the kernel writes
-        if self.program.references:
+        if self.references:
             self.program.bind(self.references)
         self.program.run(self.entry, geometry, given)
 

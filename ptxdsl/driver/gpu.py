@@ -311,7 +311,7 @@ class _Run:
     ) -> Callable[[Sequence[object]], bool] | None:
         """What makes this launch again, for the objects of the same types; None where there is no short way."""
         buffers = [argument for argument in arguments if type(argument) is Buffer]
-        if not buffers or any(buffer.device is None for buffer in buffers) or self.kernel.references:
+        if not buffers or any(buffer.device is None for buffer in buffers):
             return None
         function = self._function(_device(self.kernel.entry, buffers))
         layout = parameter_struct(self.kernel.parameters, function.offsets)

@@ -176,10 +176,6 @@ class Pool:
         """What a handle stands for."""
         return int.from_bytes(ctypes.string_at(handle, 4), "little") if handle in self._owners else Kind.NONE
 
-    def clear(self, handle: int) -> None:
-        """Let a handle stand for nothing."""
-        ctypes.memset(handle, 0, Header.BYTES)
-
     def copy(self, to: int, source: int) -> None:
         """Let a handle stand for what another one does."""
         ctypes.memmove(to, source, Header.BYTES)
@@ -234,19 +230,15 @@ class ModuleReference:
     """A texture, sampler or surface that a module declares: what the host binds to it, or its initial fields say."""
 
     def __init__(self, variable: Variable) -> None:
-        self.variable, self.bound = variable, None
-        self.handle = pool().take(self)
-        self.bind(None)
+        self.variable, self.handle = variable, pool().take(self)
+        self.bound: Any = None
+        if str(variable.type) == "samplerref" and variable.properties:
+            pool().write_sampler(self.handle, _initial(dict(variable.properties)), alone=True)
 
     def bind(self, bound: Any) -> None:
         """Stand for this from now on."""
         self.bound = bound
-        if bound is not None:
-            pool().copy(self.handle, bound.emulated)
-        elif str(self.variable.type) == "samplerref" and self.variable.properties:
-            pool().write_sampler(self.handle, _initial(dict(self.variable.properties)), alone=True)
-        else:
-            pool().clear(self.handle)
+        pool().copy(self.handle, bound.emulated)
 
     @property
     def described(self) -> str:

@@ -68,8 +68,8 @@ class Program:
 
     def bind(self, images: Mapping[str, Any]) -> None:
         """Let the module's references stand for these textures, samplers and surfaces from now on."""
-        for name, reference in self.references.items():
-            reference.bind(images.get(name))
+        for name, image in images.items():
+            self.references[name].bind(image)
 
     def run(
         self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, plain: bool = False
