@@ -19,6 +19,7 @@ from ..isa import lookup
 from ..types import TYPES
 from .layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Entry, Launch, Status
 from .operands import unsupported
+from .sanitizer_cluster import connect, renew
 from .services import serve
 from .spaces import ModuleMemory, Spaces
 from .state import TURNS, LaunchState, State, allocate
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["in_clusters", "run_clusters"]
 
 Shape3 = tuple[int, int, int]
+TURN = 64
+"""Turns of warps that wait, before the next block of the cluster has its turn."""
 
 
 # What of a kernel
@@ -98,6 +101,8 @@ class _Clusters:
     def _made(self, plain: bool) -> list[State] | None:
         """The states, with what does not change from block to block computed; None where that takes plain code."""
         states = [State(self.launch, self.codes(plain), rank) for rank in range(self.size)]
+        if self.launch.sanitizer is not None:
+            connect(self.launch.sanitizer, states)
         for state in states:
             _connect(state, states)
             state.counter, place = allocate(Launch.SIZE)
@@ -137,6 +142,8 @@ class _Clusters:
         ctypes.memset(self.address, 0, Cluster.HEAD_SIZE + self.size * Cluster.PART_SIZE)
         head = struct.pack("<iiiI", 0, 0, threads, (1 << self.size) - 1)
         ctypes.memmove(self.address, head, len(head))
+        if self.launch.sanitizer is not None:
+            renew(self.launch.sanitizer, self.states)
         for state in self.states:
             ctypes.memmove(self._part(state.rank), struct.pack("<QQ", state.address, self.address), 16)
             bx, by, bz = (
@@ -150,12 +157,13 @@ class _Clusters:
         """Run the blocks of one cluster to their ends, in turns."""
         active = deque(self.states)
         turns, rounds, look, seen = 0, 0, LOOK, b""
+        for state in active:
+            state.left = TURN
         while active:
             state = active[0]
             if self.launch.sanitizer is not None:
                 self.launch.sanitizer.switch(state)
-            state.left = TURNS
-            status = state.run()
+            status = state.run(TURN)
             if status == Status.DONE:
                 active.popleft()
                 turns = rounds = 0
@@ -164,6 +172,9 @@ class _Clusters:
                     raise deadlock(state)
                 active.rotate(-1)
             elif status == Status.YIELD:
+                if state.left > 0:
+                    continue
+                state.left = TURN
                 active.rotate(-1)
                 turns += 1
                 if turns >= len(active):

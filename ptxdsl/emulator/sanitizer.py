@@ -21,6 +21,7 @@ from ..ir import Immediate, Instruction
 from ..launch import Buffer
 from .layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from .library import library
+from .sanitizer_cluster import at_cluster_barrier, at_mbarrier
 from .sanitizer_order import BlockOrder, Clock, Meeting, Order, Thread, join, knows
 from .sanitizer_report import Finding, Reporter, raised
 from .sanitizer_store import store
@@ -78,6 +79,8 @@ class Sanitizer:
         self.arrays: list[np.ndarray[Any, Any]] = []
         self.kept: list[Any] = []
         self.regions: list[tuple[int, int, int, int]] = []
+        self.owned: dict[int, list[tuple[int, int, int, int, int]]] = {}
+        """Shared (1) and local (2) memory of each state, by its address, as ``describe`` takes them."""
         self.fresh = self._fresh_buffers() if "init" in tools else []
         overlap = self._global_regions()
         heap = any(guarded is not None and guarded.heap for guarded in launch.ranges)
@@ -146,19 +149,20 @@ class Sanitizer:
         local = self.launch.spaces.local_bytes * state.count * LANES
         own = [(state.shared, self.launch.shared_bytes, 1), (state.local, local, 2)]
         regions = [(*region, 0) for region in self.regions]
-        regions += [(low, nbytes, *self._tags(nbytes), kind) for low, nbytes, kind in own if nbytes]
-        table = b"".join(struct.pack("<QQQQi28x", *region) for region in regions)
-        described = np.frombuffer(table, np.uint8).copy()
-        self.kept += [memory, seen, described]
+        owned = [(low, nbytes, *self._tags(nbytes), kind) for low, nbytes, kind in own if nbytes]
+        self.owned[state.address] = owned
+        regions += owned
+        self.kept += [memory, seen]
         state.ledger = address = memory.ctypes.data + -memory.ctypes.data % 64
         state.put(Block.WATCH, "Q", address)
         inspect = library().need([_INSPECT])[_INSPECT]
         for offset, codes, value in (
             (Ledger.NEXT, "Q", self.store.counter.ctypes.data), (Ledger.OWNERS, "Q", self.store.owners.ctypes.data),
-            (Ledger.LAUNCH, "Q", self.first << SEGMENT_SHIFT), (Ledger.REGIONS, "Q", described.ctypes.data),
-            (Ledger.COUNT, "i", len(regions)), (Ledger.SEEN, "Q", seen.ctypes.data), (Ledger.INSPECT, "Q", inspect),
+            (Ledger.LAUNCH, "Q", self.first << SEGMENT_SHIFT), (Ledger.SEEN, "Q", seen.ctypes.data),
+            (Ledger.INSPECT, "Q", inspect),
         ):
             self.put(state, offset, codes, value)
+        self.describe(state, regions)
         for number, guarded in enumerate(self.launch.ranges):
             if guarded is not None:
                 host = guarded.place
@@ -170,6 +174,14 @@ class Sanitizer:
                         place = state.table + number * Entry.BYTES + Entry.TAGS
                         ctypes.memmove(place, struct.pack("<QQ", start, stride), 16)
                         break
+
+    def describe(self, state: State, regions: list[tuple[int, int, int, int, int]]) -> None:
+        """Let a block know of pieces of host memory: address, bytes, tags, bytes to the next plane of them, kind."""
+        table = b"".join(struct.pack("<QQQQi28x", *region) for region in regions)
+        described = np.frombuffer(table, np.uint8).copy()
+        self.kept.append(described)
+        self.put(state, Ledger.REGIONS, "Q", described.ctypes.data)
+        self.put(state, Ledger.COUNT, "i", len(regions))
 
     def renew(self, address: int, nbytes: int) -> None:
         """Memory of malloc changes hands: nobody has touched it, and where that is looked for nobody has written it."""
@@ -241,7 +253,7 @@ class Sanitizer:
                 block.warp_met(number, own[2])
         return block
 
-    def _view(self, state: State, block: BlockOrder, thread: Thread) -> Clock:
+    def view(self, state: State, block: BlockOrder, thread: Thread) -> Clock:
         """All that a thread knows, itself included."""
         warp, lane = thread
         number = block.block
@@ -259,30 +271,40 @@ class Sanitizer:
         if reason == Reason.ATOMIC:
             hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
             for lane in lanes:
-                self._atomic(state, block, (warp, lane), statement, hosts[lane])
+                if statement.form.opcode == "mbarrier":
+                    at_mbarrier(self, state, block, (warp, lane), statement, hosts[lane])
+                else:
+                    self._atomic(state, block, (warp, lane), statement, hosts[lane])
+        elif statement.form.semantics.startswith("barrier_cluster"):
+            at_cluster_barrier(self, state, block, warp, lanes, statement)
         elif reason == Reason.MEET:
             self._meet(state, block, warp, lanes, statement)
         elif statement.form.opcode in ("fence", "membar"):
             wide = scope(statement.form) == 2
             for lane in lanes:
-                block.fence((warp, lane), self._view(state, block, (warp, lane)), wide)
+                block.fence((warp, lane), self.view(state, block, (warp, lane)), wide)
         else:
             self._named_barrier(state, block, warp, statement, lanes)
         self.advance(state, warp)
+
+    @staticmethod
+    def polls(state: State) -> None:
+        """A thread looks at what others write: it probably waits."""
+        state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
 
     def _atomic(self, state: State, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
         tokens, form, order = statement.form.tokens, statement.form, self.order
         both = "acq_rel" in tokens or "sc" in tokens
         wide = strength(form) == 2
-        view = self._view(state, block, thread)
+        view = self.view(state, block, thread)
         if form.opcode in ("ld", "ldu", "atom", "red"):
-            state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
+            self.polls(state)
             order.read(block, thread, host, both or "acquire" in tokens, view)
         if form.opcode not in ("ld", "ldu"):
             keeps = form.opcode != "st"
             clocks = list(order.fenced(block, thread))
             if both or "release" in tokens:
-                clocks.append((wide, self._view(state, block, thread)))
+                clocks.append((wide, self.view(state, block, thread)))
             order.write(block, host, clocks, keeps)
 
     def _meet(self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction) -> None:
@@ -292,7 +314,7 @@ class Sanitizer:
             groups.setdefault(self._value(state, warp, operand, lane), []).append(lane)
         for members in groups.values():
             threads = [(warp, lane) for lane in members]
-            block.meet(threads, [self._view(state, block, thread) for thread in threads])
+            block.meet(threads, [self.view(state, block, thread) for thread in threads])
 
     @staticmethod
     def _value(state: State, warp: int, operand: Any, lane: int) -> int:
@@ -308,13 +330,13 @@ class Sanitizer:
         if warp in block.waits:
             meeting = block.waits.pop(warp)
             for lane in lanes:
-                block.own[warp, lane] = join(self._view(state, block, (warp, lane)), meeting.clock)
+                block.own[warp, lane] = join(self.view(state, block, (warp, lane)), meeting.clock)
             return
         named = dict(zip([spec.name for spec in statement.form.operands], statement.operands))
         number, count = (self._value(state, warp, named[name], lanes[0]) for name in "ab")
         meeting = block.open.get(number) or Meeting()
         block.open[number] = meeting
-        meeting.clock = join(meeting.clock, *[self._view(state, block, (warp, lane)) for lane in lanes])
+        meeting.clock = join(meeting.clock, *[self.view(state, block, (warp, lane)) for lane in lanes])
         meeting.warps += 1
         if meeting.warps * LANES >= count:
             del block.open[number]

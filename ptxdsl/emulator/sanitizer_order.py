@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BlockOrder", "Clock", "Meeting", "Order", "Thread", "join", "knows"]
+__all__ = ["BlockOrder", "Clock", "Meeting", "Order", "Phase", "Thread", "join", "knows"]
 
 Clock = dict[Any, int]
 Thread = tuple[int, int]
@@ -122,12 +122,29 @@ class BlockOrder:
         self._keep(self.fenced.setdefault(thread, {}), {wide: view})
 
 
+@dataclass
+class Phase:
+    """What those know who have arrived at an mbarrier: in the phase that goes on, and in those before it."""
+
+    parity: int
+    pending: Clock = field(default_factory=dict)
+    done: Clock = field(default_factory=dict)
+
+    def turn(self, parity: int) -> None:
+        """Its phase has this parity now."""
+        if parity != self.parity:
+            self.parity, self.done, self.pending = parity, join(self.done, self.pending), {}
+
+
 class Order:
     """What threads know of each other in one launch, and what they have published at which addresses."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, BlockOrder] = {}
         self.published: dict[int, dict[int | None, Clock]] = {}
+        self.mbarriers: dict[int, Phase] = {}
+        self.clusters: dict[Any, Clock] = {}
+        """What those know who have arrived at the barrier of a cluster, by its index and the phase."""
 
     def block(self, number: int) -> BlockOrder:
         """The order of a block."""

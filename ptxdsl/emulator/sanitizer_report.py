@@ -104,6 +104,8 @@ class Reporter:
     def __init__(self, launch: LaunchState) -> None:
         self.launch = launch
         self.findings: list[Finding] = []
+        self.states: list[State] = []
+        """Those of a cluster."""
         self._known: set[Any] = set()
         self._places: set[int] = set()
 
@@ -197,10 +199,11 @@ class Reporter:
     def _range(self, state: State, host: int) -> tuple[Guarded | None, int]:
         """The array that a host address lies in, and the address as the kernel has it."""
         launch = self.launch
-        inside = host - state.shared
-        if 0 <= inside < launch.shared_bytes:
-            address = inside + SHARED_START
-            return self._find(address, True), address
+        for one in self.states or (state,):
+            inside = host - one.shared
+            if 0 <= inside < launch.shared_bytes:
+                address = inside + SHARED_START
+                return self._find(address, True), address
         size = launch.spaces.local_bytes
         if size and 0 <= host - state.local < size * state.count * LANES:
             address = (host - state.local) % size + LOCAL_START

@@ -150,7 +150,7 @@ class Watching:
         meaning = getattr(getattr(statement, "form", None), "semantics", "")
         if meaning in ("bar_sync", "bar_red"):
             return self.everybody(statement)
-        return meaning not in ("bar_warp_sync", "bar_arrive")
+        return meaning not in ("bar_warp_sync", "bar_arrive", "mbarrier") and not meaning.startswith("barrier_cluster")
 
     @staticmethod
     def _address(statement: Instruction) -> Address:
@@ -177,8 +177,21 @@ class Watching:
         if accesses(form):
             self._access(statement)
             low.statement(statement)
-        elif self.checks.race and form.semantics in ("bar_sync", "bar_arrive", "bar_red", "barrier_cluster_wait"):
+        elif self.checks.race and form.semantics in ("bar_sync", "bar_arrive", "bar_red"):
             self._barrier(statement)
+        elif self.checks.race and form.semantics == "barrier_cluster_arrive":
+            self._ask(statement, False)
+            low.statement(statement)
+        elif self.checks.race and form.semantics == "barrier_cluster_wait":
+            low.statement(statement)
+            self._ask(statement, False)
+        elif self.checks.race and form.opcode == "mbarrier" and form.tokens[0] not in ("pending_count", "check_layout"):
+            kind, _, place = low.address(statement, self._address(statement), 8, True)
+            if kind[0] == "A":
+                kind, place = whole(kind, place)
+            guard = self._guard(statement)
+            low.emit(("watch_touch", kind, 8, True, guard.kind), place, guard)
+            low.statement(statement)
         elif self.checks.race and form.semantics == "bar_warp_sync":
             low.statement(statement)
             members, guard = low.operands.source(statement.operands[0], 32, False, statement), self._guard(statement)
@@ -225,7 +238,7 @@ class Watching:
         origin = self._origin(statement)
         own = self._own(form.space, origin)
         local = form.space == "local"
-        race = checks.race and not local and (role > 0 or self.written is None or origin in self.written)
+        race = checks.race and not local and (role > 0 or self._may_be_written(origin))
         race = race and low.place not in self.covered
         init = checks.init and (own is not False or checks.fresh)
         if not race and not init:
@@ -248,8 +261,16 @@ class Watching:
                 kind, place = whole(kind, place)
             low.emit(("watch_touch", kind, nbytes, role > 0, guard.kind), place, guard)
 
+    def _may_be_written(self, origin: str) -> bool:
+        """Whether the kernel may write what an address of this origin reads."""
+        if self.written is None or origin in self.written:
+            return True
+        return bool(self.written) and origin not in self.low.spaces.entries
+
     def _own(self, space: str, origin: str) -> bool | None:
         """Whether memory is the block's own (True) or all blocks' (False); None where that is not known."""
+        if space != "global" and self.low.spaces.cluster not in (None, (1, 1, 1)):
+            return None
         if space in ("shared", "global"):
             return space == "shared"
         number = self.low.spaces.entries.get(origin)

@@ -142,7 +142,8 @@ class _Inspect:
     def ordered(self, tag: Any) -> Any:
         h, book = self.h, self.book
         below, floor, window = h.ir.icmp_unsigned, book.mine(Own.FLOOR), book.get(Ledger.WINDOW)
-        inside = below("<", h.ir.sub(tag, window), h.ir.sub(floor, window))
+        since = h.call("llvm.usub.sat.i64", i64, floor, window)  # none where another block had its turn since
+        inside = below("<", h.ir.sub(tag, window), since)
         there = h.ir.or_(below("<", tag, book.get(Ledger.LAUNCH)), inside)
         return h.ir.select(below("!=", self.own, h.i32(0)), below("<", tag, floor), there)
 

@@ -1,0 +1,135 @@
+"""The sanitizer and the orders that mbarriers and clusters make: no false alarm; races are found where they lack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_harness import argument, kernel
+from test_cluster import FETCHES, LINEAR, RING, ROTATE, SENDS
+from test_mbarrier import RING as SLOT
+
+from ptxdsl import emulator
+from ptxdsl.errors import RaceError, UninitializedError
+from ptxdsl.launch import LaunchConfig
+
+
+def run(text: str, grid: Any, block: Any, cluster: Any = None, seed: int | None = None, **arguments: Any) -> None:
+    config = LaunchConfig(grid, block, 0, cluster, sanitize=frozenset(("memory", "init", "race", "barrier")), seed=seed)
+    emulator.load(text).run("k", config, [argument(name, value) for name, value in arguments.items()])
+
+
+SEEDS = [None, 1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("arrive", "arrivals"), [
+    ("mbarrier.arrive.shared.b64", 32), ("@%p5 mbarrier.arrive.shared.b64", 1),
+])
+def test_warps_hand_over_by_mbarriers(arrive: str, arrivals: int, seed: int | None) -> None:
+    out = np.zeros((9, 32), np.uint32)
+    body = SLOT.format(wait="try_wait", arrive=arrive, arrivals=arrivals).replace("%r5, 100;", "%r5, 9;")
+    run(kernel("u64 out", body), 1, 64, seed=seed, out=out)
+    np.testing.assert_array_equal(out, np.arange(9, dtype=np.uint32)[:, None] ** 2 + np.arange(32, dtype=np.uint32))
+
+
+@pytest.mark.parametrize("side", ["producer", "consumer"])
+def test_a_hand_over_without_one_of_its_waits(side: str) -> None:
+    body = SLOT.format(wait="try_wait", arrive="@%p5 mbarrier.arrive.shared.b64", arrivals=1)
+    body = body.replace("@!%p2 bra W0;" if side == "producer" else "@!%p2 bra W1;", "")
+    body = body.replace("%r5, 100;", "%r5, 3;")
+    out = np.zeros((100, 32), np.uint32)
+    with pytest.raises((RaceError, UninitializedError), match=r"slot\[\d+\]"):
+        run(kernel("u64 out", body), 1, 64, out=out)
+
+
+def test_a_relaxed_arrival_hands_on_nothing() -> None:
+    body = SLOT.format(wait="try_wait", arrive="@%p5 mbarrier.arrive.relaxed.cta.shared.b64", arrivals=1)
+    body = body.replace("%r5, 100;", "%r5, 3;")
+    with pytest.raises(RaceError, match=r"slot\[\d+\] in shared memory"):
+        run(kernel("u64 out", body), 1, 64, out=np.zeros((100, 32), np.uint32))
+
+
+COPY = """
+.shared .align 8 .b64 bar; .shared .align 16 .b32 tile[64];
+mov.u32 %r2, %tid.x; mov.u32 %r10, tile; mad.lo.u32 %r10, %r2, 4, %r10; setp.ne.u32 %p0, %r2, 0;
+@!%p0 mbarrier.init.shared.b64 [bar], 64;
+bar.sync 0;
+ld.param.u64 %rd0, [x]; mad.wide.u32 %rd0, %r2, 4, %rd0; ld.param.u64 %rd1, [out]; mad.wide.u32 %rd1, %r2, 4, %rd1;
+cp.async.ca.shared.global [%r10], [%rd0], 4;
+{arrive}
+WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+@!%p1 bra WAIT;
+xor.b32 %r11, %r2, 63; mov.u32 %r10, tile; mad.lo.u32 %r10, %r11, 4, %r10;
+ld.shared.u32 %r12, [%r10]; st.global.u32 [%rd1], %r12; ret;
+"""
+
+
+def test_copies_that_arrive() -> None:
+    x, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    body = COPY.format(arrive="cp.async.mbarrier.arrive.noinc.shared.b64 [bar];")
+    run(kernel("u64 x, u64 out", body), 1, 64, x=x, out=out)
+    assert out.tolist() == x[::-1].tolist()
+    body = body.replace("WAIT:", "").replace("@!%p1 bra WAIT;", "")
+    with pytest.raises((RaceError, UninitializedError), match=r"tile\[\d+\]"):
+        run(kernel("u64 x, u64 out", body), 1, 64, x=x, out=out)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("how", FETCHES)
+def test_blocks_of_a_cluster_meet(how: str, seed: int | None) -> None:
+    out = np.zeros((4, 64), np.uint32)
+    text = ROTATE.format(linear=LINEAR, fetch=FETCHES[how])
+    text = text.replace("barrier.cluster.arrive.relaxed.aligned", "barrier.cluster.arrive.aligned")
+    run(kernel("u64 out", text), 4, 64, 2, seed=seed, out=out)
+    assert out.tolist() == [[(number ^ 1) * 1000 + lane for lane in range(64)] for number in range(4)]
+
+
+def test_a_cluster_that_does_not_meet() -> None:
+    text = ROTATE.format(linear=LINEAR, fetch=FETCHES["by a shared address"])
+    arrival = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+    with pytest.raises((RaceError, UninitializedError), match=r"cell\[\d+\]"):
+        run(kernel("u64 out", text.replace(arrival, "")), 2, 64, 2, out=np.zeros((2, 64), np.uint32))
+    text = text.replace("arrive.release", "arrive.relaxed")
+    with pytest.raises(RaceError, match=r"cell\[\d+\] in shared memory"):
+        run(kernel("u64 out", text), 2, 64, 2, out=np.zeros((2, 64), np.uint32))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("send", ["st.async", "a store"])
+def test_numbers_go_round_a_cluster(send: str, seed: int | None) -> None:
+    out = np.zeros(4, np.uint32)
+    run(kernel("u64 out", RING.format(send=SENDS[send]).replace("%r9, 50", "%r9, 5")), 4, 33, 4, seed=seed, out=out)
+    values = list(range(4))
+    for _ in range(5):
+        values = [(values[rank - 1] * 3 + rank) % (1 << 32) for rank in range(4)]
+    assert out.tolist() == values
+
+
+def test_shared_memory_that_no_block_has_written() -> None:
+    text = kernel("u64 out", """
+        .shared .align 4 .b32 cell[4]; mov.u32 %r2, %cluster_ctarank; xor.b32 %r3, %r2, 1; mov.u32 %r4, cell;
+        setp.eq.u32 %p1, %r2, 0; @%p1 st.shared.u32 [%r4+4], %r2;
+        barrier.cluster.arrive; barrier.cluster.wait;
+        mapa.shared::cluster.u32 %r5, %r4, {0}; ld.shared::cluster.u32 %r6, [%r5+4];
+        barrier.cluster.arrive; barrier.cluster.wait;
+        ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r2, 4, %rd0; st.global.u32 [%rd0], %r6; ret;
+    """)
+    run(text.replace("{0}", "0"), 4, 1, 2, out=np.zeros(4, np.uint32))
+    with pytest.raises(UninitializedError, match=r"^load from cell\[1\], which nobody has written"):
+        run(text.replace("{0}", "1"), 4, 1, 2, out=np.zeros(4, np.uint32))
+
+
+def test_warps_race_after_another_block_had_its_turn() -> None:
+    text = kernel("u64 x, u64 flag", """
+        mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [flag];
+        setp.eq.u32 %p0, %r1, 1; @%p0 bra TELL;
+        WAIT: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p1, %r3, 0; @%p1 bra WAIT;
+        and.b32 %r4, %r2, 31; setp.eq.u32 %p2, %r4, 0;
+        @%p2 st.global.u32 [%rd0+20], %r2;
+        ret;
+        TELL: st.volatile.global.u32 [%rd1], 1; ret;
+    """)
+    with pytest.raises(RaceError, match=r"^race on x\[5\] in global memory: store by thread"):
+        run(text, 2, 64, x=np.zeros(8, np.uint32), flag=np.zeros(1, np.uint32))
