@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 from . import config
+from .collector import paused
 from .errors import LaunchError, Loc, TargetError, TraceError, caller
 from .ir import Directive, Function, Module
 from .isa import Need
@@ -167,7 +168,8 @@ class Specialised:
         """The kernel loaded on a backend."""
         run = self._runs.get(backend)
         if run is None:
-            run = self._runs[backend] = _BACKENDS[backend](self)
+            with paused():
+                run = self._runs[backend] = _BACKENDS[backend](self)
         return run
 
     @property

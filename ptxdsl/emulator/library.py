@@ -18,7 +18,7 @@ from ..config import current
 from ..errors import EmulationError
 from .storage import Storage, digest
 
-__all__ = ["Library", "Shape", "library"]
+__all__ = ["Library", "Shape", "library", "remembered"]
 
 Shape = tuple[Any, ...]
 """The key of a handler: the kind, then what that kind's emitter takes; nothing but strings, numbers and tuples."""
@@ -36,7 +36,7 @@ class Library:
         binding.initialize_native_asmprinter()
         self._jit = binding.create_lljit_compiler(_machine(""))
         self._emit = emit
-        self._storage = storage
+        self.storage = storage
         self._lock = threading.RLock()
         self._handlers: dict[Shape, int] = {}
         self._linked: list[Any] = []
@@ -58,10 +58,10 @@ class Library:
 
     def _provide(self, shapes: list[Shape]) -> None:
         names = {shape: f"h{digest(repr(shape).encode())}" for shape in shapes}
-        if self._storage is not None:
+        if self.storage is not None:
             for name in names.values():
                 if name not in self._symbols:
-                    self._load(self._storage, self._storage.home(name))
+                    self._load(self.storage, self.storage.home(name))
         fresh = [shape for shape in shapes if names[shape] not in self._symbols]
         if fresh:
             self._compile({names[shape]: shape for shape in fresh})
@@ -76,8 +76,8 @@ class Library:
             self._try_emit(module, name, shape)
         image = self._image(module)
         self._link(image, list(shapes))
-        if self._storage is not None:
-            self._storage.store(image, list(shapes))
+        if self.storage is not None:
+            self.storage.store(image, list(shapes))
 
     def _load(self, storage: Storage, home: str | None) -> None:
         """Link an object file from disk, at most once."""
@@ -149,6 +149,12 @@ def _emit(module: Any, name: str, shape: Shape) -> None:
     from .handlers import emit  # not loaded where all handlers are on disk
 
     emit(module, name, shape)
+
+
+def remembered(key: str, make: Callable[[], Iterable[str]]) -> frozenset[str]:
+    """Words that follow from the sources, from disk where they are there."""
+    storage = library().storage
+    return frozenset(make() if storage is None else storage.remember(key, make))
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
 from ..isa import Form, lookup
@@ -21,15 +21,13 @@ from .cfg import Graph, Node, graph, opcode
 from .effects import METHODS
 from .layout import LANES, POLL, SPACE_BITS, Block, Fault
 from .library import Shape, library
-from .matrix import METHODS as MATRIX
-from .mbarrier import METHODS as MBARRIER
-from .mbarrier import waits
 from .operands import Field, Operands, Pool, unsupported
 from .ops import plan_of
 from .slots import Slots
 from .spaces import Spaces
-from .textures import METHODS as TEXTURES
-from .watching import Checks, Watching
+
+if TYPE_CHECKING:
+    from .watching import Checks, Watching
 
 __all__ = ["Code", "Record", "lower"]
 
@@ -121,7 +119,11 @@ class Lowering:
         self._places: dict[Any, tuple[str, Any, str, tuple[int, ...], int, int]] = {}
         self.node = 0
         self.parted, self.prints = False, False
-        self.watching = Watching(self, checks) if checks is not None else None
+        self.watching: Watching | None = None
+        if checks is not None:
+            from .watching import Watching
+
+            self.watching = Watching(self, checks)
 
     def _analysed(self) -> Facts:
         return (everything_varies if self.plain else analyse)(self.graph, self.block, self.spaces.origins)
@@ -492,17 +494,18 @@ class Lowering:
 
 
 def _meets_cluster(whole: Graph) -> bool:
-    forms = [getattr(statement, "form", None) for statement in whole.statements]
-    return any(form is not None and form.semantics.startswith("barrier_cluster") for form in forms)
+    forms = {statement.form for statement in whole.statements if isinstance(statement, Instruction)}
+    return any(form.semantics.startswith("barrier_cluster") for form in forms)
 
 
 def _polls(statement: Instruction | Call) -> bool:
     if isinstance(statement, Call):
         return False
-    tokens = statement.form.tokens
-    if statement.form.opcode == "ld":
-        return any(token in tokens for token in ("volatile", "acquire", "relaxed", "mmio"))
-    return waits(statement) or (statement.form.opcode == "atom" and any(token in tokens for token in ("cas", "exch")))
+    words = {
+        "ld": ("volatile", "acquire", "relaxed", "mmio"), "atom": ("cas", "exch"),
+        "mbarrier": ("test_wait", "try_wait"),
+    }.get(statement.form.opcode, ())
+    return any(word in statement.form.tokens for word in words)
 
 
 def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]]:
@@ -531,15 +534,23 @@ _METHODS: dict[str, Any] = {
     "prefetch": Lowering._nothing, "prefetchu": Lowering._nothing, "pmevent": Lowering._nothing,
     "applypriority": Lowering._nothing, "discard": Lowering._nothing, "nanosleep": Lowering._nothing,
     "setmaxnreg": Lowering._nothing, "griddepcontrol": Lowering._nothing, "brkpt": Lowering._nothing,
-    **METHODS, **MATRIX, **MBARRIER, **TEXTURES,
+    **METHODS,
 }
 
 
 @cache
 def _method(form: Form) -> Callable[[Lowering, Instruction], None]:
     """What makes the records of a form."""
-    method: Any = _METHODS.get(form.opcode)
-    return method or (Lowering.data if plan_of(form).covered else Lowering._unknown)
+    method: Any = _METHODS.get(form.opcode) or (Lowering.data if plan_of(form).covered else None)
+    return method or _further().get(form.opcode, Lowering._unknown)
+
+
+@cache
+def _further() -> dict[str, Any]:
+    """What makes the records of forms that few kernels have."""
+    from . import matrix, mbarrier, textures
+
+    return {**matrix.METHODS, **mbarrier.METHODS, **textures.METHODS}
 
 
 def lower(

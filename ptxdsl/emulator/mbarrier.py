@@ -15,15 +15,9 @@ from .operands import Field
 if TYPE_CHECKING:
     from .lower import Lowering
 
-__all__ = ["METHODS", "waits"]
+__all__ = ["METHODS"]
 
 _ONE = Immediate(1, TYPES["u32"])
-
-
-def waits(statement: Any) -> bool:
-    """Whether a statement asks for the phase of an mbarrier."""
-    form = getattr(statement, "form", None)
-    return form is not None and form.opcode == "mbarrier" and form.tokens[0] in ("test_wait", "try_wait")
 
 
 def _row(low: Lowering, statement: Instruction) -> None:

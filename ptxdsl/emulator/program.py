@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..collector import paused
 from ..config import observer
 from ..errors import EmulationError
-from ..ir import Function, Module
+from ..ir import Call, Function, Instruction, Module
+from ..isa import Form
 from .analysis import Shape3
-from .cluster import in_clusters
 from .history import note
-from .inline import inline
 from .lower import Code, lower
-from .matrix import expanded
+from .ops import plan_of
 from .run import run
 from .spaces import ModuleMemory, Spaces
 from .state import LaunchState
-from .watching import Checks
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar
+    from .watching import Checks
 
 __all__ = ["Program", "load"]
 
@@ -40,8 +40,13 @@ class Program:
     def _kernel(self, entry: str, cluster: Shape3 | None) -> Spaces:
         spaces = self._spaces.get((entry, cluster))
         if spaces is None:
-            function: Function = expanded(inline(self.module, self.module.function(entry)))
-            spaces = self._spaces[entry, cluster] = in_clusters(self.module, function, self._memory, cluster)
+            function = self.module.function(entry)
+            if cluster is None and _is_plain(function):
+                spaces = Spaces.of(self.module, function, self._memory)
+            else:
+                with paused():
+                    spaces = _expanded(self.module, function, self._memory, cluster)
+            self._spaces[entry, cluster] = spaces
         return spaces
 
     def code(
@@ -95,6 +100,34 @@ class Program:
             sanitized(launch, lambda needed, checks: self.code(entry, block, plain or needed, checks, cluster))
             return
         run(launch, lambda needed: self.code(entry, block, plain or needed, None, cluster), alone=False)
+
+
+@cache
+def _needs_nothing(form: Form) -> bool:
+    """Whether instructions of a form are run as they stand: those that compute, and what else most kernels have."""
+    common = ("ld", "st", "bra", "ret", "exit", "trap", "bar_sync", "shfl", "vote", "atom", "red", "cvta", "fence")
+    return plan_of(form).covered or (form.semantics in common and "bulk" not in form.tokens)
+
+
+def _is_plain(function: Function) -> bool:
+    """Whether a kernel has nothing to be expanded and does not speak of clusters: it needs less of the emulator."""
+    forms = set()
+    for statement in function.body or ():
+        if statement.__class__ is Instruction:
+            forms.add(statement.form)
+        elif statement.__class__ is Call:
+            return False
+    named = any(name in ("minperctamemory", "reqnctapercluster") for name, _ in function.directives)
+    passed = any(variable.space == "param" for variable in function.variables)
+    return not named and not passed and all(map(_needs_nothing, forms))
+
+
+def _expanded(module: Module, function: Function, memory: ModuleMemory, cluster: Shape3 | None) -> Spaces:
+    from .cluster import in_clusters
+    from .inline import inline
+    from .matrix import expanded
+
+    return in_clusters(module, expanded(inline(module, function)), memory, cluster)
 
 
 def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None:

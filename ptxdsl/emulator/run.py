@@ -8,10 +8,8 @@ from collections.abc import Callable
 
 from .layout import LANES, NEVER, Block, Fault, Status, Warp
 from .lower import Code
-from .services import serve
 from .state import LaunchState, State, read_register
 from .team import Team
-from .waiting import deadlock, livelock
 
 __all__ = ["run", "without_order"]
 
@@ -41,10 +39,14 @@ class _Team(Team):
         if status == Status.FAULT:
             return gone_on(state, self.codes)
         if status == Status.STUCK:
+            from .waiting import deadlock
+
             raise deadlock(state)
         if status == Status.DEOPT:
             return without_order(state, self.codes(True))
         if status == Status.SERVICE:
+            from .services import serve
+
             serve(state)
         elif launch.sanitizer is not None:
             launch.sanitizer.serve(state)
@@ -56,6 +58,8 @@ class _Team(Team):
         """All states go on in plain code first: only there do lanes that wait give way to others of their warp."""
         ordered = [state for state in self.waiting if not state.code.plain]
         if not ordered:
+            from .waiting import livelock
+
             raise livelock(min(self.waiting, key=lambda state: state.block))
         self.waiting = type(self.waiting)(
             state if state.code.plain else without_order(state, self.codes(True)) for state in self.waiting

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 try:
@@ -89,18 +89,34 @@ class Storage:
     def store(self, image: bytes, names: list[str]) -> None:
         """Keep an object file. Where that cannot be done handlers stay in memory, which is no reason to complain."""
         home = digest(image)
+        first = not self._homes
         self._homes.update(dict.fromkeys(names, home))
         if not self._writable:
             return
         try:
-            if not self._folder.exists():
-                self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if first:
                 _prune(self._folder.parent)
             _write(self._folder / f"{home}.o", image)
         except OSError:
             self._writable = False
         else:
             self._writable = _append(self._folder / "index", [(name, home) for name in names])
+
+
+    def remember(self, key: str, make: Callable[[], Iterable[str]]) -> list[str]:
+        """Words that follow from the sources, for whom gathering them takes long."""
+        path = self._folder / key
+        with contextlib.suppress(OSError):
+            checked, _, text = path.read_bytes().partition(b"\n")
+            if digest(text).encode() == checked:
+                return text.decode().split()
+        words = list(make())
+        text = " ".join(words).encode()
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(path, digest(text).encode() + b"\n" + text)
+        return words
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:

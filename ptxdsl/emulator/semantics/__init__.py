@@ -28,10 +28,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...isa import Form
-from ..lanes import Lanes
+from ..library import remembered
+
+if TYPE_CHECKING:
+    from ..lanes import Lanes
 
 __all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
 
@@ -80,20 +83,25 @@ def _builders() -> dict[str, Builder]:
     return _BUILDERS
 
 
-def _builder(form: Form) -> Builder | None:
-    found = _builders()
+@cache
+def _names() -> frozenset[str]:
+    """The names of all builders; a kernel whose handlers are on disk does not load the builders themselves."""
+    return remembered("semantics", _builders)
+
+
+def _spellings(form: Form) -> tuple[str, str]:
     suffix = "float" if form.type is not None and form.type.is_float else "int"
-    return found.get(form.semantics) or found.get(f"{form.semantics}.{suffix}")
+    return form.semantics, f"{form.semantics}.{suffix}"
 
 
 def covered(form: Form) -> bool:
     """Whether there are semantics of the form."""
-    return _builder(form) is not None
+    return not _names().isdisjoint(_spellings(form))
 
 
 def lookup(form: Form) -> Callable[..., Any]:
     """The builder of ``form``: ``build(lanes, form, *sources)``. KeyError where the instruction is none of data."""
-    builder = _builder(form)
+    builder = next((_builders()[name] for name in _spellings(form) if name in _builders()), None)
     if builder is None:
         raise KeyError(form.mnemonic)
 
