@@ -126,7 +126,7 @@ def test_warps_race_after_another_block_had_its_turn() -> None:
         mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [flag];
         setp.eq.u32 %p0, %r1, 1; @%p0 bra TELL;
         WAIT: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p1, %r3, 0; @%p1 bra WAIT;
-        and.b32 %r4, %r2, 31; setp.eq.u32 %p2, %r4, 0;
+        bar.warp.sync 0xffffffff; and.b32 %r4, %r2, 31; setp.eq.u32 %p2, %r4, 0;
         @%p2 st.global.u32 [%rd0+20], %r2;
         ret;
         TELL: st.volatile.global.u32 [%rd1], 1; ret;
