@@ -7,7 +7,7 @@ Whatever happens inside, the thread is as it was afterwards: a failed trace leav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 from .. import ir
@@ -21,6 +21,7 @@ from .builder import Trace, activated, is_user_file
 from .memory import Pointer
 from .problems import described
 from .tables import PointerTable
+from .truth import missing
 from .values import Parameter, Value
 
 __all__ = ["Traced", "argument", "complete", "finish", "trace", "traced"]
@@ -66,6 +67,11 @@ def traced(
             if error.loc is None:
                 error.loc = _place(error.__traceback__, new) or loc
             raise
+        except AttributeError as error:
+            found = missing(error, _innermost(error.__traceback__, new))
+            if found is None:
+                raise
+            raise found from None
         except RecursionError as error:
             raise TraceError(
                 f"kernel `{function.__name__}` calls without end: no run-time value can stop a recursion in Python",
@@ -100,12 +106,18 @@ def complete(signature: Signature, given: Mapping[str, Any], what: str, loc: Loc
 
 def _place(traceback: TracebackType | None, trace: Trace) -> Loc | None:
     """The innermost line of the user's that an error passed through."""
+    found = _innermost(traceback, trace)
+    return None if found is None else found[1]
+
+
+def _innermost(traceback: TracebackType | None, trace: Trace) -> tuple[FrameType, Loc] | None:
+    """The frame of that line, and the line."""
     found = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
         generated = traceback.tb_frame.f_globals.get("__name__", "").startswith("namedtuple_")
         if (is_user_file(code.co_filename) and not generated) or code is trace.code:
-            found = Loc(code.co_filename, traceback.tb_lineno)
+            found = traceback.tb_frame, Loc(code.co_filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found
 

@@ -6,13 +6,14 @@ look at. Each of Python's ways to ask is refused here, with the way to say it in
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import Any, NoReturn
 
-from ..errors import PtxTypeError, TruthError, nearest
+from ..errors import Loc, PtxTypeError, TruthError, nearest
 from .builder import location_of, noted, user_frame
 from .naming import name_of
 
-__all__ = ["MissingAttribute", "RunTime"]
+__all__ = ["MissingAttribute", "RunTime", "missing"]
 
 _TRUTH = "truth"
 _ELSEWHERE = {
@@ -37,9 +38,9 @@ class RunTime:
 
     __slots__ = ()
 
-    def _describe(self) -> str:
+    def _describe(self, frame: FrameType | None = None) -> str:
         """What the value is, for a message: ``the u32 `n` ``."""
-        name = name_of(self, user_frame(3))
+        name = name_of(self, frame or user_frame(3))
         return f"`{name}`, a run-time {self._kind()}," if name else f"a run-time {self._kind()}"
 
     def _kind(self) -> str:
@@ -51,15 +52,6 @@ class RunTime:
             loc=location_of(user_frame(2)), hint=hint,
         )
         raise noted(error) if what is _TRUTH else error
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        near = nearest(name, (word for word in dir(self) if not word.startswith("_")))
-        hint = _ELSEWHERE.get(name) or (f"did you mean `.{near}`?" if near else None)
-        raise MissingAttribute(
-            f"{self._describe()} has no `.{name}`", loc=location_of(user_frame(2)), hint=hint,
-        )
 
     def __bool__(self) -> bool:
         self._refuse(
@@ -128,3 +120,17 @@ class RunTime:
 
     def __array__(self, *arguments: object, **options: object) -> NoReturn:
         self._refuse("array", "numpy works on the host; load from a pointer (`x[i]`) and use ptxdsl's functions")
+
+
+def missing(error: AttributeError, place: tuple[FrameType, Loc] | None) -> MissingAttribute | None:
+    """The error for a name that a value does not have, where Python's own, raised at ``place``, is of one.
+
+    A ``__getattr__`` could tell at once, and would make every attribute of every value take twice as long.
+    """
+    value, name = error.obj, error.name or "__"
+    if place is None or not isinstance(value, RunTime) or name.startswith("__"):
+        return None
+    frame, loc = place
+    near = nearest(name, (word for word in dir(value) if not word.startswith("_")))
+    hint = _ELSEWHERE.get(name) or (f"did you mean `.{near}`?" if near else None)
+    return MissingAttribute(f"{value._describe(frame)} has no `.{name}`", loc=loc, hint=hint)

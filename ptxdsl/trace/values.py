@@ -40,7 +40,7 @@ class _Ready(NamedTuple):
 def _operator(symbol: str, *, swapped: bool = False, in_place: bool = False) -> Callable[[Value, Any], Any]:
     known: dict[ScalarType, _Ready] = {}
 
-    def operate(self: Value, other: Any) -> Any:
+    def operate(self: Any, other: Any) -> Any:
         # The usual case, which is most of a long kernel: all has been seen before. `_binary` is the rule.
         trace, ready = thread.trace, known.get(self.type)
         if ready is not None and trace is not None and self.region.owner is trace and self.__class__ in _REGISTERS:
@@ -358,7 +358,7 @@ _UFUNCS = {
     "left_shift": "<<", "right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
 }
-_REGISTERS = frozenset((Result, Reg, Parameter))
+_REGISTERS: frozenset[Any] = frozenset((Result, Reg, Parameter))
 _PLAIN = frozenset((int, float, Negated, *_REGISTERS))
 
 
