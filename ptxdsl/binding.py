@@ -112,7 +112,9 @@ def _converter(check: _Check, foreign: int) -> Convert:
     if isinstance(annotation, ScalarType) and annotation.kind == "o":
         return _handle(check, {"texref": "texture", "surfref": "surface", "samplerref": "sampler"}[str(annotation)])
     if isinstance(annotation, TensorMapType) or check.parameter.ptx[0].shape:
-        return _struct_or_memory(check) if 8 * check.parameter.ptx[0].nbytes == foreign else _aggregate(check)
+        entry = check.parameter.ptx[0]
+        holds = 8 * entry.nbytes == foreign and entry.type.bits in (8, foreign)
+        return _struct_or_memory(check) if holds else _aggregate(check)
     if annotation.bits == foreign and annotation.kind in "bus":
         return _number_or_memory(check, annotation)
     return _foreign_number(check, annotation) if foreign else _scalar(check, annotation)

@@ -24,6 +24,8 @@ class Declared:
         self.variables = {v.name: v for v in module.variables}
         self.functions = {f.name: f for f in module.functions}
         self.plans: dict[Form, Plan] = {}
+        self.early = module.target in targets.EARLIER or module.version < (6, 3)
+        """Whether it is for machines of which the rows do not speak."""
         self.specials: set[SpecialRegister] = set()
 
     def head(self) -> None:

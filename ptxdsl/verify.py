@@ -15,6 +15,7 @@ from . import ir
 from .declared import Declared, fail, version_text
 from .flow import READ, WRITE, Block, Plan, assigned, early_reads, plan
 from .isa.directives import DIRECTIVES
+from .isa.earlier import earlier
 from .isa.targets import serves
 from .uses import ADDRESSES, Uses, number
 
@@ -171,6 +172,8 @@ class _Function(Uses):
         form = statement.form
         loc = self.loc(statement)
         self.module.needs(form.needs, f"`{form.mnemonic}`", loc)
+        if self.module.early:
+            self.module.needs(earlier(form.mnemonic), f"`{form.mnemonic}`", loc)
         until = form.row.until
         module = self.module.module
         if until is not None and module.version >= until and serves(module.target, "sm_70"):

@@ -116,14 +116,17 @@ def instruction(form: Form) -> str:
     return f"{form.mnemonic} {text}".rstrip() + ";"
 
 
-def refused(lines: Sequence[str], target: str, version: Version) -> dict[int, str]:
-    """Which of the instructions ptxas refuses, and why; the others it takes, all in one module."""
+def refused(lines: Sequence[str], target: str, version: Version, arch: str = "") -> dict[int, str]:
+    """Which of the instructions ptxas refuses, and why; the others it takes, all in one module.
+
+    ``arch`` is what to assemble for where it is not the target.
+    """
     groups: dict[bool, list[int]] = {False: [], True: []}
     for index, line in enumerate(lines):
         groups[bool(_SAMPLER.match(line))].append(index)
     return {
         group[at]: why for group in groups.values()
-        for at, why in _refused([lines[index] for index in group], target, version).items()
+        for at, why in _refused([lines[index] for index in group], target, version, arch).items()
     }
 
 
@@ -131,17 +134,17 @@ _SAMPLER = re.compile(r"(?:tex|tld4)\.[^\[]*\[%rd\d+, %rd\d+,")
 """A texture with a sampler of its own, which only modules of texmode_independent may have."""
 
 
-def _refused(lines: list[str], target: str, version: Version) -> dict[int, str]:
+def _refused(lines: list[str], target: str, version: Version, arch: str) -> dict[int, str]:
     found: dict[int, str] = {}
     waiting = list(range(len(lines)))
     while waiting:
-        bad, rest = _run([lines[index] for index in waiting], target, version)
+        bad, rest = _run([lines[index] for index in waiting], target, version, arch or target)
         if not bad and rest:  # an error without a line: look for it by halves
             if len(waiting) == 1:
                 return {**found, waiting[0]: rest}
             half = len(waiting) // 2
             for part in (waiting[:half], waiting[half:]):
-                own = _refused([lines[index] for index in part], target, version)
+                own = _refused([lines[index] for index in part], target, version, arch)
                 found.update({part[index]: reason for index, reason in own.items()})
             return found
         if not bad:
@@ -151,10 +154,10 @@ def _refused(lines: list[str], target: str, version: Version) -> dict[int, str]:
     return found
 
 
-def _run(lines: list[str], target: str, version: Version) -> tuple[dict[int, str], str]:
+def _run(lines: list[str], target: str, version: Version, arch: str) -> tuple[dict[int, str], str]:
     """The reasons by line, and what else ptxas said where it failed."""
     text, first = module(lines, target, version)
-    command = [find_assembler(version, target).path, f"-arch={target}", "/dev/stdin", "-o", "/dev/null"]
+    command = [find_assembler(version, arch).path, f"-arch={arch}", "/dev/stdin", "-o", "/dev/null"]
     run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     log = run.stdout + run.stderr
     if run.returncode == 0:

@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from isa_modules import instruction, refused, sample
 
 import ptxdsl
+from ptxdsl import isa
 from ptxdsl.errors import LaunchError, MemoryFault, ParseError, VerifyError
+from ptxdsl.isa.earlier import earlier
+from ptxdsl.isa.targets import unmet
 
 REGISTERS = (
     ".reg .pred %p<4>; .reg .b16 %h<8>; .reg .b32 %r<12>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .f64 %fd<4>;"
@@ -72,6 +76,38 @@ def test_an_old_target_is_assembled_for_the_lowest_that_there_is() -> None:
     kernel = ptxdsl.load(program("st.global.u32 [%rd2], 1;"))["k"]
     assert kernel.cubin()[:4] == b"\x7fELF"
     assert kernel.attributes().num_regs > 0
+
+
+@pytest.mark.parametrize(("line", "version", "target", "message"), [
+    ("shfl.sync.up.b32 %r1, %r2, 1, 0, -1;", "5.0", "sm_60", "needs PTX 6.0, and this module is PTX 5.0"),
+    ("shfl.up.b32 %r1, %r2, 1, 0;", "5.0", "sm_20", "needs sm_30, and this module is for sm_20"),
+    ("fma.rn.f32 %f1, %f2, %f3, %f4;", "2.0", "sm_13", "needs sm_20, and this module is for sm_13"),
+    ("atom.global.add.f64 %fd1, [%rd1], %fd2;", "6.0", "sm_53", "needs sm_60, and this module is for sm_53"),
+    ("ld.acquire.gpu.u32 %r1, [%rd1];", "6.0", "sm_62", "needs sm_70, and this module is for sm_62"),
+    ("redux.sync.add.u32 %r1, %r2, -1;", "7.0", "sm_72", "needs sm_80, and this module is for sm_72"),
+])
+def test_what_old_targets_lack(line: str, version: str, target: str, message: str) -> None:
+    with pytest.raises(VerifyError) as caught:
+        ptxdsl.load(program(line, head=f".version {version}\n.target {target}"))
+    assert caught.value.message.endswith(message)
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(("version", "target"), [
+    ((4, 3), "sm_20"), ((4, 0), "sm_32"), ((6, 2), "sm_53"), ((6, 0), "sm_70"),
+])
+def test_old_targets_have_what_ptxas_says(version: tuple[int, int], target: str, rng: np.random.Generator) -> None:
+    textures = ("call", "cvta", "sured", "suq", "tex", "tld4", "txq")  # what these need is for their operands to say
+    rows = [row for opcode in isa.opcodes() if opcode not in textures for row in isa.rows(opcode)]
+    forms = [form for number in rng.permutation(len(rows))[:150] for form in sample(rows[number], rng, 0)[:2]]
+    lines = {instruction(form): form for form in forms}
+    out = refused(list(lines), target, version, arch="sm_75")
+    wrong = []
+    for at, (line, form) in enumerate(lines.items()):
+        lacks = unmet((*form.needs, *earlier(form.mnemonic)), version, target) is not None
+        if lacks != (at in out):
+            wrong.append(f"{line} PTX {version} {target}: ptxas {out.get(at, 'takes it')!r}")
+    assert not wrong, "\n".join(wrong)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def _earlier(mnemonic: str, arity: int, first: bool, flushing: bool) -> tuple[Fo
     if first:
         spelled = _ROUNDED.sub(r"\1.rn\2", _APPROXIMATE.sub(r"\1.approx.ftz\2", spelled))
         spelled = "rsqrt.approx.f64" if spelled == "rsqrt.f64" else spelled
-    spelled = _FUSED.sub(r"fma.rn\1", spelled)
+    spelled = _FUSED.sub(r"mad.rn\1", spelled)
     if flushing and ".f32" in spelled and ".ftz" not in spelled and ".f64" not in spelled:
         parts = spelled.split(".")
         for at in range(1, len(parts)):
