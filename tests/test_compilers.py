@@ -504,3 +504,63 @@ def test_a_struct_of_one_pointer_takes_an_array() -> None:
     assert device.numpy().tolist() == [7, 0]
     with pytest.raises(ptxdsl.MemoryFault):
         m["k"][1, 1](np.zeros(0, np.int32), 0)
+
+
+@pytest.mark.usefixtures("_emulator")
+def test_each_call_of_a_recursive_function_has_its_local_variables() -> None:
+    """Unoptimised code keeps what it needs after the call there, and may hand its address down."""
+    m = load("""
+.func (.param .b32 r) total(.param .b32 n, .param .b64 above) {
+    .local .align 8 .b8 depot[12];
+    .reg .pred %p0; .reg .b32 %r<9>; .reg .b64 %rd<4>;
+    .param .b32 next; .param .b64 mine; .param .b32 back;
+    ld.param.u32 %r0, [n];
+    ld.param.u64 %rd0, [above];
+    mov.u64 %rd1, depot;
+    cvta.local.u64 %rd2, %rd1;
+    st.local.u32 [depot+4], %r0;
+    st.local.u32 [depot+8], 0;
+    ld.u32 %r1, [%rd0];
+    st.u32 [%rd2], %r1;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 bra done;
+    sub.u32 %r2, %r0, 1;
+    st.param.b32 [next], %r2;
+    add.u64 %rd3, %rd2, 4;
+    st.param.b64 [mine], %rd3;
+    call.uni (back), total, (next, mine);
+    ld.param.b32 %r3, [back];
+    st.local.u32 [depot+8], %r3;
+done:
+    ld.u32 %r4, [%rd2+4];
+    ld.local.u32 %r5, [depot];
+    ld.local.u32 %r6, [depot+8];
+    mad.lo.u32 %r7, %r5, 100, %r4;
+    add.u32 %r8, %r7, %r6;
+    st.param.b32 [r], %r8;
+    ret;
+}
+.entry k(.param .u64 out) {
+    .local .align 4 .b8 first[4];
+    .reg .b32 %r<2>; .reg .b64 %rd<5>;
+    .param .b32 n; .param .b64 above; .param .b32 back;
+    mov.u32 %r0, %tid.x;
+    st.local.u32 [first], %r0;
+    mov.u64 %rd0, first;
+    cvta.local.u64 %rd1, %rd0;
+    st.param.b32 [n], %r0;
+    st.param.b64 [above], %rd1;
+    call.uni (back), total, (n, above);
+    ld.param.b32 %r1, [back];
+    ld.param.u64 %rd2, [out];
+    mad.wide.u32 %rd3, %r0, 4, %rd2;
+    st.global.u32 [%rd3], %r1;
+    ret;
+}""")
+
+    def total(n: int, above: int) -> int:
+        return above * 100 + n + (total(n - 1, n) if n else 0)
+
+    out = np.zeros(10, np.int32)
+    m["k"][1, 10](out)
+    assert out.tolist() == [total(n, n) for n in range(10)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..ir import (
     Address, Call, Function, Immediate, Instruction, Label, LabelRef, Module, Not, Operand, Parameter, Register,
@@ -23,7 +23,7 @@ from .recursion import Recursion, moves
 from .stack import OPCODES as STACK_OPCODES
 from .stack import allocates, stacked
 
-__all__ = ["SERVICES", "Inliner", "Scope", "inline"]
+__all__ = ["SERVICES", "Frame", "Inliner", "Scope", "inline"]
 
 SERVICES = ("vprintf", "__assertfail", "malloc", "free")
 """Functions of the CUDA system that the emulator provides."""
@@ -56,6 +56,14 @@ def form_for(mnemonic: str, arity: int) -> Form:
     return next(form for form in lookup(mnemonic) if len(form.operands) == arity)
 
 
+class Frame(NamedTuple):
+    """The local variables of a recursive function: the register that their offsets count from, and their size."""
+
+    register: Register
+    offsets: dict[str, int]
+    nbytes: int
+
+
 class Scope:
     """What names mean inside one expanded call: registers and labels get a suffix, parameters are cells."""
 
@@ -65,6 +73,8 @@ class Scope:
         self.own: set[str] = set()
         self.saved: tuple[Register, ...] = ()
         """The registers to be saved around a call that may come back here: those of a recursive function."""
+        self.frame: Frame | None = None
+        """Where the local variables of a recursive function are, each time that it is entered anew."""
 
     def register(self, register: Register) -> Register:
         return Register(register.name + self.suffix, register.type) if self.suffix else register
@@ -119,6 +129,8 @@ class Inliner:
         for variable in function.variables:
             if variable.space == "param":
                 scope.cells[variable.name] = self.cell(variable.name, variable.type, variable.shape, variable.align)
+            elif scope.frame is not None and variable.name in scope.frame.offsets:
+                continue
             elif variable.space == "local":
                 scope.own.add(variable.name)
                 self.variables.append(replace(variable, name=variable.name + scope.suffix))
@@ -143,6 +155,8 @@ class Inliner:
 
     def instruction(self, statement: Instruction, scope: Scope) -> None:
         operands = tuple(scope.operand(operand) for operand in statement.operands)
+        if scope.frame is not None:
+            operands = tuple(self.framed(statement, operand, scope.frame) for operand in operands)
         form, guard = statement.form, scope.operand(statement.guard)
         if form.opcode == "ret" and scope.end is not None:
             form, operands = lookup("bra")[0], (LabelRef(scope.end),)
@@ -150,6 +164,18 @@ class Inliner:
             tokens = ["local" if token.split("::")[0] == "param" else token for token in form.tokens]
             form = form_for(".".join((form.opcode, *tokens)), len(operands))
         self.body.append(replace(statement, form=form, operands=operands, guard=guard))
+
+    def framed(self, statement: Instruction, operand: Any, frame: Frame) -> Any:
+        """An operand with local variables as places in the frame."""
+        base = operand.base if isinstance(operand, Address) else operand
+        if not isinstance(base, Symbol) or base.symbol not in frame.offsets:
+            return operand
+        offset = frame.offsets[base.symbol] + base.offset
+        if isinstance(operand, Address):
+            return operand._replace(base=frame.register, offset=operand.offset + offset)
+        place = Register(f"{frame.register.name}.{offset}", frame.register.type)
+        self.emit(statement, "add.u64", place, frame.register, Immediate(offset & (1 << 64) - 1, TYPES["u64"]))
+        return place
 
     @staticmethod
     def _base(operands: tuple[Operand, ...]) -> str:
@@ -160,7 +186,7 @@ class Inliner:
 
     # Calls
 
-    def emit(self, like: Call, mnemonic: str, *operands: Operand, guard: Any = None) -> None:
+    def emit(self, like: Call | Instruction, mnemonic: str, *operands: Operand, guard: Any = None) -> None:
         self.body.append(Instruction(form_for(mnemonic, len(operands)), operands, guard, like.loc, like.line))
 
     def call(self, call: Call, scope: Scope) -> None:

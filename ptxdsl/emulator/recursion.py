@@ -1,8 +1,8 @@
 """Functions that call themselves: one copy of each, a stack in local memory, and returns by a table of branches.
 
 What the caller still needs is pushed before the call and popped after it: all its registers and parameters, since the
-next call runs in the same ones. The return is an indirect branch, so lanes at different depths part and meet again as
-at any other branch.
+next call runs in the same ones. Its local variables are a frame on the stack, so that their addresses stay theirs. The
+return is an indirect branch, so lanes at different depths part and meet again as at any other branch.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from .ops import Op
 from .stack import allocates
 
 if TYPE_CHECKING:
-    from .inline import Inliner, Scope
+    from .inline import Frame, Inliner, Scope
 
 __all__ = ["Recursion", "moves"]
 
 STACK = 32 << 10
 """Bytes of stack a thread; what goes beyond is a fault in local memory."""
 _POINTER = Register("%stack", TYPES["u64"])
-_U32 = TYPES["u32"]
+_U32, _U64 = TYPES["u32"], TYPES["u64"]
+_ALIGN = 16
+"""Of a frame: what the largest vector access asks for."""
 
 
 def moves(kind: ScalarType) -> str:
@@ -61,6 +63,9 @@ class Recursion:
                     cell = self.inliner.cell(parameter.name, parameter.type, parameter.shape, parameter.align)
                     scope.cells[parameter.name] = cell
             scope.saved = tuple(scope.register(register) for register in _registers_of(function))
+            scope.frame = _frame(function)
+            if scope.frame is not None:
+                scope.saved += (scope.frame.register,)
             found = self.copies[function.name] = _Copy(function, scope, [])
             self.waiting.append(found)
         return found
@@ -177,14 +182,41 @@ class Recursion:
         while self.waiting:
             copy = self.waiting.pop()
             name = copy.function.name
+            frame = copy.scope.frame
             body.append(Label(f"$enter${name}"))
+            if frame is not None:
+                body += [_plus(frame.register, _POINTER, _ALIGN - 1), _aligned(frame.register)]
+                body.append(_plus(_POINTER, _POINTER, frame.nbytes + _ALIGN))
             self.inliner.expand(copy.function, copy.scope)
             body.append(Label(f"$leave${name}"))
+            if frame is not None:
+                body.append(_plus(_POINTER, _POINTER, -frame.nbytes - _ALIGN))
             where = Register("%where", _U32)
             body.append(Instruction(lookup("ld.local.u32")[0], (where, Address(_POINTER, -8))))
             body.append(Instruction(lookup("brx.idx")[0], (where, Symbol(f"$returns${name}"))))
         for name, copy in self.copies.items():
             self.inliner.tables[f"$returns${name}"] = tuple(copy.returns)
+
+
+def _frame(function: Function) -> Frame | None:
+    """The frame of a recursive function; None where it has no local variables."""
+    from .inline import Frame
+
+    offsets, at = {}, 0
+    for variable in function.variables:
+        if variable.space == "local":
+            align = variable.align or variable.type.bytes
+            at = offsets[variable.name] = -(-at // align) * align
+            at += variable.nbytes
+    return Frame(Register(f"%frame${function.name}", _U64), offsets, -(-at // 8) * 8) if offsets else None
+
+
+def _plus(result: Register, base: Register, number: int) -> Instruction:
+    return Instruction(lookup("add.u64")[0], (result, base, Immediate(number & (1 << 64) - 1, _U64)))
+
+
+def _aligned(register: Register) -> Instruction:
+    return Instruction(lookup("and.b64")[0], (register, register, Immediate(-_ALIGN & (1 << 64) - 1, _U64)))
 
 
 def _registers_of(function: Function) -> tuple[Register, ...]:
