@@ -202,13 +202,36 @@ class _Image:
         return image.handle
 
 
+def _sampling(
+    address: str | Sequence[str], filter_mode: str, normalized: bool | None, border: Sequence[float],
+    mipmap: tuple[str, float, tuple[float, float]], *, real: bool = True,
+) -> Sampling:
+    """The modes, checked; ``normalized`` is None where a texture decides."""
+    modes = (address,) * 3 if isinstance(address, str) else (*address, "clamp", "clamp")[:3]
+    for mode in modes:
+        _one_of("address", mode, _ADDRESSES)
+    _one_of("filter", filter_mode, _FILTERS)
+    mipmap_filter, bias, (low, high) = mipmap
+    _one_of("mipmap_filter", mipmap_filter, _FILTERS)
+    used = {address} if isinstance(address, str) else set(address)
+    if normalized is False and used & {"wrap", "mirror"}:
+        mode = "wrap" if "wrap" in used else "mirror"
+        raise _wrong(f'address="{mode}" is for coordinates from 0 to 1', "`normalized=True`, and divide by the size")
+    if len(border) != 4:
+        raise _wrong(f"border has four channels, not {len(border)}", "`border=(0, 0, 0, 0)`")
+    return Sampling(
+        (modes[0], modes[1], modes[2]), filter_mode == "linear", bool(normalized), mipmap_filter == "linear",
+        float(bias), float(low), float(high), _bits(border, real),
+    )
+
+
 class Sampler:
     """How a texture is read, apart from any: for PTX of ``.target ..., texmode_independent``, where samplers are named.
 
-    Its arguments are those of :class:`Texture`. With ``m = ptxdsl.load(...)``, ``m["s"] = Sampler(filter="linear")``
-    binds it to the module's ``.samplerref s``. A kernel takes it as a parameter annotated ``Sampler``, and all its
-    textures with one: ``ptx["tex.2d.v4.f32.f32"]((image, sampler, [x, y]))``. On the emulator only: CUDA's driver has
-    no way to make one.
+    Its arguments are those of :class:`Texture`; whether coordinates are normalized is the texture's affair, unless
+    ``force_unnormalized``. With ``m = ptxdsl.load(...)``, ``m["s"] = Sampler(filter="linear")`` binds it to the
+    module's ``.samplerref s``. A kernel takes it as a parameter annotated ``Sampler``, and all its textures with one:
+    ``ptx["tex.2d.v4.f32.f32"]((image, sampler, [x, y]))``. On the emulator only: CUDA's driver has no way to make one.
     """
 
     word = "sampler"
@@ -217,29 +240,11 @@ class Sampler:
 
     def __init__(
         self, *, address: str | Sequence[str] = "clamp", filter: str = "point",  # noqa: A002
-        normalized: bool = False,
-        border: Sequence[float] = (0.0, 0.0, 0.0, 0.0), mipmap_filter: str = "point", mipmap_bias: float = 0.0,
-        mipmap_clamp: tuple[float, float] = (0.0, 1000.0),
+        force_unnormalized: bool = False, border: Sequence[float] = (0.0, 0.0, 0.0, 0.0), mipmap_filter: str = "point",
+        mipmap_bias: float = 0.0, mipmap_clamp: tuple[float, float] = (0.0, 1000.0),
     ) -> None:
-        modes = (address,) * 3 if isinstance(address, str) else (*address, "clamp", "clamp")[:3]
-        for mode in modes:
-            _one_of("address", mode, _ADDRESSES)
-        _one_of("filter", filter, _FILTERS)
-        _one_of("mipmap_filter", mipmap_filter, _FILTERS)
-        used = {address} if isinstance(address, str) else set(address)
-        if not normalized and used & {"wrap", "mirror"}:
-            mode = "wrap" if "wrap" in used else "mirror"
-            raise _wrong(
-                f'address="{mode}" is for coordinates from 0 to 1', "`normalized=True`, and divide by the size"
-            )
-        if len(border) != 4:
-            raise _wrong(f"border has four channels, not {len(border)}", "`border=(0, 0, 0, 0)`")
-        low, high = mipmap_clamp
-        self.border = tuple(border)
-        self.sampling = Sampling(
-            (modes[0], modes[1], modes[2]), filter == "linear", bool(normalized), mipmap_filter == "linear",
-            float(mipmap_bias), float(low), float(high), _bits(border, True),
-        )
+        sampling = _sampling(address, filter, None, border, (mipmap_filter, mipmap_bias, mipmap_clamp))
+        self.sampling = sampling._replace(force_unnormalized=bool(force_unnormalized))
 
     @cached_property
     def emulated(self) -> int:
@@ -308,12 +313,10 @@ class Texture(_Image):
         levels = list(array) if isinstance(array, (list, tuple)) and array and hasattr(array[0], "shape") else [array]
         super().__init__(levels, geometry, tuple(_GEOMETRIES))
         self.read, self.srgb = read, bool(srgb)
-        whole = Sampler(
-            address=address, filter=filter, normalized=normalized, border=border, mipmap_filter=mipmap_filter,
-            mipmap_bias=mipmap_bias, mipmap_clamp=mipmap_clamp,
-        )
         self._check_read()
         real = self.dtype.startswith("float") or read == "normalized"
+        mipmap = mipmap_filter, mipmap_bias, mipmap_clamp
+        sampling = _sampling(address, filter, bool(normalized), border, mipmap, real=real)
         if filter == "linear" and not real:
             small = self.dtype in ("uint8", "int8", "uint16", "int16")
             raise _wrong(
@@ -326,11 +329,9 @@ class Texture(_Image):
             )
         if len(levels) > 1:
             self._check_levels(normalized)
-        bits = _bits(border, real)
         one = 0x3F800000 if real else 1
-        a, b, c, d = (bits[n] if n < self.channels else one if n == 3 else 0 for n in range(4))
-        self.sampling = whole.sampling._replace(border=(a, b, c, d))
-        self.border = whole.border
+        a, b, c, d = (sampling.border[n] if n < self.channels else one if n == 3 else 0 for n in range(4))
+        self.sampling = sampling._replace(border=(a, b, c, d))
 
     def _check_read(self) -> None:
         _one_of("read", self.read, _READS)

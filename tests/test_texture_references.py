@@ -45,13 +45,14 @@ def test_the_address_of_a_reference_is_a_handle() -> None:
 def test_samplers_apart(rng: np.random.Generator, how: str) -> None:
     """In independent mode the sampler decides, for whole coordinates too."""
     image = rng.uniform(-1, 1, (3, 5, 4)).astype(np.float32)
-    sampler = Sampler(address="wrap", filter="linear", normalized=True)
+    sampler = Sampler(address="wrap", filter="linear")
     x, y = (rng.uniform(-2, 2, 40).astype(np.float32) for _ in range(2))
     name = {"handle": "%h1"}.get(how, "s")
     text = f"tex.2d.v4.f32.f32 {{%d0, %d1, %d2, %d3}}, [%h0, {name}, {{%c0, %c1}}];"
-    fields = " = { addr_mode_0 = wrap, addr_mode_1 = wrap, filter_mode = linear, normalized_coords = 1 }"
+    fields = " = { addr_mode_0 = wrap, addr_mode_1 = wrap, filter_mode = linear }"
     variables = "" if how == "handle" else f".global .samplerref s{fields if how == 'initial' else ''};\n"
-    handles = [Texture(image, "2d"), sampler] if how == "handle" else [Texture(image, "2d")]
+    texture = Texture(image, "2d", normalized=True)
+    handles = [texture, sampler] if how == "handle" else [texture]
     bind = {"s": sampler} if how == "named" else {}
     text = program(text, 2, 4, handles=len(handles), variables=variables, options=INDEPENDENT)
     got = run(text, handles, columns(x, y), 4, bind=bind)
@@ -84,12 +85,23 @@ def test_whole_coordinates_with_a_sampler() -> None:
     assert got[1:, 1].tolist() == [9, 9]
 
 
+@pytest.mark.parametrize("how", ["bound", "initial"])
+def test_a_sampler_may_override_that_coordinates_are_normalized(how: str) -> None:
+    fields = " = { force_unnormalized_coords = 1 }" if how == "initial" else ""
+    text = "tex.1d.v4.f32.f32 {%d0, %d1, %d2, %d3}, [%h0, s, {%c0}];\ntxq.force_unnormalized_coords.b32 %d1, [s];"
+    text = program(text, 1, 4, options=INDEPENDENT, variables=f".global .samplerref s{fields};\n")
+    bind = {"s": Sampler(force_unnormalized=True)} if how == "bound" else {}
+    got = run(text, Texture(IMAGE[0], normalized=True), columns(np.float32([2.5])), 4, bind=bind)
+    assert got[0, 0] == 2
+    assert got.view(np.uint32)[0, 1] == 1
+
+
 def test_clamping_as_in_opengl() -> None:
     """clamp_ogl keeps the coordinate within the texture; half of what is filtered at an edge is the border."""
-    fields = "{ addr_mode_0 = clamp_ogl, filter_mode = linear, normalized_coords = 1 }"
+    fields = "{ addr_mode_0 = clamp_ogl, filter_mode = linear }"
     text = "tex.1d.v4.f32.f32 {%d0, %d1, %d2, %d3}, [%h0, s, {%c0}];"
     text = program(text, 1, 4, options=INDEPENDENT, variables=f".global .samplerref s = {fields};\n")
-    got = run(text, Texture(np.float32([4, 8])), columns(np.float32([-3, 0, 0.5, 1, 7])), 4)
+    got = run(text, Texture(np.float32([4, 8]), normalized=True), columns(np.float32([-3, 0, 0.5, 1, 7])), 4)
     assert got[:, 0].tolist() == [2, 2, 6, 4, 4]
 
 
@@ -261,8 +273,8 @@ REFUSED: list[tuple[Any, str, str | None]] = [
      "geometry is one of 1d, 2d, 3d, a1d, a2d, not 'cube'", '`geometry="1d"`'),
     (lambda: Surface(np.frombuffer(bytes(16), np.float32)),
      "a surface can be written, and a numpy array of float32, shape (4,) is read-only", "`array = array.copy()`"),
-    (lambda: Sampler(address="wrap"), 'address="wrap" is for coordinates from 0 to 1',
-     "`normalized=True`, and divide by the size"),
+    (lambda: Sampler(address="wrapped"), "address is one of wrap, mirror, clamp, border, not 'wrapped'",
+     '`address="wrap"`'),
 ]
 
 

@@ -69,6 +69,8 @@ class Header:
     LOWEST = 156
     HIGHEST = 160
     """Of the level of detail, f32, as the bias."""
+    UNNORMALIZED = 164
+    """Of a sampler apart: coordinates are texels, whatever the texture says."""
     BORDER = 176
     """The bits of four channels."""
     BYTES = 256
@@ -210,8 +212,8 @@ class Pool:
         """Describe how a texture is sampled, in its own header or in one of its own."""
         modes = [ADDRESSES.index(mode) for mode in sampler.addresses]
         self._put(
-            handle, Header.SAMPLER, "6ifff", *modes, sampler.linear, sampler.normalized, sampler.blend, sampler.bias,
-            sampler.lowest, sampler.highest,
+            handle, Header.SAMPLER, "6ifffi", *modes, sampler.linear, sampler.normalized, sampler.blend, sampler.bias,
+            sampler.lowest, sampler.highest, sampler.force_unnormalized,
         )
         self._put(handle, Header.BORDER, "4I", *sampler.border)
         place = Header.PROPERTIES + 4 * QUERIES.index("normalized_coords")
@@ -258,9 +260,8 @@ def _initial(fields: dict[str, Any]) -> Sampling:
     """What the initial fields of a ``.samplerref`` say."""
     modes = [fields.get(f"addr_mode_{axis}", "clamp_to_edge") for axis in range(3)]
     x, y, z = (_INITIAL.get(mode, mode) for mode in modes)
-    unnormalized = bool(fields.get("force_unnormalized_coords", 0))
-    normalized = bool(fields.get("normalized_coords", 0)) and not unnormalized
-    return Sampling((x, y, z), fields.get("filter_mode") == "linear", normalized, force_unnormalized=unnormalized)
+    forced = bool(fields.get("force_unnormalized_coords", 0))
+    return Sampling((x, y, z), fields.get("filter_mode") == "linear", highest=1000.0, force_unnormalized=forced)
 
 
 @functools.cache

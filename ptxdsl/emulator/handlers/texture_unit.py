@@ -27,7 +27,19 @@ _BEYOND = float(1 << 29)
 _LEVEL = ir.FunctionType(words, [pointer, pointer, pointer, i64, pointer, i32, *[ir.DoubleType()] * 3])
 
 
-class Sampling(Unit):
+class _Sampler(Unit):
+    """A unit with a texture and a sampler, which may be the texture's own."""
+
+    texture: Any
+    sampler: Any
+
+    def normalized(self) -> Bits:
+        """Whether coordinates go from 0 to 1: the texture says so, unless a sampler apart overrides it."""
+        own = self.field(self.texture, Header.NORMALIZED).ne(0)
+        return own & self.field(self.sampler, Header.UNNORMALIZED).eq(0)
+
+
+class Sampling(_Sampler):
     """The function that samples one mipmap level: (header, sampler, request, lane, level, layer, coordinates)."""
 
     def __init__(self, module: ir.Module, name: str, shape: Shape) -> None:
@@ -52,7 +64,7 @@ class Sampling(Unit):
         """The coordinate in texels, within the texture where the mode says so."""
         size, mode = self.sizes[axis].to_real(64, False), self.modes[axis]
         given = Real(self.b, self.function.args[6 + axis], 64)
-        normalized = self.field(self.sampler, Header.NORMALIZED).ne(0)
+        normalized = self.normalized()
         x = given * size if self.geometry.endswith("cube") else normalized.pick(given * size, given)
         if self.offsets:
             x = x + self.given(Request.OFFSET + 128 * axis).to_real(64, True)
@@ -192,7 +204,7 @@ def _give(unit: Unit, result: Any) -> None:
     unit.fine()
 
 
-class Filtering(Unit):
+class Filtering(_Sampler):
     """The unit that samples: which mipmap levels, and what of a cube, then :class:`Sampling`."""
 
     def __init__(self, module: ir.Module, name: str, shape: Shape) -> None:
@@ -251,7 +263,7 @@ class Filtering(Unit):
             return self.coordinate(Request.LOD)
         if self.detail != "grad":
             return self.b.number(64, -32.0)
-        normalized = self.field(self.sampler, Header.NORMALIZED).ne(0)
+        normalized = self.normalized()
         squares = []
         for direction in range(2):
             square = self.b.number(64, 0.0)
