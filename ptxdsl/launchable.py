@@ -253,6 +253,17 @@ class Specialised:
                 f"cluster is {geometry.cluster}; kernel `{self.entry}` is made for {sizes} only (reqnctapercluster)",
                 loc=caller(), hint=f"`.configure(grid, block, cluster={sizes})`",
             )
+        if name == "explicitcluster" and geometry.cluster is None:
+            raise LaunchError(
+                f"kernel `{self.entry}` is launched without a cluster, which it asks for (explicitcluster)",
+                loc=caller(), hint="`.configure(grid, block, cluster=...)`",
+            )
+        x, y, z = geometry.cluster or (1, 1, 1)
+        if name == "maxclusterrank" and x * y * z > numbers[0]:
+            raise LaunchError(
+                f"cluster {geometry.cluster} has {x * y * z} blocks; kernel `{self.entry}` is made for at most "
+                f"{numbers[0]} (maxclusterrank)", loc=caller(),
+            )
 
 
 class Launchable:

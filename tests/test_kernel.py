@@ -111,6 +111,23 @@ def test_required_geometry() -> None:
     assert error.hint == "`.configure(grid, block, cluster=(2, 1, 1))`"
 
 
+def test_directives_about_clusters() -> None:
+    @ptx_kernel(explicitcluster=True, maxclusterrank=4)
+    def k(n: u32) -> None:
+        pass
+
+    error = error_of(lambda: k[2, 64](1))
+    assert error.message == "kernel `k` is launched without a cluster, which it asks for (explicitcluster)"
+    assert error.hint == "`.configure(grid, block, cluster=...)`"
+    error = error_of(lambda: k.configure(8, 32, cluster=8)(1))
+    assert error.message == "cluster (8, 1, 1) has 8 blocks; kernel `k` is made for at most 4 (maxclusterrank)"
+    k.configure(8, 32, cluster=4)(1)
+    error = error_of(lambda: k.configure(16, 32, cluster=16)(1))
+    assert error.message == "cluster.x is 16; it can be 1 to 8"
+    error = error_of(lambda: k.configure((8, 8), 32, cluster=(4, 4))(1))
+    assert error.message == "cluster (4, 4, 1) has 16 blocks; the limit is 8"
+
+
 @needs_ptxas
 @pytest.mark.parametrize(
     "options",
