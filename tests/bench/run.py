@@ -1,7 +1,8 @@
 """Prints every promised figure beside its peer's, measured in this run: ``python tests/bench/run.py``.
 
 Medians of interleaved rounds, so that a busy machine slows both alike. Tracing and importing are CPU time, the emulator
-(one thread, as numba's loops) is wall time. Needs the peers: ``pip install -e '.[bench]'``.
+(one thread, as numba's loops) is wall time. Needs the peers: ``pip install -e '.[bench]'``. ``runtime.py`` beside it
+has the figures of several cores, of warps that hand over, of launches and of memory.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import peers
 import ptxdsl
 from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, shared, u32, when
 from ptxdsl.bench import error_of, table
+from ptxdsl.config import override
 
 __all__ = ["main"]
 
@@ -158,7 +160,8 @@ def emulating(rounds: int = 10) -> list[Figure]:
 
 def main() -> int:
     """Print the table; 1 where a figure is over its limit."""
-    figures = [*tracing(), importing(), *emulating()]
+    with override(emulator_threads=1):
+        figures = [*tracing(), importing(), *emulating()]
     print(f"ptxdsl {ptxdsl.__version__}, Python {sys.version.split()[0]}, medians")
     print(table(("figure", "ptxdsl", "peer", "", "ratio", "limit", ""), [figure.cells() for figure in figures]))
     return int(any(figure.measured > figure.limit for figure in figures))
