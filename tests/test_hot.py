@@ -1,4 +1,4 @@
-"""The second tier gives what the first one gives, to the bit: whole kernels, and wherever it has to leave to the records.
+"""The second tier gives what the first gives, to the bit: whole kernels, and where it has to leave to the records.
 
 The first tier is tested against references elsewhere; here both run the same PTX on the same data.
 """
@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 from emulator_harness import THREAD, argument, kernel, pointer
 
-from ptxdsl import EmulationError, emulator
+from ptxdsl import EmulationError
 from ptxdsl.emulator.hot import speed_up_runs, speed_up_whole
 from ptxdsl.emulator.program import Program
 from ptxdsl.launch import LaunchConfig
 from ptxdsl.text import parse
 
 sys.path.insert(0, str(Path(__file__).parent / "bench"))
-import programs  # noqa: E402
+import programs
 
 
 def tiers(text: str, block: Any) -> list[Program]:
@@ -78,13 +78,14 @@ def test_programs(program: programs.Program, rng: np.random.Generator) -> None:
 
 
 def exchange(rng: random.Random, stretches: int) -> str:
-    """Threads of a block that hand numbers on through shared memory, between barriers, in loops and under conditions."""
+    """Threads of a block that hand numbers on through shared memory, in loops and under conditions."""
     lines = []
     for number in range(stretches):
         kind = rng.choice(["store", "loop", "some", "half", "product", "early"])
         value = f"%r{rng.randrange(10, 14)}"
         if kind == "loop":
-            lines.append(f"mov.u32 %r20, 0; L{number}: add.u32 {value}, {value}, %r20; mad.lo.u32 %r11, {value}, 3, %r2;"
+            lines.append(f"mov.u32 %r20, 0; L{number}: add.u32 {value}, {value}, %r20;"
+                         f"mad.lo.u32 %r11, {value}, 3, %r2;"
                          f"add.u32 %r20, %r20, 1; setp.lt.u32 %p1, %r20, {rng.choice(['4', '%r15', '%r16'])};"
                          f"@%p1 bra L{number};")
         elif kind == "some":
@@ -173,7 +174,7 @@ def test_warps_that_meet_different_barriers() -> None:
         bar.sync 0; mov.u32 %r5, 100; bra JOIN;
         OTHER: bar.sync 0; mov.u32 %r5, 200;
         JOIN: add.u32 %r5, %r5, %r2; bar.sync 0; st.global.u32 [%rd1], %r5; ret;""")
-    said, (_, got) = same(text, 1, 96, x=x, y=y, n=np.uint32(0))
+    _, (_, got) = same(text, 1, 96, x=x, y=y, n=np.uint32(0))
     t = np.arange(96)
     np.testing.assert_array_equal(np.frombuffer(got, np.uint32), np.where(t // 32 == 1, 200, 100) + t)
 
@@ -230,8 +231,10 @@ WARP: dict[str, Callable[[int], str]] = {
     "match": lambda _: "and.b32 %r5, %r4, 3; match.any.sync.b32 %r6, %r5, -1; xor.b32 %r4, %r4, %r6;",
     "atom": lambda n: f"and.b32 %r5, %r4, 15; mad.lo.u32 %r5, %r5, 4, %r9; atom.shared.add.u32 %r6, [%r5], {n};"
                       "xor.b32 %r4, %r4, %r6;",
-    "red": lambda n: f"and.b32 %r5, %r4, 15; mad.lo.u32 %r5, %r5, 4, %r9; red.shared.max.u32 [%r5], %r4; add.u32 %r4, %r4, {n};",
-    "leader": lambda n: f"setp.eq.u32 %p1, %r8, {n % 32}; @%p1 st.shared.u32 [%r9+{4 * (n % 16)}], %r4; bar.warp.sync -1;"
+    "red": lambda n: "and.b32 %r5, %r4, 15; mad.lo.u32 %r5, %r5, 4, %r9; red.shared.max.u32 [%r5], %r4;"
+                     f"add.u32 %r4, %r4, {n};",
+    "leader": lambda n: f"setp.eq.u32 %p1, %r8, {n % 32}; @%p1 st.shared.u32 [%r9+{4 * (n % 16)}], %r4;"
+                        "bar.warp.sync -1;"
                         f"ld.shared.u32 %r5, [%r9+{4 * (n % 16)}]; add.u32 %r4, %r4, %r5;",
 }
 

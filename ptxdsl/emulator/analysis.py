@@ -339,5 +339,5 @@ def analyse(graph: Graph, block: Shape3, origins: dict[str, str], parting: Parti
 def everything_varies(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:
     """The facts that hold whatever happens: what code must assume where lanes of a warp run in any order."""
     facts = analyse(graph, block, origins)
-    known, everywhere = dict.fromkeys(facts.known, VARYING), set(range(len(graph.nodes)))
-    return Facts(known, facts.origin, everywhere, private=facts.private)
+    known: dict[str, Known] = dict.fromkeys(facts.known, VARYING)
+    return Facts(known, facts.origin, set(range(len(graph.nodes))), private=facts.private)

@@ -65,13 +65,16 @@ def speed_up_whole(code: Code) -> bool:
     plan = plan_of_kernel(code)
     if plan is None:
         return False
-    from llvmlite import ir
+    from .handlers.whole_plan import TooLong
+    def build(module: Any, name: str) -> None:
+        from .handlers.whole import whole
 
-    from .handlers.whole import whole
+        whole(module, name, plan)
 
-    module = ir.Module()
-    whole(module, "block", plan)
-    code.whole = library().compile_once(module, ["block"])[0]
+    try:
+        code.whole = library().kept(plan.key, build)
+    except TooLong:
+        return False
     return True
 
 

@@ -114,6 +114,25 @@ class Library:
             self._link(image, names)
             return [self._symbols.pop(name) for name in names]
 
+    def kept(self, key: str, build: Callable[[Any, str], None]) -> int:
+        """The address of the function that ``build(module, name)`` makes for a key: from disk, or compiled now."""
+        name = f"w{digest(key.encode())}"
+        with self._lock:
+            if name not in self._symbols and self.storage is not None:
+                self._load(self.storage, self.storage.home(name))
+            if name in self._symbols:
+                return self._symbols[name]
+        from llvmlite import ir
+
+        module = ir.Module()
+        build(module, name)
+        image = self._image(module)  # takes long, and others need handlers meanwhile
+        with self._lock:
+            self._link(image, [name])
+            if self.storage is not None:
+                self.storage.store(image, [name])
+            return self._symbols[name]
+
     def _link(self, image: bytes, names: list[str]) -> None:
         from llvmlite.binding import JITLibraryBuilder
 

@@ -34,10 +34,6 @@ class Pool:
         self._places: dict[tuple[tuple[int, ...], int], int] = {}
         self._arrays: list[Any] = []
 
-    def places(self) -> dict[tuple[tuple[int, ...], int], int]:
-        """The address of each vector and width."""
-        return self._places
-
     def address(self, vector: tuple[int, ...], bits: int) -> int:
         """Address of the vector as 32 integers of ``bits`` bits, aligned to 64 bytes."""
         key = (vector, bits)

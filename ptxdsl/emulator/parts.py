@@ -19,7 +19,7 @@ __all__ = ["Parts", "PartsAnalysis", "relative"]
 WIDTHS = (8, 16)
 
 
-class Parts(tuple[int, ...]):
+class Parts(tuple[int, ...]):  # noqa: SLOT001
     """The vector of a register that has a number a part: of each lane, less that of the first lane of its part."""
 
     lanes: int
@@ -73,7 +73,7 @@ class PartsAnalysis(Analysis):
         if kind in ("add", "sub"):
             sign = 1 if kind == "add" else -1
             return Parts.of([x + sign * y for x, y in zip(a, b)], self.lanes, bits)
-        if kind == "pure" or any(b) and kind == "shl":
+        if kind == "pure" or (any(b) and kind == "shl"):
             return VARYING
         factor = self._factor(op, a, b)
         if factor is None:

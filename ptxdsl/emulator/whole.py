@@ -17,11 +17,11 @@ from .analysis import UNIFORM, VARYING, Facts, Known
 from .cfg import Graph
 from .layout import LANES, Warp
 from .lower import Code, Lowering, Record
-from .operands import Field, Operands
+from .operands import Field, Operands, Pool
 from .parts import Parts, PartsAnalysis, relative
 
 if TYPE_CHECKING:
-    from .handlers.whole import Plan, Spot, Step, Sync
+    from .handlers.whole_plan import Plan, Spot, Step, Sync
     from .ops import Op
 
 __all__ = ["plan_of_kernel"]
@@ -40,6 +40,19 @@ class _Slots:
 
     def reserve(self, _: int) -> int:
         return Warp.REGISTERS + len(self.offsets)
+
+
+class _Pool(Pool):
+    """Known vectors by number: they become constants of the function, which must not depend on where anything lies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors: list[tuple[int, ...]] = []
+
+    def address(self, vector: tuple[int, ...], bits: int) -> int:  # noqa: ARG002
+        if vector not in self.vectors:
+            self.vectors.append(vector)
+        return self.vectors.index(vector)
 
 
 class _Operands(Operands):
@@ -64,9 +77,11 @@ class WholeLowering(Lowering):
     """Lowers a kernel for warps whose lanes are together."""
 
     operands: _Operands
+    pool: _Pool
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self.pool = _Pool()
         self.operands = _Operands(self.facts, self.slots, self.block, self.pool, self.spaces.symbols)
 
     def _analysed(self) -> Facts:
@@ -175,7 +190,7 @@ class _Together:
 
 def plan_of_kernel(code: Code) -> Plan | None:
     """How to compile the kernel of some records as one function; None where that cannot be done."""
-    from .handlers.whole import Plan
+    from .handlers.whole_plan import Plan
 
     if code.source is None or code.plain or not code.graph.nodes:
         return None
@@ -198,15 +213,28 @@ def plan_of_kernel(code: Code) -> Plan | None:
         )
 
     places = [range(node.start, node.stop) for node in nodes]
-    return Plan(
+    plan = Plan(
         tuple(steps), threads // LANES, code.slots.size, maker.registers(), lru_cache(None)(code.slots.needed),
         tuple(names(place, True) for place in places), tuple(names(place, False) for place in places),
         frozenset(r.name for n in low.facts.invariant for r in ops[n].writes), maker.raw,
-        {place: vector for (vector, _), place in low.pool.places().items()},
+        dict(enumerate(low.pool.vectors)),
         {low.slots.offsets[name]: known for name, known in low.facts.known.items() if isinstance(known, Parts)},
         block[0], frozenset(low.slots.offsets[name] for name in _alike(low, block)),
-        code.entry - code.base, maker.opening,
+        code.entry - code.base, maker.opening, "",
     )
+    return plan._replace(key=_key(plan, code))
+
+
+def _key(plan: Plan, code: Code) -> str:
+    """All that the code of a plan depends on. What is needed where follows from the statements and their blocks."""
+    whole = plan._replace(needed=None, always=frozenset(), raw=frozenset(), reads=(), writes=())  # type: ignore[arg-type]
+    sets = [sorted(plan.always), sorted(plan.raw), *(sorted(names) for names in (*plan.reads, *plan.writes))]
+    uses = [
+        (tuple(r.name for r in op.uses), tuple(r.name for r in op.writes), op.statement.guard is None)
+        for op in code.graph.ops
+    ]
+    nodes = [(node.start, node.stop, node.successors) for node in code.graph.nodes]
+    return repr((whole._replace(shared=frozenset()), sorted(plan.shared), sets, uses, nodes))
 
 
 def _alike(low: WholeLowering, block: Any) -> set[str]:
@@ -243,7 +271,7 @@ def _unfit(statement: Any) -> bool:
 
 class _Maker:
     def __init__(self, code: Code, low: WholeLowering, threads: int) -> None:
-        from .handlers.whole import ALONE, FUSED
+        from .handlers.whole_records import ALONE, FUSED
 
         self.code, self.low, self.threads = code, low, threads
         self.fused, self.alone = FUSED, ALONE
@@ -265,7 +293,7 @@ class _Maker:
 
     @staticmethod
     def _spot_of(record: Record, offset: int) -> Spot:
-        from .handlers.whole import Spot
+        from .handlers.whole_plan import Spot
 
         return Spot(record.shape, record.values, record.statement, offset)
 
@@ -273,7 +301,7 @@ class _Maker:
         from .handlers.fused import ARITHMETIC
 
         nodes = self.low.steps()
-        raw = set()
+        raw: set[int] = set()
         for records in nodes:
             for record in records:
                 shape = record.shape
@@ -285,7 +313,7 @@ class _Maker:
         return None if any(step is None for step in made) else made  # type: ignore[return-value]
 
     def _step(self, number: int, records: list[Record]) -> Step | None:
-        from .handlers.whole import Step
+        from .handlers.whole_plan import Step
 
         node, code = self.low.graph.nodes[number], self.code
         sync = None
@@ -319,7 +347,7 @@ class _Maker:
         )
 
     def _sync(self, record: Record, at: int) -> Sync | None:
-        from .handlers.whole import Sync
+        from .handlers.whole_plan import Sync
 
         _, what, guard, masked, number, count, predicate, _ = record.shape
         if what != "sync" or guard or predicate or number[0] != "I" or (count and count[0] != "I"):
@@ -333,7 +361,7 @@ class _Maker:
         return Sync(values[0], expected, offsets[wait], offsets[wait + 1], record.statement, at)
 
     def _spot(self, record: Record, together: tuple[int, int] | None) -> Spot:
-        from .handlers.whole import Spot
+        from .handlers.whole_plan import Spot
 
         access = -1
         if record.shape[0] in ("load", "store", "atomic") and not record.values[0] >> 17 & 1:
@@ -346,7 +374,7 @@ class _Maker:
         return {offsets[register.name] for register in self.low.graph.ops[record.statement].writes}
 
     def registers(self) -> dict[str, Any]:
-        from .handlers.whole import Register
+        from .handlers.whole_plan import Register
 
         found = {}
         mine, theirs, slots = self.low.facts.known, self.code.operands.facts.known, self.code.slots

@@ -85,6 +85,7 @@ def histogram(n: Any, data: Any, counts: Any) -> None:
 
 
 RUNS: dict[str, Callable[..., None]] = {
-    function.__name__: function for function in (saxpy, matmul, softmax, attention, collatz, histogram)
+    "saxpy": saxpy, "matmul": matmul, "softmax": softmax, "attention": attention, "collatz": collatz,
+    "histogram": histogram,
 }
 """By the program's name: what runs it, on the arguments of the program's own launch."""

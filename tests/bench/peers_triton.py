@@ -3,6 +3,7 @@
 ``pip install triton torch`` (the CPU build of torch will do).
 """
 
+# mypy: disable-error-code="untyped-decorator"
 from __future__ import annotations
 
 import os

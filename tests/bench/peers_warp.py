@@ -4,6 +4,7 @@
 work on tiles, with as many threads as ours.
 """
 
+# mypy: disable-error-code="valid-type, untyped-decorator"
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def _saxpy(a: float, x: wp.array(dtype=float), y: wp.array(dtype=float)) -> None
 @wp.kernel
 def _matmul(a: wp.array2d(dtype=float), b: wp.array2d(dtype=float), c: wp.array2d(dtype=float), n: int) -> None:
     i, j = wp.tid()
-    acc = float(0.0)
+    acc = 0.0
     for k in range(n):
         acc += a[i, k] * b[k, j]
     c[i, j] = acc
@@ -43,7 +44,7 @@ def _softmax(x: wp.array2d(dtype=float), y: wp.array2d(dtype=float), columns: in
     largest = x[i, 0]
     for j in range(1, columns):
         largest = wp.max(largest, x[i, j])
-    total = float(0.0)
+    total = 0.0
     for j in range(columns):
         power = wp.exp(x[i, j] - largest)
         y[i, j] = power
@@ -63,8 +64,8 @@ def _attention(
     i = wp.tid()
     query = q[i] * scale
     acc = _row()
-    largest = float(-1.0e30)
-    total = float(0.0)
+    largest = -1.0e30
+    total = 0.0
     for j in range(keys):
         score = wp.dot(query, k[j])
         top = wp.max(largest, score)
@@ -82,10 +83,7 @@ def _collatz(steps: wp.array(dtype=wp.uint32)) -> None:
     value = i + 1
     count = wp.uint32(0)
     while value != 1:
-        if value % 2 == 0:
-            value = value // 2
-        else:
-            value = 3 * value + 1
+        value = wp.where(value % 2 == 0, value // 2, 3 * value + 1)
         count += wp.uint32(1)
     steps[i] = count
 

@@ -208,7 +208,7 @@ def _histogram(rng: np.random.Generator) -> Case:
 
 
 PROGRAMS = (
-    Program("saxpy", "1e6", _saxpy), Program("matmul", "256^3", matmul_case), Program("softmax", "256 x 1024", _softmax),
-    Program("attention", "256 x 256 x 64", _attention), Program("collatz", "65,536", _collatz),
-    Program("histogram", "1e6, 256 bins", _histogram),
+    Program("saxpy", "1e6", _saxpy), Program("matmul", "256^3", matmul_case),
+    Program("softmax", "256 x 1024", _softmax), Program("attention", "256 x 256 x 64", _attention),
+    Program("collatz", "65,536", _collatz), Program("histogram", "1e6, 256 bins", _histogram),
 )

@@ -22,7 +22,9 @@ from ..library import Shape
 from .base import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, source
 
-__all__ = ["RESOLVE", "Access", "concat", "fetch", "load", "load_with", "param", "spread", "store", "store_with", "twins"]
+__all__ = [
+    "RESOLVE", "Access", "concat", "fetch", "load", "load_with", "param", "spread", "store", "store_with", "twins",
+]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
