@@ -299,6 +299,18 @@ def test_beyond_the_shared_memory_of_another_block_and_of_its_own() -> None:
     assert error.block == (1, 0, 0)
 
 
+def test_the_memory_of_a_block_that_has_ended() -> None:
+    error = failing("""
+        .shared .align 4 .b32 cell[4]; mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1;
+        mapa.shared::cluster.u32 %r2, cell, 1; barrier.cluster.arrive; barrier.cluster.wait; @%p1 exit;
+        ld.shared::cluster.u32 %r3, [%r2+4];
+    """, MemoryFault)
+    assert error.message == "load from shared address 0x404 of block 1 of the cluster, which has ended"
+    assert error.hint == (
+        "let the blocks meet before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
+    )
+
+
 def test_arriving_twice_and_waiting_without_an_arrival() -> None:
     error = failing("barrier.cluster.arrive; barrier.cluster.arrive;", BarrierError)
     assert error.message == "`barrier.cluster.arrive` comes before `barrier.cluster.wait` for the arrival before"

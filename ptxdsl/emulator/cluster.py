@@ -152,6 +152,8 @@ class _Clusters:
             number = bx + gx * (by + gy * bz)
             _order(state, number, number + 1)
             state.put(Block.CLUSTERID, "iii", *index)
+            for other in self.states:
+                _reach(state, other, self.launch.shared_bytes)
 
     def _run(self) -> None:
         """Run the blocks of one cluster to their ends, in turns."""
@@ -166,6 +168,8 @@ class _Clusters:
             status = state.run(TURN)
             if status == Status.DONE:
                 active.popleft()
+                for other in active:
+                    _reach(other, state, 0)
                 turns = rounds = 0
             elif status == Status.STUCK:
                 if not self._waits(state) or not any(map(_can_run, active)):
@@ -263,6 +267,13 @@ def _connect(state: State, states: list[State]) -> None:
         for tag in itertools.islice(_tags(other), 1) if tags else ():
             ctypes.memmove(place + Entry.TAGS, tag, len(tag))
     state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
+
+
+def _reach(state: State, other: State, nbytes: int) -> None:
+    """How much of another block's shared memory a block may touch: nothing once that has ended."""
+    for generic in (0, 1):
+        place = state.table + (len(state.launch.ranges) + 2 * other.rank + generic) * Entry.BYTES
+        ctypes.memmove(place + Entry.SIZE, struct.pack("<qq", nbytes, nbytes), 16)
 
 
 def _tags(state: State) -> Iterator[bytes]:
