@@ -7,94 +7,29 @@ uniform, and once more, with everything varying, if lanes of a warp ever have to
 
 from __future__ import annotations
 
-import struct
-from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
 from ..isa import Form, lookup
 from .analysis import UNIFORM, VARYING, Facts, Shape3, analyse, everything_varies
+from .branches import METHODS as BRANCHES
+from .branches import leave
 from .cfg import Graph, Node, graph, opcode
 from .effects import METHODS
-from .layout import LANES, POLL, SPACE_BITS, Block, Fault
-from .library import Shape, library
+from .layout import LANES, SPACE_BITS, Block, Fault
+from .library import Shape
 from .operands import Field, Operands, Pool, unsupported
 from .ops import plan_of
+from .records import Code, Record, packed
 from .slots import Slots
 from .spaces import Spaces
 
 if TYPE_CHECKING:
     from .watching import Checks, Watching
 
-__all__ = ["Code", "Record", "lower"]
-
-
-@dataclass(slots=True)
-class Record:
-    """A record before handlers have addresses.
-
-    ``targets`` are the fields that hold the distance to a block, ``links`` those with the address of another function.
-    """
-
-    shape: Shape
-    codes: str
-    values: list[Any]
-    statement: int
-    targets: dict[int, int] | None = None
-    links: dict[int, Shape] | None = None
-
-    @property
-    def size(self) -> int:
-        return _layout(self.codes)[1]
-
-
-@cache
-def _layout(codes: str) -> tuple[struct.Struct, int]:
-    packer = struct.Struct("<Q" + codes)
-    return packer, (packer.size + 7) // 8 * 8
-
-
-@dataclass
-class Code:
-    """A lowered function: its records in memory, and the ways between records, blocks and statements."""
-
-    memory: Any
-    base: int
-    entry: int
-    prologue: int
-    blocks: Any
-    graph: Graph
-    slots: Slots
-    operands: Operands
-    offsets: list[int]
-    statements: list[int]
-    nodes_by_rank: list[int]
-    plain: bool
-    records: list[Record]
-    seconds: float = 0.0
-    hot: bool = False
-    """Whether the second tier has been started on it."""
-    failure: Exception | None = None
-    """Why there is no second tier, until somebody has been told."""
-    prints: bool = False
-    """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
-    pace: float = 0.0
-    """Seconds a block in the last launch, 0 where there was none."""
-    source: tuple[Function, Spaces, Shape3, Checks | None] | None = None
-    """What it was lowered from."""
-    whole: int = 0
-    """Address of the function that runs a block of it, once there is one."""
-
-    def statement_at(self, record: int) -> int:
-        """The number of the statement that the record at an address belongs to."""
-        return self.statements[bisect_right(self.offsets, record - self.base) - 1]
-
-    def record_of(self, statement: int) -> int:
-        """Address of the first record of a statement."""
-        return self.base + self.offsets[self.statements.index(statement)]
+__all__ = ["Code", "Lowering", "Record", "lower"]
 
 
 class Lowering:
@@ -154,7 +89,10 @@ class Lowering:
         if self.plain:
             self.place = -1
             self.emit(("trap", "", Fault.MEETING))
-        return self._pack(prologue, entry)
+        return packed(
+            self.records, self.starts, prologue, entry, self.graph, self.slots, self.operands,
+            plain=self.plain, prints=self.prints,
+        )
 
     def _prologue(self) -> None:
         for place in sorted(self.facts.invariant):
@@ -182,7 +120,7 @@ class Lowering:
                     for register in self.graph.ops[place].writes:
                         self.bounded -= {(register.name, True), (register.name, False)}
         if node.fall < 0 and not self._leaves(node):
-            self._leave(Field(""))
+            leave(self, Field(""))
             self.emit(("exit", "", True))
 
     def _branches(self, node: Node) -> bool:
@@ -396,116 +334,9 @@ class Lowering:
         kinds = tuple(part.kind for part in values)
         self.emit(("store", kind, pattern, bits, kinds, scalar, guard.kind, self.parted), place, guard, *values)
 
-    # Control flow
-
-    def _branch(self, statement: Instruction) -> None:
-        node = self.graph.nodes[self.node]
-        guard = self.operands.guard(statement)
-        if node.quit:
-            self._exit(statement)
-            return
-        target = node.targets[0]
-        back = target <= self.node
-        cost = [Field("", "i", (self._cost(target),))] if back else []
-        rank = self.graph.nodes[target].rank
-        if statement.guard is None:
-            ranks = [Field("", "i", (rank,))] if self.parted else []
-            record = self.emit(("jump", self.parted, back, self.plain), Field("", "i", (0,)), *ranks, *cost)
-            record.targets = {0: target}
-            return
-        apart = self.parted or self.operands.known(statement.guard) is not UNIFORM
-        fall = self.graph.nodes[node.fall].rank if node.fall >= 0 else rank
-        ranks = [Field("", "ii", (rank, fall))] if apart else []
-        if node.fall < 0:  # the text ends after the branch: lanes that fall through have ended
-            raise unsupported(statement, "a conditional branch as a kernel's last instruction")
-        record = self.emit(("branch", guard.kind, apart, back, self.plain), guard, Field("", "i", (0,)), *ranks, *cost)
-        record.targets = {1: target}
-
-    def _cost(self, target: int) -> int:
-        """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
-        start, stop = self.graph.nodes[target].start, self.place
-        polls = stop - start <= 16 and any(_polls(self.graph.statements[place]) for place in range(start, stop))
-        return POLL if polls else 1
-
-    def _index_branch(self, statement: Instruction) -> None:
-        node = self.graph.nodes[self.node]
-        number = self.operands.source(statement.operands[0], 32, False, statement)
-        guard = self.operands.guard(statement)
-        ranks = [self.graph.nodes[target].rank for target in node.targets]
-        on = [self.graph.nodes[node.fall].rank] if statement.guard is not None else []
-        table = Field("", "i" * len(on) + "iq", (*on, len(ranks), self.pool.table(ranks)))
-        self.emit(("index", number.kind, guard.kind), guard, number, table)
-
-    def _leave(self, guard: Field) -> None:
-        """Lanes are about to end: the barrier of the cluster no longer waits for them."""
-        if self.leaves:
-            self.emit(("cluster", "leave", False, guard.kind, self.parted), guard)
-
-    def _exit(self, statement: Instruction) -> None:
-        guard = self.operands.guard(statement)
-        self._leave(guard)
-        self.emit(("exit", guard.kind, self.parted), guard)
-
-    def _trap(self, statement: Instruction) -> None:
-        guard = self.operands.guard(statement)
-        self.emit(("trap", guard.kind, Fault.TRAP), guard)
-
-    def _nothing(self, statement: Instruction) -> None:
-        """Hints: right if ignored."""
-
-    # Memory image
-
-    def _pack(self, prologue: int, start_record: int) -> Code:
-        import numpy as np
-
-        shapes = {id(record.shape): record.shape for record in self.records}
-        links = [shape for record in self.records if record.links for shape in record.links.values()]
-        handlers = library().need([*shapes.values(), *links])
-        made = {number: (handlers[shape], *_layout(shape[-1])) for number, shape in shapes.items()}
-        offsets, at = [], 0
-        for record in self.records:
-            offsets.append(at)
-            at += made[id(record.shape)][2]
-        memory = np.zeros(at + 64, np.uint8)
-        base = memory.ctypes.data + -memory.ctypes.data % 64
-        image = bytearray(at)
-        for record, offset in zip(self.records, offsets):
-            if record.targets is not None:
-                for number, target in record.targets.items():
-                    record.values[number] = offsets[self.starts[target]] - offset
-            if record.links is not None:
-                for number, shape in record.links.items():
-                    record.values[number] = handlers[shape]
-            handler, packer, _ = made[id(record.shape)]
-            packer.pack_into(image, offset, handler, *record.values)
-        start = base - memory.ctypes.data
-        memory[start : start + at] = np.frombuffer(image, np.uint8)
-        nodes = self.graph.nodes
-        blocks = np.full(max(1, len(nodes)) + 1, base + offsets[-1], np.uint64)  # the last: lanes that are set aside
-        by_rank = [0] * max(1, len(nodes))
-        for number, node in enumerate(nodes):
-            blocks[node.rank] = base + offsets[self.starts[number]]
-            by_rank[node.rank] = number
-        entry = base + offsets[start_record]
-        return Code(
-            memory, base, entry, base + offsets[prologue], blocks, self.graph, self.slots, self.operands, offsets,
-            [record.statement for record in self.records], by_rank, self.plain, self.records, prints=self.prints,
-        )
-
-
 def _meets_cluster(whole: Graph) -> bool:
     forms = {statement.form for statement in whole.statements if isinstance(statement, Instruction)}
     return any(form.semantics.startswith("barrier_cluster") for form in forms)
-
-
-def _polls(statement: Instruction | Call) -> bool:
-    if isinstance(statement, Call):
-        return False
-    words = {
-        "ld": ("volatile", "acquire", "relaxed", "mmio"), "atom": ("cas", "exch"),
-        "mbarrier": ("test_wait", "try_wait"),
-    }.get(statement.form.opcode, ())
-    return any(word in statement.form.tokens for word in words)
 
 
 def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]]:
@@ -529,12 +360,7 @@ def _parts(operands: tuple[Operand, ...]) -> str:
 
 
 _METHODS: dict[str, Any] = {
-    "ld": Lowering._load, "ldu": Lowering._load, "st": Lowering._store, "bra": Lowering._branch,
-    "brx": Lowering._index_branch, "ret": Lowering._exit, "exit": Lowering._exit, "trap": Lowering._trap,
-    "prefetch": Lowering._nothing, "prefetchu": Lowering._nothing, "pmevent": Lowering._nothing,
-    "applypriority": Lowering._nothing, "discard": Lowering._nothing, "nanosleep": Lowering._nothing,
-    "setmaxnreg": Lowering._nothing, "griddepcontrol": Lowering._nothing, "brkpt": Lowering._nothing,
-    **METHODS,
+    "ld": Lowering._load, "ldu": Lowering._load, "st": Lowering._store, **BRANCHES, **METHODS,
 }
 
 
