@@ -68,6 +68,8 @@ class Uses:
                 base: object = ADDRESSES[self.use(statement, operand.base, READ)]
             else:
                 base = self.symbol_space(statement, operand)
+            if self.module.foreign and isinstance(statement, ir.Instruction):
+                self._sampler(statement, len(operand.parts) > 1)
             return (base, *[self.shape(statement, part, READ) for part in operand.parts])
         if isinstance(operand, ir.Symbol):
             self._symbol(statement, operand.symbol)
@@ -96,6 +98,19 @@ class Uses:
             if why is not None:
                 message = f"`{form.mnemonic}` wants {wanted(spec)} for {spec.name}, and {why}"
                 self.fail(statement, message, _repair(spec.type, operand))
+
+    def _sampler(self, statement: ir.Instruction, apart: bool) -> None:
+        """In one mode textures have samplers, in the other each instruction names one."""
+        module = self.module.module
+        if statement.form.opcode not in ("tex", "tld4") or apart == ("texmode_independent" in module.target_options):
+            return
+        if apart:
+            hint = f"write `.target {module.target}, texmode_independent`, or leave the sampler out"
+            self.fail(statement, "a sampler of its own, and textures have theirs in `texmode_unified`", hint)
+        self.fail(
+            statement, "no sampler, and each texture instruction names one in `texmode_independent`",
+            f"name it: `[a, sampler, {{..}}]`, or write `.target {module.target}`",
+        )
 
     def guard(self, statement: Statement) -> None:
         """Hold the guard against what a guard must be."""

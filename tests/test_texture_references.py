@@ -188,6 +188,21 @@ def test_what_is_no_texture() -> None:
     assert error.message == "`tex` takes a sampler; `h1` is a 2d texture of float32[3, 4]"
 
 
+def test_modes_of_a_module() -> None:
+    fetch = FETCH.format("%h0")
+    for instruction, options, message, hint in [
+        (fetch.replace("[%h0", "[%h0, %h1"), "",
+         "a sampler of its own, and textures have theirs in `texmode_unified`",
+         "write `.target sm_90, texmode_independent`, or leave the sampler out"),
+        (fetch, INDEPENDENT,
+         "no sampler, and each texture instruction names one in `texmode_independent`",
+         "name it: `[a, sampler, {..}]`, or write `.target sm_90`"),
+    ]:
+        with pytest.raises(ptxdsl.VerifyError) as caught:
+            ptxdsl.load(program(instruction, 2, 4, handles=2, options=options))
+        assert (caught.value.message, caught.value.hint) == (f"{message}\n    {instruction}", hint)
+
+
 def test_what_is_bound_to_nothing() -> None:
     error = failure(FETCH.format("image"), [], ".global .texref image;\n")
     assert error.message == "the texture reference `image` is bound to nothing"
