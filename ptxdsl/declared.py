@@ -31,8 +31,8 @@ class Declared:
     def head(self) -> None:
         """Version, target, and what is declared at the level of the module."""
         module = self.module
-        known = {**targets.EARLIER, **targets.TARGETS}
-        if module.target not in known:
+        if module.target not in targets.TARGETS and module.target not in targets.EARLIER:
+            known = (*targets.EARLIER, *targets.TARGETS)
             fail(f"the target {module.target} is not known", hint=near(module.target, known))
         since = targets.introduced(module.target)
         if module.version < since:

@@ -25,8 +25,8 @@ from ..isa import Form, Need, special_registers
 from ..types import TYPES, ScalarType
 
 __all__ = [
-    "Region", "Trace", "Unset", "activated", "active", "current", "is_user_file", "noted", "swapped", "thread",
-    "user_frame",
+    "Region", "Trace", "Unset", "activated", "active", "current", "is_user_file", "noted", "place_of", "swapped",
+    "thread", "user_frame",
 ]
 
 
@@ -180,6 +180,11 @@ _places: dict[tuple[int, int], Loc] = {}
 """The lines of the user's that were met: by the code object's id and the index of the instruction in it."""
 _kept: dict[int, CodeType] = {}
 """The code objects that these speak of; kept, or their ids could come to stand for others."""
+
+
+def place_of(frame: FrameType) -> Loc:
+    """The line that a frame of the user's is at, the same object at every call."""
+    return _places.get((id(frame.f_code), frame.f_lasti)) or _new_place(frame)
 
 
 def _new_place(frame: FrameType) -> Loc:
@@ -456,6 +461,6 @@ class Trace:
         while frame is not None:
             code = frame.f_code
             if not _inside[code.co_filename] or code is self.code:
-                return _places.get((id(code), frame.f_lasti)) or _new_place(frame)
+                return place_of(frame)
             frame = frame.f_back
         return self.loc

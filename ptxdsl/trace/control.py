@@ -15,7 +15,7 @@ from .. import ir
 from ..errors import PtxTypeError, StructureError, TruthError
 from ..types import pred
 from . import guard, lint
-from .builder import Region, Trace, current, noted, thread, user_frame
+from .builder import Region, Trace, current, noted, place_of, thread, user_frame
 from .operators import find
 from .problems import described, located, named
 from .values import Value
@@ -58,9 +58,9 @@ class Block:
             hint = f"write `{self.usage}` in this kernel"
             raise located(StructureError, f"this `{self.kind}` belongs to another kernel", hint)
         trace.waiting.pop(id(self), None)
-        frame = user_frame(3)
+        frame = user_frame(3, trace.code)
         lint.entered(trace, frame)
-        self.loc = trace.location(2)
+        self.loc = place_of(frame)
         self.region = region = trace.enter(self.kind, self.loc)
         region.statement = self
         region.before = snapshot(trace, frame)

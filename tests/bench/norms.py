@@ -1,4 +1,7 @@
-"""pyptx's own RMSNorm and softmax in ptxdsl: the same algorithm, block size, vector loads and unrolling."""
+"""pyptx's own RMSNorm and softmax as one writes them in ptxdsl: the same algorithm, block size, loads and unrolling.
+
+`ports` has them instruction for instruction.
+"""
 
 from __future__ import annotations
 

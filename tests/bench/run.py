@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import norms
 import numpy as np
 import peers
+import ports
 import ptxdsl
 from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, shared, u32, when
 from ptxdsl.bench import error_of, table
@@ -78,18 +79,21 @@ def _to_ptx(build: Callable[[int], Any], n: int) -> str:
 
 
 def tracing(rounds: int = 15) -> list[Figure]:
-    """From the Python function to PTX text, an instruction, and the same again from the cache."""
+    """From the Python function to PTX text: pyptx's kernels as they are, and as one writes them in ptxdsl."""
     found = []
-    for name, ours, theirs in zip(
-        ("RMSNorm", "softmax"), (norms.build_rms_norm, norms.build_softmax), peers.pyptx_examples()
-    ):
+    builders = zip(
+        ("RMSNorm", "softmax"), (ports.build_rms_norm, ports.build_softmax),
+        (norms.build_rms_norm, norms.build_softmax), peers.pyptx_examples(),
+    )
+    for name, *builds in builders:
         for n in (1024, 8192):
-            counts = instructions(ours(n).ptx()), instructions(theirs(n).ptx())
-            times = medians(thread_time, rounds, *(partial(_to_ptx, build, n) for build in (ours, theirs)))
-            each = [time / count * 1e6 for time, count in zip(times, counts)]
-            what = f"trace to PTX, {name} {n}: {counts[0]} instructions, pyptx {counts[1]}"
+            counts = [instructions(build(n).ptx()) for build in builds]
+            ported, own, theirs = medians(thread_time, rounds, *(partial(_to_ptx, build, n) for build in builds))
+            what = f"trace to PTX, {name} {n}, instruction for instruction: {counts[0]}, pyptx {counts[2]}"
+            each = ported / counts[0] * 1e6, theirs / counts[2] * 1e6
             found.append(Figure(what, "us each", each[0], "pyptx", each[1], 0.5))
-            found.append(Figure("    the whole kernel", "ms", times[0] * 1e3, "pyptx", times[1] * 1e3, 0.5))
+            what = f"    the whole kernel as one writes it here: {counts[1]} instructions"
+            found.append(Figure(what, "ms", own * 1e3, "pyptx", theirs * 1e3, 0.5))
     kernel = norms.build_softmax(8192)
     (cached,) = medians(perf_counter, 200, kernel.ptx)
     found.append(Figure("PTX of a kernel already traced", "us", cached * 1e6, "", 0, 5))
