@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulator_harness import argument, kernel
 
-from ptxdsl import emulator
+from ptxdsl import Ptr, emulator, profile, ptx, ptx_kernel, shared, trace_thread, u32, use
 from ptxdsl.errors import BarrierError, DeadlockError, EmulationError, LaunchError, MemoryFault
 from ptxdsl.launch import LaunchConfig
 
@@ -265,6 +265,29 @@ def test_a_kernel_that_requires_its_cluster() -> None:
     with pytest.raises(LaunchError) as caught:
         run(text, 3, 1, None, out=np.zeros(3, np.uint32))
     assert caught.value.message == "cluster.x is 2, which does not divide grid.x = 3 (grid counts blocks)"
+
+
+def test_one_thread_and_the_profile_of_a_cluster() -> None:
+    @ptx_kernel
+    def swap(x: Ptr[u32], y: Ptr[u32]) -> None:
+        cell, t, i = shared(u32, 32), ptx.tid.x, ptx.ctaid.x * 32 + ptx.tid.x
+        cell[t] = x[i]
+        ptx.barrier.cluster.arrive()
+        ptx.barrier.cluster.wait()
+        there = ptx.mapa.shared__cluster.u32((cell + t).address, ptx.cluster_ctarank ^ 1)
+        y[i] = ptx["ld.shared::cluster.u32"](there)
+        ptx.barrier.cluster.arrive()
+        ptx.barrier.cluster.wait()
+
+    x, y = np.arange(128, dtype=np.uint32), np.zeros(128, np.uint32)
+    launch = swap.configure(4, 32, cluster=2)
+    with use("emulator"):
+        with profile() as p:
+            launch(x, y)
+        steps = trace_thread(launch, x, y, block=1, thread=3)
+    np.testing.assert_array_equal(y.reshape(2, 2, 32), x.reshape(2, 2, 32)[:, ::-1])
+    assert p.totals.executions == 4 * len(steps)
+    assert [step.registers["there"] for step in steps if step.text.startswith("mapa")] == [0x400 + 12]
 
 
 # What can go wrong

@@ -158,7 +158,7 @@ class _Clusters:
     def _run(self) -> None:
         """Run the blocks of one cluster to their ends, in turns."""
         active = deque(self.states)
-        turns, rounds, look, seen = 0, 0, LOOK, b""
+        self.turns, self.rounds, self.look, self.seen = 0, 0, LOOK, b""
         for state in active:
             state.left = TURN
         while active:
@@ -170,7 +170,7 @@ class _Clusters:
                 active.popleft()
                 for other in active:
                     _reach(other, state, 0)
-                turns = rounds = 0
+                self.turns = self.rounds = 0
             elif status == Status.STUCK:
                 if not self._waits(state) or not any(map(_can_run, active)):
                     raise deadlock(state)
@@ -180,17 +180,24 @@ class _Clusters:
                     continue
                 state.left = TURN
                 active.rotate(-1)
-                turns += 1
-                if turns >= len(active):
-                    turns, rounds = 0, rounds + 1
-                    if rounds >= look:
-                        now = self._digest(active)
-                        if now == seen:
-                            self._stuck(active)
-                        seen = now
-                        look = look if rounds < look + LOOKS else 2 * rounds
+                self._turn(active)
             else:
                 self._answer(state, status)
+
+    def _turn(self, active: deque[State]) -> None:
+        """A state's turn is over; after some rounds without the end of a block see whether anything changes at all."""
+        self.turns += 1
+        if self.turns < len(active):
+            return
+        self.turns, self.rounds = 0, self.rounds + 1
+        if self.rounds < self.look:
+            return
+        now = self._digest(active)
+        if now == self.seen:
+            self._stuck(active)
+        self.seen = now
+        if self.rounds >= self.look + LOOKS:
+            self.look = 2 * self.rounds
 
     def _answer(self, state: State, status: int) -> None:
         from .run import gone_on, without_order

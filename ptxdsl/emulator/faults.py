@@ -326,7 +326,7 @@ def _outside_cluster(scene: Scene, access: _Access, offset: int) -> EmulationErr
     what = f"{access.verb} shared address {offset:#x} of block {rank} of the cluster"
     if rank >= x * y * z:
         return scene.raised(MemoryFault, f"{what}, which has {x * y * z} blocks")
-    if SHARED_START <= offset and offset + access.nbytes <= SHARED_START + launch.shared_bytes:
+    if offset >= SHARED_START and offset + access.nbytes <= SHARED_START + launch.shared_bytes:
         hint = "let the blocks meet before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
         return scene.raised(MemoryFault, f"{what}, which has ended", hint)
     start = f" from address {SHARED_START:#x} on" if launch.shared_bytes else ""

@@ -43,8 +43,7 @@ class Lowering:
         self.facts = self._analysed()
         self.slots = self._placed()
         self.pool = Pool()
-        self.operands = Operands(self.facts, self.slots, block, self.pool, spaces.symbols)
-        self.operands.cluster, self.operands.explicit = spaces.cluster, spaces.explicit
+        self.operands = self._described()
         self.leaves = spaces.cluster is not None and _meets_cluster(self.graph)
         self.records: list[Record] = []
         self.starts: list[int] = []
@@ -65,6 +64,13 @@ class Lowering:
 
     def _placed(self) -> Slots:
         return Slots(self.graph, self.facts)
+
+    def _described(self) -> Operands:
+        """What describes operands, for the slots that registers have."""
+        spaces = self.spaces
+        operands = Operands(self.facts, self.slots, self.block, self.pool, spaces.symbols)
+        operands.cluster, operands.explicit = spaces.cluster, spaces.explicit
+        return operands
 
     # Records
 

@@ -18,7 +18,6 @@ from ..isa import Form
 from .analysis import Shape3
 from .cfg import MEETINGS
 from .lower import Code, Lowering
-from .operands import Operands
 from .slots import Slots
 from .spaces import Spaces
 from .state import LaunchState
@@ -48,7 +47,7 @@ class _Watched(Lowering):
     def __init__(self, spaces: Spaces, block: Shape3, probe: Probe) -> None:
         super().__init__(spaces.function, spaces, block, True)
         self.slots = _Apart(self.graph, self.facts)
-        self.operands = Operands(self.facts, self.slots, block, self.pool, spaces.symbols)
+        self.operands = self._described()
         self.probe = probe
 
     def statement(self, statement: Instruction | Call) -> None:
