@@ -267,6 +267,33 @@ def test_a_kernel_that_requires_its_cluster() -> None:
     assert caught.value.message == "cluster.x is 2, which does not divide grid.x = 3 (grid counts blocks)"
 
 
+@pytest.mark.parametrize("seed", [None, 5])
+def test_lanes_that_wait_for_others_of_their_warp_in_another_block_too(seed: int | None) -> None:
+    """Odd lanes wait for what even lanes of both blocks' warps do later in the program: that takes plain code."""
+    out = np.zeros(64, np.uint32)
+    run(kernel("u64 out", """
+        .shared .align 8 .b64 bar; .shared .b32 value;
+        mov.u32 %r2, %tid.x; and.b32 %r3, %r2, 1; setp.ne.u32 %p0, %r3, 0; mov.u32 %r8, %cluster_ctarank;
+        mad.lo.u32 %r9, %r8, 32, %r2; ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r9, 4, %rd0;
+        setp.ne.u32 %p1, %r2, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared.b64 [bar], 32;
+        READY: barrier.cluster.arrive; barrier.cluster.wait;
+        xor.b32 %r10, %r8, 1; mapa.shared::cluster.u32 %r11, bar, %r10;
+        @!%p0 bra EVEN;
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+        @!%p2 bra WAIT;
+        ld.shared.u32 %r4, [value];
+        st.global.u32 [%rd0], %r4;
+        bra END;
+        EVEN: add.u32 %r12, %r8, 70; st.shared.u32 [value], %r12;
+        mbarrier.arrive.shared.b64 %rd1, [bar];
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];
+        END: barrier.cluster.arrive; barrier.cluster.wait; ret;
+    """), 2, 32, 2, seed=seed, out=out)
+    assert out.tolist() == [0, 70] * 16 + [0, 71] * 16
+
+
 def test_one_thread_and_the_profile_of_a_cluster() -> None:
     @ptx_kernel
     def swap(x: Ptr[u32], y: Ptr[u32]) -> None:
