@@ -198,3 +198,28 @@ def test_cluster_launch_control_has_no_work_to_give() -> None:
         selp.u32 %r3, 1, 0, %p2; ld.param.u64 %rd0, [out]; st.global.u32 [%rd0], %r3; ret;
     """).replace("sm_90", "sm_100"), 1, 1, out=out)
     assert out[0] == 0
+
+
+WISHES = {
+    "discard.global.L2 [%rd0], 128;": None, "applypriority.L2::evict_normal [%rd0+128], 128;": None,
+    "prefetch.global.L1 [%rd0+100000];": None, "prefetchu.L1 [%rd0];": None, "prefetch.L2 [%rd0];": None,
+    "discard.global.L2 [%rd0+256], 128;": "store of 128 bytes to x[64]: x is u32[64]",
+    "applypriority.global.L2::evict_normal [%rd0+64], 128;":
+        "load from address {0:#x} (x[16]): 128 bytes must be aligned to 128 bytes",
+}
+
+
+@pytest.mark.parametrize("line", WISHES)
+def test_wishes_about_caches(line: str) -> None:
+    """They change nothing, but memory that is to be discarded or kept must be there."""
+    memory = np.arange(128, dtype=np.uint32)
+    x = memory[-memory.ctypes.data % 128 // 4 :][:64]
+    before, text = x.copy(), kernel("u64 x", f"ld.param.u64 %rd0, [x];\n{line}\nret;")
+    wanted = WISHES[line]
+    if wanted is None:
+        launch(text, 1, 32, x=x)
+        np.testing.assert_array_equal(x, before)
+        return
+    with pytest.raises(MemoryFault) as caught:
+        launch(text, 1, 32, x=x)
+    assert caught.value.message == wanted.format(x.ctypes.data + 64)

@@ -184,6 +184,8 @@ def _redux(low: Lowering, statement: Instruction) -> None:
     )
 
 
+LINE = 128
+"""Bytes that discard and applypriority are about."""
 _CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
 
 
@@ -276,7 +278,18 @@ def _policy(low: Lowering, statement: Instruction) -> None:
     low.data(replace(statement, form=form, operands=(dest, Immediate(0, TYPES["u64"]))))
 
 
+def _reach(low: Lowering, statement: Instruction) -> None:
+    """discard and applypriority: wishes about caches, for memory that must be there."""
+    address = next(operand for operand in statement.operands if isinstance(operand, Address))
+    writes, guard = statement.form.opcode == "discard", low.operands.guard(statement)
+    kind, _, place = low.address(statement, address, LINE, writes)
+    if kind[0] == "A":
+        kind, place = whole(kind, place)
+    low.emit(("reach", kind, LINE, writes, guard.kind), place, guard)
+
+
 METHODS: dict[str, Any] = {
+    "discard": _reach, "applypriority": _reach,
     "createpolicy": _policy, "getctarank": _getctarank,
     "mov": _mov, "cvta": _cvta, "isspacep": _isspacep,
     "atom": _atomic, "red": _atomic, "bar": _barrier_row, "barrier": _barrier_row, "membar": _fence, "fence": _fence,

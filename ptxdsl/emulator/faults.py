@@ -215,6 +215,8 @@ class _Access:
         self.space = form.space
         count = max((s.count for s in form.operands if s.kind == "value"), default=0)
         self.nbytes = (form.type.bytes if form.type is not None else 1) * max(1, count)
+        if form.opcode in ("discard", "applypriority"):
+            self.nbytes = 128
 
 
 def _meant(scene: Scene, access: _Access) -> Guarded | None:

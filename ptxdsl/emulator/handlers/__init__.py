@@ -43,6 +43,7 @@ _KINDS: dict[str, Emitter] = {
     "product": matrix.product,
     "atomic": atomic.atomic,
     "mbarrier": mbarrier.mbarrier,
+    "reach": atomic.reach,
     "cluster": cluster.cluster,
     "request": texture.request,
     "kind_of": texture.kind_of,

@@ -19,7 +19,7 @@ from .base import Handler, i64, lanes_of
 from .data import fit, guard_mask, put, source
 from .memory import twins
 
-__all__ = ["ATOMIC_OPS", "array_of", "atomic", "atomic_with", "element_at", "place_at", "spill"]
+__all__ = ["ATOMIC_OPS", "array_of", "atomic", "atomic_with", "element_at", "place_at", "reach", "spill"]
 
 ATOMIC_OPS = {
     "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap",
@@ -67,6 +67,21 @@ def atomic_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
         if slot is not None:
             value = h.ir.load(h.ir.bitcast(result, lanes_of(element).as_pointer()), align=16)
             put(h, slot, fit(h, value, int(dest[1:]), False), lanes if masked or guard else None)
+    h.next()
+
+
+def reach(module: ir.Module, name: str, shape: Shape) -> None:
+    """("reach", address, bytes, writes, guard, codes): the memory must be there; nothing happens to it."""
+    twins(module, name, shape, _reach)
+
+
+def _reach(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+    _, kind, nbytes, writes, guard, _ = shape
+    access = h.access(kind, None, nbytes, writes)
+    mask = guard_mask(h, guard, True)
+    if guard:
+        h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
+    access.hosts(mask, slow)
     h.next()
 
 
