@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import (
-    atomic, cluster, control, count, data, inspection, machine, matrix, mbarrier, memory, segments, surface_unit, sync, texture,
-    texture_unit, warp, watch,
+    atomic, cluster, control, count, data, inspection, machine, matrix, mbarrier, memory, segments, surface_unit,
+    sync, texture, texture_unit, warp, watch,
 )
 
 if TYPE_CHECKING:
