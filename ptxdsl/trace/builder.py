@@ -25,8 +25,8 @@ from ..isa import Form, Need, special_registers
 from ..types import TYPES, ScalarType
 
 __all__ = [
-    "Region", "Trace", "Unset", "activated", "active", "current", "is_user_file", "noted", "place_of", "swapped",
-    "thread", "user_frame",
+    "Region", "Trace", "Unset", "activated", "active", "current", "getframe", "is_user_file", "noted", "place_of",
+    "places", "swapped", "thread", "user_frame",
 ]
 
 
@@ -174,9 +174,9 @@ def location_of(frame: FrameType) -> Loc:
     return Loc(frame.f_code.co_filename, frame.f_lineno)
 
 
-_getframe, _new = sys._getframe, cast(Any, tuple.__new__)
+getframe, _new = sys._getframe, cast(Any, tuple.__new__)
 """``_new`` passes by the constructors of named tuples, which are Python."""
-_places: dict[tuple[int, int], Loc] = {}
+places: dict[tuple[int, int], Loc] = {}
 """The lines of the user's that were met: by the code object's id and the index of the instruction in it."""
 _kept: dict[int, CodeType] = {}
 """The code objects that these speak of; kept, or their ids could come to stand for others."""
@@ -184,16 +184,16 @@ _kept: dict[int, CodeType] = {}
 
 def place_of(frame: FrameType) -> Loc:
     """The line that a frame of the user's is at, the same object at every call."""
-    return _places.get((id(frame.f_code), frame.f_lasti)) or _new_place(frame)
+    return places.get((id(frame.f_code), frame.f_lasti)) or _new_place(frame)
 
 
 def _new_place(frame: FrameType) -> Loc:
     code = frame.f_code
     if len(_kept) > 4096:
-        _places.clear()
+        places.clear()
         _kept.clear()
     _kept[id(code)] = code
-    loc = _places[id(code), frame.f_lasti] = Loc(code.co_filename, frame.f_lineno)
+    loc = places[id(code), frame.f_lasti] = Loc(code.co_filename, frame.f_lineno)
     return loc
 
 
@@ -237,7 +237,7 @@ class _Supply(dict[ScalarType, Callable[[], ir.Register]]):
         prefix = _prefix_of[type.register]
         if prefix not in self._families:
             pool = _pools[prefix]
-            self._registers.append(_grown(prefix, 0))
+            self._registers.append(pool[0] if pool else _grown(prefix, 0))
             known = len(pool)
             more = map(_grown, repeat(prefix), count(known))
             self._families[prefix] = chain(islice(pool, known), more).__next__
@@ -278,7 +278,7 @@ class Trace:
         self.name, self.loc, self.arch, self.code = name, loc, arch, code
         self.prologue: list[ir.Statement] = []
         self.body: list[ir.Statement] = []
-        self._append = self.body.append
+        self.append = self.body.append
         self.registers: list[ir.Register] = []
         self.variables: list[ir.Variable] = []
         self.declared: dict[str, int] = {}
@@ -301,7 +301,7 @@ class Trace:
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
         self.kernel = Region("kernel", loc, None, self, self)
         self.region = self.kernel
-        self._forms: set[Form] = set()
+        self.forms: set[Form] = set()
         self._counters: dict[str, int] = {}
         self._names: set[str] = set()
         self.supply = _Supply(self.registers)
@@ -351,15 +351,16 @@ class Trace:
     ) -> ir.Instruction:
         """Append an instruction with the user's line; a TargetError where the kernel's target does not have it.
 
-        The first ``depth`` frames, this one among them, are known to be ours: each that is looked at costs.
+        The first ``depth`` frames, this one among them, are known to be ours: each that is looked at costs. Operators
+        and `Instruction`, through which most pass, have these lines in their own.
         """
         if loc is None:
-            frame = _getframe(depth)
-            loc = _places.get((id(frame.f_code), frame.f_lasti)) or self.location(depth + 1)
-        if form not in self._forms:
-            self._admit(form, loc)
+            frame = getframe(depth)
+            loc = places.get((id(frame.f_code), frame.f_lasti)) or self.location(depth + 1)
+        if form not in self.forms:
+            self.admit(form, loc)
         instruction = ir.Instruction(form, operands, guard, loc)
-        self._append(instruction)
+        self.append(instruction)
         return instruction
 
     def call(self, name: str, arguments: tuple[ir.Operand, ...], results: tuple[ir.Operand, ...]) -> None:
@@ -381,13 +382,14 @@ class Trace:
         """Add an instruction to the top of the kernel, where what it computes holds everywhere."""
         loc = loc or self.location()
         self.prologue.append(ir.Instruction(form, operands, None, loc))
-        self._admit(form, loc)
+        if form not in self.forms:
+            self.admit(form, loc)
 
-    def _admit(self, form: Form, loc: Loc) -> None:
+    def admit(self, form: Form, loc: Loc) -> None:
         """Check a form against the target once, and remember what it needs."""
         if form.needs:
             self.require(form.needs, f"`{form.mnemonic}`", loc)
-        self._forms.add(form)
+        self.forms.add(form)
 
     def require(self, needs: tuple[Need, ...], what: str, loc: Loc | None = None) -> None:
         """Note what something needs; a TargetError if the kernel's target lacks it."""

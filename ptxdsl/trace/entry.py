@@ -7,12 +7,13 @@ Whatever happens inside, the thread is as it was afterwards: a failed trace leav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import Loc, PtxError, TraceError
-from ..isa import lookup, targets
+from ..isa import Form, lookup, targets
 from ..signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
 from ..types import ScalarType, u64
 from . import guard, idle, labels
@@ -160,7 +161,12 @@ def _array(trace: Trace, annotation: ArrayType, entries: Iterator[ir.Parameter])
 
 def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:
     trace.reserve(entry.name)
-    return Parameter(trace.fresh(type), type, trace.kernel, lookup(f"ld.param.{entry.type}")[0], entry.name)
+    return Parameter(trace.fresh(type), type, trace.kernel, _parameter_load(entry.type), entry.name)
+
+
+@cache
+def _parameter_load(type: ScalarType) -> Form:
+    return lookup(f"ld.param.{type}")[0]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

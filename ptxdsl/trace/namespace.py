@@ -15,7 +15,7 @@ from ..isa import Form, Special
 from .addresses import guard_of
 from .bind import REG_KINDS, Plan, apply, kind_of
 from .bind import plan as make_plan
-from .builder import current, thread
+from .builder import current, getframe, places, thread
 from .operators import data_type, find
 from .problems import located
 from .values import Parameter, Reg, Result, Value, Vec
@@ -94,11 +94,7 @@ class Instruction:
         if out is not None:
             kinds += None, kind_of(out) if out.__class__ is not Reg else REG_KINDS[out.type]
         key = tuple(kinds)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = make_plan(self._known_forms(), operands, out)
-            if plan.stable:
-                self._plans[key] = plan
+        plan = self._plans.get(key) or self._planned(key, operands, out)
         guard = None if pred is None else guard_of(trace, pred)
         form, _, kept, _, direct, width, numbers, others = plan
         if not direct or (out.__class__ is not Reg and (out is not None or (guard is not None and kept))):
@@ -107,24 +103,33 @@ class Instruction:
             sources[at] = table[sources[at]]
         for at, spec, convert in others:
             sources[at] = convert(trace, form, spec, operands[at - 1])
+        result = out
         if not kept:
             del sources[0]
-            trace.emit(form, tuple(sources), guard)
-            return None
-        if out is not None:
+        elif out is not None:
             sources[0] = out.write(trace)
-            trace.emit(form, tuple(sources), guard)
-            return out
-        type, region = kept[0], trace.region
-        fresh = trace.supply[type]
-        if width:
-            registers = [fresh() for _ in range(width)]
-            sources[0] = ir.Vector(tuple(registers))
-            trace.emit(form, tuple(sources))
-            return Vec([Result(register, type, region) for register in registers])
-        sources[0] = register = fresh()
-        trace.emit(form, tuple(sources))
-        return Result(register, type, region)
+        else:
+            type, region = kept[0], trace.region
+            fresh = trace.supply[type]
+            if width:
+                registers = [fresh() for _ in range(width)]
+                sources[0] = ir.Vector(tuple(registers))
+                result = Vec([Result(register, type, region) for register in registers])
+            else:
+                sources[0] = register = fresh()
+                result = Result(register, type, region)
+        frame = getframe(1)
+        loc = places.get((id(frame.f_code), frame.f_lasti)) or trace.location(2)
+        if form not in trace.forms:
+            trace.admit(form, loc)
+        trace.append(ir.Instruction(form, tuple(sources), guard, loc))
+        return result
+
+    def _planned(self, key: tuple[object, ...], operands: tuple[Any, ...], out: Any) -> Plan:
+        plan = make_plan(self._known_forms(), operands, out)
+        if plan.stable:
+            self._plans[key] = plan
+        return plan
 
     def _known_forms(self) -> tuple[Form, ...]:
         if self._forms is None:

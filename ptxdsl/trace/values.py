@@ -15,7 +15,7 @@ from .. import ir
 from ..errors import PtxTypeError
 from ..isa import Form
 from ..types import ScalarType, bf16, encode, pred, u32
-from .builder import Region, Trace, Unset, current, thread
+from .builder import Region, Trace, Unset, current, getframe, places, thread
 from .literals import is_number, literal
 from .operators import Operation, binary, conversion, data_type, find, move, unary
 from .problems import conversions, described, escaped, located, mismatch, named
@@ -57,7 +57,12 @@ def _operator(symbol: str, *, swapped: bool = False, in_place: bool = False) -> 
             if right is not None:
                 left = self.register
                 target = self.write(trace) if in_place else trace.supply[result]()
-                trace.emit(form, (target, right, left) if swapped else (target, left, right))
+                frame = getframe(1)
+                loc = places.get((id(frame.f_code), frame.f_lasti)) or trace.location(2)
+                if form not in trace.forms:
+                    trace.admit(form, loc)
+                operands = (target, right, left) if swapped else (target, left, right)
+                trace.append(ir.Instruction(form, operands, None, loc))
                 return self if in_place else Result(target, result, trace.region)
         return _binary(symbol, self, other, swapped, self if in_place else None, known)
 
@@ -241,13 +246,13 @@ class Parameter(Value):
 
     def __init__(self, register: ir.Register, type: ScalarType, region: Region, load: Form, name: str) -> None:
         super().__init__(register, type, Unset(region))
-        self.load = load, name
+        self.load = load, ir.Symbol(name)
 
     def use(self, trace: Trace) -> ir.Register:
         if self.region.owner is not trace:
             self.region = _home(self, trace)
             form, name = self.load
-            trace.prepend(form, (self.register, ir.Address(ir.Symbol(name))), trace.loc)
+            trace.prepend(form, (self.register, ir.Address(name)), trace.loc)
         return self.register
 
 
