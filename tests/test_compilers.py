@@ -564,3 +564,44 @@ done:
     out = np.zeros(10, np.int32)
     m["k"][1, 10](out)
     assert out.tolist() == [total(n, n) for n in range(10)]
+
+
+@pytest.mark.usefixtures("_emulator")
+def test_a_call_saves_only_what_is_needed_after_it() -> None:
+    """Unoptimised functions have hundreds of registers, and the stack is as deep as its frames are small."""
+    steps = "\n".join(f"add.u32 %r{n + 1}, %r{n}, {n};" for n in range(400))
+    m = load(f"""
+.func (.param .b32 r) down(.param .b32 n) {{
+    .reg .pred %p0; .reg .b32 %r<402>; .reg .b32 %n; .reg .b32 %back;
+    .param .b32 next; .param .b32 got;
+    ld.param.u32 %n, [n];
+    ld.param.u32 %r0, [n];
+    {steps}
+    mov.u32 %back, 0;
+    setp.eq.u32 %p0, %n, 0;
+    @%p0 bra done;
+    sub.u32 %n, %n, 1;
+    st.param.b32 [next], %n;
+    call.uni (got), down, (next);
+    ld.param.b32 %back, [got];
+done:
+    add.u32 %back, %back, %r400;
+    st.param.b32 [r], %back;
+    ret;
+}}
+.entry k(.param .u64 out) {{
+    .reg .b32 %r<2>; .reg .b64 %rd<3>;
+    .param .b32 n; .param .b32 got;
+    mov.u32 %r0, %tid.x;
+    st.param.b32 [n], %r0;
+    call.uni (got), down, (n);
+    ld.param.b32 %r1, [got];
+    ld.param.u64 %rd0, [out];
+    mad.wide.u32 %rd1, %r0, 4, %rd0;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}}""")
+    out = np.zeros(100, np.uint32)
+    m["k"][1, 100](out)
+    added = sum(range(400))
+    assert out.tolist() == [sum(level + added for level in range(n + 1)) for n in range(100)]

@@ -71,8 +71,8 @@ class Scope:
         self.suffix, self.end, self.stack = suffix, end, stack
         self.cells: dict[str, str] = {}
         self.own: set[str] = set()
-        self.saved: tuple[Register, ...] = ()
-        """The registers to be saved around a call that may come back here: those of a recursive function."""
+        self.saved: dict[int, tuple[Register, ...]] = {}
+        """Of a recursive function, by the id of each call: the registers to be saved, since it may come back here."""
         self.frame: Frame | None = None
         """Where the local variables of a recursive function are, each time that it is entered anew."""
 
@@ -189,7 +189,7 @@ class Inliner:
     def emit(self, like: Call | Instruction, mnemonic: str, *operands: Operand, guard: Any = None) -> None:
         self.body.append(Instruction(form_for(mnemonic, len(operands)), operands, guard, like.loc, like.line))
 
-    def call(self, call: Call, scope: Scope) -> None:
+    def call(self, call: Call, scope: Scope, original: Call | None = None) -> None:
         if not isinstance(call.callee, Symbol):
             self.indirect(call, call.callee, scope)
             return
@@ -200,7 +200,7 @@ class Inliner:
         if name in self.functions:
             renamed = replace(call, guard=guard, results=results, arguments=arguments)
             if name in self.recursion.names:
-                self.recursion.call(renamed, self.functions[name], scope)
+                self.recursion.call(renamed, self.functions[name], scope, scope.saved.get(id(original or call)))
             else:
                 self.body_of(renamed, self.functions[name], scope)
         elif name in SERVICES:
@@ -220,7 +220,7 @@ class Inliner:
             place = Immediate(self.addresses[name] & (1 << address.type.bits) - 1, TYPES[f"u{address.type.bits}"])
             self.emit(call, f"setp.ne.u{address.type.bits}", hit, address, place)
             self.emit(call, "bra", LabelRef(other), guard=hit)
-            self.call(replace(call, callee=Symbol(name), guard=None), scope)
+            self.call(replace(call, callee=Symbol(name), guard=None), scope, call)
             self.emit(call, "bra", LabelRef(after))
             self.body.append(Label(other))
         self.body.append(replace(call, callee=address, guard=None, results=(), arguments=()))

@@ -1,8 +1,8 @@
 """Functions that call themselves: one copy of each, a stack in local memory, and returns by a table of branches.
 
-What the caller still needs is pushed before the call and popped after it: all its registers and parameters, since the
-next call runs in the same ones. Its local variables are a frame on the stack, so that their addresses stay theirs. The
-return is an indirect branch, so lanes at different depths part and meet again as at any other branch.
+What the caller still needs is pushed before the call and popped after it, registers and parameters, since the next call
+runs in the same ones. Its local variables are a frame on the stack, so that their addresses stay theirs. The return is
+an indirect branch, so lanes at different depths part and meet again as at any other branch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..ir import Address, Call, Function, Immediate, Instruction, Label, LabelRef, Module, Register, Symbol, Variable
 from ..isa import lookup
 from ..types import TYPES, ScalarType
+from .analysis import Facts
+from .cfg import graph
 from .indirect import targets
-from .ops import Op
+from .slots import Slots
 from .stack import allocates
 
 if TYPE_CHECKING:
@@ -62,23 +64,27 @@ class Recursion:
                 if parameter.space == "param":
                     cell = self.inliner.cell(parameter.name, parameter.type, parameter.shape, parameter.align)
                     scope.cells[parameter.name] = cell
-            scope.saved = tuple(scope.register(register) for register in _registers_of(function))
             scope.frame = _frame(function)
-            if scope.frame is not None:
-                scope.saved += (scope.frame.register,)
+            scope.saved = _saved(function, scope)
             found = self.copies[function.name] = _Copy(function, scope, [])
             self.waiting.append(found)
         return found
 
-    def call(self, call: Call, function: Function, scope: Scope) -> None:
-        """Emit a call: push, pass the arguments, go, and where it comes back pop and take the results."""
+    def call(
+        self, call: Call, function: Function, scope: Scope, registers: tuple[Register, ...] | None
+    ) -> None:
+        """Emit a call: push, pass the arguments, go, and where it comes back pop and take the results.
+
+        ``registers`` are those to push; None where no call can come back to the caller.
+        """
         emit, number = self.inliner.emit, next(self.inliner.numbers)
         copy = self.copy(function)
         back, after = f"$back{number}", f"$after{number}"
         self.inliner.skip(call, after)
         given = [self._fetch(call, argument, f"%given{number}.{n}") for n, argument in enumerate(call.arguments)]
-        saved = [(register, 8 * n) for n, register in enumerate(scope.saved)]
-        cells = [self.inliner.cells[name] for name in dict.fromkeys(scope.cells.values())] if scope.saved else []
+        saved = [(register, 8 * n) for n, register in enumerate(registers or ())]
+        names = dict.fromkeys(scope.cells.values()) if registers is not None else ()
+        cells = [self.inliner.cells[name] for name in names]
         size = 8 * len(saved)
         for register, offset in saved:
             self._push(call, register, offset)
@@ -219,14 +225,19 @@ def _aligned(register: Register) -> Instruction:
     return Instruction(lookup("and.b64")[0], (register, register, Immediate(-_ALIGN & (1 << 64) - 1, _U64)))
 
 
-def _registers_of(function: Function) -> tuple[Register, ...]:
-    """The registers that a function's text names."""
-    found: dict[Register, None] = {}
-    for statement in function.body or ():
-        if isinstance(statement, (Instruction, Call)):
-            op = Op.of(statement)
-            found.update(dict.fromkeys((*op.uses, *op.writes)))
-    return tuple(found)
+def _saved(function: Function, scope: Scope) -> dict[int, tuple[Register, ...]]:
+    """By the id of each call in a function: the registers that are needed after it."""
+    code = graph(function)
+    slots = Slots(code, Facts())
+    known = {register.name: register for op in code.ops for register in (*op.uses, *op.writes)}
+    results = {parameter.name for parameter in function.results}
+    frame = () if scope.frame is None else (scope.frame.register,)
+    found = {}
+    for place, statement in enumerate(code.statements):
+        if isinstance(statement, Call):
+            names = slots.needed_after(place) | results & known.keys()
+            found[id(statement)] = (*(scope.register(known[name]) for name in sorted(names)), *frame)
+    return found
 
 
 def _recursive(module: Module) -> set[str]:
