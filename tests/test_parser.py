@@ -136,7 +136,8 @@ def test_operands_of_every_sort() -> None:
     ("mov.u32 %r1, 0x1FFFFFFFF;", ir.Immediate(0xFFFFFFFF, u32)),
     ("mov.u16 %h1, 70000;", ir.Immediate(4464, TYPES["u16"])),
     ("mov.s32 %r1, -2147483649;", ir.Immediate(0x7FFFFFFF, s32)),
-    ("mov.b64 %rd1, 1.5;", ir.Immediate(0x3FF8 << 48, b64)),
+    ("mov.b64 %rd1, 1.5;", ir.Immediate(0x3FF8 << 48, b64)), ("mov.pred %p1, 4;", ir.Immediate(1, pred)),
+    ("mov.pred %p1, ~0;", ir.Immediate(1, pred)), ("mov.pred %p1, 3 - 3;", ir.Immediate(0, pred)),
 ])
 def test_numbers_keep_the_bits_that_there_is_room_for(text: str, wanted: ir.Immediate) -> None:
     assert operands(text)[1] == wanted

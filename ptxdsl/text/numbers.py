@@ -65,9 +65,7 @@ def encoded(number: Number, kind: ScalarType) -> int:
             raise ValueError(f"the float {value!r} is no {kind}")
         return encode(value, f64)
     if kind.kind == "p":
-        if value in (0, 1, -1):
-            return value & 1
-        raise ValueError(f"{value} is no predicate, which is 0 or 1")
+        return int(value != 0)
     if not -(1 << 63) <= value < 1 << max(64, kind.bits):
         raise ValueError(f"{value} does not fit in 64 bits")
     return value & (1 << kind.bits) - 1
