@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir import Call, Instruction
 from .analysis import UNIFORM
-from .layout import POLL, Fault
+from .layout import POLL, SHORT, Fault
 from .operands import Field, unsupported
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _branch(low: Lowering, statement: Instruction) -> None:
 def _cost(low: Lowering, target: int) -> int:
     """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
     start, stop = low.graph.nodes[target].start, low.place
-    polls = stop - start <= 16 and any(_polls(low.graph.statements[place]) for place in range(start, stop))
+    polls = stop - start <= SHORT and any(_polls(low.graph.statements[place]) for place in range(start, stop))
     return POLL if polls else 1
 
 

@@ -222,6 +222,8 @@ SPACE_BITS = {"global": 1, "shared": 2, "const": 4, "param": 8, "generic": 16, "
 
 SLICE = 4096
 """Backward branches that a warp may take before another one gets its turn."""
+SHORT = 16
+"""Statements of a loop that probably waits, where it looks at memory."""
 POLL = SLICE + 1
 """What a backward branch of a loop that probably waits costs: the others have their turn at once."""
 SLICE_TURNS, POLL_TURNS = 16, 4

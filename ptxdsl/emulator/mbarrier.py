@@ -9,7 +9,7 @@ from ..ir import Address, Immediate, Instruction, Operand, Sink
 from ..isa import lookup
 from ..types import TYPES
 from .effects import whole
-from .layout import Mbarrier
+from .layout import SHORT, Mbarrier
 from .operands import Field
 
 if TYPE_CHECKING:
@@ -66,8 +66,19 @@ def emit(
         for operand, width in ((count, 32), (nbytes, bits))
     ]
     guard = low.operands.guard(statement)
-    shape = ("mbarrier", what, kind, result.kind, *(part.kind for part in given), guard.kind, low.parted)
+    polled = what in ("wait", "parity") and _polled(low)
+    shape = ("mbarrier", what, kind, result.kind, *(part.kind for part in given), polled, guard.kind, low.parted)
     low.emit(shape, place, guard, result, *given)
+
+
+def _polled(low: Lowering) -> bool:
+    """Whether the statement that is lowered stands in a loop that gives way at every turn."""
+    nodes, place = low.graph.nodes, low.place
+    loops = [
+        (nodes[target].start, node.stop)
+        for number, node in enumerate(nodes) for target in node.targets if target <= number
+    ]
+    return any(start <= place < stop and stop - start <= SHORT + 1 for start, stop in loops)
 
 
 def _constant(low: Lowering, statement: Instruction, dest: Operand, value: int) -> None:

@@ -23,44 +23,43 @@ __all__ = ["mbarrier"]
 
 
 def mbarrier(module: ir.Module, name: str, shape: Shape) -> None:
-    """("mbarrier", what, address, dest, count, bytes, guard, masked, codes).
+    """("mbarrier", what, address, dest, count, bytes, polled, guard, masked, codes).
 
     ``what`` is init, inval, check, wait (bytes: the state), parity (bytes: the parity), or change; a change may have
     ``.drop`` and ``.stay`` (it must not complete the phase) behind it, and counts arrivals, bytes that will come
-    (``.expect``), or bytes that have come.
+    (``.expect``), or bytes that have come. A wait that is ``polled`` stands in a short loop, which gives way itself.
     """
     twins(module, name, shape, _mbarrier)
 
 
 def _mbarrier(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
-    _, what, kind, dest, count, nbytes, guard, masked, _ = shape
+    _, what, kind, dest, count, nbytes, polled, guard, masked, _ = shape
+    together = kind[0] in "KU" and all(each[:1] in "IU" for each in (count, nbytes))
     access = Access(h, kind, None, 8, True)
     lanes = guard_mask(h, guard, True)
     slot = h.slot() if dest not in ("", "_") else None
-    given = [source(h, each, LANES) if each else None for each in (count, nbytes)]
+    given = [source(h, each, 1 if together else LANES) if each else None for each in (count, nbytes)]
     if guard:
         go, skip = h.block_named("go"), h.block_named("skip")
         h.ir.cbranch(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), go, skip)
         h.ir.position_at_end(skip)
         h.goto(h.following())
         h.ir.position_at_end(go)
-    work = _Word(h, access, what, lanes, slow)
-    amounts: list[Any] = [None if value is None else spill(h, value) for value in given]
+    work = _Word(h, access, what, lanes, slow, together)
+    amounts = [_Amount(h, value) for value in given]
     result = array_of(h, i64)
     met = h.ir.alloca(i32)
     h.ir.store(h.i32(0), met)
 
     def one(lane: Any) -> None:
-        old = work.lane(lane, [None if a is None else element_at(h, a, lane, _kind(v)) for a, v in zip(amounts, given)])
+        old = work.lane(lane, [amount.at(lane) for amount in amounts])
         if what in ("wait", "parity"):
             bit = h.ir.shl(h.ir.zext(old, i32), lane)
             h.ir.store(h.ir.or_(h.ir.load(met), bit), met)
         elif slot is not None:
             h.ir.store(old, place_at(h, result, lane, i64), align=8)
 
-    turns = lanes
-    if kind[0] in "KU" and all(each[:1] in "IU" for each in (count, nbytes)):
-        turns = _together(h, work, what, lanes, amounts, slot is not None)
+    turns = _together(h, work, what, lanes, amounts, slot is not None) if together else lanes
     h.for_each_lane(turns, one)
     put_mask = lanes if masked or guard else None
     if what in ("wait", "parity"):
@@ -69,13 +68,26 @@ def _mbarrier(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
             holds = h.ir.select(h.ir.icmp_unsigned("!=", holds, h.i32(0)), lanes, holds)
         if slot is not None:
             put(h, slot, h.bools(holds), put_mask)
-        h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _give_way(h))
+        h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _give_way(h, polled))
     elif slot is not None:
         put(h, slot, h.ir.load(h.ir.bitcast(result, lanes_of(i64).as_pointer()), align=16), put_mask)
     h.next()
 
 
-def _together(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[Any], wanted: bool) -> Any:
+class _Amount:
+    """An operand: one number for all lanes, or one for each, or none."""
+
+    def __init__(self, h: Handler, value: Any) -> None:
+        self.h, self.value = h, value
+        self.lanes = value is not None and isinstance(value.type, ir.VectorType)
+        self.place = spill(h, value) if self.lanes else None
+
+    def at(self, lane: Any) -> Any:
+        """The number of a lane."""
+        return element_at(self.h, self.place, lane, self.value.type.element) if self.lanes else self.value
+
+
+def _together(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[_Amount], wanted: bool) -> Any:
     """The lanes to go through where all do the same to one mbarrier: one asks for all, or one counts for all.
 
     One counts for all only if the phase is not over before the last of them.
@@ -83,27 +95,25 @@ def _together(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[Any]
     first = h.ir.and_(lanes, h.ir.sub(h.i32(0), lanes))
     if what in ("wait", "parity"):
         return first
-    if what != "change" or amounts[1] is not None or wanted:
+    count = amounts[0].value
+    if what != "change" or amounts[1].value is not None or count is None or wanted:
         return lanes
-    lane = h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0))
-    count = element_at(h, amounts[0], lane, i32)
     number = h.ir.zext(h.call("llvm.ctpop.i32", i32, lanes), i64)
     total = h.ir.mul(h.ir.zext(count, i64), number)
-    word = h.ir.load(work.place(lane), align=8)
+    word = h.ir.load(work.place(None), align=8)
     quick = h.ir.icmp_unsigned("<=", total, h.ir.and_(word, h.i64(Mbarrier.MOST)))
     quick = h.ir.and_(quick, h.ir.icmp_unsigned("!=", total, h.i64(0)))
-    h.ir.store(h.ir.select(quick, h.ir.trunc(total, i32), count), place_at(h, amounts[0], lane, i32), align=4)
+    amounts[0].value = h.ir.select(quick, h.ir.trunc(total, i32), count)
     return h.ir.select(quick, first, lanes)
 
 
-def _kind(vector: Any) -> ir.Type:
-    return vector.type.element
-
-
-def _give_way(h: Handler) -> None:
+def _give_way(h: Handler, polled: bool) -> None:
     """Let other warps run before the kernel asks again; now and then return, so that waiting for ever is noticed."""
-    h.store(h.following(), h.warp, Warp.PC)
     h.store(h.rec, h.warp, Warp.WAITS)
+    if polled:
+        h.goto(h.following())
+        return
+    h.store(h.following(), h.warp, Warp.PC)
     turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
     h.store(turns, h.block, Block.BUDGET)
 
@@ -118,14 +128,16 @@ def _give_way(h: Handler) -> None:
 class _Word:
     """What a handler does to the mbarrier of one lane."""
 
-    def __init__(self, h: Handler, access: Access, what: str, lanes: Any, slow: ir.Function | None) -> None:
+    def __init__(
+        self, h: Handler, access: Access, what: str, lanes: Any, slow: ir.Function | None, together: bool
+    ) -> None:
         self.h, self.what = h, what
-        self.addresses = spill(h, access.vector())
-        self.hosts = spill(h, access.hosts(lanes, slow))
+        self.address = _Amount(h, access.base() if together else access.vector())
+        self.host = _Amount(h, access.host(lanes, slow) if together else access.hosts(lanes, slow))
 
     def place(self, lane: Any) -> Any:
         """Where the word of a lane lies."""
-        return self.h.ir.inttoptr(element_at(self.h, self.hosts, lane, i64), i64.as_pointer())
+        return self.h.ir.inttoptr(self.host.at(lane), i64.as_pointer())
 
     def lane(self, lane: Any, amounts: list[Any]) -> Any:
         """Do it; the word that was there, for a wait whether the phase is complete."""
@@ -158,7 +170,7 @@ class _Word:
             h.stop(Status.FAULT)
             h.store(h.i32(kind), h.block, Block.FAULT_KIND)
             h.store(lane, h.block, Block.FAULT_LANE)
-            h.store(element_at(h, self.addresses, lane, i64), h.block, Block.FAULT_ADDRESS)
+            h.store(self.address.at(lane), h.block, Block.FAULT_ADDRESS)
             h.ir.ret_void()
 
         h.branch_unless(condition, leave)
