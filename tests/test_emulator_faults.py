@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from emulator_harness import THREAD, buffer, kernel, launch, pointer
 
+from ptxdsl import emulator
 from ptxdsl.errors import BarrierError, DeadlockError, EmulationError, MemoryFault, TrapError
+from ptxdsl.launch import LaunchConfig
 
 
 def fault(kind: type[EmulationError], text: str, grid: Any, block: Any, **arguments: Any) -> EmulationError:
@@ -238,6 +240,15 @@ def test_waiting_for_what_nobody_writes(who: str) -> None:
     error = fault(DeadlockError, text, 3, 64, flag=np.zeros(1, np.uint32))
     assert error.message == "deadlock: every warp polls memory in a loop, and nothing changes it any more"
     assert error.ptx_line is not None and abs(error.ptx_line - line_of(text, "bra WAIT")) <= 1
+
+
+def test_warps_that_poll_for_ever_in_turns_by_lot() -> None:
+    text = kernel("u64 flag", THREAD + """
+        ld.param.u64 %rd0, [flag]; WAIT: ld.volatile.global.u32 %r3, [%rd0]; setp.eq.u32 %p1, %r3, 0;
+        @%p1 bra WAIT; ret;
+    """)
+    with pytest.raises(DeadlockError, match="nothing changes it any more"):
+        emulator.load(text).run("k", LaunchConfig(3, 96, seed=5), [buffer("flag", np.zeros(1, np.uint32))])
 
 
 def test_shuffle_with_lanes_that_are_elsewhere() -> None:

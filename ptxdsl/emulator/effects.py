@@ -102,8 +102,10 @@ def _barrier_row(low: Lowering, statement: Instruction) -> None:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
 
 
-def _fence(low: Lowering, _: Instruction) -> None:
-    low.emit(("fence",))
+def _fence(low: Lowering, statement: Instruction) -> None:
+    tokens = statement.form.tokens
+    which = ("block",) if "cta" in tokens else ("acq_rel",) if "acq_rel" in tokens else ()
+    low.emit(("fence", *which))
 
 
 def _shuffle(low: Lowering, statement: Instruction) -> None:

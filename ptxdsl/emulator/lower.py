@@ -322,6 +322,8 @@ class Lowering:
             return
         kind, pattern, place = self.address(statement, address, bits // 8 * len(items), False)
         self.emit(("load", kind, pattern, bits, signed, kinds, guard.kind, masked), place, guard, *dests)
+        if "acquire" in form.tokens:
+            self.emit(("fence", "acquire"))
 
     def _store(self, statement: Instruction) -> None:
         form = statement.form
@@ -329,6 +331,8 @@ class Lowering:
         assert isinstance(address, Address) and form.type is not None
         items = value.items if isinstance(value, Vector) else (value,)
         bits = form.type.bits
+        if "release" in form.tokens:
+            self.emit(("fence", "release"))
         kind, pattern, place = self.address(statement, address, bits // 8 * len(items), True)
         private = self.facts.may_be_local(form.space, self.origin(address.base))
         scalar = kind[0] in "KU" and not private

@@ -3,9 +3,9 @@
 A ``.sync`` instruction makes a thread wait until all threads of its member mask that have not exited have executed one
 with the same qualifiers and the same mask, wherever that stands; a barrier without ``.aligned`` waits for the threads
 of the warp before it counts the warp. Compiled code only knows lanes that come to one instruction together, which is
-how nearly all programs are. It stops where some are missing, and what happens then happens here: the lanes that came are
-set aside, at a rank behind all blocks, and the others go on. When the last of them has come, or ended, each gets its
-result; where none can come any more, the first who wait are at fault. So is who waits at an aligned instruction, but
+how nearly all programs are. It stops where some are missing, and what happens then happens here: the lanes that came
+are set aside, at a rank behind all blocks, and the others go on. When the last of them has come, or ended, each gets
+its result; where none can come any more, the first who wait are at fault. So is who waits at an aligned instruction, but
 the others go on nevertheless, since they may be about to say why they part (an assertion that fails).
 
 Only plain code can go on so: nothing is taken to be uniform there, and its blocks end behind such instructions.
@@ -144,23 +144,20 @@ class _Meeting:
             together = [group for group in self.groups if group.key == key]
             here = reduce(or_, (group.lanes for group in together))
             if key is not None and not together[0].members & self.alive & ~here:
-                self._complete(together, here)
+                self._complete(together)
         waiting = reduce(or_, (group.lanes for group in self.groups), 0)
         if self.groups and not self.alive & ~waiting and not any(group.arrived for group in self.groups):
             self.blame(self.groups[0])
         self.state.put_warp(self.warp, Warp.PC, "Q", self.state.code.base)
 
-    def _complete(self, groups: list[Group], here: int) -> None:
+    def _complete(self, groups: list[Group]) -> None:
         if groups[0].fault == Fault.BARRIER_DIVERGED:
             self._arrive(groups)
             return
         inputs: dict[int, list[int]] = {}
         for group in groups:
-            ended = group.members & group.alive & ~self.alive & ~here
             columns = [self.values(operand) for operand in _chosen(group.statement, False)[:-1]]
             inputs.update({lane: [column[lane] for column in columns] for lane in _lanes(group.lanes)})
-            if ended and "barrier" in (self.state.launch.config.sanitize or ()):
-                self.blame(group)
         form = groups[0].statement.form
         results = _OPERATIONS[form.opcode](form, inputs)
         if results is None:

@@ -226,15 +226,16 @@ class State:
         """Memory that the state takes."""
         return int(self.memory.nbytes + self.warps_memory.nbytes)
 
-    def digest(self, digest: Any) -> None:
-        """Add what the block's threads see, their places and their registers to a digest."""
+    def digest(self, digest: Any, lots: bool = True) -> None:
+        """Add what the block's threads see, their places and registers, and the next choice by lot, to a digest."""
         start = self.warps - self.warps_memory.ctypes.data
         warps = self.warps_memory[start : start + self.stride * self.count].copy().reshape(self.count, self.stride)
         warps[:, Warp.BUDGET : Warp.INITIAL] = 0
         digest.update(warps)
-        barriers = Block.BARRIERS - Block.RUNNABLE
-        digest.update(ctypes.string_at(self.address + Block.RUNNABLE, 8))
-        digest.update(ctypes.string_at(self.address + Block.RUNNABLE + barriers, Block.SIZE - Block.BARRIERS))
+        head = bytearray(self._view[: Block.SIZE])
+        if not lots:
+            head[Block.SEED : Block.SEED + 4] = bytes(4)
+        digest.update(head[Block.RUNNABLE : Block.RUNNABLE + 8] + head[Block.BARRIERS :])
         digest.update((ctypes.c_ubyte * (self.end - self.first)).from_address(self.first))
 
     def put(self, offset: int, codes: str, *values: Any) -> None:

@@ -40,6 +40,8 @@ SHORT, LONG = 1e-3, 16e-3
 """How long a stretch is to take: between two, a launch can be interrupted and its workers see what the others did."""
 LOOK, LOOKS = 16, 8
 """Rounds without the end of a block after which to look, for some rounds, whether anything changes; then doubled."""
+LOTS = 64
+"""Rounds in which nothing must change where warps are drawn by lot: one that would change something may be unlucky."""
 GRACE = 16
 """Turns in which blocks before a faulty one may come to an end, or to a fault of their own, which is then the first."""
 
@@ -56,7 +58,7 @@ class _Watch:
     """Counts rounds, in which every state has its turn, without the end of a block."""
 
     def __init__(self) -> None:
-        self.turns, self.rounds, self.look, self.seen, self.since = 0, 0, LOOK, b"", 0
+        self.turns, self.rounds, self.look, self.seen, self.since, self.same = 0, 0, LOOK, b"", 0, 0
 
     def turn(self, states: int) -> bool:
         """A state has had its turn; whether all have."""
@@ -208,21 +210,25 @@ class Team:
         self.quiet = True
         if worker or len(self.running) > 1:
             return
+        lots = self.launch.config.seed is not None
         seen = self._digest()
-        if seen == watch.seen:
+        watch.same = watch.same + 1 if seen == watch.seen else 0
+        if watch.same >= (LOTS if lots else 1):
             self.stuck()
         elif not watch.seen:
             watch.seen, watch.since = seen, watch.rounds
-        elif watch.rounds >= watch.since + LOOKS:
+        elif watch.rounds >= watch.since + LOOKS and not watch.same:
             watch.look, watch.seen, self.quiet = 2 * watch.rounds, b"", False
             self.changed.notify_all()
+        elif lots:
+            watch.seen = seen
 
     def _digest(self) -> bytes:
         from hashlib import blake2b
 
         digest = blake2b(digest_size=16)
         for state in sorted(self.waiting, key=lambda state: state.address):
-            state.digest(digest)
+            state.digest(digest, False)
         self.launch.digest(digest)
         return digest.digest()
 
