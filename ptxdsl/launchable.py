@@ -183,7 +183,7 @@ class Specialised:
         from . import emulator
 
         if self.loaded.program is None:
-            self.loaded.program = emulator.load(self.text, self.module if self.foreign else None)
+            self.loaded.program = emulator.load(self.text, self.module if self.foreign else None, verified=True)
         return self.loaded.program
 
     def variable(self, backend: str, name: str) -> int:

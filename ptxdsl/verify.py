@@ -15,7 +15,6 @@ from . import ir
 from .declared import Declared, fail, version_text
 from .flow import READ, WRITE, Block, Plan, assigned, early_reads, plan
 from .isa.directives import DIRECTIVES
-from .isa.earlier import earlier
 from .isa.targets import serves
 from .uses import ADDRESSES, Uses, number
 
@@ -173,6 +172,8 @@ class _Function(Uses):
         loc = self.loc(statement)
         self.module.needs(form.needs, f"`{form.mnemonic}`", loc)
         if self.module.early:
+            from .isa.earlier import earlier
+
             self.module.needs(earlier(form.mnemonic), f"`{form.mnemonic}`", loc)
         until = form.row.until
         module = self.module.module

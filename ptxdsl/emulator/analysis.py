@@ -38,7 +38,7 @@ MIXED = "?"
 """Origin of an address computed from more than one."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Facts:
     """By register name its vector (absent: never written) and its origin, if any; the blocks where lanes part."""
 

@@ -27,7 +27,7 @@ MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", 
 """Instructions that lanes execute together: each begins a block, so that lanes can wait there for others."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """A basic block: the numbers of its statements, and the blocks that may follow.
 
@@ -44,7 +44,7 @@ class Node:
     successors: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Graph:
     """The blocks that can be reached, in the order of the text; ``meet[n]`` post-dominates n (-1: the end)."""
 

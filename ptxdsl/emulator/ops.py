@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     """Whether it may take parts of registers, or their negatives, as operands."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Op:
     """A statement. ``uses`` are the registers that it needs, ``writes`` those that it changes.
 

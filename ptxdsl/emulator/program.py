@@ -152,25 +152,28 @@ _programs: dict[str | int, Program] = {}
 _MOST = 64
 
 
-def load(text: str, module: Module | None = None) -> Program:
+def load(text: str, module: Module | None = None, *, verified: bool = False) -> Program:
     """The program of a PTX text, which is read once.
 
     ``module`` is what it says, where somebody has loaded it already: he who loads a text twice has its variables twice.
+    ``verified`` is text that was printed from a module that was verified.
     """
     key = text if module is None else id(module)  # which the program keeps alive
     found = _programs.get(key)
     if found is None:
         if len(_programs) >= _MOST:
             del _programs[next(iter(_programs))]
-        found = _programs[key] = Program(_read(text) if module is None else module)
+        found = _programs[key] = Program(_read(text, verified) if module is None else module)
     return found
 
 
-def _read(text: str) -> Module:
+def _read(text: str, verified: bool) -> Module:
     from ..text import parse
-    from ..verify import verify
 
     with paused():
         module = parse(text)
-        verify(module, foreign=True)
+        if not verified:
+            from ..verify import verify
+
+            verify(module, foreign=True)
     return module

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Code", "Record", "packed"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Record:
     """A record before handlers have addresses.
 
@@ -49,7 +49,7 @@ def layout_of(codes: str) -> tuple[struct.Struct, int]:
     return packer, (packer.size + 7) // 8 * 8
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Code:
     """A lowered function: its records in memory, and the ways between records, blocks and statements."""
 

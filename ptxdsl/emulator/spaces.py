@@ -19,7 +19,7 @@ from .operands import unsupported
 __all__ = ["Guarded", "ModuleMemory", "Spaces"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Guarded:
     """A range of addresses behind one entry of the table.
 
@@ -113,7 +113,7 @@ class ModuleMemory:
         return (number & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Spaces:
     """The memory of one kernel: addresses of its symbols, entries of its table, and sizes."""
 
