@@ -181,7 +181,7 @@ _TEMPLATES = _Templates()
 def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> list[str]:
     lines: list[str] = []
     loc: Loc | None = None
-    marks = _Marks(files, comments)
+    file = mark = ""
     put, templates, render, register, instruction = lines.append, _TEMPLATES, _OPERANDS, ir.Register, ir.Instruction
     for s in body:
         if s.__class__ is not instruction and not isinstance(s, ir.Call):
@@ -189,7 +189,14 @@ def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> li
             continue
         if s.loc is not loc and s.loc != loc:
             loc = s.loc
-            put(marks[loc])
+            if loc is None:
+                put("    .loc 1 0 0\n")
+            else:
+                if loc[0] != file or not mark:
+                    file = loc[0]
+                    mark = _mark(file, files)
+                source = f"  // {escape(loc.source)}" if comments and loc.source else ""
+                put(f"{mark}{loc[1]} 0{source}\n")
         if s.guard is None and s.__class__ is instruction and (template := templates[s.form]):
             operands = s.operands
             # Without a list for the usual numbers of operands: half of the time to print is spent here.
@@ -222,21 +229,9 @@ def _remark(statement: ir.Label | ir.Comment) -> str:
     return "".join(f"    // {escape(line)}\n" for line in statement.text.splitlines())
 
 
-class _Marks(dict["Loc | None", str]):
-    """The `.loc` of each line; its file gets the next number in ``files`` if it has none."""
-
-    def __init__(self, files: dict[str, int], comments: bool) -> None:
-        super().__init__()
-        self.files, self.comments = files, comments
-
-    def __missing__(self, loc: Loc | None) -> str:
-        if loc is None:
-            return "    .loc 1 0 0\n"
-        file, line = loc
-        number = self.files.setdefault(file, len(self.files) + 1)
-        source = f"  // {escape(loc.source)}" if self.comments and loc.source else ""
-        self[loc] = text = f"    .loc {number} {line} 0{source}\n"
-        return text
+def _mark(file: str, files: dict[str, int]) -> str:
+    """The `.loc` of a line of a file up to the line; the file gets the next number in ``files`` if it has none."""
+    return f"    .loc {files.setdefault(file, len(files) + 1)} "
 
 
 # ---------------------------------------------------------------------------------------------------------------------
