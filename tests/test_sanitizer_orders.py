@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -133,3 +134,55 @@ def test_warps_race_after_another_block_had_its_turn() -> None:
     """)
     with pytest.raises(RaceError, match=r"^race on x\[5\] in global memory: store by thread"):
         run(text, 2, 64, x=np.zeros(8, np.uint32), flag=np.zeros(1, np.uint32))
+
+
+GROUPS = """
+.shared .align 16 .b32 tile[128];
+mov.u32 %r2, %tid.x; mov.u32 %r10, tile; mad.lo.u32 %r10, %r2, 4, %r10; xor.b32 %r11, %r2, 63;
+mov.u32 %r12, tile; mad.lo.u32 %r12, %r11, 4, %r12;
+ld.param.u64 %rd0, [x]; mad.wide.u32 %rd0, %r2, 4, %rd0; ld.param.u64 %rd1, [out]; mad.wide.u32 %rd1, %r2, 4, %rd1;
+cp.async.ca.shared.global [%r10], [%rd0], 4;
+cp.async.commit_group;
+cp.async.ca.shared.global [%r10+256], [%rd0+256], 4;
+cp.async.commit_group;
+{first}
+bar.sync 0;
+ld.shared.u32 %r13, [%r12]; st.global.u32 [%rd1], %r13;
+{second}
+{barrier}
+ld.shared.u32 %r13, [%r12+256]; st.global.u32 [%rd1+256], %r13; ret;
+"""
+FIRST, SECOND = "cp.async.wait_group 1;", "cp.async.wait_group 0;"
+
+
+@pytest.mark.parametrize("cluster", [None, 2])
+@pytest.mark.parametrize(("first", "second", "barrier", "wrong"), [
+    (FIRST, SECOND, "bar.sync 0;", None), (FIRST, "cp.async.wait_all;", "bar.sync 0;", None),
+    ("cp.async.wait_all;", "", "", None),
+    ("", SECOND, "bar.sync 0;", range(64)),
+    ("cp.async.wait_group 2;", SECOND, "bar.sync 0;", range(64)),
+    (FIRST, "", "bar.sync 0;", range(64, 128)),
+])
+def test_groups_of_copies(first: str, second: str, barrier: str, wrong: range | None, cluster: int | None) -> None:
+    x, out = np.arange(128, dtype=np.uint32), np.zeros(128, np.uint32)
+    text = kernel("u64 x, u64 out", GROUPS.format(first=first, second=second, barrier=barrier))
+    if wrong is None:
+        run(text, 2, 64, cluster, x=x, out=out)
+        assert out.tolist() == [*range(63, -1, -1), *range(127, 63, -1)]
+        return
+    with pytest.raises(UninitializedError) as caught:
+        run(text, 2, 64, cluster, x=x, out=out)
+    pattern = r"load from tile\[(\d+)\], whose copy by thread \((\d+), 0, 0\) is not known to be complete"
+    found = re.fullmatch(pattern, caught.value.message)
+    assert found is not None
+    assert int(found[1]) in wrong
+    assert int(found[1]) % 64 == int(found[2])
+    assert caught.value.hint == (
+        "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one"
+    )
+
+
+def test_a_barrier_before_the_wait_orders_nothing() -> None:
+    text = kernel("u64 x, u64 out", GROUPS.format(first=FIRST, second=SECOND, barrier=""))
+    with pytest.raises((RaceError, UninitializedError), match=r"tile\[\d+\]"):
+        run(text, 2, 64, x=np.arange(128, dtype=np.uint32), out=np.zeros(128, np.uint32))

@@ -86,8 +86,9 @@ class _Expansion:
         kept = (*tokens, "global", "shared", "shared::cta", "shared::cluster")
         return "".join(f".{token}" for token in self.form.tokens if token in kept)
 
-    def nothing(self) -> None:
-        """It orders what is in order anyway."""
+    def noted(self) -> None:
+        """Keep the statement: nothing happens there, but the sanitizer wants to know of it."""
+        self.out.append(self.statement)
 
     # cp.async
 
@@ -106,6 +107,7 @@ class _Expansion:
             guard = self._condition(ignore) if used is None else self._enough(used, size, words)
         self.emit(f"ld.global{spelled}", data, self.named["a"], guard=guard)
         self.own(f"st.shared{spelled}", self.named["d"], data)
+        self.noted()
 
     def _guarded(self, condition: Register) -> Register:
         """The condition, and the guard."""
@@ -149,6 +151,7 @@ class _Expansion:
 
     def arrive(self) -> None:
         """The copies are complete. Without .noinc the arrival has been added to those that are expected before."""
+        self.noted()
         if "noinc" in self.form.tokens:
             self.own(f"mbarrier.arrive{self.copied()}.b64", Sink(), self.named["a"])
 
@@ -261,8 +264,8 @@ class _Expansion:
 
 
 _METHODS: dict[str, Callable[[_Expansion], None]] = {
-    "cp_async": _Expansion.copy, "cp_async_commit": _Expansion.nothing, "cp_async_wait": _Expansion.nothing,
-    "cp_async_arrive": _Expansion.arrive, "st_async": _Expansion.store, "red_async": _Expansion.reduce,
+    "cp_async": _Expansion.copy, "cp_async_arrive": _Expansion.arrive, "st_async": _Expansion.store,
+    "red_async": _Expansion.reduce,
     "multimem.ld_reduce": _Expansion.everywhere, "multimem.st": _Expansion.everywhere,
     "multimem.red": _Expansion.combine, "try_cancel": _Expansion.cancel, "query_cancel": _Expansion.cancelled,
 }

@@ -14,7 +14,7 @@ from .operands import Field, unsupported
 if TYPE_CHECKING:
     from .lower import Lowering
 
-__all__ = ["METHODS", "whole"]
+__all__ = ["COPIES", "METHODS", "whole"]
 
 
 def _atomic(low: Lowering, statement: Instruction) -> None:
@@ -290,7 +290,15 @@ def _reach(low: Lowering, statement: Instruction) -> None:
     low.emit(("reach", kind, LINE, writes, guard.kind), place, guard)
 
 
+def _copy(_: Lowering, statement: Instruction) -> None:
+    """What is left of cp.async and its groups, which :mod:`.asynchronous` makes ordinary accesses of: a note."""
+    if statement.form.semantics not in COPIES:
+        raise unsupported(statement, f"`{statement.form.mnemonic}`")
+
+
+COPIES = ("cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive")
 METHODS: dict[str, Any] = {
+    "cp": _copy,
     "discard": _reach, "applypriority": _reach,
     "createpolicy": _policy, "getctarank": _getctarank,
     "mov": _mov, "cvta": _cvta, "isspacep": _isspacep,

@@ -21,6 +21,8 @@ from ..ir import Immediate, Instruction
 from ..launch import Buffer
 from .layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from .library import library
+from .effects import COPIES
+from .sanitizer_copies import Copies
 from .sanitizer_cluster import at_cluster_barrier, at_mbarrier
 from .sanitizer_order import BlockOrder, Clock, Meeting, Order, Thread, join, knows
 from .sanitizer_report import Finding, Reporter, raised
@@ -87,7 +89,9 @@ class Sanitizer:
         self.poisoned = "init" in tools and (heap or bool(self.fresh))
         self.checks = Checks("race" in tools, "init" in tools, overlap, self.poisoned)
         self.order = Order()
+        self.copies = Copies(self)
         self.reporter = Reporter(launch)
+        self.reporter.copies = self.copies.by_host
         self.asked: dict[int, int] = {}
         self.spared: list[tuple[int, bytes]] = []
         self.current: State | None = None
@@ -271,10 +275,14 @@ class Sanitizer:
         if reason == Reason.ATOMIC:
             hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
             for lane in lanes:
-                if statement.form.opcode == "mbarrier":
+                if statement.form.semantics == "cp_async":
+                    self.copies.begin(state, (warp, lane), statement, hosts[lane])
+                elif statement.form.opcode == "mbarrier":
                     at_mbarrier(self, state, block, (warp, lane), statement, hosts[lane])
                 else:
                     self._atomic(state, block, (warp, lane), statement, hosts[lane])
+        elif statement.form.semantics in COPIES:
+            self.copies.note(state, [(warp, lane) for lane in lanes], statement)
         elif statement.form.semantics.startswith("barrier_cluster"):
             at_cluster_barrier(self, state, block, warp, lanes, statement)
         elif reason == Reason.MEET:

@@ -104,6 +104,8 @@ class Reporter:
     def __init__(self, launch: LaunchState) -> None:
         self.launch = launch
         self.findings: list[Finding] = []
+        self.copies: dict[int, tuple[int, int]] = {}
+        """Pieces of memory whose copies are not complete, and the threads that wait for them."""
         self.states: list[State] = []
         """Those of a cluster."""
         self._known: set[Any] = set()
@@ -121,6 +123,7 @@ class Reporter:
         before = tag >> STATEMENT_SHIFT & 0xFFFF
         kind = "init" if reason == Reason.UNINITIALISED else "race"
         self._places.add(place)
+        copier = self.copies.pop(host, None) if kind == "init" else None
         scene = Scene(state, warp, lane, record)
         guarded, address = self._range(state, host)
         lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
@@ -133,6 +136,15 @@ class Reporter:
         mine = self._access(state, place, scene.raised(EmulationError, "").block, (warp, lane))
         if kind == "init":
             message = f"{mine.verb} {_at(mine.verb)} {what}, which nobody has written"
+            if copier is not None:
+                theirs = self._access(state, place, mine.block, copier)
+                message = (
+                    f"{mine.verb} {_at(mine.verb)} {what}, whose copy by thread {theirs.thread} is not known to be "
+                    "complete"
+                )
+                hint = "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one"
+                self.findings.append(Finding(kind, message, mine, None, name, what, f"{space}", hint))
+                return
             hint = f"write {name} before it is read" + (", then `ptx.bar.sync(0)`" if space == "shared" else "")
             self.findings.append(Finding(kind, message, mine, None, name, what, f"{space}", hint))
             return

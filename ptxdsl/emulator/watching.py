@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..ir import Address, Call, Function, Instruction, Symbol, Vector
 from ..isa import Form
 from .analysis import UNIFORM
-from .effects import whole
+from .effects import COPIES, whole
 from .operands import Field
 from .shadow import STATEMENT_SHIFT
 
@@ -179,6 +179,10 @@ class Watching:
             low.statement(statement)
         elif self.checks.race and form.semantics in ("bar_sync", "bar_arrive", "bar_red"):
             self._barrier(statement)
+        elif self.checks.init and form.semantics == "cp_async":
+            self._touch(statement, 4)
+        elif self.checks.init and form.semantics in COPIES:
+            self._ask(statement, False)
         elif self.checks.race and form.semantics == "barrier_cluster_arrive":
             self._ask(statement, False)
             low.statement(statement)
@@ -186,11 +190,7 @@ class Watching:
             low.statement(statement)
             self._ask(statement, False)
         elif self.checks.race and form.opcode == "mbarrier" and form.tokens[0] not in ("pending_count", "check_layout"):
-            kind, _, place = low.address(statement, self._address(statement), 8, True)
-            if kind[0] == "A":
-                kind, place = whole(kind, place)
-            guard = self._guard(statement)
-            low.emit(("watch_touch", kind, 8, True, guard.kind), place, guard)
+            self._touch(statement)
             low.statement(statement)
         elif self.checks.race and form.semantics == "bar_warp_sync":
             low.statement(statement)
@@ -204,6 +204,14 @@ class Watching:
 
     def _guard(self, statement: Instruction) -> Field:
         return self.low.operands.guard(statement)
+
+    def _touch(self, statement: Instruction, nbytes: int = 8) -> None:
+        """Tell Python of what lies at an instruction's first address."""
+        kind, _, place = self.low.address(statement, self._address(statement), nbytes, True)
+        if kind[0] == "A":
+            kind, place = whole(kind, place)
+        guard = self._guard(statement)
+        self.low.emit(("watch_touch", kind, nbytes, True, guard.kind), place, guard)
 
     def _ask(self, statement: Instruction, together: bool) -> None:
         guard = self._guard(statement)
