@@ -67,7 +67,8 @@ _BLOCK_FIELDS = {
     "%clusterid.x": Block.CTAID, "%clusterid.y": Block.CTAID + 4, "%clusterid.z": Block.CTAID + 8,
     "%nclusterid.x": Block.NCTAID, "%nclusterid.y": Block.NCTAID + 4, "%nclusterid.z": Block.NCTAID + 8,
     "%dynamic_smem_size": Block.DYNAMIC, "%total_smem_size": Block.TOTAL_SHARED,
-    "%envreg1": Block.WORKSPACE + 4, "%envreg2": Block.WORKSPACE, "%aggr_smem_size": Block.TOTAL_SHARED, "%smid": Block.SMID,
+    "%envreg1": Block.WORKSPACE + 4, "%envreg2": Block.WORKSPACE, "%aggr_smem_size": Block.TOTAL_SHARED,
+    "%smid": Block.SMID,
 }
 _CLUSTER_FIELDS = {
     "%clusterid.x": Block.CLUSTERID, "%clusterid.y": Block.CLUSTERID + 4, "%clusterid.z": Block.CLUSTERID + 8,

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Copies"]
 
+MOST = 1 << 16
+"""Copies of a launch that are followed: each takes Python a while."""
+
 
 class _Copy(NamedTuple):
     group: int
@@ -36,9 +39,15 @@ class Copies:
         self.groups: dict[tuple[int, Thread], int] = {}
         self.by_host: dict[int, Thread] = {}
         self.blocks: dict[int, int] = {}
+        self.count = 0
 
     def begin(self, state: State, thread: Thread, statement: Instruction, host: int) -> None:
         """A thread has begun a copy to shared memory."""
+        self.count += 1
+        if self.count > MOST:
+            if self.count == MOST + 1:
+                self.sanitizer.reporter.incomplete(state, state.code.graph.statements.index(statement))
+            return
         key, grain = (state.block, thread), self.sanitizer.grain
         size = next(o for o, spec in zip(statement.operands, statement.form.operands) if spec.name == "size")
         low, nbytes, start, _, _ = next(region for region in self.sanitizer.owned[state.address] if region[4] == 1)
