@@ -320,9 +320,9 @@ def test_one_thread_and_the_profile_of_a_cluster() -> None:
 # What can go wrong
 
 
-def failing(body: str, kind: type[EmulationError], cluster: int = 2, block: int = 32) -> EmulationError:
+def failing(body: str, kind: type[EmulationError], seed: int | None = None) -> EmulationError:
     with pytest.raises(kind) as caught:
-        run(kernel("", body + "ret;"), cluster, block, cluster)
+        run(kernel("", body + "ret;"), 2, 32, 2, seed=seed)
     return caught.value
 
 
@@ -392,14 +392,15 @@ def test_a_block_that_never_arrives() -> None:
     assert error.block == (1, 0, 0)
 
 
-def test_a_wait_for_a_block_that_waits_for_an_mbarrier() -> None:
+@pytest.mark.parametrize("seed", [None, 9])
+def test_a_wait_for_a_block_that_waits_for_an_mbarrier(seed: int | None) -> None:
     error = failing("""
         .shared .align 8 .b64 bar; mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 1; @%p1 bra ELSE;
         barrier.cluster.arrive; barrier.cluster.wait; bra END;
         ELSE: mbarrier.init.shared.b64 [bar], 32;
         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
         END:
-    """, DeadlockError)
+    """, DeadlockError, seed=seed)
     assert error.message == (
         "deadlock: all warps wait, some at mbarriers that nobody completes\n"
         "  warp 0 waits for 32 more arrivals and 0 bytes: "

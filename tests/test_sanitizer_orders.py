@@ -185,7 +185,7 @@ def test_groups_of_copies(first: str, second: str, barrier: str, wrong: range | 
 def test_more_copies_than_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptxdsl.emulator.sanitizer_copies.MOST", 100)
     text = kernel("u64 x, u64 out", GROUPS.format(first="", second="", barrier=""))
-    with pytest.warns(PtxWarning, match=r"incomplete: it could not follow `cp\.async\.ca"):  # noqa: SIM117
+    with pytest.warns(PtxWarning, match=r"incomplete: it could not follow `cp\.async\.ca"):
         with pytest.raises(UninitializedError):
             run(text, 1, 64, x=np.arange(128, dtype=np.uint32), out=np.zeros(128, np.uint32))
 

@@ -17,21 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import EmulationError
-from ..ir import Immediate, Instruction
+from ..ir import Immediate
 from ..launch import Buffer
 from .layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from .library import library
-from .effects import COPIES
 from .sanitizer_copies import Copies
-from .sanitizer_cluster import at_cluster_barrier, at_mbarrier
-from .sanitizer_order import BlockOrder, Clock, Meeting, Order, Thread, join, knows
+from .sanitizer_events import synchronise
+from .sanitizer_order import BlockOrder, Clock, Order, Thread, join, knows
 from .sanitizer_report import Finding, Reporter, raised
 from .sanitizer_store import store
 from .shadow import (
     HASH, LANE, LENIENT, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, UNWRITTEN, WARP,
     WARP_SHIFT, WHOLE, Ledger, Own, Reason,
 )
-from .watching import Checks, grain, scope, strength
+from .watching import Checks, grain
 
 if TYPE_CHECKING:
     from .state import LaunchState, State
@@ -239,7 +238,7 @@ class Sanitizer:
         block = self._caught_up(state)
         if reason in (Reason.ATOMIC, Reason.NOTE, Reason.MEET):
             mask = state.get(Block.FAULT_ADDRESS, "Q")
-            self._synchronise(state, block, warp, [lane for lane in range(LANES) if mask >> lane & 1], reason)
+            synchronise(self, state, block, warp, [lane for lane in range(LANES) if mask >> lane & 1], reason)
         else:
             self._judge(state, block, warp, reason)
 
@@ -269,87 +268,18 @@ class Sanitizer:
 
     # What orders threads
 
-    def _synchronise(self, state: State, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
-        record = state.get(Block.FAULT_RECORD, "Q")
-        statement: Any = state.code.graph.statements[state.code.statement_at(record)]
-        if reason == Reason.ATOMIC:
-            hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
-            for lane in lanes:
-                if statement.form.semantics == "cp_async":
-                    self.copies.begin(state, (warp, lane), statement, hosts[lane])
-                elif statement.form.opcode == "mbarrier":
-                    at_mbarrier(self, state, block, (warp, lane), statement, hosts[lane])
-                else:
-                    self._atomic(state, block, (warp, lane), statement, hosts[lane])
-        elif statement.form.semantics in COPIES:
-            self.copies.note(state, [(warp, lane) for lane in lanes], statement)
-        elif statement.form.semantics.startswith("barrier_cluster"):
-            at_cluster_barrier(self, state, block, warp, lanes, statement)
-        elif reason == Reason.MEET:
-            self._meet(state, block, warp, lanes, statement)
-        elif statement.form.opcode in ("fence", "membar"):
-            wide = scope(statement.form) == 2
-            for lane in lanes:
-                block.fence((warp, lane), self.view(state, block, (warp, lane)), wide)
-        else:
-            self._named_barrier(state, block, warp, statement, lanes)
-        self.advance(state, warp)
-
     @staticmethod
     def polls(state: State) -> None:
         """A thread looks at what others write: it probably waits."""
         state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
 
-    def _atomic(self, state: State, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
-        tokens, form, order = statement.form.tokens, statement.form, self.order
-        both = "acq_rel" in tokens or "sc" in tokens
-        wide = strength(form) == 2
-        view = self.view(state, block, thread)
-        if form.opcode in ("ld", "ldu", "atom", "red"):
-            self.polls(state)
-            order.read(block, thread, host, both or "acquire" in tokens, view)
-        if form.opcode not in ("ld", "ldu"):
-            keeps = form.opcode != "st"
-            clocks = list(order.fenced(block, thread))
-            if both or "release" in tokens:
-                clocks.append((wide, self.view(state, block, thread)))
-            order.write(block, host, clocks, keeps)
-
-    def _meet(self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction) -> None:
-        operand = statement.operands[0]
-        groups: dict[int, list[int]] = {}
-        for lane in lanes:
-            groups.setdefault(self._value(state, warp, operand, lane), []).append(lane)
-        for members in groups.values():
-            threads = [(warp, lane) for lane in members]
-            block.meet(threads, [self.view(state, block, thread) for thread in threads])
-
     @staticmethod
-    def _value(state: State, warp: int, operand: Any, lane: int) -> int:
+    def value(state: State, warp: int, operand: Any, lane: int) -> int:
+        """The number that an operand is in a lane; -1 where that is not known."""
         if isinstance(operand, Immediate):
             return operand.bits
         name = getattr(operand, "name", None)
         return state.register(warp, name)[lane] if name in state.code.slots.offsets else -1
-
-    def _named_barrier(
-        self, state: State, block: BlockOrder, warp: int, statement: Instruction, lanes: list[int]
-    ) -> None:
-        """Before a barrier for some warps, and once more behind it."""
-        if warp in block.waits:
-            meeting = block.waits.pop(warp)
-            for lane in lanes:
-                block.own[warp, lane] = join(self.view(state, block, (warp, lane)), meeting.clock)
-            return
-        named = dict(zip([spec.name for spec in statement.form.operands], statement.operands))
-        number, count = (self._value(state, warp, named[name], lanes[0]) for name in "ab")
-        meeting = block.open.get(number) or Meeting()
-        block.open[number] = meeting
-        meeting.clock = join(meeting.clock, *[self.view(state, block, (warp, lane)) for lane in lanes])
-        meeting.warps += 1
-        if meeting.warps * LANES >= count:
-            del block.open[number]
-        if statement.form.semantics != "bar_arrive":
-            block.waits[warp] = meeting
 
     # What may be wrong
 
@@ -405,11 +335,11 @@ class Sanitizer:
         if len(mine.operands) != 2 or hasattr(mine.operands[1], "items"):
             return False
         size = mine.form.type.bits // 8
-        value = self._value(state, warp, mine.operands[1], lane) & (1 << 8 * size) - 1
+        value = self.value(state, warp, mine.operands[1], lane) & (1 << 8 * size) - 1
         block = self.get(state, Ledger.BLOCK, "I") - 1
         current = self.own(state, warp, Own.CURRENT) >> SEGMENT_SHIFT
         if theirs is mine and other[:2] == (block, warp) and tag >> SEGMENT_SHIFT == current:
-            before = self._value(state, warp, mine.operands[1], other[2]) & (1 << 8 * size) - 1
+            before = self.value(state, warp, mine.operands[1], other[2]) & (1 << 8 * size) - 1
         else:
             before = int.from_bytes(ctypes.string_at(self.get(state, Ledger.HOST), size), "little")
         return value == before
