@@ -27,8 +27,8 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     run, call, here = State.run, team.Team.call, threading.get_ident()
     called, helped = threading.Event(), threading.Event()
 
-    def calling(self: team.Team) -> None:
-        call(self)
+    def calling(self: team.Team, mine: int = 0) -> None:
+        call(self, mine)
         if self.called:
             called.set()
 
@@ -73,6 +73,13 @@ def test_small_launches_stay_on_the_calling_thread(monkeypatch: pytest.MonkeyPat
         for _ in range(3):
             launch(text, 4, 64, x=np.zeros(256, np.uint32))
     assert not called
+
+
+def test_one_block_is_no_work_for_two(threads: list[int]) -> None:
+    """However long it takes, and however often its turn is over."""
+    loop = "mov.u32 %r4, 3000000; LOOP: sub.u32 %r4, %r4, 1; setp.ne.u32 %p0, %r4, 0; @%p0 bra LOOP; ret;"
+    launch(kernel("", loop), 1, 32)
+    assert set(threads) == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("hot", [False, True])

@@ -105,7 +105,9 @@ class Block:
     BARRIERS = 512
     LOCAL_WINDOW = 1096
     """Where the window of local memory begins among generic addresses."""
-    SIZE = 1256
+    ADVANCE = 1256
+    """As RESCHEDULE, where PARKED is known to be the rank of those lanes."""
+    SIZE = 1264
 
 
 class Barrier:

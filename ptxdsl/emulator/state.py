@@ -25,6 +25,7 @@ __all__ = ["LaunchState", "State"]
 _MACHINE = {
     Block.SCHEDULE: ("machine", "schedule", ""), Block.RESCHEDULE: ("machine", "reschedule", ""),
     Block.RESOLVE: ("machine", "resolve", ""), Block.RETIRE: ("machine", "retire", ""),
+    Block.ADVANCE: ("machine", "advance", ""),
 }
 RUN = ("machine", "run", "")
 SHUFFLED = ("machine", "shuffled", "")

@@ -199,7 +199,7 @@ class Team:
             self.opening = True
         elif self.watch.turn(states):
             self._look(worker)
-        self.call()
+        self.call(1)
         return None
 
     def _look(self, worker: int) -> None:
@@ -234,9 +234,9 @@ class Team:
 
     # Help
 
-    def call(self) -> None:
-        """Call other workers, where what is left to do is worth it."""
-        left = self.launch.left() + len(self.waiting)
+    def call(self, mine: int = 0) -> None:
+        """Call other workers, where what is left to do is worth it; ``mine`` of what waits this one takes itself."""
+        left = self.launch.left() + len(self.waiting) - mine
         pace = max(self.code.pace, self.seconds / max(1, self.launch.blocks - self.launch.left()))
         wanted = min(int(left * pace / HELP), left)
         if self.alone or wanted <= self.called:

@@ -41,7 +41,7 @@ def await_others(h: Handler, missing: Any, rank: Any) -> None:
 
     def leave() -> None:
         park(h, h.active, rank)
-        reschedule(h)
+        h.through(Block.ADVANCE, h.rec)
 
     h.branch_unless(h.ir.not_(wait), leave)
 
@@ -121,7 +121,7 @@ def _arrive(h: Handler, rank: Any) -> None:
 
     def meet() -> None:
         park(h, h.active, rank)
-        reschedule(h)
+        h.through(Block.ADVANCE, h.rec)
 
     h.branch_unless(h.ir.icmp_signed("<", rank, h.load(h.warp, Warp.PARKED, i32)), meet)
 
@@ -173,9 +173,27 @@ def branch(module: ir.Module, name: str, shape: Shape) -> None:
     _arrive(h, on)
     h.goto(h.following())
     h.ir.position_at_end(part)
-    park(h, taken, to)
-    park(h, left, on)
-    reschedule(h)
+    _part(h, (taken, to, target), (left, on, h.following()))
+
+
+def _part(h: Handler, some: tuple[Any, Any, Any], others: tuple[Any, Any, Any]) -> None:
+    """Lanes go two ways, each given with its rank and record: those of the lower rank, if nobody is before them."""
+    parked = h.load(h.warp, Warp.PARKED, i32)
+    before = h.ir.icmp_signed("<", some[1], others[1])
+    now, first, record = (h.ir.select(before, a, b) for a, b in zip(some, others))
+    later, last = (h.ir.select(before, b, a) for a, b in zip(some[:2], others[:2]))
+
+    def all_wait() -> None:
+        park(h, now, first)
+        park(h, later, last)
+        reschedule(h)
+
+    ahead = h.ir.and_(h.ir.icmp_signed("<", first, parked), h.ir.icmp_signed("<", first, last))
+    h.branch_unless(ahead, all_wait)
+    park(h, later, last)
+    h.store(h.ir.select(h.ir.icmp_signed("<", last, parked), last, parked), h.warp, Warp.PARKED)
+    h.store(now, h.warp, Warp.ACTIVE)
+    h.goto(record)
 
 
 def exit_(module: ir.Module, name: str, shape: Shape) -> None:

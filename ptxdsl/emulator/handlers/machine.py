@@ -80,9 +80,25 @@ def _reschedule(module: ir.Module, name: str) -> None:
     beyond = h.ir.select(h.ir.icmp_signed(">", places, h.splat(after)), places, never)
     rank = h.call(least, i32, beyond)
     rank = h.ir.select(h.ir.icmp_signed("==", rank, h.i32(NEVER)), h.call(least, i32, places), rank)
+    _activate(h, places, rank, h.ir.icmp_unsigned("==", places, h.splat(rank)))
+
+
+def _advance(module: ir.Module, name: str) -> None:
+    """As reschedule, where those that come first are the ones that PARKED tells of: one look at all lanes less."""
+    h = Handler(module, name)
+    alive = h.bools(h.load(h.warp, Warp.ALIVE, i32))
+    places = h.ir.select(alive, h.load(h.warp, Warp.PLACES, lanes_of(i32), 64), h.splat(h.i32(NEVER)))
+    rank = h.load(h.warp, Warp.PARKED, i32)
     here = h.ir.icmp_unsigned("==", places, h.splat(rank))
+    some = h.ir.icmp_unsigned("!=", h.mask(here), h.i32(0))
+    h.branch_unless(some, lambda: h.through(Block.RESCHEDULE, h.rec))
+    _activate(h, places, rank, here)
+
+
+def _activate(h: Handler, places: Any, rank: Any, here: Any) -> None:
+    """Go on with the lanes at the block of a rank; the others stay where they are."""
     h.store(h.mask(here), h.warp, Warp.ACTIVE)
-    parked = h.call(least, i32, h.ir.select(here, never, places))
+    parked = h.call("llvm.vector.reduce.smin.v32i32", i32, h.ir.select(here, h.splat(h.i32(NEVER)), places))
     h.store(parked, h.warp, Warp.PARKED)
     apart = h.ir.icmp_signed("!=", parked, h.i32(NEVER))  # all together again: whatever some waited for, it has come
     h.store(h.ir.select(apart, h.load(h.warp, Warp.YIELDS, i32), h.i32(0)), h.warp, Warp.YIELDS)
@@ -391,6 +407,6 @@ class _Search:
 
 
 _FUNCTIONS = {
-    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "retire": _retire, "run": _run,
+    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire, "run": _run,
     "resolve": _Search,
 }
