@@ -562,8 +562,9 @@ done:
         return above * 100 + n + (total(n - 1, n) if n else 0)
 
     out = np.zeros(10, np.int32)
-    m["k"][1, 10](out)
-    assert out.tolist() == [total(n, n) for n in range(10)]
+    for sanitize in (None, "all"):
+        m["k"].configure(1, 10, sanitize=sanitize)(out)
+        assert out.tolist() == [total(n, n) for n in range(10)]
 
 
 @pytest.mark.usefixtures("_emulator")

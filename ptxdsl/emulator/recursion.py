@@ -21,11 +21,12 @@ from .stack import allocates
 if TYPE_CHECKING:
     from .inline import Frame, Inliner, Scope
 
-__all__ = ["Recursion", "moves"]
+__all__ = ["STACK_POINTER", "Recursion", "moves"]
 
 STACK = 32 << 10
 """Bytes of stack a thread; what goes beyond is a fault in local memory."""
-_POINTER = Register("%stack", TYPES["u64"])
+STACK_POINTER = "%stack"
+_POINTER = Register(STACK_POINTER, TYPES["u64"])
 _U32, _U64 = TYPES["u32"], TYPES["u64"]
 _ALIGN = 16
 """Of a frame: what the largest vector access asks for."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir import Call, Function, Immediate, Instruction, Not, Operand, Register, Statement, Symbol
+from ..ir import Address, Call, Function, Immediate, Instruction, Not, Operand, Register, Statement, Symbol
 from ..isa import lookup
 from ..types import TYPES
 from .cfg import Graph, graph
 from .ops import Op
+from .recursion import STACK_POINTER
 
 __all__ = ["UNWRITTEN", "asks", "questioned"]
 
@@ -49,6 +50,12 @@ def questioned(function: Function) -> Function:
 
 def _copies(op: Op) -> bool:
     return isinstance(op.statement, Instruction) and op.statement.form.opcode == "mov"
+
+
+def _saves(op: Op) -> bool:
+    """Whether it is the push of a register around a call that may come back: nobody computes with it."""
+    addresses = [operand for operand in op.reads if isinstance(operand, Address)]
+    return any(isinstance(a.base, Register) and a.base.name == STACK_POINTER for a in addresses)
 
 
 def _doubtful(flow: Graph) -> set[Register]:
@@ -113,7 +120,7 @@ class _Questions:
     def _before(self, statement: Instruction | Call) -> None:
         op = Op.of(statement)
         used = [self.flags[register] for register in op.uses if register in self.flags]
-        if not _copies(op):
+        if not _copies(op) and not _saves(op):
             for register in dict.fromkeys(register for register in op.uses if register in self.flags):
                 self._ask(statement, register)
             used = []
