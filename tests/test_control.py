@@ -10,8 +10,8 @@ from tracing_helpers import ptx as lines
 from tracing_helpers import refused, said
 
 from ptxdsl import (
-    Ptr, break_if, continue_if, f32, label, loop, otherwise, ptx, ptx_kernel, reg, s16, s32, s64, select, u16, u32, u64,
-    use, when,
+    Ptr, break_if, check, continue_if, f32, label, loop, otherwise, ptx, ptx_kernel, reg, s16, s32, s64, select, u16,
+    u32, u64, use, when,
 )
 from ptxdsl.trace import control, labels, loops
 
@@ -605,6 +605,47 @@ def test_an_exception_in_a_block_passes_and_leaves_nothing_behind() -> None:
             x[0] = n
 
     assert lines(right)[-2:] == ["$endif_1:", "ret"]
+
+
+def test_a_loop_that_nothing_leaves() -> None:
+    def alone(x: Ptr[u32]):
+        with loop():
+            x[0] = 1
+
+    def around_another(n: u32):
+        with loop():
+            with loop():
+                break_if(n < 5)
+
+    def never_left(n: u32):
+        with loop():
+            break_if(False)
+            continue_if(n < 5)
+
+    for kernel in (alone, around_another, never_left):
+        assert said(refused(kernel), kernel) == (
+            "StructureError", "this `with loop():` never ends: nothing in it leaves it", "with loop():",
+            "`break_if(p)` leaves the loop, `ptx.ret(pred=p)` ends the thread; `with loop(n) as i:` counts",
+        )
+
+
+def test_ways_to_leave_a_loop() -> None:
+    def returns(n: u32):
+        with loop():
+            ptx.ret(pred=n < 5)
+
+    def branches(n: u32):
+        with loop():
+            with when(n < 5):
+                ptx.bra("out")
+        label("out")
+
+    def stops(n: u32):
+        with loop():
+            check(n < 5)
+
+    for kernel in (returns, branches, stops):
+        assert "$loop_" in " ".join(lines(kernel))
 
 
 def test_statements_outside_a_kernel() -> None:

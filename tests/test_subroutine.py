@@ -214,6 +214,26 @@ def test_a_failed_function_leaves_nothing_behind() -> None:
     assert "poly" in evaluate.ptx()
 
 
+def test_the_result_has_the_line_of_the_return() -> None:
+    @ptx_func
+    def f(a: u32, *, early: bool = False) -> u32:
+        b = a + a
+        if early:
+            return b
+        return b * 3
+
+    @ptx_kernel
+    def calls(x: Ptr[u32]):
+        x[0] = f(x[1])
+        x[1] = f(x[2], early=True)
+
+    stores = [
+        (s.loc.source if s.loc else None)
+        for function in calls.ir().functions for s in function.instructions() if s.form.opcode == "st"
+    ]
+    assert stores == ["return b * 3", "return b", "x[0] = f(x[1])", "x[1] = f(x[2], early=True)"]
+
+
 def test_signatures_refused() -> None:
     with pytest.raises(TraceError, match=r"^parameter `a` of function `f` is Array\[f32, 2\]"):
 

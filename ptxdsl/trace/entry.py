@@ -73,6 +73,14 @@ def traced(
             if found is None:
                 raise
             raise found from None
+        except TypeError as error:
+            from .calling import miscalled
+
+            innermost = _last_frame(error.__traceback__)
+            refused = miscalled(error, _innermost(error.__traceback__, new), innermost)
+            if refused is None:
+                raise
+            raise refused from None
         except RecursionError as error:
             raise TraceError(
                 f"kernel `{function.__name__}` calls without end: no run-time value can stop a recursion in Python",
@@ -109,6 +117,14 @@ def _place(traceback: TracebackType | None, trace: Trace) -> Loc | None:
     """The innermost line of the user's that an error passed through."""
     found = _innermost(traceback, trace)
     return None if found is None else found[1]
+
+
+def _last_frame(traceback: TracebackType | None) -> FrameType | None:
+    """The frame that raised."""
+    frame = None
+    while traceback is not None:
+        frame, traceback = traceback.tb_frame, traceback.tb_next
+    return frame
 
 
 def _innermost(traceback: TracebackType | None, trace: Trace) -> tuple[FrameType, Loc] | None:

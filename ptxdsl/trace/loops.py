@@ -93,6 +93,8 @@ class loop(Block, metaclass=Statement):
 
     def close(self) -> None:
         trace = self.trace
+        if not self.bounded and not self.ends:
+            self._check_end()
         if self.continues:
             trace.place_label(f"$next_{self.labels}")
         if self.bounded:
@@ -163,6 +165,15 @@ class loop(Block, metaclass=Statement):
                         hint=f"bound the loop by `{name}.copy()`, or write `with loop():` and `break_if(...)`",
                     )
 
+    def _check_end(self) -> None:
+        """A loop without bounds that nothing leaves runs for ever: a StructureError."""
+        assert self.region is not None
+        if not any(map(_leaves, self.trace.body[self.region.start :])):
+            raise StructureError(
+                "this `with loop():` never ends: nothing in it leaves it", loc=self.loc,
+                hint="`break_if(p)` leaves the loop, `ptx.ret(pred=p)` ends the thread; `with loop(n) as i:` counts",
+            )
+
     def leave(self, predicate: ir.Register | ir.Not | None) -> None:
         """Branch to the end of the loop."""
         self.ends = True
@@ -172,6 +183,17 @@ class loop(Block, metaclass=Statement):
         """Branch to the next iteration."""
         self.continues = self.continues or self.bounded
         branch(self.trace, f"${'next' if self.bounded else 'loop'}_{self.labels}", predicate)
+
+
+def _leaves(statement: ir.Statement) -> bool:
+    """Whether a statement may end the thread, or branch to a label of the user's."""
+    if isinstance(statement, ir.Call):
+        return statement.callee != ir.Symbol("vprintf")
+    if not isinstance(statement, ir.Instruction):
+        return False
+    if statement.form.opcode == "bra":
+        return not str(statement.operands[0][0]).startswith(("$endif_", "$else_", "$loop_", "$next_", "$endloop_"))
+    return statement.form.opcode in ("ret", "exit", "trap", "brx")
 
 
 def break_if(p: Any) -> None:

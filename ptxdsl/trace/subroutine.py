@@ -21,6 +21,7 @@ from ..signature import HandleType, KernelParameter, PtrType, Signature
 from ..types import ScalarType, pred, u64
 from . import guard, labels, lint
 from .builder import Trace, current, swapped
+from .bytecode import flow_of
 from .entry import argument, complete, finish
 from .literals import is_number, literal
 from .memory import Pointer
@@ -187,5 +188,14 @@ class Subroutine:
             got = result.type if isinstance(result, Value) else described(result)
             raise located(TraceError, f"function `{self.__name__}` returns {got}, and is annotated `-> {self._result}`")
         form = lookup(f"st.param.{self._result.register}")[0]
-        trace.emit(form, (ir.Address(ir.Symbol(RESULT)), source), loc=trace.location())
+        trace.emit(form, (ir.Address(ir.Symbol(RESULT)), source), loc=self._returning(trace))
+
+    def _returning(self, trace: Trace) -> Loc:
+        """The line of the `return`; of several, the first after the last instruction, or else the last before it."""
+        code = self._function.__code__
+        steps = flow_of(code).steps
+        returns = sorted({step.line for step in steps if step.opname.startswith("RETURN_")})
+        places = {s.loc.line for s in trace.body if isinstance(s, ir.Instruction) and s.loc is not None}
+        last = max(places.intersection(step.line for step in steps), default=0)
+        return Loc(code.co_filename, next((line for line in returns if line >= last), returns[-1]))
 
