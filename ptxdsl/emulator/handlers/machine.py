@@ -407,6 +407,6 @@ class _Search:
 
 
 _FUNCTIONS = {
-    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire, "run": _run,
-    "resolve": _Search,
+    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
+    "run": _run, "resolve": _Search,
 }
