@@ -211,13 +211,14 @@ def test_stacksave_and_stackrestore_and_the_end_of_a_function_give_back() -> Non
     run(functions, """
         mov.u32 %r20, 0; mov.u32 %r10, 0; stacksave.u64 %rd9;
         LOOP: alloca.u64 %rd1, 16384; st.local.u32 [%rd1+16380], %r20; ld.local.u32 %r1, [%rd1+16380];
-        add.u32 %r10, %r10, %r1; stackrestore.u64 %rd9; call (%r2), touch, (%r20); add.u32 %r10, %r10, %r2;
+        add.u32 %r10, %r10, %r1; stackrestore.u64 %rd9;
+        call (%r2), touch, (%r20); add.u32 %r10, %r10, %r2; call (%r2), touch, (%r20); add.u32 %r10, %r10, %r2;
         { .param .b32 q; .param .b32 s; st.param.b32 [q], 10; call (s), deep, (q); ld.param.b32 %r3, [s]; }
         add.u32 %r10, %r10, %r3;
     """ + STORE + "add.u32 %r20, %r20, 1; setp.lt.u32 %p1, %r20, 6; @%p1 bra LOOP; ret;", 1, out=out)
     total, wanted = 0, []
     for n in range(6):
-        total += 2 * n + 55
+        total += 3 * n + 55
         wanted.append(total)
     assert out.tolist() == wanted
 
