@@ -49,11 +49,11 @@ class PtxModule(Mapping[str, PtxEntry]):
     """
 
     def __init__(self, text: str, filename: str) -> None:
-        from .text import parse
-        from .verify import verify
-
         self.text, self.filename = text, filename
         with paused():
+            from .text import parse
+            from .verify import verify
+
             self.module = parse(text, filename)
             verify(self.module, foreign=True)
         entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]

@@ -400,7 +400,9 @@ class Launch:
         if len(constants) != len(named):
             args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
         if kernel is not self._checked:
-            kernel.check(self.config)
+            with paused():
+                kernel.check(self.config)
+                _ = kernel.bind
             self._checked = kernel
         from .driver.device import choose
 
