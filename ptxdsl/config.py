@@ -60,17 +60,17 @@ def _one_of(*known: str) -> Callable[[str, str], str]:
     return read
 
 
-def _words(what: str, text: str, known: tuple[str, ...]) -> frozenset[str]:
+def _words(what: str, text: str, known: tuple[str, ...], also: str = "") -> frozenset[str]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
         if word not in known:
-            raise _wrong(what, word, f"one or more of {', '.join(known)}, separated by commas", known)
+            raise _wrong(what, word, f"{also}one or more of {', '.join(known)}, separated by commas", known)
     return frozenset(words)
 
 
 def _sanitize(what: str, text: str) -> frozenset[str]:
     switch = {"all": frozenset(SANITIZERS), "1": frozenset(SANITIZERS), "off": frozenset(), "0": frozenset()}
-    return switch[text] if text in switch else _words(what, text, SANITIZERS)
+    return switch[text] if text in switch else _words(what, text, SANITIZERS, "all, off, or ")
 
 
 def _dump(what: str, text: str) -> Dump:

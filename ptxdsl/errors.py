@@ -73,7 +73,7 @@ def caller() -> Loc | None:
     while frame is not None:
         file = frame.f_code.co_filename
         generated = file == "<string>" and str(frame.f_globals.get("__name__")).startswith("ptxdsl.")
-        plumbing = generated or file.endswith(("/functools.py", "/contextlib.py"))
+        plumbing = generated or file.startswith("<frozen ") or file.endswith(("/functools.py", "/contextlib.py"))
         if not plumbing and (not file.startswith(_PACKAGE) or file.startswith(_LIBRARY)):
             return Loc(file, frame.f_lineno)
         frame = frame.f_back

@@ -182,7 +182,7 @@ def test_st_bulk(size: int) -> None:
         st.global.u64 [%rd0], %rd5; ret;
     """).replace("sm_90", "sm_100"), 1, 18, out=out)
     inside = (np.arange(18) >= 1) & (np.arange(18) < 1 + size // 8)
-    np.testing.assert_array_equal(out, np.where(inside, 0, 0xFFFF_FFFF_FFFF_FFFF).astype(np.uint64))
+    np.testing.assert_array_equal(out, np.where(inside, np.uint64(0), np.uint64(0xFFFF_FFFF_FFFF_FFFF)))
 
 
 def test_cluster_launch_control_has_no_work_to_give() -> None:

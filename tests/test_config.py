@@ -86,7 +86,8 @@ def test_variables(variable: str, text: str, field: str, value: object, monkeypa
         ),
         (
             "PTXDSL_SANITIZE", "memory,rase",
-            ("PTXDSL_SANITIZE is 'rase'; it can be one or more of memory, race, init, barrier, separated by commas\n"
+            ("PTXDSL_SANITIZE is 'rase'; it can be all, off, or one or more of memory, race, init, barrier, "
+            "separated by commas\n"
             "  hint: did you mean 'race'?"),
         ),
         (

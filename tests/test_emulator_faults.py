@@ -42,6 +42,16 @@ def test_store_past_the_end() -> None:
     )
 
 
+def test_an_index_below_0_that_has_no_sign() -> None:
+    text = kernel("u64 x", f"""
+        {THREAD}
+        sub.u32 %r4, %r0, 3; ld.param.u64 %rd0, [x]; mad.wide.u32 %rd0, %r4, 4, %rd0; st.global.u32 [%rd0], %r0; ret;
+    """)
+    error = fault(MemoryFault, text, 1, 1, x=np.zeros(8, np.uint32))
+    assert error.message == "store to x[4294967293]: x is u32[8]"
+    assert error.hint == "4294967293 is -3 as a u32: the index went below 0"
+
+
 def test_what_is_inside_was_stored_before_the_fault() -> None:
     x = np.zeros(1000, np.uint32)
     fault(MemoryFault, STORE, 4, 256, x=x)

@@ -17,7 +17,7 @@ import pytest
 from tracing_helpers import refused, said
 
 from ptxdsl import (
-    Array, Ptr, check, const, f16, f32, loop, printf, ptx, ptx_kernel, reg, s32, select,
+    Array, Ptr, Surface, Texture, check, const, f16, f32, loop, printf, ptx, ptx_kernel, reg, s32, select,
     shared, u32, u64, u8, warp, when,
 )
 from ptxdsl import math as gpu_math
@@ -290,6 +290,18 @@ def val_attr(n: u32, x: Ptr[f32]):
 
 def val_item(n: u32, x: Ptr[f32]):
     n.item()
+
+
+def val_float(n: u32, x: Ptr[f32]):
+    x[0] = n.float()
+
+
+def texture_apart(n: u32, t: Texture, x: Ptr[f32]):
+    x[0] = ptx.tex["1d.v4.f32.f32"](t, (x[0],))[0]
+
+
+def surface_apart(n: u32, s: Surface, x: Ptr[f32]):
+    ptx.sust.b["1d.b32.trap"](s, (0,), n)
 
 
 def const_overflow(n: u32, x: Ptr[f32]):
@@ -713,6 +725,22 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "`n`, a run-time u32, has no `.item`",
         "n.item()",
         "a value is there when the kernel runs; it has no Python number",
+    )),
+    (val_float, (
+        "MissingAttribute", "`n`, a run-time u32, has no `.float`", "x[0] = n.float()", "`v.to(f32)` converts",
+    )),
+    (texture_apart, (
+        "PtxTypeError",
+        ("operand `a` of `tex.1d.v4.f32.f32 {d0, d1, d2, d3}, [a, {c0}], f` is a tuple of an address and what belongs "
+        "to it, not u64"),
+        'x[0] = ptx.tex["1d.v4.f32.f32"](t, (x[0],))[0]',
+        "one operand for all of it: `(t, (c, ..))`",
+    )),
+    (surface_apart, (
+        "PtxTypeError",
+        "`sust.b.1d.b32.trap [a, {c0}], b` takes 2 operands, and got 3",
+        'ptx.sust.b["1d.b32.trap"](s, (0,), n)',
+        "it takes (a, (c, ..)), b; it has no result",
     )),
     (const_overflow, (
         "PtxTypeError",

@@ -274,6 +274,10 @@ def test_forms_are_interned_and_survive_pickling() -> None:
     [
         ("fam.rn.f32", "PTX has no instruction `fam`", "did you mean fma?"),
         ("fma.rn.f33", "`fma.rn` has no modifier `.f33`", "did you mean `fma.rn.f32`?"),
+        (
+            "fma.f32", "`fma` takes `.f32` only behind another modifier",
+            "did you mean `fma.rn.f32`, `fma.rz.f32`, `fma.rm.f32` or `fma.rp.f32`?",
+        ),
         ("mul24.up.u32", "`mul24` has no modifier `.up`", "after `mul24` may stand .hi or .lo"),
         ("ex2.approx.f64", "`ex2.approx` has no modifier `.f64`", "`ex2.approx` takes f32, f16, f16x2, bf16, bf16x2"),
         ("add.rn.f32x4", "`add.rn` has no modifier `.f32x4`", "did you mean `add.rn.f32x2`, `add.rn.f32` or"),
@@ -426,7 +430,6 @@ def test_pages_have_every_opcode() -> None:
         ("elect", ["elect.sync d|p, membermask    PTX 8.0 sm_90"]),
         ("cp.async.ca", ["cp.async.ca.smem.global{.hint}{.ahead} [d], [a], size{, used}{, policy}    PTX 7.0 sm_80"]),
         ("%cluster_cta*", ["%cluster_ctarank u32    PTX 7.8 sm_90", "%cluster_ctaid.x.y.z u32"]),
-        ("elekt", ["the table has no `elekt`; near are elect"]),
     ],
 )
 def test_the_command(pattern: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -434,6 +437,20 @@ def test_the_command(pattern: str, words: list[str], capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out
     for word in words:
         assert word in said
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("elekt", "PTX has no instruction `elekt`\n  hint: did you mean elect, "),
+        ("ld.globl", "`ld` has no modifier `.globl`\n  hint: did you mean `ld.global`"),
+        ("*.e9m9*", "PTX has no instruction like `*.e9m9*`\n  hint: `*` stands for any text"),
+        ("%tdi", "PTX has no special register `%tdi`\n  hint: did you mean %tid"),
+    ],
+)
+def test_the_command_of_what_is_not_there(pattern: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["isa", pattern]) == 1
+    assert capsys.readouterr().err.startswith(f"UnknownInstruction: {said}")
 
 
 def test_supports() -> None:

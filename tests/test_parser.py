@@ -296,7 +296,7 @@ def test_an_error_shows_the_line_and_the_place() -> None:
 
 
 @pytest.mark.parametrize(("text", "message", "hint"), [
-    ("fma.f32 %f1, %f2, %f3, %f4;", "`fma` has no modifier `.f32`", None),
+    ("fma.f32 %f1, %f2, %f3, %f4;", "`fma` takes `.f32` only behind another modifier", None),
     ("add.u32 %r1, %r2;", "`add.u32` takes 3 operands, not 2", None),
     ("add.u32 %r1, %r2, %r3, ;", "`add.u32` takes 3 operands, not 4", None),
     ("add.u32 %r1 %r2, %r3;", "`add.u32` takes 3 operands, not 2", None),

@@ -517,6 +517,8 @@ def test_plot(tmp_path: Path) -> None:
     assert (picture == 255).all(axis=2).mean() > 0.5
     with profile() as nothing:
         pass
+    with pytest.raises(PtxError, match=r"a profile's picture is PNG, not '\.svg'\n.*\n  hint: `p\.plot\('a\.png'\)`"):
+        nothing.plot(tmp_path / "a.svg")
     nothing.plot(str(tmp_path / "nothing.png"))
     assert (pixels((tmp_path / "nothing.png").read_bytes()) == 255).all()
 

@@ -388,7 +388,7 @@ UNKNOWN: list[tuple[str, Callable[[Any, Any], Any], str]] = [
     ("opcode", lambda x, n: ptx.rsqt.approx.f32(x), "PTX has no instruction or special register `rsqt` / did you mean"),
     ("modifier", lambda x, n: ptx.ex2.aprox.f32(x), "`ex2` has no modifier `.aprox` / did you mean `ex2.approx`?"),
     ("type", lambda x, n: ptx.fma.rn.f33(x, x, x), "`fma.rn` has no modifier `.f33` / did you mean"),
-    ("order", lambda x, n: ptx.fma.f32.rn(x, x, x), "`fma` has no modifier `.f32` / "),
+    ("order", lambda x, n: ptx.fma.f32.rn(x, x, x), "`fma` takes `.f32` only behind another modifier / "),
     ("incomplete", lambda x, n: ptx.fma.rn(x, x, x), "`fma.rn` is not complete / it goes on with"),
     ("verbatim", lambda x, n: ptx["add.u33"](n, n), "`add` has no modifier `.u33` / did you mean"),
     ("verbatim opcode", lambda x, n: ptx["ad.u32"](n, n), "PTX has no instruction `ad` / did you mean"),

@@ -249,7 +249,17 @@ def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> E
     verb = f"{access.verb.split()[0]} of {access.nbytes} bytes {access.verb.split()[-1]}" if wide else access.verb
     if guarded.address <= address and address + access.nbytes <= guarded.address + size and access.writes:
         return scene.raised(MemoryFault, f"{verb} {element}: {guarded.name} is read-only")
-    return scene.raised(MemoryFault, f"{verb} {element}: {guarded.name} is {what}")
+    return scene.raised(
+        MemoryFault, f"{verb} {element}: {guarded.name} is {what}", _wrapped(scene, guarded, address)
+    )
+
+
+def _wrapped(scene: Scene, guarded: Guarded, address: int) -> str | None:
+    """The hint for an index that is a small negative number, read as one without a sign."""
+    index = (address - guarded.address) // _itemsize(scene, guarded)
+    if not 0 < (1 << 32) - index <= 1 << 20:
+        return None
+    return f"{index} is {index - (1 << 32)} as a u32: the index went below 0"
 
 
 def _buffer(scene: Scene, guarded: Guarded) -> Buffer | None:

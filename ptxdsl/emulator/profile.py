@@ -268,7 +268,7 @@ class profile(Observer):
         return table(self, by, sort, limit)
 
     def plot(self, path: str | Path) -> None:
-        """Draw the lines and where their work lies: a picture in PNG."""
+        """Draw the lines and where their work lies: a picture in PNG; PtxError for a name that promises another."""
         from .profile_plot import plot
 
         plot(self, Path(path))

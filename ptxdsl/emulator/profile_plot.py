@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import PtxError, caller
 from .profile import Figures, LineProfile, total
 from .profile_report import place, summary
 from .strokes import ADVANCE, Canvas
@@ -49,6 +50,9 @@ _KINDS = (
 
 def plot(p: profile, path: Path) -> None:
     """Write the picture of a profile to a PNG file."""
+    if path.suffix.lower() not in ("", ".png"):
+        name = path.with_suffix(".png").name
+        raise PtxError(f"a profile's picture is PNG, not {path.suffix!r}", loc=caller(), hint=f"`p.plot({name!r})`")
     kernels = [(name, [line for line in p.lines if line.kernel == name]) for name in p.launches]
     kinds = [kind for kind in _KINDS if kind.amount(p.totals)] or [_KINDS[0]]
     sections = [(name, _shown(lines), lines) for name, lines in kernels]

@@ -134,6 +134,13 @@ def unknown(mnemonic: str) -> UnknownInstruction:
 def _misfit(done: str, modifier: str, legal: set[str]) -> UnknownInstruction:
     words = sorted(word for word in legal if word)
     types = _types(done) if modifier in TYPES else []
+    if modifier in types:
+        between = [word for word in _values(done) if word in legal and completions(f"{done}.{word}.{modifier}")]
+        if between:
+            return UnknownInstruction(
+                f"`{done}` takes `.{modifier}` only behind another modifier",
+                hint=f"did you mean {_either(f'`{done}.{word}.{modifier}`' for word in between[:4])}?",
+            )
     import difflib
 
     near = difflib.get_close_matches(modifier, words, n=3, cutoff=0.5)
@@ -150,9 +157,14 @@ def _misfit(done: str, modifier: str, legal: set[str]) -> UnknownInstruction:
 
 def _types(done: str) -> list[str]:
     """The types that may still follow."""
+    return [value for value in _values(done) if value in TYPES]
+
+
+def _values(done: str) -> list[str]:
+    """The modifiers of the rows that may still be meant, in the table's order: the usual ones first."""
     candidates, tokens = _candidates(done)
     after = (value for row in candidates if row.completions(tokens) for slot in row.slots for value in slot.values)
-    return list(dict.fromkeys(value for value in after if value in TYPES))
+    return list(dict.fromkeys(after))
 
 
 def _either(words: object) -> str:

@@ -9,7 +9,8 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from . import chapters, completions, lookup, opcodes, rows, special_registers
+from ..errors import UnknownInstruction
+from . import chapters, completions, lookup, opcodes, rows, special_registers, unknown
 from .notation import Form, Need, OperandSpec, Row, Slot, Special
 from .targets import TARGETS, introduced, lowest, served
 
@@ -33,7 +34,8 @@ def summary() -> str:
 def describe(pattern: str | None = None) -> str:
     """What the table has of a pattern: all opcodes, the rows of one, or the forms of a complete mnemonic.
 
-    ``*`` stands for any text. The second column is the lowest PTX version and target.
+    ``*`` stands for any text. The second column is the lowest PTX version and target. Raises UnknownInstruction, with
+    what is near, where there is nothing.
 
     >>> print(describe("fma.rn.f32"))
     fma.rn.f32 d:f32, a:f32, b:f32, c:f32    PTX 6.3 sm_75    d = a * b + c, rounded once.
@@ -42,7 +44,10 @@ def describe(pattern: str | None = None) -> str:
         return summary() + "\n\n" + "\n".join(f"{', '.join(group)}" for group in _by_chapter().values())
     if "*" not in pattern and "" in completions(pattern):
         return "\n".join(_form_line(form) for form in lookup(pattern))
-    return "\n".join(_matching(pattern)) or _nothing(pattern)
+    found = list(_matching(pattern))
+    if not found:
+        raise _nothing(pattern)
+    return "\n".join(found)
 
 
 def lowest_of(row: Row) -> str:
@@ -100,9 +105,14 @@ def _leads(row: Row, pattern: str) -> bool:
     return row.opcode == opcode and bool(row.completions(tuple(tokens)))
 
 
-def _nothing(pattern: str) -> str:
-    near = difflib.get_close_matches(pattern.partition(".")[0], opcodes(), n=4, cutoff=0.5)
-    return f"the table has no `{pattern}`" + (f"; near are {', '.join(near)}" if near else "")
+def _nothing(pattern: str) -> UnknownInstruction:
+    if "*" in pattern:
+        return UnknownInstruction(f"PTX has no instruction like `{pattern}`", hint="`*` stands for any text")
+    if pattern.startswith("%"):
+        near = difflib.get_close_matches(pattern, special_registers(), n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else None
+        return UnknownInstruction(f"PTX has no special register `{pattern}`", hint=hint)
+    return unknown(pattern)
 
 
 def _special_line(special: Special) -> str:

@@ -89,7 +89,7 @@ def miscounted(forms: Sequence[Form], arguments: tuple[Any, ...]) -> PtxTypeErro
     counts = sorted({len(inputs(form)) for form in forms})
     wanted = " or ".join(map(str, counts))
     form = min(forms, key=lambda form: abs(len(inputs(form)) - len(arguments)))
-    names = ", ".join(spec.name for spec in inputs(form))
+    names = ", ".join(_tuple(spec) if spec.parts else spec.name for spec in inputs(form))
     hint = f"it takes {names}; " if names else ""
     hint += "the result is returned, or written to `out=`" if outputs(form) else "it has no result"
     if any(isinstance(argument, Value) and argument.type is pred for argument in arguments):
@@ -261,9 +261,10 @@ def _address_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | 
     space = (spec.space or form.space).split("::")[0]
     if spec.parts:
         if not isinstance(argument, (tuple, list)) or len(argument) != 1 + len(spec.parts):
+            name = named(argument, spec.name) if isinstance(argument, Value) else spec.name
             return Problem(
-                f"is an address with {len(spec.parts)} more part(s), not {_what(argument)}",
-                f"a tuple: `{_tuple(spec)}`", True,
+                f"is a tuple of an address and what belongs to it, not {_what(argument)}",
+                f"one operand for all of it: `{_tuple(spec, name)}`", True,
             )
         for part, item in zip(spec.parts, argument[1:]):
             why = problem(form, part, item)
@@ -313,8 +314,9 @@ def _space_problem(space: str, pointer: Pointer) -> Problem | None:
     return Problem(f"is an address in {space} memory, not in {pointer.space} memory", hint)
 
 
-def _tuple(spec: OperandSpec) -> str:
-    return f"({', '.join((spec.name, *(f'({part.name}, ..)' if part.count else part.name for part in spec.parts)))})"
+def _tuple(spec: OperandSpec, name: str = "") -> str:
+    parts = (f"({part.name}, ..)" if part.count else part.name for part in spec.parts)
+    return f"({', '.join((name or spec.name, *parts))})"
 
 
 def target_problem(form: Form, spec: OperandSpec, target: Any) -> Problem | None:

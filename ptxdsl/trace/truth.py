@@ -17,7 +17,8 @@ __all__ = ["MissingAttribute", "RunTime", "missing"]
 
 _TRUTH = "truth"
 _ELSEWHERE = {
-    "astype": "`v.to(f32)` converts", "item": "a value is there when the kernel runs; it has no Python number",
+    "astype": "`v.to(f32)` converts", "float": "`v.to(f32)` converts", "int": "`v.to(s32)` converts",
+    "item": "a value is there when the kernel runs; it has no Python number",
     "T": "index it the other way round: `a[j, i]`", "size": "`a.shape[0]`, or a parameter `n: u32`",
     "sum": "`ptxdsl.warp.reduce_sum(v)`, `ptxdsl.block.reduce_sum(v, threads)`",
     "max": "`ptxdsl.warp.reduce_max(v)`, `ptxdsl.block.reduce_max(v, threads)`",
