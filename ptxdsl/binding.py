@@ -9,22 +9,20 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from . import ir, lenient
-from .driver.arrays import Unreadable, View, contiguous, contiguous_strides, describe, view
-from .errors import LaunchError, PtxTypeError, caller
+from .driver.arrays import Unreadable, View, contiguous, contiguous_strides, view
+from .errors import LaunchError, caller
 from .launch import Argument, Buffer, Handle, Scalar
+from .scalar_arguments import Check, Convert, Elements, elements, names_image, scalar
 from .signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
-from .types import TYPES, ScalarType, dtype_of, encode, u64
+from .types import ScalarType, u64
 
 __all__ = ["Binder"]
-
-Convert = Callable[[Any], "tuple[Argument, ...]"]
 
 
 class Binder:
@@ -40,7 +38,7 @@ class Binder:
         self.kernel = kernel
         self.names = tuple(parameter.name for parameter in parameters)
         self._converters = [
-            _converter(_Check(kernel, parameter, parameter.name in written), foreign) for parameter in parameters
+            _converter(Check(kernel, parameter, parameter.name in written), foreign) for parameter in parameters
         ]
 
     def __call__(self, args: Sequence[object]) -> list[Argument]:
@@ -77,29 +75,7 @@ class Binder:
         )
 
 
-class _Check(NamedTuple):
-    """A parameter, for the closures that check its arguments and for their messages."""
-
-    kernel: str
-    parameter: KernelParameter
-    written: bool
-
-    @property
-    def name(self) -> str:
-        return self.parameter.name
-
-    @property
-    def annotation(self) -> Any:
-        return self.parameter.annotation
-
-    def error(self, value: object, wanted: str, hint: str | None = None, detail: str = "") -> LaunchError:
-        return LaunchError(
-            f"argument `{self.name}` of kernel `{self.kernel}` is {describe(value)}{detail}; {wanted}",
-            loc=caller(), hint=hint,
-        )
-
-
-def _converter(check: _Check, foreign: int) -> Convert:
+def _converter(check: Check, foreign: int) -> Convert:
     annotation = check.annotation
     if isinstance(annotation, PtrType) and annotation.target is not None:
         return _table(check, annotation.target)
@@ -117,128 +93,14 @@ def _converter(check: _Check, foreign: int) -> Convert:
         return _struct_or_memory(check) if holds else _aggregate(check)
     if annotation.bits == foreign and annotation.kind in "bus":
         return _number_or_memory(check, annotation)
-    return _foreign_number(check, annotation) if foreign else _scalar(check, annotation)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Numbers
-
-_CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", "s32": "i", "s64": "q"}
-
-
-def _scalar(check: _Check, kind: ScalarType) -> Convert:
-    """The fast ways in for the common types; whatever is not plainly right goes the slow one."""
-    name = check.parameter.ptx[0].name
-    if str(kind) in _CODES:
-        pack = struct.Struct("<" + _CODES[str(kind)]).pack
-        low, high = (-(1 << (kind.bits - 1)), 1 << (kind.bits - 1)) if kind.kind == "s" else (0, 1 << kind.bits)
-
-        def integer(value: Any) -> tuple[Argument, ...]:
-            if type(value) is int and low <= value < high:
-                return (Scalar(name, pack(value)),)
-            return (Scalar(name, _encode(check, kind, value)),)
-
-        return integer
-    if str(kind) in ("f32", "f64"):
-        pack = struct.Struct("<f" if kind.bits == 32 else "<d").pack
-        limit = 3e38 if kind.bits == 32 else math.inf
-
-        def real(value: Any) -> tuple[Argument, ...]:
-            if type(value) is float and -limit < value < limit:
-                return (Scalar(name, pack(value)),)
-            return (Scalar(name, _encode(check, kind, value)),)
-
-        return real
-    return lambda value: (Scalar(name, _encode(check, kind, value)),)
-
-
-def _encode(check: _Check, kind: ScalarType, value: Any) -> bytes:
-    """The bytes of any number that a parameter of type ``kind`` takes; LaunchError for the others."""
-    if isinstance(value, np.generic):
-        return _encode_numpy(check, kind, value)
-    if kind.lanes > 1:
-        if not isinstance(value, (tuple, list)) or len(value) != kind.lanes:
-            raise check.error(value, f"{kind} wants a tuple of {kind.lanes} numbers")
-        return b"".join(_encode(check, TYPES[str(kind).rpartition("x")[0]], item) for item in value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        hint = f"pass `{int(value)}`" if isinstance(value, bool) else _item_hint(check, value)
-        raise check.error(value, f"{kind} wants {_number(kind)}", hint)
-    if kind.kind != "f" and isinstance(value, float):
-        hint = f"pass `{int(value)}`" if value.is_integer() else f"round it: `int({check.name})`"
-        raise check.error(value, f"{kind} wants {_number(kind)}", hint)
-    if kind.kind == "f" and kind.numpy_name is None and str(kind) != "tf32":
-        hint = f"declare `{check.name}: b{kind.bits}` and pass the bits"
-        raise check.error(value, f"{kind} has no Python number", hint)
-    try:
-        data = encode(value, kind).to_bytes(kind.bytes, "little")
-    except (PtxTypeError, OverflowError):
-        wanted = f"that is too large for {kind}" if kind.kind == "f" else f"{kind} wants {_number(kind)}"
-        raise check.error(value, wanted) from None
-    if kind.kind == "f":
-        _check_rounded(check, kind, value, data)
-    return data
-
-
-def _check_rounded(check: _Check, kind: ScalarType, value: float, data: bytes) -> None:
-    rounded = float(np.frombuffer(data, dtype_of(kind if kind.numpy_name else TYPES["f32"]))[0])
-    if isinstance(value, int) and rounded != value:
-        raise check.error(value, f"{kind} cannot hold it exactly", f"pass `float({check.name})` to have it rounded")
-
-
-def _encode_numpy(check: _Check, kind: ScalarType, value: np.generic) -> bytes:
-    if value.dtype.name in (elements(kind).names if kind.kind == "b" else (kind.numpy_name,)):
-        return value.tobytes()
-    plain = "float" if kind.kind == "f" else "int"
-    cast = f"np.{kind.numpy_name}" if hasattr(np, kind.numpy_name or "") else plain
-    raise check.error(value, f"{kind} wants {_number(kind)}", f"pass `{cast}({check.name})`")
-
-
-def _item_hint(check: _Check, value: object) -> str | None:
-    if _names_image(value):
-        return f"declare `{check.name}: {type(value).__name__}`, or pass `{check.name}.handle`"
-    seen = view(value)
-    return f"pass `{check.name}.item()`" if seen and math.prod(seen.shape) == 1 else None
-
-
-def _number(kind: ScalarType) -> str:
-    """What an argument of this type must be, in words."""
-    if kind.kind == "f":
-        return f"a float or a {kind.numpy_name} scalar" if kind.numpy_name else "a float"
-    low = 0 if kind.kind == "u" else -(1 << (kind.bits - 1))
-    high = (1 << (kind.bits - (kind.kind == "s"))) - 1
-    return f"an int from {low} to {high}"
+    return _foreign_number(check, annotation) if foreign else scalar(check, annotation)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Memory
 
 
-class Elements(NamedTuple):
-    """The dtypes, by name, that memory of a PTX type may have; the first is the one to recommend."""
-
-    names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{', '.join(self.names[:-1])} or {self.names[-1]}" if len(self.names) > 1 else self.names[0]
-
-
-@cache
-def elements(dtype: ScalarType) -> Elements:
-    """The dtypes of the memory behind ``Ptr[dtype]``: untyped bits take all of their size, packed types their lanes'.
-
-    >>> str(elements(TYPES["b16"])), str(elements(TYPES["f16x2"]))
-    ('uint16, int16, float16 or bfloat16', 'float16')
-    """
-    if dtype.kind == "b":
-        size = min(dtype.bits, 64)
-        names = (t.numpy_name for t in TYPES.values() if t.bits == size and t.numpy_name)
-        return Elements(tuple(dict.fromkeys(names)))
-    if dtype.lanes > 1:
-        return elements(TYPES[str(dtype).rpartition("x")[0]])
-    return Elements((dtype.numpy_name or ("float32" if dtype.bits == 32 else "uint8"),))
-
-
-def _pointer(check: _Check, accepted: Elements, size: int) -> Convert:
+def _pointer(check: Check, accepted: Elements, size: int) -> Convert:
     name, names, written = check.parameter.ptx[0].name, accepted.names, check.written
 
     def pointer(value: Any) -> tuple[Argument, ...]:
@@ -260,7 +122,7 @@ def _pointer(check: _Check, accepted: Elements, size: int) -> Convert:
     return pointer
 
 
-def _table(check: _Check, target: ScalarType) -> Convert:
+def _table(check: Check, target: ScalarType) -> Convert:
     """A list of arrays as a table of their addresses."""
     name = check.parameter.ptx[0].name
 
@@ -271,7 +133,7 @@ def _table(check: _Check, target: ScalarType) -> Convert:
         for number, array in enumerate(value):
             entry = ir.Parameter(f"{name}[{number}]", u64)
             parameter = KernelParameter(entry.name, PtrType(target), (entry,))
-            (buffer,) = _pointer(_Check(check.kernel, parameter, False), elements(target), target.bytes)(array)
+            (buffer,) = _pointer(Check(check.kernel, parameter, False), elements(target), target.bytes)(array)
             assert isinstance(buffer, Buffer)
             targets.append(buffer)
         addresses = np.array([buffer.address for buffer in targets], np.uint64)
@@ -287,7 +149,7 @@ def _table(check: _Check, target: ScalarType) -> Convert:
     return table
 
 
-def _no_array(check: _Check, value: object, accepted: Elements) -> LaunchError:
+def _no_array(check: Check, value: object, accepted: Elements) -> LaunchError:
     make = None
     if isinstance(value, (list, tuple)):
         make = f"np.array({check.name}, np.{accepted.names[0]})"
@@ -297,7 +159,7 @@ def _no_array(check: _Check, value: object, accepted: Elements) -> LaunchError:
     return check.error(value, f"{check.annotation} wants an array of {accepted}", hint)
 
 
-def _refuse_elements(check: _Check, seen: View, value: object, accepted: Elements, size: int) -> None:
+def _refuse_elements(check: Check, seen: View, value: object, accepted: Elements, size: int) -> None:
     if seen.dtype not in accepted.names:
         hint = _conversion(check.name, seen, accepted.names[0])
         raise check.error(value, f"{check.annotation} wants {accepted}", hint)
@@ -326,7 +188,7 @@ def _conversion(name: str, seen: View, wanted: str) -> str:
     return f"`{name} = {name}.{'to' if torch else 'astype'}({library}.{wanted})`"
 
 
-def _array(check: _Check, array: ArrayType) -> Convert:
+def _array(check: Check, array: ArrayType) -> Convert:
     accepted, size, entries = elements(array.dtype), array.dtype.bytes, check.parameter.ptx
     open_axes = [axis for axis, extent in enumerate(array.shape) if extent is None]
     strided = len(entries) > 1 + len(open_axes)
@@ -352,7 +214,7 @@ def _array(check: _Check, array: ArrayType) -> Convert:
     return convert
 
 
-def _check_shape(check: _Check, array: ArrayType, value: object, shape: tuple[int, ...]) -> None:
+def _check_shape(check: Check, array: ArrayType, value: object, shape: tuple[int, ...]) -> None:
     if len(shape) != len(array.shape):
         raise check.error(value, f"{array} wants {_plural(len(array.shape), 'dimension')}")
     for axis, (came, wanted) in enumerate(zip(shape, array.shape)):
@@ -362,7 +224,7 @@ def _check_shape(check: _Check, array: ArrayType, value: object, shape: tuple[in
             raise check.error(value, f"{array} wants every extent below 2**32")
 
 
-def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: bool) -> tuple[int, ...]:
+def _steps(check: Check, array: ArrayType, value: object, seen: View, strided: bool) -> tuple[int, ...]:
     """The strides in elements. Those of dimensions of extent 1 say nothing and are taken as contiguous."""
     size, dense = seen.itemsize, contiguous_strides(seen.shape, seen.itemsize)
     if not math.prod(seen.shape):
@@ -380,7 +242,7 @@ def _steps(check: _Check, array: ArrayType, value: object, seen: View, strided: 
     return tuple(stride // size for stride in strides)
 
 
-def _number_or_memory(check: _Check, kind: ScalarType) -> Convert:
+def _number_or_memory(check: Check, kind: ScalarType) -> Convert:
     """A parameter of foreign PTX that may be an address."""
     number, memory = _foreign_number(check, kind), _untyped(check)
     name = check.parameter.ptx[0].name
@@ -388,13 +250,13 @@ def _number_or_memory(check: _Check, kind: ScalarType) -> Convert:
     def convert(value: Any) -> tuple[Argument, ...]:
         if isinstance(value, (int, np.generic)) or (kind.kind == "b" and isinstance(value, float)):
             return number(value)
-        return (Handle(name, value),) if _names_image(value) else memory(value)
+        return (Handle(name, value),) if names_image(value) else memory(value)
 
     return convert
 
 
-def _foreign_number(check: _Check, kind: ScalarType) -> Convert:
-    name, strict = check.parameter.ptx[0].name, _scalar(check, kind)
+def _foreign_number(check: Check, kind: ScalarType) -> Convert:
+    name, strict = check.parameter.ptx[0].name, scalar(check, kind)
 
     def number(value: Any) -> tuple[Argument, ...]:
         data = lenient.bits(value, kind)
@@ -403,17 +265,12 @@ def _foreign_number(check: _Check, kind: ScalarType) -> Convert:
     return number
 
 
-def _names_image(value: object) -> bool:
-    """Whether it is a texture, a sampler or a surface."""
-    return type(value).__module__.endswith(".textures") and hasattr(type(value), "word")
-
-
-def _handle(check: _Check, word: str) -> Convert:
+def _handle(check: Check, word: str) -> Convert:
     """A texture, a sampler or a surface, or the handle of one that somebody else made."""
-    number, name = _scalar(check, u64), check.parameter.ptx[0].name
+    number, name = scalar(check, u64), check.parameter.ptx[0].name
 
     def handle(value: Any) -> tuple[Argument, ...]:
-        if _names_image(value) and value.word == word:
+        if names_image(value) and value.word == word:
             return (Handle(name, value),)
         if isinstance(value, (int, np.generic)) and not isinstance(value, bool):
             return number(value)
@@ -424,7 +281,7 @@ def _handle(check: _Check, word: str) -> Convert:
     return handle
 
 
-def _untyped(check: _Check) -> Convert:
+def _untyped(check: Check) -> Convert:
     name = check.parameter.ptx[0].name
 
     def memory(value: Any) -> tuple[Argument, ...]:
@@ -443,7 +300,7 @@ def _untyped(check: _Check) -> Convert:
     return memory
 
 
-def _struct_or_memory(check: _Check) -> Convert:
+def _struct_or_memory(check: Check) -> Convert:
     """A struct of the size of an address, which may be one: an array is given as its address, all else by value."""
     value_of, memory = _aggregate(check), _untyped(check)
     name, nbytes = check.parameter.ptx[0].name, check.parameter.ptx[0].nbytes
@@ -457,7 +314,7 @@ def _struct_or_memory(check: _Check) -> Convert:
     return convert
 
 
-def _aggregate(check: _Check) -> Convert:
+def _aggregate(check: Check) -> Convert:
     """A descriptor or struct passed by value: anything with the right number of bytes."""
     entry = check.parameter.ptx[0]
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from . import ir
 from .collector import paused
 from .errors import LaunchError, caller, nearest
-from .launchable import Launchable, Loaded, Specialised
+from .launchable import Launchable
+from .specialised import Loaded, Specialised
 from .signature import KernelParameter, TensorMapType
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from .errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
 from .foreign import PtxModule, load
 from .isa.directives import DIRECTIVES
 from .isa.targets import TARGETS
-from .launchable import Launchable, Specialised
+from .launchable import Launchable
+from .specialised import Specialised
 from .signature import Signature
 from .trace import lint
 

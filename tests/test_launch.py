@@ -12,7 +12,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxdsl.binding import Binder, elements
+from ptxdsl.binding import Binder
+from ptxdsl.scalar_arguments import elements
 from ptxdsl.config import SANITIZERS
 from ptxdsl.driver.arrays import View, contiguous, describe, view
 from ptxdsl.driver.memory import empty, to_device, zeros
