@@ -1,22 +1,26 @@
-"""The second tier: runs of records of a kernel that takes long become one function each, while it goes on running.
+"""The second tier: a kernel that takes long is compiled, in a thread beside it, while it goes on running.
 
-The function takes the place of the handler in the run's first record, a single pointer; everything else stays, so it
-can be put there between two instructions of any warp, and the records behind it are still there to go on alone.
+All of it becomes one function for a block where that can be done (:mod:`whole`): the next block that starts uses it.
+Runs of records become functions too. Each takes the place of the handler in the run's first record, a single pointer;
+everything else stays, so it can be put there between two instructions of any warp: that is for kernels that cannot be
+compiled as a whole, and for blocks that are on their way.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .joint import joint_checks
 from .library import library
 
 if TYPE_CHECKING:
     from .handlers.fused import Part
     from .lower import Code, Record
 
-__all__ = ["heat", "speed_up"]
+__all__ = ["heat", "speed_up", "speed_up_runs", "speed_up_whole"]
 
 SECONDS, SECONDS_A_RECORD = 0.004, 200e-6
 """Running time of a kernel's launches after which its runs are compiled: a fraction of what compiling takes."""
@@ -140,21 +144,7 @@ def _parts(code: Code, run: _Run) -> list[Part]:
     from .handlers.fused import Part
 
     records = code.records[run.first : run.last]
-    version: dict[int, int] = {}
-    groups: dict[Any, list[int]] = {}
-    for number, record in enumerate(records):
-        key = _group(record)
-        if key is not None:
-            groups.setdefault((*key, version.get(key[1], 0)), []).append(number)
-        for offset in _written(code, record):
-            version[offset] = version.get(offset, 0) + 1
-    together: dict[int, tuple[int, int]] = {}
-    for members in groups.values():
-        spans = [_span(records[number]) for number in members]
-        low, high = min(start for start, _ in spans), max(stop for _, stop in spans)
-        together[members[0]] = (spans[0][0] - low, high - low)
-        for number in members[1:]:
-            together[number] = (0, -1)
+    together = joint_checks(records, partial(_written, code))
     base = code.offsets[run.first]
     return [
         Part(
@@ -163,22 +153,3 @@ def _parts(code: Code, run: _Run) -> list[Part]:
         )
         for number, record in enumerate(records)
     ]
-
-
-def _group(record: Record) -> Any:
-    """What accesses must share to be checked together: how, through which register, against which entry."""
-    if record.shape[0] not in ("load", "store"):
-        return None
-    kind, pattern = record.shape[1], record.shape[2]
-    uniform = kind[0] == "U" and (record.shape[0] == "load" or record.shape[5])
-    if not uniform and (kind[0] != "A" or pattern is None or (record.shape[0] == "store" and pattern[0] != "c")):
-        return None
-    flags, entry, slot, offset = record.values[:4]
-    return record.shape[0], slot, kind, flags, entry, offset % (flags & 255)
-
-
-def _span(record: Record) -> tuple[int, int]:
-    """First and last byte of an access, from the uniform part of its address."""
-    flags, offset = record.values[0], record.values[3]
-    extent = record.values[5] if record.shape[1][0] == "A" else (flags & 255) - 1
-    return offset, offset + extent

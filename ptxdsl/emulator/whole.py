@@ -7,7 +7,6 @@ here a bound on an index (``if (i < n)``) makes nothing vary: the kernel is lowe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from ..ir import Address, Call, Immediate, Instruction, Not, Operand, Register, 
 from ..isa import lookup
 from .analysis import UNIFORM, VARYING, Facts, Known
 from .cfg import Graph
+from .joint import joint_checks, merged_looks
 from .layout import LANES, Warp
 from .lower import Code, Lowering, Record
 from .operands import Field, Operands, Pool
@@ -196,7 +196,7 @@ def plan_of_kernel(code: Code) -> Plan | None:
         return None
     function, spaces, block, checks = code.source
     threads = block[0] * block[1] * block[2]
-    if threads % LANES or len(code.graph.statements) > MOST_STATEMENTS:
+    if spaces.cluster not in (None, (1, 1, 1)) or threads % LANES or len(code.graph.statements) > MOST_STATEMENTS:
         return None
     if any(_unfit(statement) for statement in code.graph.statements):
         return None
@@ -341,6 +341,8 @@ class _Maker:
         meeting = bool(records) and records[0].shape[0] in (
             "meet", "shuffle", "vote", "match", "redux", "elect", "activemask",
         )
+        if number not in self.low.facts.parted:
+            spots = merged_looks(spots, records, self._written)
         return Step(
             number, node.rank, offset, node.start, tuple(spots), ending, node.fall, node.targets,
             number in self.low.facts.parted, meeting, sync,
@@ -387,45 +389,3 @@ class _Maker:
             known = here if letter == "s" and there is VARYING else None
             found[name] = Register(self.low.slots.offsets[name], letter, kind.bits, slots.offsets[name], known)
         return found
-
-
-def joint_checks(records: Sequence[Record], written: Any) -> dict[int, tuple[int, int]]:
-    """By their place, the accesses that are checked at the first of those through the same pointer.
-
-    For the first: bytes from the lowest of all to this one, and the extent of all; for the others (0, -1).
-    """
-    version: dict[int, int] = {}
-    groups: dict[Any, list[int]] = {}
-    for number, record in enumerate(records):
-        key = _group(record)
-        if key is not None:
-            groups.setdefault((*key, version.get(key[1], 0)), []).append(number)
-        for offset in written(record):
-            version[offset] = version.get(offset, 0) + 1
-    together: dict[int, tuple[int, int]] = {}
-    for members in groups.values():
-        spans = [_span(records[number]) for number in members]
-        low, high = min(start for start, _ in spans), max(stop for _, stop in spans)
-        together[members[0]] = (spans[0][0] - low, high - low)
-        for number in members[1:]:
-            together[number] = (0, -1)
-    return together
-
-
-def _group(record: Record) -> Any:
-    """What accesses must share to be checked together: how, through which register, against which entry."""
-    if record.shape[0] not in ("load", "store") or record.shape[6]:
-        return None
-    kind, pattern = record.shape[1], record.shape[2]
-    uniform = kind[0] == "U" and (record.shape[0] == "load" or record.shape[5])
-    if not uniform and (kind[0] != "A" or pattern is None or (record.shape[0] == "store" and pattern[0] != "c")):
-        return None
-    flags, entry, slot, offset = record.values[:4]
-    return record.shape[0], slot, kind, flags, entry, offset % (flags & 255)
-
-
-def _span(record: Record) -> tuple[int, int]:
-    """First and last byte of an access, from the uniform part of its address."""
-    flags, offset = record.values[0], record.values[3]
-    extent = record.values[5] if record.shape[1][0] == "A" else (flags & 255) - 1
-    return offset, offset + extent

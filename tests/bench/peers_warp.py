@@ -32,7 +32,7 @@ def _saxpy(a: float, x: wp.array(dtype=float), y: wp.array(dtype=float)) -> None
 @wp.kernel
 def _matmul(a: wp.array2d(dtype=float), b: wp.array2d(dtype=float), c: wp.array2d(dtype=float), n: int) -> None:
     i, j = wp.tid()
-    acc = 0.0
+    acc = float(0.0)  # noqa: UP018 - Warp's variable
     for k in range(n):
         acc += a[i, k] * b[k, j]
     c[i, j] = acc
@@ -44,7 +44,7 @@ def _softmax(x: wp.array2d(dtype=float), y: wp.array2d(dtype=float), columns: in
     largest = x[i, 0]
     for j in range(1, columns):
         largest = wp.max(largest, x[i, j])
-    total = 0.0
+    total = float(0.0)  # noqa: UP018
     for j in range(columns):
         power = wp.exp(x[i, j] - largest)
         y[i, j] = power
@@ -64,8 +64,8 @@ def _attention(
     i = wp.tid()
     query = q[i] * scale
     acc = _row()
-    largest = -1.0e30
-    total = 0.0
+    largest = float(-1.0e30)  # noqa: UP018
+    total = float(0.0)  # noqa: UP018
     for j in range(keys):
         score = wp.dot(query, k[j])
         top = wp.max(largest, score)

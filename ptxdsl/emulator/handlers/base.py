@@ -109,6 +109,10 @@ class Handler:
 
         return Access(self, kind, pattern, nbytes, write)
 
+    def merged(self) -> tuple[int, ...] | None:
+        """Where one look serves several accesses: the numbers of their statements, piece by piece; None elsewhere."""
+        return None
+
     def mark(self, instruction: Any, what: str) -> Any:  # noqa: ARG002
         """Tell that an instruction touches memory of some kind and no other."""
         return instruction

@@ -80,6 +80,8 @@ def watch_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     if look.guard:
         h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
     book = Book(h, fixed=True)
+    if h.merged() is not None:
+        statement = h.i32(0)  # each piece has its own
     place = h.ir.or_(h.ir.zext(statement, i64), h.i64(look.strength << STRENGTH_SHIFT))
     if slow is None:
         access.resolve(mask)
@@ -138,7 +140,10 @@ class _Fast:
             access.demand(good, self.slow)
             lane = h.ir.zext(h.call("llvm.cttz.i32", i32, self.mask, ir.Constant(i1, 0)), i64)
             lane = h.ir.or_(lane, h.ir.select(alone, h.i64(0), h.i64(SEVERAL)))
-            return [self.line(host, look.pieces, self.splat(lane, look.pieces))]
+            merged = h.merged()
+            if merged is None:
+                return [self.line(host, look.pieces, self.splat(lane, look.pieces))]
+            return [self.line(host, len(merged), h.ir.or_(self.splat(lane, len(merged)), self.constant([*merged])))]
         if letter in "AH" and look.pattern is not None:
             good, host = access.check_scalar()
             access.demand(h.ir.and_(good, h.full(self.mask)), self.slow)
@@ -155,7 +160,8 @@ class _Fast:
         start = host if number == 0 else h.ir.add(host, h.ir.sext(self.access.segments[number - 1], i64))
         first = number * lanes
         if letter == "b":
-            ids = [first | (SEVERAL if lanes > 1 else 0)] * look.pieces
+            who = first | (SEVERAL if lanes > 1 else 0)
+            ids = [who | statement for statement in self.h.merged() or (0,) * look.pieces]
         else:
             more = SEVERAL if look.folded and look.role == READ else 0
             ids = [first + lane | more for lane in range(lanes) for _ in range(look.pieces)]

@@ -178,6 +178,10 @@ class Whole(Handler):
         assert self.spot is not None
         return self.spot.together
 
+    def merged(self) -> tuple[int, ...] | None:
+        assert self.spot is not None
+        return self.spot.merged
+
     def following(self) -> Any:
         return _FOLLOWING
 

@@ -32,6 +32,8 @@ class Spot(NamedTuple):
     offset: int
     access: int = -1
     together: tuple[int, int] | None = None
+    merged: tuple[int, ...] | None = None
+    """Of a look at memory: the statements of the pieces that it looks at, none where another one does."""
 
 
 class Sync(NamedTuple):

@@ -224,6 +224,8 @@ class Stretch:
                 for place, value in ready:
                     h.store(value, place, 0)
                 continue
+            if spot.merged == ():
+                continue
             h.begin(spot)
             kind = spot.shape[0]
             if kind in FUSED:
