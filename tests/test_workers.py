@@ -97,7 +97,7 @@ def test_one_block_is_no_work_for_two(monkeypatch: pytest.MonkeyPatch) -> None:
         ("red.global.add.f32 [%rd1], 0f3F800000;", np.float32, 0, lambda n: n),
         ("red.global.add.f64 [%rd1], 0d3FF0000000000000;", np.float64, 0, lambda n: n),
         ("red.global.inc.u32 [%rd1], 96;", np.uint32, 0, lambda n: n % 97),
-        ("red.global.xor.b32 [%rd1], %r0;", np.uint32, 0, None),
+        ("red.global.xor.b32 [%rd1], %r0;", np.uint32, 7, lambda _: 7),
         ("red.add.u32 [%rd1], 1;", np.uint32, 0, lambda n: n),
         (
             """AGAIN: ld.volatile.global.u32 %r5, [%rd1]; add.u32 %r6, %r5, 2;
@@ -110,18 +110,16 @@ def test_atomics_lose_nothing(
     instruction: str, dtype: Any, start: int, expected: Any, hot: bool, threads: list[int]
 ) -> None:
     """Every thread changes one of three numbers; all changes are there in the end."""
-    blocks, size = 300, 96
-    text = kernel(
-        "u64 x", THREAD + f"rem.u32 %r3, %r0, 3;\nld.param.u64 %rd1, [x];\nmul.wide.u32 %rd2, %r3, "
-        f"{np.dtype(dtype).itemsize};\nadd.u64 %rd1, %rd1, %rd2;\n{instruction}\nret;",
-    )
+    blocks, size, times = 300, 96, 32
+    text = kernel("u64 x", THREAD + f"""
+        rem.u32 %r3, %r0, 3; ld.param.u64 %rd1, [x]; mul.wide.u32 %rd2, %r3, {np.dtype(dtype).itemsize};
+        add.u64 %rd1, %rd1, %rd2; mov.u32 %r20, {times};
+    MORE: {instruction}
+        sub.u32 %r20, %r20, 1; setp.ne.u32 %p7, %r20, 0; @%p7 bra MORE; ret;
+    """)
     x = np.full(3, start, dtype)
     launch(text, blocks, size, x=x, hot=hot)
-    total = blocks * size
-    if expected is None:
-        assert (x == [np.bitwise_xor.reduce(np.arange(k, total, 3)) for k in range(3)]).all()
-    else:
-        assert (x == expected(total // 3)).all()
+    assert (x == expected(blocks * size * times // 3)).all()
     assert len(set(threads)) > 1
 
 
@@ -264,15 +262,16 @@ def test_prints_come_in_the_order_of_blocks(threads: list[int], capsys: pytest.C
             .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p;
             .local .align 8 .b8 arguments[8];
             mov.u32 %r1, %tid.x; setp.ne.u32 %p, %r1, 0; @%p ret;
-            mov.u32 %r2, %ctaid.x; mov.u64 %rd1, arguments; st.local.u32 [%rd1], %r2;
+            mov.u32 %r2, %ctaid.x; rem.u32 %r3, %r2, 7; setp.ne.u32 %p, %r3, 0; @%p ret;
+            mov.u64 %rd1, arguments; st.local.u32 [%rd1], %r2;
             cvta.local.u64 %rd1, %rd1; mov.u64 %rd2, text; cvta.global.u64 %rd2, %rd2;
             { .param .b64 a; .param .b64 b; .param .b32 r;
               st.param.b64 [a], %rd2; st.param.b64 [b], %rd1; call (r), vprintf, (a, b); }
             ret;
         }
     """
-    launch(text, 200, 32)
-    assert capsys.readouterr().out.splitlines() == [f"block {n}" for n in range(200)]
+    launch(text, 2000, 32)
+    assert capsys.readouterr().out.splitlines() == [f"block {n}" for n in range(0, 2000, 7)]
     assert set(threads) == {threading.get_ident()}
 
 
