@@ -606,3 +606,34 @@ done:
     m["k"][1, 100](out)
     added = sum(range(400))
     assert out.tolist() == [sum(level + added for level in range(n + 1)) for n in range(100)]
+
+
+@pytest.mark.usefixtures("_emulator")
+@pytest.mark.parametrize(("spread", "kind", "count"), [(0, "b32", 4), (0, "b64", 2), (0, "b32", 2), (1, "b32", 4)])
+def test_lanes_that_store_the_same_vector(spread: int, kind: str, count: int) -> None:
+    """Triton's lanes all hold what a reduction gives, and store it all; lanes that differ are a race."""
+    bits, letter = int(kind[1:]), "r" if kind == "b32" else "rd"
+    values = ", ".join(f"%{letter}{n}" for n in range(4, 4 + count))
+    made = "\n".join(f"mov.b32 %r{n}, {n * 1000};" for n in range(4, 4 + count))
+    if bits == 64:
+        made += "\n".join(f"cvt.u64.u32 %rd{n}, %r{n};" for n in range(4, 4 + count))
+    m = load(f"""
+.entry k(.param .u64 out) {{
+    .shared .align 16 .b8 tile[64];
+    .reg .b32 %r<9>; .reg .b64 %rd<9>;
+    mov.u32 %r0, %tid.x;
+    shr.u32 %r1, %r0, 4;
+    mov.u32 %r2, tile;
+    mad.lo.u32 %r2, %r1, {count * bits // 8}, %r2;
+    {made}
+    mad.lo.u32 %r5, %r0, {spread}, %r5;
+    st.shared.v{count}.{kind} [%r2], {{{values}}};
+    ret;
+}}""")
+    launch = m["k"].configure(1, 32, sanitize=("race",))
+    if not spread:
+        launch(0)
+        return
+    with pytest.raises(ptxdsl.RaceError) as error:
+        launch(0)
+    assert "tile[4] in shared memory with one instruction; which value stays is not known" in error.value.message

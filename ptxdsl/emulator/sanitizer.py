@@ -332,16 +332,18 @@ class Sanitizer:
         theirs: Any = statements[place] if place < len(statements) else None
         if mine.form.opcode != "st" or getattr(theirs, "form", None) is None or theirs.form.opcode != "st":
             return False
-        if len(mine.operands) != 2 or hasattr(mine.operands[1], "items"):
+        if len(mine.operands) != 2:
             return False
-        size = mine.form.type.bits // 8
-        value = self.value(state, warp, mine.operands[1], lane) & (1 << 8 * size) - 1
+        size, host = mine.form.type.bits // 8, self.get(state, Ledger.HOST)
+        items = getattr(mine.operands[1], "items", mine.operands[1:])
+        item = items[host % (size * len(items)) // size]  # accesses are aligned to all that they take
+        value = self.value(state, warp, item, lane) & (1 << 8 * size) - 1
         block = self.get(state, Ledger.BLOCK, "I") - 1
         current = self.own(state, warp, Own.CURRENT) >> SEGMENT_SHIFT
         if theirs is mine and other[:2] == (block, warp) and tag >> SEGMENT_SHIFT == current:
-            before = self.value(state, warp, mine.operands[1], other[2]) & (1 << 8 * size) - 1
+            before = self.value(state, warp, item, other[2]) & (1 << 8 * size) - 1
         else:
-            before = int.from_bytes(ctypes.string_at(self.get(state, Ledger.HOST), size), "little")
+            before = int.from_bytes(ctypes.string_at(host - host % size, size), "little")
         return value == before
 
     def _ask_no_more(self, state: State, record: int) -> None:
