@@ -79,7 +79,15 @@ def _pointer(dtype: ScalarType) -> PtrType:
 
 
 class Ptr(_Operand, Generic[T]):
-    """``Ptr[f32]``: a pointer to contiguous float32 in global memory; ``Ptr[Ptr[f32]]``: a table of such pointers."""
+    """``Ptr[f32]``: a pointer to contiguous float32 in global memory; ``Ptr[Ptr[f32]]``: a table of such pointers.
+
+    It counts elements: ``p[i]``, ``p[i] = v``, ``p + i``; ``p.load(i, width=4)`` and ``p.store(i, values)`` are vector
+    accesses, aligned to all their bytes. The launch takes an array of that dtype, of any shape and C-contiguous (of a
+    table: a list of them), else it is a LaunchError.
+
+    >>> print(Ptr[f32], Ptr[Ptr[f32]])
+    Ptr[f32] Ptr[Ptr[f32]]
+    """
 
     if TYPE_CHECKING:
         def __getitem__(self, index: Any) -> Any: ...
@@ -115,11 +123,23 @@ if TYPE_CHECKING:
     from typing import Annotated as Array
 else:
     class Array(metaclass=_ArrayMeta):
-        """``Array[f32, 2]``: a matrix of float32, its shape and strides; ``Array[f32, None, 64]`` fixes an extent."""
+        """``Array[f32, 2]``: a matrix of float32, its shape and strides; ``Array[f32, None, 64]`` fixes an extent.
+
+        In the kernel ``a[i, j]`` is an element and ``a.shape[0]`` an extent (u32, or an int where it is fixed). The
+        launch takes an array of that dtype and rank, with strides that are multiples of the element and the last
+        dimension contiguous, else it is a LaunchError.
+
+        >>> print(Array[f32, 2], Array[f32, None, 64])
+        Array[f32, 2] Array[f32, None, 64]
+        """
 
 
 class TensorMap:
-    """A TMA descriptor (``CUtensorMap``), made by ``ptxdsl.tma`` or cuda-python."""
+    """A parameter that is a TMA descriptor: the 128 bytes of a ``CUtensorMap``, as the driver's API encodes them.
+
+    The launch takes any object of 128 bytes, such as what cuda-bindings' ``cuTensorMapEncodeTiled`` gives. The emulator
+    runs no tensor copies yet.
+    """
 
 
 Annotation = Union[ScalarType, PtrType, ArrayType, TensorMapType, HandleType]

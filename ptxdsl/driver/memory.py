@@ -171,7 +171,14 @@ def emulated() -> list[Buffer]:
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = None) -> DeviceArray:
-    """An array of whatever the memory held. ``dtype`` is numpy's or a scalar type of ptxdsl (``f32``)."""
+    """An array of whatever the memory held. ``dtype`` is numpy's or a scalar type of ptxdsl (``f32``).
+
+    It lives where launches run: on the GPU, or for the emulator in the host's memory. LaunchError for a shape that is
+    none, and a dtype that no device has.
+
+    >>> empty((2, 3), np.float32, backend="emulator").shape
+    (2, 3)
+    """
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in extents):
         raise LaunchError(f"shape {shape!r} is no int or tuple of ints from 0 on", loc=caller())
@@ -195,7 +202,11 @@ def zeros(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = Non
 
 
 def to_device(values: Any, *, backend: str | None = None) -> DeviceArray:
-    """A copy of ``values`` (an array or what numpy makes one of) on the device."""
+    """A copy of ``values`` (an array or what numpy makes one of) on the device, where launches take it without a copy.
+
+    >>> to_device([1, 2, 3], backend="emulator").numpy()
+    array([1, 2, 3])
+    """
     source = np.asarray(values)
     array = empty(source.shape, source.dtype, backend=backend)
     array.copy_from(source)

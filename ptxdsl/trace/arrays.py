@@ -192,7 +192,22 @@ def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
 
 
 def local(dtype: ScalarType, *shape: int, align: int = 16) -> View:
-    """An array that each thread has for itself, for what must be indexed at run time; slow memory behind caches."""
+    """An array that each thread has for itself, for what must be indexed at run time; slow memory behind caches.
+
+    The extents are Python ints. Nothing is in it at first: write before you read.
+
+    >>> import numpy as np
+    >>> @ptx_kernel
+    ... def pick(i: u32, out: Ptr[u32]):
+    ...     squares = local(u32, 4)
+    ...     for k in range(4):
+    ...         squares[k] = k * k
+    ...     out[0] = squares[i]
+    >>> out = np.zeros(1, np.uint32)
+    >>> pick[1, 1](3, out)
+    >>> int(out[0])
+    9
+    """
     trace = current()
     return _declared(trace, "local", dtype, _shape("local", dtype, shape), _alignment(align), variable_name("local"))
 

@@ -98,17 +98,29 @@ def select(p: Value, a: Any, b: Any) -> Value:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The lesser of two values, by one ``min``: of a NaN and a number it is the number."""
+    """The lesser of two values of one type, or of a value and a number, by one ``min``.
+
+    Of a NaN and a number it is the number; ``ptx.min.NaN.f32(a, b)`` gives the NaN.
+
+    >>> import numpy as np
+    >>> @ptx_kernel
+    ... def clamp(x: Ptr[f32]):
+    ...     x[ptx.tid.x] = maximum(minimum(x[ptx.tid.x], 1.0), 0.0)
+    >>> x = np.array([-2, 0.5, np.nan, 7], np.float32)
+    >>> clamp[1, 4](x)
+    >>> x
+    array([0. , 0.5, 1. , 1. ], dtype=float32)
+    """
     return _extreme("min", a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The greater of two values, by one ``max``: of a NaN and a number it is the number."""
+    """The greater of two values of one type, or of a value and a number, by one ``max``; see ``minimum``."""
     return _extreme("max", a, b)
 
 
 def cdiv(a: Any, b: Any) -> Any:
-    """The quotient of Python ints or unsigned Values, rounded up. of Python ints or unsigned Values.
+    """The quotient of Python ints or unsigned Values, rounded up: the blocks of 256 threads that 1000 elements need.
 
     >>> cdiv(1000, 256)
     4
@@ -117,7 +129,21 @@ def cdiv(a: Any, b: Any) -> Any:
 
 
 def pack(type: ScalarType, *parts: Any) -> Value:
-    """Values packed into one of ``type``, the first in the lowest bits, by one ``mov``: ``pack(f16x2, lo, hi)``."""
+    """Values packed into one of ``type``, the first in the lowest bits, by one ``mov``: ``pack(f16x2, lo, hi)``.
+
+    PtxTypeError where their bits do not fill the type.
+
+    >>> import numpy as np
+    >>> from ptxdsl import pack, unpack
+    >>> @ptx_kernel
+    ... def swap(x: Ptr[u64]):
+    ...     low, high = unpack(x[0], u32)
+    ...     x[0] = pack(u64, high, low)
+    >>> x = np.array([0x1111111122222222], np.uint64)
+    >>> swap[1, 1](x)
+    >>> hex(x[0])
+    '0x2222222211111111'
+    """
     trace = current()
     if not all(isinstance(part, Value) for part in parts) or sum(part.type.bits for part in parts) != type.bits:
         got = " and ".join(str(p.type) if isinstance(p, Value) else described(p) for p in parts)
@@ -127,7 +153,7 @@ def pack(type: ScalarType, *parts: Any) -> Value:
 
 
 def unpack(value: Value, type: ScalarType) -> Vec:
-    """Split a value into its parts, the lowest first, by one ``mov``: a u64 is two u32."""
+    """Split a value into its parts, the lowest first, by one ``mov``: a u64 is two u32; see ``pack``."""
     trace = current()
     count = value.type.bits // type.bits
     form = _parts_form(value.type, count, written=True)

@@ -197,12 +197,30 @@ def _leaves(statement: ir.Statement) -> bool:
 
 
 def break_if(p: Any) -> None:
-    """Leave the innermost ``loop`` where the predicate ``p`` holds. ``break_if(True)`` leaves it in any case."""
+    """Leave the innermost ``loop`` where the predicate ``p`` holds. ``break_if(True)`` leaves it in any case.
+
+    StructureError outside a loop.
+
+    >>> import numpy as np
+    >>> @ptx_kernel
+    ... def odd_sum(out: Ptr[u32]):
+    ...     total, i = reg(u32, 0), reg(u32, 0)
+    ...     with loop():
+    ...         i += 1
+    ...         break_if(i > 10)
+    ...         continue_if(i & 1 == 0)
+    ...         total += i
+    ...     out[0] = total
+    >>> out = np.zeros(1, np.uint32)
+    >>> odd_sum[1, 1](out)
+    >>> int(out[0])
+    25
+    """
     _jump(p, "break_if", "leave")
 
 
 def continue_if(p: Any) -> None:
-    """Go on with the next iteration of the innermost ``loop`` where the predicate ``p`` holds."""
+    """Go on with the next iteration of the innermost ``loop`` where the predicate ``p`` holds; see ``break_if``."""
     _jump(p, "continue_if", "again")
 
 
