@@ -194,3 +194,31 @@ def test_a_barrier_before_the_wait_orders_nothing() -> None:
     text = kernel("u64 x, u64 out", GROUPS.format(first=FIRST, second=SECOND, barrier=""))
     with pytest.raises((RaceError, UninitializedError), match=r"tile\[\d+\]"):
         run(text, 2, 64, x=np.arange(128, dtype=np.uint32), out=np.zeros(128, np.uint32))
+
+
+def test_an_mbarrier_is_used_before_its_initialisation_is_known() -> None:
+    body = """
+        .shared .align 8 .b64 bar; mov.u32 %r2, %tid.x; setp.eq.u32 %p0, %r2, 0;
+        @%p0 mbarrier.init.shared.b64 [bar], 64; {between}
+        mbarrier.arrive.shared.b64 %rd9, [bar]; W: mbarrier.test_wait.shared.b64 %p1, [bar], %rd9; @!%p1 bra W; ret;
+    """
+    for enough in ("bar.sync 0;", "barrier.cluster.arrive; barrier.cluster.wait;"):
+        run(kernel("", body.format(between=enough)), 1, 64)
+    with pytest.raises(RaceError, match=r"^race on bar\[0\] in shared memory") as caught:
+        run(kernel("", body.format(between="bar.warp.sync -1;")), 1, 64)
+    (found,) = caught.value.findings
+    assert found.earlier is not None and found.earlier.instruction == "@%p0 mbarrier.init.shared.b64 [bar], 64"
+    assert found.access.instruction == "mbarrier.arrive.shared.b64 %rd9, [bar]"
+    assert found.access.thread == (32, 0, 0)
+
+
+def test_an_unwritten_cell_of_another_block_is_one_bug() -> None:
+    """What is reported once counts as written by nobody, not by the block that has read it."""
+    text = ROTATE.format(linear=LINEAR, fetch=FETCHES["by a shared address"])
+    arrival = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+    with pytest.raises(RaceError) as caught:
+        run(kernel("u64 out", text.replace(arrival, "bar.sync 0;")), 2, 64, 2, out=np.zeros((2, 64), np.uint32))
+    (found,) = caught.value.findings
+    assert found.earlier is not None
+    sides = [access.instruction for access in (found.access, found.earlier)]
+    assert sides == ["st.shared.u32 [%r5], %r6", "ld.shared::cluster.u32 %r8, [%r9]"]

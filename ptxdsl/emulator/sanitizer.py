@@ -319,8 +319,16 @@ class Sanitizer:
     def _forgive(self, state: State, plane: int) -> None:
         """Take the memory in question to be fine from now on."""
         place = self.get(state, Ledger.PLACE) + plane * self.get(state, Ledger.STRIDE)
-        fine = self.get(state, Ledger.BASE) if plane == 0 else 0
+        fine = self.get(state, Ledger.BASE) if plane == 0 and self._is_own(state) else 0
         ctypes.memmove(place, struct.pack("<Q", fine), 8)
+
+    def _is_own(self, state: State) -> bool:
+        """Whether no other block reaches the memory in question, whose tags begin with the block."""
+        host, shared = self.get(state, Ledger.HOST), bool(self.reporter.states)
+        return any(
+            low <= host < low + nbytes and not (shared and kind == 1)
+            for low, nbytes, _, _, kind in self.owned[state.address]
+        )
 
     def _same_value(
         self, state: State, record: int, warp: int, lane: int, tag: int, other: tuple[int, int, int]

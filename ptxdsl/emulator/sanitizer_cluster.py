@@ -14,8 +14,8 @@ import numpy as np
 
 from ..ir import Instruction
 from .layout import Block, Cluster, Mbarrier
-from .sanitizer_order import BlockOrder, Phase, Thread, join
-from .shadow import UNWRITTEN
+from .sanitizer_order import BlockOrder, Clock, Phase, Thread, join, knows
+from .shadow import LANE, OWNERS_BITS, SEGMENT_SHIFT, STATEMENT_SHIFT, UNWRITTEN, WARP, WARP_SHIFT, Own, Reason
 
 if TYPE_CHECKING:
     from .sanitizer import Sanitizer
@@ -50,11 +50,14 @@ def at_mbarrier(
     what, tokens, phases = statement.form.tokens[0], statement.form.tokens, sanitizer.order.mbarriers
     parity = int.from_bytes(ctypes.string_at(host, 8), "little") >> Mbarrier.PARITY & 1
     if what in ("init", "inval"):
-        phases[host] = Phase(0)
+        warp, lane = thread
+        place = min(state.code.statement_at(state.get(Block.FAULT_RECORD, "Q")), 0x7FFF)
+        phases[host] = Phase(0, sanitizer.own(state, warp, Own.CURRENT) | place << STATEMENT_SHIFT | lane)
         return
     phase = phases.setdefault(host, Phase(parity))
     phase.turn(parity)
     view = sanitizer.view(state, block, thread)
+    _is_made(sanitizer, state, block, thread, view, host, phase)
     if what in ("test_wait", "try_wait"):
         sanitizer.polls(state)
         if not any(token.startswith("relaxed") for token in tokens) and phase.done:
@@ -63,6 +66,20 @@ def at_mbarrier(
         loose = what != "complete_tx" and any(token.startswith("relaxed") for token in tokens)
         clocks = [clock for _, clock in sanitizer.order.fenced(block, thread)] if loose else [view]
         phase.pending = join(phase.pending, *clocks)
+
+
+def _is_made(
+    sanitizer: Sanitizer, state: State, block: BlockOrder, thread: Thread, view: Clock, host: int, phase: Phase
+) -> None:
+    """A thread uses an mbarrier: note a race with the thread that has initialised it, where nothing orders the two."""
+    made = phase.made
+    segment = made >> SEGMENT_SHIFT
+    other = int(sanitizer.store.owners[segment & (1 << OWNERS_BITS) - 1]) - 1, (made & WARP) >> WARP_SHIFT, made & LANE
+    here = other[0] == block.block or bool(sanitizer.reporter.states)
+    if made and here and not knows(view, other, segment, False):
+        record = state.get(Block.FAULT_RECORD, "Q")
+        sanitizer.reporter.note(state, record, *thread, Reason.WRITER, made, other, host)
+        phase.made = 0
 
 
 def at_cluster_barrier(

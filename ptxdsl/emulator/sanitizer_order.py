@@ -124,9 +124,13 @@ class BlockOrder:
 
 @dataclass
 class Phase:
-    """What those know who have arrived at an mbarrier: in the phase that goes on, and in those before it."""
+    """What those know who have arrived at an mbarrier: in the phase that goes on, and in those before it.
+
+    ``made`` is the tag of who has initialised it.
+    """
 
     parity: int
+    made: int = 0
     pending: Clock = field(default_factory=dict)
     done: Clock = field(default_factory=dict)
 
