@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
@@ -244,7 +244,9 @@ class Specialised:
                 f"block is {geometry.block}; kernel `{self.entry}` is made for {sizes} only (reqntid)", loc=caller(),
                 hint=f"`block={sizes}`",
             )
-        if name == "reqnctapercluster" and geometry.cluster != sizes:
+        if name == "reqnctapercluster" and geometry.cluster is None:
+            replace(geometry, cluster=sizes)  # raises where the grid is not made of such clusters
+        elif name == "reqnctapercluster" and geometry.cluster != sizes:
             raise LaunchError(
                 f"cluster is {geometry.cluster}; kernel `{self.entry}` is made for {sizes} only (reqnctapercluster)",
                 loc=caller(), hint=f"`.configure(grid, block, cluster={sizes})`",

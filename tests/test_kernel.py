@@ -106,9 +106,12 @@ def test_required_geometry() -> None:
     error = error_of(lambda: k[2, 64](1))
     assert error.message == "block is (64, 1, 1); kernel `k` is made for (32, 1, 1) only (reqntid)"
     assert error.hint == "`block=(32, 1, 1)`"
-    error = error_of(lambda: k[2, 32](1))
-    assert error.message == "cluster is None; kernel `k` is made for (2, 1, 1) only (reqnctapercluster)"
+    error = error_of(lambda: k.configure(4, 32, cluster=4)(1))
+    assert error.message == "cluster is (4, 1, 1); kernel `k` is made for (2, 1, 1) only (reqnctapercluster)"
     assert error.hint == "`.configure(grid, block, cluster=(2, 1, 1))`"
+    error = error_of(lambda: k[3, 32](1))
+    assert error.message == "cluster.x is 2, which does not divide grid.x = 3 (grid counts blocks)"
+    k[2, 32](1)
 
 
 def test_directives_about_clusters() -> None:
