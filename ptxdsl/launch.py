@@ -16,7 +16,7 @@ from .config import SANITIZERS
 from .errors import LaunchError, caller
 from .isa.targets import TARGETS, Limits, limits
 
-__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "stream_handle"]
+__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "clustered", "stream_handle"]
 
 _LIMITS = Limits(
     shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
@@ -97,7 +97,7 @@ class LaunchConfig:
             )
         put(self, "shared", _integer("shared", self.shared, 0, _LIMITS.shared, "bytes"))
         if self.cluster is not None:
-            put(self, "cluster", _cluster(self.cluster, self.grid))
+            put(self, "cluster", clustered(self.cluster, self.grid))
         if not isinstance(self.cooperative, bool):
             raise LaunchError(f"cooperative is True or False, not {self.cooperative!r}", loc=caller())
         put(self, "stream", stream_handle(self.stream))
@@ -147,7 +147,8 @@ def _integer(what: str, value: object, low: int, high: int, unit: str) -> int:
     return number
 
 
-def _cluster(value: object, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+def clustered(value: object, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The shape of a cluster, of which a grid must be made; LaunchError if it is not."""
     cluster = _dimensions("cluster", value, (_LIMITS.cluster, _LIMITS.cluster, _LIMITS.cluster))
     blocks = cluster[0] * cluster[1] * cluster[2]
     if blocks > _LIMITS.cluster:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
@@ -18,7 +18,7 @@ from .collector import paused
 from .errors import LaunchError, caller
 from .ir import Function, Module
 from .isa.targets import TARGETS, limits
-from .launch import Argument, Buffer, Handle, LaunchConfig, Scalar
+from .launch import Argument, Buffer, Handle, LaunchConfig, Scalar, clustered
 from .signature import KernelParameter
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class Specialised:
                 hint=f"`block={sizes}`",
             )
         if name == "reqnctapercluster" and geometry.cluster is None:
-            replace(geometry, cluster=sizes)  # raises where the grid is not made of such clusters
+            clustered(sizes, geometry.grid)
         elif name == "reqnctapercluster" and geometry.cluster != sizes:
             raise LaunchError(
                 f"cluster is {geometry.cluster}; kernel `{self.entry}` is made for {sizes} only (reqnctapercluster)",
