@@ -13,6 +13,7 @@ from typing import NamedTuple, Union
 
 from .errors import Loc
 from .isa import Form, OperandSpec
+from .shown import Shown
 from .types import ScalarType
 
 __all__ = [
@@ -118,8 +119,8 @@ class Address(NamedTuple):
 Operand = Union[Register, Immediate, Symbol, SpecialRegister, LabelRef, Not, Selected, Sink, Vector, Address]
 
 
-@dataclass(slots=True)
-class Instruction:
+@dataclass(slots=True, repr=False)
+class Instruction(Shown):
     """One instruction: the form of the table it is, its operands in the form's order, its guard and its origin.
 
     ``loc`` is the Python line, ``line`` the line of the PTX text it was parsed from (0 if it was not).
@@ -146,8 +147,8 @@ class Instruction:
                 yield from registers(operand)
 
 
-@dataclass(slots=True)
-class Call:
+@dataclass(slots=True, repr=False)
+class Call(Shown):
     """``call (results), callee, (arguments)``; ``prototype`` names the ``.callprototype`` of an indirect call."""
 
     callee: Symbol | Register
@@ -160,21 +161,21 @@ class Call:
     line: int = field(default=0, compare=False)
 
 
-@dataclass(slots=True)
-class Label:
+@dataclass(slots=True, repr=False)
+class Label(Shown):
     """A place to branch to."""
 
     name: str
 
 
-@dataclass(slots=True)
-class Comment:
+@dataclass(slots=True, repr=False)
+class Comment(Shown):
     """A line for people; no part of what the module means."""
 
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Pragma(Comment):
     """A ``.pragma`` among the instructions: a remark to the assembler, which changes no result."""
 
@@ -197,8 +198,8 @@ def registers(operand: Operand) -> Iterator[Register]:
             yield from registers(part)
 
 
-@dataclass(slots=True)
-class Variable:
+@dataclass(slots=True, repr=False)
+class Variable(Shown):
     """A variable in memory: ``.shared .align 16 .b8 tile[4096]``.
 
     ``shape`` is () for a scalar; a dimension of None is one without a bound (``[]``). ``values`` are the initial
@@ -226,8 +227,8 @@ class Variable:
         return count * self.type.bytes
 
 
-@dataclass(slots=True)
-class Parameter:
+@dataclass(slots=True, repr=False)
+class Parameter(Shown):
     """A kernel or function parameter. ``shape`` as in Variable; ``pointer`` is the ``.ptr`` space and alignment.
 
     The space of a pointer is ``generic`` where none is named, its alignment 0. ``space`` is ``param``, or ``reg`` for
@@ -252,8 +253,8 @@ class Parameter:
 Statement = Union[Instruction, Call, Label, Comment]
 
 
-@dataclass(slots=True, eq=False)
-class Function:
+@dataclass(slots=True, eq=False, repr=False)
+class Function(Shown):
     """An ``.entry`` (kernel) or ``.func``.
 
     ``registers`` are its declarations; two functions are equal whatever their order. ``variables`` are those declared
@@ -291,8 +292,8 @@ class Function:
         return (s for s in self.body or () if isinstance(s, Instruction))
 
 
-@dataclass(slots=True)
-class Module:
+@dataclass(slots=True, repr=False)
+class Module(Shown):
     """A PTX module.
 
     ``directives`` are those of the whole module (``pragma``, ``alias``), ``sections`` the debugging sections by name,

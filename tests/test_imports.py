@@ -15,7 +15,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "ptxdsl"
 LAYERS = [
-    ["errors", "collector"],
+    ["errors", "collector", "shown"],
     ["config", "types"],
     ["isa", "lenient"],
     ["ir"],

@@ -53,6 +53,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
+from ..shown import Shown
 from ..types import TYPES, ScalarType
 from .expressions import NAMES, evaluate, number
 
@@ -86,8 +87,8 @@ class Slot(NamedTuple):
     optional: bool
 
 
-@dataclass(frozen=True, slots=True)
-class OperandSpec:
+@dataclass(frozen=True, slots=True, repr=False)
+class OperandSpec(Shown):
     """What one operand of a form must be.
 
     ``role`` is ``r``, ``w`` or ``rw``; ``kind`` is ``value``, ``address``, ``label`` or ``symbol``. ``count`` is 0 for
@@ -134,8 +135,8 @@ class OperandSpec:
         return self.kind == "value" and self.role != "r"
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+@dataclass(frozen=True, slots=True, repr=False)
+class Template(Shown):
     """An operand as written in a row: its types and counts still expressions.
 
     ``present`` is the condition under which it may or must stand there, ``other`` what may stand in its place.
@@ -187,7 +188,7 @@ _NUMERIC = (*(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32, 6
 """The types that a number can be written in."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Form:
     """A spelling of a row: every slot chosen, every operand's type known. One object for one spelling.
 
@@ -234,8 +235,8 @@ class Form:
         return (form_of, (self.mnemonic, lookup(self.mnemonic).index(self)))
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
+@dataclass(frozen=True, eq=False, repr=False)
+class Row(Shown):
     """One row of the table. ``syntax`` is the mnemonic as written, ``written`` the operands."""
 
     opcode: str
