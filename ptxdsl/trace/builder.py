@@ -7,14 +7,11 @@ Value its lifetime: closing one cuts it off from the trace, so that "may this va
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import chain, count, islice, repeat
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, TypeVar, cast
@@ -22,7 +19,8 @@ from typing import Any, TypeVar, cast
 from .. import ir
 from ..errors import Loc, PtxError, TargetError, TraceError
 from ..isa import Form, Need, special_registers
-from ..types import TYPES, ScalarType
+from ..types import ScalarType
+from .registers import Supply, stem_of
 
 __all__ = [
     "Region", "Trace", "Unset", "activated", "active", "current", "getframe", "is_user_file", "noted", "place_of",
@@ -199,67 +197,6 @@ def _new_place(frame: FrameType) -> Loc:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-_FAMILIES = {
-    "%p": ("pred", "pred"), "%b": ("b8", "b8 u8 s8"), "%h": ("b16", "b16 u16 s16"), "%r": ("b32", "b32 u32 s32"),
-    "%rd": ("b64", "b64 u64 s64"), "%rq": ("b128", "b128"), "%f": ("f32", "f32"), "%fd": ("f64", "f64"),
-}
-"""Registers without a name: the prefix of each family, the type it is declared with, the types that live in it."""
-
-_prefix_of = {TYPES[name]: prefix for prefix, (_, names) in _FAMILIES.items() for name in names.split()}
-_pools: dict[str, list[ir.Register]] = {prefix: [] for prefix in _FAMILIES}
-"""The registers that were numbered so far in any trace, to be used again: ``%f0``, ``%f1``, ..."""
-
-
-_growing = threading.Lock()
-
-
-def _grown(prefix: str, number: int) -> ir.Register:
-    pool, kind = _pools[prefix], TYPES[_FAMILIES[prefix][0]]
-    with _growing:
-        while len(pool) <= number:
-            pool.append(ir.Register(f"{prefix}{len(pool)}", kind))
-    return pool[number]
-
-
-class _Supply(dict[ScalarType, Callable[[], ir.Register]]):
-    """By type, what gives the next register without a name; ``registers`` gets the first of each family at once.
-
-    Nothing here runs in Python for a register that was ever numbered before. So how many were given is known only at
-    the end, from the number of the next.
-    """
-
-    def __init__(self, registers: list[ir.Register]) -> None:
-        super().__init__()
-        self._registers = registers
-        self._families: dict[str, Callable[[], ir.Register]] = {}
-
-    def __missing__(self, type: ScalarType) -> Callable[[], ir.Register]:
-        prefix = _prefix_of[type.register]
-        if prefix not in self._families:
-            pool = _pools[prefix]
-            self._registers.append(pool[0] if pool else _grown(prefix, 0))
-            known = len(pool)
-            more = map(_grown, repeat(prefix), count(known))
-            self._families[prefix] = chain(islice(pool, known), more).__next__
-        self[type] = self._families[prefix]
-        return self[type]
-
-    def given(self) -> Iterator[ir.Register]:
-        """All that were given but the first of each family."""
-        for prefix, following in self._families.items():
-            yield from _pools[prefix][1 : int(following().name[len(prefix) :])]
-
-
-_COUNTED = re.compile(r"(p|b|h|r|rd|rq|f|fd)\d+$")
-
-
-@lru_cache(1024)
-def _stem(name: str, sigil: str) -> str:
-    """``name`` made of PTX's letters, and unlike the registers that are numbered."""
-    if not (name.isascii() and name[0].isalpha() and name.isidentifier()):
-        name = "v" + re.sub(r"\W|[^\x00-\x7f]", "_", name)
-    return name + "_" if sigil and _COUNTED.match(name) else name
-
 
 class Trace:
     """A kernel in the making.
@@ -304,7 +241,7 @@ class Trace:
         self.forms: set[Form] = set()
         self._counters: dict[str, int] = {}
         self._names: set[str] = set()
-        self.supply = _Supply(self.registers)
+        self.supply = Supply(self.registers)
 
     # -- regions
 
@@ -445,10 +382,10 @@ class Trace:
 
     def unique(self, name: str, sigil: str = "") -> str:
         """``name`` made of PTX's letters and, if it is taken, numbered."""
-        stem = _stem(name, sigil)
-        found = sigil + stem
+        wanted = stem_of(name, sigil)
+        found = sigil + wanted
         while found in self._names or found in special_registers():
-            found = f"{sigil}{stem}_{self.count(sigil + stem) + 1}"
+            found = f"{sigil}{wanted}_{self.count(sigil + wanted) + 1}"
         self._names.add(found)
         return found[len(sigil):]
 
