@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import numpy as np
+import ptxdsl
 import pytest
 from ptxdsl import (
     BarrierError, DeadlockError, EmulationError, MemoryFault, Ptr, RaceError, UninitializedError, break_if,
@@ -1348,3 +1349,20 @@ def test_plugin(pytester: pytest.Pytester) -> None:
 
 def test_enough() -> None:
     assert len(BUGS) >= 60 and len(GOOD) >= 60
+
+
+def test_a_lock_among_lanes_is_no_deadlock() -> None:
+    """Questions make turns short: that a poll changes nothing is no sign while it was not the holder's turn."""
+    lock, count = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    text = """.version 8.0
+    .target sm_80
+    .address_size 64
+    .visible .entry k(.param .u64 lock, .param .u64 count) {
+        .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p;
+        ld.param.u64 %rd1, [lock]; ld.param.u64 %rd2, [count]; mov.u32 %r1, 0;
+    AGAIN: atom.global.acquire.gpu.cas.b32 %r2, [%rd1], 0, 1; setp.ne.u32 %p, %r2, 0; @%p bra AGAIN;
+        ld.global.u32 %r3, [%rd2]; add.u32 %r3, %r3, 1; st.global.u32 [%rd2], %r3; st.release.gpu.u32 [%rd1], 0;
+        add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, 2; @%p bra AGAIN; ret;
+    }"""
+    ptxdsl.load(text)["k"].configure(2, 64, backend="emulator", sanitize="all")(lock, count)
+    assert count[0] == 2 * 64 * 2

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from ..config import current
 from ..errors import EmulationError, PtxWarning, caller
 from .hot import heat
+from .layout import Block
 from .state import TURNS, LaunchState, State
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ FIRST = 32
 """Turns of a launch's first stretch, where its pace is not known."""
 SHORT, LONG = 1e-3, 16e-3
 """How long a stretch is to take: between two, a launch can be interrupted and its workers see what the others did."""
-LOOK, LOOKS = 16, 8
-"""Rounds without the end of a block after which to look, for some rounds, whether anything changes; then doubled."""
+LOOK, LOOKS = 16, 40
+"""Rounds without the end of a block after which to look whether anything changes; then doubled. To look for: more rounds
+than a block has warps, since it may be another one's turn each time."""
 LOTS = 64
 """Rounds in which nothing must change where warps are drawn by lot: one that would change something may be unlucky."""
 GRACE = 16
@@ -229,6 +231,8 @@ class Team:
         digest = blake2b(digest_size=16)
         for state in sorted(self.waiting, key=lambda state: state.address):
             state.digest(digest, False)
+            if self.launch.config.seed is None:  # a turn may be over before every warp had its own
+                digest.update(bytes([state.get(Block.CURRENT, "B")]))
         self.launch.digest(digest)
         return digest.digest()
 

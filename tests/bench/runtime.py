@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -253,14 +252,14 @@ def _child(name: str) -> None:
 
     before = _resident()
     emulator.heated(case.launcher())
-    code = _resident()["RssFile"] - before["RssFile"]
-    print(json.dumps((arrays, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before["VmRSS"], code)))
+    after = _resident()
+    print(json.dumps((arrays, after["VmHWM"] - before["VmRSS"], after["RssFile"] - before["RssFile"])))
 
 
 def _resident() -> dict[str, int]:
-    """What Linux says of this process: bytes of its own, and of files that it has mapped."""
+    """What Linux says of this process: its bytes now and at most, and those of files that it has mapped."""
     with open("/proc/self/status") as file:
-        lines = [line.split() for line in file if line.startswith(("VmRSS", "RssFile"))]
+        lines = [line.split() for line in file if line.startswith(("VmRSS", "VmHWM", "RssFile"))]
     return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines}
 
 
