@@ -40,8 +40,8 @@ FIRST = 32
 SHORT, LONG = 1e-3, 16e-3
 """How long a stretch is to take: between two, a launch can be interrupted and its workers see what the others did."""
 LOOK, LOOKS = 16, 40
-"""Rounds without the end of a block after which to look whether anything changes; then doubled. To look for: more rounds
-than a block has warps, since it may be another one's turn each time."""
+"""Rounds without the end of a block after which to look whether anything changes, then doubled, and how many to look:
+more than a block has warps, since it may be another one's turn each time."""
 LOTS = 64
 """Rounds in which nothing must change where warps are drawn by lot: one that would change something may be unlucky."""
 GRACE = 16
