@@ -1,12 +1,13 @@
 """Lanes of a warp that meet at different instructions: ``shfl.sync`` or ``barrier.sync`` in both arms of a branch.
 
-A ``.sync`` instruction makes a thread wait until all threads of its member mask that have not exited have executed one
-with the same qualifiers and the same mask, wherever that stands; a barrier without ``.aligned`` waits for the threads
-of the warp before it counts the warp. Compiled code only knows lanes that come to one instruction together, which is
-how nearly all programs are. It stops where some are missing, and what happens then happens here: the lanes that came
-are set aside, at a rank behind all blocks, and the others go on. When the last of them has come, or ended, each gets
-its result; where none can come any more, the first who wait are at fault. So is who waits at an aligned instruction, but
-the others go on nevertheless, since they may be about to say why they part (an assertion that fails).
+A ``.sync`` instruction makes a thread wait until all threads of its member mask that have not exited have executed
+one with the same qualifiers and the same mask, wherever that stands; a barrier without ``.aligned`` waits for the
+threads of the warp before it counts the warp. Compiled code only knows lanes that come to one instruction together,
+which is how nearly all programs are. It stops where some are missing, and what happens then happens here: the lanes
+that came are set aside, at a rank behind all blocks, and the others go on. When the last of them has come, or ended,
+each gets its result; where none can come any more, the first who wait are at fault. So is who waits at an aligned
+instruction, but the others go on nevertheless, since they may be about to say why they part (an assertion that
+fails).
 
 Only plain code can go on so: nothing is taken to be uniform there, and its blocks end behind such instructions.
 """
