@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -652,3 +653,39 @@ def test_a_trace_leaves_nothing_for_the_garbage_collector() -> None:
         gc.unfreeze()
         if enabled:
             gc.enable()
+
+
+def test_a_list_grows_by_a_vector() -> None:
+    def kernel(x: Ptr[f32]) -> None:
+        values = [x[8]]
+        values += x.load(0, width=4)
+        x.store(4, values[1:])
+
+    assert lines(kernel)[-1] == "st.global.v4.f32 [%rd0+16], {%f1, %f2, %f3, %f4}"
+
+
+def test_numbers_that_are_equal_are_not_taken_for_each_other() -> None:
+    def zeros_and_ones(a: f32, n: u32) -> None:
+        for _ in range(2):
+            for number in (0.0, -0.0, 1, 1.0):
+                ptx.mov.f32(number)
+                a * number
+            ptx.mov.u32(1)
+
+    once = [
+        "mov.f32 %f, 0f00000000", "mul.f32 %f, %f, 0f00000000", "mov.f32 %f, 0f80000000", "mul.f32 %f, %f, 0f80000000",
+        "mov.f32 %f, 0f3F800000", "mul.f32 %f, %f, 0f3F800000", "mov.f32 %f, 0f3F800000", "mul.f32 %f, %f, 0f3F800000",
+        "mov.u32 %r, 1",
+    ]
+    assert [re.sub(r"%(f|r)\d+", r"%\1", line) for line in lines(zeros_and_ones)] == 2 * once
+
+    def true(n: u32) -> None:
+        ptx.add.u32(n, 1)
+        ptx.add.u32(n, True)
+
+    def real(n: u32) -> None:
+        n + 1
+        n + 1.0
+
+    for kernel in (true, real):
+        assert isinstance(refused(kernel), PtxTypeError)
