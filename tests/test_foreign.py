@@ -85,6 +85,8 @@ def test_an_old_target_is_assembled_for_the_lowest_that_there_is() -> None:
     ("atom.global.add.f64 %fd1, [%rd1], %fd2;", "6.0", "sm_53", "needs sm_60, and this module is for sm_53"),
     ("ld.acquire.gpu.u32 %r1, [%rd1];", "6.0", "sm_62", "needs sm_70, and this module is for sm_62"),
     ("redux.sync.add.u32 %r1, %r2, -1;", "7.0", "sm_72", "needs sm_80, and this module is for sm_72"),
+    ("red.min.u64 [%rd1], %rd2;", "4.3", "sm_20", "needs sm_32, and this module is for sm_20"),
+    ("madc.hi.cc.u64 %rd1, %rd2, %rd3, %rd4;", "4.0", "sm_32", "needs PTX 4.3, and this module is PTX 4.0"),
 ])
 def test_what_old_targets_lack(line: str, version: str, target: str, message: str) -> None:
     with pytest.raises(VerifyError) as caught:
