@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import random
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -203,9 +205,31 @@ def test_a_long_loop_comes_to_its_end() -> None:
     y = np.zeros(64, np.uint32)
     text = kernel("u64 y", """
         mov.u32 %r2, %tid.x; ld.param.u64 %rd1, [y]; mov.u32 %r3, 0; mov.u32 %r4, 0;
-        AGAIN: mad.lo.u32 %r4, %r4, 3, %r2; add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 1200000; @%p0 bra AGAIN;
+        AGAIN: mad.lo.u32 %r4, %r4, 3, %r2; add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 3000000; @%p0 bra AGAIN;
         mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r4; ret;""")
     same(text, 1, 64, y=y)
+
+
+def test_barriers_in_a_loop_do_not_keep_a_function_from_its_return() -> None:
+    """Whoever waits can be interrupted, also where each warp's way from barrier to barrier is short."""
+    text = kernel("u64 y", """
+        mov.u32 %r2, %tid.x; ld.param.u64 %rd1, [y]; mov.u32 %r3, 0; mov.u32 %r4, 0;
+        AGAIN: bar.sync 0; mad.lo.u32 %r4, %r4, 3, %r2; add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 2000000000; @%p0 bra AGAIN;
+        mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r4; ret;""")
+    program = tiers(text, 64)[1]
+
+    def interrupt(*_: Any) -> None:
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    start = perf_counter()
+    try:
+        with pytest.raises(InterruptedError):
+            program.run("k", LaunchConfig(1, 64), [argument("y", np.zeros(64, np.uint32))])
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert perf_counter() - start < 5
 
 
 def test_nan_is_canonical_wherever_it_is_seen() -> None:

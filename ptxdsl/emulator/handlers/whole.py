@@ -20,7 +20,7 @@ from .base import Handler, i32, i64, pointer
 from .machine import PAIR, starting
 from .whole_function import Whole
 from .whole_plan import END, Plan, Step, TooLong
-from .whole_steps import Stretch
+from .whole_steps import BUDGET, Stretch
 
 __all__ = ["whole"]
 
@@ -49,6 +49,7 @@ def whole(module: ir.Module, name: str, plan: Plan) -> None:
     h.ir.position_at_end(h.begin_block)
     for name_ in ("turn", "first"):
         h.set(name_, 0)
+    h.set("budget", BUDGET)
     h.set("sync", END)
     h.ir.branch(stretches[END].turn)
     h.ir.position_at_end(common)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..layout import FULL, NEVER, Warp
 from .base import i32, lanes_of
-from .whole_plan import Step
+from .whole_plan import Step, price
 
 if TYPE_CHECKING:
     from .whole_steps import Stretch
@@ -99,12 +99,12 @@ class Masked:
             ways.append((step.fall, lanes))
         elif ending.shape[0] == "jump":
             ways.append((step.targets[0], lanes))
-            cost = ending.values[-1] if ending.shape[2] else 0
+            cost = price(ending, self.stretch.plan.steps[step.targets[0]]) if ending.shape[2] else 0
         elif ending.shape[0] == "branch":
             mask = h.ir.and_(self.stretch.condition(ending), lanes)
             ways.append((step.targets[0], mask))
             ways.append((step.fall, h.ir.and_(lanes, h.ir.not_(mask))))
-            cost = ending.values[-1] if ending.shape[3] else 0
+            cost = price(ending, self.stretch.plan.steps[step.targets[0]]) if ending.shape[3] else 0
         for number, mask in ways:
             waiting = self.pending[number]
             h.ir.store(h.ir.or_(h.ir.load(waiting), mask), waiting)

@@ -10,10 +10,12 @@ from llvmlite import ir
 from ..library import Shape
 from .base import lanes_of
 
-__all__ = ["END", "Plan", "Register", "Spot", "Step", "Sync", "TooLong"]
+__all__ = ["END", "Plan", "Register", "Spot", "Step", "Sync", "TooLong", "price"]
 
 END = -1
 """In the place of a barrier's step: where warps end. Also where they begin."""
+LOOK = 64
+"""How much dearer than a statement a look at what a loop waits for is."""
 
 
 class TooLong(Exception):
@@ -62,6 +64,12 @@ class Step(NamedTuple):
     parted: bool
     meeting: bool
     sync: Sync | None
+
+
+def price(ending: Spot, target: Step) -> int:
+    """What a branch back to a step takes of the block's budget: the length of the loop, more where it waits."""
+    cost = ending.values[-1]
+    return max(1, ending.statement - target.place) + (LOOK * cost if cost > 1 else 0)
 
 
 class Register(NamedTuple):

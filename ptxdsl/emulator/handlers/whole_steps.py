@@ -12,13 +12,13 @@ from .base import Handler, i64, pointer
 from .inspection import READ
 from .whole_function import Exit, Whole
 from .whole_masked import Masked
-from .whole_plan import END, Spot, Step
+from .whole_plan import END, Spot, Step, price
 from .whole_records import ALONE, FUSED, LASTING
 
-__all__ = ["Stretch"]
+__all__ = ["BUDGET", "Stretch"]
 
-BUDGET = 1 << 20
-"""Backward branches of a warp between two barriers; what takes longer goes on where it can be interrupted."""
+BUDGET = 1 << 24
+"""Statements in loops that all warps of a block may execute; what takes longer goes on where it can be interrupted."""
 MOST_SHARED = 24
 """Loads that are made once for all warps."""
 
@@ -142,7 +142,6 @@ class Stretch:
         h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.stride)))
         sync_ = self.first.sync if self.start >= 0 else None
         h.set("begin", self.begin)
-        h.set("budget", BUDGET)
         live = plan.needed(sync_.place, 1) if sync_ is not None else plan.needed(self.first.place, 0)
         h.fill((live & (written | read)) | (plan.always & read))
 
@@ -268,7 +267,7 @@ class Stretch:
         elif ending.shape[0] == "exit":
             self._end(END, ending.offset, set())
         elif ending.shape[0] == "jump":
-            self._spend(step.targets[0], ending.values[-1] if ending.shape[2] else 0)
+            self._spend(step.targets[0], price(ending, self.plan.steps[step.targets[0]]) if ending.shape[2] else 0)
         else:
             self._branch(step, ending)
 
@@ -288,7 +287,7 @@ class Stretch:
     def _branch(self, step: Step, ending: Spot) -> None:
         h = self.h
         _, _, apart, back = ending.shape[:4]
-        cost = ending.values[-1] if back else 0
+        cost = price(ending, self.plan.steps[step.targets[0]]) if back else 0
         mask = self.condition(ending)
         all_, some = h.block_named("all"), h.block_named("some")
         target = step.targets[0]
