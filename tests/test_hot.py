@@ -214,7 +214,8 @@ def test_barriers_in_a_loop_do_not_keep_a_function_from_its_return() -> None:
     """Whoever waits can be interrupted, also where each warp's way from barrier to barrier is short."""
     text = kernel("u64 y", """
         mov.u32 %r2, %tid.x; ld.param.u64 %rd1, [y]; mov.u32 %r3, 0; mov.u32 %r4, 0;
-        AGAIN: bar.sync 0; mad.lo.u32 %r4, %r4, 3, %r2; add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 2000000000; @%p0 bra AGAIN;
+        AGAIN: bar.sync 0; mad.lo.u32 %r4, %r4, 3, %r2; add.u32 %r3, %r3, 1;
+        setp.lt.u32 %p0, %r3, 2000000000; @%p0 bra AGAIN;
         mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r4; ret;""")
     program = tiers(text, 64)[1]
 
