@@ -63,3 +63,21 @@ def test_every_setting_and_extra_named_in_the_readme_exists() -> None:
     assert set(re.findall(r"PTXDSL_[A-Z_]+", README)) <= fields
     extras = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE))
     assert set(re.findall(r"\[(cuda|ptxas|sass|test|dev|bench)\]", README)) <= extras
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    found = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "docs/emulator.md", "docs/numerics.md"])
+def test_links_and_widths(page: str) -> None:
+    path, code = ROOT / page, False
+    for line in path.read_text("utf-8").splitlines():
+        code ^= line.startswith("```")
+        assert code or line.startswith("|") or len(line) <= 120, line
+    for link in re.findall(r"\]\((?!https?:)([^)]*)\)", path.read_text("utf-8")):
+        file, _, anchor = link.partition("#")
+        target = path.parent / file if file else path
+        assert target.is_file() and (not anchor or anchor in headings(target)), link
