@@ -39,7 +39,18 @@ _DIRECTIVES = (
 class Kernel(Launchable):
     """A kernel written in Python.
 
-    Made by :func:`ptx_kernel`; launched by ``k[grid, block](arguments, constants by keyword)``.
+    Made by :func:`ptx_kernel`; launched by ``k[grid, block](arguments, constants by keyword)``, with a stream,
+    clusters, the sanitizer and the like by ``k.configure(grid, block, ...)``. ``k.ptx()``, ``k.ir()``, ``k.cubin()``,
+    ``k.sass()`` and ``k.attributes()`` show what it becomes. TraceError and its kin say why a function cannot become
+    PTX, LaunchError what of a launch does not fit, before anything runs.
+
+    >>> @ptx_kernel
+    ... def fill(x: Ptr[u32], *, value: int = 1):
+    ...     x[ptx.tid.x] = value
+    >>> x = np.zeros(3, np.uint32)
+    >>> fill[1, 3](x, value=7)
+    >>> x.tolist()
+    [7, 7, 7]
     """
 
     def __init__(
