@@ -125,7 +125,8 @@ class Kernel(Launchable):
             for instruction in module.function(self.entry).body or ():
                 if isinstance(instruction, (ir.Instruction, ir.Call)):
                     instruction.loc = None
-        verify(module, statements=doubtful)
+        if doubtful:
+            verify(module)
         if config.current().log != "off":
             count, taken = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
             config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {taken:.1f} ms")

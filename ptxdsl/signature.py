@@ -213,7 +213,7 @@ def _annotations(function: Callable[..., object], names: Mapping[str, Any] | Non
     try:
         return {
             name: eval(_compiled(value), function.__globals__, known) if isinstance(value, str) else value
-            for name, value in function.__annotations__.items()
+            for name, value in function.__annotations__.items() if name != "return"
         }
     except NameError as error:
         code = function.__code__

@@ -25,14 +25,13 @@ _MANY = 4096
 """Shapes kept for a form: numbers are part of a shape, so that there could be any number of them."""
 
 
-def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>", statements: bool = True) -> None:
+def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>") -> None:
     """Raise VerifyError at the first offence of a module; return if there is none.
 
     A register that is read on a path on which nothing wrote it is an offence where the statement carries its Python
     line. Text without lines may also read registers that nothing writes at all, and with the lines of C++, or in a
     ``foreign`` module, anything goes: C++ allows a variable without a value that is never looked at.
-    ``filename`` names the text in errors about statements that carry no Python line. Without ``statements`` only what
-    is declared is looked at: the tracer has held each operand against its form when it appended the instruction.
+    ``filename`` names the text in errors about statements that carry no Python line.
 
     >>> from .text import parse
     >>> verify(parse(".version 8.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; mov.u32 %r1, %tid.x; ret; }"))
@@ -41,7 +40,7 @@ def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>",
     checker.head()
     for function in module.functions:
         _declarations(checker, function)
-        if statements and function.body is not None:
+        if function.body is not None:
             _Function(checker, function).check()
 
 

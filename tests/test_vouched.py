@@ -1,4 +1,4 @@
-"""What the tracer vouches for, so that `verify` looks at no statement again, and what it leaves to be looked at.
+"""What the tracer vouches for, so that `verify` does not look again, and what it leaves to be looked at.
 
 That it never vouches for what `verify` refuses is tested by all tests that trace: see ``each_trace_is_verified``.
 """
@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from ptxdsl import (
-    Ptr, b32, break_if, check, continue_if, f32, label, loop, otherwise, printf, ptx, ptx_func, reg, u32, when,
+    Ptr, b32, b128, break_if, check, continue_if, f32, label, loop, otherwise, printf, ptx, ptx_func, reg, shared, u32,
+    when,
 )
 from ptxdsl.errors import EscapeError
 from ptxdsl.trace.arrays import param
@@ -98,6 +99,14 @@ def names_a_parameter(n: u32, x: Ptr[u32]) -> None:
     x[0] = ptx.ld.param.u32("n")
 
 
+def has_a_variable_that_is_new_in_ptx() -> None:
+    shared(b128, 4)
+
+
+def has_a_register_that_is_new_in_ptx() -> None:
+    reg(b128)
+
+
 def has_a_param_variable() -> None:
     ptx.st.param.b32(param(b32, 1), 0)
 
@@ -111,7 +120,7 @@ def test_vouched_for(kernel: Callable[..., None]) -> None:
 
 @pytest.mark.parametrize("kernel", [
     never_written, written_in_both_branches, changed_in_place, branches, prints, checks, calls, calls_in_words,
-    names_a_parameter, has_a_param_variable,
+    names_a_parameter, has_a_param_variable, has_a_variable_that_is_new_in_ptx, has_a_register_that_is_new_in_ptx,
 ], ids=lambda k: k.__name__)
 def test_left_to_be_looked_at(kernel: Callable[..., None]) -> None:
     assert traced(kernel).doubtful

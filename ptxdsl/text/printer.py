@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import groupby
-from operator import itemgetter
 
 from .. import ir
 from ..errors import Loc
@@ -272,8 +271,12 @@ _STEMS = _Stems()
 def _registers(registers: list[ir.Register]) -> Iterator[str]:
     """The `.reg` lines: by type, ``%r<n>`` where a family counts from 0 without a gap."""
     families: dict[ScalarType, dict[str, list[str]]] = {}
-    for kind, group in groupby(registers, itemgetter(1)):
-        names = [name for name, _ in group]
+    every: tuple[str, ...]
+    every, kinds = zip(*registers) if registers else ((), ())
+    end = 0
+    for kind, group in groupby(kinds):
+        start, end = end, end + len(list(group))
+        names = list(every[start:end])
         stems = families.setdefault(kind, {})
         found = list(map(_STEMS.__getitem__, names))
         if found.count(found[0]) == len(found):
@@ -282,7 +285,7 @@ def _registers(registers: list[ir.Register]) -> Iterator[str]:
             for name, stem in zip(names, found):
                 stems.setdefault(stem, []).append(name)
     for kind, stems in families.items():
-        head, single = f"    .reg .{kind} ", stems.pop("", [])
+        head, single = f"    .reg .{kind.__name__} ", stems.pop("", [])
         for stem, names in stems.items():
             if stem != "%" and set(names) == _family(stem, len(names)):
                 yield f"{head}{stem}<{len(names)}>;\n"
@@ -351,7 +354,7 @@ def _parameter(p: ir.Parameter) -> str:
     if p.pointer is not None:
         space, bytes_ = p.pointer
         pointer = ".ptr " + ("" if space == "generic" else f".{space} ") + (f".align {bytes_} " if bytes_ else "")
-    return f".{p.space} {align}.{p.type} {pointer}{p.name}{_shape(p.shape)}"
+    return f".{p.space} {align}.{p.type.__name__} {pointer}{p.name}{_shape(p.shape) if p.shape else ''}"
 
 
 def _variable(v: ir.Variable) -> str:

@@ -157,6 +157,7 @@ def _declared(trace: Trace, space: str, dtype: ScalarType, shape: tuple[int, ...
     symbol = trace.unique(name)
     variable = ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes))
     trace.variables.append(variable)
+    trace.doubtful |= dtype.bits > 64  # the declaration alone needs its version
     trace.declared[space] = trace.declared.get(space, 0) + variable.nbytes
     return View(dtype, space, ir.Symbol(symbol), shape, _row_major(shape))
 
@@ -237,6 +238,7 @@ def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     size = None if opaque else max(_alignment(align), dtype.bytes)
     flat = () if opaque else (prod(extents),)
     trace.module_variables.append(ir.Variable(symbol, "global", dtype.register, flat, size))
+    trace.doubtful |= dtype.bits > 64
     return View(dtype, "global", ir.Symbol(symbol), extents, _row_major(extents))
 
 

@@ -203,7 +203,9 @@ def finish(trace: Trace, head: ir.Function) -> ir.Function:
 def _module(trace: Trace, signature: Signature) -> ir.Module:
     function = finish(trace, ir.Function(trace.name, parameters=list(signature.ptx)))
     version, target = _needed(trace)
-    options = ("texmode_independent",) if any(p.annotation == _SAMPLER for p in signature.parameters) else ()
+    options = ("texmode_independent",) if any(
+        p.annotation.__class__ is HandleType and p.annotation == _SAMPLER for p in signature.parameters
+    ) else ()
     return ir.Module(
         version, target, variables=trace.module_variables, functions=[*trace.declarations.values(), function],
         target_options=options,

@@ -48,6 +48,7 @@ def reg(type: Any, value: Any = None) -> Any:
     source = set_source(trace, value, type) if value is not None else None
     register = trace.fresh(type, variable_name())
     if source is None:
+        trace.doubtful |= type.bits > 64  # the declaration alone needs its version
         return Reg(register, type, Unset(trace.region))
     set_register(trace, register, source, type)
     return Reg(register, type, trace.region)
