@@ -44,14 +44,15 @@ __all__ = [
     "DeviceArray", "DriverError", "EmulationError", "EscapeError", "Kernel", "LaunchError", "Loc", "LostUpdateError",
     "MemoryFault", "ParseError", "PerformanceWarning", "Ptr", "PtxError", "PtxTypeError", "PtxWarning", "RaceError",
     "Sampler", "ScalarType", "StructureError", "Support", "Surface", "TargetError", "TensorMap", "Texture",
-    "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError",
-    "__version__", "assemble", "b8", "b16", "b32", "b64", "b128", "backend_name", "bf16", "bf16x2", "break_if", "cdiv", "check", "const", "continue_if", "debug", "dtype_of",
-    "dynamic_shared", "e2m1", "e2m1p4x4", "e2m1x2", "e2m1x4", "e2m3", "e2m3x2", "e2m3x4", "e3m2", "e3m2x2", "e3m2x4",
-    "e4m3", "e4m3x2", "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "empty", "f16", "f16x2", "f32", "f32x2", "f64", "global_",
-    "label", "load", "local", "loop", "maximum", "minimum", "otherwise", "pack", "pred", "printf", "profile", "ptx",
-    "ptx_func", "ptx_kernel", "reg", "s2f6x2", "s8", "s8x4", "s16", "s16x2", "s32", "s64", "samplerref", "select",
-    "shared", "supports", "surfref", "texref", "tf32", "to_device", "trace_thread", "u8", "u8x4", "u16", "u16x2",
-    "u32", "u64", "ue5m3x2", "ue8m0", "ue8m0x2", "ue8m0x4", "unpack", "use", "when", "zeros",
+    "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "__version__",
+    "assemble", "b8", "b16", "b32", "b64", "b128", "backend_name", "bf16", "bf16x2", "break_if", "cdiv", "check",
+    "const", "continue_if", "debug", "dtype_of", "dynamic_shared", "e2m1", "e2m1p4x4", "e2m1x2", "e2m1x4", "e2m3",
+    "e2m3x2", "e2m3x4", "e3m2", "e3m2x2", "e3m2x4", "e4m3", "e4m3x2", "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "empty",
+    "f16", "f16x2", "f32", "f32x2", "f64", "global_", "label", "load", "local", "loop", "maximum", "minimum",
+    "otherwise", "pack", "pred", "printf", "profile", "ptx", "ptx_func", "ptx_kernel", "reg", "s2f6x2", "s8", "s8x4",
+    "s16", "s16x2", "s32", "s64", "samplerref", "select", "shared", "supports", "surfref", "texref", "tf32",
+    "to_device", "trace_thread", "u8", "u8x4", "u16", "u16x2", "u32", "u64", "ue5m3x2", "ue8m0", "ue8m0x2", "ue8m0x4",
+    "unpack", "use", "when", "zeros",
 ]
 
 _SUBMODULES = ("block", "kernels", "math", "warp")
