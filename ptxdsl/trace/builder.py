@@ -35,7 +35,7 @@ class Region:
     ``owner`` is the trace while the region is open and None afterwards; ``trace`` stays. ``loc`` is the line that
     opened it, ``start`` the index in ``trace.body`` of its first statement, ``statement`` the object that the `with`
     names. ``before`` are the variables of the user's frames when it opened (``guard``), ``last`` the block that closed
-    last inside it and the index of what follows that (``control``).
+    last inside it and the index of what follows that (``control``), ``unset`` its `Unset`, if any was needed.
     """
 
     kind: str
@@ -47,6 +47,7 @@ class Region:
     statement: Any = None
     before: list[Any] = field(default_factory=list)
     last: Any = None
+    unset: Any = None
 
     @property
     def closed(self) -> bool:
@@ -64,6 +65,14 @@ class Unset(Region):
     def __init__(self, home: Region) -> None:
         Region.__init__(self, home.kind, home.loc, home, home.trace, None)
         self.home = home
+
+    @classmethod
+    def of(cls, home: Region) -> Unset:
+        """The one of a region."""
+        found: Unset | None = home.unset
+        if found is None:
+            found = home.unset = cls(home)
+        return found
 
 
 class _Active(threading.local):
@@ -264,7 +273,7 @@ class Trace:
         """Close a region, and whatever is still open inside it."""
         inner: Region | None = self.region
         while inner is not None:
-            inner.owner = inner.last = None
+            inner.owner = inner.last = inner.unset = None
             if inner is region:
                 break
             inner = inner.parent

@@ -49,7 +49,7 @@ def reg(type: Any, value: Any = None) -> Any:
     register = trace.fresh(type, variable_name())
     if source is None:
         trace.doubtful |= type.bits > 64  # the declaration alone needs its version
-        return Reg(register, type, Unset(trace.region))
+        return Reg(register, type, Unset.of(trace.region))
     set_register(trace, register, source, type)
     return Reg(register, type, trace.region)
 

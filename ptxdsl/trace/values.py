@@ -245,7 +245,7 @@ class Parameter(Value):
     __hash__ = RunTime.__hash__
 
     def __init__(self, register: ir.Register, type: ScalarType, region: Region, load: Form, name: str) -> None:
-        super().__init__(register, type, Unset(region))
+        super().__init__(register, type, Unset.of(region))
         self.load = load, ir.Symbol(name)
 
     def use(self, trace: Trace) -> ir.Register:

@@ -54,10 +54,13 @@ class Figure(NamedTuple):
 
 
 def medians(clock: Callable[[], float], rounds: int, *calls: Callable[[], object]) -> list[float]:
-    """The median time of each call, in seconds; the calls take turns, of one to warm up and five that count."""
+    """The median time of each call, in seconds; the calls take turns, of one to warm up and five that count.
+
+    There and back again, so that none always comes after the same other, whose memory it finds in the caches.
+    """
     times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, spent in zip(calls, times):
+    for number in range(rounds):
+        for call, spent in list(zip(calls, times))[:: -1 if number % 2 else 1]:
             call()
             gc.disable()  # as timeit does: nobody pays for the garbage of the others
             for _ in range(5):
