@@ -202,13 +202,14 @@ def break_if(p: Any) -> None:
     StructureError outside a loop.
 
     >>> import numpy as np
+    >>> from ptxdsl import Ptr, break_if, continue_if, loop, ptx_kernel, reg, u32
     >>> @ptx_kernel
     ... def odd_sum(out: Ptr[u32]):
     ...     total, i = reg(u32, 0), reg(u32, 0)
     ...     with loop():
     ...         i += 1
     ...         break_if(i > 10)
-    ...         continue_if(i & 1 == 0)
+    ...         continue_if((i & 1) == 0)
     ...         total += i
     ...     out[0] = total
     >>> out = np.zeros(1, np.uint32)
