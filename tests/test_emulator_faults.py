@@ -303,3 +303,13 @@ def test_a_pointer_to_an_array_of_an_earlier_launch(freed: bool) -> None:
     assert error.hint == (
         "pass every array that a kernel follows pointers to, as an argument or in a table (`Ptr[Ptr[f32]]`)"
     )
+
+
+def test_what_lay_beside_an_array_once_is_not_what_was_meant() -> None:
+    box, x = np.zeros(1, np.uint64), np.ones(64, np.float32)
+    launch(KEEP, 1, 1, box=box, x=x)
+    follow = kernel(
+        "u64 box, u64 half", pointer("%rd0", "box") + "ld.global.u64 %rd1, [%rd0]; st.global.u32 [%rd1+128], %r0;\nret;"
+    )
+    error = fault(MemoryFault, follow, 1, 1, box=box, half=x[:32])
+    assert error.message.endswith("which lies in no array of the launch; 0 bytes after the end of half")

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Scene", "block_of", "element_name", "failure", "ranges", "thread_of"]
 
+BESIDE = 256
+"""An access so near to an array of the launch was meant for it, whatever else lay there once."""
+
 
 class Scene:
     """Where a fault happened: the statement, the thread, and how to say so."""
@@ -171,13 +174,13 @@ def _memory(scene: Scene, address: int, kind: int) -> EmulationError:
     piece = _piece(scene, access, address)
     if piece is not None:
         return piece
+    distance, near = _nearest(scene, address)
     past = what_lay_at(address)
-    if past is not None:
+    if past is not None and distance > BESIDE:
         return scene.raised(
             MemoryFault, f"{access.verb} address {address:#x}, {past}",
             "pass every array that a kernel follows pointers to, as an argument or in a table (`Ptr[Ptr[f32]]`)",
         )
-    near = _nearest(scene, address)
     return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, which lies in no array of the launch{near}")
 
 
@@ -345,8 +348,9 @@ def _outside_cluster(scene: Scene, access: _Access, offset: int) -> EmulationErr
     return scene.raised(MemoryFault, f"{what}: a block has {launch.shared_bytes} bytes of shared memory{start}")
 
 
-def _nearest(scene: Scene, address: int) -> str:
-    best: tuple[int, str] | None = None
+def _nearest(scene: Scene, address: int) -> tuple[int, str]:
+    """How far the nearest array of the launch is, and that in words where it is not too far to matter."""
+    best = 1 << 20, ""
     for guarded in scene.state.launch.ranges:
         if guarded is None or guarded.shared:
             continue
@@ -355,6 +359,6 @@ def _nearest(scene: Scene, address: int) -> str:
             (address - end, f"; {address - end} bytes after the end of {guarded.name}") if address >= end
             else (guarded.address - address, f"; {guarded.address - address} bytes before {guarded.name}")
         )
-        if distance < 1 << 20 and (best is None or distance < best[0]):
+        if distance < best[0]:
             best = distance, text
-    return best[1] if best is not None else ""
+    return best
