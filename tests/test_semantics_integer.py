@@ -265,7 +265,7 @@ def _carries() -> list[Check]:
             return value, int(not 0 <= value <= mask)
 
         def rest(a: int, b: int, carry: int = 1, mask: int = mask) -> tuple[int, int]:
-            """As the adder does it: a plus the complement of b plus the carry, which is 1 where nothing was borrowed."""
+            """As the adder does it: a plus the complement of b plus the carry, 1 where nothing was borrowed."""
             value = a + (b ^ mask) + carry
             return value, value >> mask.bit_length()
 

@@ -26,6 +26,8 @@ SECONDS, SECONDS_A_RECORD = 0.004, 200e-6
 """Running time of a kernel's launches after which its runs are compiled: a fraction of what compiling takes."""
 SHORTEST, LONGEST, MOST = 3, 300, 3000
 """Records in a run, and in all runs of a kernel."""
+BESIDE = 300
+"""Records in runs up to which they are compiled beside the whole: LLVM would take more memory than they are worth."""
 
 
 def heat(code: Code, seconds: float) -> None:
@@ -56,10 +58,10 @@ class _Run(NamedTuple):
 
 
 def speed_up(code: Code) -> None:
-    """Compile a kernel: all of it as one function where that can be done, and its runs, which go on where that ends."""
+    """Compile a kernel: all of it as one function where that can be done; its runs, which go on where that ends."""
     code.hot = True
-    speed_up_whole(code)
-    speed_up_runs(code)
+    if not speed_up_whole(code) or sum(run.last - run.first for run in _runs(code)) <= BESIDE:
+        speed_up_runs(code)
 
 
 def speed_up_whole(code: Code) -> bool:
@@ -70,6 +72,7 @@ def speed_up_whole(code: Code) -> bool:
     if plan is None:
         return False
     from .handlers.whole_plan import TooLong
+
     def build(module: Any, name: str) -> None:
         from .handlers.whole import whole
 

@@ -15,9 +15,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import sqrt
 from time import perf_counter, thread_time
 from typing import Any
+from unittest import mock
 
 import emulator
 import numpy as np
@@ -56,12 +58,8 @@ def processor_times() -> Iterator[list[float]]:
 @contextmanager
 def first_tier() -> Iterator[None]:
     """Launches within are no reason for a second tier."""
-    heat = team.heat
-    team.heat = lambda *_: None  # type: ignore[assignment]
-    try:
+    with mock.patch.object(team, "heat", return_value=None):
         yield
-    finally:
-        team.heat = heat
 
 
 def attention_case(rng: np.random.Generator, n: int = 1024) -> programs.Case:
@@ -167,7 +165,7 @@ def _ring(n: Any, out: Any, stages: int, polls: Callable[[Any], Any]) -> None:
     with when(ptx.tid.x < 32):
         with loop(0, n, stages) as i:
             for s in range(stages):
-                mine(lambda s=s: wait(s, False))
+                mine(partial(wait, s, False))
                 ptx.bar.warp.sync(0xFFFFFFFF)
                 data[s, lane] = i + s
                 hand_over(s, True)
@@ -175,7 +173,7 @@ def _ring(n: Any, out: Any, stages: int, polls: Callable[[Any], Any]) -> None:
         total = reg(u32, 0)
         with loop(0, n, stages) as i:
             for s in range(stages):
-                mine(lambda s=s: wait(s, True))
+                mine(partial(wait, s, True))
                 ptx.bar.warp.sync(0xFFFFFFFF)
                 total += data[s, lane]
                 hand_over(s, False)
@@ -184,7 +182,7 @@ def _ring(n: Any, out: Any, stages: int, polls: Callable[[Any], Any]) -> None:
 
 def hand_overs(rounds: int = 5, n: int = 100_000) -> list[tuple[str, ...]]:
     """Millions of hand-overs a second of processor time."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for what, kernel in (
         ("named barriers", by_barriers), ("flags, polled by the warp", by_flags),
         ("flags, polled by one lane", by_flags_of_one_lane),
@@ -213,7 +211,7 @@ def _processor(call: Callable[[], object]) -> float:
 def launches(rounds: int = 2000) -> list[tuple[str, ...]]:
     """The best and the median of small launches, in microseconds."""
     x, y = np.ones((2, 4096), np.float32)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for blocks in (1, 8, 64):
         launch = programs.saxpy.configure(blocks, 32, backend="emulator")
         launch(4096, 0.0, x, y)
