@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
+from foreign_harness import HEADER, emulated, load
 
 import ptxdsl
 from ptxdsl import ir
-from ptxdsl.foreign import PtxModule
 from ptxdsl.text import to_text
 from ptxdsl.types import pred
-
-HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
-
-
-def load(text: str) -> PtxModule:
-    """A module of PTX without its header."""
-    return ptxdsl.load(HEADER + text)
-
-
-def emulated(module: PtxModule, block: int, *args: object, shared: int = 0) -> None:
-    """Run the only kernel of a module, one block of it."""
-    module[next(iter(module))].configure(1, block, backend="emulator", shared=shared)(*args)
-
-
-@pytest.fixture
-def _emulator() -> Iterator[None]:
-    with ptxdsl.use("emulator"):
-        yield
 
 
 def test_a_generic_address_of_local_memory_is_another_place_in_each_lane() -> None:
@@ -311,7 +291,7 @@ def test_two_results_of_which_one_differs_from_lane_to_lane(both: str) -> None:
     assert x[2:].tolist() == [6000 + (5 if t % 2 else t) for t in range(40)]
 
 
-@pytest.mark.usefixtures("_emulator")
+@pytest.mark.usefixtures("emulated")
 def test_each_call_of_a_recursive_function_has_its_local_variables() -> None:
     """Unoptimised code keeps what it needs after the call there, and may hand its address down."""
     m = load("""
@@ -372,7 +352,7 @@ done:
         assert out.tolist() == [total(n, n) for n in range(10)]
 
 
-@pytest.mark.usefixtures("_emulator")
+@pytest.mark.usefixtures("emulated")
 def test_a_call_saves_only_what_is_needed_after_it() -> None:
     """Unoptimised functions have hundreds of registers, and the stack is as deep as its frames are small."""
     steps = "\n".join(f"add.u32 %r{n + 1}, %r{n}, {n};" for n in range(400))
@@ -413,7 +393,7 @@ done:
     assert out.tolist() == [sum(level + added for level in range(n + 1)) for n in range(100)]
 
 
-@pytest.mark.usefixtures("_emulator")
+@pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize(("spread", "kind", "count"), [(0, "b32", 4), (0, "b64", 2), (0, "b32", 2), (1, "b32", 4)])
 def test_lanes_that_store_the_same_vector(spread: int, kind: str, count: int) -> None:
     """Triton's lanes all hold what a reduction gives, and store it all; lanes that differ are a race."""

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from foreign_harness import HEADER, emulated, load
 
 import ptxdsl
-from ptxdsl.foreign import PtxModule
-
-HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
-
-
-def load(text: str) -> PtxModule:
-    """A module of PTX without its header."""
-    return ptxdsl.load(HEADER + text)
-
-
-def emulated(module: PtxModule, block: int, *args: object, shared: int = 0) -> None:
-    """Run the only kernel of a module, one block of it."""
-    module[next(iter(module))].configure(1, block, backend="emulator", shared=shared)(*args)
-
-
-@pytest.fixture
-def _emulator() -> Iterator[None]:
-    with ptxdsl.use("emulator"):
-        yield
 
 
 def test_which_kernels_a_module_has() -> None:
@@ -151,7 +132,7 @@ VARIABLES = """
 }"""
 
 
-@pytest.mark.usefixtures("_emulator")
+@pytest.mark.usefixtures("emulated")
 def test_variables_of_a_module() -> None:
     m, other = load(VARIABLES), load(VARIABLES)
     assert m.variables["count"].numpy() == 5
@@ -171,7 +152,7 @@ def test_variables_of_a_module() -> None:
     assert sorted(m.variables) == ["_ZN4mine5tableE", "count", "grid"]
 
 
-@pytest.mark.usefixtures("_emulator")
+@pytest.mark.usefixtures("emulated")
 def test_what_variables_do_not_take() -> None:
     m = load(VARIABLES)
     for name, value, message in (
@@ -200,7 +181,7 @@ def test_names_of_cpp() -> None:
     assert error.value.hint == "give the whole name: `_Z4sizeIfEvv`"
 
 
-@pytest.mark.usefixtures("_emulator")
+@pytest.mark.usefixtures("emulated")
 def test_a_struct_of_one_pointer_takes_an_array() -> None:
     """CuTe passes each tensor as a struct by value; where its shape is known all that is left is the address."""
     m = load("""

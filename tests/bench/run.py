@@ -22,8 +22,8 @@ import norms
 import numpy as np
 import peers
 import ports
+import programs
 import ptxdsl
-from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, shared, u32, when
 from ptxdsl.bench import error_of, table
 from ptxdsl.config import override
 
@@ -116,37 +116,14 @@ def importing(rounds: int = 9) -> Figure:
     return Figure("import ptxdsl and its language, over numpy", "ms", statistics.median(times) * 1e3, "", 0, 30)
 
 
-@ptx_kernel
-def saxpy(n: u32, a: f32, x: Ptr[f32], y: Ptr[f32]) -> None:
-    i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
-    with when(i < n):
-        y[i] = a * x[i] + y[i]
-
-
-@ptx_kernel
-def matmul(a: Ptr[f32], b: Ptr[f32], c: Ptr[f32], n: u32, *, T: int = 16) -> None:
-    at, bt = shared(f32, T, T), shared(f32, T, T)
-    tx, ty = ptx.tid.x, ptx.tid.y
-    row, col = ptx.ctaid.y * T + ty, ptx.ctaid.x * T + tx
-    acc = reg(f32, 0.0)
-    with loop(0, n, T) as k:
-        at[ty, tx] = a[row * n + k + tx]
-        bt[ty, tx] = b[(k + ty) * n + col]
-        ptx.bar.sync(0)
-        for kk in range(T):
-            ptx.fma.rn.f32(at[ty, kk], bt[kk, tx], acc, out=acc)
-        ptx.bar.sync(0)
-    c[row * n + col] = acc
-
-
 def emulating(rounds: int = 10) -> list[Figure]:
     """The emulator, warm, with its checks on, beside numba's loops; the results are compared too."""
     rng = np.random.default_rng()
     x, y = rng.standard_normal((2, 1_000_000)).astype(np.float32)
     ours, theirs = y.copy(), y.copy()
     jit: Any = peers.numba_saxpy()
-    small = saxpy.configure(1, 32, backend="emulator")
-    launch = saxpy.configure(-(-x.size // 256), 256, backend="emulator")
+    small = programs.saxpy.configure(1, 32, backend="emulator")
+    launch = programs.saxpy.configure(-(-x.size // 256), 256, backend="emulator")
     times = medians(
         perf_counter, rounds,
         lambda: launch(x.size, 1.5, x, ours), lambda: jit(np.float32(1.5), x, theirs), lambda: small(32, 1.5, x, y),
@@ -158,7 +135,7 @@ def emulating(rounds: int = 10) -> list[Figure]:
     a, b = rng.standard_normal((2, 256, 256)).astype(np.float32)
     c, d = np.full_like(a, np.nan), np.full_like(a, np.nan)
     jit = peers.numba_matmul()
-    tiled = matmul.configure((16, 16), (16, 16), backend="emulator")
+    tiled = programs.matmul.configure((16, 16), (16, 16), backend="emulator")
     times = medians(perf_counter, rounds, lambda: tiled(a, b, c, 256), lambda: jit(a, b, d))
     assert error_of(c, a.astype(np.float64) @ b) < 1e-5
     what = "emulate matmul 256 x 256 x 256, tiles 16 x 16"
