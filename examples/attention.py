@@ -4,7 +4,8 @@ from math import e, inf, log2, sqrt
 
 import numpy as np
 
-from ptxdsl import Ptr, f32, loop, maximum, ptx, ptx_kernel, reg, u32, warp, when
+from ptxdsl import Ptr, f32, loop, maximum, ptx, ptx_kernel, reg, u32, when
+from ptxdsl import warp
 from ptxdsl.bench import Row, compare, report
 
 

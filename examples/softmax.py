@@ -4,7 +4,8 @@ from math import e, inf, log2
 
 import numpy as np
 
-from ptxdsl import Ptr, block, f32, loop, maximum, ptx, ptx_kernel, reg, u32
+from ptxdsl import Ptr, f32, loop, maximum, ptx, ptx_kernel, reg, u32
+from ptxdsl import block
 from ptxdsl.bench import Row, compare, report
 
 

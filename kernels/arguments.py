@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl import LaunchError, Loc, ScalarType, bf16, dtype_of, empty, f16, f32, f64
+from .. import LaunchError, Loc, ScalarType, bf16, dtype_of, empty, f16, f32, f64
 
 __all__ = [
     "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_output", "floating", "is_aligned",

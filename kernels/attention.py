@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl import Kernel, ScalarType, backend_name, bf16, f16, f32, f64
+from .. import Kernel, ScalarType, backend_name, bf16, f16, f32, f64
 
 from . import arguments
 from .decode import chunk_kernel, combine_kernel, decode_kernel

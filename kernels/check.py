@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptxdsl import Kernel, bf16, f16, f32, f64
-from ptxdsl.bench import Row, compare
+from .. import Kernel, bf16, f16, f32, f64
+from ..bench import Row, compare
 
 from . import attention, decode, flash, flash_wmma, quant, reference
 

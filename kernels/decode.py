@@ -6,9 +6,8 @@ from functools import cache
 from math import inf
 from typing import Any
 
-from ptxdsl import (
-    Kernel, Ptr, ScalarType, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, shared, u32, warp, when,
-)
+from .. import Kernel, Ptr, ScalarType, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, shared, u32, when
+from .. import warp
 
 from .online import exp, finite, fma, inverse, merge, scaled
 

@@ -12,10 +12,11 @@ from functools import cache
 from math import inf
 from typing import Any
 
-from ptxdsl import (
+from .. import (
     Kernel, Ptr, ScalarType, b32, bf16, f32, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, select, shared, u16,
-    u32, warp,
+    u32,
 )
+from .. import warp
 
 from .flash import head_of_block
 from .online import exp, finite, inverse, scaled

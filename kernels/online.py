@@ -10,8 +10,8 @@ from __future__ import annotations
 from math import e, inf, log2
 from typing import Any
 
-from ptxdsl import ScalarType, f64, maximum, ptx, select
-from ptxdsl import math as ptxmath
+from .. import ScalarType, f64, maximum, ptx, select
+from .. import math as ptxmath
 
 __all__ = ["exp", "finite", "fma", "inverse", "merge", "scaled"]
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxdsl import (
-    Kernel, Ptr, ScalarType, f16, f32, loop, ptx, ptx_kernel, reg, select, u8, u32, unpack, warp, when,
-)
+from .. import Kernel, Ptr, ScalarType, f16, f32, loop, ptx, ptx_kernel, reg, select, u8, u32, unpack, when
+from .. import warp
 
 from . import arguments
 from .q4k import BLOCK_BYTES, BLOCK_WEIGHTS, dequantize_q4k, quantize_q4k

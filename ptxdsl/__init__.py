@@ -10,12 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import block as block, kernels as kernels, math as math, warp as warp
+    from . import block as block, math as math, warp as warp
+    from . import kernels as kernels
     from .config import use
-    from .driver import DeviceArray, assemble, empty, to_device, zeros
-    from .emulator.debug import debug
-    from .emulator.profile import profile
-    from .emulator.thread import trace_thread
+    from .gpu import DeviceArray, assemble, empty, to_device, zeros
+    from .emulator.tools.debugger import debug
+    from .emulator.tools.profile import profile
+    from .emulator.tools.thread_trace import trace_thread
     from .errors import (
         AliasError, AssembleError, BarrierError, ConfigError, ControlFlowError, DeadlockError, DriverError,
         EmulationError, EscapeError, LaunchError, Loc, LostUpdateError, MemoryFault, ParseError, PerformanceWarning,
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     )
     from .isa.support import Support, supports
     from .kernel import Kernel, backend_name, load, ptx_kernel
-    from .signature import Array, Ptr, TensorMap
-    from .textures import Sampler, Surface, Texture
-    from .trace import (
+    from .ir.signature import Array, Ptr, TensorMap
+    from .kernel.textures import Sampler, Surface, Texture
+    from .language import (
         break_if, cdiv, check, const, continue_if, dynamic_shared, global_, label, local, loop, maximum, minimum,
         otherwise, pack, printf, ptx, ptx_func, reg, select, shared, unpack, when,
     )
@@ -57,8 +58,8 @@ __all__ = [
 
 _SUBMODULES = ("block", "kernels", "math", "warp")
 _HOMES = (
-    "errors", "types", "signature", "trace", "config", "kernel", "driver", "isa.support", "textures",
-    "emulator.profile", "emulator.thread", "emulator.debug",
+    "errors", "types", "ir.signature", "language", "config", "kernel", "gpu", "isa.support", "kernel.textures",
+    "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.tools.debugger",
 )
 """The modules that define the public names, the cheapest to import first."""
 

@@ -132,7 +132,7 @@ def _checked(kind: str, names: list[str], known: Iterable[str], run: Callable[[s
 
 
 def _isa(options: argparse.Namespace) -> int:
-    from .isa import pages
+    from .isa.generate import pages
 
     print(pages.describe(options.mnemonic))
     return 0

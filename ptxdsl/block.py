@@ -14,8 +14,8 @@ from typing import Any
 
 from . import warp
 from .errors import PtxTypeError
-from .trace import Value, loop, maximum, minimum, ptx, reg, select, shared, when
-from .trace.problems import described, located
+from .language import Value, loop, maximum, minimum, ptx, reg, select, shared, when
+from .language.errors import described, located
 from .types import pred
 from .warp import Operator
 

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .errors import PtxTypeError
-from .trace import Value, maximum, minimum, ptx, reg, select, when
-from .trace.problems import described, located
+from .language import Value, maximum, minimum, ptx, reg, select, when
+from .language.errors import described, located
 from .types import bf16, f16, f32, f64, s32, s64
 
 __all__ = [

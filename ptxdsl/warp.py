@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import PtxTypeError
-from .trace import Value, maximum, minimum, pack, ptx, select
-from .trace.problems import described, located
+from .language import Value, maximum, minimum, pack, ptx, select
+from .language.errors import described, located
 from .types import pred, u16, u32
 
 __all__ = [

@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def each_trace_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the tracer vouches for what it made, and `verify` does not look, the tests do look."""
     from ptxdsl.errors import VerifyError
-    from ptxdsl.trace import entry
+    from ptxdsl.language import tracing as entry
     from ptxdsl.verify import verify
 
     module_of = entry._module

@@ -12,17 +12,17 @@ from ..config import observer
 from ..errors import EmulationError
 from ..ir import Call, Function, Instruction, Module
 from ..isa import Form
-from .analysis import Shape3
-from .history import note
-from .lower import Code, lower
-from .ops import plan_of
-from .run import run
-from .spaces import ModuleMemory, Spaces
-from .state import LaunchState
+from .analysis.divergence import Shape3
+from .machine.array_history import note
+from .instructions.lowering import Code, lower
+from .analysis.statements import plan_of
+from .runtime.launch import run
+from .machine.address_spaces import ModuleMemory, Spaces
+from .machine.block_state import LaunchState
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar
-    from .watching import Checks
+    from .sanitizer.instrumentation import Checks
 
 __all__ = ["Program", "load"]
 
@@ -60,7 +60,7 @@ class Program:
             spaces = self._kernel(entry, cluster)
             function = spaces.function
             if checks is not None and checks.init:
-                from .sanitizer_registers import questioned
+                from .rewrite.definedness import questioned
 
                 function = questioned(function)
             with paused():
@@ -123,16 +123,16 @@ def _is_plain(function: Function) -> bool:
 
 
 def _expanded(module: Module, function: Function, memory: ModuleMemory, cluster: Shape3 | None) -> Spaces:
-    from .cluster import in_clusters
-    from .inline import inline
-    from .matrix import expanded
+    from .runtime.clusters import in_clusters
+    from .rewrite.inline import inline
+    from .instructions.matrix import expanded
 
     return in_clusters(module, expanded(inline(module, function)), memory, cluster)
 
 
 def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None:
     """Run a launch with the sanitizer's checks; raises its findings at the end."""
-    from .sanitizer import Sanitizer
+    from .sanitizer.sanitizer import Sanitizer
 
     assert launch.config.sanitize is not None
     launch.sanitizer = sanitizer = Sanitizer(launch, launch.config.sanitize)

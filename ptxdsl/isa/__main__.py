@@ -6,14 +6,14 @@ import re
 import sys
 from pathlib import Path
 
-from . import pages, stubs
+from .generate import pages, stubs
 
 __all__ = ["derived", "main"]
 
 
 def derived(root: Path) -> dict[Path, str]:
     """What each derived file of a repository holds."""
-    found = {root / "ptxdsl" / "trace" / "namespace.pyi": stubs.stub()}
+    found = {root / "ptxdsl" / "language" / "namespace" / "ptx.pyi": stubs.stub()}
     found.update({root / "docs" / "isa" / name: text for name, text in pages.pages().items()})
     readme = root / "ptxdsl" / "isa" / "README.md"
     found[readme] = re.sub(r"^\d+ opcodes in .*$", pages.summary(), readme.read_text("utf-8"), flags=re.MULTILINE)

@@ -53,7 +53,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
-from ..shown import Shown
+from .reprs import Shown
 from ..types import TYPES, ScalarType
 from .expressions import NAMES, evaluate, number
 
@@ -230,7 +230,7 @@ class Form:
         return f"<Form {self.mnemonic}/{len(self.operands)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from . import form_of, lookup
+        from .table import form_of, lookup
 
         return (form_of, (self.mnemonic, lookup(self.mnemonic).index(self)))
 

@@ -6,7 +6,7 @@ import difflib
 from typing import NamedTuple
 
 from ..errors import TargetError, UnknownInstruction
-from . import lookup
+from .table import lookup
 from .targets import LATEST, TARGETS, Version, introduced, lowest, unmet
 
 __all__ = ["Support", "supports"]

@@ -13,10 +13,10 @@ from typing import NoReturn
 from .. import ir
 from ..errors import Loc, ParseError, UnknownInstruction
 from ..isa import Form, lookup
-from ..operands import fits, mismatch
+from ..ir.operand_matching import fits, mismatch
 from ..types import ScalarType, pred
 from . import declarations
-from .earlier import forms_of
+from .legacy import forms_of
 from .escape import unescape
 from .reader import LOC, Context, Reader
 from .scopes import Scope

@@ -11,7 +11,7 @@ from typing import NoReturn
 from .. import ir
 from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction
 from ..isa import OperandSpec, lookup, special
-from ..operands import elements, fits
+from ..ir.operand_matching import elements, fits
 from ..types import TYPES, ScalarType
 from .escape import unescape
 from .numbers import encoded, expression, literal

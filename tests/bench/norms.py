@@ -8,7 +8,8 @@ from __future__ import annotations
 from math import e, inf, log2
 from typing import Any
 
-from ptxdsl import Kernel, Ptr, f32, maximum, ptx, ptx_kernel, reg, shared, warp, when
+from ptxdsl import Kernel, Ptr, f32, maximum, ptx, ptx_kernel, reg, shared, when
+from ptxdsl import warp
 
 __all__ = ["build_rms_norm", "build_softmax"]
 

@@ -10,7 +10,8 @@ from math import e, inf, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from ptxdsl import Ptr, break_if, f32, loop, maximum, ptx, ptx_kernel, reg, select, shared, u32, warp, when
+from ptxdsl import Ptr, break_if, f32, loop, maximum, ptx, ptx_kernel, reg, select, shared, u32, when
+from ptxdsl import warp
 
 __all__ = ["PROGRAMS", "Case", "Program", "matmul_case"]
 

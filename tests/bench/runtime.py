@@ -27,7 +27,7 @@ import programs
 from ptxdsl import Ptr, break_if, loop, otherwise, ptx, ptx_kernel, reg, shared, u32, when
 from ptxdsl.bench import table
 from ptxdsl.config import override
-from ptxdsl.emulator import team
+from ptxdsl.emulator.runtime import worker_pool as team
 
 __all__ = ["main"]
 

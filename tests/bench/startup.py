@@ -169,7 +169,7 @@ def _first_foreign(text: str, family: str) -> dict[str, float]:
 
 def _stages(family: str, count: int) -> dict[str, float]:
     """Seconds that each stage takes in a process that has loaded its code, and not seen the kernel before."""
-    from ptxdsl.effects import shared_memory, written_parameters
+    from ptxdsl.analysis.stores import shared_memory, written_parameters
     from ptxdsl.emulator.program import Program
     from ptxdsl.text import parse, to_text
     from ptxdsl.verify import verify

@@ -31,10 +31,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...isa import Form
-from ..library import remembered
+from ..codegen.library import remembered
 
 if TYPE_CHECKING:
-    from ..lanes import Lanes
+    from .lanes import Lanes
 
 __all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...isa import Form
-from ..lanes import Bits, Real
+from .lanes import Bits, Real
 from . import semantics
 from .floating import each, rough
 from .formats import FORMATS, canonical, flush, narrow, widen

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...isa import Form
 from ...types import ScalarType
-from ..lanes import Bits
+from .lanes import Bits
 from . import semantics
 from .formats import FORMATS, flush, format_of, widen
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...isa import Form
 from ...types import ScalarType
-from ..lanes import Bits, Real, join
+from .lanes import Bits, Real, join
 from . import semantics
 from .floating import mode_of
 from .formats import (

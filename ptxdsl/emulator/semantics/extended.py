@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...isa import Form
-from ..lanes import Bits
+from .lanes import Bits
 from . import carry, semantics
 from .integer import product
 

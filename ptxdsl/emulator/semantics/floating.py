@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...isa import Form
-from ..lanes import Bits, Real
+from .lanes import Bits, Real
 from . import semantics
 from .formats import FORMATS, Format, canonical, flush, format_of, narrow, positive_part, saturate, widen
 from .integer import elements

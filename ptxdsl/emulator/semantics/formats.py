@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...types import ScalarType
-from ..lanes import Bits, Real
+from .lanes import Bits, Real
 
 __all__ = [
     "FORMATS", "Format", "Random", "canonical", "element_name", "flush", "format_of", "narrow", "positive_part",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...isa import Form
 from ...types import ScalarType
-from ..lanes import Bits
+from .lanes import Bits
 from . import semantics
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...isa import Form
-from ..lanes import Bits, join
+from .lanes import Bits, join
 from . import semantics
 from .integer import is_signed
 

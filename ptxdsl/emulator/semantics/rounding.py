@@ -7,7 +7,7 @@ is no wider type: the result to nearest is moved one step where the sign of its 
 
 from __future__ import annotations
 
-from ..lanes import Bits, Real
+from .lanes import Bits, Real
 
 __all__ = ["directed_f64", "odd"]
 

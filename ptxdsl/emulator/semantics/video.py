@@ -8,7 +8,7 @@ before it where the operand is negated.
 from __future__ import annotations
 
 from ...isa import Form
-from ..lanes import Bits, join
+from .lanes import Bits, join
 from . import semantics
 
 _WIDE = 64

@@ -1,0 +1,1 @@
+"""Analyses of PTX that verifier, launch and emulator share."""

@@ -1,0 +1,163 @@
+"""What a kernel does, read off its instructions: the arrays that it writes, the shared memory that it uses.
+
+A launch asks twice: an array that may not be written is refused before anything runs, and a numpy array is copied back
+from a GPU only if there is something to copy. The table says which operands are addresses that are stored through;
+what is left is to follow each parameter through the registers that its pointer passes. The answer errs on the side of
+"written": a pointer that is itself put into memory or handed to an unknown function may be stored through there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from .. import ir
+from ..isa import Form
+
+__all__ = ["shared_memory", "written_parameters"]
+
+_Origins = frozenset[str]
+_NOTHING: _Origins = frozenset()
+
+
+def written_parameters(module: ir.Module, entry: str) -> frozenset[str]:
+    """The names of the parameters of ``entry`` whose memory it may write."""
+    return _Flow(module, module.function(entry), (entry,)).written()
+
+
+class _Ways(NamedTuple):
+    """Which operands of a form pass an address on to its results; through which it stores, and what."""
+
+    sources: tuple[int, ...]
+    results: tuple[int, ...]
+    through: tuple[int, ...]
+    stored: tuple[int, ...]
+
+
+@cache
+def _ways(form: Form) -> _Ways:
+    specs = list(enumerate(form.operands))
+    addresses = [n for n, spec in specs if spec.kind == "address"]
+    passed = [n for n, spec in specs if spec.role != "w"]
+    if addresses:  # what is read from memory is no address of the same array, but for that of a parameter
+        passed = addresses if form.space == "param" else []
+    through = tuple(n for n in addresses if form.operands[n].role != "r")
+    stored = tuple(n for n, spec in specs if through and spec.kind == "value" and spec.role == "r")
+    results = tuple(n for n, spec in specs if spec.written)
+    return _Ways(tuple(passed) if results else (), results, through, stored)
+
+
+class _Flow:
+    """From which parameters each register's address may come: grown, without regard to order, until nothing changes."""
+
+    def __init__(self, module: ir.Module, function: ir.Function, stack: tuple[str, ...]) -> None:
+        self.module, self.function, self.stack = module, function, stack
+        pointers = [p.name for p in function.parameters if p.nbytes == 8 and p.type.kind != "f"]
+        self.origins: dict[str, _Origins] = {name: frozenset((name,)) for name in pointers}
+
+    def written(self) -> frozenset[str]:
+        while self._again():
+            pass
+        found = set[str]()
+        for statement in self.function.body or ():
+            if statement.__class__ is ir.Instruction:
+                ways = _ways(statement.form)
+                if ways.through:
+                    found |= self._stored(ways, statement.operands)
+            elif isinstance(statement, ir.Call):
+                found |= self._called(statement)
+        return frozenset(found)
+
+    def _again(self) -> bool:
+        """Go through the body once; whether a register got an origin that something before it reads."""
+        origins, register, address = self.origins, ir.Register, ir.Address
+        early: set[str] = set()
+        again = False
+        for statement in self.function.body or ():
+            if statement.__class__ is not ir.Instruction:
+                continue
+            sources, results, _, _ = _ways(statement.form)
+            operands = statement.operands
+            source = _NOTHING
+            for n in sources:
+                operand = operands[n]
+                if operand.__class__ is address:
+                    operand = operand.base
+                if operand.__class__ is register:
+                    found = origins.get(operand[0])
+                    if found:
+                        source = source | found
+                    early.add(operand[0])
+                else:
+                    early.update([r.name for r in ir.registers(operand)])
+                    source |= self._of(operand)
+            if source:
+                for name, kind in [r for n in results for r in ir.registers(operands[n])]:
+                    before = origins.get(name, _NOTHING)
+                    if kind.bits >= 32 and not source <= before:
+                        origins[name] = before | source
+                        again = again or name in early
+        return again
+
+    def _of(self, operand: ir.Operand) -> _Origins:
+        if isinstance(operand, ir.Symbol):
+            return self.origins.get(operand.symbol, _NOTHING)
+        return frozenset().union(*[self.origins.get(r.name, _NOTHING) for r in ir.registers(operand)])
+
+    def _stored(self, ways: _Ways, operands: tuple[ir.Operand, ...]) -> _Origins:
+        """The parameters through which an instruction stores, and those whose address it stores."""
+        bases = [o.base for n in ways.through if isinstance(o := operands[n], ir.Address)]
+        through = [self._of(base) for base in bases if isinstance(base, ir.Register)]
+        return frozenset().union(*through, *[self._of(operands[n]) for n in ways.stored])
+
+    def _called(self, call: ir.Call) -> _Origins:
+        passed = [self._of(argument) for argument in call.arguments]
+        name = call.callee.symbol if isinstance(call.callee, ir.Symbol) else None
+        callee = next((f for f in self.module.functions if f.name == name and f.body is not None), None)
+        if callee is None or callee.name in self.stack:
+            return frozenset().union(*passed)
+        written = _Flow(self.module, callee, (*self.stack, callee.name)).written()
+        return frozenset().union(*(o for o, p in zip(passed, callee.parameters) if p.name in written))
+
+
+def shared_memory(module: ir.Module, entry: str) -> tuple[int, bool]:
+    """How many bytes of shared memory an entry and what it calls declare, and whether they use dynamic shared memory.
+
+    A module may hold variables of other entries, and compilers declare dynamic shared memory that nothing uses.
+    """
+    known = {function.name: function for function in module.functions}
+    symbols, waiting = {entry}, [entry]
+    while waiting:
+        mentioned = {name for statement in known[waiting.pop()].body or () for name in _symbols(statement)}
+        waiting += (mentioned - symbols).intersection(known)
+        symbols |= mentioned
+    variables = [v for v in module.variables if v.name in symbols]
+    variables += [v for name, function in known.items() if name in symbols for v in function.variables]
+    size, dynamic = 0, False
+    for variable in variables:
+        if variable.space == "shared":
+            align = variable.align or variable.type.bytes
+            size = -(-size // align) * align + variable.nbytes
+            dynamic = dynamic or None in variable.shape
+    return size, dynamic
+
+
+def _symbols(statement: ir.Statement) -> Iterator[str]:
+    """The names of variables and functions that a statement mentions; whose address is taken is mentioned, too."""
+    operands: list[Any] = []
+    if isinstance(statement, ir.Instruction):
+        operands = [o for o in statement.operands if o.__class__ not in _NAMELESS]
+    elif isinstance(statement, ir.Call):
+        operands = [statement.callee, *statement.results, *statement.arguments]
+    while operands:
+        operand = operands.pop()
+        if isinstance(operand, ir.Symbol):
+            yield operand.symbol
+        elif isinstance(operand, ir.Address):
+            operands += [operand.base, *operand.parts]
+        elif isinstance(operand, ir.Vector):
+            operands += operand.items
+
+
+_NAMELESS = (ir.Register, ir.Immediate)

@@ -1,0 +1,1 @@
+"""What the emulator finds out about a function before it is lowered."""

@@ -1,0 +1,124 @@
+"""Handlers of the barrier of a cluster, whose blocks are block states that one host thread runs in turn.
+
+Threads arrive, and wait later. A warp that waits is taken out of the mask of its block's warps that can run; the last
+thread to arrive, in whichever block, puts all of them back. A thread that ends counts no longer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..machine.layout import Block, Cluster, Fault, Warp
+from .library import Shape
+from .handler import Handler, i32, i64, pointer
+from .control import await_others
+from .data import guard_mask
+
+__all__ = ["cluster"]
+
+
+def cluster(module: ir.Module, name: str, shape: Shape) -> None:
+    """("cluster", what, aligned, guard, masked, codes): what is arrive, wait, or leave, before lanes end."""
+    _, what, aligned, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, True)
+    rank = h.field() if masked and what != "leave" else None
+    if guard:
+        go, skip = h.block_named("go"), h.block_named("skip")
+        h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
+        h.ir.position_at_end(skip)
+        h.goto(h.following())
+        h.ir.position_at_end(go)
+    alive = h.load(h.warp, Warp.ALIVE, i32)
+    if what != "leave":
+        await_others(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
+    if aligned:
+        together = h.ir.icmp_unsigned("==", mask, alive)
+        h.branch_unless(together, lambda: h.fault(Fault.BARRIER_DIVERGED, mask))
+    {"arrive": _arrive, "wait": _wait, "leave": _leave}[what](_Barrier(h), mask)
+
+
+class _Barrier:
+    """The barrier, and this warp's masks."""
+
+    def __init__(self, h: Handler) -> None:
+        self.h = h
+        self.part = h.load(h.block, Block.CLUSTER, pointer)
+        self.head = h.load(self.part, Cluster.HEAD, pointer)
+        number = h.ir.zext(h.load(h.warp, Warp.INDEX, i32), i64)
+        self.masks = h.add(self.part, h.ir.add(h.ir.shl(number, h.i64(3)), h.i64(Cluster.MASKS)))
+        self.phase = h.load(self.head, Cluster.PHASE, i32)
+        self.arrived, parity = h.load(self.masks, 0, i32), h.load(self.masks, 4, i32)
+        current = h.ir.sub(h.i32(0), h.ir.and_(self.phase, h.i32(1)))
+        self.pending = h.ir.and_(self.arrived, h.ir.not_(h.ir.xor(parity, current)))
+        self.parity, self.current = parity, current
+
+    def complete(self, count: Any, live: Any) -> None:
+        """Note how many threads have arrived; if these are all, the phase is over, and those who wait go on."""
+        h = self.h
+        everybody = h.ir.icmp_unsigned(">=", count, live)
+        everybody = h.ir.and_(everybody, h.ir.icmp_unsigned("!=", count, h.i32(0)))
+        h.store(h.ir.select(everybody, h.i32(0), count), self.head, Cluster.ARRIVED)
+        over, on = h.block_named("over"), h.block_named("incomplete")
+        h.ir.cbranch(everybody, over, on)
+        h.ir.position_at_end(over)
+        h.store(h.ir.add(self.phase, h.i32(1)), self.head, Cluster.PHASE)
+
+        def wake(rank: Any) -> None:
+            offset = h.ir.mul(h.ir.zext(rank, i64), h.i64(Cluster.PART_SIZE))
+            part = h.add(self.head, h.ir.add(offset, h.i64(Cluster.HEAD_SIZE)))
+            block = h.load(part, Cluster.BLOCK, pointer)
+            waiting = h.load(part, Cluster.WAITING, i32)
+            h.store(h.ir.or_(h.load(block, Block.RUNNABLE, i32), waiting), block, Block.RUNNABLE)
+            h.store(h.i32(0), part, Cluster.WAITING)
+
+        h.for_each_lane(h.load(self.head, Cluster.BLOCKS, i32), wake)
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+
+    def count(self, mask: Any) -> Any:
+        return self.h.call("llvm.ctpop.i32", i32, mask)
+
+
+def _refuse(h: Handler, wrong: Any, kind: int) -> None:
+    h.branch_unless(h.ir.icmp_unsigned("==", wrong, h.i32(0)), lambda: h.fault(kind, wrong))
+
+
+def _arrive(b: _Barrier, mask: Any) -> None:
+    h = b.h
+    _refuse(h, h.ir.and_(mask, b.arrived), Fault.CLUSTER_ARRIVE)
+    h.store(h.ir.or_(b.arrived, mask), b.masks, 0)
+    kept = h.ir.and_(b.parity, h.ir.not_(mask))
+    h.store(h.ir.or_(kept, h.ir.and_(b.current, mask)), b.masks, 4)
+    count = h.ir.add(h.load(b.head, Cluster.ARRIVED, i32), b.count(mask))
+    b.complete(count, h.load(b.head, Cluster.LIVE, i32))
+    h.next()
+
+
+def _wait(b: _Barrier, mask: Any) -> None:
+    h = b.h
+    _refuse(h, h.ir.and_(mask, h.ir.not_(b.arrived)), Fault.CLUSTER_WAIT)
+
+    def wait() -> None:
+        bit = h.ir.shl(h.i32(1), h.load(h.warp, Warp.INDEX, i32))
+        h.store(h.ir.or_(h.load(b.part, Cluster.WAITING, i32), bit), b.part, Cluster.WAITING)
+        h.store(h.ir.and_(h.load(h.block, Block.RUNNABLE, i32), h.ir.not_(bit)), h.block, Block.RUNNABLE)
+        h.store(h.i32(Cluster.NUMBER), h.warp, Warp.BARRIER)
+        h.store(h.rec, h.warp, Warp.WAITS)
+        h.schedule(h.rec)
+
+    h.branch_unless(h.ir.icmp_unsigned("==", h.ir.and_(mask, b.pending), h.i32(0)), wait)
+    h.store(h.ir.and_(b.arrived, h.ir.not_(mask)), b.masks, 0)
+    h.next()
+
+
+def _leave(b: _Barrier, mask: Any) -> None:
+    h = b.h
+    live = h.ir.sub(h.load(b.head, Cluster.LIVE, i32), b.count(mask))
+    h.store(live, b.head, Cluster.LIVE)
+    count = h.ir.sub(h.load(b.head, Cluster.ARRIVED, i32), b.count(h.ir.and_(mask, b.pending)))
+    h.store(h.ir.and_(b.arrived, h.ir.not_(mask)), b.masks, 0)
+    b.complete(count, live)
+    h.next()

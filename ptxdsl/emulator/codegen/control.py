@@ -1,0 +1,285 @@
+"""Handlers of control flow: branches, and where the lanes of a warp part and meet again.
+
+The lanes of a warp that are at one place are its active lanes; every other one is parked, with the rank of its basic
+block in PLACES. Ranks follow the post-dominator tree, and the lowest rank runs first, so lanes that parted at a branch
+meet at the branch's post-dominator. `parked` is the lowest rank where somebody waits: going to a block of a lower rank
+needs no further thought.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..machine.layout import NEVER, PATIENCE, POLL_TURNS, SLICE, SLICE_TURNS, Block, Fault, Status, Warp
+from .library import Shape
+from .handler import Handler, i32, i64, lanes_of, pointer
+from .data import guard_mask, source
+from .scheduler import retire
+
+__all__ = ["await_others", "bounded", "branch", "check", "exit_", "index", "jump", "park", "service", "trap", "wrap"]
+
+
+def park(h: Handler, lanes: Any, rank: Any) -> None:
+    """Note that the lanes of a mask wait at a block."""
+    places = h.add(h.warp, Warp.PLACES)
+    kind = lanes_of(i32)
+    h.store(h.ir.select(h.bools(lanes), h.splat(rank), h.load(places, 0, kind)), places, 0)
+
+
+def reschedule(h: Handler) -> None:
+    h.through(Block.RESCHEDULE, h.rec)
+
+
+def await_others(h: Handler, missing: Any, rank: Any) -> None:
+    """Where lanes are missing that may still come, since they are before this block, let them run first."""
+    if rank is None:
+        return
+    before = h.ir.icmp_signed("<", h.load(h.warp, Warp.PARKED, i32), rank)
+    wait = h.ir.and_(before, h.ir.icmp_unsigned("!=", missing, h.i32(0)))
+
+    def leave() -> None:
+        park(h, h.active, rank)
+        h.through(Block.ADVANCE, h.rec)
+
+    h.branch_unless(h.ir.not_(wait), leave)
+
+
+def spend(h: Handler, cost: Any, target: Any, plain: bool, rank: Any = None) -> None:
+    """Pay for a backward branch to the record ``target``; whose slice is used up gives way to another warp."""
+    budget = h.ir.sub(h.load(h.warp, Warp.BUDGET, i32), cost)
+    h.store(budget, h.warp, Warp.BUDGET)
+
+    def give_way() -> None:
+        h.store(h.i32(SLICE), h.warp, Warp.BUDGET)
+        h.store(target, h.warp, Warp.PC)
+        polls = h.ir.icmp_signed(">", cost, h.i32(SLICE))
+        spent = h.ir.select(polls, h.i32(1), h.i32(SLICE_TURNS))
+        yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), spent)
+        h.store(yields, h.warp, Warp.YIELDS)
+        spent = h.ir.select(polls, h.i32(POLL_TURNS), h.i32(SLICE_TURNS))
+        turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), spent)
+        h.store(turns, h.block, Block.BUDGET)
+        if rank is not None and plain:
+            _take_turns(h, rank)
+        elif rank is not None:
+            _lose_patience(h, yields, rank)
+        h.branch_unless(h.ir.icmp_signed(">=", turns, h.i32(0)), lambda: _return(h, Status.YIELD))
+        h.through(Block.SCHEDULE, h.rec)
+
+    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), give_way)
+
+
+def _return(h: Handler, status: int) -> None:
+    h.store(h.i32(status), h.block, Block.STATUS)
+    h.ir.ret_void()
+
+
+def _take_turns(h: Handler, rank: Any) -> None:
+    """In plain code, the lanes that come after these in the program are to run next, then these again."""
+    apart, on = h.block_named("apart"), h.block_named("together")
+    h.ir.cbranch(h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER)), apart, on)
+    h.ir.position_at_end(apart)
+    park(h, h.active, rank)
+    h.store(rank, h.warp, Warp.AFTER)
+    h.store(h.load(h.block, Block.MEET, i64), h.warp, Warp.PC)
+    h.ir.branch(on)
+    h.ir.position_at_end(on)
+
+
+def _lose_patience(h: Handler, yields: Any, rank: Any) -> None:
+    """Lanes that wait for parked lanes of their own warp would wait for ever: go on in plain code, which is fair."""
+    apart = h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER))
+    stuck = h.ir.and_(apart, h.ir.icmp_signed(">", yields, h.i32(PATIENCE)))
+
+    def leave() -> None:
+        park(h, h.active, rank)
+        h.store(h.i64(0), h.warp, Warp.PC)
+        h.store(h.i32(0), h.block, Block.FAULT_KIND)
+        h.store(h.load(h.warp, Warp.INDEX, i32), h.block, Block.FAULT_WARP)
+        _return(h, Status.DEOPT)
+
+    h.branch_unless(h.ir.not_(stuck), leave)
+
+
+def jump(module: ir.Module, name: str, shape: Shape) -> None:
+    """("jump", checked, back, plain, codes): distance, then rank if checked, then cost if back."""
+    _, checked, back, plain, codes = shape
+    h = Handler(module, name, codes)
+    target = h.add(h.rec, h.field())
+    rank = h.field() if checked else None
+    if checked:
+        _arrive(h, rank)
+    if back:
+        spend(h, h.field(), target, plain, rank)
+    h.goto(target)
+
+
+def _arrive(h: Handler, rank: Any) -> None:
+    """Stop the active lanes at the block of this rank if others wait there or before it."""
+
+    def meet() -> None:
+        park(h, h.active, rank)
+        h.through(Block.ADVANCE, h.rec)
+
+    h.branch_unless(h.ir.icmp_signed("<", rank, h.load(h.warp, Warp.PARKED, i32)), meet)
+
+
+def check(module: ir.Module, name: str, shape: Shape) -> None:
+    """("check", codes): the start of a block that lanes fall into where others may wait."""
+    h = Handler(module, name, shape[-1])
+    _arrive(h, h.field())
+    h.next()
+
+
+def branch(module: ir.Module, name: str, shape: Shape) -> None:
+    """("branch", guard, divergent, back, plain, codes): distance; if divergent both ranks; the cost if back.
+
+    A branch that is not divergent stands where all live lanes are active, on a predicate that is the same for all.
+    """
+    _, guard, divergent, back, plain, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, False)
+    target = h.add(h.rec, h.field())
+    if not divergent:
+        taken = h.ir.icmp_unsigned("!=", mask, h.i32(0))
+        if back:
+            cost = h.field()
+            go, fall = h.block_named("go"), h.block_named("fall")
+            h.ir.cbranch(taken, go, fall)
+            h.ir.position_at_end(fall)
+            h.goto(h.following())
+            h.ir.position_at_end(go)
+            spend(h, cost, target, plain)
+            h.goto(target)
+        else:
+            h.goto(h.ir.select(taken, target, h.following()))
+        return
+    to, on = h.field(), h.field()
+    cost = h.field() if back else None
+    active = h.active
+    taken, left = h.ir.and_(active, mask), h.ir.and_(active, h.ir.not_(mask))
+    all_go, some, some_go, part = (h.block_named(n) for n in ("all_go", "some", "some_go", "part"))
+    h.ir.cbranch(h.ir.icmp_unsigned("==", left, h.i32(0)), all_go, some)
+    h.ir.position_at_end(all_go)
+    _arrive(h, to)
+    if cost is not None:
+        spend(h, cost, target, plain, to)
+    h.goto(target)
+    h.ir.position_at_end(some)
+    h.ir.cbranch(h.ir.icmp_unsigned("==", taken, h.i32(0)), some_go, part)
+    h.ir.position_at_end(some_go)
+    _arrive(h, on)
+    h.goto(h.following())
+    h.ir.position_at_end(part)
+    _part(h, (taken, to, target), (left, on, h.following()))
+
+
+def _part(h: Handler, some: tuple[Any, Any, Any], others: tuple[Any, Any, Any]) -> None:
+    """Lanes go two ways, each given with its rank and record: those of the lower rank, if nobody is before them."""
+    parked = h.load(h.warp, Warp.PARKED, i32)
+    before = h.ir.icmp_signed("<", some[1], others[1])
+    now, first, record = (h.ir.select(before, a, b) for a, b in zip(some, others))
+    later, last = (h.ir.select(before, b, a) for a, b in zip(some[:2], others[:2]))
+
+    def all_wait() -> None:
+        park(h, now, first)
+        park(h, later, last)
+        reschedule(h)
+
+    ahead = h.ir.and_(h.ir.icmp_signed("<", first, parked), h.ir.icmp_signed("<", first, last))
+    h.branch_unless(ahead, all_wait)
+    park(h, later, last)
+    h.store(h.ir.select(h.ir.icmp_signed("<", last, parked), last, parked), h.warp, Warp.PARKED)
+    h.store(now, h.warp, Warp.ACTIVE)
+    h.goto(record)
+
+
+def exit_(module: ir.Module, name: str, shape: Shape) -> None:
+    """("exit", guard, masked, codes): the lanes end; the next record follows where some are left."""
+    _, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    gone = guard_mask(h, guard, False)
+    gone = h.active if gone is None else h.ir.and_(h.active, gone)
+    alive = h.ir.and_(h.load(h.warp, Warp.ALIVE, i32), h.ir.not_(gone))
+    h.store(alive, h.warp, Warp.ALIVE)
+    active = h.ir.and_(h.active, h.ir.not_(gone))
+    h.store(active, h.warp, Warp.ACTIVE)
+    if not guard and not masked:
+        retire(h)
+        return
+    h.branch_unless(h.ir.icmp_unsigned("!=", alive, h.i32(0)), lambda: h.through(Block.RETIRE, h.rec))
+    if masked:
+        h.branch_unless(h.ir.icmp_unsigned("!=", active, h.i32(0)), lambda: reschedule(h))
+    h.next()
+
+
+def trap(module: ir.Module, name: str, shape: Shape) -> None:
+    """("trap", guard, kind, codes): stop with a fault of that kind."""
+    _, guard, kind, codes = shape
+    h = Handler(module, name, codes)
+    lanes = guard_mask(h, guard, True)
+    if guard:
+        h.branch_unless(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), h.next)
+    h.fault(kind, lanes)
+
+
+def index(module: ir.Module, name: str, shape: Shape) -> None:
+    """("index", class of the index, guard, codes): brx.idx; how many targets there are, and where their ranks lie."""
+    _, kind, guard, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, True)
+    number = source(h, kind, 32)
+    on = h.field() if guard else None
+    count, table = h.field(), h.field("q")
+    wrong = h.ir.icmp_unsigned(">=", number, h.splat(count))
+    bad = h.ir.and_(mask, h.mask(wrong))
+    h.branch_unless(h.ir.icmp_unsigned("==", bad, h.i32(0)), lambda: h.fault(Fault.BRANCH_INDEX, bad))
+    if on is not None:
+        park(h, h.active, on)
+    wide = lanes_of(i64)
+    ranks = h.ir.add(h.splat(table), h.ir.shl(h.ir.zext(number, wide), h.splat(h.i64(2))))
+    places, kind = h.ir.inttoptr(ranks, lanes_of(pointer)), lanes_of(i32)
+    waiting = h.load(h.add(h.warp, Warp.PLACES), 0, kind)
+    name = "llvm.masked.gather.v32i32.v32p0"
+    h.store(h.call(name, kind, places, h.i32(4), h.bools(mask), waiting), h.add(h.warp, Warp.PLACES), 0)
+    reschedule(h)
+
+
+def wrap(module: ir.Module, name: str, shape: Shape) -> None:
+    """("wrap", base, signed, codes): leave for plain code where base + vector wraps around in some lane."""
+    bounded(Handler(module, name, shape[-1]), shape)
+
+
+def bounded(h: Handler, shape: Shape) -> None:
+    """The code of a wrap handler."""
+    _, kind, signed, _ = shape
+    base = source(h, kind, 1)
+    bits = base.type.width
+    wide = (h.ir.sext if signed else h.ir.zext)(base, i64)
+    low, high = h.ir.add(wide, h.field("q")), h.ir.add(wide, h.field("q"))
+    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    good = h.ir.icmp_signed(">=", low, h.i64(least))
+    good = h.ir.and_(good, h.ir.icmp_signed("<=", high, h.i64(most)))
+
+    def leave() -> None:
+        h.store(h.i32(Fault.WRAP), h.block, Block.FAULT_KIND)
+        h.stop(Status.DEOPT)
+        h.ir.ret_void()
+
+    h.branch_unless(good, lambda: h.give_up(leave))
+    h.next()
+
+
+def service(module: ir.Module, name: str, shape: Shape) -> None:
+    """("service", guard, codes): leave for Python, which answers the call, and go on behind it."""
+    _, guard, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, True)
+    if guard:
+        h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), h.next)
+    h.stop(Status.SERVICE)
+    h.store(h.following(), h.warp, Warp.PC)
+    h.store(h.ir.zext(mask, i64), h.block, Block.FAULT_ADDRESS)
+    h.ir.ret_void()

@@ -1,0 +1,240 @@
+"""Handlers that watch: they count what the next instruction is about to do, or stop before it, and change nothing.
+
+Records of theirs stand before the records of instructions only while somebody profiles or debugs, so that an ordinary
+launch pays nothing. Counters are changed atomically: several host threads may run blocks of one launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
+from .library import Shape
+from .handler import Handler, i1, i32, i64, lanes_of, pointer
+from .data import guard_mask, source
+from .memory import Access
+
+__all__ = ["count", "count_branch", "count_memory", "stop"]
+
+BANKS = 32
+BANK_BYTES = 4
+SECTOR_BITS = 5
+
+
+def _add(h: Handler, counters: Any, which: int, amount: Any) -> None:
+    place = h.ir.bitcast(h.add(counters, 8 * which), i64.as_pointer())
+    amount = h.i64(amount) if isinstance(amount, int) else amount
+    h.ir.atomic_rmw("add", place, h.ir.zext(amount, i64) if amount.type.width < 64 else amount, "monotonic")
+
+
+def _population(h: Handler, mask: Any) -> Any:
+    return h.call("llvm.ctpop.i32", i32, mask)
+
+
+def _some(h: Handler, mask: Any) -> Any:
+    """1 where a mask has lanes, else 0."""
+    return h.ir.zext(h.ir.icmp_unsigned("!=", mask, h.i32(0)), i64)
+
+
+def _counters(h: Handler) -> Any:
+    return h.ir.inttoptr(h.field("q"), pointer)
+
+
+def _executed(h: Handler, counters: Any, lanes: Any) -> None:
+    _add(h, counters, Count.EXECUTIONS, 1)
+    _add(h, counters, Count.LANES, _population(h, lanes))
+
+
+def count(module: ir.Module, name: str, shape: Shape) -> None:
+    """("count", guard, codes): one execution, and the lanes for which the guard holds."""
+    _, guard, codes = shape
+    h = Handler(module, name, codes)
+    lanes = guard_mask(h, guard, True)
+    _executed(h, _counters(h), lanes)
+    h.next()
+
+
+def count_branch(module: ir.Module, name: str, shape: Shape) -> None:
+    """("count_branch", guard, index, codes): also whether lanes part; ``index`` is the class of brx.idx's operand.
+
+    A branch that is not taken is executed all the same: by all lanes that are there.
+    """
+    _, guard, index, codes = shape
+    h = Handler(module, name, codes)
+    lanes = guard_mask(h, guard, True)
+    parts = h.ir.and_(_some(h, lanes), _some(h, h.ir.and_(h.active, h.ir.not_(lanes))))
+    if index:
+        numbers = source(h, index, LANES)
+        lane = h.ir.and_(h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0)), h.i32(LANES - 1))
+        first = h.ir.extract_element(numbers, lane)
+        others = h.mask(h.ir.icmp_unsigned("!=", numbers, h.splat(first)))
+        parts = h.ir.or_(parts, _some(h, h.ir.and_(lanes, others)))
+    counters = _counters(h)
+    _executed(h, counters, h.active)
+    _add(h, counters, Count.DIVERGENT, parts)
+    h.next()
+
+
+def count_memory(module: ir.Module, name: str, shape: Shape) -> None:
+    """("count_memory", space, address, nbytes, exclusive, guard, codes): also what the memory system has to do.
+
+    ``nbytes`` is what one lane accesses; of ``exclusive`` accesses, atomics, two to one word conflict.
+    """
+    _, space, kind, nbytes, exclusive, guard, codes = shape
+    h = Handler(module, name, codes)
+    access = Access(h, kind, None, nbytes, False)
+    lanes = guard_mask(h, guard, True)
+    counters = _counters(h)
+    _executed(h, counters, lanes)
+    places = access.vector()
+    ways: dict[str, Any] = {space: lanes}
+    if space == "generic":
+        windows = h.ir.lshr(places, h.splat(h.i64(56)))
+        ways = {"global": lanes}
+        for name, window in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+            inside = h.mask(h.ir.icmp_unsigned("==", windows, h.splat(h.i64(window >> 56))))
+            ways[name] = h.ir.and_(lanes, inside)
+            ways["global"] = h.ir.and_(ways["global"], h.ir.not_(inside))
+    for way, mask in ways.items():
+        _SPACES[way](h, counters, places, mask, nbytes, exclusive)
+    h.next()
+
+
+def _global(h: Handler, counters: Any, places: Any, lanes: Any, *_: Any) -> None:
+    _add(h, counters, Count.GLOBAL_REQUESTS, _some(h, lanes))
+    _add(h, counters, Count.GLOBAL_LANES, _population(h, lanes))
+    places = h.ir.sub(places, h.splat(_start(h, places, lanes)))
+    numbers = h.ir.lshr(places, h.splat(h.i64(SECTOR_BITS)))
+    before = h.ir.shuffle_vector(numbers, numbers, ir.Constant(lanes_of(i32), [0, *range(LANES - 1)]))
+    falls = h.mask(h.ir.icmp_unsigned("<", numbers, before))
+    rises = _population(h, h.mask(h.ir.icmp_unsigned(">", numbers, before)))
+    in_order = h.ir.and_(h.full(lanes), h.ir.icmp_unsigned("==", falls, h.i32(0)))
+    sectors = _variable(h, i64)
+    h.ir.store(h.ir.select(in_order, h.ir.zext(h.ir.add(rises, h.i32(1)), i64), h.i64(0)), sectors)
+
+    def one(_: Any, __: Any) -> None:
+        h.ir.store(h.ir.add(h.ir.load(sectors), h.i64(1)), sectors)
+
+    _each_distinct(h, numbers, h.ir.select(in_order, h.i32(0), lanes), one)
+    _add(h, counters, Count.SECTORS, h.ir.load(sectors))
+
+
+def _start(h: Handler, places: Any, lanes: Any) -> Any:
+    """By how much the array of the first lane misses the start of a sector: on a GPU an array begins at one."""
+    lane = h.ir.and_(h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0)), h.i32(LANES - 1))
+    address = h.ir.extract_element(places, lane)
+    table, start = h.load(h.block, Block.TABLE, pointer), _variable(h, i64)
+
+    def one(number: Any) -> None:
+        entry = h.add(table, h.ir.mul(number, h.i32(Entry.BYTES)))
+        low, size = h.load(entry, Entry.LOW, i64), h.load(entry, Entry.SIZE, i64)
+        inside = h.ir.icmp_unsigned("<", h.ir.sub(address, low), size)
+        h.ir.store(h.ir.select(inside, h.ir.and_(low, h.i64((1 << SECTOR_BITS) - 1)), h.ir.load(start)), start)
+
+    _for_range(h, h.load(h.block, Block.ENTRIES, i32), one)
+    return h.ir.load(start)
+
+
+def _for_range(h: Handler, count: Any, body: Callable[[Any], None]) -> None:
+    head, inner, done = h.block_named("head"), h.block_named("number"), h.block_named("done")
+    before = h.ir.block
+    h.ir.branch(head)
+    h.ir.position_at_end(head)
+    number = h.ir.phi(i32)
+    number.add_incoming(h.i32(0), before)
+    h.ir.cbranch(h.ir.icmp_unsigned("<", number, count), inner, done)
+    h.ir.position_at_end(inner)
+    body(number)
+    number.add_incoming(h.ir.add(number, h.i32(1)), h.ir.block)
+    h.ir.branch(head)
+    h.ir.position_at_end(done)
+
+
+def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exclusive: bool) -> None:
+    """A request takes a turn for each different word that a bank must give; wide accesses go in 2, 4, ... phases."""
+    _add(h, counters, Count.SHARED_REQUESTS, _some(h, lanes))
+    _add(h, counters, Count.SHARED_LANES, _population(h, lanes))
+    width = max(BANK_BYTES, nbytes)
+    phases, banks = width // BANK_BYTES, BANKS * BANK_BYTES // width
+    words = h.ir.lshr(places, h.splat(h.i64(width.bit_length() - 1)))
+    kind = ir.ArrayType(i32, banks)
+    array, most = h.ir.alloca(kind), _variable(h, i32)
+    turns = h.ir.bitcast(array, i32.as_pointer())
+
+    def one(word: Any, same: Any) -> None:
+        place = h.ir.gep(turns, [h.ir.and_(word, h.i64(banks - 1))], source_etype=i32)
+        taken = h.ir.add(h.ir.load(place), _population(h, same) if exclusive else h.i32(1))
+        h.ir.store(taken, place)
+        h.ir.store(h.call("llvm.umax.i32", i32, taken, h.ir.load(most)), most)
+
+    part = (1 << LANES // phases) - 1
+    for phase in range(phases):
+        mask = h.ir.and_(lanes, h.i32(part << phase * (LANES // phases)))
+        apart = _in_banks_of_their_own(h, words, mask, banks)
+        h.ir.store(ir.Constant(kind, None), array)
+        h.ir.store(h.ir.select(apart, h.ir.trunc(_some(h, mask), i32), h.i32(0)), most)
+        _each_distinct(h, words, h.ir.select(apart, h.i32(0), mask), one)
+        _add(h, counters, Count.WAVEFRONTS, h.ir.load(most))
+        _add(h, counters, Count.LEAST, _some(h, mask))
+
+
+def _in_banks_of_their_own(h: Handler, words: Any, mask: Any, banks: int) -> Any:
+    """Whether no two lanes of a mask need the same bank: the usual case, which needs no look at each lane."""
+    wide = lanes_of(i32)
+    bank = h.ir.and_(h.ir.trunc(words, wide), h.splat(h.i32(banks - 1)))
+    bits = h.ir.select(h.bools(mask), h.ir.shl(h.splat(h.i32(1)), bank), ir.Constant(wide, None))
+    used = h.call("llvm.vector.reduce.or.v32i32", i32, bits)
+    return h.ir.icmp_unsigned("==", _population(h, used), _population(h, mask))
+
+
+def _local(h: Handler, counters: Any, _: Any, lanes: Any, *__: Any) -> None:
+    _add(h, counters, Count.LOCAL_LANES, _population(h, lanes))
+
+
+_SPACES: dict[str, Callable[..., None]] = {"global": _global, "shared": _shared, "local": _local}
+
+
+def _variable(h: Handler, kind: ir.IntType) -> Any:
+    place = h.ir.alloca(kind)
+    h.ir.store(ir.Constant(kind, 0), place)
+    return place
+
+
+def _each_distinct(h: Handler, values: Any, mask: Any, body: Callable[[Any, Any], None]) -> None:
+    """Run ``body(value, lanes)`` for each different value that the lanes of a mask have, and the lanes that have it."""
+    head, inner, done = h.block_named("head"), h.block_named("value"), h.block_named("done")
+    before = h.ir.block
+    h.ir.branch(head)
+    h.ir.position_at_end(head)
+    left = h.ir.phi(i32)
+    left.add_incoming(mask, before)
+    h.ir.cbranch(h.ir.icmp_unsigned("!=", left, h.i32(0)), inner, done)
+    h.ir.position_at_end(inner)
+    value = h.ir.extract_element(values, h.call("llvm.cttz.i32", i32, left, ir.Constant(i1, 0)))
+    same = h.ir.and_(left, h.mask(h.ir.icmp_unsigned("==", values, h.splat(value))))
+    body(value, same)
+    left.add_incoming(h.ir.and_(left, h.ir.not_(same)), h.ir.block)
+    h.ir.branch(head)
+    h.ir.position_at_end(done)
+
+
+def stop(module: ir.Module, name: str, shape: Shape) -> None:
+    """("stop", codes): return to Python where one lane of one warp of one block is active; go on behind this record."""
+    h = Handler(module, name, shape[-1])
+    block, warp, lanes = h.field("q"), h.field(), h.field()
+    here = h.ir.icmp_unsigned("==", h.load(h.block, Block.CTA64, i64), block)
+    here = h.ir.and_(here, h.ir.icmp_unsigned("==", h.load(h.warp, Warp.INDEX, i32), warp))
+    here = h.ir.and_(here, h.ir.icmp_unsigned("!=", h.ir.and_(h.active, lanes), h.i32(0)))
+
+    def leave() -> None:
+        h.stop(Status.STOPPED)
+        h.store(h.following(), h.warp, Warp.PC)
+        h.ir.ret_void()
+
+    h.branch_unless(h.ir.not_(here), leave)
+    h.next()
+
+

@@ -1,0 +1,209 @@
+"""Handlers of the instructions that only compute: their semantics between loads and stores of slots.
+
+The class of each operand is one letter and its width: ``X32`` one number a lane, ``U32`` one for the warp, ``A32`` one
+for the warp plus a vector known beforehand, ``B32`` one of the block, ``I32`` an immediate; ``P`` and ``N`` a predicate
+and its complement, ``_`` a sink, ``#5`` a number that shapes the code. A tuple stands for an operand in braces.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...isa import OperandSpec, lookup
+from .. import semantics
+from ..semantics.lanes import Lanes
+from .library import Shape
+from .handler import Handler, i1, i32, i64, lanes_of, pointer
+
+__all__ = ["clock", "compute", "cut", "data", "fit", "guard_mask", "isspace", "put", "source"]
+
+
+def source(h: Handler, kind: Any, width: int) -> Any:
+    """The value of the next operand: <32 x iN> at width 32, iN at width 1."""
+    if isinstance(kind, tuple):
+        return tuple(source(h, item, width) for item in kind)
+    letter = kind[0]
+    if letter in "PN":
+        mask = h.load(h.slot(), 0, i32)
+        if letter == "N":
+            mask = h.ir.not_(mask)
+        return h.bools(mask) if width > 1 else h.ir.trunc(mask, i1)
+    bits = int(kind[1:])
+    element = ir.IntType(bits)
+    if letter == "I":
+        number = h.field("q")
+        if bits == 128:
+            number = h.ir.or_(h.ir.zext(number, element), h.ir.shl(h.ir.zext(h.field("q"), element), element(64)))
+        elif bits < 64:
+            number = h.ir.trunc(number, element)
+        return h.splat(number) if width > 1 else number
+    slot = h.add(h.block, h.field()) if letter == "B" else h.slot()
+    if letter == "X":
+        if width == 1:
+            raise AssertionError("one number is wanted of a register that has one a lane")
+        return h.load(slot, 0, lanes_of(element))
+    number = h.load(slot, 0, element)
+    if width == 1:
+        return number
+    spread = h.splat(number)
+    if letter == "A":
+        spread = h.ir.add(spread, h.known(h.field("q"), bits))
+    return spread
+
+
+def put(h: Handler, slot: Any, value: Any, mask: Any) -> None:
+    """Store a result in its slot; only in the lanes of the i32 ``mask`` unless that is None."""
+    kind = value.type
+    if kind == i1:  # a uniform predicate is kept as a mask too
+        value, kind = h.ir.sext(value, i32), i32
+    elif isinstance(kind, ir.VectorType) and kind.element == i1:
+        value, kind = h.mask(value), i32
+        if mask is not None:
+            old = h.load(slot, 0, i32)
+            value = h.ir.or_(h.ir.and_(value, mask), h.ir.and_(old, h.ir.not_(mask)))
+    elif mask is not None:
+        value = h.ir.select(h.bools(mask), value, h.load(slot, 0, kind))
+    h.store(value, slot, 0)
+
+
+def guard_mask(h: Handler, guard: str, masked: bool) -> Any:
+    """The lanes that execute: those of the guard (``P``, ``N`` or empty) that are active; None for all."""
+    mask = None
+    if guard:
+        mask = h.load(h.slot(), 0, i32)
+        mask = h.ir.not_(mask) if guard == "N" else mask
+    if masked:
+        mask = h.active if mask is None else h.ir.and_(mask, h.active)
+    return mask
+
+
+def fit(h: Handler, value: Any, bits: int, signed: bool) -> Any:
+    """The value widened or cut to the width of its register or operand."""
+    kind = value.type
+    element = kind.element if isinstance(kind, ir.VectorType) else kind
+    if element.width == bits:
+        return value
+    wanted = lanes_of(ir.IntType(bits)) if isinstance(kind, ir.VectorType) else ir.IntType(bits)
+    if element.width > bits:
+        return h.ir.trunc(value, wanted)
+    return (h.ir.sext if signed else h.ir.zext)(value, wanted)
+
+
+
+def data(module: ir.Module, name: str, shape: Shape) -> None:
+    """("data", mnemonic, index among its forms, width, guard, masked, class of each operand, codes).
+
+    Behind the mnemonic may stand the parts of registers that the operands name: ``vadd.s32.s32.s32;,b0,h1``.
+    """
+    compute(Handler(module, name, shape[-1]), shape)
+
+
+def compute(h: Handler, shape: Shape) -> None:
+    """The code of a data handler."""
+    _, spelled, index, width, guard, masked, kinds, _ = shape
+    mnemonic, _, parts = spelled.partition(";")
+    form = lookup(mnemonic)[index]
+    mask = guard_mask(h, guard, masked)
+    if width == 1 and mask is not None:
+        go, skip = h.block_named("go"), h.block_named("skip")
+        h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
+        h.ir.position_at_end(skip)
+        h.goto(h.following())
+        h.ir.position_at_end(go)
+        mask = None
+    places: list[tuple[OperandSpec | None, tuple[str, ...], list[Any]]] = []
+    values: list[Any] = []
+    for spec, kind in zip(form.operands, kinds):
+        if spec.written:
+            items = kind if isinstance(kind, tuple) else (kind,)
+            slots = [None if item == "_" else h.slot() for item in items]
+            places.append((spec, items, slots))
+            if spec.role == "rw":
+                loaded = tuple(h.load(slot, 0, _register(item, width)) for item, slot in zip(items, slots))
+                values.append(loaded if isinstance(kind, tuple) else loaded[0])
+        elif kind[0] == "#":
+            values.append(int(kind[1:]))
+        else:
+            values.append(cut(h, source(h, kind, width), spec))
+    carry = semantics.carry(form)
+    if carry.reads:
+        values.append(source(h, kinds[len(form.operands)], width))
+    if carry.writes:
+        places.append((None, (kinds[-1],), [h.slot()]))
+    named = {"selectors": tuple(parts.split(","))} if parts else {}
+    result = semantics.lookup(form)(h.numbers(width), form, *values, **named)
+    for (written, items, slots), value in zip(places, result if len(places) > 1 else (result,)):
+        signed = written is not None and written.type is not None and written.type.is_signed
+        for item, slot, part in zip(items, slots, value if isinstance(value, tuple) else (value,)):
+            if slot is not None:
+                if (item[0] == "X") != (width > 1):
+                    raise AssertionError(f"a result of width {width} for the class {item}")
+                put(h, slot, part if item[1:] == "P" else fit(h, part, int(item[1:]), signed), mask)
+    h.next()
+
+
+def isspace(module: ir.Module, name: str, shape: Shape) -> None:
+    """("isspace", negated, ranges, dest, a, width, guard, masked, codes): isspacep.
+
+    A range is a base and a size; before the base stands, for the letter B, a field of the block that is added to it.
+    """
+    _, negated, ranges, _, a, width, guard, masked, codes = shape
+    h = Handler.of(module, name, codes)
+    mask = guard_mask(h, guard, masked)
+    slot = h.slot()
+    address = Lanes(h.ir, width).wrap(source(h, a, width))
+    found = address.b.bits(1, int(negated))
+    for letter in ranges:
+        moved = h.load(h.block, h.field(), i64) if letter == "B" else i64(0)
+        base, size = (fit(h, each, address.bits, False) for each in (h.ir.add(moved, h.field("q")), h.field("q")))
+        if width > 1:
+            base, size = h.splat(base), h.splat(size)
+        found = found ^ (address - address.b.wrap(base)).lt(address.b.wrap(size))
+    value = found.value
+    if width == 1 and mask is not None:
+        old = h.ir.trunc(h.load(slot, 0, i32), i1)
+        value = h.ir.select(h.ir.icmp_unsigned("!=", mask, h.i32(0)), value, old)
+        mask = None
+    put(h, slot, value, mask)
+    h.next()
+
+
+def clock(module: ir.Module, name: str, shape: Shape) -> None:
+    """("clock", special register, dest, guard, masked, codes): cycles and nanoseconds of the host."""
+    _, special, dest, guard, masked, codes = shape
+    h = Handler(module, name, codes)
+    mask = guard_mask(h, guard, masked)
+    slot = h.slot()
+    value = _nanoseconds(h) if "timer" in special else h.call("llvm.readcyclecounter", i64)
+    if special.endswith("_hi"):
+        value = h.ir.lshr(value, i64(32))
+    value = fit(h, value, int(dest[1:]), False)
+    if dest[0] == "U":
+        put(h, slot, value, None)
+    else:
+        put(h, slot, h.splat(value), mask)
+    h.next()
+
+
+def _nanoseconds(h: Handler) -> Any:
+    """The wall clock, from the C library."""
+    kind = ir.FunctionType(i32, [i32, pointer])
+    function = h.ir.module.globals.get("clock_gettime") or ir.Function(h.ir.module, kind, "clock_gettime")
+    place = h.ir.bitcast(h.ir.alloca(ir.ArrayType(i64, 2)), pointer)
+    h.ir.call(function, [i32(0), place])
+    seconds, rest = h.load(place, 0, i64), h.load(place, 8, i64)
+    return h.ir.add(h.ir.mul(seconds, i64(1_000_000_000)), rest)
+
+
+def cut(h: Handler, value: Any, spec: OperandSpec) -> Any:
+    """A source at the width of its operand: an instruction such as cvt takes a wider register."""
+    if isinstance(value, tuple):
+        return tuple(cut(h, item, spec) for item in value)
+    return value if spec.type is None or spec.type.kind == "p" else fit(h, value, spec.type.bits, False)
+
+
+def _register(item: str, width: int) -> ir.Type:
+    element = ir.IntType(int(item[1:]))
+    return lanes_of(element) if width > 1 else element

@@ -1,0 +1,267 @@
+"""What every handler is made of: a function over (record, warp, block) that ends by jumping to the next record.
+
+A record is the address of its handler, then the fields of one instruction: offsets of register slots, numbers,
+distances to other records. Handlers are small leaf functions in the C calling convention, so the three pointers stay in
+machine registers from instruction to instruction, and the jump (``musttail``) grows no stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..semantics.lanes import Lanes
+from ..machine.layout import FULL, LANES, Block, Status, Warp
+
+__all__ = ["HANDLER", "Handler", "byte", "i1", "i32", "i64", "lanes_of", "pointer", "undefined"]
+
+i1, byte, i16, i32, i64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+pointer = byte.as_pointer()
+HANDLER = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer])
+
+
+def lanes_of(element: ir.Type) -> ir.VectorType:
+    """One element for each lane."""
+    return ir.VectorType(element, LANES)
+
+
+def undefined(kind: ir.Type) -> ir.Constant:
+    """No number in particular, written as one word: llvmlite writes a list."""
+    constant = ir.FormattedConstant(kind, "")
+    constant.constant = "undef"
+    return constant
+
+
+def const(kind: ir.Type, value: int) -> ir.Constant:
+    return ir.Constant(kind, value)
+
+
+class Handler:
+    """A handler under construction. ``codes`` are its record's fields, as letters of the struct module (i and q)."""
+
+    lasting = True
+    """Whether what a warp and its block know does not change while the function runs."""
+
+    def __init__(self, module: ir.Module, name: str, codes: str = "", result: ir.FunctionType = HANDLER) -> None:
+        self.function = ir.Function(module, result, name)
+        self.function.attributes.add("nounwind")
+        self.rec, self.warp, self.block = self.function.args[:3]
+        self.ir = ir.IRBuilder(self.function.append_basic_block())
+        self.codes = codes
+        self._at = 8
+        self._read = 0
+        self.size = (8 + sum(4 if code == "i" else 8 for code in codes) + 7) // 8 * 8
+
+    @staticmethod
+    def of(module: Any, name: str, codes: str) -> Handler:
+        """A new handler, or where the module is a function under construction that function, to go on in."""
+        return module if isinstance(module, Handler) else Handler(module, name, codes)
+
+    # Fields and memory
+
+    def field(self, code: str = "i") -> Any:
+        """The next field of the record; fields are read in order."""
+        if self.codes[self._read : self._read + 1] != code:
+            raise AssertionError(f"field {self._read} of {self.codes!r} is no {code!r}")
+        value = self.load(self.rec, self._at, i32 if code == "i" else i64, 4)
+        self._read += 1
+        self._at += 4 if code == "i" else 8
+        return value
+
+    @property
+    def at(self) -> int:
+        """Offset of the next field, for a handler that changes its record."""
+        return self._at
+
+    def add(self, base: Any, offset: Any) -> Any:
+        """``base + offset`` bytes; the offset is a number or an i32 or i64 value."""
+        if isinstance(offset, int):
+            offset = const(i64, offset)
+        elif offset.type.width < 64:
+            offset = self.ir.sext(offset, i64)
+        return self.ir.gep(base, [offset], source_etype=byte)
+
+    def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None, fixed: bool = False) -> Any:
+        """The value at an address; ``fixed`` tells that it does not change during a launch."""
+        place = self.ir.bitcast(self.add(base, offset), kind.as_pointer())
+        value = self.ir.load(place, align=align or natural(kind))
+        if fixed:
+            value.set_metadata("invariant.load", self.ir.module.add_metadata([]))
+        return value
+
+    def store(self, value: Any, base: Any, offset: Any, align: int | None = None) -> None:
+        place = self.ir.bitcast(self.add(base, offset), value.type.as_pointer())
+        self.ir.store(value, place, align=align or natural(value.type))
+
+    def slot(self) -> Any:
+        """Address of the register slot that the next field names."""
+        return self.add(self.warp, self.field("i"))
+
+    def known(self, place: Any, bits: int) -> Any:
+        """The vector of known numbers at an address."""
+        return self.load(self.ir.inttoptr(place, pointer), 0, lanes_of(ir.IntType(bits)))
+
+    def access(self, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> Any:
+        """The address of a memory handler."""
+        from .memory import Access
+
+        return Access(self, kind, pattern, nbytes, write)
+
+    def merged(self) -> tuple[int, ...] | None:
+        """Where one look serves several accesses: the numbers of their statements, piece by piece; None elsewhere."""
+        return None
+
+    def mark(self, instruction: Any, what: str) -> Any:  # noqa: ARG002
+        """Tell that an instruction touches memory of some kind and no other."""
+        return instruction
+
+    def room(self, kind: ir.Type, align: int = 16) -> Any:
+        """Memory of the function's own."""
+        place = self.ir.alloca(kind)
+        place.align = align
+        return place
+
+    # Constants and masks
+
+    def i32(self, value: int) -> ir.Constant:
+        return const(i32, value)
+
+    def i64(self, value: int) -> ir.Constant:
+        return const(i64, value)
+
+    def extended(self, value: Any) -> Any:
+        """An i32 field as i64, zeros before it."""
+        if isinstance(value, ir.Constant):
+            return self.i64(int(value.constant) & FULL)
+        return self.ir.zext(value, i64)
+
+    def splat(self, value: Any) -> Any:
+        """The scalar in every lane."""
+        kind = lanes_of(value.type)
+        first = self.ir.insert_element(undefined(kind), value, const(i32, 0))
+        return self.ir.shuffle_vector(first, undefined(kind), ir.Constant(lanes_of(i32), None))
+
+    def iota(self, bits: int, step: int = 1) -> ir.Constant:
+        """0, step, 2 step, ..."""
+        return ir.Constant(lanes_of(ir.IntType(bits)), [lane * step for lane in range(LANES)])
+
+    @property
+    def active(self) -> Any:
+        """The mask of active lanes, an i32."""
+        return self.load(self.warp, Warp.ACTIVE, i32)
+
+    def bools(self, mask: Any) -> Any:
+        """An i32 mask as <32 x i1>."""
+        return self.ir.bitcast(mask, lanes_of(i1))
+
+    def mask(self, bools: Any) -> Any:
+        """<32 x i1> as an i32 mask."""
+        return self.ir.bitcast(bools, i32)
+
+    def full(self, mask: Any) -> Any:
+        return self.ir.icmp_unsigned("==", mask, const(i32, FULL))
+
+    # Calls and ends
+
+    def call(self, name: str, result: ir.Type, *arguments: Any) -> Any:
+        """An LLVM intrinsic."""
+        return Lanes(self.ir, 1).call(name, result, *arguments)
+
+    def numbers(self, width: int) -> Lanes:
+        """What the semantics compute with."""
+        return Lanes(self.ir, width)
+
+    def likely(self, condition: Any, expected: bool = True) -> Any:
+        return self.call("llvm.expect.i1", i1, condition, const(i1, int(expected)))
+
+    def goto(self, rec: Any) -> None:
+        """Go on with the record at ``rec``."""
+        handler = self.ir.load(self.ir.bitcast(rec, HANDLER.as_pointer().as_pointer()), align=8)
+        self.tail(handler, rec)
+
+    def tail(self, handler: Any, rec: Any) -> None:
+        self.ir.call(handler, [rec, self.warp, self.block], tail="musttail")
+        self.ir.ret_void()
+
+    def next(self) -> None:
+        """Go on with the record that follows."""
+        if self._read != len(self.codes):
+            raise AssertionError(f"{self.function.name}: read {self._read} of the fields {self.codes!r}")
+        self.goto(self.following())
+
+    def following(self) -> Any:
+        return self.add(self.rec, self.size)
+
+    def give_up(self, leave: Callable[[], None]) -> None:
+        """End here because a check failed: ``leave`` emits how."""
+        leave()
+
+    def checked_together(self) -> tuple[int, int] | None:
+        """Where one check serves several accesses: bytes from the lowest to this one, bytes of all; None elsewhere."""
+        return None
+
+    def through(self, slot: int, rec: Any) -> None:
+        """Go on in the function whose address the block state holds at ``slot``."""
+        handler = self.load(self.block, slot, HANDLER.as_pointer(), 8)
+        self.tail(handler, rec)
+
+    def schedule(self, resume: Any) -> None:
+        """Leave this warp, which is to resume at the record ``resume``, for another one."""
+        self.store(resume, self.warp, Warp.PC)
+        self.through(Block.SCHEDULE, resume)
+
+    def fault(self, kind: int, mask: Any = None) -> None:
+        """Stop everything: the kernel did something wrong here, in the lanes of ``mask``."""
+        self.stop(Status.FAULT)
+        self.store(const(i32, kind), self.block, Block.FAULT_KIND)
+        if mask is not None:
+            lane = self.call("llvm.cttz.i32", i32, mask, const(i1, 0))
+            self.store(lane, self.block, Block.FAULT_LANE)
+        self.ir.ret_void()
+
+    def stop(self, status: int) -> None:
+        """Note why compiled code returns, and where; the caller returns."""
+        self.store(const(i32, status), self.block, Block.STATUS)
+        self.store(self.rec, self.warp, Warp.PC)
+        self.store(self.rec, self.block, Block.FAULT_RECORD)
+        self.store(self.load(self.warp, Warp.INDEX, i32), self.block, Block.FAULT_WARP)
+
+    # Control flow inside a handler
+
+    def block_named(self, name: str) -> ir.Block:
+        return self.function.append_basic_block(name)
+
+    def branch_unless(self, condition: Any, otherwise: Callable[[], None]) -> None:
+        """Go on here where ``condition`` holds; ``otherwise`` emits the rare case and must end it."""
+        rare, on = self.block_named("rare"), self.block_named("on")
+        self.ir.cbranch(self.likely(condition), on, rare)
+        self.ir.position_at_end(rare)
+        otherwise()
+        self.ir.position_at_end(on)
+
+    def for_each_lane(self, mask: Any, body: Callable[[Any], None]) -> None:
+        """Run ``body(lane)`` for each lane in the mask, lowest first; the lane is an i32."""
+        head, inner, done = self.block_named("head"), self.block_named("lane"), self.block_named("done")
+        before = self.ir.block
+        self.ir.branch(head)
+        self.ir.position_at_end(head)
+        left = self.ir.phi(i32)
+        left.add_incoming(mask, before)
+        self.ir.cbranch(self.ir.icmp_unsigned("!=", left, const(i32, 0)), inner, done)
+        self.ir.position_at_end(inner)
+        lane = self.call("llvm.cttz.i32", i32, left, const(i1, 0))
+        body(lane)
+        left.add_incoming(self.ir.and_(left, self.ir.sub(left, const(i32, 1))), self.ir.block)
+        self.ir.branch(head)
+        self.ir.position_at_end(done)
+
+
+def natural(kind: ir.Type) -> int:
+    """Alignment of a value in the emulator's own memory."""
+    if isinstance(kind, ir.VectorType):
+        return max(1, min(64, kind.count * max(1, kind.element.width // 8)))
+    if isinstance(kind, ir.IntType):
+        return max(1, min(8, kind.width // 8))
+    return 8

@@ -1,0 +1,183 @@
+"""The library of compiled handlers: one machine-code function for each instruction shape, kept in memory and on disk.
+
+A shape says everything that a handler's code depends on (instruction, operand classes, access pattern, masked or not),
+so handlers are shared by all kernels. Those that a kernel is the first to need are compiled together, as one LLVM
+module, and the object file is kept: the next process links it in a millisecond instead of compiling it in a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...config import current
+from ...errors import EmulationError
+from .storage import Storage, digest
+
+__all__ = ["Library", "Shape", "library", "remembered"]
+
+Shape = tuple[Any, ...]
+"""The key of a handler: the kind, then what that kind's emitter takes; nothing but strings, numbers and tuples."""
+
+Emitter = Callable[[Any, str, Shape], None]
+
+
+class Library:
+    """Handlers by shape. ``emit(module, name, shape)`` adds the LLVM function of a shape to a module."""
+
+    def __init__(self, emit: Emitter, storage: Storage | None) -> None:
+        from llvmlite import binding
+
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        self._jit = binding.create_lljit_compiler(_machine(""))
+        self._emit = emit
+        self.storage = storage
+        self._lock = threading.RLock()
+        self._handlers: dict[Shape, int] = {}
+        self._linked: list[Any] = []
+        self._numbers = itertools.count()
+        self._loaded: set[str] = set()
+        self._symbols: dict[str, int] = {}
+
+    def address(self, shape: Shape) -> int:
+        """The address of a handler that is there."""
+        return self._handlers[shape]
+
+    def need(self, shapes: Iterable[Shape]) -> dict[Shape, int]:
+        """The handlers by shape, with these among them: from memory, from disk, or compiled now."""
+        missing = [shape for shape in dict.fromkeys(shapes) if shape not in self._handlers]
+        if missing:
+            with self._lock:
+                self._provide(missing)
+        return self._handlers
+
+    def _provide(self, shapes: list[Shape]) -> None:
+        names = {shape: f"h{digest(repr(shape).encode())}" for shape in shapes}
+        if self.storage is not None:
+            for name in names.values():
+                if name not in self._symbols:
+                    self._load(self.storage, self.storage.home(name))
+        fresh = [shape for shape in shapes if names[shape] not in self._symbols]
+        if fresh:
+            self._compile({names[shape]: shape for shape in fresh})
+        for shape in shapes:
+            self._handlers[shape] = self._symbols[names[shape]]
+
+    def _compile(self, shapes: dict[str, Shape]) -> None:
+        from llvmlite import ir
+
+        module = ir.Module()
+        for name, shape in shapes.items():
+            self._try_emit(module, name, shape)
+        image = self._image(module)
+        self._link(image, list(shapes))
+        if self.storage is not None:
+            self.storage.store(image, list(shapes))
+
+    def _load(self, storage: Storage, home: str | None) -> None:
+        """Link an object file from disk, at most once."""
+        if home is None or home in self._loaded:
+            return
+        self._loaded.add(home)
+        found = storage.load(home)
+        if found is not None:
+            with contextlib.suppress(RuntimeError):  # it does not have what the index says: compile that again
+                self._link(*found)
+
+    def _try_emit(self, module: Any, name: str, shape: Shape) -> None:
+        try:
+            self._emit(module, name, shape)
+        except Exception as error:
+            raise EmulationError(f"a bug in the emulator: no code for {shape}: {error!r}") from error
+
+    def _image(self, module: Any) -> bytes:
+        """The object file of an LLVM module."""
+        from llvmlite import binding
+
+        machine = _machine(",-vzeroupper")
+        parsed = binding.parse_assembly(str(module))
+        parsed.verify()
+        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
+        builder.getModulePassManager().run(parsed, builder)
+        image: bytes = machine.emit_object(parsed)
+        return image
+
+    def compile_once(self, module: Any, names: list[str]) -> list[int]:
+        """The addresses of a module's functions, compiled for this process only."""
+        image = self._image(module)
+        with self._lock:
+            self._link(image, names)
+            return [self._symbols.pop(name) for name in names]
+
+    def kept(self, key: str, build: Callable[[Any, str], None]) -> int:
+        """The address of the function that ``build(module, name)`` makes for a key: from disk, or compiled now."""
+        name = f"w{digest(key.encode())}"
+        with self._lock:
+            if name not in self._symbols and self.storage is not None:
+                self._load(self.storage, self.storage.home(name))
+            if name in self._symbols:
+                return self._symbols[name]
+        from llvmlite import ir
+
+        module = ir.Module()
+        build(module, name)
+        image = self._image(module)  # takes long, and others need handlers meanwhile
+        with self._lock:
+            self._link(image, [name])
+            if self.storage is not None:
+                self.storage.store(image, [name])
+            return self._symbols[name]
+
+    def _link(self, image: bytes, names: list[str]) -> None:
+        from llvmlite.binding import JITLibraryBuilder
+
+        unit = JITLibraryBuilder().add_object_img(image).add_current_process()
+        for name in names:
+            unit.export_symbol(name)
+        tracker = unit.link(self._jit, f"batch{next(self._numbers)}")
+        self._linked.append(tracker)
+        for name in names:
+            self._symbols[name] = tracker[name]
+
+
+@functools.cache
+def _host() -> tuple[str, str, str]:
+    """The version of LLVM, this CPU and its features."""
+    import llvmlite
+    from llvmlite import binding
+
+    version = f"{llvmlite.__version__} {binding.llvm_version_info}"
+    return version, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def _machine(features: str) -> Any:
+    """What LLVM needs to know of this machine."""
+    from llvmlite import binding
+
+    _, name, all_features = _host()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=name, features=all_features + features, opt=2, jit=True)
+
+
+def _emit(module: Any, name: str, shape: Shape) -> None:
+    from . import emit  # not loaded where all handlers are on disk
+
+    emit(module, name, shape)
+
+
+def remembered(key: str, make: Callable[[], Iterable[str]]) -> frozenset[str]:
+    """Words that follow from the sources, from disk where they are there."""
+    storage = library().storage
+    return frozenset(make() if storage is None else storage.remember(key, make))
+
+
+@functools.cache
+def library() -> Library:
+    """The library of this process."""
+    folder = current().cache_dir
+    return Library(_emit, Storage(folder / "handlers", " ".join(_host())) if folder is not None else None)

@@ -1,0 +1,214 @@
+"""Handlers of mbarriers: barriers that are words of shared memory, which threads and copies count down.
+
+The word is opaque to a kernel; here it holds (``layout.Mbarrier``) the arrivals that the phase still waits for, those
+of the next phase, the bytes, and the parity of the phase. It is changed lane by lane with plain reads and writes: the
+shared memory of a cluster belongs to one host thread. A wait that fails gives way to the next warp at once, so that
+a loop of waits costs little more than the warps that it waits for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..machine.layout import LANES, Block, Fault, Mbarrier, Status, Warp
+from .library import Shape
+from .atomics import array_of, element_at, place_at, spill
+from .handler import Handler, i1, i32, i64, lanes_of
+from .data import guard_mask, put, source
+from .memory import Access, twins
+
+__all__ = ["mbarrier"]
+
+
+def mbarrier(module: ir.Module, name: str, shape: Shape) -> None:
+    """("mbarrier", what, address, dest, count, bytes, polled, guard, masked, codes).
+
+    ``what`` is init, inval, check, wait (bytes: the state), parity (bytes: the parity), or change; a change may have
+    ``.drop`` and ``.stay`` (it must not complete the phase) behind it, and counts arrivals, bytes that will come
+    (``.expect``), or bytes that have come. A wait that is ``polled`` stands in a short loop, which gives way itself.
+    """
+    twins(module, name, shape, _mbarrier)
+
+
+def _mbarrier(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+    _, what, kind, dest, count, nbytes, polled, guard, masked, _ = shape
+    together = kind[0] in "KU" and all(each[:1] in "IU" for each in (count, nbytes))
+    access = Access(h, kind, None, 8, True)
+    lanes = guard_mask(h, guard, True)
+    slot = h.slot() if dest not in ("", "_") else None
+    given = [source(h, each, 1 if together else LANES) if each else None for each in (count, nbytes)]
+    if guard:
+        go, skip = h.block_named("go"), h.block_named("skip")
+        h.ir.cbranch(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), go, skip)
+        h.ir.position_at_end(skip)
+        h.goto(h.following())
+        h.ir.position_at_end(go)
+    work = _Word(h, access, what, lanes, slow, together)
+    amounts = [_Amount(h, value) for value in given]
+    result = array_of(h, i64)
+    met = h.ir.alloca(i32)
+    h.ir.store(h.i32(0), met)
+
+    def one(lane: Any) -> None:
+        old = work.lane(lane, [amount.at(lane) for amount in amounts])
+        if what in ("wait", "parity"):
+            bit = h.ir.shl(h.ir.zext(old, i32), lane)
+            h.ir.store(h.ir.or_(h.ir.load(met), bit), met)
+        elif slot is not None:
+            h.ir.store(old, place_at(h, result, lane, i64), align=8)
+
+    turns = _together(h, work, what, lanes, amounts, slot is not None) if together else lanes
+    h.for_each_lane(turns, one)
+    put_mask = lanes if masked or guard else None
+    if what in ("wait", "parity"):
+        holds = h.ir.load(met)
+        if turns is not lanes:
+            holds = h.ir.select(h.ir.icmp_unsigned("!=", holds, h.i32(0)), lanes, holds)
+        if slot is not None:
+            put(h, slot, h.bools(holds), put_mask)
+        h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _give_way(h, polled))
+    elif slot is not None:
+        put(h, slot, h.ir.load(h.ir.bitcast(result, lanes_of(i64).as_pointer()), align=16), put_mask)
+    h.next()
+
+
+class _Amount:
+    """An operand: one number for all lanes, or one for each, or none."""
+
+    def __init__(self, h: Handler, value: Any) -> None:
+        self.h, self.value = h, value
+        self.lanes = value is not None and isinstance(value.type, ir.VectorType)
+        self.place = spill(h, value) if self.lanes else None
+
+    def at(self, lane: Any) -> Any:
+        """The number of a lane."""
+        return element_at(self.h, self.place, lane, self.value.type.element) if self.lanes else self.value
+
+
+def _together(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[_Amount], wanted: bool) -> Any:
+    """The lanes to go through where all do the same to one mbarrier: one asks for all, or one counts for all.
+
+    One counts for all only if the phase is not over before the last of them.
+    """
+    first = h.ir.and_(lanes, h.ir.sub(h.i32(0), lanes))
+    if what in ("wait", "parity"):
+        return first
+    count = amounts[0].value
+    if what != "change" or amounts[1].value is not None or count is None or wanted:
+        return lanes
+    number = h.ir.zext(h.call("llvm.ctpop.i32", i32, lanes), i64)
+    total = h.ir.mul(h.ir.zext(count, i64), number)
+    word = h.ir.load(work.place(None), align=8)
+    quick = h.ir.icmp_unsigned("<=", total, h.ir.and_(word, h.i64(Mbarrier.MOST)))
+    quick = h.ir.and_(quick, h.ir.icmp_unsigned("!=", total, h.i64(0)))
+    amounts[0].value = h.ir.select(quick, h.ir.trunc(total, i32), count)
+    return h.ir.select(quick, first, lanes)
+
+
+def _give_way(h: Handler, polled: bool) -> None:
+    """Let other warps run before the kernel asks again; now and then return, so that waiting for ever is noticed."""
+    h.store(h.rec, h.warp, Warp.WAITS)
+    if polled:
+        h.goto(h.following())
+        return
+    h.store(h.following(), h.warp, Warp.PC)
+    turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+    h.store(turns, h.block, Block.BUDGET)
+
+    def leave() -> None:
+        h.store(h.i32(Status.YIELD), h.block, Block.STATUS)
+        h.ir.ret_void()
+
+    h.branch_unless(h.ir.icmp_signed(">=", turns, h.i32(0)), leave)
+    h.through(Block.SCHEDULE, h.rec)
+
+
+class _Word:
+    """What a handler does to the mbarrier of one lane."""
+
+    def __init__(
+        self, h: Handler, access: Access, what: str, lanes: Any, slow: ir.Function | None, together: bool
+    ) -> None:
+        self.h, self.what = h, what
+        self.address = _Amount(h, access.base() if together else access.vector())
+        self.host = _Amount(h, access.host(lanes, slow) if together else access.hosts(lanes, slow))
+
+    def place(self, lane: Any) -> Any:
+        """Where the word of a lane lies."""
+        return self.h.ir.inttoptr(self.host.at(lane), i64.as_pointer())
+
+    def lane(self, lane: Any, amounts: list[Any]) -> Any:
+        """Do it; the word that was there, for a wait whether the phase is complete."""
+        h, what = self.h, self.what
+        place = self.place(lane)
+        count, nbytes = amounts
+        if what == "init":
+            self._init(lane, place, count)
+            return h.i64(0)
+        word = h.ir.load(place, align=8)
+        valid = h.ir.icmp_unsigned("==", h.ir.lshr(word, h.i64(Mbarrier.MAGIC)), h.i64(Mbarrier.VALID))
+        self.demand(valid, Fault.MBARRIER_INVALID, lane)
+        if what == "inval":
+            h.ir.store(h.i64(0), place, align=8)
+        elif what == "wait":
+            changed = h.ir.xor(word, nbytes)
+            return h.ir.trunc(h.ir.lshr(changed, h.i64(Mbarrier.PARITY)), i1)
+        elif what == "parity":
+            wanted = h.ir.trunc(nbytes, i1)
+            return h.ir.icmp_unsigned("!=", h.ir.trunc(h.ir.lshr(word, h.i64(Mbarrier.PARITY)), i1), wanted)
+        elif what != "check":
+            self._change(lane, place, word, count, nbytes)
+        return word
+
+    def demand(self, condition: Any, kind: int, lane: Any) -> None:
+        """Stop with a fault of this lane where the condition does not hold."""
+        h = self.h
+
+        def leave() -> None:
+            h.stop(Status.FAULT)
+            h.store(h.i32(kind), h.block, Block.FAULT_KIND)
+            h.store(lane, h.block, Block.FAULT_LANE)
+            h.store(self.address.at(lane), h.block, Block.FAULT_ADDRESS)
+            h.ir.ret_void()
+
+        h.branch_unless(condition, leave)
+
+    def _init(self, lane: Any, place: Any, count: Any) -> None:
+        h = self.h
+        less = h.ir.sub(count, h.i32(1))
+        self.demand(h.ir.icmp_unsigned("<", less, h.i32(Mbarrier.MOST)), Fault.MBARRIER_INIT, lane)
+        number = h.ir.zext(count, i64)
+        word = h.ir.or_(number, h.ir.shl(number, h.i64(Mbarrier.EXPECTED)))
+        h.ir.store(h.ir.or_(word, h.i64(Mbarrier.VALID << Mbarrier.MAGIC)), place, align=8)
+
+    def _change(self, lane: Any, place: Any, word: Any, count: Any, nbytes: Any) -> None:
+        h, what = self.h, self.what
+        most = h.i64(Mbarrier.MOST)
+        pending = h.ir.and_(word, most)
+        expected = h.ir.and_(h.ir.lshr(word, h.i64(Mbarrier.EXPECTED)), most)
+        tx = h.ir.ashr(h.ir.shl(word, h.i64(64 - Mbarrier.PARITY)), h.i64(64 - Mbarrier.PARITY + Mbarrier.TX))
+        parity = h.ir.and_(word, h.i64(1 << Mbarrier.PARITY))
+        if nbytes is not None:
+            amount = h.ir.zext(nbytes, i64)
+            tx = (h.ir.add if ".expect" in what else h.ir.sub)(tx, amount)
+            inside = h.ir.icmp_unsigned("<=", h.ir.add(tx, most), h.i64(2 * Mbarrier.MOST))
+            self.demand(inside, Fault.MBARRIER_BYTES, lane)
+        if count is not None:
+            arrivals = h.ir.zext(count, i64)
+            less = h.ir.sub(arrivals, h.i64(1))
+            self.demand(h.ir.icmp_unsigned("<", less, pending), Fault.MBARRIER_COUNT, lane)
+            pending = h.ir.sub(pending, arrivals)
+            if ".drop" in what:
+                expected = h.ir.sub(expected, arrivals)
+        done = h.ir.icmp_unsigned("==", h.ir.or_(pending, tx), h.i64(0))
+        if ".stay" in what:
+            self.demand(h.ir.not_(done), Fault.MBARRIER_COMPLETES, lane)
+        pending = h.ir.select(done, expected, pending)
+        parity = h.ir.xor(parity, h.ir.select(done, h.i64(1 << Mbarrier.PARITY), h.i64(0)))
+        tx = h.ir.and_(tx, h.i64((1 << Mbarrier.PARITY - Mbarrier.TX) - 1))
+        for part, shift in ((expected, Mbarrier.EXPECTED), (tx, Mbarrier.TX)):
+            pending = h.ir.or_(pending, h.ir.shl(part, h.i64(shift)))
+        fresh = h.ir.or_(h.ir.or_(pending, parity), h.i64(Mbarrier.VALID << Mbarrier.MAGIC))
+        h.ir.store(fresh, place, align=8)

@@ -1,0 +1,400 @@
+"""Handlers of ld and st: address classes, bounds checks, and the shapes of access that need no gather.
+
+Every access names an entry of the block's buffer table: the one of the array that its pointer came from where that is
+known, else the one hit last. The check against it is a subtraction and a comparison; what fails it goes lane by lane
+through the block's RESOLVE function, which searches the table and judges. The address is one of
+
+- ``K``: a number; ``U32``, ``U64``: a uniform register plus a number;
+- ``A32``, ``A64``: as U, plus a vector known beforehand, which falls into segments of ``m`` lanes that are contiguous
+  (``c``) or all equal (``b``): one host access a segment;
+- ``X32``, ``X64``: a register with one address a lane. Two contiguous half warps are looked for, all else gathers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..machine.layout import LANES, Block, Entry
+from .library import Shape
+from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
+from .data import fit, guard_mask, put, source
+
+__all__ = [
+    "RESOLVE", "Access", "concat", "fetch", "load", "load_with", "param", "spread", "store", "store_with", "twins",
+]
+
+RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
+wide = lanes_of(i64)
+
+
+class Access:
+    """The address of a memory handler: its fields, its checks, its translation to host addresses."""
+
+    def __init__(self, h: Handler, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> None:
+        self.h, self.kind, self.nbytes, self.write = h, kind, nbytes, write
+        h.field()  # flags, for RESOLVE
+        self.entry = h.add(h.load(h.block, Block.TABLE, pointer, fixed=True), h.field())
+        self.letter, self.bits = kind[0], int(kind[1:] or 64)
+        self.pattern = pattern
+        if self.letter == "K":
+            self.offset = h.field("q")
+            return
+        self.slot = h.slot()
+        self.offset = h.field("q")
+        if self.letter == "A":
+            self.low, self.extent, self.known = h.field(), h.field(), h.field("q")
+            self.segments = [h.field() for _ in range(LANES // pattern[1] - 1)] if pattern else []
+
+    def base(self) -> Any:
+        """The uniform part of the address, i64; of an affine address that of its lowest lane."""
+        h = self.h
+        if self.letter == "K":
+            return self.offset
+        return h.ir.add(h.ir.zext(h.load(self.slot, 0, ir.IntType(self.bits)), i64), self.offset)
+
+    def vector(self) -> Any:
+        """The address of each lane, <32 x i64>."""
+        h = self.h
+        if self.letter in "KU":
+            return h.splat(self.base())
+        element = lanes_of(ir.IntType(self.bits))
+        if self.letter == "X":
+            lanes = h.load(self.slot, 0, element)
+        else:
+            lanes = h.ir.add(h.splat(h.load(self.slot, 0, ir.IntType(self.bits))), h.known(self.known, self.bits))
+        if self.bits < 64:
+            lanes = h.ir.zext(lanes, wide)
+        offset = self.offset if self.letter == "X" else h.ir.sub(self.offset, h.ir.sext(self.low, i64))
+        return h.ir.add(lanes, h.splat(offset))
+
+    def limits(self, extent: Any) -> tuple[Any, Any, Any]:
+        """The entry's lowest address, the bound on offsets of ``extent`` + 1 bytes, and the way to the host."""
+        h = self.h
+        size = h.load(self.entry, Entry.WRITABLE if self.write else Entry.SIZE, i64, fixed=True)
+        bound = h.call("llvm.usub.sat.i64", i64, size, extent)
+        low, delta = (h.load(self.entry, field, i64, fixed=True) for field in (Entry.LOW, Entry.DELTA))
+        return low, bound, delta
+
+    def check_scalar(self) -> tuple[Any, Any]:
+        """Whether the whole pattern lies within the entry, and the host address of its lowest byte."""
+        h = self.h
+        address = first = self.base()
+        extent = h.extended(self.extent) if self.letter == "A" else h.i64(self.nbytes - 1)
+        together = h.checked_together()
+        if together is not None:
+            back, extent = h.i64(together[0]), h.i64(together[1])
+            first = h.ir.sub(address, back)
+        low, bound, delta = self.limits(extent)
+        good = h.ir.icmp_unsigned("<", h.ir.sub(first, low), bound)
+        if self.nbytes > 1:
+            odd = h.ir.and_(address, h.i64(self.nbytes - 1))
+            good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.i64(0)))
+        if together is not None and together[1] < 0:
+            good = ir.Constant(i1, 1)
+        return good, h.ir.add(address, delta)
+
+    def check_vector(self, mask: Any) -> tuple[Any, Any]:
+        """Whether each lane of the mask lies within the entry, and the host addresses."""
+        h = self.h
+        lanes = self.vector()
+        low, bound, delta = self.limits(h.i64(self.nbytes - 1))
+        good = h.ir.icmp_unsigned("<", h.ir.sub(lanes, h.splat(low)), h.splat(bound))
+        if self.nbytes > 1:
+            odd = h.ir.and_(lanes, h.splat(h.i64(self.nbytes - 1)))
+            good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.splat(h.i64(0))))
+        bad = h.ir.and_(mask, h.ir.not_(h.mask(good)))
+        return h.ir.icmp_unsigned("==", bad, h.i32(0)), h.ir.add(lanes, h.splat(delta))
+
+    def demand(self, good: Any, slow: ir.Function) -> None:
+        """Go on here where the check holds, else start over in the handler's slow twin."""
+        self.h.branch_unless(good, lambda: self.h.tail(slow, self.h.rec))
+
+    def hosts(self, mask: Any, slow: ir.Function | None) -> Any:
+        """Checked host addresses of the lanes in the mask, <32 x i64>; ``slow`` is None in the slow twin itself."""
+        if slow is None:
+            return self.resolve(mask)
+        good, lanes = self.check_vector(mask)
+        self.demand(good, slow)
+        return lanes
+
+    def resolve(self, mask: Any) -> Any:
+        """Host addresses by the slow, exact way; leaves the handler where a lane is at fault."""
+        h = self.h
+        scratch = h.add(h.block, Block.SCRATCH)
+        h.store(self.vector(), scratch, 0)
+        resolve = h.load(h.block, Block.RESOLVE, RESOLVE.as_pointer(), 8)
+        fine = h.ir.call(resolve, [h.rec, h.warp, h.block, mask])
+        h.branch_unless(fine, h.ir.ret_void)
+        return h.load(scratch, 0, wide)
+
+    def host(self, mask: Any, slow: ir.Function | None) -> Any:
+        """The one host address that a uniform access has."""
+        h = self.h
+        if slow is None:
+            lane = h.call("llvm.cttz.i32", i32, mask, ir.Constant(i1, 0))
+            return h.ir.extract_element(self.resolve(h.ir.and_(mask, h.ir.sub(h.i32(0), mask))), lane)
+        good, host = self.check_scalar()
+        self.demand(good, slow)
+        return host
+
+
+Body = Callable[[Handler, Shape, "ir.Function | None"], None]
+
+
+def twins(module: ir.Module, name: str, shape: Shape, body: Body) -> None:
+    """The handler of an access, and apart from it, so that it costs the handler nothing, the slow way."""
+    slow = Handler(module, f"{name}.slow", shape[-1])
+    slow.function.linkage = "internal"
+    slow.function.attributes.add("noinline")
+    body(slow, shape, None)
+    body(Handler(module, name, shape[-1]), shape, slow.function)
+
+
+def param(module: ir.Module, name: str, shape: Shape) -> None:
+    """("param", bits, dests, guard, masked, codes): a load from the kernel's parameters, checked when lowered."""
+    fetch(Handler(module, name, shape[-1]), shape)
+
+
+def fetch(h: Handler, shape: Shape) -> None:
+    """The code of a handler that reads parameters."""
+    _, bits, signed, dests, guard, masked, _ = shape
+    mask = guard_mask(h, guard, masked)
+    if guard and dests[0][0] == "U":
+        _skip(h, mask)
+        mask = None
+    element = ir.IntType(bits)
+    base = h.load(h.block, Block.LAUNCH, pointer, fixed=True)
+    place = h.add(base, h.field())
+    for number, dest in enumerate(dests):
+        if dest == "_":
+            continue
+        value = fit(h, h.load(place, number * bits // 8, element, 1), int(dest[1:]), signed)
+        put(h, h.slot(), value if dest[0] == "U" else h.splat(value), mask)
+    h.next()
+
+
+def _skip(h: Handler, mask: Any) -> None:
+    """Leave for the next record where no lane is in the mask."""
+    go, skip = h.block_named("go"), h.block_named("skip")
+    h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
+    h.ir.position_at_end(skip)
+    h.goto(h.following())
+    h.ir.position_at_end(go)
+
+
+def load(module: ir.Module, name: str, shape: Shape) -> None:
+    """("load", address, pattern, bits, signed, dests, guard, masked, codes)."""
+    twins(module, name, shape, load_with)
+
+
+def load_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+    _, kind, pattern, bits, signed, dests, guard, masked, _ = shape
+    count = len(dests)
+    access = h.access(kind, pattern, bits // 8 * count, False)
+    mask = guard_mask(h, guard, masked or bool(guard))
+    slots = [None if dest == "_" else h.slot() for dest in dests]
+    if guard:
+        _skip(h, mask)
+    lanes = mask if mask is not None else h.active
+    if all(dest[0] in "U_" for dest in dests):
+        host, mask = access.host(lanes, slow), None
+        values = [h.load(_host(h, host, byte), n * bits // 8, ir.IntType(bits), bits // 8) for n in range(count)]
+    elif slow is None:
+        values = _gather(h, access.resolve(lanes), bits, count, lanes)
+    elif kind[0] == "X" or (kind[0] == "A" and pattern is None):
+        values = _load_lanes(h, access, bits, count, lanes, slow)
+    else:
+        good, host = access.check_scalar()
+        access.demand(good, slow)
+        values = _segments(h, access, host, bits, count)
+    for dest, slot, value in zip(dests, slots, values):
+        if slot is not None:
+            put(h, slot, fit(h, value, int(dest[1:]), signed), mask)
+    h.next()
+
+
+def _merge(h: Handler, ways: list[tuple[list[Any], ir.Block]], into: ir.Block) -> list[Any]:
+    """Phis over several ways to the same values; each way's block is still open."""
+    for _, block in ways:
+        h.ir.position_at_end(block)
+        h.ir.branch(into)
+    h.ir.position_at_end(into)
+    merged = []
+    for number in range(len(ways[0][0])):
+        phi = h.ir.phi(ways[0][0][number].type)
+        for values, block in ways:
+            phi.add_incoming(values[number], block)
+        merged.append(phi)
+    return merged
+
+
+def _host(h: Handler, address: Any, kind: ir.Type) -> Any:
+    return h.ir.inttoptr(address, kind.as_pointer())
+
+
+def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> list[Any]:
+    """One host load a segment of equal or contiguous lanes."""
+    element = ir.IntType(bits)
+    if access.pattern is None:
+        return [h.splat(h.load(_host(h, host, byte), n * bits // 8, element, bits // 8)) for n in range(count)]
+    letter, lanes = access.pattern
+    starts = [host, *(h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments)]
+    parts: list[list[Any]] = []
+    for start in starts:
+        place = _host(h, start, byte)
+        if letter == "b":
+            numbers = [h.load(place, n * bits // 8, element, bits // 8) for n in range(count)]
+            parts.append([spread(h, number, lanes) for number in numbers])
+        else:
+            whole = h.load(place, 0, ir.VectorType(element, lanes * count), access.nbytes)
+            parts.append([_stride(h, whole, n, count, lanes) for n in range(count)])
+    return [concat(h, [part[n] for part in parts]) for n in range(count)]
+
+
+def spread(h: Handler, value: Any, lanes: int) -> Any:
+    kind = ir.VectorType(value.type, lanes)
+    first = h.ir.insert_element(undefined(kind), value, h.i32(0))
+    return h.ir.shuffle_vector(first, first, ir.Constant(ir.VectorType(i32, lanes), None))
+
+
+def _stride(h: Handler, whole: Any, first: int, count: int, lanes: int) -> Any:
+    if count == 1:
+        return whole
+    order = [first + lane * count for lane in range(lanes)]
+    return h.ir.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(i32, lanes), order))
+
+
+def concat(h: Handler, parts: list[Any]) -> Any:
+    while len(parts) > 1:
+        size = parts[0].type.count * 2
+        order = ir.Constant(ir.VectorType(i32, size), list(range(size)))
+        parts = [h.ir.shuffle_vector(parts[n], parts[n + 1], order) for n in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any, slow: ir.Function) -> list[Any]:
+    hosts = access.hosts(lanes, slow)
+    halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
+    starts, regular = _halves(h, hosts, bits // 8 * count)
+    h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)
+    h.ir.position_at_end(spread)
+    gathered = _gather(h, hosts, bits, count, lanes)
+    spread = h.ir.block
+    h.ir.position_at_end(halves)
+    half = ir.VectorType(ir.IntType(bits), 16 * count)
+    wholes = [h.load(_host(h, start, byte), 0, half, bits // 8 * count) for start in starts]
+    quick = [concat(h, [_stride(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
+    return _merge(h, [(quick, halves), (gathered, spread)], after)
+
+
+def _halves(h: Handler, hosts: Any, step: int) -> tuple[list[Any], Any]:
+    """The addresses of lanes 0 and 16, and whether each half warp is contiguous from there."""
+    starts = [h.ir.extract_element(hosts, h.i32(lane)) for lane in (0, 16)]
+    bases = h.ir.shuffle_vector(hosts, hosts, ir.Constant(lanes_of(i32), [lane // 16 * 16 for lane in range(LANES)]))
+    line = ir.Constant(wide, [lane % 16 * step for lane in range(LANES)])
+    same = h.ir.icmp_unsigned("==", hosts, h.ir.add(bases, line))
+    return starts, h.full(h.mask(same))
+
+
+def _pointers(h: Handler, hosts: Any, offset: int) -> Any:
+    if offset:
+        hosts = h.ir.add(hosts, h.splat(h.i64(offset)))
+    return h.ir.inttoptr(hosts, lanes_of(pointer))
+
+
+def _gather(h: Handler, hosts: Any, bits: int, count: int, lanes: Any) -> list[Any]:
+    kind = lanes_of(ir.IntType(bits))
+    name = f"llvm.masked.gather.v32i{bits}.v32p0"
+    mask = h.bools(lanes)
+    return [
+        h.call(name, kind, _pointers(h, hosts, n * bits // 8), h.i32(bits // 8), mask, ir.Constant(kind, None))
+        for n in range(count)
+    ]
+
+
+def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
+    """Store the values of the lanes in the mask; of two lanes at one address the higher one wins."""
+    for number, value in enumerate(values):
+        bits = value.type.element.width
+        places = _pointers(h, hosts, number * bits // 8)
+        h.call(f"llvm.masked.scatter.v32i{bits}.v32p0", ir.VoidType(), value, places, h.i32(bits // 8), h.bools(lanes))
+
+
+def store(module: ir.Module, name: str, shape: Shape) -> None:
+    """("store", address, pattern, bits, class of each value, whether all is uniform, guard, masked, codes)."""
+    twins(module, name, shape, store_with)
+
+
+def store_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
+    _, kind, pattern, bits, kinds, scalar, guard, masked, _ = shape
+    access = h.access(kind, pattern, bits // 8 * len(kinds), True)
+    mask = guard_mask(h, guard, masked or bool(guard))
+    values = [fit(h, source(h, value, 1 if scalar else LANES), bits, False) for value in kinds]
+    if guard:
+        _skip(h, mask)
+    lanes = mask if mask is not None else h.active
+    if scalar:
+        host = access.host(lanes, slow)
+        for number, value in enumerate(values):
+            h.store(value, _host(h, host, byte), number * bits // 8, bits // 8)
+    elif slow is None:
+        scatter(h, values, access.resolve(lanes), lanes)
+    elif kind[0] in "AH" and pattern is not None and pattern[0] == "c":
+        good, host = access.check_scalar()
+        access.demand(good, slow)
+        _store_segments(h, access, values, host, lanes)
+    else:
+        _store_lanes(h, access, values, lanes, slow)
+    h.next()
+
+
+def _store_segments(h: Handler, access: Access, values: list[Any], host: Any, lanes: Any) -> None:
+    whole, some, after = h.block_named("whole"), h.block_named("some"), h.block_named("stored")
+    count, width = len(values), access.pattern[1] if access.pattern else LANES
+    starts = [host, *(h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments)]
+    parts = [_interleave(h, values, number * width, width) for number in range(len(starts))]
+    h.ir.cbranch(h.full(lanes), whole, some)
+    h.ir.position_at_end(whole)
+    for start, part in zip(starts, parts):
+        h.store(part, _host(h, start, byte), 0, access.nbytes)
+    h.ir.branch(after)
+    h.ir.position_at_end(some)
+    bools = h.bools(lanes)
+    for number, (start, part) in enumerate(zip(starts, parts)):
+        order = [number * width + lane // count for lane in range(width * count)]
+        chosen = h.ir.shuffle_vector(bools, bools, ir.Constant(ir.VectorType(i32, len(order)), order))
+        name = f"llvm.masked.store.v{part.type.count}i{part.type.element.width}.p0"
+        h.call(name, ir.VoidType(), part, _host(h, start, byte), h.i32(part.type.element.width // 8), chosen)
+    h.ir.branch(after)
+    h.ir.position_at_end(after)
+
+
+def _interleave(h: Handler, values: list[Any], first: int, lanes: int) -> Any:
+    """Lanes ``first`` to ``first + lanes`` of the values as they lie in memory: a vector access interleaves them."""
+    count = len(values)
+    whole = concat(h, _padded(values))
+    order = [value * LANES + first + lane for lane in range(lanes) for value in range(count)]
+    return h.ir.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(i32, len(order)), order))
+
+
+def _padded(values: list[Any]) -> list[Any]:
+    size = 1 << (len(values) - 1).bit_length()
+    return values + [values[0]] * (size - len(values))
+
+
+def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any, slow: ir.Function) -> None:
+    hosts = access.hosts(lanes, slow)
+    halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
+    starts, regular = _halves(h, hosts, access.nbytes)
+    h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)
+    h.ir.position_at_end(spread)
+    scatter(h, values, hosts, lanes)
+    h.ir.branch(after)
+    h.ir.position_at_end(halves)
+    for number, start in enumerate(starts):
+        h.store(_interleave(h, values, number * 16, 16), _host(h, start, byte), 0, access.nbytes)
+    h.ir.branch(after)
+    h.ir.position_at_end(after)

@@ -1,0 +1,412 @@
+"""The compiled scheduler: which block, which warp, and which of its lanes run next.
+
+These are functions like the handlers, found through the block state. They choose in a fixed order, so that a launch is
+reproducible: blocks by number, warps in turn, lanes by the rank of their basic block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..machine.heap import Heap
+from ..machine.layout import (
+    LANES, LOCAL_START, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
+)
+from .library import Shape
+from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
+from .memory import RESOLVE
+
+__all__ = ["PAIR", "machine", "release", "retire", "starting"]
+
+VOID = ir.VoidType()
+PAIR = ir.VectorType(i64, 2)
+
+
+def machine(module: ir.Module, name: str, shape: Shape) -> None:
+    """("machine", which): one of the functions below."""
+    _FUNCTIONS[shape[1]](module, name)
+
+
+def _schedule(module: ir.Module, name: str) -> None:
+    """Go on with the next warp that can run; return where none can."""
+    h = Handler(module, name)
+    switch(h, h.load(h.block, Block.RUNNABLE, i32))
+
+
+def _shuffled(module: ir.Module, name: str) -> None:
+    """As schedule, but the next warp is drawn by lot (xorshift32 over SEED)."""
+    h = Handler(module, name)
+    stay = h.load(h.block, Block.STAY, i32)
+    h.store(h.i32(0), h.block, Block.STAY)
+    seed = h.load(h.block, Block.SEED, i32)
+    for move, amount in ((h.ir.shl, 13), (h.ir.lshr, 17), (h.ir.shl, 5)):
+        seed = h.ir.xor(seed, move(seed, h.i32(amount)))
+    h.store(seed, h.block, Block.SEED)
+    kept = h.ir.icmp_unsigned("!=", stay, h.i32(0))
+    drawn = h.ir.lshr(seed, h.i32(27))
+    h.store(h.ir.select(kept, h.load(h.block, Block.CURRENT, i32), drawn), h.block, Block.CURRENT)
+    switch(h, h.load(h.block, Block.RUNNABLE, i32))
+
+
+def switch(h: Handler, runnable: Any) -> None:
+    """Go on with the first warp of the mask that follows the current one; return where it is empty."""
+    h.branch_unless(h.ir.icmp_unsigned("!=", runnable, h.i32(0)), h.ir.ret_void)
+    after = h.ir.add(h.load(h.block, Block.CURRENT, i32), h.i32(1))
+    turned = h.call("llvm.fshr.i32", i32, runnable, runnable, after)
+    ahead = h.call("llvm.cttz.i32", i32, turned, ir.Constant(i1, 1))
+    chosen = h.ir.and_(h.ir.add(after, ahead), h.i32(LANES - 1))
+    h.store(chosen, h.block, Block.CURRENT)
+    h.warp = warp_at(h, chosen)
+    h.goto(h.load(h.warp, Warp.PC, pointer))
+
+
+def warp_at(h: Handler, number: Any) -> Any:
+    stride = h.load(h.block, Block.STRIDE, i64)
+    return h.add(h.load(h.block, Block.WARPS, pointer), h.ir.mul(h.ir.zext(number, i64), stride))
+
+
+def _reschedule(module: ir.Module, name: str) -> None:
+    """All live lanes are parked: activate those that come first. ``AFTER`` asks for the first beyond a rank, once."""
+    h = Handler(module, name)
+    kind = lanes_of(i32)
+    alive = h.bools(h.load(h.warp, Warp.ALIVE, i32))
+    never = h.splat(h.i32(NEVER))
+    places = h.ir.select(alive, h.load(h.warp, Warp.PLACES, kind, 64), never)
+    least = "llvm.vector.reduce.smin.v32i32"
+    after = h.load(h.warp, Warp.AFTER, i32)
+    h.store(h.i32(-1), h.warp, Warp.AFTER)
+    beyond = h.ir.select(h.ir.icmp_signed(">", places, h.splat(after)), places, never)
+    rank = h.call(least, i32, beyond)
+    rank = h.ir.select(h.ir.icmp_signed("==", rank, h.i32(NEVER)), h.call(least, i32, places), rank)
+    _activate(h, places, rank, h.ir.icmp_unsigned("==", places, h.splat(rank)))
+
+
+def _advance(module: ir.Module, name: str) -> None:
+    """As reschedule, where those that come first are the ones that PARKED tells of: one look at all lanes less."""
+    h = Handler(module, name)
+    alive = h.bools(h.load(h.warp, Warp.ALIVE, i32))
+    places = h.ir.select(alive, h.load(h.warp, Warp.PLACES, lanes_of(i32), 64), h.splat(h.i32(NEVER)))
+    rank = h.load(h.warp, Warp.PARKED, i32)
+    here = h.ir.icmp_unsigned("==", places, h.splat(rank))
+    some = h.ir.icmp_unsigned("!=", h.mask(here), h.i32(0))
+    h.branch_unless(some, lambda: h.through(Block.RESCHEDULE, h.rec))
+    _activate(h, places, rank, here)
+
+
+def _activate(h: Handler, places: Any, rank: Any, here: Any) -> None:
+    """Go on with the lanes at the block of a rank; the others stay where they are."""
+    h.store(h.mask(here), h.warp, Warp.ACTIVE)
+    parked = h.call("llvm.vector.reduce.smin.v32i32", i32, h.ir.select(here, h.splat(h.i32(NEVER)), places))
+    h.store(parked, h.warp, Warp.PARKED)
+    apart = h.ir.icmp_signed("!=", parked, h.i32(NEVER))  # all together again: whatever some waited for, it has come
+    h.store(h.ir.select(apart, h.load(h.warp, Warp.YIELDS, i32), h.i32(0)), h.warp, Warp.YIELDS)
+    records = h.load(h.block, Block.BLOCKS, pointer)
+    h.goto(h.load(records, h.ir.shl(h.ir.zext(rank, i64), h.i64(3)), pointer))
+
+
+def release(h: Handler, barrier: Any) -> None:
+    """All have arrived at a barrier: wake those that wait there, and make it ready for use again."""
+    waiting = h.load(barrier, Barrier.WAITING, i32)
+    runnable = h.ir.or_(h.load(h.block, Block.RUNNABLE, i32), waiting)
+    h.store(runnable, h.block, Block.RUNNABLE)
+    result = h.load(barrier, Barrier.RESULT, i32)
+    h.for_each_lane(waiting, lambda number: h.store(result, warp_at(h, number), Warp.RESULT))
+    h.store(h.i64(0), barrier, Barrier.ARRIVED)
+    h.store(h.i64(0), barrier, Barrier.WAITING)
+
+
+def bury(h: Handler) -> tuple[Any, Any]:
+    """Take this warp out of the masks of those that live and those that can run; both masks."""
+    rest = h.ir.not_(h.ir.shl(h.i32(1), h.load(h.warp, Warp.INDEX, i32)))
+    live = h.ir.and_(h.load(h.block, Block.LIVE, i32), rest)
+    h.store(live, h.block, Block.LIVE)
+    runnable = h.ir.and_(h.load(h.block, Block.RUNNABLE, i32), rest)
+    h.store(runnable, h.block, Block.RUNNABLE)
+    return live, runnable
+
+
+def retire(h: Handler) -> None:
+    """End this warp; only where barriers are in use that takes more than going on with the next one."""
+    quiet = h.ir.icmp_unsigned("==", h.load(h.block, Block.BARRED, i32), h.i32(0))
+    h.branch_unless(quiet, lambda: h.through(Block.RETIRE, h.rec))
+    _, runnable = bury(h)
+    switch(h, runnable)
+
+
+def _retire(module: ir.Module, name: str) -> None:
+    """The warp has ended. Barriers for all threads wait for it no longer."""
+    h = Handler(module, name)
+    live, _ = bury(h)
+    left = h.call("llvm.ctpop.i32", i32, live)
+
+    def complete(which: Any) -> None:
+        barrier = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.SIZE)))
+        arrived = h.load(barrier, Barrier.ARRIVED, i32)
+        everybody = h.ir.icmp_unsigned("==", h.load(barrier, Barrier.EXPECTED, i32), h.i32(0))
+        done = h.ir.and_(everybody, h.ir.icmp_unsigned(">=", arrived, left))
+        done = h.ir.and_(done, h.ir.icmp_unsigned("!=", arrived, h.i32(0)))
+        yes, no = h.block_named("complete"), h.block_named("incomplete")
+        h.ir.cbranch(done, yes, no)
+        h.ir.position_at_end(yes)
+        release(h, barrier)
+        h.ir.branch(no)
+        h.ir.position_at_end(no)
+
+    h.for_each_lane(h.load(h.block, Block.BARRED, i32), complete)
+    h.through(Block.SCHEDULE, h.rec)
+
+
+def _run(module: ir.Module, name: str) -> None:
+    """``run(_, _, block)``: run this block state's block, then one after the other, until there is something to say."""
+    h = Handler(module, name)
+    head, work, idle, stuck, fresh, leave = (
+        h.block_named(n) for n in ("head", "work", "idle", "stuck", "fresh", "leave")
+    )
+    h.ir.branch(head)
+    h.ir.position_at_end(head)
+    runnable = h.load(h.block, Block.RUNNABLE, i32)
+    h.ir.cbranch(h.likely(h.ir.icmp_unsigned("!=", runnable, h.i32(0))), work, idle)
+    h.ir.position_at_end(work)
+    schedule = h.load(h.block, Block.SCHEDULE, h.function.type, 8)
+    h.ir.call(schedule, [h.rec, h.warp, h.block])
+    status = h.load(h.block, Block.STATUS, i32)
+    h.ir.cbranch(h.ir.icmp_unsigned("==", status, h.i32(Status.RUNNING)), head, leave)
+    h.ir.position_at_end(idle)
+    live = h.load(h.block, Block.LIVE, i32)
+    h.ir.cbranch(h.ir.icmp_unsigned("!=", live, h.i32(0)), stuck, fresh)
+    h.ir.position_at_end(stuck)
+    h.store(h.i32(Status.STUCK), h.block, Block.STATUS)
+    h.ir.branch(leave)
+    h.ir.position_at_end(fresh)
+    turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+    h.store(turns, h.block, Block.BUDGET)
+    pause, take = h.block_named("pause"), h.block_named("take")
+    h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", turns, h.i32(0))), take, pause)
+    h.ir.position_at_end(pause)
+    h.store(h.i32(Status.YIELD), h.block, Block.STATUS)
+    h.ir.branch(leave)
+    h.ir.position_at_end(take)
+    launch = h.load(h.block, Block.GRID, pointer)
+    number = h.ir.atomic_rmw("add", h.ir.bitcast(launch, i64.as_pointer()), h.i64(1), "monotonic")
+    some, done = h.block_named("some"), h.block_named("finished")
+    h.ir.cbranch(h.ir.icmp_unsigned("<", number, h.load(launch, Launch.BLOCKS, i64)), some, done)
+    h.ir.position_at_end(done)
+    h.store(h.i32(Status.DONE), h.block, Block.STATUS)
+    h.ir.branch(leave)
+    h.ir.position_at_end(some)
+    _begin(h, launch, number)
+    h.ir.branch(head)
+    h.ir.position_at_end(leave)
+    h.ir.ret_void()
+
+
+def _begin(h: Handler, launch: Any, number: Any) -> None:
+    """Make the block state and its warps those of a fresh block."""
+    _place(h, launch, number)
+    h.store(number, h.block, Block.CTA64)
+    shared = h.load(h.block, Block.SHARED, pointer)
+    size = h.load(h.block, Block.SHARED_BYTES, i64)
+    _fill(h, shared, 0xFF, size)
+    barred = h.load(h.block, Block.BARRED, i32)
+    used, ready = h.block_named("used"), h.block_named("ready")
+    h.ir.cbranch(h.ir.icmp_unsigned("!=", barred, h.i32(0)), used, ready)
+    h.ir.position_at_end(used)
+    _fill(h, h.add(h.block, Block.BARRIERS), 0, h.i64(16 * Barrier.SIZE))
+    h.store(h.i32(0), h.block, Block.BARRED)
+    h.ir.branch(ready)
+    h.ir.position_at_end(ready)
+    whole, apart, begun = h.block_named("whole"), h.block_named("apart"), h.block_named("begun")
+    hot = h.load(h.block, Block.HOT, HANDLER.as_pointer(), 8)
+    h.ir.cbranch(h.ir.icmp_unsigned("!=", h.ir.ptrtoint(hot, i64), h.i64(0)), whole, apart)
+    h.ir.position_at_end(whole)
+    h.ir.call(hot, [h.rec, h.warp, h.block])
+    h.ir.branch(begun)
+    h.ir.position_at_end(apart)
+    live = h.load(h.block, Block.ALL, i32)
+    h.store(live, h.block, Block.LIVE)
+    h.store(live, h.block, Block.RUNNABLE)
+    h.store(h.i32(LANES - 1), h.block, Block.CURRENT)
+    entry = starting(h, h.load(h.block, Block.ENTRY, i64))
+
+    def start(number: Any) -> None:
+        warp = warp_at(h, number)
+        h.store(h.load(warp, Warp.FRESH, PAIR), warp, Warp.ACTIVE)
+        h.store(entry, warp, Warp.PC)
+
+    h.for_each_lane(live, start)
+    h.ir.branch(begun)
+    h.ir.position_at_end(begun)
+
+
+def starting(h: Handler, record: Any) -> Any:
+    """What a warp has from PC on when it is to start at a record: the budget of a slice, and no yields."""
+    return h.ir.insert_element(ir.Constant(PAIR, [0, SLICE]), record, h.i32(0))
+
+
+def _place(h: Handler, launch: Any, number: Any) -> None:
+    """Index of the block in the grid; divisions are slow, and most grids are one row."""
+    x = h.ir.zext(h.load(launch, Launch.GRID, i32), i64)
+    row, rows, placed = h.block_named("row"), h.block_named("rows"), h.block_named("placed")
+    h.ir.cbranch(h.likely(h.ir.icmp_unsigned("<", number, x)), row, rows)
+    h.ir.position_at_end(row)
+    h.store(number, h.block, Block.CTAID, 4)
+    h.store(h.i32(0), h.block, Block.CTAID + 8)
+    h.ir.branch(placed)
+    h.ir.position_at_end(rows)
+    y = h.ir.zext(h.load(launch, Launch.GRID + 4, i32), i64)
+    above = h.ir.udiv(number, x)
+    for axis, place in enumerate((h.ir.urem(number, x), h.ir.urem(above, y), h.ir.udiv(above, y))):
+        h.store(h.ir.trunc(place, i32), h.block, Block.CTAID + 4 * axis)
+    h.ir.branch(placed)
+    h.ir.position_at_end(placed)
+
+
+def _fill(h: Handler, place: Any, value: int, size: Any) -> None:
+    h.call("llvm.memset.p0.i64", VOID, place, ir.Constant(byte, value), size, ir.Constant(i1, 0))
+
+
+class _Search:
+    """Emits RESOLVE: translates the addresses in SCRATCH to host addresses for the lanes of a mask.
+
+    False where a lane is at fault; the block state then says which, and how. The record's flags hold the bytes of an
+    access (bits 0-7), the spaces it may reach (8-15), whether it writes (16) and whether its entry is the only one that
+    will do (17): that of the array which the pointer came from.
+    """
+
+    def __init__(self, module: ir.Module, name: str) -> None:
+        self.h = h = Handler(module, name, result=RESOLVE)
+        mask = h.function.args[3]
+        flags = h.load(h.rec, 8, i32, 4)
+        self.nbytes = h.ir.zext(h.ir.and_(flags, h.i32(255)), i64)
+        self.spaces = h.ir.and_(h.ir.lshr(flags, h.i32(8)), h.i32(255))
+        self.writes = self.flag(flags, 16)
+        self.strict = self.flag(flags, 17)
+        self.table = h.load(h.block, Block.TABLE, pointer)
+        self.count = h.load(h.block, Block.ENTRIES, i32)
+        h.for_each_lane(mask, self.lane)
+        h.ir.ret(ir.Constant(i1, 1))
+
+    def flag(self, flags: Any, bit: int) -> Any:
+        return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(flags, self.h.i32(1 << bit)), self.h.i32(0))
+
+    def lane(self, lane: Any) -> None:
+        h = self.h
+        place = h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(3)), h.i64(Block.SCRATCH))
+        address = h.load(h.block, place, i64)
+        odd = h.ir.and_(address, h.ir.sub(self.nbytes, h.i64(1)))
+        even = h.ir.icmp_unsigned("==", odd, h.i64(0))
+        h.branch_unless(even, lambda: self.fail(lane, address, Fault.ALIGNMENT))
+        done, search, lost = h.block_named("translated"), h.block_named("search"), h.block_named("lost")
+        known = h.load(h.rec, 12, i32, 4)
+        hit, host, real = self.probe(known, address)
+        hits = [(host, h.ir.block)]
+        other = h.block_named("other")
+        h.ir.cbranch(hit, done, other)
+        h.ir.position_at_end(other)
+        h.ir.cbranch(h.ir.and_(self.strict, real), lost, search)
+        h.ir.position_at_end(search)
+        hits.append(self.scan(address, done, search))
+        hits.append(self.heap(address, done, lost))
+        hits.append(self.local(lane, address, done, lost))
+        h.ir.position_at_end(lost)
+        self.fail(lane, address, Fault.MEMORY)
+        h.ir.position_at_end(done)
+        found = h.ir.phi(i64)
+        for host, block in hits:
+            found.add_incoming(host, block)
+        h.store(found, h.block, place)
+
+    def fail(self, lane: Any, address: Any, kind: int) -> None:
+        h = self.h
+        h.store(lane, h.block, Block.FAULT_LANE)
+        h.store(address, h.block, Block.FAULT_ADDRESS)
+        h.store(h.i32(kind), h.block, Block.FAULT_KIND)
+        h.stop(Status.FAULT)
+        h.ir.ret(ir.Constant(i1, 0))
+
+    def probe(self, offset: Any, address: Any) -> tuple[Any, Any, Any]:
+        """Whether the entry at an offset of the table holds the address; the host address; whether it is one at all."""
+        h = self.h
+        entry = h.add(self.table, offset)
+        size = h.ir.select(self.writes, h.load(entry, Entry.WRITABLE, i64), h.load(entry, Entry.SIZE, i64))
+        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.nbytes, h.i64(1)))
+        inside = h.ir.icmp_unsigned("<", h.ir.sub(address, h.load(entry, Entry.LOW, i64)), bound)
+        spaces = h.load(entry, Entry.SPACES, i32)
+        allowed = h.ir.icmp_unsigned("!=", h.ir.and_(spaces, self.spaces), h.i32(0))
+        real = h.ir.icmp_unsigned("!=", spaces, h.i32(0))
+        return h.ir.and_(inside, allowed), h.ir.add(address, h.load(entry, Entry.DELTA, i64)), real
+
+    def scan(self, address: Any, done: ir.Block, before: ir.Block) -> tuple[Any, ir.Block]:
+        """Look at all entries; note the one that holds the address in the record. Goes on where none does."""
+        h = self.h
+        head, body, next_, hit, over = (h.block_named(n) for n in ("scan", "entry", "next", "hit", "over"))
+        h.ir.branch(head)
+        h.ir.position_at_end(head)
+        number = h.ir.phi(i32)
+        number.add_incoming(h.i32(0), before)
+        h.ir.cbranch(h.ir.icmp_unsigned("<", number, self.count), body, over)
+        h.ir.position_at_end(body)
+        offset = h.ir.mul(number, h.i32(Entry.BYTES))
+        found, host, _ = self.probe(offset, address)
+        h.ir.cbranch(found, hit, next_)
+        h.ir.position_at_end(next_)
+        number.add_incoming(h.ir.add(number, h.i32(1)), next_)
+        h.ir.branch(head)
+        h.ir.position_at_end(hit)
+        cached, through = h.block_named("cached"), h.block_named("through")
+        h.ir.cbranch(self.strict, through, cached)
+        h.ir.position_at_end(cached)
+        h.store(offset, h.rec, 12, 4)
+        h.ir.branch(through)
+        h.ir.position_at_end(through)
+        h.ir.branch(done)
+        h.ir.position_at_end(over)
+        return host, through
+
+    def heap(self, address: Any, done: ir.Block, lost: ir.Block) -> tuple[Any, ir.Block]:
+        """The memory of malloc: of each granule the bytes that are given out. Goes on where it is elsewhere."""
+        h = self.h
+        inside, elsewhere = h.block_named("heap"), h.block_named("elsewhere")
+        offset = h.ir.sub(address, h.load(h.block, Block.HEAP, i64))
+        valid = h.load(h.block, Block.HEAP_MAP, i64)
+        there = h.ir.and_(
+            h.ir.icmp_unsigned("!=", valid, h.i64(0)), h.ir.icmp_unsigned("<", offset, h.i64(Heap.SIZE))
+        )
+        reach = h.ir.or_(self.allows("global"), self.allows("generic"))
+        h.ir.cbranch(h.ir.and_(there, reach), inside, elsewhere)
+        h.ir.position_at_end(inside)
+        granule = h.ir.inttoptr(h.ir.add(valid, h.ir.lshr(offset, h.i64(Heap.GRANULE_BITS))), pointer)
+        room = h.ir.zext(h.load(granule, 0, byte, 1), i64)
+        end = h.ir.add(h.ir.and_(offset, h.i64(Heap.GRANULE - 1)), self.nbytes)
+        h.ir.cbranch(h.ir.icmp_unsigned("<=", end, room), done, lost)
+        h.ir.position_at_end(elsewhere)
+        return address, inside
+
+    def local(self, lane: Any, address: Any, done: ir.Block, lost: ir.Block) -> tuple[Any, ir.Block]:
+        """The thread's own memory, through its window or directly."""
+        h = self.h
+        direct = self.allows("local")
+        window = h.ir.select(direct, h.i64(0), h.load(h.block, Block.LOCAL_WINDOW, i64))
+        size = h.load(h.block, Block.LOCAL_BYTES, i64)
+        offset = h.ir.sub(address, h.ir.add(window, h.i64(LOCAL_START)))
+        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.nbytes, h.i64(1)))
+        inside = h.ir.icmp_unsigned("<", offset, bound)
+        allowed = h.ir.or_(direct, self.allows("generic"))
+        warp = h.load(h.warp, Warp.INDEX, i32)
+        thread = h.ir.zext(h.ir.add(h.ir.shl(warp, h.i32(5)), lane), i64)
+        start = h.ir.ptrtoint(h.load(h.block, Block.LOCAL, pointer), i64)
+        host = h.ir.add(h.ir.add(start, h.ir.mul(thread, size)), offset)
+        block = h.ir.block
+        h.ir.cbranch(h.ir.and_(inside, allowed), done, lost)
+        return host, block
+
+    def allows(self, space: str) -> Any:
+        return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(self.spaces, self.h.i32(SPACE_BITS[space])), self.h.i32(0))
+
+
+_FUNCTIONS = {
+    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
+    "run": _run, "resolve": _Search,
+}

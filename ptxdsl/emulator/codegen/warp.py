@@ -1,0 +1,289 @@
+"""Handlers of the instructions by which the lanes of a warp see each other: shfl, vote, match, redux and the like.
+
+A member mask names lanes that take part. All of them that live must be here, and each lane that is here must be named:
+everything else waits for ever or is undefined on a GPU, so it is a fault.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...isa import lookup
+from .. import semantics
+from ..machine.layout import LANES, Block, Fault, Warp
+from .library import Shape
+from .handler import Handler, i1, i32, i64, lanes_of
+from .control import await_others
+from .data import guard_mask, put, source
+
+__all__ = ["activemask", "elect", "match", "meet", "redux", "shuffle", "source_lane", "vote"]
+
+words = lanes_of(i32)
+
+
+class Members:
+    """The executing lanes and the member mask of a warp instruction, checked."""
+
+    def __init__(self, h: Handler, guard: str, masked: bool) -> None:
+        self.h, self.guard = h, guard
+        self.lanes = guard_mask(h, guard, True)
+        self.rank = h.field() if masked else None
+        self.mask_for_put = self.lanes if masked or guard else None
+        if guard:
+            go, skip = h.block_named("go"), h.block_named("skip")
+            h.ir.cbranch(h.ir.icmp_unsigned("!=", self.lanes, h.i32(0)), go, skip)
+            h.ir.position_at_end(skip)
+            h.goto(h.following())
+            h.ir.position_at_end(go)
+
+    def check(self, kind: str) -> Any:
+        """Read the member mask and check it; the members of each lane's group, an i32 or <32 x i32>."""
+        h = self.h
+        varies = kind[0] in "XA"
+        members = source(h, kind, LANES if varies else 1)
+        alive = h.load(h.warp, Warp.ALIVE, i32)
+        if varies:
+            return self._check_each(members, alive)
+        strangers = h.ir.and_(self.lanes, h.ir.not_(members))
+        absent = h.ir.and_(h.ir.and_(members, alive), h.ir.not_(self.lanes))
+        await_others(h, absent, self.rank)
+        wrong = h.ir.or_(strangers, absent)
+        h.branch_unless(h.ir.icmp_unsigned("==", wrong, h.i32(0)), lambda: self._fault(members))
+        return members
+
+    def _check_each(self, members: Any, alive: Any) -> Any:
+        h = self.h
+        own = ir.Constant(words, [1 << lane for lane in range(LANES)])
+        named = h.ir.icmp_unsigned("!=", h.ir.and_(members, own), ir.Constant(words, None))
+        missing = h.ir.and_(h.ir.and_(members, h.splat(alive)), h.splat(h.ir.not_(self.lanes)))
+        here = h.ir.icmp_unsigned("==", missing, ir.Constant(words, None))
+        await_others(h, h.ir.and_(self.lanes, h.ir.not_(h.mask(here))), self.rank)
+        bad = h.ir.and_(self.lanes, h.ir.not_(h.mask(h.ir.and_(named, here))))
+        lane = h.call("llvm.cttz.i32", i32, bad, ir.Constant(i1, 0))
+        h.branch_unless(
+            h.ir.icmp_unsigned("==", bad, h.i32(0)), lambda: self._fault(h.ir.extract_element(members, lane))
+        )
+        return members
+
+    def _fault(self, members: Any) -> None:
+        h = self.h
+        h.store(h.ir.zext(members, i64), h.block, Block.FAULT_ADDRESS)
+        h.fault(Fault.MEMBERS, self.lanes)
+
+    def put(self, dest: str, slot: Any, value: Any) -> None:
+        """Store a result that may be the same for all lanes."""
+        if slot is None:
+            return
+        scalar = not isinstance(value.type, ir.VectorType)
+        if dest[0] == "X" and scalar:
+            value = self.h.splat(value) if value.type != i1 else self.h.bools(self.h.ir.sext(value, i32))
+        put(self.h, slot, value, self.mask_for_put if dest[0] == "X" else None)
+
+
+def _slot(h: Handler, dest: str) -> Any:
+    return None if dest == "_" else h.slot()
+
+
+def meet(module: ir.Module, name: str, shape: Shape) -> None:
+    """("meet", guard, masked, members, codes): bar.warp.sync."""
+    _, guard, masked, kind, codes = shape
+    h = Handler.of(module, name, codes)
+    Members(h, guard, masked).check(kind)
+    h.next()
+
+
+def shuffle(module: ir.Module, name: str, shape: Shape) -> None:
+    """("shuffle", mode, dest, predicate or "", a, b, c, members or "", constant, guard, masked, codes).
+
+    ``constant`` is (b, c) where both are numbers: the lanes to take from are known then.
+    """
+    _, mode, dest, flag, a, b, c, kind, constant, guard, masked, codes = shape
+    h = Handler.of(module, name, codes)
+    group = Members(h, guard, masked)
+    slots = _slot(h, dest), _slot(h, flag) if flag else None
+    value = source(h, a, LANES)
+    if constant is not None:
+        lanes, inside = _constant_lanes(mode, *constant)
+        found, within = h.ir.shuffle_vector(value, value, ir.Constant(words, lanes)), h.i32(inside)
+    else:
+        lanes, good = _lanes(h, mode, source(h, b, LANES), source(h, c, LANES))
+        found, within = _permute(h, value, lanes), h.mask(good)
+    if kind:
+        group.check(kind)
+    group.put(dest, slots[0], found)
+    group.put(flag, slots[1], h.bools(within))
+    h.next()
+
+
+def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+    """The lane that a lane takes from, and whether it is within the segment; the manual's pseudocode."""
+    clamp, segment = c & 31, c >> 8 & 31
+    low, high = lane & segment, (lane & segment) | (clamp & ~segment)
+    b &= 31
+    to = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": low | (b & ~segment & 31)}[mode]
+    good = to >= high if mode == "up" else to <= high
+    return (to if good else lane), good
+
+
+def _constant_lanes(mode: str, b: int, c: int) -> tuple[list[int], int]:
+    chosen = [source_lane(mode, lane, b, c) for lane in range(LANES)]
+    bits = sum(1 << lane for lane, (_, good) in enumerate(chosen) if good)
+    return [to for to, _ in chosen], bits - (1 << 32) if bits >> 31 else bits
+
+
+def _lanes(h: Handler, mode: str, b: Any, c: Any) -> tuple[Any, Any]:
+    """As source_lane, in each lane, for b and c that are registers."""
+    five = h.splat(h.i32(31))
+    lane = h.iota(32)
+    clamp, segment = h.ir.and_(c, five), h.ir.and_(h.ir.lshr(c, h.splat(h.i32(8))), five)
+    free = h.ir.xor(segment, five)
+    low = h.ir.and_(lane, segment)
+    high = h.ir.or_(low, h.ir.and_(clamp, free))
+    b = h.ir.and_(b, five)
+    if mode == "idx":
+        to = h.ir.or_(low, h.ir.and_(b, free))
+    else:
+        to = {"up": h.ir.sub, "down": h.ir.add, "bfly": h.ir.xor}[mode](lane, b)
+    good = h.ir.icmp_signed(">=" if mode == "up" else "<=", to, high)
+    return h.ir.select(good, to, lane), good
+
+
+def _permute(h: Handler, value: Any, lanes: Any) -> Any:
+    """value[lanes[i]] in each lane i."""
+    result = ir.Constant(value.type, ir.Undefined)
+    for lane in range(LANES):
+        at = h.ir.extract_element(lanes, h.i32(lane))
+        result = h.ir.insert_element(result, h.ir.extract_element(value, at), h.i32(lane))
+    return result
+
+
+def vote(module: ir.Module, name: str, shape: Shape) -> None:
+    """("vote", mode, dest, predicate, members or "", guard, masked, codes)."""
+    _, mode, dest, flag, kind, guard, masked, codes = shape
+    h = Handler.of(module, name, codes)
+    group = Members(h, guard, masked)
+    slot = _slot(h, dest)
+    holds = h.ir.and_(_predicate(h, flag), group.lanes)
+    members: Any = group.check(kind) if kind else h.i32(-1)
+    if isinstance(members.type, ir.VectorType):
+        ballot, asked = h.ir.and_(h.splat(holds), members), h.ir.and_(h.splat(group.lanes), members)
+        none = ir.Constant(words, None)
+    else:
+        ballot, asked, none = h.ir.and_(holds, members), h.ir.and_(group.lanes, members), h.i32(0)
+    every, any_ = h.ir.icmp_unsigned("==", ballot, asked), h.ir.icmp_unsigned("!=", ballot, none)
+    result = {"ballot": ballot, "all": every, "any": any_, "uni": h.ir.or_(every, h.ir.not_(any_))}[mode]
+    group.put(dest, slot, result)
+    h.next()
+
+
+def _predicate(h: Handler, kind: str) -> Any:
+    if kind[0] == "I":
+        return h.ir.sext(h.ir.trunc(h.field("q"), i1), i32)
+    mask = h.load(h.slot(), 0, i32)
+    return h.ir.not_(mask) if kind == "N" else mask
+
+
+def activemask(module: ir.Module, name: str, shape: Shape) -> None:
+    """("activemask", dest, guard, masked, codes)."""
+    _, dest, guard, masked, codes = shape
+    h = Handler.of(module, name, codes)
+    group = Members(h, guard, masked)
+    group.put(dest, _slot(h, dest), group.lanes)
+    h.next()
+
+
+def elect(module: ir.Module, name: str, shape: Shape) -> None:
+    """("elect", dest, predicate, members, guard, masked, codes): the lowest member is elected."""
+    _, dest, flag, kind, guard, masked, codes = shape
+    h = Handler.of(module, name, codes)
+    group = Members(h, guard, masked)
+    slots = _slot(h, dest), _slot(h, flag)
+    members: Any = group.check(kind)
+    if isinstance(members.type, ir.VectorType):
+        low = h.call("llvm.cttz.v32i32", words, h.ir.and_(members, h.splat(group.lanes)), ir.Constant(i1, 0))
+        chosen = h.ir.icmp_unsigned("==", low, h.iota(32))
+    else:
+        low = h.call("llvm.cttz.i32", i32, h.ir.and_(members, group.lanes), ir.Constant(i1, 0))
+        chosen = h.ir.icmp_unsigned("==", h.splat(low), h.iota(32))
+    group.put(dest, slots[0], low)
+    group.put(flag, slots[1], chosen)
+    h.next()
+
+
+def match(module: ir.Module, name: str, shape: Shape) -> None:
+    """("match", mode, dest, predicate or "", a, members, guard, masked, codes)."""
+    _, mode, dest, flag, a, kind, guard, masked, codes = shape
+    h = Handler.of(module, name, codes)
+    group = Members(h, guard, masked)
+    slots = _slot(h, dest), _slot(h, flag) if flag else None
+    value = source(h, a, LANES)
+    members: Any = group.check(kind)
+    members = members if isinstance(members.type, ir.VectorType) else h.splat(members)
+    members = h.ir.and_(members, h.splat(group.lanes))
+    same = ir.Constant(words, None)
+    for lane in range(LANES):
+        other = h.splat(h.ir.extract_element(value, h.i32(lane)))
+        bit = ir.Constant(words, [1 << lane] * LANES)
+        same = h.ir.or_(same, h.ir.select(h.ir.icmp_unsigned("==", value, other), bit, ir.Constant(words, None)))
+    same = h.ir.and_(same, members)
+    if mode == "any":
+        group.put(dest, slots[0], same)
+    else:
+        every = h.ir.icmp_unsigned("==", same, members)
+        group.put(dest, slots[0], h.ir.select(every, members, ir.Constant(words, None)))
+        group.put(flag, slots[1], every)
+    h.next()
+
+
+def redux(module: ir.Module, name: str, shape: Shape) -> None:
+    """("redux", op, signed, dest, a, members, guard, masked, codes).
+
+    Of floats ``op`` is the mnemonic of the instruction for two, and ``signed`` says that absolute values are taken.
+    """
+    _, op, signed, dest, a, kind, guard, masked, codes = shape
+    h = Handler.of(module, name, codes)
+    group = Members(h, guard, masked)
+    slot = _slot(h, dest)
+    value = source(h, a, LANES)
+    members: Any = group.check(kind)
+    real = op.endswith("f32")
+    name_, neutral = _REDUCTIONS[op, False] if real else _REDUCTIONS[op, signed]
+    start = h.splat(h.i32(neutral))
+    if real and signed:
+        value = h.ir.and_(value, h.splat(h.i32(0x7FFFFFFF)))
+
+    def reduce(lanes: Any) -> Any:
+        if real:
+            return _fold(h, name_, h.ir.select(h.bools(lanes), value, start))
+        return h.call(f"llvm.vector.reduce.{name_}.v32i32", i32, h.ir.select(h.bools(lanes), value, start))
+
+    if not isinstance(members.type, ir.VectorType):
+        group.put(dest, slot, reduce(h.ir.and_(members, group.lanes)))
+    else:
+        result = ir.Constant(words, ir.Undefined)
+        for lane in range(LANES):
+            lanes = h.ir.and_(h.ir.extract_element(members, h.i32(lane)), group.lanes)
+            result = h.ir.insert_element(result, reduce(lanes), h.i32(lane))
+        group.put(dest, slot, result)
+    h.next()
+
+
+def _fold(h: Handler, mnemonic: str, value: Any) -> Any:
+    """An instruction over all lanes, by halves: the order does not matter to min and max."""
+    form = lookup(mnemonic)[0]
+    for step in (16, 8, 4, 2, 1):
+        other = h.ir.shuffle_vector(value, value, ir.Constant(words, [(lane + step) % LANES for lane in range(LANES)]))
+        value = semantics.lookup(form)(h.numbers(LANES), form, value, other)
+    return h.ir.extract_element(value, h.i32(0))
+
+
+_INFINITY, _NAN = 0x7F800000, 0x7FFFFFFF
+_REDUCTIONS = {
+    ("min.f32", False): ("min.f32", _NAN), ("max.f32", False): ("max.f32", _NAN),
+    ("min.NaN.f32", False): ("min.NaN.f32", _INFINITY), ("max.NaN.f32", False): ("max.NaN.f32", _INFINITY - (1 << 31)),
+    ("add", False): ("add", 0), ("add", True): ("add", 0), ("and", False): ("and", -1), ("or", False): ("or", 0),
+    ("xor", False): ("xor", 0), ("min", False): ("umin", -1), ("max", False): ("umax", 0),
+    ("min", True): ("smin", 0x7FFFFFFF), ("max", True): ("smax", -0x80000000),
+}

@@ -1,0 +1,1 @@
+"""Lowering: from statements to micro-ops."""

@@ -1,0 +1,130 @@
+"""The records that handlers walk, and a function's memory full of them."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ...ir import Function
+from ...analysis.control_flow import Graph
+from ..codegen.library import Shape, library
+from .operands import Operands
+from ..analysis.registers import Slots
+
+if TYPE_CHECKING:
+    from ..analysis.divergence import Shape3
+    from ..machine.address_spaces import Spaces
+    from ..sanitizer.instrumentation import Checks
+
+__all__ = ["Code", "Record", "packed"]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Record:
+    """A record before handlers have addresses.
+
+    ``targets`` are the fields that hold the distance to a block, ``links`` those with the address of another function.
+    """
+
+    shape: Shape
+    codes: str
+    values: list[Any]
+    statement: int
+    targets: dict[int, int] | None = None
+    links: dict[int, Shape] | None = None
+
+    @property
+    def size(self) -> int:
+        return layout_of(self.codes)[1]
+
+
+@cache
+def layout_of(codes: str) -> tuple[struct.Struct, int]:
+    """How the fields of a record lie behind its handler, and its size."""
+    packer = struct.Struct("<Q" + codes)
+    return packer, (packer.size + 7) // 8 * 8
+
+
+@dataclass(eq=False, repr=False)
+class Code:
+    """A lowered function: its records in memory, and the ways between records, blocks and statements."""
+
+    memory: Any
+    base: int
+    entry: int
+    prologue: int
+    blocks: Any
+    graph: Graph
+    slots: Slots
+    operands: Operands
+    offsets: list[int]
+    statements: list[int]
+    nodes_by_rank: list[int]
+    plain: bool
+    records: list[Record]
+    seconds: float = 0.0
+    hot: bool = False
+    """Whether the second tier has been started on it."""
+    failure: Exception | None = None
+    """Why there is no second tier, until somebody has been told."""
+    prints: bool = False
+    """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
+    pace: float = 0.0
+    """Seconds a block in the last launch, 0 where there was none."""
+    source: tuple[Function, Spaces, Shape3, Checks | None] | None = None
+    """What it was lowered from."""
+    whole: int = 0
+    """Address of the function that runs a block of it, once there is one."""
+
+    def statement_at(self, record: int) -> int:
+        """The number of the statement that the record at an address belongs to."""
+        return self.statements[bisect_right(self.offsets, record - self.base) - 1]
+
+    def record_of(self, statement: int) -> int:
+        """Address of the first record of a statement."""
+        return self.base + self.offsets[self.statements.index(statement)]
+
+
+def packed(
+    records: list[Record], starts: Sequence[int], prologue: int, entry: int, graph: Graph, slots: Slots,
+    operands: Operands, *, plain: bool, prints: bool,
+) -> Code:
+    """The records in memory; ``starts`` has the first of each block, ``prologue`` and ``entry`` where warps begin."""
+    import numpy as np
+
+    shapes = {id(record.shape): record.shape for record in records}
+    links = [shape for record in records if record.links for shape in record.links.values()]
+    handlers = library().need([*shapes.values(), *links])
+    made = {number: (handlers[shape], *layout_of(shape[-1])) for number, shape in shapes.items()}
+    offsets, at = [], 0
+    for record in records:
+        offsets.append(at)
+        at += made[id(record.shape)][2]
+    memory = np.zeros(at + 64, np.uint8)
+    base = memory.ctypes.data + -memory.ctypes.data % 64
+    image = bytearray(at)
+    for record, offset in zip(records, offsets):
+        if record.targets is not None:
+            for number, target in record.targets.items():
+                record.values[number] = offsets[starts[target]] - offset
+        if record.links is not None:
+            for number, shape in record.links.items():
+                record.values[number] = handlers[shape]
+        handler, packer, _ = made[id(record.shape)]
+        packer.pack_into(image, offset, handler, *record.values)
+    start = base - memory.ctypes.data
+    memory[start : start + at] = np.frombuffer(image, np.uint8)
+    nodes = graph.nodes
+    blocks = np.full(max(1, len(nodes)) + 1, base + offsets[-1], np.uint64)  # the last: lanes that are set aside
+    by_rank = [0] * max(1, len(nodes))
+    for number, node in enumerate(nodes):
+        blocks[node.rank] = base + offsets[starts[number]]
+        by_rank[node.rank] = number
+    return Code(
+        memory, base, base + offsets[entry], base + offsets[prologue], blocks, graph, slots, operands, offsets,
+        [record.statement for record in records], by_rank, plain, records, prints=prints,
+    )

@@ -1,0 +1,95 @@
+"""Lowering of branches, of the ends of threads, and of what does nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...ir import Call, Instruction
+from ..analysis.divergence import UNIFORM
+from ..machine.layout import POLL, SHORT, Fault
+from .operands import Field, unsupported
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
+
+__all__ = ["METHODS", "leave"]
+
+
+def _branch(low: Lowering, statement: Instruction) -> None:
+    node = low.graph.nodes[low.node]
+    guard = low.operands.guard(statement)
+    if node.quit:
+        _exit(low, statement)
+        return
+    target = node.targets[0]
+    back = target <= low.node
+    cost = [Field("", "i", (_cost(low, target),))] if back else []
+    rank = low.graph.nodes[target].rank
+    if statement.guard is None:
+        ranks = [Field("", "i", (rank,))] if low.parted else []
+        record = low.emit(("jump", low.parted, back, low.plain), Field("", "i", (0,)), *ranks, *cost)
+        record.targets = {0: target}
+        return
+    apart = low.parted or low.operands.known(statement.guard) is not UNIFORM
+    fall = low.graph.nodes[node.fall].rank if node.fall >= 0 else rank
+    ranks = [Field("", "ii", (rank, fall))] if apart else []
+    if node.fall < 0:  # the text ends after the branch: lanes that fall through have ended
+        raise unsupported(statement, "a conditional branch as a kernel's last instruction")
+    record = low.emit(("branch", guard.kind, apart, back, low.plain), guard, Field("", "i", (0,)), *ranks, *cost)
+    record.targets = {1: target}
+
+
+def _cost(low: Lowering, target: int) -> int:
+    """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
+    start, stop = low.graph.nodes[target].start, low.place
+    polls = stop - start <= SHORT and any(_polls(low.graph.statements[place]) for place in range(start, stop))
+    return POLL if polls else 1
+
+
+def _index_branch(low: Lowering, statement: Instruction) -> None:
+    node = low.graph.nodes[low.node]
+    number = low.operands.source(statement.operands[0], 32, False, statement)
+    guard = low.operands.guard(statement)
+    ranks = [low.graph.nodes[target].rank for target in node.targets]
+    on = [low.graph.nodes[node.fall].rank] if statement.guard is not None else []
+    table = Field("", "i" * len(on) + "iq", (*on, len(ranks), low.pool.table(ranks)))
+    low.emit(("index", number.kind, guard.kind), guard, number, table)
+
+
+def leave(low: Lowering, guard: Field) -> None:
+    """Lanes are about to end: the barrier of the cluster no longer waits for them."""
+    if low.leaves:
+        low.emit(("cluster", "leave", False, guard.kind, low.parted), guard)
+
+
+def _exit(low: Lowering, statement: Instruction) -> None:
+    guard = low.operands.guard(statement)
+    leave(low, guard)
+    low.emit(("exit", guard.kind, low.parted), guard)
+
+
+def _trap(low: Lowering, statement: Instruction) -> None:
+    guard = low.operands.guard(statement)
+    low.emit(("trap", guard.kind, Fault.TRAP), guard)
+
+
+def _nothing(low: Lowering, statement: Instruction) -> None:
+    """Hints: right if ignored."""
+
+
+def _polls(statement: Instruction | Call) -> bool:
+    if isinstance(statement, Call):
+        return False
+    words = {
+        "ld": ("volatile", "acquire", "relaxed", "mmio"), "atom": ("cas", "exch"),
+        "mbarrier": ("test_wait", "try_wait"),
+    }.get(statement.form.opcode, ())
+    return any(word in statement.form.tokens for word in words)
+
+
+METHODS: dict[str, Any] = {
+    "bra": _branch, "brx": _index_branch, "ret": _exit, "exit": _exit, "trap": _trap,
+    "prefetch": _nothing, "prefetchu": _nothing, "pmevent": _nothing,
+    "applypriority": _nothing, "discard": _nothing, "nanosleep": _nothing,
+    "setmaxnreg": _nothing, "griddepcontrol": _nothing, "brkpt": _nothing,
+}

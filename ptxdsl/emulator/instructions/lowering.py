@@ -1,0 +1,398 @@
+"""From a function to the records that handlers walk.
+
+A record is a handler's address and the fields that it reads; which handler follows from the instruction and the classes
+of its operands. Each function is lowered once for each shape of block, since the shape decides which registers are
+uniform, and once more, with everything varying, if lanes of a warp ever have to run out of the usual order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ...ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
+from ...isa import Form, lookup
+from ..analysis.divergence import UNIFORM, VARYING, Facts, Shape3, analyse, everything_varies
+from .control import METHODS as BRANCHES
+from .control import leave
+from ...analysis.control_flow import Graph, Node, graph, opcode
+from .threads import METHODS
+from ..machine.layout import LANES, SPACE_BITS, Block, Fault
+from ..codegen.library import Shape
+from .operands import Field, Operands, Pool, unsupported
+from ..analysis.statements import plan_of
+from .code import Code, Record, packed
+from ..analysis.registers import Slots
+from ..machine.address_spaces import Spaces
+
+if TYPE_CHECKING:
+    from ..sanitizer.instrumentation import Checks, Watching
+
+__all__ = ["Code", "Lowering", "Record", "lower"]
+
+
+class Lowering:
+    """Makes the records of one function."""
+
+    def __init__(
+        self, function: Function, spaces: Spaces, block: Shape3, plain: bool, checks: Checks | None = None
+    ) -> None:
+        self.function, self.spaces, self.block, self.plain = function, spaces, block, plain
+        self.graph = graph(function, plain)
+        self.facts = self._analysed()
+        self.slots = self._placed()
+        self.pool = Pool()
+        self.operands = self._described()
+        self.leaves = spaces.cluster is not None and _meets_cluster(self.graph)
+        self.records: list[Record] = []
+        self.starts: list[int] = []
+        self.place = -1
+        self.bounded: set[tuple[str, bool]] = set()
+        self._shapes: dict[Any, Shape] = {}
+        self._places: dict[Any, tuple[str, Any, str, tuple[int, ...], int, int]] = {}
+        self.node = 0
+        self.parted, self.prints = False, False
+        self.watching: Watching | None = None
+        if checks is not None:
+            from ..sanitizer.instrumentation import Watching
+
+            self.watching = Watching(self, checks)
+
+    def _analysed(self) -> Facts:
+        return (everything_varies if self.plain else analyse)(self.graph, self.block, self.spaces.origins)
+
+    def _placed(self) -> Slots:
+        return Slots(self.graph, self.facts)
+
+    def _described(self) -> Operands:
+        """What describes operands, for the slots that registers have."""
+        spaces = self.spaces
+        operands = Operands(self.facts, self.slots, self.block, self.pool, spaces.symbols)
+        operands.cluster, operands.explicit = spaces.cluster, spaces.explicit
+        return operands
+
+    # Records
+
+    def emit(self, shape: tuple[Any, ...], *fields: Field) -> Record:
+        codes = "".join([part.codes for part in fields])
+        values = [value for part in fields for value in part.values]
+        whole = (*shape, codes)
+        record = Record(self._shapes.setdefault(whole, whole), codes, values, self.place)
+        self.records.append(record)
+        return record
+
+    def lower(self) -> Code:
+        self.emit(("machine", "reschedule"))
+        prologue = len(self.records)
+        self._prologue()
+        entry = self.watching.begin() if self.watching is not None else len(self.records)
+        for number, node in enumerate(self.graph.nodes):
+            self._node(number, node)
+        if not self.graph.nodes:
+            self.starts.append(len(self.records))
+            self.emit(("exit", "", True))
+        if self.plain:
+            self.place = -1
+            self.emit(("trap", "", Fault.MEETING))
+        return packed(
+            self.records, self.starts, prologue, entry, self.graph, self.slots, self.operands,
+            plain=self.plain, prints=self.prints,
+        )
+
+    def _prologue(self) -> None:
+        for place in sorted(self.facts.invariant):
+            self.place = place
+            self.statement(self.graph.statements[place])
+        self.place = -1
+        self.emit(("exit", "", False))
+
+    def _node(self, number: int, node: Node) -> None:
+        self.node, self.parted = number, number in self.facts.parted
+        nodes = self.graph.nodes
+        before = nodes[number - 1] if number else None
+        falls = before is not None and before.fall == number and not self._branches(before)
+        if falls and number - 1 in self.facts.parted:
+            self.place = node.start
+            self.emit(("check",), Field("", "i", (node.rank,)))
+        self.starts.append(len(self.records))
+        self.bounded.clear()
+        statements, emitter = self.graph.statements, self.watching or self
+        for place in range(node.start, node.stop):
+            self.place = place
+            if place not in self.facts.invariant:
+                emitter.statement(statements[place])
+                if self.bounded:
+                    for register in self.graph.ops[place].writes:
+                        self.bounded -= {(register.name, True), (register.name, False)}
+        if node.fall < 0 and not self._leaves(node):
+            leave(self, Field(""))
+            self.emit(("exit", "", True))
+
+    def _branches(self, node: Node) -> bool:
+        """Whether a block ends with a branch that has seen to where its lanes go."""
+        return opcode(self.graph.statements[node.stop - 1]) in ("bra", "brx") and not node.quit
+
+    def _leaves(self, node: Node) -> bool:
+        last = self.graph.statements[node.stop - 1]
+        return last.guard is None and opcode(last) in ("bra", "brx", "ret", "exit", "trap")
+
+    def statement(self, statement: Instruction | Call) -> None:
+        """The records of a statement."""
+        if isinstance(statement, Call):
+            guard = self.operands.guard(statement)
+            self.prints = self.prints or statement.callee == Symbol("vprintf")
+            self.emit(("service", guard.kind), guard)
+            return
+        _method(statement.form)(self, statement)
+
+    def _unknown(self, statement: Instruction) -> None:
+        raise unsupported(statement, f"`{statement.form.mnemonic}`")
+
+    # Instructions that compute
+
+    def data(self, statement: Instruction) -> None:
+        """An instruction that only computes."""
+        form, op = statement.form, self.graph.ops[self.place]
+        known, plan = self.facts.known, plan_of(form)
+        width = 1
+        for register in op.writes:
+            if known[register[0]] is VARYING:
+                width = LANES
+        if width == 1 and op.rule in ("mul.wide", "mad.wide", "cvt"):
+            self._guard_wrap(statement)
+        operands = self.operands
+        sources, destinations = operands.scalars if width == 1 else operands.sources, operands.destinations
+        fields = [operands.guard(statement)]
+        for (spec, written, bits), operand in zip(plan.steps, statement.operands):
+            if operand.__class__ is Register:
+                found = (destinations if written else sources).get(operand[0])
+                if found is None:
+                    found = operands.destination(operand) if written else operands.register(operand, width == 1)
+            elif operand.__class__ is Immediate and bits:
+                found = operands.number(operand[0], bits)
+            else:
+                found = self._operand(statement, spec, operand, width)
+            fields.append(found)
+        for used, kind in zip(plan.carry, ("P", "XP")):
+            if used:
+                fields.append(Field(kind, "i", (self._carry_slot(),)))
+        parts = _parts(statement.operands) if plan.parts else ""
+        key = (form, parts, width, self.parted, *[part[0] for part in fields])
+        shape = self._shapes.get(key)
+        if shape is None:
+            guard, *kinds = key[4:]
+            codes = "".join([part.codes for part in fields])
+            head = ("data", form.mnemonic + parts, plan.number, width, guard)
+            shape = self._shapes[key] = (*head, self.parted, tuple(kinds), codes)
+        values: list[Any] = []
+        for part in fields:
+            values += part[2]
+        self.records.append(Record(shape, shape[-1], values, self.place))
+
+    def parameter_address(self, statement: Instruction, offset: int) -> None:
+        """The address of a parameter is known at the launch: where the parameters lie, plus its offset."""
+        guard, dest = self.operands.guard(statement), self.operands.destination(statement.operands[0])
+        width = LANES if dest.kind[0] == "X" else 1
+        base = Field("B64", "i", (Block.LAUNCH,))
+        add = lookup("add.u64")[0]
+        shape = ("data", add.mnemonic, 0, width, guard.kind, self.parted, (dest.kind, base.kind, "I64"))
+        self.emit(shape, guard, dest, base, self.operands.number(offset, 64))
+
+    def window_address(self, statement: Instruction, dest: Operand, symbol: Symbol) -> None:
+        """The address of a shared variable in a cluster: in the window of the block that runs."""
+        guard, place = self.operands.guard(statement), self.operands.destination(dest)
+        base, add = Field("B64", "i", (Block.WINDOW,)), lookup("add.u64")[0]
+        width = LANES if place.kind[0] == "X" else 1
+        shape = ("data", add.mnemonic, 0, width, guard.kind, self.parted, (place.kind, base.kind, "I64"))
+        self.emit(shape, guard, place, base, self.operands.number(self.operands.symbol(symbol, statement), 64))
+
+    def _carry_slot(self) -> int:
+        if "%CF" not in self.slots.offsets:
+            self.slots.offsets["%CF"] = self.slots.reserve(8)
+        return self.slots.offsets["%CF"]
+
+    def _operand(self, statement: Instruction, spec: Any, operand: Operand, width: int) -> Field:
+        if isinstance(operand, Selected):
+            operand = operand.register
+        if isinstance(operand, Register):
+            if spec.written:
+                return self.operands.destination(operand)
+            return self.operands.source(operand, 0, width == 1)
+        if isinstance(operand, Vector):
+            parts = [self._operand(statement, spec, item, width) for item in operand.items]
+            return Field(
+                tuple(part.kind for part in parts), "".join(part.codes for part in parts),
+                tuple(value for part in parts for value in part.values),
+            )
+        if spec.written:
+            return self.operands.destination(operand)
+        if not spec.register and isinstance(operand, Immediate):
+            return Field(f"#{operand.bits}")
+        return self.operands.source(operand, spec.type.bits, width == 1, statement)
+
+    def _guard_wrap(self, statement: Instruction) -> None:
+        """A widened sum is the sum of the widened parts unless it wraps: leave for plain code where it does."""
+        form = statement.form
+        for spec, operand in zip(form.operands, statement.operands):
+            known = self.operands.known(operand)
+            if spec.written or known is UNIFORM or known is None or spec.type is None:
+                continue
+            if not isinstance(operand, Register):
+                continue  # a special register, which has no number that large
+            result = form.operands[0].type
+            if operand.type.bits >= 64 or result is None or result.bits <= spec.type.bits:
+                continue
+            if (operand.name, spec.type.is_signed) in self.bounded:
+                continue
+            self.bounded.add((operand.name, spec.type.is_signed))
+            base = self.operands.source(operand, 32, True)
+            bounds = Field("", "qq", (min(known), max(known)))
+            self.emit(("wrap", base.kind, spec.type.is_signed), base, bounds)
+
+    def rank(self) -> Field:
+        """The rank of the block, where lanes may have to wait there for others."""
+        return Field("", "i", (self.graph.nodes[self.node].rank,)) if self.parted else Field("")
+
+    def predicate(self, operand: Operand) -> Field:
+        """A predicate that is read as a mask."""
+        return self.operands.source(operand, 32, False)
+
+    # Memory
+
+    def origin(self, base: Operand) -> str:
+        """The parameter or variable that the base of an address comes from, "" if none is known."""
+        if isinstance(base, Symbol):
+            return self.spaces.origins.get(base.symbol, "")
+        return self.facts.origin.get(base.name, "") if isinstance(base, Register) else ""
+
+    def address(self, statement: Instruction, operand: Address, nbytes: int, write: bool) -> tuple[str, Any, Field]:
+        """Class, pattern and fields of an address: flags, entry, then what the class needs."""
+        space = statement.form.space
+        base, offset = operand.base, operand.offset
+        key = (base, space, nbytes, write)
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = self._address(statement, base, space, nbytes, write)
+        kind, pattern, codes, values, at, low = found
+        offset = (offset + low + (1 << 63)) % (1 << 64) - (1 << 63)
+        return kind, pattern, Field(kind[0] if kind[0] == "A" else kind, codes, (*values[:at], offset, *values[at:]))
+
+    def _address(
+        self, statement: Instruction, base: Operand, space: str, nbytes: int, write: bool
+    ) -> tuple[str, Any, str, tuple[int, ...], int, int]:
+        """What all addresses with this base have in common; the offset, plus a number, goes among the values."""
+        offset = 0
+        if isinstance(base, Symbol):
+            offset += self.operands.symbol(base, statement)
+            if space == "generic":
+                offset += self.spaces.windows.get(base.symbol, 0)
+        elif isinstance(base, Immediate):
+            offset += base.bits
+        entry, strict = self.spaces.entry(self.origin(base), space)
+        flags = nbytes | SPACE_BITS[space] << 8 | write << 16 | strict << 17
+        if not isinstance(base, Register):
+            return "K", None, "iiq", (flags, entry), 2, offset
+        known = self.operands.known(base)
+        bits, slot = base.type.bits, self.slots.offsets[base.name]
+        if known is None or known is UNIFORM:
+            return f"{'X' if known is None else 'U'}{bits}", None, "iiiq", (flags, entry, slot), 3, 0
+        low = min(known)
+        pattern, segments = _pattern(tuple(x - low for x in known), nbytes)
+        span = max(known) - low + nbytes
+        if span >= 1 << 31 or not -(1 << 31) <= low < 1 << 31:
+            pattern, segments, span, low = None, (), nbytes, 0
+        values = (flags, entry, slot, low, span - 1, self.pool.address(known, bits), *segments)
+        return f"A{bits}", pattern, "iiiqiiq" + "i" * len(segments), values, 3, low
+
+    def _load(self, statement: Instruction) -> None:
+        form = statement.form
+        dest, address = statement.operands[:2]
+        assert isinstance(address, Address) and form.type is not None
+        items = dest.items if isinstance(dest, Vector) else (dest,)
+        dests = [self.operands.destination(item) for item in items]
+        kinds = tuple(part.kind for part in dests)
+        guard = self.operands.guard(statement)
+        bits, signed = form.type.bits, form.type.is_signed
+        masked = self.parted and any(kind[0] == "X" for kind in kinds)
+        if form.space == "param" and isinstance(address.base, Symbol):
+            offset = address.offset + address.base.offset
+            offset = self.spaces.parameter(statement, address.base.symbol, offset, bits // 8 * len(items))
+            self.emit(("param", bits, signed, kinds, guard.kind, masked), guard, Field("", "i", (offset,)), *dests)
+            return
+        kind, pattern, place = self.address(statement, address, bits // 8 * len(items), False)
+        self.emit(("load", kind, pattern, bits, signed, kinds, guard.kind, masked), place, guard, *dests)
+        if "acquire" in form.tokens:
+            self.emit(("fence", "acquire"))
+
+    def _store(self, statement: Instruction) -> None:
+        form = statement.form
+        address, value = statement.operands[:2]
+        assert isinstance(address, Address) and form.type is not None
+        items = value.items if isinstance(value, Vector) else (value,)
+        bits = form.type.bits
+        if "release" in form.tokens:
+            self.emit(("fence", "release"))
+        kind, pattern, place = self.address(statement, address, bits // 8 * len(items), True)
+        private = self.facts.may_be_local(form.space, self.origin(address.base))
+        scalar = kind[0] in "KU" and not private
+        scalar = scalar and all(self.operands.known(item) is UNIFORM for item in items)
+        values = [self.operands.source(item, bits, scalar, statement) for item in items]
+        guard = self.operands.guard(statement)
+        if (kind[0] in "KU" and not scalar) or form.space == "local":
+            pattern = None
+        kinds = tuple(part.kind for part in values)
+        self.emit(("store", kind, pattern, bits, kinds, scalar, guard.kind, self.parted), place, guard, *values)
+
+def _meets_cluster(whole: Graph) -> bool:
+    forms = {statement.form for statement in whole.statements if isinstance(statement, Instruction)}
+    return any(form.semantics.startswith("barrier_cluster") for form in forms)
+
+
+def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]]:
+    """The longest segments of lanes that are contiguous or equal, if any, and where all but the first start."""
+    for lanes in (32, 16, 8, 4):
+        starts = vector[::lanes]
+        for letter, step in (("c", nbytes), ("b", 0)):
+            line = [start + lane * step for start in starts for lane in range(lanes)]
+            if list(vector) == line and starts[0] == 0 and all(start % nbytes == 0 for start in starts):
+                return (letter, lanes), starts[1:]
+    return None, ()
+
+
+def _parts(operands: tuple[Operand, ...]) -> str:
+    """The parts of registers that a video instruction names, as they stand behind its mnemonic in a shape."""
+    if not any(isinstance(operand, Selected) for operand in operands):
+        return ""
+    return ";" + ",".join(
+        ("-" * operand.negated + operand.selector) if isinstance(operand, Selected) else "" for operand in operands
+    )
+
+
+_METHODS: dict[str, Any] = {
+    "ld": Lowering._load, "ldu": Lowering._load, "st": Lowering._store, **BRANCHES, **METHODS,
+}
+
+
+@cache
+def _method(form: Form) -> Callable[[Lowering, Instruction], None]:
+    """What makes the records of a form."""
+    method: Any = _METHODS.get(form.opcode) or (Lowering.data if plan_of(form).covered else None)
+    return method or _further().get(form.opcode, Lowering._unknown)
+
+
+@cache
+def _further() -> dict[str, Any]:
+    """What makes the records of forms that few kernels have."""
+    from . import matrix, mbarrier, textures
+
+    return {**matrix.METHODS, **mbarrier.METHODS, **textures.METHODS}
+
+
+def lower(
+    function: Function, spaces: Spaces, block: Shape3, plain: bool = False, checks: Checks | None = None
+) -> Code:
+    """The records of a kernel for blocks of this shape; with those of the sanitizer where there are ``checks``."""
+    code = Lowering(function, spaces, block, plain, checks).lower()
+    code.source = (function, spaces, block, checks)
+    return code

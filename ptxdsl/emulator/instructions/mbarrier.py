@@ -1,0 +1,91 @@
+"""Lowering of mbarriers: which of the few things that happen to the word each of the many instructions is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...ir import Address, Immediate, Instruction, Operand, Sink
+from ...isa import lookup
+from ...types import TYPES
+from .threads import whole
+from ..machine.layout import SHORT, Mbarrier
+from .operands import Field
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
+
+__all__ = ["METHODS"]
+
+_ONE = Immediate(1, TYPES["u32"])
+
+
+def _row(low: Lowering, statement: Instruction) -> None:
+    form, tokens = statement.form, statement.form.tokens
+    named = dict(zip([spec.name for spec in form.operands], statement.operands))
+    what, count, nbytes = tokens[0], named.get("count"), named.get("bytes")
+    dest = named.get("d", Sink())
+    if what == "pending_count":
+        state = named["a"]
+        field = (dest, state, Immediate(0, TYPES["u32"]), Immediate(Mbarrier.EXPECTED, TYPES["u32"]))
+        low.data(replace(statement, form=lookup("bfe.u64")[0], operands=field))
+        return
+    if what in ("test_wait", "try_wait"):
+        what, nbytes = ("parity", named["phase"]) if "phase" in named else ("wait", named["state"])
+    elif what == "check_layout":
+        _constant(low, statement, dest, int("layout::v0" in tokens))
+        what, dest = "check", Sink()
+    elif what not in ("init", "inval"):
+        arrives = what.startswith("arrive")
+        count = (count or _ONE) if arrives else None
+        expects = what == "expect_tx" or "expect_tx" in tokens
+        drops, stays = what == "arrive_drop", "noComplete" in tokens
+        what = f"change{'.drop' * drops}{'.stay' * stays}{'.expect' * expects}"
+    emit(low, statement, what, _address(statement), dest, count, nbytes)
+    for name, value in (("q", 1), ("report", 0)):  # nothing goes wrong here that a report could tell of
+        if name in named:
+            _constant(low, statement, named[name], value)
+
+
+def _address(statement: Instruction) -> Address:
+    return next(operand for operand in statement.operands if isinstance(operand, Address))
+
+
+def emit(
+    low: Lowering, statement: Instruction, what: str, address: Address, dest: Operand = Sink(),  # noqa: B008
+    count: Operand | None = None, nbytes: Operand | None = None,
+) -> None:
+    """The record of something that happens to the mbarrier at an address."""
+    kind, _, place = low.address(statement, address, 8, True)
+    if kind[0] == "A":
+        kind, place = whole(kind, place)
+    result = low.operands.destination(dest)
+    bits = 64 if what == "wait" else 32
+    given = [
+        Field("") if operand is None else low.operands.source(operand, width, False, statement)
+        for operand, width in ((count, 32), (nbytes, bits))
+    ]
+    guard = low.operands.guard(statement)
+    polled = what in ("wait", "parity") and _polled(low)
+    shape = ("mbarrier", what, kind, result.kind, *(part.kind for part in given), polled, guard.kind, low.parted)
+    low.emit(shape, place, guard, result, *given)
+
+
+def _polled(low: Lowering) -> bool:
+    """Whether the statement that is lowered stands in a loop that gives way at every turn."""
+    nodes, place = low.graph.nodes, low.place
+    loops = [
+        (nodes[target].start, node.stop)
+        for number, node in enumerate(nodes) for target in node.targets if target <= number
+    ]
+    return any(start <= place < stop and stop - start <= SHORT + 1 for start, stop in loops)
+
+
+def _constant(low: Lowering, statement: Instruction, dest: Operand, value: int) -> None:
+    kind = "pred" if getattr(dest, "type", TYPES["pred"]).kind == "p" else "b16"
+    if not isinstance(dest, Sink):
+        form = next(form for form in lookup(f"mov.{kind}") if not form.operands[1].register or kind != "pred")
+        low.data(replace(statement, form=form, operands=(dest, Immediate(value, TYPES["u32"]))))
+
+
+METHODS: dict[str, Any] = {"mbarrier": _row}

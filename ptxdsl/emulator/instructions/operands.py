@@ -1,0 +1,244 @@
+"""How an operand becomes fields of a record: its class, and where its value lies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...errors import EmulationError
+from ...ir import Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
+from ..analysis.divergence import UNIFORM, VARYING, Facts, Known, Shape3, special_vector, tid_vectors
+from ..machine.layout import LANES, Block, Warp
+from ..analysis.registers import Slots
+
+__all__ = ["Field", "Operands", "Pool"]
+
+
+class Field(NamedTuple):
+    """Part of a record: the class that the handler's shape names, and the fields it reads, in order."""
+
+    kind: Any
+    codes: str = ""
+    values: tuple[Any, ...] = ()
+
+
+_SINK = Field("_")
+_VARYING, _UNIFORM = ({bits: f"{letter}{bits or 'P'}" for bits in (0, 8, 16, 32, 64, 128)} for letter in "XU")
+"""The classes of registers by their bits, 0 for a predicate."""
+_NO_GUARD = Field("")
+
+
+class Pool:
+    """The known vectors of a kernel, each once, and tables of numbers, in memory that does not move."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[tuple[int, ...], int], int] = {}
+        self._arrays: list[Any] = []
+
+    def address(self, vector: tuple[int, ...], bits: int) -> int:
+        """Address of the vector as 32 integers of ``bits`` bits, aligned to 64 bytes."""
+        key = (vector, bits)
+        place = self._places.get(key)
+        if place is None:
+            import numpy as np
+
+            size = LANES * bits // 8
+            array = np.zeros(size + 64, np.uint8)
+            start = -array.ctypes.data % 64
+            mask = (1 << bits) - 1
+            array[start : start + size] = np.frombuffer(
+                b"".join((x & mask).to_bytes(bits // 8, "little") for x in vector), np.uint8
+            )
+            self._arrays.append(array)
+            place = self._places[key] = array.ctypes.data + start
+        return place
+
+    def table(self, numbers: list[int]) -> int:
+        """Address of the numbers as integers of 32 bits."""
+        import numpy as np
+
+        array = np.array(numbers, np.int32)
+        self._arrays.append(array)
+        return int(array.ctypes.data)
+
+
+_BLOCK_FIELDS = {
+    "%ctaid.x": Block.CTAID, "%ctaid.y": Block.CTAID + 4, "%ctaid.z": Block.CTAID + 8,
+    "%nctaid.x": Block.NCTAID, "%nctaid.y": Block.NCTAID + 4, "%nctaid.z": Block.NCTAID + 8,
+    "%clusterid.x": Block.CTAID, "%clusterid.y": Block.CTAID + 4, "%clusterid.z": Block.CTAID + 8,
+    "%nclusterid.x": Block.NCTAID, "%nclusterid.y": Block.NCTAID + 4, "%nclusterid.z": Block.NCTAID + 8,
+    "%dynamic_smem_size": Block.DYNAMIC, "%total_smem_size": Block.TOTAL_SHARED,
+    "%envreg1": Block.WORKSPACE + 4, "%envreg2": Block.WORKSPACE, "%aggr_smem_size": Block.TOTAL_SHARED,
+    "%smid": Block.SMID,
+}
+_CLUSTER_FIELDS = {
+    "%clusterid.x": Block.CLUSTERID, "%clusterid.y": Block.CLUSTERID + 4, "%clusterid.z": Block.CLUSTERID + 8,
+    "%nclusterid.x": Block.NCLUSTERID, "%nclusterid.y": Block.NCLUSTERID + 4, "%nclusterid.z": Block.NCLUSTERID + 8,
+    "%cluster_ctaid.x": Block.CLUSTER_CTAID, "%cluster_ctaid.y": Block.CLUSTER_CTAID + 4,
+    "%cluster_ctaid.z": Block.CLUSTER_CTAID + 8, "%cluster_ctarank": Block.RANK,
+}
+"""Where these are in a launch in clusters; in another one a cluster is a block."""
+_NUMBERS = {
+    "%nsmid": 1, "%gridid": 1, "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%is_explicit_cluster": 0,
+    "%cluster_ctaid.x": 0, "%cluster_ctaid.y": 0, "%cluster_ctaid.z": 0, "%cluster_nctaid.x": 1,
+    "%cluster_nctaid.y": 1, "%cluster_nctaid.z": 1, "%current_graph_exec": 0, "%reserved_smem_offset_begin": 0,
+    "%reserved_smem_offset_end": 0x400, "%reserved_smem_offset_cap": 0x400, "%reserved_smem_offset_0": 0,
+    "%reserved_smem_offset_1": 0, "%perctamemorysize": 0, "%perctamemoryoffset": 0,
+}
+
+
+class Operands:
+    """Describes operands for the records of one kernel, launched with one shape of block."""
+
+    def __init__(self, facts: Facts, slots: Slots, block: Shape3, pool: Pool, symbols: dict[str, int]) -> None:
+        self.facts, self.slots, self.block, self.pool, self.symbols = facts, slots, block, pool, symbols
+        self.cluster: Shape3 | None = None
+        self.explicit = False
+        self.sources: dict[str, Field] = {}
+        self.scalars: dict[str, Field] = {}
+        self.destinations: dict[str, Field] = {}
+        """The registers that were described so far: read, read for their uniform part, written."""
+        self._numbers: dict[tuple[int, int], Field] = {}
+        self._there: dict[tuple[str, int], Field] = {}
+
+    def known(self, operand: Operand) -> Known:
+        """The lane vector of an operand as the records have it."""
+        if isinstance(operand, Register):
+            return self.facts.known.get(operand.name, UNIFORM)
+        if isinstance(operand, SpecialRegister):
+            return special_vector(operand.special, self.block)
+        if isinstance(operand, Not):
+            return self.known(operand.predicate)
+        return UNIFORM
+
+    def guard(self, statement: Any) -> Field:
+        """The guard of a statement."""
+        guard = statement.guard
+        if guard is None:
+            return _NO_GUARD
+        register = guard.predicate if isinstance(guard, Not) else guard
+        return Field("N" if isinstance(guard, Not) else "P", "i", (self.slots.offsets[register.name],))
+
+    def destination(self, operand: Operand) -> Field:
+        """A register that is written, or a sink."""
+        if not isinstance(operand, Register):
+            return _SINK
+        found = self.destinations.get(operand.name)
+        if found is None:
+            found = self.destinations[operand.name] = self._destination(operand)
+        return found
+
+    def _destination(self, operand: Register) -> Field:
+        kinds = _VARYING if self.facts.known.get(operand.name, VARYING) is VARYING else _UNIFORM
+        return self._at(kinds[0 if operand.type.kind == "p" else operand.type.bits], self.slots.offsets[operand.name])
+
+    def _at(self, kind: str, offset: int) -> Field:
+        """A number that lies in the warp; registers share places."""
+        found = self._there.get((kind, offset))
+        if found is None:
+            found = self._there[kind, offset] = Field(kind, "i", (offset,))
+        return found
+
+    def source(self, operand: Operand, bits: int, scalar: bool, statement: Instruction | None = None) -> Field:
+        """A value that is read; ``scalar`` where only the uniform part is computed. ``bits`` sizes a number."""
+        if isinstance(operand, Register):
+            return self.register(operand, scalar)
+        if isinstance(operand, Not):
+            return Field("N", "i", (self.slots.offsets[operand.predicate.name],))
+        if isinstance(operand, Immediate):
+            return self.number(operand.bits, bits)
+        if isinstance(operand, Symbol):
+            return self.number(self.symbol(operand, statement), bits)
+        if isinstance(operand, SpecialRegister):
+            return self.special(operand.special, scalar, bits, statement)
+        raise unsupported(statement, f"operand {operand!r}")
+
+    def number(self, value: int, bits: int) -> Field:
+        found = self._numbers.get((value, bits))
+        if found is None:
+            low = (value & (1 << 64) - 1 ^ 1 << 63) - (1 << 63)
+            found = Field("I128", "qq", (value & (1 << 64) - 1, value >> 64)) if bits == 128 else Field(
+                f"I{bits}", "q", (low,)
+            )
+            self._numbers[value, bits] = found
+        return found
+
+    def symbol(self, operand: Symbol, statement: Instruction | None) -> int:
+        address = self.symbols.get(operand.symbol)
+        if address is None:
+            raise unsupported(statement, f"the address of {operand.symbol}")
+        return address + operand.offset
+
+    def register(self, operand: Register, scalar: bool) -> Field:
+        """A register that is read."""
+        made = self.scalars if scalar else self.sources
+        found = made.get(operand.name)
+        if found is None:
+            found = made[operand.name] = self._describe(operand, scalar)
+        return found
+
+    def _describe(self, operand: Register, scalar: bool) -> Field:
+        offset, bits = self.slots.offsets[operand.name], operand.type.bits
+        if operand.type.kind == "p":
+            return self._at("P", offset)
+        known = self.facts.known.get(operand.name, UNIFORM)
+        if known is None:
+            return self._at(_VARYING[bits], offset)
+        if scalar or known is UNIFORM:
+            return self._at(_UNIFORM[bits], offset)
+        return Field(f"A{bits}", "iq", (offset, self.pool.address(known, bits)))
+
+    def special(self, name: str, scalar: bool, bits: int, statement: Instruction | None) -> Field:
+        """A special register where it lies: in the warp, in the block, or a number that the launch fixes."""
+        if name.startswith("%tid."):
+            axis = "xyz".index(name[-1])
+            known = tid_vectors(self.block)[axis]
+            if known is None:
+                return Field("X32", "i", (Warp.TIDS + 4 * LANES * axis,))
+            return self._based(Warp.TID + 4 * axis, known, scalar)
+        if name == "%laneid" or name.startswith("%lanemask_"):
+            known = special_vector(name, self.block)
+            assert known is not None
+            return self._based(Warp.ZERO, known, scalar)
+        if name == "%warpid":
+            return Field("U32", "i", (Warp.INDEX,))
+        if self.cluster is not None and name in _CLUSTER_FIELDS:
+            return Field("B32", "i", (_CLUSTER_FIELDS[name],))
+        if self.cluster is not None and name in ("%is_explicit_cluster", "%cluster_nctarank"):
+            x, y, z = self.cluster
+            return self.number(x * y * z if name.endswith("rank") else int(self.explicit), bits)
+        if self.cluster is not None and name.startswith("%cluster_nctaid."):
+            return self.number(self.cluster["xyz".index(name[-1])], bits)
+        if name in _BLOCK_FIELDS:
+            return Field("B32", "i", (_BLOCK_FIELDS[name],))
+        if name.startswith("%ntid."):
+            return self.number(self.block["xyz".index(name[-1])], 32)
+        if name == "%nwarpid":
+            x, y, z = self.block
+            return self.number(-(-x * y * z // LANES), 32)
+        if name in _NUMBERS or name.startswith(("%envreg", "%pm")):
+            return self.number(_NUMBERS.get(name, 0), bits)
+        raise unsupported(statement, f"the special register {name}")
+
+    def _based(self, offset: int, known: tuple[int, ...], scalar: bool) -> Field:
+        if scalar or known is UNIFORM:
+            return Field("U32", "i", (offset,))
+        return Field("A32", "iq", (offset, self.pool.address(known, 32)))
+
+
+def unsupported(statement: Any, what: str) -> EmulationError:
+    """The error for what the emulator does not do."""
+    line = getattr(statement, "line", 0)
+    return EmulationError(
+        f"the emulator does not support {what}",
+        loc=getattr(statement, "loc", None), ptx_line=line or None, instruction=render(statement),
+        hint="run this kernel on a GPU: `PTXDSL_BACKEND=gpu`",
+    )
+
+
+def render(statement: Any) -> str:
+    """A statement as PTX text, for messages."""
+    if statement is None:
+        return ""
+    from ...text.printer import instruction_text
+
+    return instruction_text(statement)

@@ -1,0 +1,1 @@
+"""The second tier: what runs long is compiled as a whole."""

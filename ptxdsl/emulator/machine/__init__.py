@@ -1,0 +1,1 @@
+"""The emulated machine's memory: layouts, blocks, address spaces, heap, textures."""

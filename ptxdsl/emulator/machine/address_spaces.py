@@ -1,0 +1,256 @@
+"""Where a kernel's variables and parameters lie, and which entry of the buffer table guards each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ...ir import Function, Instruction, Module, Operand, Reference, SpecialRegister, Symbol, Variable
+from ...isa import Form
+from .heap import Heap
+from .texture_pool import ModuleReference
+from ..rewrite.indirect_calls import addresses
+from .layout import (
+    LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START, SHARED_WINDOW, SPACE_BITS,
+)
+from ..instructions.operands import unsupported
+
+__all__ = ["Guarded", "ModuleMemory", "Spaces"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Guarded:
+    """A range of addresses behind one entry of the table.
+
+    ``shared`` ranges lie in the block's own memory, ``window`` above where their addresses begin; of a ``heap`` only
+    the pieces that are given out may be touched. ``host`` is where other memory lies if not at its address.
+    """
+
+    name: str
+    address: int
+    nbytes: int
+    spaces: int
+    writable: bool = True
+    shared: bool = False
+    heap: bool = False
+    variable: Variable | None = None
+    window: int = 0
+    host: int = 0
+
+    @property
+    def place(self) -> int:
+        """The host address of memory that is not shared."""
+        return self.host or self.address
+
+
+def _wide(form: Form) -> bool:
+    """Whether an access is of more than 16 bytes."""
+    return any(s.count > 2 and s.type is not None and s.count * s.type.bits > 128 for s in form.operands)
+
+
+def _is_reserved(operand: Operand) -> bool:
+    return isinstance(operand, SpecialRegister) and operand.special.startswith("%reserved_smem")
+
+
+def _aligned(value: int, align: int) -> int:
+    return (value + align - 1) // align * align
+
+
+class ModuleMemory:
+    """The global and constant variables of a module: host memory that lives as long as the module is loaded."""
+
+    def __init__(self, module: Module) -> None:
+        self.functions = addresses(module)
+        self.symbols = dict(self.functions)
+        self.ranges: list[Guarded] = []
+        self.heap = Heap()
+        if any(function.name == "malloc" for function in module.functions):
+            spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
+            self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces, heap=True))
+        self.narrow = module.address_size == 32
+        self.end = NARROW_START
+        """Where addresses of 32 bits begin that no variable has."""
+        self._arrays: list[Any] = []
+        self.references = {v.name: ModuleReference(v) for v in module.variables if v.type.kind == "o"}
+        self.symbols.update({name: reference.handle for name, reference in self.references.items()})
+        mine = [v for v in module.variables if v.space in ("global", "const") and v.type.kind != "o"]
+        for variable in mine:
+            self._place(variable)
+        for variable in mine:
+            self._fill(variable)
+
+    def _place(self, variable: Variable) -> None:
+        import numpy as np
+
+        align = max(variable.align or variable.type.bytes, 16)
+        array = np.zeros(variable.nbytes + align, np.uint8)
+        start = _aligned(array.ctypes.data, align)
+        self._arrays.append(array)
+        self.symbols[variable.name] = start
+        constant = variable.space == "const"
+        spaces = SPACE_BITS["generic"] | SPACE_BITS["const" if constant else "global"]
+        address, host = start, 0
+        if self.narrow:
+            address = self.symbols[variable.name] = _aligned(self.end, max(align, 256))
+            self.end, host = address + variable.nbytes, start
+        self.ranges.append(
+            Guarded(variable.name, address, variable.nbytes, spaces, not constant, variable=variable, host=host)
+        )
+
+    def _fill(self, variable: Variable) -> None:
+        import ctypes
+
+        size = variable.type.bytes
+        place = next(guarded.place for guarded in self.ranges if guarded.variable is variable)
+        for number, value in enumerate(variable.values or ()):
+            ctypes.memmove(place + number * size, self._bytes(value, size), size)
+
+    def _bytes(self, value: int | Symbol | Reference, size: int) -> bytes:
+        number = value if isinstance(value, int) else self.symbols[value.symbol] + value.offset
+        if isinstance(value, Reference) and value.mask is not None:
+            number = (number & value.mask) >> ((value.mask & -value.mask).bit_length() - 1)
+        return (number & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+
+@dataclass(eq=False, repr=False)
+class Spaces:
+    """The memory of one kernel: addresses of its symbols, entries of its table, and sizes."""
+
+    function: Function
+    memory: ModuleMemory
+    symbols: dict[str, int] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    entries: dict[str, int] = field(default_factory=dict)
+    ranges: list[Guarded | None] = field(default_factory=list)
+    windows: dict[str, int] = field(default_factory=dict)
+    """Of variables in shared and local memory, what their generic addresses have beyond their own."""
+    offsets: dict[str, int] = field(default_factory=dict)
+    parameter_bytes: int = 0
+    static_shared: int = 0
+    dynamic_start: int = SHARED_START
+    local_bytes: int = 0
+    cluster: tuple[int, int, int] | None = None
+    """Blocks in a cluster, None where nothing could tell; ``explicit`` where clusters were asked for."""
+    explicit: bool = False
+    shared: set[str] = field(default_factory=set)
+    """The names of variables in shared memory."""
+    reserved: bool = False
+    """Whether the kernel uses the shared memory below SHARED_START, which belongs to the system."""
+
+    @classmethod
+    def of(cls, module: Module, function: Function, memory: ModuleMemory) -> Spaces:
+        """The memory of ``function``, an entry of ``module``."""
+        self = cls(function, memory)
+        self.ranges.append(None)
+        self.symbols.update(memory.functions)
+        self.symbols.update({name: reference.handle for name, reference in memory.references.items()})
+        self._parameters()
+        for guarded in memory.ranges:
+            self.symbols[guarded.name] = guarded.address
+            self._add(guarded)
+        variables = [v for v in module.variables if v.space in ("shared", "local")] + function.variables
+        self._shared([v for v in variables if v.space == "shared"])
+        self._local([v for v in variables if v.space == "local"])
+        self._reserved()
+        return self
+
+    def _add(self, guarded: Guarded) -> None:
+        self.origins[guarded.name] = guarded.name
+        self.entries[guarded.name] = len(self.ranges)
+        self.ranges.append(guarded)
+
+    def _parameters(self) -> None:
+        at = 0
+        for parameter in self.function.parameters:
+            at = _aligned(at, parameter.align or parameter.type.bytes)
+            self.offsets[parameter.name] = at
+            at += parameter.nbytes
+            self.origins[parameter.name] = parameter.name
+            self.entries[parameter.name] = len(self.ranges)
+            self.ranges.append(None)
+        self.parameter_bytes = at
+
+    def _shared(self, variables: list[Variable]) -> None:
+        at = SHARED_START
+        dynamic = [v for v in variables if v.linkage == "extern" or (v.shape and v.nbytes == 0)]
+        for variable in variables:
+            if variable in dynamic:
+                continue
+            at = _aligned(at, variable.align or variable.type.bytes)
+            self._place_shared(variable, at, variable.nbytes)
+            at += variable.nbytes
+        self.static_shared = at - SHARED_START
+        align = max((v.align or v.type.bytes for v in dynamic), default=1)
+        self.dynamic_start = _aligned(at, align)
+        for variable in dynamic:
+            self._place_shared(variable, self.dynamic_start, -1)
+
+    def _place_shared(self, variable: Variable, address: int, nbytes: int) -> None:
+        """One entry for the shared address, the next one for the generic address of the same."""
+        self.symbols[variable.name] = address
+        self.shared.add(variable.name)
+        self._add(Guarded(variable.name, address, nbytes, SPACE_BITS["shared"], shared=True, variable=variable))
+        window = self.windows[variable.name] = NARROW_SHARED if self.memory.narrow else SHARED_WINDOW
+        twin = Guarded(
+            variable.name, address + window, nbytes, SPACE_BITS["generic"], shared=True, variable=variable,
+            window=window,
+        )
+        self.ranges.append(twin)
+
+    def _reserved(self) -> None:
+        """Shared memory that cooperative groups of several warps meet in: zeros before a state's first block."""
+        self.reserved = any(
+            operand.__class__ is SpecialRegister and _is_reserved(operand)
+            for statement in self.function.body or () if statement.__class__ is Instruction
+            for operand in statement.operands
+        )
+        if self.reserved:
+            for space, window in (("shared", 0), ("generic", NARROW_SHARED if self.memory.narrow else SHARED_WINDOW)):
+                name, spaces = "the system's shared memory", SPACE_BITS[space]
+                self.ranges.append(Guarded(name, window, SHARED_START, spaces, shared=True, window=window))
+
+    def _local(self, variables: list[Variable]) -> None:
+        at = LOCAL_START
+        for variable in variables:
+            at = _aligned(at, variable.align or variable.type.bytes)
+            self.symbols[variable.name] = at
+            self.windows[variable.name] = NARROW_LOCAL if self.memory.narrow else LOCAL_WINDOW
+            at += variable.nbytes
+        self.local_bytes = _aligned(at - LOCAL_START, 16)
+
+    @cached_property
+    def alignment(self) -> int:
+        """What an array must be aligned to for the widest access of the kernel, where numpy's 16 bytes may not do."""
+        forms = {s.form for s in self.function.body or () if s.__class__ is Instruction}
+        return 32 if any(form.opcode in ("ld", "st") and _wide(form) for form in forms) else 1
+
+    def entry(self, origin: str, space: str) -> tuple[int, bool]:
+        """Offset in the table of the entry that an access is checked against, and whether it is the only one."""
+        from .layout import Entry
+
+        number = self.entries.get(origin)
+        if number is None:
+            return 0, False
+        guarded = self.ranges[number]
+        if guarded is not None and guarded.shared and space == "generic":
+            number, guarded = number + 1, self.ranges[number + 1]
+        if guarded is not None and not guarded.spaces & SPACE_BITS[space]:
+            return 0, False
+        if guarded is None and space not in ("global", "generic"):
+            return 0, False
+        return number * Entry.BYTES, True
+
+    def is_shared(self, origin: str) -> bool:
+        """Whether an address of this origin is known to lie in shared memory."""
+        guarded = self.ranges[self.entries.get(origin, 0)]
+        return guarded is not None and guarded.shared
+
+    def parameter(self, statement: Any, name: str, offset: int, nbytes: int) -> int:
+        """Offset of bytes of a parameter among the bytes of all parameters."""
+        start = self.offsets.get(name)
+        if start is None:
+            raise unsupported(statement, f"`ld.param` from {name}, which is no parameter of the kernel")
+        if not 0 <= offset <= next(p.nbytes for p in self.function.parameters if p.name == name) - nbytes:
+            raise unsupported(statement, f"a read beyond the parameter {name}")
+        return start + offset

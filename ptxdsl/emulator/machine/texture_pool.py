@@ -1,0 +1,279 @@
+"""Textures, samplers and surfaces in the emulator's memory: headers that compiled code reads, and who owns each.
+
+A handle is the address of a header in one pool, so a number that is no handle is told apart without touching it. The
+texels stay where numpy has them; a header says where, of which format, and how to sample.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...launch.texture_description import TYPES, Levels, Sampling
+
+if TYPE_CHECKING:
+    from ...ir import Variable
+
+__all__ = ["GEOMETRIES", "HEADERS", "Header", "Kind", "Level", "ModuleReference", "Pool", "Request", "pool"]
+
+HEADERS = 16384
+"""Textures, samplers and surfaces that can be there at a time."""
+
+GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms")
+
+
+class Kind:
+    """What a header describes."""
+
+    NONE = 0
+    TEXTURE = 1
+    SAMPLER = 2
+    SURFACE = 3
+
+
+class Header:
+    """Offsets in a header. What SAMPLER starts is all that a sampler has."""
+
+    KIND = 0
+    GEOMETRY = 4
+    """Index in GEOMETRIES."""
+    FORMAT = 8
+    """3 times the index in TYPES, plus 0, 1, 2 for 1, 2, 4 channels."""
+    TEXEL = 12
+    """Bytes."""
+    READ = 16
+    """How integers are read: as they are, as numbers from 0 or -1 to 1, by the table of sRGB."""
+    LEVELS = 20
+    SAMPLES = 24
+    LAYERS = 28
+    TABLE = 32
+    """Address of the levels."""
+    CURVE = 40
+    """Address of 256 f32, what sRGB's numbers stand for."""
+    REAL = 48
+    """Whether texels are read as f32."""
+    PROPERTIES = 56
+    """What txq and suq tell, 4 bytes each."""
+    SAMPLER = 128
+    ADDRESS = 128
+    """Of each axis: index in ADDRESSES."""
+    LINEAR = 140
+    NORMALIZED = 144
+    BLEND = 148
+    """Whether two mipmap levels are blended."""
+    BIAS = 152
+    LOWEST = 156
+    HIGHEST = 160
+    """Of the level of detail, f32, as the bias."""
+    UNNORMALIZED = 164
+    """Of a sampler apart: coordinates are texels, whatever the texture says."""
+    BORDER = 176
+    """The bits of four channels."""
+    BYTES = 256
+
+
+class Level:
+    """Offsets in the description of a mipmap level."""
+
+    BASE = 0
+    PITCH = 8
+    SLICE = 16
+    """Bytes from row to row, and from slice or layer to the next."""
+    WIDTH = 24
+    HEIGHT = 28
+    DEPTH = 32
+    BYTES = 40
+
+
+class Request:
+    """Offsets of what one instruction gives to a unit and gets back: 32 numbers of 4 bytes each, or of 8."""
+
+    HANDLE = 0
+    SAMPLER = 256
+    LAYER = 512
+    X = 640
+    """Then Y and Z."""
+    SAMPLE = 1024
+    OFFSET = 1152
+    REFERENCE = 1536
+    LOD = 1664
+    GRADIENTS = 1792
+    """By x along each axis, then by y."""
+    RESULT = 2560
+    """Four channels of 8 bytes."""
+    VALUE = 2560
+    BYTES = 3584
+
+
+ADDRESSES = ("wrap", "mirror", "clamp_ogl", "clamp", "border")
+_DATA_TYPES = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DC, 0x10D9, 0x10DD, 0x10DE)
+_NORMALIZED = {"uint8": 0x10D2, "int8": 0x10D0, "uint16": 0x10D3, "int16": 0x10D1}
+_ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}
+"""OpenCL's numbers, which PTX takes over."""
+
+QUERIES = (
+    "width", "height", "depth", "array_size", "channel_data_type", "channel_order", "num_mipmap_levels",
+    "num_samples", "memory_layout", "normalized_coords", "force_unnormalized_coords", "filter_mode", "addr_mode_0",
+    "addr_mode_1", "addr_mode_2",
+)
+"""In the order of PROPERTIES."""
+
+
+class Picture(Protocol):
+    """What is asked of a texture or surface."""
+
+    geometry: str
+    dtype: str
+    channels: int
+    samples: int
+    layers: int
+    read: str
+    srgb: bool
+
+    def levels(self) -> list[Levels]:
+        """Where the texels lie."""
+
+
+class Pool:
+    """The headers, and whose they are."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._memory = np.zeros((HEADERS + 1) * Header.BYTES, np.uint8)  # pages that nobody uses are never touched
+        self.start = self._memory.ctypes.data + -self._memory.ctypes.data % Header.BYTES
+        self._free = list(range(HEADERS - 1, -1, -1))
+        self._owners: dict[int, Any] = {}
+        self._kept: dict[int, Any] = {}
+        self._lock = threading.Lock()
+
+    def take(self, owner: object) -> int:
+        """The handle of an empty header, which is given back when its owner is no more."""
+        from ...errors import LaunchError, caller
+
+        with self._lock:
+            if not self._free:
+                raise LaunchError(f"there are {HEADERS} textures, samplers and surfaces already", loc=caller())
+            handle = self.start + self._free.pop() * Header.BYTES
+        self._owners[handle] = weakref.ref(owner)
+        weakref.finalize(owner, self._give, handle)
+        return handle
+
+    def _give(self, handle: int) -> None:
+        ctypes.memset(handle, 0, Header.BYTES)
+        self._kept.pop(handle, None)
+        self._owners.pop(handle, None)
+        self._free.append((handle - self.start) // Header.BYTES)
+
+    def owner(self, handle: int) -> Any:
+        """Whose handle a number is; None for one that is nobody's."""
+        found = self._owners.get(handle)
+        return found() if found is not None else None
+
+    def kind(self, handle: int) -> int:
+        """What a handle stands for."""
+        return int.from_bytes(ctypes.string_at(handle, 4), "little") if handle in self._owners else Kind.NONE
+
+    def copy(self, to: int, source: int) -> None:
+        """Let a handle stand for what another one does."""
+        ctypes.memmove(to, source, Header.BYTES)
+
+    def write_picture(self, handle: int, kind: int, picture: Picture) -> None:
+        """Describe a texture or a surface."""
+        import numpy as np
+
+        levels = picture.levels()
+        table = np.frombuffer(b"".join(struct.pack("<qqqiiii", *level, 0) for level in levels), np.uint8)
+        code = 3 * TYPES.index(picture.dtype) + picture.channels.bit_length() - 1
+        texel = np.dtype(picture.dtype).itemsize * picture.channels
+        read = 2 if picture.srgb else 1 if picture.read == "normalized" else 0
+        real = picture.dtype.startswith("float") or picture.read == "normalized"
+        self._kept[handle] = table
+        first = levels[0]
+        if picture.read == "normalized":
+            data_type = _NORMALIZED[picture.dtype]
+        else:
+            data_type = _DATA_TYPES[TYPES.index(picture.dtype)]
+        self._put(
+            handle, Header.GEOMETRY, "iiiiiiiqqi", GEOMETRIES.index(picture.geometry), code, texel, read, len(levels),
+            picture.samples, picture.layers, table.ctypes.data, _curve().ctypes.data, real,
+        )
+        self._put(
+            handle, Header.PROPERTIES, "9i", first.width, first.height, first.depth,
+            picture.layers, data_type, _ORDERS[picture.channels], len(levels), picture.samples, 0,
+        )
+        self._put(handle, Header.KIND, "i", kind)
+
+    def write_sampler(self, handle: int, sampler: Sampling, alone: bool = False) -> None:
+        """Describe how a texture is sampled, in its own header or in one of its own."""
+        modes = [ADDRESSES.index(mode) for mode in sampler.addresses]
+        self._put(
+            handle, Header.SAMPLER, "6ifffi", *modes, sampler.linear, sampler.normalized, sampler.blend, sampler.bias,
+            sampler.lowest, sampler.highest, sampler.force_unnormalized,
+        )
+        self._put(handle, Header.BORDER, "4I", *sampler.border)
+        place = Header.PROPERTIES + 4 * QUERIES.index("normalized_coords")
+        self._put(
+            handle, place, "6i", sampler.normalized, sampler.force_unnormalized, sampler.linear, *modes,
+        )
+        if alone:
+            self._put(handle, Header.KIND, "i", Kind.SAMPLER)
+
+    def _put(self, handle: int, offset: int, codes: str, *values: Any) -> None:
+        data = struct.pack("<" + codes, *values)
+        ctypes.memmove(handle + offset, data, len(data))
+
+
+class ModuleReference:
+    """A texture, sampler or surface that a module declares: what the host binds to it, or its initial fields say."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable, self.handle = variable, pool().take(self)
+        self.bound: Any = None
+        if str(variable.type) == "samplerref" and variable.properties:
+            pool().write_sampler(self.handle, _initial(dict(variable.properties)), alone=True)
+
+    def bind(self, bound: Any) -> None:
+        """Stand for this from now on."""
+        self.bound = bound
+        pool().copy(self.handle, bound.emulated)
+
+    @property
+    def described(self) -> str:
+        """What it stands for, in words."""
+        return self.bound.described if self.bound is not None else f"a {self.variable.type}"
+
+    @property
+    def width_bytes(self) -> int:
+        """Of a surface: bytes in a row."""
+        return int(self.bound.width_bytes) if self.bound is not None else 0
+
+
+_INITIAL = {"clamp_to_edge": "clamp", "clamp_to_border": "border"}
+
+
+def _initial(fields: dict[str, Any]) -> Sampling:
+    """What the initial fields of a ``.samplerref`` say."""
+    modes = [fields.get(f"addr_mode_{axis}", "clamp_to_edge") for axis in range(3)]
+    x, y, z = (_INITIAL.get(mode, mode) for mode in modes)
+    forced = bool(fields.get("force_unnormalized_coords", 0))
+    return Sampling((x, y, z), fields.get("filter_mode") == "linear", highest=1000.0, force_unnormalized=forced)
+
+
+@functools.cache
+def _curve() -> Any:
+    """sRGB's numbers as the light that they stand for (IEC 61966-2-1)."""
+    import numpy as np
+
+    c = np.arange(256) / 255.0
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4).astype(np.float32)
+
+
+@functools.cache
+def pool() -> Pool:
+    """The pool of this process."""
+    return Pool()

@@ -1,0 +1,1 @@
+"""PTX to PTX: what is expanded before lowering."""

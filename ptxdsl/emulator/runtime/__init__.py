@@ -1,0 +1,1 @@
+"""Running a launch: workers, convergence, clusters, system calls, faults."""

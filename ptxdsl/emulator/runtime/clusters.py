@@ -1,0 +1,293 @@
+"""Launches in clusters: the blocks of one run in turn on one host thread, each in a block state of its own.
+
+An address of shared memory says in its upper bits which block of the cluster it is in, as on NVIDIA's hardware, so that
+an address that one block has of its own memory means the same to the others. Each state's table has the memory of all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...ir import Address, Function, Instruction, Module, Register, Symbol
+from ...isa import lookup
+from ...types import TYPES
+from ..machine.layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Entry, Launch, Status
+from ..instructions.operands import unsupported
+from ..sanitizer.clusters import connect, renew
+from .system_calls import serve
+from ..machine.address_spaces import ModuleMemory, Spaces
+from ..machine.block_state import TURNS, LaunchState, State, allocate
+from .worker_pool import LOOK, LOOKS, LOTS
+from .deadlock import deadlock, livelock
+
+if TYPE_CHECKING:
+    from ..instructions.lowering import Code
+
+__all__ = ["in_clusters", "run_clusters"]
+
+Shape3 = tuple[int, int, int]
+TURN = 64
+"""Turns of warps that wait, before the next block of the cluster has its turn."""
+
+
+# What of a kernel
+
+
+def in_clusters(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> Spaces:
+    """The memory of a kernel that is launched in clusters of that many blocks, where that is said."""
+    if any(name == "minperctamemory" for name, _ in function.directives):
+        raise unsupported(None, f"`.minperctamemory` of {function.name}")
+    cluster = asked or _required(function)
+    explicit = cluster is not None
+    if cluster is None and any(s.form.semantics.startswith("barrier_cluster") for s in function.instructions()):
+        cluster = (1, 1, 1)
+    if cluster not in (None, (1, 1, 1)):
+        variables = [*module.variables, *function.variables]
+        function = _clustered(function, {v.name for v in variables if v.space == "shared"})
+    spaces = Spaces.of(module, function, memory)
+    spaces.cluster, spaces.explicit = cluster, explicit
+    return spaces
+
+
+def _required(function: Function) -> Shape3 | None:
+    for name, numbers in function.directives:
+        if name == "reqnctapercluster" and numbers:
+            x, y, z = (*(int(n) for n in numbers), 1, 1)[:3]
+            return x, y, z
+    return None
+
+
+def _clustered(function: Function, shared: set[str]) -> Function:
+    """The function with all of its own shared memory by registers, since its addresses differ from block to block."""
+    bases: dict[str, Register] = {}
+    body: list[Any] = []
+    for statement in function.body or ():
+        if isinstance(statement, Instruction):
+            operands = tuple(_based(operand, shared, bases) for operand in statement.operands)
+            body.append(replace(statement, operands=operands) if operands != statement.operands else statement)
+        else:
+            body.append(statement)
+    head = [Instruction(lookup("mov.u32")[0], (register, Symbol(name))) for name, register in bases.items()]
+    return replace(function, body=[*head, *body]) if head else function
+
+
+def _based(operand: Any, shared: set[str], bases: dict[str, Register]) -> Any:
+    if not isinstance(operand, Address) or not isinstance(operand.base, Symbol) or operand.base.symbol not in shared:
+        return operand
+    name = operand.base.symbol
+    register = bases.setdefault(name, Register(name, TYPES["u32"]))  # prints as it was
+    return operand._replace(base=register, offset=operand.offset + operand.base.offset)
+
+
+# A launch
+
+
+class _Clusters:
+    """The states of one cluster, and what they share."""
+
+    def __init__(self, launch: LaunchState, codes: Callable[[bool], Code]) -> None:
+        self.launch, self.codes = launch, codes
+        self.shape: Shape3 = launch.spaces.cluster or (1, 1, 1)
+        self.size = self.shape[0] * self.shape[1] * self.shape[2]
+        self.memory, self.address = allocate(Cluster.HEAD_SIZE + self.size * Cluster.PART_SIZE)
+        self.states = self._made(False) or self._made(True) or []
+
+    def _made(self, plain: bool) -> list[State] | None:
+        """The states, with what does not change from block to block computed; None where that takes plain code."""
+        states = [State(self.launch, self.codes(plain), rank) for rank in range(self.size)]
+        if self.launch.sanitizer is not None:
+            connect(self.launch.sanitizer, states)
+        for state in states:
+            _connect(state, states)
+            state.counter, place = allocate(Launch.SIZE)
+            ctypes.memmove(place, self.launch.address, Launch.SIZE)
+            state.put(Block.GRID, "Q", place)
+            state.put(Block.CLUSTER, "Q", self._part(state.rank))
+            state.put(Block.RANK, "i", state.rank)
+            state.put(Block.CLUSTER_CTAID, "iii", *_index(state.rank, self.shape))
+            state.put(Block.NCLUSTERID, "iii", *self._grid())
+            _order(state, 0, 0)
+            status = Status.YIELD
+            while status == Status.YIELD:
+                state.left = TURNS
+                status = state.run()
+            if status == Status.DEOPT:
+                return None
+        return states
+
+    def _part(self, rank: int) -> int:
+        return self.address + Cluster.HEAD_SIZE + rank * Cluster.PART_SIZE
+
+    def _grid(self) -> Shape3:
+        x, y, z = (whole // part for whole, part in zip(self.launch.config.grid, self.shape))
+        return x, y, z
+
+    def run(self) -> None:
+        """Run all clusters."""
+        x, y, z = self._grid()
+        for number in range(x * y * z):
+            self._begin(_index(number, (x, y, z)))
+            self._run()
+
+    def _begin(self, index: Shape3) -> None:
+        """Make all states ready for the blocks of a cluster."""
+        gx, gy, _ = self.launch.config.grid
+        threads = self.launch.config.threads * self.size
+        ctypes.memset(self.address, 0, Cluster.HEAD_SIZE + self.size * Cluster.PART_SIZE)
+        head = struct.pack("<iiiI", 0, 0, threads, (1 << self.size) - 1)
+        ctypes.memmove(self.address, head, len(head))
+        if self.launch.sanitizer is not None:
+            renew(self.launch.sanitizer, self.states)
+        for state in self.states:
+            ctypes.memmove(self._part(state.rank), struct.pack("<QQ", state.address, self.address), 16)
+            bx, by, bz = (
+                which * extent + own for which, extent, own in zip(index, self.shape, _index(state.rank, self.shape))
+            )
+            number = bx + gx * (by + gy * bz)
+            _order(state, number, number + 1)
+            state.put(Block.CLUSTERID, "iii", *index)
+            for other in self.states:
+                _reach(state, other, self.launch.shared_bytes)
+
+    def _run(self) -> None:
+        """Run the blocks of one cluster to their ends, in turns."""
+        active = deque(self.states)
+        self.turns, self.rounds, self.look, self.seen, self.same = 0, 0, LOOK, b"", 0
+        for state in active:
+            state.left = TURN
+        while active:
+            state = active[0]
+            if self.launch.sanitizer is not None:
+                self.launch.sanitizer.switch(state)
+            status = state.run(TURN)
+            if status == Status.DONE:
+                active.popleft()
+                for other in active:
+                    _reach(other, state, 0)
+                self.turns = self.rounds = 0
+            elif status == Status.STUCK:
+                if not self._waits(state) or not any(map(_can_run, active)):
+                    raise deadlock(state)
+                active.rotate(-1)
+            elif status == Status.YIELD:
+                if state.left > 0:
+                    continue
+                state.left = TURN
+                active.rotate(-1)
+                self._turn(active)
+            else:
+                self._answer(state, status)
+
+    def _turn(self, active: deque[State]) -> None:
+        """A state's turn is over; after some rounds without the end of a block see whether anything changes at all."""
+        self.turns += 1
+        if self.turns < len(active):
+            return
+        self.turns, self.rounds = 0, self.rounds + 1
+        if self.rounds < self.look:
+            return
+        now = self._digest(active)
+        self.same = self.same + 1 if now == self.seen else 0
+        if self.same >= (1 if self.launch.config.seed is None else LOTS):
+            self._stuck(active)
+        self.seen = now
+        if self.rounds >= self.look + LOOKS and not self.same:
+            self.look = 2 * self.rounds
+
+    def _answer(self, state: State, status: int) -> None:
+        from .launch import gone_on, without_order
+
+        if status == Status.FAULT:
+            gone_on(state, self.codes)
+        elif status == Status.DEOPT:
+            without_order(state, self.codes(True))
+        elif status == Status.SERVICE:
+            serve(state)
+        elif self.launch.sanitizer is not None:
+            self.launch.sanitizer.serve(state)
+        elif self.launch.stopped is not None:
+            self.launch.stopped(state)
+
+    def _waits(self, state: State) -> bool:
+        """Whether some warp of a block waits for other blocks."""
+        waiting: int = struct.unpack("<I", ctypes.string_at(self._part(state.rank) + Cluster.WAITING, 4))[0]
+        return waiting != 0
+
+    def _stuck(self, active: deque[State]) -> None:
+        """Nothing changes any more; in plain code it might."""
+        from .launch import without_order
+
+        ordered = [state for state in active if not state.code.plain]
+        for state in ordered:
+            without_order(state, self.codes(True))
+        if not ordered:
+            raise livelock(next(state for state in active if state.get(Block.RUNNABLE, "I")))
+
+    def _digest(self, active: deque[State]) -> bytes:
+        from hashlib import blake2b
+
+        digest = blake2b(digest_size=16)
+        for state in self.states:
+            if state in active:
+                state.digest(digest, lots=False)
+        self.launch.digest(digest)
+        digest.update(self.memory)
+        return digest.digest()
+
+
+def run_clusters(launch: LaunchState, codes: Callable[[bool], Code]) -> None:
+    """Run all blocks of a launch in clusters; ``codes(plain)`` gives the kernel's records."""
+    _Clusters(launch, codes).run()
+
+
+def _index(number: int, extents: Shape3) -> Shape3:
+    x, y, _ = extents
+    return number % x, number // x % y, number // (x * y)
+
+
+def _can_run(state: State) -> bool:
+    """Whether a block has not begun, or has warps that can go on."""
+    return state.between_blocks or bool(state.get(Block.RUNNABLE, "I"))
+
+
+def _order(state: State, first: int, end: int) -> None:
+    """Let a state take the blocks from one number to another."""
+    place = state.get(Block.GRID, "Q")
+    ctypes.memmove(place + Launch.NEXT, struct.pack("<qq", first, end), 16)
+
+
+def _connect(state: State, states: list[State]) -> None:
+    """Give a state the shared memory of all blocks of its cluster, for addresses of which no variable is known."""
+    tags = next(_tags(state), b"")
+    for (number, other), generic in itertools.product(enumerate(states), (0, 1)):
+        window = generic * SHARED_WINDOW + (other.rank << Cluster.RANK_BITS)
+        reach = SPACE_BITS["generic" if generic else "shared"]
+        size = state.launch.shared_bytes
+        entry = struct.pack("<QqqqI", window + SHARED_START, size, size, other.shared - SHARED_START - window, reach)
+        place = state.table + (len(state.launch.ranges) + 2 * number + generic) * Entry.BYTES
+        ctypes.memmove(place, entry, len(entry))
+        for tag in itertools.islice(_tags(other), 1) if tags else ():
+            ctypes.memmove(place + Entry.TAGS, tag, len(tag))
+    state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
+
+
+def _reach(state: State, other: State, nbytes: int) -> None:
+    """How much of another block's shared memory a block may touch: nothing once that has ended."""
+    for generic in (0, 1):
+        place = state.table + (len(state.launch.ranges) + 2 * other.rank + generic) * Entry.BYTES
+        ctypes.memmove(place + Entry.SIZE, struct.pack("<qq", nbytes, nbytes), 16)
+
+
+def _tags(state: State) -> Iterator[bytes]:
+    """What the sanitizer has noted in the entry of a shared variable."""
+    for number, guarded in enumerate(state.launch.ranges):
+        if guarded is not None and guarded.shared and state.ledger:
+            yield ctypes.string_at(state.table + number * Entry.BYTES + Entry.TAGS, 16)
+
+

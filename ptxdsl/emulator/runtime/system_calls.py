@@ -1,0 +1,191 @@
+"""The functions of the CUDA system that kernels call: vprintf, __assertfail, malloc and free."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...errors import EmulationError, Loc, MemoryFault, TrapError
+from ...ir import Call, Immediate, Operand, Register, Symbol
+from .faults import Scene, block_of, thread_of
+from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
+from ..rewrite.definedness import UNWRITTEN
+from ..rewrite.alloca import EXHAUSTED, STACK
+
+if TYPE_CHECKING:
+    from ..machine.block_state import State
+
+__all__ = ["serve"]
+
+
+class Service:
+    """One call, by the lanes of one warp."""
+
+    def __init__(self, state: State, call: Call, warp: int, record: int) -> None:
+        self.state, self.call, self.warp, self.record = state, call, warp, record
+
+    def values(self, operand: Operand) -> list[int]:
+        """The number that an operand is in each lane."""
+        if isinstance(operand, Immediate):
+            return [operand.bits] * LANES
+        if isinstance(operand, Symbol):
+            return [self.state.code.operands.symbol(operand, None)] * LANES
+        assert isinstance(operand, Register)
+        return self.state.register(self.warp, operand.name)
+
+    def error(
+        self, kind: type[EmulationError], lane: int, message: str, loc: Loc | None = None, hint: str | None = None
+    ) -> EmulationError:
+        error = Scene(self.state, self.warp, lane, self.record).raised(kind, message, hint)
+        error.loc = loc or error.loc
+        return error
+
+    def place(self, lane: int) -> str:
+        """Who calls, and where."""
+        scene = Scene(self.state, self.warp, lane, self.record)
+        at = scene.statement.loc or f"PTX line {scene.statement.line}"
+        return f"thread {thread_of(self.state, self.warp, lane)} of block {block_of(self.state)} at {at}"
+
+    def host(self, address: int, lane: int) -> tuple[int, int]:
+        """The host address of a generic address, and the bytes from there on that the kernel may read."""
+        state = self.state
+        windows = [
+            (guarded.address, state.launch.size_of(guarded), guarded.place - guarded.address)
+            for guarded in state.launch.ranges if guarded is not None and not guarded.shared
+        ]
+        thread = self.warp * LANES + lane
+        size = state.launch.spaces.local_bytes
+        windows.append((LOCAL_WINDOW + LOCAL_START, size, state.local + thread * size - LOCAL_WINDOW - LOCAL_START))
+        start = SHARED_WINDOW + SHARED_START
+        windows.append((start, state.launch.shared_bytes, state.shared - start))
+        for low, nbytes, delta in windows:
+            if low <= address < low + nbytes:
+                return address + delta, low + nbytes - address
+        name = _name(self.call)
+        raise self.error(MemoryFault, lane, f"`{name}` was given address {address:#x}, which lies in no memory")
+
+    def text(self, address: int, lane: int) -> str:
+        """A string that ends with a zero byte."""
+        place, room = self.host(address, lane)
+        return ctypes.string_at(place, room).split(b"\0", 1)[0].decode("utf-8", "replace")
+
+    def bytes(self, address: int, count: int, lane: int) -> bytes:
+        place, room = self.host(address, lane)
+        if room < count:
+            raise self.error(MemoryFault, lane, f"`{_name(self.call)}` reads beyond its arguments")
+        return ctypes.string_at(place, count)
+
+
+def _name(call: Call) -> str:
+    return call.callee.symbol if isinstance(call.callee, Symbol) else call.callee.name
+
+
+def serve(state: State) -> None:
+    """Answer the call that a state has stopped for; the warp goes on behind it."""
+    warp, record = state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_RECORD, "Q")
+    call = state.code.graph.statements[state.code.statement_at(record)]
+    assert isinstance(call, Call)
+    service = Service(state, call, warp, record)
+    arguments = [service.values(operand) for operand in call.arguments]
+    mask = state.get(Block.FAULT_ADDRESS, "Q")
+    lanes = [lane for lane in range(LANES) if mask >> lane & 1]
+    answer = _SERVICES.get(_name(call), _undefined)
+    results = {lane: answer(service, lane, *(values[lane] for values in arguments)) for lane in lanes}
+    for operand in call.results:
+        if isinstance(operand, Register):
+            state.set_register(warp, operand.name, results)
+
+
+_CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(\.(?:\*|\d+))?(hh|h|ll|l|z|t|j|L)?(.)", re.DOTALL)
+
+
+def _printf(service: Service, lane: int, where: int, arguments: int) -> int:
+    """C's printf; the arguments lie one after the other, each aligned to its size, numbers below 32 bits widened."""
+    text, offset = service.text(where, lane), 0
+
+    def take(codes: str) -> Any:
+        nonlocal offset
+        size = struct.calcsize(codes)
+        offset = -(-offset // size) * size
+        value = struct.unpack("<" + codes, service.bytes(arguments + offset, size, lane))[0]
+        offset += size
+        return value
+
+    def convert(match: re.Match[str]) -> str:
+        flags, width, precision, length, kind = match.groups()
+        if kind == "%":
+            return "%"
+        width = str(take("i")) if width == "*" else width or ""
+        precision = f".{take('i')}" if precision == ".*" else precision or ""
+        wide = length in ("ll", "l", "z", "t", "j")
+        if kind in "di":
+            return f"%{flags}{width}{precision}d" % take("q" if wide else "i")
+        if kind in "uoxX":
+            return f"%{flags}{width}{precision}{kind}" % take("Q" if wide else "I")
+        if kind == "c":
+            return f"%{flags}{width}c" % chr(take("i") & 255)
+        if kind == "s":
+            return f"%{flags}{width}{precision}s" % service.text(take("Q"), lane)
+        if kind == "p":
+            return f"%{flags}{width}s" % hex(take("Q"))
+        if kind in "aA":
+            return float(take("d")).hex()
+        if kind in "fFeEgG":
+            return f"%{flags}{width}{precision}{kind}" % take("d")
+        return match[0]
+
+    sys.stdout.write(_CONVERSION.sub(convert, text))
+    return len(_CONVERSION.findall(text))
+
+
+def _assert(service: Service, lane: int, message: int, file: int, line: int, *_: int) -> int:
+    raise service.error(TrapError, lane, service.text(message, lane), Loc(service.text(file, lane), line & 0xFFFFFFFF))
+
+
+def _malloc(service: Service, lane: int, nbytes: int) -> int:
+    address = service.state.launch.spaces.memory.heap.take(nbytes, service.place(lane))
+    sanitizer = service.state.launch.sanitizer
+    if sanitizer is not None and address:
+        sanitizer.renew(address, nbytes)
+    return address
+
+
+def _free(service: Service, lane: int, address: int) -> int:
+    heap = service.state.launch.spaces.memory.heap
+    if address and not heap.give(address, service.place(lane)):
+        gone = heap.freed.get(address)
+        why = f"which has been freed by {gone.by}" if gone is not None else "which `malloc` has not given"
+        raise service.error(MemoryFault, lane, f"`free` of address {address:#x}, {why}")
+    return 0
+
+
+def _unwritten(service: Service, lane: int, _: int) -> int:
+    sanitizer = service.state.launch.sanitizer
+    register = service.call.arguments[0]
+    assert sanitizer is not None and isinstance(register, Register)
+    sanitizer.reporter.unwritten(service.state, service.record, (service.warp, lane), register.name)
+    return 0
+
+
+def _undefined(service: Service, lane: int, *_: int) -> int:
+    if isinstance(service.call.callee, Register):
+        address = service.values(service.call.callee)[lane]
+        raise service.error(
+            EmulationError, lane, f"a call of address {address:#x}, where no function is that it could reach",
+            hint="it must be a function of the module with the parameters of the prototype",
+        )
+    raise service.error(EmulationError, lane, f"the function {_name(service.call)} is called but not defined")
+
+
+def _exhausted(service: Service, lane: int, _: int) -> int:
+    raise service.error(MemoryFault, lane, f"`alloca` beyond the {STACK} bytes of stack that a thread has")
+
+
+_SERVICES: dict[str, Callable[..., int]] = {
+    "vprintf": _printf, "__assertfail": _assert, "malloc": _malloc, "free": _free, UNWRITTEN: _unwritten,
+    EXHAUSTED: _exhausted,
+}

@@ -1,0 +1,1 @@
+"""The sanitizer: races, uninitialised memory and registers."""

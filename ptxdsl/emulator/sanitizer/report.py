@@ -1,0 +1,302 @@
+"""What the sanitizer found, said so that it can be repaired: both lines, both threads, the element, what is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
+from ..runtime.faults import Scene, element_name
+from ..machine.layout import LANES, LOCAL_START, SHARED_START
+from ..instructions.operands import render
+from ..rewrite.definedness import asks
+from ..machine.shadow import SEGMENT_SHIFT, STATEMENT_SHIFT, Ledger, Reason
+from ..machine.address_spaces import Guarded
+from .instrumentation import strength
+
+if TYPE_CHECKING:
+    from ..machine.block_state import LaunchState, State
+
+__all__ = ["Access", "Finding", "Reporter", "raised"]
+
+Index = tuple[int, int, int]
+SHOWN = 10
+"""Findings that a report spells out."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """One side of a finding: what a thread did, and where the kernel says so."""
+
+    verb: str
+    block: Index
+    thread: Index
+    loc: Loc | None
+    ptx_line: int | None
+    instruction: str
+
+    @property
+    def line(self) -> Loc | int | None:
+        """The Python line, where there is one, else the line of the PTX."""
+        return self.loc or self.ptx_line
+
+    def __str__(self) -> str:
+        where = f" at {self.loc}" if self.loc is not None else ""
+        line = f" (PTX line {self.ptx_line}: {self.instruction})" if self.ptx_line else ""
+        return f"{self.verb} by thread {self.thread} of block {self.block}{where}{line}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One bug. ``kind`` is race, init or incomplete; ``earlier`` is the access before ``access``, where there is one.
+
+    ``array`` and ``element`` name the memory (``x`` and ``x[3, 70]``), ``space`` is its state space.
+    """
+
+    kind: str
+    message: str
+    access: Access
+    earlier: Access | None = None
+    array: str = ""
+    element: str = ""
+    space: str = ""
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        lines = [self.message, f"  {self.access}"]
+        if self.earlier is not None:
+            lines.append(f"  {self.earlier}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+_KINDS: dict[str, type[EmulationError]] = {"race": RaceError, "init": UninitializedError}
+
+
+def raised(findings: list[Finding], _: LaunchState) -> EmulationError:
+    """The error of the first finding that tells of the others too; ``error.findings`` has them all."""
+    first = findings[0]
+    kind = _KINDS[first.kind]
+    access = first.access
+    lines = [first.message]
+    if first.earlier is not None:
+        lines.append(f"  after the {first.earlier}")
+    rest = findings[1:]
+    if rest:
+        lines.append(f"and {len(rest)} more finding{'s' if len(rest) > 1 else ''}:")
+        lines += ["  " + str(finding).replace("\n", "\n  ") for finding in rest[:SHOWN]]
+        if len(rest) > SHOWN:
+            lines.append(f"  ... and {len(rest) - SHOWN} more")
+    error = kind(
+        "\n".join(lines), loc=access.loc, hint=first.hint, block=access.block, thread=access.thread,
+        ptx_line=access.ptx_line, instruction=access.instruction,
+    )
+    error.findings = tuple(findings)
+    return error
+
+
+class Reporter:
+    """Collects the findings of a launch, each bug once."""
+
+    def __init__(self, launch: LaunchState) -> None:
+        self.launch = launch
+        self.findings: list[Finding] = []
+        self.copies: dict[int, tuple[int, int]] = {}
+        """Pieces of memory whose copies are not complete, and the threads that wait for them."""
+        self.states: list[State] = []
+        """Those of a cluster."""
+        self._known: set[Any] = set()
+        self._places: set[int] = set()
+
+    def has(self, statement: int) -> bool:
+        """Whether something has been found at a statement."""
+        return statement in self._places
+
+    def note(
+        self, state: State, record: int, warp: int, lane: int, reason: int, tag: int, other: Index, host: int
+    ) -> None:
+        """A thread did what it should not; ``tag`` tells of whoever touched the memory before."""
+        place = state.code.statement_at(record)
+        before = tag >> STATEMENT_SHIFT & 0xFFFF
+        kind = "init" if reason == Reason.UNINITIALISED else "race"
+        self._places.add(place)
+        copier = self.copies.pop(host, None) if kind == "init" else None
+        scene = Scene(state, warp, lane, record)
+        guarded, address = self._range(state, host)
+        lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
+        key = (kind, guarded and guarded.name, *lines)
+        if key in self._known:
+            return
+        self._known.add(key)
+        space, name = self._space(guarded), guarded.name if guarded is not None else "memory"
+        what = self._element(scene, guarded, address)
+        mine = self._access(state, place, scene.raised(EmulationError, "").block, (warp, lane))
+        if kind == "init":
+            message = f"{mine.verb} {_at(mine.verb)} {what}, which nobody has written"
+            if copier is not None:
+                theirs = self._access(state, place, mine.block, copier)
+                message = (
+                    f"{mine.verb} {_at(mine.verb)} {what}, whose copy by thread {theirs.thread} is not known to be "
+                    "complete"
+                )
+                hint = "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one"
+                self.findings.append(Finding(kind, message, mine, None, name, what, f"{space}", hint))
+                return
+            hint = f"write {name} before it is read" + (", then `ptx.bar.sync(0)`" if space == "shared" else "")
+            self.findings.append(Finding(kind, message, mine, None, name, what, f"{space}", hint))
+            return
+        place_of = self._block(other[0])
+        theirs = self._access(state, before, place_of, (other[1], other[2]))
+        if mine.instruction == theirs.instruction and place == before and mine.block == theirs.block \
+                and other[1] == warp and tag >> SEGMENT_SHIFT == _current(state, warp):
+            message = (
+                f"race: threads {theirs.thread} and {mine.thread} of one warp {mine.verb} {_at(mine.verb)} {what} in "
+                f"{space} memory with one instruction; which value stays is not known"
+            )
+        else:
+            message = (
+                f"race on {what} in {space} memory: {mine.verb} by thread {mine.thread}"
+                f"{_other_block(mine, theirs)} and {theirs.verb} by thread {theirs.thread}"
+                f" of block {theirs.block} are not ordered"
+            )
+        hint = self._hint(state, mine, theirs, (warp, lane), other, place, before)
+        self.findings.append(Finding(kind, message, mine, theirs, name, what, space, hint))
+
+    def unwritten(self, state: State, record: int, thread: tuple[int, int], register: str) -> None:
+        """A thread reads a register that it has not written."""
+        statements = state.code.graph.statements
+        place = state.code.statement_at(record)
+        place = next(n for n in range(place, len(statements)) if not asks(statements[n]))
+        key = ("init", register, self._line(state, place))
+        if key in self._known:
+            return
+        self._known.add(key)
+        scene = Scene(state, *thread, record)
+        access = self._access(state, place, scene.raised(EmulationError, "").block, thread)
+        message = f"`{access.instruction}` reads {register}, which this thread has not written"
+        hint = f"write {register} on every way to this instruction, also where a guard does not hold"
+        access = replace(access, verb="read")
+        self.findings.append(Finding("init", message, access, None, register, register, "register", hint))
+
+    def bugs(self) -> list[Finding]:
+        """The findings. What is not written yet where a race is has that same cause, and is no bug of its own."""
+        raced = {(f.array, a.line) for f in self.findings if f.kind == "race" for a in (f.access, f.earlier) if a}
+        return [f for f in self.findings if f.kind == "race" or (f.array, f.access.line) not in raced]
+
+    def incomplete(self, state: State, place: int) -> None:
+        """An instruction that cannot be judged."""
+        statement: Any = state.code.graph.statements[place]
+        self._warn(f"the sanitizer is incomplete: it could not follow `{render(statement)}` to the end of the launch")
+
+    def overflow(self) -> None:
+        """More segments than there are records of."""
+        self._warn("the sanitizer is incomplete: the launch has too many barriers for races between blocks to be told")
+
+    @staticmethod
+    def _warn(message: str) -> None:
+        warnings.warn(message, PtxWarning, stacklevel=2)
+
+    # Names
+
+    @staticmethod
+    def _line(state: State, place: int) -> Any:
+        """The line that a statement comes from, which is the same for all turns of an unrolled loop."""
+        statements = state.code.graph.statements
+        statement = statements[place] if place < len(statements) else None
+        return statement and (statement.loc or statement.line)
+
+    def _range(self, state: State, host: int) -> tuple[Guarded | None, int]:
+        """The array that a host address lies in, and the address as the kernel has it."""
+        launch = self.launch
+        for one in self.states or (state,):
+            inside = host - one.shared
+            if 0 <= inside < launch.shared_bytes:
+                address = inside + SHARED_START
+                return self._find(address, True), address
+        size = launch.spaces.local_bytes
+        if size and 0 <= host - state.local < size * state.count * LANES:
+            address = (host - state.local) % size + LOCAL_START
+            return self._local(address), address
+        return self._find(host, False), host
+
+    def _find(self, address: int, shared: bool) -> Guarded | None:
+        for guarded in self.launch.ranges:
+            if guarded is None or guarded.shared != shared:
+                continue
+            if guarded.address <= address < guarded.address + self.launch.size_of(guarded):
+                return guarded
+        return None
+
+    def _local(self, address: int) -> Guarded | None:
+        spaces = self.launch.spaces
+        for variable in spaces.function.variables:
+            start = spaces.symbols.get(variable.name, -1)
+            if variable.space == "local" and start <= address < start + variable.nbytes:
+                return Guarded(variable.name, start, variable.nbytes, 0, variable=variable)
+        return None
+
+    @staticmethod
+    def _space(guarded: Guarded | None) -> str:
+        if guarded is None:
+            return "local"
+        return guarded.variable.space if guarded.variable is not None else "global"
+
+    @staticmethod
+    def _element(scene: Scene, guarded: Guarded | None, address: int) -> str:
+        return element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+
+    def _block(self, number: int) -> Index:
+        x, y, _ = self.launch.config.grid
+        return number % x, number // x % y, number // (x * y)
+
+    def _access(self, state: State, place: int, block: Any, thread: tuple[int, int]) -> Access:
+        statements = state.code.graph.statements
+        statement: Any = statements[place] if place < len(statements) else None
+        flat = thread[0] * LANES + thread[1]
+        x, y, _ = self.launch.config.block
+        index = (flat % x, flat // x % y, flat // (x * y))
+        if statement is None:
+            return Access("access", block, index, None, None, "")
+        form = statement.form
+        verb = {"ld": "load", "ldu": "load", "st": "store"}.get(form.opcode, "atomic operation")
+        if strength(form) and verb != "atomic operation":
+            verb = "volatile " + verb if "volatile" in form.tokens else "relaxed " + verb
+        return Access(verb, block, index, statement.loc, statement.line or None, render(statement))
+
+    def _hint(
+        self, state: State, mine: Access, theirs: Access, thread: tuple[int, int], other: Index, place: int,
+        before: int,
+    ) -> str:
+        """What is missing between the two."""
+        statements = state.code.graph.statements
+        forms = [statements[n].form for n in (place, before) if n < len(statements)]  # type: ignore[union-attr]
+        if mine.block != theirs.block:
+            if any(strength(form) for form in forms) and not all(strength(form) for form in forms):
+                return "let both be atomic, or order them: `fence.acq_rel.gpu` on both sides of a flag"
+            return "blocks are ordered by nothing but atomics and flags: release one and acquire it, or launch twice"
+        if other[1] == thread[0]:
+            if place == before:
+                return "let one thread store, or use an atomic operation"
+            return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
+        if place == before:
+            return "let one thread store, or use an atomic operation"
+        return "put a barrier between the two: `ptx.bar.sync(0)`"
+
+
+def _at(verb: str) -> str:
+    return "from" if verb.endswith("load") else "to" if verb.endswith("store") else "on"
+
+
+def _other_block(mine: Access, theirs: Access) -> str:
+    return f" of block {mine.block}" if mine.block != theirs.block else ""
+
+
+
+
+def _current(state: State, warp: int) -> int:
+    place = state.ledger + Ledger.WARPS + warp * 64
+    return int.from_bytes(ctypes.string_at(place, 8), "little") >> SEGMENT_SHIFT
+

@@ -1,0 +1,47 @@
+"""What the sanitizer keeps from launch to launch, so that a launch need not begin with clearing memory."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+import numpy as np
+
+from ..machine.shadow import OWNERS_BITS
+
+__all__ = ["Store", "store"]
+
+
+class Store:
+    """What outlives a launch: the number of the last segment, the blocks of segments, memory for tags to use again.
+
+    Old tags need not be wiped: their segments are before the launch, which is as good as none.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.counter = np.ones(1, np.uint64)
+        self.owners = np.zeros(1 << OWNERS_BITS, np.uint32)
+        self.free: list[np.ndarray[Any, Any]] = []
+
+    def take(self, words: int) -> np.ndarray[Any, Any]:
+        """Memory for so many tags."""
+        fitting = [array for array in self.free if words <= array.size <= 2 * words + 4096]
+        if not fitting:
+            return np.zeros(words, np.uint64)
+        best = min(fitting, key=lambda array: array.size)
+        self.free = [array for array in self.free if array is not best]
+        return best
+
+    def give(self, arrays: list[np.ndarray[Any, Any]]) -> None:
+        """Keep the memory of the last launch for the next one."""
+        self.free = [*arrays, *self.free][:64]
+        while sum(array.nbytes for array in self.free[1:]) > 256 << 20:
+            self.free.pop()
+
+
+@functools.cache
+def store() -> Store:
+    """That of this process."""
+    return Store()

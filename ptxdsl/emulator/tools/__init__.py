@@ -1,0 +1,1 @@
+"""What watches a launch: profiler, debugger, thread trace."""

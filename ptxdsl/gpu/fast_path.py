@@ -1,0 +1,127 @@
+"""The launch that was made before, made again in two microseconds.
+
+The first launch of a kernel with arguments of certain Python types goes through every check there is. Once it went
+well, only what can differ between two objects of the same types is looked at again: dtype, contiguity, device and
+alignment of an array, the range of a number. Anything unusual makes a plan say no, and the launch goes the long way,
+which either succeeds or explains.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..ir.signature import KernelParameter, PtrType
+from ..launch.arrays import view
+from .memory import DeviceArray
+
+__all__ = ["Pack", "Unusual", "packers", "parameter_struct", "stream_of"]
+
+Pack = Callable[[Any], Any]
+
+
+class Unusual(Exception):
+    """An argument that the long way has to look at."""
+
+
+_INTEGERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", "s32": "i", "s64": "q"}
+_CODES = {**_INTEGERS, "f32": "f", "f64": "d"}
+
+
+def parameter_struct(parameters: Sequence[KernelParameter], offsets: Sequence[int]) -> struct.Struct | None:
+    """What packs all parameters at their offsets with one call; None if one is no plain number or pointer."""
+    layout, size = ["<"], 0
+    for parameter, offset in zip(parameters, offsets):
+        code = "Q" if isinstance(parameter.annotation, PtrType) else _CODES.get(str(parameter.annotation))
+        if code is None:
+            return None
+        layout.append(f"{offset - size}x{code}")
+        size = offset + struct.calcsize(f"<{code}")
+    return struct.Struct("".join(layout))
+
+
+def packers(parameters: Sequence[KernelParameter], args: Sequence[object], ordinal: int) -> tuple[Pack, ...] | None:
+    """One function an argument, which gives the number to pack for another object of the same type."""
+    found = [_packer(parameter, value, ordinal) for parameter, value in zip(parameters, args)]
+    return None if None in found else tuple(found)  # type: ignore[arg-type]
+
+
+def _packer(parameter: KernelParameter, value: Any, ordinal: int) -> Pack | None:
+    kind = parameter.annotation
+    if isinstance(kind, PtrType):
+        seen = view(value)
+        if seen is None or seen.device != ordinal or seen.itemsize != kind.dtype.bytes or seen.stream is not None:
+            return None
+        return _pointer(value, ordinal, seen.itemsize)
+    if type(value) is int and str(kind) in _INTEGERS:
+        return _integer(*_range(str(kind)))
+    if type(value) is float and str(kind) in ("f32", "f64"):
+        return _real(3e38 if str(kind) == "f32" else sys.float_info.max)
+    return None
+
+
+def _range(kind: str) -> tuple[int, int]:
+    bits = int(kind[1:])
+    return (0, (1 << bits) - 1) if kind[0] == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+def _integer(low: int, high: int) -> Pack:
+    def pack(value: int) -> int:
+        if low <= value <= high:
+            return value
+        raise Unusual
+
+    return pack
+
+
+def _real(limit: float) -> Pack:
+    def pack(value: float) -> float:
+        if -limit <= value <= limit:
+            return value
+        raise Unusual
+
+    return pack
+
+
+def _pointer(value: Any, ordinal: int, size: int) -> Pack | None:
+    if type(value) is DeviceArray:
+        return _device_array(value.dtype, ordinal)
+    if type(value).__module__.split(".")[0] == "torch":
+        return _torch(value.dtype, value.layout, ordinal, size)
+    return None
+
+
+def _device_array(dtype: Any, ordinal: int) -> Pack:
+    def pack(array: DeviceArray) -> int:
+        if array.dtype is dtype and array.device == ordinal:
+            return array.address
+        raise Unusual
+
+    return pack
+
+
+def _torch(dtype: Any, layout: Any, ordinal: int, size: int) -> Pack:
+    def pack(tensor: Any) -> int:
+        if tensor.dtype is dtype and tensor.layout is layout and tensor.get_device() == ordinal:
+            address: int = tensor.data_ptr()
+            if tensor.is_contiguous() and not address % size:
+                return address
+        raise Unusual
+
+    return pack
+
+
+def stream_of(owner: object, ordinal: int) -> Callable[[], int] | None:
+    """What tells the current stream of the library that an array belongs to; None if it has no such thing."""
+    library = type(owner).__module__.split(".")[0]
+    if library == "torch":
+        torch = sys.modules["torch"]
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        if raw is not None:
+            return lambda: int(raw(ordinal))
+        return lambda: int(torch.cuda.current_stream(ordinal).cuda_stream)
+    if library == "cupy":
+        return lambda: int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+    return None

@@ -1,0 +1,172 @@
+"""The instruction table: one row an instruction form, everything else derived from it.
+
+The rows are text (``chapters/*.isa``, written in the notation of :mod:`ptxdsl.isa.notation`). They are read when an
+opcode is first asked for, and only the rows of that opcode, so that importing costs nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from ..errors import UnknownInstruction
+from ..types import TYPES
+from .notation import Form, Need, OperandSpec, Row, Special
+from .reading import Block, blocks, parse_specials
+
+__all__ = [
+    "Form", "Need", "OperandSpec", "Row", "Special", "chapters", "completions", "form_of", "lookup", "opcodes", "rows",
+    "special", "special_registers",
+]
+
+
+@cache
+def chapters() -> dict[str, str]:
+    """The text of each chapter by its name."""
+    return {path.stem: path.read_text("utf-8") for path in sorted((Path(__file__).parent / "chapters").glob("*.isa"))}
+
+
+@cache
+def _blocks() -> dict[str, list[Block]]:
+    """The rows of each opcode, not yet read."""
+    found: dict[str, list[Block]] = {}
+    for chapter, text in chapters().items():
+        for opcode, own in blocks(text, chapter).items():
+            found.setdefault(opcode, []).extend(own)
+    return found
+
+
+@cache
+def opcodes() -> dict[str, tuple[str, ...]]:
+    """Every opcode of the table, with the chapters that have rows of it."""
+    return {opcode: tuple(dict.fromkeys(block.chapter for block in own)) for opcode, own in _blocks().items()}
+
+
+def rows(opcode: str) -> tuple[Row, ...]:
+    """The rows of an opcode; () if the table has none."""
+    return tuple(block.row for block in _blocks().get(opcode, ()))
+
+
+def _candidates(mnemonic: str) -> tuple[list[Row], tuple[str, ...]]:
+    """The rows that may spell what begins with these modifiers, and the modifiers."""
+    opcode, *modifiers = mnemonic.split(".")
+    tokens = tuple(modifiers)
+    return [block.row for block in _blocks().get(opcode, ()) if block.may(tokens)], tokens
+
+
+@cache
+def special_registers() -> dict[str, Special]:
+    """Every special register by its name, without a component: ``%tid``, ``%clock64``, ``%envreg0``..."""
+    return {special.name: special for special in parse_specials(chapters()["special"])}
+
+
+def special(name: str) -> Special:
+    """The special register of that name, with or without a component: ``%tid.x``, ``%laneid``, ``%tid``.
+
+    Raises UnknownInstruction where there is none.
+
+    >>> special("%tid.x").type
+    u32
+    """
+    base, _, component = name.partition(".")
+    found = special_registers().get(base)
+    if found is None or (component and component not in found.components):
+        names = [n + (f".{c}" if c else "") for n, r in special_registers().items() for c in r.components or ("",)]
+        import difflib
+
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        raise UnknownInstruction(
+            f"PTX has no special register `{name}`", hint=f"did you mean {_either(near)}?" if near else None
+        )
+    return found
+
+
+@cache
+def lookup(mnemonic: str) -> tuple[Form, ...]:
+    """The forms that a mnemonic spells: several where the number or kind of operands decides.
+
+    Raises UnknownInstruction, with the nearest legal spellings, where there is none.
+
+    >>> lookup("fma.rn.f32")[0].operands[0].type
+    f32
+    """
+    candidates, tokens = _candidates(mnemonic)
+    forms = tuple(form for row in candidates for form in row.forms(tokens))
+    if not forms:
+        raise unknown(mnemonic)
+    return forms
+
+
+def form_of(mnemonic: str, index: int) -> Form:
+    """The form of a mnemonic at that place in ``lookup``."""
+    return lookup(mnemonic)[index]
+
+
+def completions(mnemonic: str) -> set[str]:
+    """What may follow a mnemonic that is not complete; "" is among it where it is complete."""
+    candidates, tokens = _candidates(mnemonic)
+    return {word for row in candidates for word in row.completions(tokens)}
+
+
+def unknown(mnemonic: str) -> UnknownInstruction:
+    """The error for a mnemonic that no row spells: what is wrong with it and what is near."""
+    opcode, *modifiers = mnemonic.split(".")
+    if opcode not in opcodes():
+        import difflib
+
+        near = difflib.get_close_matches(opcode, opcodes(), n=4, cutoff=0.5)
+        return UnknownInstruction(
+            f"PTX has no instruction `{opcode}`", hint=f"did you mean {_either(near)}?" if near else None
+        )
+    done = opcode
+    for modifier in modifiers:
+        legal = completions(done)
+        if not completions(f"{done}.{modifier}"):
+            return _misfit(done, modifier, legal)
+        done = f"{done}.{modifier}"
+    missing = sorted(word for word in completions(done) if word)
+    if missing:
+        words = _either(f".{word}" for word in missing)
+        return UnknownInstruction(f"`{done}` is not complete", hint=f"it goes on with {words}")
+    return UnknownInstruction(f"`{done}` is not a legal combination of modifiers")
+
+
+def _misfit(done: str, modifier: str, legal: set[str]) -> UnknownInstruction:
+    words = sorted(word for word in legal if word)
+    types = _types(done) if modifier in TYPES else []
+    if modifier in types:
+        between = [word for word in _values(done) if word in legal and completions(f"{done}.{word}.{modifier}")]
+        if between:
+            return UnknownInstruction(
+                f"`{done}` takes `.{modifier}` only behind another modifier",
+                hint=f"did you mean {_either(f'`{done}.{word}.{modifier}`' for word in between[:4])}?",
+            )
+    import difflib
+
+    near = difflib.get_close_matches(modifier, words, n=3, cutoff=0.5)
+    if types:
+        hint = f"`{done}` takes {', '.join(types)}"
+    elif near:
+        hint = f"did you mean {_either(f'`{done}.{word}`' for word in near)}?"
+    elif words:
+        hint = f"after `{done}` may stand {_either(f'.{word}' for word in words)}"
+    else:
+        hint = f"`{done}` takes no further modifier"
+    return UnknownInstruction(f"`{done}` has no modifier `.{modifier}`", hint=hint)
+
+
+def _types(done: str) -> list[str]:
+    """The types that may still follow."""
+    return [value for value in _values(done) if value in TYPES]
+
+
+def _values(done: str) -> list[str]:
+    """The modifiers of the rows that may still be meant, in the table's order: the usual ones first."""
+    candidates, tokens = _candidates(done)
+    after = (value for row in candidates if row.completions(tokens) for slot in row.slots for value in slot.values)
+    return list(dict.fromkeys(after))
+
+
+def _either(words: object) -> str:
+    items = [str(word) for word in words]  # type: ignore[attr-defined]
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} or {items[-1]}"

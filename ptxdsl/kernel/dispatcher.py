@@ -1,0 +1,209 @@
+"""What can be launched, whoever wrote it: ``k[grid, block](arguments)``, and what shows what a kernel became.
+
+A :class:`Launchable` is specialised to a :class:`~ptxdsl.specialised.Specialised` for its constants and its target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .. import config
+from ..collector import paused
+from ..errors import LaunchError, Loc, TargetError, TraceError, caller
+from ..ir import Directive, Module
+from ..isa import Need
+from ..isa.directives import DIRECTIVES
+from ..isa.targets import assembled, lowest, unmet
+from ..launch import LaunchConfig
+from ..ir.signature import KernelParameter
+from .compiled_kernel import Plan, Specialised
+from ..language.builder import active
+
+if TYPE_CHECKING:
+    from ..gpu.assembler import Assembled, Attributes
+
+__all__ = ["Launch", "Launchable", "apply"]
+
+
+class Launchable:
+    """A kernel: ``k[grid, block](arguments)`` launches it, ``k.ptx()`` and the like show what it became."""
+
+    parameters: tuple[KernelParameter, ...]
+
+    def __init__(self, entry: str) -> None:
+        self.entry = entry
+        self._launches: dict[Any, Launch] = {}
+        self.traced = object()
+        self.told: set[str] = set()
+
+    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
+        """The kernel for these constants and this target."""
+        raise NotImplementedError
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        raise LaunchError(
+            f"kernel `{self.entry}` was called without a grid and a block", loc=caller(),
+            hint=f"`{self.entry}[grid, block]({', '.join(p.name for p in self.parameters)})`",
+        )
+
+    def __getitem__(self, item: Any) -> Launch:
+        """``k[grid, block]``, ``k[grid, block, stream]`` or ``k[grid, block, stream, shared]``, ready to be called."""
+        try:
+            return self._launches[item]
+        except (KeyError, TypeError):
+            pass
+        if not isinstance(item, tuple) or not 2 <= len(item) <= 4:
+            came = ", ".join(map(repr, item)) if isinstance(item, tuple) else repr(item)
+            raise LaunchError(
+                f"a launch takes [grid, block], [grid, block, stream] or [grid, block, stream, shared], not [{came}]",
+                loc=caller(), hint=f"`{self.entry}[grid, block]({', '.join(p.name for p in self.parameters)})`",
+            )
+        grid, block, stream, shared = (*item, None, 0)[:4] if len(item) != 3 else (*item, 0)
+        launch = self.configure(grid, block, stream=stream, shared=shared)
+        if stream is None or isinstance(stream, int):
+            if len(self._launches) >= 256:
+                self._launches.clear()
+            self._launches[item] = launch
+        return launch
+
+    def configure(
+        self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
+        cooperative: bool = False, backend: str | None = None, sanitize: Any = None,
+        seed: int | None = None,
+    ) -> Launch:
+        """A launch with everything that one can say: see :class:`~ptxdsl.launch.LaunchConfig`.
+
+        ``backend`` is ``"gpu"``, ``"emulator"`` or ``"auto"``; None leaves it to ``use`` and ``PTXDSL_BACKEND``.
+        """
+        if backend is not None and backend not in config.BACKENDS:
+            raise LaunchError(
+                f"backend is one of {', '.join(config.BACKENDS)}, not {backend!r}", loc=caller(),
+                hint='`backend="emulator"`',
+            )
+        geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize, seed)
+        return Launch(self, geometry, backend, stream)
+
+    # -- inspection
+
+    def ir(self, *, arch: str | None = None, **constants: Any) -> Module:
+        """The kernel as a module of PTX statements."""
+        return self.specialise(constants, arch).module
+
+    def ptx(self, *, arch: str | None = None, comments: bool = False, **constants: Any) -> str:
+        """The PTX text; with ``comments`` each Python line stands before its instructions."""
+        found = self.specialise(constants, arch)
+        if not comments:
+            return found.text
+        from ..text import to_text
+
+        return to_text(found.module, comments=True)
+
+    def cubin(self, *, arch: str | None = None, **constants: Any) -> bytes:
+        """The machine code for a target, the PTX's own if none is given; needs ptxas."""
+        return self._assembled(arch, constants).cubin
+
+    def sass(self, *, arch: str | None = None, lines: bool = False, **constants: Any) -> str:
+        """The machine code as text, with ``lines`` each Python line before its instructions; needs nvdisasm."""
+        from ..gpu.assembler import disassemble
+
+        return disassemble(self._assembled(arch, constants).cubin, lines=lines)
+
+    def attributes(self, *, arch: str | None = None, **constants: Any) -> Attributes:
+        """Registers, memory and spills, as ptxas reports them for a target."""
+        return self._assembled(arch, constants).attributes(self.entry)
+
+    def _assembled(self, arch: str | None, constants: Mapping[str, Any]) -> Assembled:
+        arch = None if arch == "auto" else arch
+        found = self.specialise(constants, arch)
+        return found.assembled(arch or assembled(found.module.target))
+
+
+class Launch:
+    """A kernel with its geometry, to be called with the arguments."""
+
+    def __init__(self, kernel: Launchable, geometry: LaunchConfig, backend: str | None, stream: object) -> None:
+        self.kernel, self.config, self.backend = kernel, geometry, backend
+        self._stream = stream
+        self._checked: Specialised | None = None
+        self._plans: dict[Any, tuple[object, object, Plan]] = {}
+
+    def __call__(self, *args: object, **named: object) -> None:
+        """Run the kernel; on a GPU with device arrays only, start it."""
+        key: tuple[object, ...] = (*map(type, args),)
+        if named:  # with the types, since True == 1
+            key = (*key, *named.items(), *map(type, named.values()))
+        try:
+            token, traced, plan = self._plans[key]
+        except (KeyError, TypeError):
+            pass
+        else:
+            if traced is self.kernel.traced and token == config.backend_token() and plan(args):
+                return
+        self._launch(args, named, key)
+
+    def debug(self, *args: object, **named: Any) -> None:
+        """Run the kernel and stop at lines of one thread: :func:`ptxdsl.debug` of this launch, with its arguments."""
+        from ..emulator.tools.debugger import debug
+
+        debug(self, *args, **named)
+
+    def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...]) -> None:
+        if active() is not None:
+            raise LaunchError(
+                f"kernel `{self.kernel.entry}` is launched while another is traced", loc=caller(),
+                hint="a helper that is traced in place is a plain function, without `@ptx_kernel`",
+            )
+        names = [p.name for p in self.kernel.parameters] if named else []
+        constants = {name: value for name, value in named.items() if name not in names}
+        kernel = self.kernel.specialise(constants)
+        if len(constants) != len(named):
+            args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
+        if kernel is not self._checked:
+            with paused():
+                kernel.check(self.config)
+                _ = kernel.bind
+            self._checked = kernel
+        from ..gpu.device import choose
+
+        settings, geometry = config.current(), self.config
+        arguments = kernel.bind(args)
+        backend = choose(self.backend or settings.backend)
+        if backend == "emulator" and geometry.sanitize is None and settings.sanitize is not None:
+            geometry = replace(geometry, sanitize=settings.sanitize)
+        if backend == "emulator" and geometry.seed is None and settings.seed is not None:
+            geometry = replace(geometry, seed=settings.seed)
+        watcher = config.observer.get()
+        if watcher is not None:
+            watcher.launching(self.kernel, constants, backend)
+        config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
+        run = kernel.run_on(backend)
+        run(geometry, arguments)
+        plan = run.plan(self.config, args, arguments)
+        # Other constants can be equal and yet different, as 0.0 and -0.0 are.
+        plain = all(name in constants and type(value) in (int, bool, str) for name, value in named.items())
+        if plan is not None and plain:
+            if len(self._plans) >= 16:
+                self._plans.clear()
+            self._plans[key] = (config.backend_token(), self.kernel.traced, plan)
+
+
+def apply(
+    module: Module, entry: str, directives: Sequence[Directive], arch: str, loc: Loc
+) -> None:
+    """Add performance directives to an entry; the module's version and target rise to what they need."""
+    names = [name for name, _ in directives]
+    if "maxntid" in names and "reqntid" in names:
+        raise TraceError("maxntid and reqntid exclude each other", loc=loc, hint="reqntid alone says both")
+    if "minnctapersm" in names and not {"maxntid", "reqntid"}.intersection(names):
+        raise TraceError("minnctapersm means nothing without maxntid or reqntid", loc=loc, hint="`maxntid=256`")
+    needs = tuple(need for name in names if name in DIRECTIVES for need in DIRECTIVES[name].needs)
+    module.function(entry).directives.extend(directives)
+    if arch == "auto":
+        module.version, module.target = lowest((Need(module.version, (module.target,)), *needs))
+        return
+    module.version = max(module.version, *(need.version for need in needs), (1, 0))
+    if unmet(needs, module.version, module.target):
+        wanted = " or ".join(needs[0].targets)
+        raise TargetError(f"kernel `{entry}` is for {module.target}, and its directives need {wanted}", loc=loc)

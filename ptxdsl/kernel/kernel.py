@@ -1,0 +1,269 @@
+"""From a Python function to something that can be launched: ``@ptx_kernel``, ``k[grid, block]``, ``k.ptx()``.
+
+A kernel is traced when it is first needed, once for each combination of compile-time constants and target, and never
+because its source changed: Python is not hashed. What it reads besides its constants (globals, closures) it reads at
+that moment; :meth:`Kernel.retrace` forgets what was traced. From the trace on, everything works on PTX text, which is
+why foreign PTX (:func:`load`) is launched by the same code.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any, overload
+
+from .. import config, ir
+from . import dispatcher as launchable
+from ..collector import paused
+from ..errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
+from .ptx_module import PtxModule, load
+from ..isa.directives import DIRECTIVES
+from ..isa.targets import TARGETS
+from .dispatcher import Launchable
+from .compiled_kernel import Specialised
+from ..ir.signature import Signature
+from ..language.rules import structure as lint
+
+__all__ = ["Kernel", "PtxModule", "backend_name", "load", "ptx_kernel"]
+
+_RESERVED = ("arch", "comments", "lines")
+_DIRECTIVES = (
+    "maxntid", "reqntid", "minnctapersm", "maxnreg", "reqnctapercluster", "explicitcluster",
+    "maxclusterrank", "blocksareclusters", "minperctamemory", "pragma",
+)
+
+
+class Kernel(Launchable):
+    """A kernel written in Python.
+
+    Made by :func:`ptx_kernel`; launched by ``k[grid, block](arguments, constants by keyword)``, with a stream,
+    clusters, the sanitizer and the like by ``k.configure(grid, block, ...)``. ``k.ptx()``, ``k.ir()``, ``k.cubin()``,
+    ``k.sass()`` and ``k.attributes()`` show what it becomes. TraceError and its kin say why a function cannot become
+    PTX, LaunchError what of a launch does not fit, before anything runs.
+
+    >>> @ptx_kernel
+    ... def fill(x: Ptr[u32], *, value: int = 1):
+    ...     x[ptx.tid.x] = value
+    >>> x = np.zeros(3, np.uint32)
+    >>> fill[1, 3](x, value=7)
+    >>> x.tolist()
+    [7, 7, 7]
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *, names: Mapping[str, Any] | None = None, name: str | None = None,
+        arch: str | None = None, lineinfo: bool | None = None, **directives: Any,
+    ) -> None:
+        code = _checked(function)
+        self.loc = Loc(code.co_filename, code.co_firstlineno)
+        self.signature = Signature.of(function, names)
+        self.parameters = self.signature.parameters
+        super().__init__(_entry_name(name or function.__name__, self.loc))
+        self.function, self.arch, self.lineinfo = function, arch, lineinfo
+        _check_target(arch or "auto")
+        self.directives = _directives(directives, self.loc)
+        self._check_constants()
+        functools.update_wrapper(self, function)
+        self._specialised: dict[Any, Specialised] = {}
+
+    def _check_constants(self) -> None:
+        for name in self.signature.constants:
+            if name in _RESERVED:
+                raise TraceError(
+                    f"a compile-time constant of kernel `{self.entry}` cannot be called `{name}`, "
+                    f"which `k.ptx({name}=...)` uses", loc=self.loc,
+                )
+
+    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
+        """The kernel for these constants and this target; traced if it was not before."""
+        settings = config.current()
+        target = arch or self.arch or settings.arch
+        lineinfo = settings.lineinfo if self.lineinfo is None else self.lineinfo
+        key: tuple[Any, ...] = (target, lineinfo)
+        if constants:
+            key += tuple(_fingerprint(self.entry, n, v) for n, v in sorted(constants.items()))
+        found = self._specialised.get(key)
+        if found is None:
+            _check_target(target)
+            found = self._specialised[key] = self._trace(self._all_constants(constants), target, lineinfo)
+        return found
+
+    def _all_constants(self, constants: Mapping[str, Any]) -> dict[str, Any]:
+        known = self.signature.constants
+        for name in constants:
+            if name not in known:
+                near = nearest(name, known)
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise LaunchError(
+                    f"kernel `{self.entry}` has no compile-time constant `{name}`; {has}", loc=caller(),
+                    hint=f"did you mean `{near}=`?" if near else None,
+                )
+        values = {**known, **constants}
+        missing = [name for name, value in values.items() if value is Signature.REQUIRED]
+        if missing:
+            given = ", ".join(f"{name}=..." for name in missing)
+            raise LaunchError(
+                f"kernel `{self.entry}` needs the compile-time constant{'s' * (len(missing) > 1)} {', '.join(missing)}",
+                loc=caller(), hint=f"`{self.entry}[grid, block](..., {given})`",
+            )
+        return values
+
+    def _trace(self, constants: dict[str, Any], arch: str, lineinfo: bool) -> Specialised:
+        from ..language.tracing import traced
+        from ..verify import verify
+
+        start = perf_counter()
+        with paused():
+            module, doubtful = traced(
+                self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
+            )
+        launchable.apply(module, self.entry, self.directives, arch, self.loc)
+        if not lineinfo:
+            for instruction in module.function(self.entry).body or ():
+                if isinstance(instruction, (ir.Instruction, ir.Call)):
+                    instruction.loc = None
+        if doubtful:
+            verify(module)
+        if config.current().log != "off":
+            count, taken = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
+            config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {taken:.1f} ms")
+        return Specialised(self.entry, self.parameters, module, self.told)
+
+    def retrace(self) -> None:
+        """Forget what was traced: the next use reads globals and closures again."""
+        self._specialised.clear()
+        self.traced = object()
+
+    def __repr__(self) -> str:
+        return f"<ptx_kernel {self.entry}({', '.join(f'{p.name}: {p.annotation}' for p in self.parameters)})>"
+
+
+@overload
+def ptx_kernel(function: Callable[..., Any], /) -> Kernel: ...
+@overload
+def ptx_kernel(
+    *, name: str | None = ..., arch: str | None = ..., lineinfo: bool | None = ..., maxntid: Any = ...,
+    reqntid: Any = ..., minnctapersm: int | None = ..., maxnreg: int | None = ...,
+    reqnctapercluster: Any = ..., explicitcluster: bool = ..., maxclusterrank: int | None = ...,
+    blocksareclusters: bool = ..., minperctamemory: int | None = ..., pragma: str | tuple[str, ...] | None = ...,
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
+    """Make a kernel of a function: ``@ptx_kernel`` or ``@ptx_kernel(arch="sm_90a", maxntid=256)``.
+
+    ``name`` is the entry's name in PTX (the function's), ``arch`` the target (the lowest that the instructions need),
+    ``lineinfo`` whether each instruction carries its Python line (yes). The rest are PTX's performance directives, with
+    an int, a tuple of up to three, or True for those without a number; ``pragma`` is the text of one, or several.
+
+    >>> from ptxdsl import Ptr, f32, ptx, ptx_kernel, u32, use, when
+    >>> @ptx_kernel(maxntid=256)
+    ... def double(n: u32, x: Ptr[f32]):
+    ...     i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    ...     with when(i < n):
+    ...         x[i] = x[i] + x[i]
+    >>> import numpy as np
+    >>> x = np.arange(5, dtype=np.float32)
+    >>> with use("emulator"):
+    ...     double[1, 256](5, x)
+    >>> x
+    array([0., 2., 4., 6., 8.], dtype=float32)
+    """
+    unknown = [option for option in options if option not in ("name", "arch", "lineinfo", *_DIRECTIVES)]
+    if unknown:
+        near = nearest(unknown[0], ("name", "arch", "lineinfo", *_DIRECTIVES))
+        raise TraceError(
+            f"ptx_kernel has no option `{unknown[0]}`", loc=caller(),
+            hint=f"did you mean `{near}=`?" if near else None,
+        )
+    names = sys._getframe(1).f_locals
+    if function is not None:
+        return Kernel(function, names=names, **options)
+    return lambda decorated: Kernel(decorated, names=names, **options)
+
+
+def _checked(function: Any) -> Any:
+    """The code of a function that can be traced at all."""
+    if not inspect.isfunction(function):
+        raise TraceError(
+            f"ptx_kernel makes a kernel of a function, not of {function!r}", loc=caller(),
+            hint="write `@ptx_kernel` above a `def`",
+        )
+    code = function.__code__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise TraceError(
+            f"kernel `{function.__name__}` is a generator or a coroutine, which cannot be traced",
+            loc=Loc(code.co_filename, code.co_firstlineno), hint="remove `yield`, `async` and `await`",
+        )
+    lint.check(function)
+    return code
+
+
+def _check_target(target: str) -> None:
+    if target != "auto" and target not in TARGETS:
+        near = nearest(str(target), TARGETS)
+        raise TargetError(
+            f"there is no target {target!r}", loc=caller(), hint=f'did you mean `arch="{near}"`?' if near else None
+        )
+
+
+def _entry_name(name: str, loc: Loc) -> str:
+    if not re.fullmatch(r"[a-zA-Z][\w$]*|[_$%][\w$]+", name, re.ASCII):
+        raise TraceError(f"{name!r} is no name of an entry in PTX", loc=loc, hint='`@ptx_kernel(name="kernel")`')
+    return name
+
+
+def _directives(options: Mapping[str, Any], loc: Loc) -> list[ir.Directive]:
+    found: list[ir.Directive] = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        numbers = value if isinstance(value, tuple) else (value,)
+        if name == "pragma":
+            if not numbers or not all(isinstance(text, str) for text in numbers):
+                raise TraceError(f"pragma is a str or a tuple of them, not {value!r}", loc=loc)
+            found.append((name, numbers))
+            continue
+        most = DIRECTIVES[name].most
+        if most == 0:
+            if value is not True:
+                raise TraceError(f"{name} takes no number; it is True or False, not {value!r}", loc=loc)
+            found.append((name, ()))
+            continue
+        if not 1 <= len(numbers) <= most or not all(type(n) is int and n > 0 for n in numbers):
+            wanted = "a positive int" if most == 1 else "a positive int or a tuple of 1 to 3"
+            raise TraceError(f"{name} is {wanted}, not {value!r}", loc=loc)
+        found.append((name, numbers))
+    return found
+
+
+def _fingerprint(kernel: str, name: str, value: Any) -> tuple[Any, ...]:
+    """A key under which 1, 1.0 and True, and 0.0 and -0.0, are different constants."""
+    if isinstance(value, float):
+        return (name, type(value), value.hex())
+    if isinstance(value, tuple):
+        return (name, type(value), tuple(_fingerprint(kernel, name, item) for item in value))
+    try:
+        hash(value)
+    except TypeError:
+        instead = {"list": "a tuple", "dict": "a tuple of pairs", "set": "a frozenset"}.get(type(value).__name__)
+        raise LaunchError(
+            f"the compile-time constant `{name}` of kernel `{kernel}` is a {type(value).__name__}, "
+            "which cannot be one: it has no hash", loc=caller(), hint=f"pass {instead}" if instead else None,
+        ) from None
+    return (name, type(value), value)
+
+
+def backend_name(backend: str | None = None) -> str:
+    """Where a launch would run now: ``"emulator"``, or the name of the GPU.
+
+    >>> from ptxdsl import use
+    >>> with use("emulator"):
+    ...     backend_name()
+    'emulator'
+    """
+    from ..gpu.device import choose, driver
+
+    return driver().name if choose(backend) == "gpu" else "emulator"

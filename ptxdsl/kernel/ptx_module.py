@@ -1,0 +1,250 @@
+"""PTX that somebody else wrote: its kernels, launched as our own are, and its variables.
+
+A module is loaded once on each backend, however many kernels it has, since they share its variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import ir
+from ..collector import paused
+from ..errors import LaunchError, caller, nearest
+from .dispatcher import Launchable
+from .compiled_kernel import Loaded, Specialised
+from ..ir.signature import KernelParameter, TensorMapType
+
+if TYPE_CHECKING:
+    from ..gpu.memory import DeviceArray
+
+__all__ = ["PtxEntry", "PtxModule", "Variables", "load"]
+
+
+class PtxEntry(Launchable):
+    """A kernel in a module of PTX text."""
+
+    def __init__(self, module: ir.Module, text: str, function: ir.Function, loaded: Loaded) -> None:
+        super().__init__(function.name)
+        self.parameters = tuple(
+            KernelParameter(p.name, TensorMapType() if p.nbytes == 128 and p.shape else p.type, (p,))
+            for p in function.parameters
+        )
+        self._only = Specialised(function.name, self.parameters, module, self.told, text=text, loaded=loaded)
+
+    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:  # noqa: ARG002
+        if constants:
+            raise LaunchError(f"kernel `{self.entry}` has no compile-time constants; it is PTX", loc=caller())
+        return self._only
+
+    def __repr__(self) -> str:
+        return f"<PTX entry {self.entry}({', '.join(f'{p.ptx[0].name}: .{p.ptx[0].type}' for p in self.parameters)})>"
+
+
+class PtxModule(Mapping[str, PtxEntry]):
+    """The entries of a module of PTX text by their names: ``m["saxpy"][grid, block](arguments)``.
+
+    A name of C++ may be given as it was before the compiler mangled it, if only one entry has it.
+    """
+
+    def __init__(self, text: str, filename: str) -> None:
+        self.text, self.filename = text, filename
+        with paused():
+            from ..text import parse
+            from ..verify import verify
+
+            self.module = parse(text, filename)
+            verify(self.module, foreign=True)
+        entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
+        self._loaded = Loaded()
+        self._entries = {function.name: PtxEntry(self.module, text, function, self._loaded) for function in entries}
+        self.variables = Variables(self)
+        """The module's variables in global and constant memory, by name."""
+        self._declared = {v.name: str(v.type) for v in self.module.variables if v.type.kind == "o"}
+        self._references: dict[str, Any] = {}
+        for entry in self._entries.values():
+            entry.specialise({}).references = self._references
+
+    def __getitem__(self, name: str) -> PtxEntry:
+        return self._entries[_chosen(name, self._entries, self.filename, "entry")]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Bind a texture, sampler or surface to a ``.texref``, ``.samplerref`` or ``.surfref`` of the module.
+
+        ``m["image"] = ptxdsl.Texture(array)``; it stays bound until another one is.
+        """
+        if name not in self._declared:
+            near = nearest(str(name), self._declared)
+            raise LaunchError(
+                f"{self.filename} declares no texture, sampler or surface `{name}`; "
+                f"it declares {', '.join(self._declared) or 'none'}", loc=caller(),
+                hint=f"did you mean `{near}`?" if near else None,
+            )
+        made = {"texref": "Texture", "samplerref": "Sampler", "surfref": "Surface"}[self._declared[name]]
+        if type(value).__name__ != made or not hasattr(type(value), "word"):
+            raise LaunchError(
+                f"`{name}` is a .{self._declared[name]}, which takes a ptxdsl.{made}, not a {type(value).__name__}",
+                loc=caller(), hint=f"`m[\"{name}\"] = ptxdsl.{made}({'' if made == 'Sampler' else 'array'})`",
+            )
+        self._references[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        return len(_meant(str(name), self._entries)) == 1
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The entry of that name, ``default`` if there is none."""
+        return self[key] if key in self else default  # noqa: SIM401
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"<PTX module {self.filename}: {', '.join(self._entries)}>"
+
+
+class Variables(Mapping[str, "DeviceArray"]):
+    """The variables of a module as device arrays, on the backend that launches take.
+
+    ``m.variables["table"]`` can be read with ``.numpy()``, passed to a kernel, and written:
+    ``m.variables["table"] = values``. Whatever a compiler declares as bytes is seen as ``.view(dtype)``.
+    """
+
+    def __init__(self, owner: PtxModule) -> None:
+        self._owner = owner
+        self._declared = {
+            v.name: v for v in owner.module.variables if v.space in ("global", "const") and v.type.kind != "o"
+        }
+
+    def __getitem__(self, name: str) -> DeviceArray:
+        from ..gpu.device import choose
+        from ..gpu.memory import DeviceArray
+        from ..types import dtype_of
+
+        variable = self._declared[_chosen(name, self._declared, self._owner.filename, "variable")]
+        backend = choose(None)
+        kernel = next(iter(self._owner.values())).specialise({})
+        address = kernel.variable(backend, variable.name)
+        shape = tuple(extent or 0 for extent in variable.shape)
+        return DeviceArray.over(address, shape, dtype_of(variable.type), backend, self._owner)
+
+    def __setitem__(self, name: str, values: Any) -> None:
+        array = self[name]
+        array.copy_from(_values(values, array, name))
+
+    def __contains__(self, name: object) -> bool:
+        return len(_meant(str(name), self._declared)) == 1
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The variable of that name, ``default`` if there is none."""
+        return self[key] if key in self else default  # noqa: SIM401
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+    def __repr__(self) -> str:
+        said = (f"{v.name}: .{v.type}{''.join(f'[{extent}]' for extent in v.shape)}" for v in self._declared.values())
+        return f"<variables of {self._owner.filename}: {', '.join(said)}>"
+
+
+def _values(values: Any, array: DeviceArray, name: str) -> Any:
+    """The values that a variable is to have, in its type: numbers are converted, of arrays of other types the bytes."""
+    import numpy as np
+
+    given = np.asarray(values)
+    if isinstance(values, (int, float, list, tuple)):
+        given = given.astype(array.dtype)
+    if given.dtype != array.dtype and given.nbytes == array.nbytes:
+        given = np.frombuffer(given.tobytes(), array.dtype).reshape(array.shape)
+    if given.dtype != array.dtype or given.shape not in (array.shape, ()):
+        raise LaunchError(
+            f"variable `{name}` has {array.nbytes} bytes, {array.dtype.name} of shape {array.shape}; "
+            f"{given.nbytes} bytes came, {given.dtype.name} of shape {given.shape}", loc=caller(),
+        )
+    return np.broadcast_to(given, array.shape)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Names
+
+
+def source_name(name: str) -> str:
+    """What C++ calls that whose mangled name this is, without its types; the name itself of all else.
+
+    >>> source_name("_ZN2ns5scaleIfEEvPT_"), source_name("_ZL5table"), source_name("saxpy")
+    ('ns::scale', 'table', 'saxpy')
+    """
+    match = re.match(r"_Z(?:N[rVK]*)?", name)
+    parts, at = [], match.end() if match else len(name)
+    while found := re.compile(r"L?(\d+)").match(name, at):
+        at = found.end() + int(found[1])
+        parts.append(name[found.end() : at])
+    return "::".join(part for part in parts if not part.startswith(("_GLOBAL__N", "_INTERNAL"))) or name
+
+
+def _meant(name: str, known: Mapping[str, object]) -> list[str]:
+    """The names among those known that one stands for: itself, or what it was before it was mangled."""
+    if name in known:
+        return [name]
+    return [other for other in known if source_name(other) == name or source_name(other).endswith(f"::{name}")]
+
+
+def _chosen(name: str, known: Mapping[str, object], filename: str, what: str) -> str:
+    found = _meant(str(name), known)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise LaunchError(
+            f"{filename} has {len(found)} {_PLURALS[what]} `{name}`: {', '.join(found)}", loc=caller(),
+            hint=f"give the whole name: `{found[0]}`",
+        )
+    near = nearest(str(name), [*known, *map(source_name, known)])
+    raise LaunchError(
+        f"{filename} has no {what} `{name}`; it has {', '.join(known) or 'none'}", loc=caller(),
+        hint=f"did you mean `{near}`?" if near else None,
+    )
+
+
+_PLURALS = {"entry": "entries", "variable": "variables"}
+
+
+def load(source: str | bytes | Path) -> PtxModule:
+    """A module of PTX that nvcc, Triton or anybody wrote: the text itself, or the path of a file.
+
+    The text may be bytes, as NVRTC gives them, and end with zero bytes.
+
+    Parsed and verified here; its entries run on either backend. A 64-bit parameter takes an array or an int.
+
+    >>> m = load('''
+    ... .version 7.0
+    ... .target sm_75
+    ... .address_size 64
+    ... .visible .entry seven(.param .u64 x) {
+    ...     .reg .b64 %rd<2>;
+    ...     ld.param.u64 %rd0, [x];
+    ...     st.global.u32 [%rd0], 7;
+    ...     ret;
+    ... }''')
+    >>> import numpy as np
+    >>> x = np.zeros(1, np.uint32)
+    >>> m["seven"].configure(1, 1, backend="emulator")(x)
+    >>> x
+    array([7], dtype=uint32)
+    """
+    if isinstance(source, bytes):
+        source = source.decode("utf-8", "replace")
+    if isinstance(source, str) and ("\n" in source or ".version" in source):
+        return PtxModule(source.rstrip("\0"), "<ptx>")
+    if not isinstance(source, (str, Path)):
+        raise LaunchError(f"load takes PTX text or the path of a file, not {source!r}", loc=caller())
+    try:
+        return PtxModule(Path(source).read_text("utf-8").rstrip("\0"), str(source))
+    except (OSError, UnicodeDecodeError) as error:
+        raise LaunchError(f"{str(source)!r} is neither PTX text nor a file of it: {error}", loc=caller()) from None

@@ -1,0 +1,398 @@
+"""Textures, samplers and surfaces as a host program makes them: an array, and how kernels read it.
+
+The words are those of CUDA's ``cudaTextureDesc``. A texture or surface is its array, not a copy: it shows what the
+array holds when a launch begins, and what a kernel stores to a surface is in the array when the launch is over. On a
+GPU that takes a copy a launch, but for arrays that cannot be written, which are copied once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..launch.arrays import View, contiguous, describe, view
+from ..errors import LaunchError, caller
+from ..launch.texture_description import TYPES, Levels, Sampling
+
+__all__ = ["Sampler", "Surface", "Texture"]
+
+_ADDRESSES = ("wrap", "mirror", "clamp", "border")
+_FILTERS = ("point", "linear")
+_READS = ("element", "normalized")
+
+
+class _Geometry(NamedTuple):
+    """What the axes of an array are, the outermost first: l(ayers), f(aces), z, y, x, s(amples); and how long."""
+
+    axes: str
+    limits: tuple[int, ...]
+
+
+_WIDE, _LAYERS = 32768, 2048
+_GEOMETRIES = {
+    "1d": _Geometry("x", (131072,)),
+    "linear": _Geometry("x", (1 << 28,)),
+    "2d": _Geometry("yx", (65536, 131072)),
+    "3d": _Geometry("zyx", (16384, 16384, 16384)),
+    "a1d": _Geometry("lx", (_LAYERS, _WIDE)),
+    "a2d": _Geometry("lyx", (_LAYERS, _WIDE, _WIDE)),
+    "cube": _Geometry("fyx", (6, _WIDE, _WIDE)),
+    "acube": _Geometry("lfyx", (_LAYERS // 6, 6, _WIDE, _WIDE)),
+    "2dms": _Geometry("yxs", (_WIDE, _WIDE, 16)),
+    "a2dms": _Geometry("lyxs", (_LAYERS, _WIDE, _WIDE, 16)),
+}
+"""The limits are those of every GPU since sm_75."""
+_SURFACES = ("1d", "2d", "3d", "a1d", "a2d")
+
+
+def _wrong(message: str, hint: str | None = None) -> LaunchError:
+    return LaunchError(message, loc=caller(), hint=hint)
+
+
+def _one_of(what: str, value: object, known: Sequence[str]) -> None:
+    if value not in known:
+        raise _wrong(f"{what} is one of {', '.join(known)}, not {value!r}", f'`{what}="{known[0]}"`')
+
+
+class _Image:
+    """What textures and surfaces share: arrays of a format, one a mipmap level, and their geometry."""
+
+    word: str
+
+    def __init__(self, arrays: Sequence[object], geometry: str | None, known: Sequence[str]) -> None:
+        self.arrays = [self._view(array) for array in arrays]
+        first = self.arrays[0]
+        if geometry is None:
+            geometry = self._guessed(first.shape)
+        _one_of("geometry", geometry, known)
+        self.linear_memory = geometry == "linear"
+        self.geometry = "1d" if self.linear_memory else geometry
+        self.axes, limits = _GEOMETRIES[geometry]
+        self.dtype, self.shape = first.dtype, first.shape
+        self.channels = self._channels(geometry, first.shape)
+        self._check_extents(geometry, limits)
+        self.layers = first.shape[0] if "l" in self.axes else 1
+        self.samples = first.shape[self.axes.index("s")] if "s" in self.axes else 1
+
+    def _view(self, array: object) -> View:
+        seen = view(array)
+        if seen is None:
+            hint = "pass `np.array(...)`" if isinstance(array, (list, tuple)) else None
+            raise _wrong(f"a {self.word} is made of an array, not {describe(array)}", hint)
+        if seen.dtype not in TYPES:
+            near = {"float64": "float32", "int64": "int32", "uint64": "uint32", "bool": "uint8"}.get(seen.dtype)
+            hint = f"pass `array.astype(np.{near})`" if near else None
+            raise _wrong(f"a {self.word} has {', '.join(TYPES[:-1])} or {TYPES[-1]}, not {describe(array)}", hint)
+        if not contiguous(seen.shape, seen.strides, seen.itemsize):
+            raise _wrong(
+                f"a {self.word} wants contiguous memory, not {describe(array)}, strides {seen.strides}",
+                "pass `np.ascontiguousarray(array)`",
+            )
+        return seen
+
+    def _guessed(self, shape: tuple[int, ...]) -> str:
+        if len(shape) in (1, 2):
+            return ("1d", "2d")[len(shape) - 1]
+        cube = len(shape) > 2 and shape[-3] == 6 and shape[-2] == shape[-1]
+        likely = {3: "cube" if cube else "2d" if shape[-1] <= 4 else "3d", 4: "acube" if cube else "3d"}.get(len(shape))
+        raise _wrong(
+            f"an array of shape {shape} does not say what its axes are", f'`geometry="{likely}"`' if likely else None
+        )
+
+    def _channels(self, geometry: str, shape: tuple[int, ...]) -> int:
+        count = len(self.axes)
+        if len(shape) == count:
+            return 1
+        words = {"l": "layers", "f": "6 faces", "z": "depth", "y": "height", "x": "width", "s": "samples"}
+        names = ", ".join(words[axis] for axis in self.axes)
+        if len(shape) != count + 1:
+            raise _wrong(
+                f"a {geometry} {self.word} has the axes ({names}), or these and the channels; the array has shape "
+                f"{shape}"
+            )
+        if shape[-1] not in (1, 2, 4):
+            hint = "add a channel: `np.concatenate([array, np.ones_like(array[..., :1])], axis=-1)`"
+            raise _wrong(
+                f"a {self.word} has 1, 2 or 4 channels; as the last of ({names}, channels) the array has {shape[-1]}",
+                hint if shape[-1] == 3 else None,
+            )
+        return shape[-1]
+
+    def _check_extents(self, geometry: str, limits: tuple[int, ...]) -> None:
+        for axis, extent, limit in zip(self.axes, self.shape, limits):
+            if not 1 <= extent <= limit:
+                name = {"l": "layers", "f": "faces", "z": "depth", "y": "height", "x": "width", "s": "samples"}[axis]
+                raise _wrong(f"the {name} of a {geometry} {self.word} can be 1 to {limit}, not {extent}")
+        if "f" in self.axes:
+            at = self.axes.index("f")
+            faces, height, width = self.shape[at : at + 3]
+            if faces != 6 or height != width:
+                raise _wrong(f"a {geometry} {self.word} has 6 square faces, not {faces} of {height} by {width}")
+
+    def levels(self) -> list[Levels]:
+        """Where the texels of each level lie in host memory."""
+        return [self._level(array) for array in self.arrays]
+
+    def _level(self, array: View) -> Levels:
+        width, height, depth = self.extents(array)
+        pitch = width * self.samples * self.channels * array.itemsize
+        return Levels(array.address, pitch, pitch * height, width, height, depth)
+
+    def extents(self, array: View) -> tuple[int, int, int]:
+        """Width, height and depth of a level; 1 for those that the geometry does not have."""
+        sizes = dict(zip(self.axes, array.shape))
+        return sizes["x"], sizes.get("y", 1), sizes.get("z", 1)
+
+    @property
+    def texel_bytes(self) -> int:
+        """Bytes of a texel."""
+        return self.channels * self.arrays[0].itemsize
+
+    @property
+    def width_bytes(self) -> int:
+        """Bytes of a row of the first level."""
+        return self.extents(self.arrays[0])[0] * self.samples * self.texel_bytes
+
+    @property
+    def described(self) -> str:
+        """What it is, in words."""
+        article = "an" if self.geometry.startswith("a") else "a"
+        return f"{article} {self.geometry} {self.word} of {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        return f"<{self.described}>"
+
+    @cached_property
+    def emulated(self) -> int:
+        """The handle on the emulator."""
+        for array in self.arrays:
+            if array.device is not None:
+                raise _wrong(
+                    f"a {self.word} of an array on GPU {array.device}; the emulator works in host memory",
+                    'make it of a numpy array, or launch with `backend="gpu"`',
+                )
+            if hasattr(array.owner, "unwritten"):
+                array.owner.unwritten = None  # the sanitizer does not see what a surface is written with
+        from ..emulator.machine.texture_pool import pool
+
+        handle = pool().take(self)
+        self._describe(handle)
+        return handle
+
+    def _describe(self, handle: int) -> None:
+        raise NotImplementedError
+
+    @property
+    def handle(self) -> int:
+        """The 64-bit handle on the backend of now, for tables of them: an array of these numbers, as a kernel reads it.
+
+        On a GPU with what the array holds now. The object must live as long as the handle is used.
+        """
+        from ..gpu.device import choose, driver
+
+        if choose() == "emulator":
+            return self.emulated
+        from ..gpu.textures import image_on
+
+        device = next((array.device for array in self.arrays if array.device is not None), 0)
+        image = image_on(self, driver(device))
+        image.fill(0)
+        return image.handle
+
+
+def _sampling(
+    address: str | Sequence[str], filter_mode: str, normalized: bool | None, border: Sequence[float],
+    mipmap: tuple[str, float, tuple[float, float]], *, real: bool = True,
+) -> Sampling:
+    """The modes, checked; ``normalized`` is None where a texture decides."""
+    modes = (address,) * 3 if isinstance(address, str) else (*address, "clamp", "clamp")[:3]
+    for mode in modes:
+        _one_of("address", mode, _ADDRESSES)
+    _one_of("filter", filter_mode, _FILTERS)
+    mipmap_filter, bias, (low, high) = mipmap
+    _one_of("mipmap_filter", mipmap_filter, _FILTERS)
+    used = {address} if isinstance(address, str) else set(address)
+    if normalized is False and used & {"wrap", "mirror"}:
+        mode = "wrap" if "wrap" in used else "mirror"
+        raise _wrong(f'address="{mode}" is for coordinates from 0 to 1', "`normalized=True`, and divide by the size")
+    if len(border) != 4:
+        raise _wrong(f"border has four channels, not {len(border)}", "`border=(0, 0, 0, 0)`")
+    return Sampling(
+        (modes[0], modes[1], modes[2]), filter_mode == "linear", bool(normalized), mipmap_filter == "linear",
+        float(bias), float(low), float(high), _bits(border, real),
+    )
+
+
+class Sampler:
+    """How a texture is read, apart from any: for PTX of ``.target ..., texmode_independent``, where samplers are named.
+
+    Its arguments are those of :class:`Texture`; whether coordinates are normalized is the texture's affair, unless
+    ``force_unnormalized``. With ``m = ptxdsl.load(...)``, ``m["s"] = Sampler(filter="linear")`` binds it to the
+    module's ``.samplerref s``. A kernel takes it as a parameter annotated ``Sampler``, and all its textures with one:
+    ``ptx["tex.2d.v4.f32.f32"]((image, sampler, [x, y]))``. On the emulator only: CUDA's driver has no way to make one.
+    """
+
+    word = "sampler"
+    __ptx_parameter__ = "Sampler"
+    described = "a sampler"
+
+    def __init__(
+        self, *, address: str | Sequence[str] = "clamp", filter: str = "point",  # noqa: A002
+        force_unnormalized: bool = False, border: Sequence[float] = (0.0, 0.0, 0.0, 0.0), mipmap_filter: str = "point",
+        mipmap_bias: float = 0.0, mipmap_clamp: tuple[float, float] = (0.0, 1000.0),
+    ) -> None:
+        sampling = _sampling(address, filter, None, border, (mipmap_filter, mipmap_bias, mipmap_clamp))
+        self.sampling = sampling._replace(force_unnormalized=bool(force_unnormalized))
+
+    @cached_property
+    def emulated(self) -> int:
+        """The handle on the emulator."""
+        from ..emulator.machine.texture_pool import pool
+
+        handle = pool().take(self)
+        pool().write_sampler(handle, self.sampling, alone=True)
+        return handle
+
+
+def _bits(border: Sequence[float], real: bool) -> tuple[int, int, int, int]:
+    """The border as a texel has it."""
+    try:
+        if real:
+            a, b, c, d = struct.unpack("<4I", struct.pack("<4f", *border))
+        else:
+            a, b, c, d = (int(x) & 0xFFFFFFFF for x in border)
+    except (TypeError, ValueError, OverflowError, struct.error):
+        raise _wrong(f"border has four numbers, not {border!r}", "`border=(0, 0, 0, 0)`") from None
+    return a, b, c, d
+
+
+class Texture(_Image):
+    """An array that kernels read through the texture units: filtered, and beyond its edges.
+
+    ``geometry`` says what the array's axes are, in PTX's words: ``"1d"`` (width), ``"2d"`` (height, width), ``"3d"``
+    (depth, height, width), layers of these as ``"a1d"`` and ``"a2d"`` (layers, ...), ``"cube"`` (6, n, n) and
+    ``"acube"`` (layers, 6, n, n), ``"linear"`` (width; up to 2**28 texels, whole coordinates only). An axis of 1, 2
+    or 4 channels may stand behind them. A list of arrays, each half the size of the one before, is a texture with
+    mipmap levels.
+
+    ``address`` is what lies beyond the edges: ``"clamp"``, ``"border"``, and for ``normalized`` coordinates ``"wrap"``
+    and ``"mirror"``; one for all axes, or one for each of x, y, z. ``filter`` is ``"point"`` or ``"linear"``. With
+    ``read="normalized"`` integers of 8 and 16 bits are read as numbers from 0 (or -1) to 1, and with ``srgb`` the first
+    three channels of 8 bits as light.
+
+    A kernel takes it as a parameter annotated ``Texture``, which is its handle of 64 bits:
+
+    >>> import numpy as np
+    >>> from ptxdsl import Array, Texture, f32, ptx, ptx_kernel, u32
+    >>> @ptx_kernel
+    ... def resize(image: Texture, out: Array[f32, 2], scale: f32):
+    ...     x, y = ptx.tid.x, ptx.tid.y
+    ...     at = [(i.to(f32) + 0.5) * scale for i in (x, y)]
+    ...     out[y, x] = ptx["tex.2d.v4.f32.f32"]((image, at))[0]
+    >>> picture = np.float32([[0, 4], [8, 12]])
+    >>> out = np.empty((4, 4), np.float32)
+    >>> resize[1, (4, 4)](Texture(picture, filter="linear"), out, 0.5)
+    >>> out
+    array([[ 0.,  1.,  3.,  4.],
+           [ 2.,  3.,  5.,  6.],
+           [ 6.,  7.,  9., 10.],
+           [ 8.,  9., 11., 12.]], dtype=float32)
+    """
+
+    word = "texture"
+    __ptx_parameter__ = "Texture"
+
+    def __init__(
+        self, array: Any, geometry: str | None = None, *, address: str | Sequence[str] = "clamp",
+        filter: str = "point",  # noqa: A002
+        read: str = "element", normalized: bool = False, border: Sequence[float] = (0, 0, 0, 0), srgb: bool = False,
+        mipmap_filter: str = "point", mipmap_bias: float = 0.0, mipmap_clamp: tuple[float, float] = (0.0, 1000.0),
+    ) -> None:
+        levels = list(array) if isinstance(array, (list, tuple)) and array and hasattr(array[0], "shape") else [array]
+        super().__init__(levels, geometry, tuple(_GEOMETRIES))
+        self.read, self.srgb = read, bool(srgb)
+        self._check_read()
+        real = self.dtype.startswith("float") or read == "normalized"
+        mipmap = mipmap_filter, mipmap_bias, mipmap_clamp
+        sampling = _sampling(address, filter, bool(normalized), border, mipmap, real=real)
+        if filter == "linear" and not real:
+            small = self.dtype in ("uint8", "int8", "uint16", "int16")
+            raise _wrong(
+                f'filter="linear" makes floats, and the texels are read as {self.dtype}',
+                '`read="normalized"`' if small else "pass `array.astype(np.float32)`",
+            )
+        if self.linear_memory and (filter == "linear" or normalized or len(levels) > 1):
+            raise _wrong(
+                "a linear texture is read at whole coordinates, without a filter or mipmap levels", '`geometry="1d"`'
+            )
+        if len(levels) > 1:
+            self._check_levels(normalized)
+        one = 0x3F800000 if real else 1
+        a, b, c, d = (sampling.border[n] if n < self.channels else one if n == 3 else 0 for n in range(4))
+        self.sampling = sampling._replace(border=(a, b, c, d))
+
+    def _check_read(self) -> None:
+        _one_of("read", self.read, _READS)
+        if self.read == "normalized" and self.dtype not in ("uint8", "int8", "uint16", "int16"):
+            raise _wrong(
+                f'read="normalized" is for integers of 8 and 16 bits; the array is {self.dtype}', '`read="element"`'
+            )
+        if self.srgb and (self.dtype != "uint8" or self.read != "normalized"):
+            raise _wrong("srgb is for uint8 that is read as numbers from 0 to 1", '`read="normalized"`')
+
+    def _check_levels(self, normalized: bool) -> None:
+        if "s" in self.axes or self.linear_memory:
+            raise _wrong("a texture with samples has no mipmap levels")
+        if not normalized and "cube" not in self.geometry:
+            raise _wrong("mipmap levels are for coordinates from 0 to 1", "`normalized=True`, and divide by the size")
+        for number, array in enumerate(self.arrays):
+            halved = tuple(
+                max(1, extent >> number) if axis in "xyz" else extent for axis, extent in zip(self.axes, self.shape)
+            )
+            wanted = halved + self.shape[len(self.axes) :]
+            if array.shape != wanted or array.dtype != self.dtype:
+                raise _wrong(
+                    f"mipmap level {number} is {array.dtype}[{', '.join(map(str, array.shape))}]; "
+                    f"it halves to {self.dtype}[{', '.join(map(str, wanted))}]"
+                )
+
+    def _describe(self, handle: int) -> None:
+        from ..emulator.machine.texture_pool import Kind, pool
+
+        pool().write_picture(handle, Kind.TEXTURE, self)
+        pool().write_sampler(handle, self.sampling)
+
+
+class Surface(_Image):
+    """An array that kernels read and write by coordinates, with what happens beyond its edges in the instruction.
+
+    ``geometry`` is ``"1d"``, ``"2d"``, ``"3d"``, ``"a1d"`` or ``"a2d"``, as for :class:`Texture`.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Surface, ptx, ptx_kernel, s32
+    >>> @ptx_kernel
+    ... def fill(image: Surface):
+    ...     x, y = ptx.tid.x.bits(s32), ptx.tid.y.bits(s32)
+    ...     ptx["sust.b.2d.b32.zero"]((image, (x * 4, y)), x * 10 + y)  # in bytes along x
+    >>> out = np.zeros((2, 3), np.int32)
+    >>> fill[1, (8, 8)](Surface(out))
+    >>> out
+    array([[ 0, 10, 20],
+           [ 1, 11, 21]], dtype=int32)
+    """
+
+    word = "surface"
+    read, srgb = "element", False
+    __ptx_parameter__ = "Surface"
+
+    def __init__(self, array: Any, geometry: str | None = None) -> None:
+        super().__init__([array], geometry, _SURFACES)
+        if self.arrays[0].readonly:
+            raise _wrong(f"a surface can be written, and {describe(array)} is read-only", "`array = array.copy()`")
+
+    def _describe(self, handle: int) -> None:
+        from ..emulator.machine.texture_pool import Kind, pool
+
+        pool().write_picture(handle, Kind.SURFACE, self)

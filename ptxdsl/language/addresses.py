@@ -1,0 +1,162 @@
+"""Addresses as instructions: what a pointer emits to move on by a run-time index, and which ld or st serves it.
+
+The same index on the same base is computed once, for the address arithmetic is ours, not the user's.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NoReturn
+
+from .. import ir
+from ..errors import PtxTypeError, UnknownInstruction
+from ..isa import Form, lookup
+from ..types import ScalarType, u32, u64
+from .builder import Trace
+from .literals import literal, plain
+from .operators import data_type, find
+from .errors import described, located, named
+from .values import Reg, Result, Value
+
+__all__ = [
+    "NARROW", "access", "address_of", "address_type", "advance", "form_of", "guard_of", "no_index", "refuse_items",
+    "variable_address", "whole",
+]
+
+NARROW = frozenset({"shared", "local"})
+"""The state spaces whose addresses are 32-bit numbers here; ``const`` and ``global`` have 64 bits."""
+
+
+def address_type(space: str) -> ScalarType:
+    """The type of an address in a state space."""
+    return u32 if space in NARROW else u64
+
+
+def whole(index: Any) -> int:
+    index = plain(index)
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise no_index(index)
+    return index
+
+
+def no_index(index: object) -> PtxTypeError:
+    return located(
+        PtxTypeError, f"a pointer is indexed by integers, not {described(index)}", "`p[i]` with a u32 or an int"
+    )
+
+
+_new: Any = tuple.__new__
+
+
+def address_of(trace: Trace, base: Value | ir.Symbol, offset: int) -> ir.Address:
+    # Past the constructor of the named tuple, which costs more than all else here.
+    where = base if base.__class__ is ir.Symbol else base.use(trace)  # type: ignore[union-attr]
+    address: ir.Address = _new(ir.Address, (where, offset, (), False))
+    return address
+
+
+def variable_address(trace: Trace, symbol: ir.Symbol, space: str) -> Value:
+    """The address of a variable in a register, loaded once at the top of the kernel."""
+    found: Value | None = trace.constants.get(symbol)
+    if found is None:
+        kind = address_type(space)
+        register = trace.fresh(kind)
+        trace.prepend(form_of("mov", kind), (register, symbol))
+        found = trace.constants[symbol] = Result(register, kind, trace.kernel)
+    return found
+
+
+def guard_of(trace: Trace, predicate: Any) -> ir.Register | ir.Not:
+    """What ``pred=`` gives, as a guard."""
+    if isinstance(predicate, Value):
+        return predicate.guard(trace)
+    raise located(
+        PtxTypeError, f"`pred` is a predicate, not {described(predicate)}",
+        "what is known while tracing is decided by Python: `if flag:`" if isinstance(predicate, bool)
+        else "`pred=i < n`",
+    )
+
+
+_accesses: dict[tuple[str, str, int, ScalarType], Form] = {}
+_DEPTH = 5
+"""How many frames lie at least between the user's line and the instructions for an index."""
+
+
+def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
+    """The ld or st of so many elements; a located PtxTypeError where the table has none."""
+    form = _accesses.get((opcode, space, width, dtype))
+    if form is None:
+        vector = f".v{width}" if width != 1 else ""
+        try:
+            form = lookup(f"{opcode}{'' if space == 'generic' else f'.{space}'}{vector}.{data_type(dtype)}")[0]
+        except UnknownInstruction:
+            raise located(
+                PtxTypeError, f"PTX has no {opcode} of {width} {dtype} at once",
+                "a vector has 2 or 4 elements, 16 bytes at most; `p.cast(b32)` for pairs of 16 bits",
+            ) from None
+        _accesses[opcode, space, width, dtype] = form
+    return form
+
+
+def advance(trace: Trace, base: Value, index: Value, factor: int, out: Reg | None = None) -> Value:
+    """``base + index * factor``, in bytes; computed once for values that cannot change."""
+    key = (base.register.name, index.register.name, factor)
+    fixed = out is None and base.__class__ is not Reg and index.__class__ is not Reg
+    if fixed:
+        known: Value | None = trace.addresses.get(key)
+        if known is not None and known.region.owner is trace:
+            index.use(trace)
+            return known
+    sources = (index.use(trace), base.use(trace))
+    target = trace.fresh(base.type) if out is None else out.write(trace)
+    _multiply_add(trace, target, sources, index, factor, base.type)
+    if out is not None:
+        return out
+    result = Result(target, base.type, trace.region)
+    if fixed:
+        trace.addresses[key] = result
+    return result
+
+
+def _multiply_add(
+    trace: Trace, target: ir.Register, sources: tuple[ir.Register, ir.Register], index: Value, factor: int,
+    kind: ScalarType,
+) -> None:
+    (offset, base), type = sources, index.type
+    if not type.is_integer or type.bits < 32 or type.bits > kind.bits or type.lanes > 1:
+        raise _unfit(index, kind)
+    if type.bits == kind.bits:
+        if abs(factor) == 1:
+            trace.emit(form_of("add" if factor > 0 else "sub", kind), (target, base, offset), None, None, _DEPTH)
+        else:
+            size = literal(_wrapped(factor, type), type)
+            trace.emit(form_of("mad.lo", type), (target, offset, size, base), None, None, _DEPTH)
+    elif factor < 0 and not type.is_signed:
+        product = trace.fresh(kind)
+        trace.emit(form_of("mul.wide", type), (product, offset, literal(-factor, type)), None, None, _DEPTH)
+        trace.emit(form_of("sub", kind), (target, base, product), None, None, _DEPTH)
+    else:
+        trace.emit(form_of("mad.wide", type), (target, offset, literal(factor, type), base), None, None, _DEPTH)
+
+
+@cache
+def form_of(opcode: str, type: ScalarType) -> Form:
+    form = find(f"{opcode}.{type}")
+    assert form is not None
+    return form
+
+
+def _wrapped(factor: int, type: ScalarType) -> int:
+    return factor if type.is_signed else factor % (1 << type.bits)
+
+
+def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:
+    wanted = "u32 or s32" if kind is u32 else "u32, s32, u64 or s64"
+    name = named(index, "i")
+    bits = index.type.kind == "b" and index.type.bits >= 32
+    hint = f"`{name}.bits(u{index.type.bits})`" if bits else f"`{name}.to(u32)`"
+    return located(PtxTypeError, f"an index here is a {wanted}, not {index._kind()}", hint)
+
+
+def refuse_items(count: int, rank: int) -> NoReturn:
+    raise located(PtxTypeError, f"{count} indices for {rank} dimensions", "give one index a dimension: `a[i, j]`")

@@ -1,0 +1,379 @@
+"""Memory with a shape: `Array` parameters, and the variables of the kernel's own (shared, local, const).
+
+Extents and strides that are known while tracing are Python ints, so that constant indices become byte offsets of one
+base register: ptxas can merge and widen such accesses, which it cannot where each element has an address of its own.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from .. import ir
+from ..errors import PtxTypeError, TraceError
+from ..isa.targets import Limits
+from ..types import TYPES, ScalarType, b8, dtype_of, u64
+from .addresses import advance, refuse_items
+from .builder import Trace, current
+from .functions import variable_name
+from .literals import is_number, plain
+from .pointers import Pointer
+from .operators import find
+from .errors import described, located
+from .rules.python_protocol import RunTime
+from .values import Reg, Result, Value, emit
+
+__all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "global_", "local", "param", "shared"]
+
+_STATIC = Limits().static_shared
+_CONSTANT = 65536
+"""The bytes of constant memory that a module has (PTX manual, State Spaces)."""
+
+Extent = Any
+"""An int where it is known while tracing, else a u32 Value."""
+
+
+class View(Pointer):
+    """An array in memory: ``a[i, j]``, ``a.shape``, ``a.strides`` (in elements); ``a[i]`` is a row of it."""
+
+    __slots__ = ("shape", "strides")
+
+    def __init__(
+        self, dtype: ScalarType, space: str, base: Value | ir.Symbol, shape: tuple[Extent, ...],
+        strides: tuple[Extent, ...], offset: int = 0,
+    ) -> None:
+        super().__init__(dtype, space, base, offset)
+        self.shape = shape
+        self.strides = strides
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def _kind(self) -> str:
+        return f"array of {self.dtype}"
+
+    def __getitem__(self, index: Any) -> Any:
+        items = index if isinstance(index, tuple) else (index,)
+        if len(items) < len(self.shape):
+            base, offset = self.place(items)
+            rest = len(items)
+            return View(self.dtype, self.space, base, self.shape[rest:], self.strides[rest:], offset)
+        return self._element(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        items = index if isinstance(index, tuple) else (index,)
+        if len(items) != len(self.shape):
+            refuse_items(len(items), len(self.shape))
+        self._put(index, value, None)
+
+    def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
+        """Base and offset of the element (or of the row) at an index or a tuple of them."""
+        items = index if index.__class__ is tuple else (index,)
+        if len(items) > len(self.shape):
+            refuse_items(len(items), len(self.shape))
+        base, offset, size = self.base, self.offset, self.size
+        for axis, item in enumerate(items):
+            stride = self.strides[axis]
+            if item.__class__ is int or is_number(item):
+                item = self._checked(item, axis)
+                if not isinstance(stride, Value):
+                    offset += item * stride * size
+                    continue
+                if item == 0:
+                    continue
+                item, stride = stride, item
+            elif not isinstance(item, Value):
+                self._index(item)
+            if base.__class__ is ir.Symbol:
+                base = self.register()
+            base = _stepped(base, item, stride, size)  # type: ignore[arg-type]
+        return base, offset
+
+    def _checked(self, item: Any, axis: int) -> int:
+        item = plain(item)
+        if isinstance(item, bool) or not isinstance(item, int):
+            raise located(
+                PtxTypeError, f"an array is indexed by integers, not {described(item)}", "`a[i]` with a u32 or an int"
+            )
+        extent = self.shape[axis]
+        if item < 0 or (isinstance(extent, int) and item >= extent):
+            size = f"which has {extent} elements" if isinstance(extent, int) else "which begins at 0"
+            raise located(
+                TraceError, f"index {item} is out of range in dimension {axis} of the array, {size}",
+                f"`a.shape[{axis}] - 1` is the last" if item < 0 else f"indices run from 0 to {extent - 1}",
+            )
+        return item
+
+
+def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
+    """``base + index * stride * size`` without a product of 32 bits that could overflow."""
+    trace = current()
+    if isinstance(stride, Value):
+        if index.type.bits != 32 or not index.type.is_integer:
+            return advance(trace, base, index * (stride.to(index.type) if index.type.is_integer else stride), size)
+        key = ("product", index.register.name, stride.register.name)
+        product: Value | None = trace.addresses.get(key)
+        if product is None or product.region.owner is not trace or index.__class__ is Reg:
+            form = find(f"mul.wide.{index.type}")
+            assert form is not None
+            kind = TYPES[f"{index.type.kind}64"]
+            product = trace.addresses[key] = emit(form, kind, index.use(trace), stride.use(trace))
+        return advance(trace, base, product, size)
+    return advance(trace, base, index, stride * size)
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]:
+    if not isinstance(dtype, ScalarType) or dtype.kind == "p":
+        raise located(
+            PtxTypeError, f"`{function}` takes a type first, not {described(dtype)}", f"write `{function}(f32, 256)`"
+        )
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    for extent in shape:
+        if extent.__class__ is int and extent > 0:
+            continue
+        if isinstance(plain(extent), bool) or not isinstance(plain(extent), int) or extent < 1:
+            raise located(
+                PtxTypeError,
+                f"an extent of `{function}` is a positive int known while tracing, not {described(extent)}",
+                "take it from a compile-time constant: `*, tile=16`; `dynamic_shared` is sized at the launch",
+            )
+    if not shape:
+        raise located(PtxTypeError, f"`{function}` needs a shape", f"write `{function}({dtype}, 256)`")
+    return tuple(int(extent) for extent in shape)
+
+
+def _declared(trace: Trace, space: str, dtype: ScalarType, shape: tuple[int, ...], align: int, name: str) -> View:
+    symbol = trace.unique(name)
+    variable = ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes))
+    trace.variables.append(variable)
+    trace.doubtful |= dtype.bits > 64  # the declaration alone needs its version
+    trace.declared[space] = trace.declared.get(space, 0) + variable.nbytes
+    return View(dtype, space, ir.Symbol(symbol), shape, _row_major(shape))
+
+
+def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+    """An array that the threads of a block share: ``shared(f32, 16, 17)``, in C order, aligned to ``align`` bytes.
+
+    Its contents are undefined until they are written. All static arrays of a kernel together have 48 KiB.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, ptx, ptx_kernel, shared, u32
+    >>> @ptx_kernel
+    ... def backwards(x: Ptr[u32]):
+    ...     tile, i = shared(u32, 8), ptx.tid.x
+    ...     tile[i] = x[i]
+    ...     ptx.bar.sync(0)
+    ...     x[i] = tile[7 - i]
+    >>> x = np.arange(8, dtype=np.uint32)
+    >>> backwards[1, 8](x)
+    >>> x.tolist()
+    [7, 6, 5, 4, 3, 2, 1, 0]
+    """
+    trace = current()
+    view = _declared(trace, "shared", dtype, _shape("shared", dtype, shape), _alignment(align), variable_name("shared"))
+    total = trace.declared["shared"]
+    if total > _STATIC:
+        raise located(
+            TraceError, f"{total} bytes of static shared memory; a kernel may have {_STATIC}",
+            f"`dynamic_shared({dtype})`, and its size in bytes at the launch: "
+            f"`k.configure(grid, block, shared={total})`",
+        )
+    return view
+
+
+def local(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+    """An array that each thread has for itself, for what must be indexed at run time; slow memory behind caches.
+
+    The extents are Python ints. Nothing is in it at first: write before you read.
+
+    >>> import numpy as np
+    >>> @ptx_kernel
+    ... def pick(i: u32, out: Ptr[u32]):
+    ...     squares = local(u32, 4)
+    ...     for k in range(4):
+    ...         squares[k] = k * k
+    ...     out[0] = squares[i]
+    >>> out = np.zeros(1, np.uint32)
+    >>> pick[1, 1](3, out)
+    >>> int(out[0])
+    9
+    """
+    trace = current()
+    return _declared(trace, "local", dtype, _shape("local", dtype, shape), _alignment(align), variable_name("local"))
+
+
+def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+    """An array of the module in global memory: one for all blocks and launches, zero when the module is loaded.
+
+    Of a `texref`, `samplerref` or `surfref` it is the reference itself, which texture and surface instructions name:
+    ``t = global_(texref)``, ``ptx["tex.1d.v4.f32.s32"]((t, [x]))``.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, global_, ptx, ptx_kernel, u32
+    >>> @ptx_kernel
+    ... def ticket(out: Ptr[u32]):
+    ...     out[ptx.ctaid.x] = ptx.atom.global_.add.u32(global_(u32, 1), 1)
+    >>> out = np.zeros(4, np.uint32)
+    >>> ticket[4, 1](out)
+    >>> sorted(out.tolist())
+    [0, 1, 2, 3]
+    """
+    trace = current()
+    opaque = isinstance(dtype, ScalarType) and dtype.kind == "o"
+    if opaque and shape:
+        raise located(PtxTypeError, f"a {dtype} has no shape", f"`global_({dtype})`")
+    extents = () if opaque else _shape("global_", dtype, shape)
+    symbol = trace.unique(f"{trace.name}_{variable_name('global')}")
+    size = None if opaque else max(_alignment(align), dtype.bytes)
+    flat = () if opaque else (prod(extents),)
+    trace.module_variables.append(ir.Variable(symbol, "global", dtype.register, flat, size))
+    trace.doubtful |= dtype.bits > 64
+    return View(dtype, "global", ir.Symbol(symbol), extents, _row_major(extents))
+
+
+def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+    """A ``.param`` variable: what ``st.param`` fills for a call of PTX that takes a structure, or it returned."""
+    trace = current()
+    trace.doubtful = True
+    return _declared(trace, "param", dtype, _shape("param", dtype, shape), _alignment(align), variable_name("param"))
+
+
+def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int = 16) -> Pointer:
+    """The shared memory whose size the launch gives: a pointer to it, ``offset`` bytes from its start.
+
+    With a shape it is an array of that shape. All calls in a kernel speak of the same memory.
+
+    >>> from ptxdsl import dynamic_shared, f32, ptx, ptx_kernel
+    >>> @ptx_kernel
+    ... def zero():
+    ...     dynamic_shared(f32)[ptx.tid.x] = 0.0
+    >>> zero.configure(1, 32, shared=32 * 4)()
+    """
+    trace = current()
+    extents = _shape("dynamic_shared", dtype, shape or (1,))
+    if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0 or offset % dtype.bytes:
+        raise located(
+            PtxTypeError,
+            f"the offset of `dynamic_shared` is a multiple of {dtype.bytes} bytes, not {described(offset)}",
+            f"`offset=count * {dtype.bytes}`",
+        )
+    symbol = "dynamic_shared"
+    variable = next((v for v in trace.module_variables if v.name == symbol), None)
+    if variable is None:
+        variable = ir.Variable(symbol, "shared", b8, (None,), 16, linkage="extern")
+        trace.module_variables.append(variable)
+    variable.align = max(variable.align or 16, _alignment(align), dtype.bytes)
+    if not shape:
+        return Pointer(dtype, "shared", ir.Symbol(symbol), offset)
+    return View(dtype, "shared", ir.Symbol(symbol), extents, _row_major(extents), offset)
+
+
+def const(array: Any, dtype: ScalarType | None = None) -> View:
+    """A table in constant memory, with the values of a numpy array (or a list of numbers, then with a ``dtype``).
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, const, ptx, ptx_kernel, u32
+    >>> @ptx_kernel
+    ... def primes(x: Ptr[u32]):
+    ...     table, i = const([2, 3, 5, 7], u32), ptx.tid.x
+    ...     x[i] = table[i]
+    >>> x = np.zeros(4, np.uint32)
+    >>> primes[1, 4](x)
+    >>> x.tolist()
+    [2, 3, 5, 7]
+    """
+    import numpy as np
+
+    trace = current()
+    if dtype is None and not isinstance(array, np.ndarray):
+        raise located(
+            PtxTypeError, f"`const` of {described(array)} has no type", "give a numpy array, or `const([...], f32)`"
+        )
+    values = np.asarray(array) if dtype is None else _table(array, dtype)
+    dtype = dtype or _type_of(values)
+    if values.ndim == 0 or values.size == 0:
+        raise located(PtxTypeError, f"`const` of an array of shape {values.shape}", "a table has at least one element")
+    raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, dtype.bytes)
+    bits = tuple(int.from_bytes(element.tobytes(), "little") for element in raw)
+    symbol = trace.unique(f"{trace.name}_{variable_name('const')}")
+    variable = ir.Variable(symbol, "const", dtype.register, (values.size,), max(16, dtype.bytes), bits)
+    total = variable.nbytes + sum(v.nbytes for v in trace.module_variables if v.space == "const")
+    if total > _CONSTANT:
+        raise located(
+            TraceError, f"{total} bytes of constant memory; a module may have {_CONSTANT}", "a parameter `Ptr[f32]`"
+        )
+    trace.module_variables.append(variable)
+    return View(dtype, "const", ir.Symbol(symbol), values.shape, _row_major(values.shape))
+
+
+def _table(array: Any, dtype: ScalarType) -> Any:
+    """Numbers as an array of a type, each of which must fit in it."""
+    import numpy as np
+
+    try:
+        given = np.asarray(array)
+    except ValueError:
+        given = np.asarray(None)
+    kind = np.dtype(dtype_of(dtype))
+    if given.dtype.kind not in "biuf" and given.dtype != kind:
+        raise located(PtxTypeError, f"`const` of {described(array)}, which is no table of numbers", "`const([1, 2])`")
+    if dtype.kind in "usb" and given.size:
+        low, high = (-(1 << dtype.bits - 1), 1 << dtype.bits - 1) if dtype.kind == "s" else (0, 1 << dtype.bits)
+        if not (low <= int(given.min()) and int(given.max()) < high and (given == np.floor(given)).all()):
+            raise located(
+                PtxTypeError, f"`const` of {described(array)}: not each is a {dtype}, which holds {low} to {high - 1}",
+                "a wider type, or `array.astype(np.uint32)`",
+            )
+    return given.astype(kind)
+
+
+def _type_of(values: Any) -> ScalarType:
+    name = values.dtype.name
+    for kind in TYPES.values():
+        if kind.numpy_name == name and kind.kind in "usf" and kind.lanes == 1:
+            return kind
+    raise located(PtxTypeError, f"PTX has no type for a numpy array of {values.dtype}", "`array.astype(np.float32)`")
+
+
+def _alignment(align: int) -> int:
+    if isinstance(align, bool) or not isinstance(align, int) or align < 1 or align & (align - 1):
+        raise located(PtxTypeError, f"an alignment is a power of two, not {described(align)}", "`align=128`")
+    return align
+
+
+class TensorMapValue(RunTime):
+    """A TMA descriptor among the parameters; as an operand it is its generic address."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _kind(self) -> str:
+        return "TensorMap"
+
+    @property
+    def address(self) -> Value:
+        """Its generic address, computed once at the top of the kernel."""
+        trace = current()
+        key = ir.Symbol(self.name)
+        found: Value | None = trace.constants.get(key)
+        if found is None:
+            mov, cvta = find("mov.b64"), find("cvta.param.u64")
+            assert mov is not None and cvta is not None
+            inside, generic = trace.fresh(u64), trace.fresh(u64)
+            trace.prepend(mov, (inside, ir.Symbol(self.name)))
+            trace.prepend(cvta, (generic, inside))
+            found = trace.constants[key] = Result(generic, u64, trace.kernel)
+        return found

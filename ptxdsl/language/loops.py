@@ -1,0 +1,301 @@
+"""Loops that run when the kernel runs, and the branches that leave them.
+
+A counted loop is tested once before it and once at its end: ``add``, ``setp`` and ``bra`` an iteration, which is the
+least there is.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from .. import ir
+from ..errors import PtxTypeError, StructureError
+from ..types import ScalarType, pred, s32, s64, u32, u64
+from .builder import Region, Trace, current, user_frame
+from .regions import Block, Statement, branch, numbered, predicate_of
+from .literals import is_number, literal
+from .variable_names import target_of_call
+from .operators import data_type, find
+from .errors import located, named
+from .values import Reg, Result, Value
+
+__all__ = ["break_if", "continue_if", "loop"]
+
+
+class loop(Block, metaclass=Statement):
+    """A loop that runs when the kernel runs: ``loop()`` for ever, ``loop(n)``, ``loop(start, stop[, step])``.
+
+    ``with loop(0, n, 2) as i:`` gives ``i`` the values of ``range(0, n, 2)``; none if the range is empty. Bounds are
+    integer Values of one type, which is the type of ``i``, and Python ints; ints alone give a u32, or an s32 if one is
+    negative (64 bits wide where 32 do not hold them). A Python int as step may be negative for signed types; a step
+    that is a Value must be positive. Near the end of the type's range ``i`` does not wrap around. The bounds are those
+    at entry. ``break_if(p)`` leaves the innermost loop, ``continue_if(p)`` goes on with its next iteration.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, break_if, continue_if, loop, ptx_kernel, reg, u32, use
+    >>> @ptx_kernel
+    ... def odd_sum(n: u32, out: Ptr[u32]):
+    ...     total = reg(u32, 0)
+    ...     with loop(n) as i:
+    ...         continue_if((i & 1) == 0)
+    ...         break_if(i > 8)
+    ...         total += i
+    ...     out[0] = total
+    >>> out = np.zeros(1, np.uint32)
+    >>> with use("emulator"):
+    ...     odd_sum[1, 1](100, out)
+    >>> int(out[0]) == 1 + 3 + 5 + 7
+    True
+    """
+
+    kind = "loop"
+    usage = "with loop(n) as i:"
+
+    def __init__(self, *bounds: Any) -> None:
+        super().__init__()
+        if len(bounds) > 3:
+            message = f"loop() takes up to three bounds, and {len(bounds)} came"
+            raise located(PtxTypeError, message, "`loop(start, stop, step)`")
+        self.bounded = bool(bounds)
+        self.labels = ""
+        self.ends = self.continues = False
+        if self.bounded:
+            start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1), 3: bounds}[len(bounds)]
+            self.start, self.stop, self.step = (_bound(b, len(bounds)) for b in (start, stop, step))
+            self.type = _counter_type(self.start, self.stop, self.step)
+
+    def __enter__(self) -> Any:
+        trace = self.trace
+        if not self.bounded:
+            region = self.open()
+            self.labels = numbered(trace, "loop", self.loc.line)
+            self._begin(region)
+            return None
+        frame = user_frame(2)
+        found = target_of_call(frame)
+        region = self.open()
+        self.labels = numbered(trace, "loop", self.loc.line)
+        start, self.limit, self.advance = (_number(trace, b, self.type) for b in (self.start, self.stop, self.step))
+        self.register = trace.fresh(self.type, found.names[0] if found else None)
+        self.test = trace.fresh(pred)
+        self._put(f"mov.{data_type(self.type)}", self.register, start)
+        self._skip_if_empty()
+        if not self._unit:
+            self.limit = self._last()
+        self._begin(region)
+        return Result(self.register, self.type, region)
+
+    def _begin(self, region: Region) -> None:
+        self.trace.place_label(f"$loop_{self.labels}")
+        region.start = len(self.trace.body)
+        self.trace.forget_addresses()
+
+    def close(self) -> None:
+        trace = self.trace
+        if not self.bounded and not self.ends:
+            self._check_end()
+        if self.continues:
+            trace.place_label(f"$next_{self.labels}")
+        if self.bounded:
+            self._check_bounds()
+            step = (f"add.{self.type}", self.register, self.register, self.advance)
+            test = (f"setp.{'gt' if self._down else 'lt'}.{self.type}", self.test, self.register, self.limit)
+            # By 1 the counter meets its stop exactly; by more it might pass the end of its type, so test first.
+            for mnemonic, *operands in (step, test) if self._unit else (test, step):
+                self._put(mnemonic, *operands)
+        branch(trace, f"$loop_{self.labels}", self.test if self.bounded else None, self)
+        if self.ends:
+            trace.place_label(f"$endloop_{self.labels}")
+
+    @property
+    def _unit(self) -> bool:
+        return isinstance(self.step, int) and self.step in (1, -1)
+
+    @property
+    def _down(self) -> bool:
+        return isinstance(self.step, int) and self.step < 0
+
+    def _put(self, mnemonic: str, *operands: ir.Operand) -> None:
+        form = find(mnemonic)
+        assert form is not None, mnemonic
+        self.trace.emit(form, operands, None, self.loc)
+
+    def _skip_if_empty(self) -> None:
+        if isinstance(self.start, int) and isinstance(self.stop, int):
+            if self.start > self.stop if self._down else self.start < self.stop:
+                return
+            self.leave(None)
+        else:
+            self._put(f"setp.{'le' if self._down else 'ge'}.{self.type}", self.test, self.register, self.limit)
+            self.leave(self.test)
+
+    def _last(self) -> ir.Operand:
+        """The bound below which one more step stays within ``stop``: max(stop, lowest + step) - step."""
+        kind, stop, step = self.type, self.stop, self.step
+        low, high = _range(kind)
+        if isinstance(stop, int) and isinstance(step, int):
+            return literal((min(stop, high + step) if step < 0 else max(stop, low + step)) - step, kind)
+        last = self.trace.fresh(kind)
+        nearest: ir.Operand
+        if isinstance(step, int):
+            nearest = literal(high + step if step < 0 else low + step, kind)
+        elif low:
+            self._put(f"add.{kind}", last, self.advance, literal(low, kind))
+            nearest = last
+        else:
+            nearest = self.advance
+        first, second = (nearest, self.limit) if isinstance(stop, int) else (self.limit, nearest)
+        self._put(f"{'min' if self._down else 'max'}.{kind}", last, first, second)
+        self._put(f"sub.{kind}", last, last, self.advance)
+        return last
+
+    def _check_bounds(self) -> None:
+        """A reg among the bounds is read in each iteration, so the body must leave it alone."""
+        assert self.region is not None
+        for bound in (self.stop, self.step):
+            if not isinstance(bound, Reg):
+                continue
+            for statement in self.trace.body[self.region.start :]:
+                if isinstance(statement, ir.Instruction) and bound.register in statement.writes():
+                    name = named(bound, bound.register.name)
+                    raise StructureError(
+                        f"`{name}` is changed inside the loop of line {self.loc.line} that it bounds",
+                        loc=statement.loc,
+                        hint=f"bound the loop by `{name}.copy()`, or write `with loop():` and `break_if(...)`",
+                    )
+
+    def _check_end(self) -> None:
+        """A loop without bounds that nothing leaves runs for ever: a StructureError."""
+        assert self.region is not None
+        if not any(map(_leaves, self.trace.body[self.region.start :])):
+            raise StructureError(
+                "this `with loop():` never ends: nothing in it leaves it", loc=self.loc,
+                hint="`break_if(p)` leaves the loop, `ptx.ret(pred=p)` ends the thread; `with loop(n) as i:` counts",
+            )
+
+    def leave(self, predicate: ir.Register | ir.Not | None) -> None:
+        """Branch to the end of the loop."""
+        self.ends = True
+        branch(self.trace, f"$endloop_{self.labels}", predicate)
+
+    def again(self, predicate: ir.Register | ir.Not | None) -> None:
+        """Branch to the next iteration."""
+        self.continues = self.continues or self.bounded
+        branch(self.trace, f"${'next' if self.bounded else 'loop'}_{self.labels}", predicate)
+
+
+def _leaves(statement: ir.Statement) -> bool:
+    """Whether a statement may end the thread, or branch to a label of the user's."""
+    if isinstance(statement, ir.Call):
+        return statement.callee != ir.Symbol("vprintf")
+    if not isinstance(statement, ir.Instruction):
+        return False
+    if statement.form.opcode == "bra":
+        return not str(statement.operands[0][0]).startswith(("$endif_", "$else_", "$loop_", "$next_", "$endloop_"))
+    return statement.form.opcode in ("ret", "exit", "trap", "brx")
+
+
+def break_if(p: Any) -> None:
+    """Leave the innermost ``loop`` where the predicate ``p`` holds. ``break_if(True)`` leaves it in any case.
+
+    StructureError outside a loop.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, break_if, continue_if, loop, ptx_kernel, reg, u32
+    >>> @ptx_kernel
+    ... def odd_sum(out: Ptr[u32]):
+    ...     total, i = reg(u32, 0), reg(u32, 0)
+    ...     with loop():
+    ...         i += 1
+    ...         break_if(i > 10)
+    ...         continue_if((i & 1) == 0)
+    ...         total += i
+    ...     out[0] = total
+    >>> out = np.zeros(1, np.uint32)
+    >>> odd_sum[1, 1](out)
+    >>> int(out[0])
+    25
+    """
+    _jump(p, "break_if", "leave")
+
+
+def continue_if(p: Any) -> None:
+    """Go on with the next iteration of the innermost ``loop`` where the predicate ``p`` holds; see ``break_if``."""
+    _jump(p, "continue_if", "again")
+
+
+def _jump(p: Any, name: str, action: str) -> None:
+    trace = current()
+    region: Region | None = trace.region
+    while region is not None and region.kind != "loop":
+        region = region.parent
+    if region is None:
+        hint = "`with loop():` is what it leaves; a Python `for` unrolls"
+        raise located(StructureError, f"`{name}` outside a loop", hint)
+    if p is False:
+        return
+    predicate = None if p is True else predicate_of(trace, p, name, f"`{name}` takes a predicate, such as `i == n`")
+    getattr(region.statement, action)(predicate)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bounds
+
+
+def _bound(bound: Any, count: int) -> Any:
+    """A bound of a loop: a Value of an integer type, or an int."""
+    if isinstance(bound, Value):
+        if bound.type is pred:
+            hint = "`with loop():` and, where it shall end, `break_if(~(...))`"
+            raise located(PtxTypeError, "loop() takes bounds, no predicate", hint)
+        if not bound.type.is_integer or bound.type.bits < 16:
+            message = f"loop() over {bound.type}: bounds are integers of 16 to 64 bits"
+            raise located(PtxTypeError, message, f"`{named(bound, 'n')}.to(s32)`")
+        return bound
+    if is_number(bound) and not isinstance(bound, bool):
+        try:
+            return operator.index(bound)
+        except TypeError:
+            pass
+    hint = "`with loop(n) as i:`, `with loop(start, stop, step) as i:`"
+    if isinstance(bound, range) and count == 1:
+        hint = f"`with loop({bound.start}, {bound.stop}, {bound.step}) as i:`"
+    raise located(PtxTypeError, f"loop() over the {bound.__class__.__name__} {bound!r:.40}: bounds are integers", hint)
+
+
+def _counter_type(start: Any, stop: Any, step: Any) -> ScalarType:
+    bounds = (start, stop, step)
+    if isinstance(step, int) and step == 0:
+        raise located(StructureError, "a loop with step 0 never ends", "`with loop():` and `break_if(p)`")
+    values = [bound for bound in bounds if isinstance(bound, Value)]
+    if values:
+        kind = values[0].type
+        for value in values:
+            if value.type is not kind:
+                raise located(
+                    PtxTypeError, f"loop() over {kind} and {value.type}: its bounds have one type",
+                    f"`{named(value, 'n')}.to({kind})`",
+                )
+    else:
+        low, high = min(bounds), max(bounds)
+        wide = low < -(1 << 31) or high >= 1 << (31 if low < 0 else 32)
+        kind = (s64 if wide else s32) if low < 0 else u64 if wide else u32
+    if isinstance(step, int) and step < 0 and not kind.is_signed:
+        raise located(
+            PtxTypeError, f"a loop over {kind} cannot count down by {step}", "make its bounds signed: `n.to(s32)`",
+        )
+    return kind
+
+
+def _range(kind: ScalarType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    half = 1 << kind.bits - 1
+    return (-half, half - 1) if kind.is_signed else (0, 2 * half - 1)
+
+
+def _number(trace: Trace, bound: Any, kind: ScalarType) -> ir.Operand:
+    if isinstance(bound, Value):
+        operand: ir.Operand = bound.use(trace)
+        return operand
+    return literal(bound, kind)

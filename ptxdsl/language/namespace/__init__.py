@@ -1,0 +1,1 @@
+"""The ``ptx`` namespace, with its generated stub."""

@@ -1,0 +1,331 @@
+"""``ptx``: every instruction under its PTX name, one call for one instruction.
+
+``ptx.fma.rn.f32(a, b, c)`` walks the table modifier by modifier, so that a wrong one is an error where it stands, with
+what would be right. The steps are kept: the second time an instruction is spelled costs four dictionary look-ups.
+"""
+
+from __future__ import annotations
+
+import keyword
+from typing import Any, NoReturn
+
+from ... import ir, isa
+from ...errors import PtxTypeError, UnknownInstruction
+from ...isa import Form, Special
+from ..addresses import guard_of
+from ..operands import REG_KINDS, Plan, apply, kind_of
+from ..operands import plan as make_plan
+from ..builder import current, getframe, places, thread
+from ..operators import data_type, find
+from ..errors import located
+from ..values import Parameter, Reg, Result, Value, Vec
+
+__all__ = ["Instruction", "Namespace", "ptx"]
+
+
+def _spelled(name: str) -> str:
+    """A Python attribute as PTX writes it: ``global_`` is ``global``, ``shared__cta`` is ``shared::cta``."""
+    if name.endswith("_") and keyword.iskeyword(name[:-1]):
+        return name[:-1]
+    return name.replace("__", "::")
+
+
+def _private(name: str) -> bool:
+    return name.startswith("_")
+
+
+def _unchangeable(holder: object, name: str) -> PtxTypeError:
+    return located(
+        PtxTypeError, f"`{holder!r}.{name}` cannot be set", "keep a value in a variable of its own: `v = ..`"
+    )
+
+
+_CUDA = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid"}
+
+
+def _relocated(error: UnknownInstruction) -> UnknownInstruction:
+    return located(UnknownInstruction, error.message, error.hint)
+
+
+class Instruction:
+    """An instruction, or the beginning of its name.
+
+    Called, it appends the instruction and returns its result: a Value, a Vec for one in braces, a tuple for several.
+    ``out`` names the reg (the list of them) to write instead, ``"_"`` where PTX allows to drop the result; of several
+    results each may be None for a new Value. ``pred`` is a predicate that guards it.
+    """
+
+    def __init__(self, mnemonic: str) -> None:
+        self.mnemonic = mnemonic
+        self._forms: tuple[Form, ...] | None = None
+        self._plans: dict[tuple[object, ...], Plan] = {}
+
+    def __repr__(self) -> str:
+        return f"ptx.{self.mnemonic}"
+
+    def __getattr__(self, name: str) -> Instruction:
+        if _private(name):
+            raise AttributeError(name)
+        mnemonic = f"{self.mnemonic}.{_spelled(name)}"
+        if not isa.completions(mnemonic):
+            raise _relocated(isa.unknown(mnemonic))
+        child = self.__dict__[name] = _instruction(mnemonic)
+        return child
+
+    def __getitem__(self, modifiers: str) -> Instruction:
+        return ptx[f"{self.mnemonic}.{modifiers}"]
+
+    def __dir__(self) -> list[str]:
+        words = (word.replace("::", "__") for word in isa.completions(self.mnemonic) if word)
+        return sorted(f"{word}_" if keyword.iskeyword(word) else word for word in words)
+
+    def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any:
+        trace = thread.trace or current()
+        kinds: list[Any] = []
+        sources: list[Any] = [None]  # the first is for the result
+        for o in operands:
+            kind = o.__class__
+            if kind is Result or kind is Reg or kind is Parameter:
+                kinds.append(o.type if kind is not Reg else REG_KINDS[o.type])
+                sources.append(o.register if o.region.owner is trace else o.use(trace))
+            else:
+                kinds.append(kind if kind is int or kind is float else kind_of(o))
+                sources.append(o)
+        if out is not None:
+            kinds += None, kind_of(out) if out.__class__ is not Reg else REG_KINDS[out.type]
+        key = tuple(kinds)
+        plan = self._plans.get(key) or self._planned(key, operands, out)
+        guard = None if pred is None else guard_of(trace, pred)
+        form, _, kept, _, direct, width, numbers, others = plan
+        if not direct or (out.__class__ is not Reg and (out is not None or (guard is not None and kept))):
+            return apply(trace, plan, operands, out, guard)
+        for at, table in numbers:
+            sources[at] = table[sources[at]]
+        for at, spec, convert in others:
+            sources[at] = convert(trace, form, spec, operands[at - 1])
+        result = out
+        if not kept:
+            del sources[0]
+        elif out is not None:
+            sources[0] = out.write(trace)
+        else:
+            type, region = kept[0], trace.region
+            fresh = trace.supply[type]
+            if width:
+                registers = [fresh() for _ in range(width)]
+                sources[0] = ir.Vector(tuple(registers))
+                result = Vec([Result(register, type, region) for register in registers])
+            else:
+                sources[0] = register = fresh()
+                result = Result(register, type, region)
+        frame = getframe(1)
+        loc = places.get((id(frame.f_code), frame.f_lasti)) or trace.location(2)
+        if form not in trace.forms:
+            trace.admit(form, loc)
+        trace.append(ir.Instruction(form, tuple(sources), guard, loc))
+        return result
+
+    def _planned(self, key: tuple[object, ...], operands: tuple[Any, ...], out: Any) -> Plan:
+        plan = make_plan(self._known_forms(), operands, out)
+        if plan.stable:
+            self._plans[key] = plan
+        return plan
+
+    def _known_forms(self) -> tuple[Form, ...]:
+        if self._forms is None:
+            try:
+                forms = isa.lookup(self.mnemonic)
+            except UnknownInstruction as error:
+                raise _relocated(error) from None
+            current = tuple(form for form in forms if form.row.until is None)
+            if not current:
+                raise located(
+                    UnknownInstruction,
+                    f"`{self.mnemonic}` was removed in PTX {'.'.join(map(str, forms[0].row.until or ()))}",
+                    f"`{self.mnemonic.split('.')[0]}.sync` takes its place",
+                )
+            self._forms = current
+        return self._forms
+
+    # -- what has no meaning
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not _private(name) and name != "mnemonic":
+            raise _unchangeable(self, name)
+        object.__setattr__(self, name, value)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise located(
+            PtxTypeError, f"`{self!r}` is the name of an instruction, not a value", f"call it: `{self!r}(..)`"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
+    __bool__ = __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
+    _owns_arithmetic = True
+
+
+class _Call(Instruction):
+    """``call`` and ``call.uni``: their operands are what the function declares, not what a row says."""
+
+    def __call__(self, *operands: Any, out: Any = None, pred: Any = None, prototype: Any = None) -> Any:
+        from ..calls import call
+
+        function = operands[0] if operands else None
+        return call(function, operands[1:], out, pred, prototype, self.mnemonic == "call.uni")
+
+
+def _instruction(mnemonic: str) -> Instruction:
+    return (_Call if mnemonic in ("call", "call.uni") else Instruction)(mnemonic)
+
+
+class _Components:
+    """``ptx.tid``: a special register with components, of which each is read by its name."""
+
+    def __init__(self, special: Special) -> None:
+        self._special = special
+        self._reads = {c: _Read(special, f"{special.name}.{c}") for c in special.components}
+
+    def __repr__(self) -> str:
+        return f"ptx.{self._special.name[1:]}"
+
+    def __getattr__(self, name: str) -> Value:
+        read = self.__dict__["_reads"].get(name)
+        if read is None:
+            if _private(name):
+                raise AttributeError(name)
+            special = self._special
+            raise located(
+                UnknownInstruction, f"`%{special.name[1:]}` has no component `.{name}`",
+                "it has " + ", ".join(f"`{self!r}.{c}`" for c in special.components),
+            )
+        return read()
+
+    def __dir__(self) -> list[str]:
+        return list(self._special.components)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not _private(name):
+            raise _unchangeable(self, name)
+        object.__setattr__(self, name, value)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise located(
+            PtxTypeError, f"`{self!r}` has components, and is no value itself",
+            "write " + " or ".join(f"`{self!r}.{c}`" for c in self._special.components),
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
+    __rshift__ = __lshift__ = __bool__ = __call__ = __index__ = __getitem__ = _refuse
+    __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
+    _owns_arithmetic = True
+
+
+class _Read:
+    """``mov.u32 %r1, %tid.x``."""
+
+    def __init__(self, special: Special, name: str) -> None:
+        form = find(f"mov.{data_type(special.type)}")
+        assert form is not None
+        self.form, self.special, self.operand = form, special, ir.SpecialRegister(name)
+
+    def __call__(self) -> Value:
+        trace = thread.trace or current()
+        if self.special.needs:
+            trace.require(self.special.needs, f"`{self.operand.special}`")
+        type = self.special.type
+        register = trace.supply[type]()
+        trace.emit(self.form, (register, self.operand), None, None, 3)
+        return Result(register, type, trace.region)
+
+
+class Namespace:
+    """The instructions (``ptx.add.u32``, ``ptx["add.u32"]``) and the special registers (``ptx.tid.x``, ``ptx.laneid``).
+
+    A Python keyword takes a trailing ``_`` (``ptx.ld.global_``), ``::`` is ``__``, and a modifier that begins with a
+    digit is reached through the spelling in brackets.
+    """
+
+    def __init__(self) -> None:
+        self._spellings: dict[str, Instruction] = {}
+        self._reads: dict[str, _Read] = {}
+
+    def __repr__(self) -> str:
+        return "ptx"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not _private(name):
+            raise _unchangeable(self, name)
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        read = self._reads.get(name)
+        if read is not None:
+            return read()
+        if _private(name):
+            raise AttributeError(name)
+        word = _spelled(name)
+        if word in isa.opcodes():
+            found: Any = _instruction(word)
+        else:
+            special = isa.special_registers().get(f"%{word}")
+            if special is None:
+                raise _relocated(_unknown(word))
+            if not special.components:
+                read = self._reads[name] = _Read(special, special.name)
+                return read()
+            found = _Components(special)
+        self.__dict__[name] = found
+        return found
+
+    def __getitem__(self, mnemonic: str) -> Instruction:
+        found = self._spellings.get(mnemonic)
+        if found is None:
+            if not isinstance(mnemonic, str):
+                raise located(
+                    PtxTypeError, "`ptx[..]` takes the name of an instruction", 'write `ptx["fma.rn.f32"](a, b, c)`'
+                )
+            text = mnemonic.strip().rstrip(";")
+            if not text or any(c.isspace() or c == "," for c in text):
+                raise located(
+                    UnknownInstruction, f"{mnemonic!r} is no name of an instruction: it has operands",
+                    f'`ptx["{text.split()[0] if text else "add.u32"}"](..)` takes them as arguments',
+                )
+            if not any(form for form in _forms(text)):
+                raise _relocated(isa.unknown(text))
+            found = self._spellings[mnemonic] = _instruction(text)
+        return found
+
+    def __dir__(self) -> list[str]:
+        names = (*isa.opcodes(), *(name[1:] for name in isa.special_registers()))
+        return sorted(f"{name}_" if keyword.iskeyword(name) else name for name in names)
+
+
+def _forms(mnemonic: str) -> tuple[Form, ...]:
+    try:
+        return isa.lookup(mnemonic)
+    except UnknownInstruction as error:
+        raise _relocated(error) from None
+
+
+def _unknown(word: str) -> UnknownInstruction:
+    """Neither an instruction nor a special register: name what is near among both."""
+    import difflib
+
+    if word in _CUDA:
+        return UnknownInstruction(
+            f"PTX has no instruction or special register `{word}`", hint=f"CUDA's {word} is `ptx.{_CUDA[word]}`"
+        )
+    names = [*isa.opcodes(), *(name[1:] for name in isa.special_registers())]
+    near = difflib.get_close_matches(word, names, n=4, cutoff=0.5)
+    hint = "did you mean " + " or ".join(f"`ptx.{name}`" for name in near) + "?" if near else None
+    return UnknownInstruction(f"PTX has no instruction or special register `{word}`", hint=hint)
+
+
+ptx = Namespace()
+"""The one namespace. It holds names only; what they append to is the trace of the running thread."""

@@ -1,0 +1,372 @@
+"""From Python arguments to the operands of an instruction.
+
+A mnemonic may spell several forms (with a mask or without, packing or unpacking); the arguments decide. Each form is
+tried by `problem`, which only looks: the first without a problem is bound, and if all have one, the problem of the
+nearest is the error. What was bound once is remembered by the types of its arguments, so that a loop unrolled a
+thousand times decides once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from .. import ir
+from ..errors import PtxTypeError
+from ..isa import Form, OperandSpec, special
+from ..types import ScalarType, pred
+from .addresses import address_of
+from .arrays import TensorMapValue
+from .builder import Trace, current
+from .literals import is_number, known_literal, literal, plain
+from .pointers import Pointer
+from .operand_errors import (
+    SINK, Problem, elements, inputs, miscounted, misfit, number_problem, outputs, problem, returned, symbol,
+    target_problem, unfit_outs,
+)
+from .register_parts import Part
+from .errors import located
+from .values import Negated, Parameter, Reg, Result, Value, Vec
+
+__all__ = ["REG_KINDS", "Numbers", "Plan", "apply", "kind_of", "plan"]
+
+# ruff: noqa: ARG001 -- the converters have one signature, of which none needs all
+
+Converter = Callable[[Trace, Form, OperandSpec, Any], ir.Operand]
+
+
+class Plan(NamedTuple):
+    """How arguments of certain kinds become the operands of a form.
+
+    ``steps`` has, for each operand of the form, what converts the caller's argument, or None for a result; ``kept``
+    is the type of each result.
+    """
+
+    form: Form
+    steps: tuple[tuple[OperandSpec, Converter | None], ...]
+    kept: tuple[ScalarType, ...]
+    stable: bool
+    """Whether the arguments' kinds alone decide on the form, not what numbers they are."""
+    direct: bool
+    """Whether there is no result, or one that is the first operand: what most instructions are."""
+    width: int
+    """How many registers that result has in braces; 0 if it has none."""
+    numbers: tuple[tuple[int, Numbers], ...]
+    """The arguments that are numbers: which, from 1, and what they become."""
+    others: tuple[tuple[int, OperandSpec, Converter], ...]
+    """The arguments that are neither numbers nor Values which are simply their registers."""
+
+
+class Numbers(dict[Any, ir.Operand]):
+    """What Python numbers become as an operand; a located PtxTypeError for those that it does not take."""
+
+    def __init__(self, form: Form, spec: OperandSpec) -> None:
+        super().__init__()
+        self._form, self._spec = form, spec
+
+    def __missing__(self, number: Any) -> ir.Operand:
+        found = _number(current(), self._form, self._spec, number)
+        # A float zero may be negative, and 0.0 == -0.0; a NaN is not even equal to itself.
+        if number == number and (number or number.__class__ is int):
+            self[number] = found
+        return found
+
+
+class _RegKinds(dict[ScalarType, Any]):
+    def __missing__(self, type: ScalarType) -> Any:
+        self[type] = Reg, type
+        return self[type]
+
+
+REG_KINDS = _RegKinds()
+"""The kind of a `Reg`, by its type."""
+_REGISTERS = frozenset((Result, Reg, Parameter))
+
+
+def kind_of(argument: Any) -> Any:
+    """What of an argument decides how it binds: a value's type, a pointer's state space, the class of anything else."""
+    kind = argument.__class__
+    if kind is Result or kind is Parameter:
+        return argument.type
+    if kind is Reg:
+        return REG_KINDS[argument.type]
+    if kind is list or kind is tuple or kind is Vec:
+        return tuple([item.type if item.__class__ is Result else kind_of(item) for item in argument])
+    if isinstance(argument, Pointer):
+        return argument.space, argument.base.__class__ is ir.Symbol
+    if kind is str:
+        return argument
+    if kind is Part:
+        return Part, argument.value.type, argument.selector, argument.negated, argument.value.__class__ is Reg
+    return kind if kind is not Negated else (Negated, argument.type)
+
+
+def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
+    """How the first of the forms that takes the arguments does; a located PtxTypeError if none does."""
+    form = _choose(forms, arguments, out)
+    given = iter(arguments)
+    steps = tuple(
+        (spec, None if returned(spec) else _dropped if spec.name == SINK else _converter(spec, next(given)))
+        for spec in form.operands
+    )
+    specs = outputs(form)
+    direct = not specs or (len(specs) == 1 and form.operands[0] is specs[0])
+    direct = direct and all(convert is not _dropped for _, convert in steps)
+    sources = [(spec, convert) for spec, convert in steps if convert is not None and convert is not _dropped]
+    numbers, others = [], []
+    for at, ((spec, convert), argument) in enumerate(zip(sources, arguments), 1):
+        if convert is _number:
+            numbers.append((at, Numbers(form, spec)))
+        elif argument.__class__ not in _REGISTERS or convert not in (_used, _predicate):
+            others.append((at, spec, convert))
+    kept = tuple(_kept(spec, form, arguments) for spec in specs)
+    width = specs[0].count if direct and specs else 0
+    return Plan(form, steps, kept, _stable(forms, arguments), direct, width, tuple(numbers), tuple(others))
+
+
+def _stable(forms: Sequence[Form], arguments: tuple[Any, ...]) -> bool:
+    rivals = [inputs(form) for form in forms if len(inputs(form)) == len(arguments)]
+    return len(rivals) == 1 or not any(
+        is_number(argument) and len({(spec.bounds, spec.step, spec.choices, spec.immediate) for spec in specs}) > 1
+        for argument, specs in zip(arguments, zip(*rivals))
+    )
+
+
+def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard: ir.Register | ir.Not | None) -> Any:
+    """Append the instruction; its result, or a tuple of several."""
+    form = plan.form
+    outs = (out,) if len(plan.kept) == 1 else out if out is not None else (None,) * len(plan.kept)
+    if guard is not None and plan.kept and any(target is None for target in _flat(outs)):
+        raise located(
+            PtxTypeError, f"a guarded `{form.mnemonic}` may compute nothing, and a Value has always been computed",
+            f"`v = reg({plan.kept[0]}, 0)` before it, then `out=v, pred=..`",
+        )
+    # Sources first: reading `~p` may take an instruction of its own, and a result must not be named before it.
+    given = iter(arguments)
+    operands: list[Any] = [
+        None if convert is None else convert(trace, form, spec, SINK if convert is _dropped else next(given))
+        for spec, convert in plan.steps
+    ]
+    results: list[Any] = []
+    for at, (spec, convert) in enumerate(plan.steps):
+        if convert is None:
+            operands[at], result = _result(trace, spec, outs[len(results)], plan.kept[len(results)])
+            results.append(result)
+    trace.emit(form, tuple(operands), guard, None, 3)
+    return results[0] if len(results) == 1 else tuple(results) if results else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Which form
+
+
+def _choose(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Form:
+    candidates = [form for form in forms if len(inputs(form)) == len(arguments)]
+    if not candidates:
+        raise miscounted(forms, arguments)
+    fitting = sorted((form for form in candidates if _outs_fit(form, out)), key=lambda form: len(outputs(form)))
+    if not fitting:
+        raise unfit_outs(candidates, out)
+    nearest: tuple[Form, OperandSpec, Problem] | None = None
+    for form in fitting:
+        found = _first_problem(form, arguments, out)
+        if found is None:
+            return form
+        if nearest is None or (nearest[2].grave and not found[1].grave):
+            nearest = (form, *found)
+    assert nearest is not None
+    raise misfit(*nearest)
+
+
+def _first_problem(form: Form, arguments: tuple[Any, ...], out: Any) -> tuple[OperandSpec, Problem] | None:
+    for spec, argument in zip(inputs(form), arguments):
+        why = problem(form, spec, argument)
+        if why is not None:
+            return spec, why
+    for spec, target in zip(outputs(form), _outs(form, out)):
+        why = target_problem(form, spec, target)
+        if why is not None:
+            return spec, why
+    return None
+
+
+def _outs(form: Form, out: Any) -> list[Any]:
+    """One target for each result: a Reg, the sink, None for a new Value, or a list of these for a vector."""
+    specs = outputs(form)
+    if len(specs) == 1:
+        return [out]
+    return list(out) if out is not None else [None] * len(specs)
+
+
+def _flat(outs: Sequence[Any]) -> Iterator[Any]:
+    for target in outs:
+        if isinstance(target, (list, tuple)):
+            yield from target
+        else:
+            yield target
+
+
+def _outs_fit(form: Form, out: Any) -> bool:
+    specs = outputs(form)
+    if out is None:
+        return True
+    if len(specs) == 1:
+        many = isinstance(out, (list, tuple))
+        return len(out) == specs[0].count if many else not specs[0].count or out is SINK
+    return isinstance(out, (list, tuple)) and len(out) == len(specs) > 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Conversion: no problem is left
+
+
+def _converter(spec: OperandSpec, argument: Any) -> Converter:
+    """What makes an operand of arguments of this kind."""
+    if spec.kind == "address":
+        if spec.parts:
+            return _address
+        return _pointer if isinstance(argument, Pointer) else _based if isinstance(argument, Value) else _address
+    if spec.kind == "label":
+        return _label
+    if spec.kind != "value":
+        return _symbol
+    if spec.count:
+        return _vector
+    if isinstance(argument, Value):
+        return _written if spec.role == "rw" else _predicate if spec.type is pred else _used
+    if isinstance(argument, str):
+        return _sink if argument == SINK else _name
+    if isinstance(argument, Part):
+        return _written if spec.role == "rw" else _used
+    return _variable if isinstance(argument, Pointer) or hasattr(argument, "symbol") else _number
+
+
+def _sink(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return ir.Sink()
+
+
+def _dropped(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return ir.Sink()
+
+
+def _name(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    if argument.startswith("%"):
+        trace.require(special(argument).needs, f"`{argument}`")
+        return ir.SpecialRegister(argument)
+    found = symbol(argument)
+    assert found is not None
+    return found
+
+
+def _used(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    register: ir.Register = argument.use(trace)
+    return register
+
+
+def _predicate(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    found: ir.Register | ir.Not = argument.guard(trace)
+    return found
+
+
+def _written(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    argument.use(trace)  # it is read too, and a `Reg` that nobody has written yet must say so
+    register: ir.Register = argument.write(trace)
+    return register
+
+
+def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    assert spec.type is not None
+    found = known_literal(argument, spec.type)
+    narrow = spec.bounds is not None or spec.choices or not spec.immediate or spec.name == "membermask"
+    if found is None or narrow:
+        why = number_problem(spec, spec.type, plain(argument))
+        if why is not None:
+            raise misfit(form, spec, why)
+    return found or literal(argument, spec.type)
+
+
+def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    if isinstance(argument, Pointer):
+        assert isinstance(argument.base, ir.Symbol)
+        return ir.Symbol(argument.base.symbol, argument.offset) if argument.offset else argument.base
+    function: ir.Symbol = argument.symbol(trace)
+    return function
+
+
+def _vector(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    items: list[ir.Operand] = []
+    for at, item in enumerate(argument):
+        if item.__class__ is Result and item.region.owner is trace:
+            items.append(item.register)
+        else:
+            one = elements(spec)[at]
+            items.append(_converter(one, item)(trace, form, one, item))
+    return ir.Vector(tuple(items))
+
+
+def _based(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    return address_of(trace, argument, 0)
+
+
+def _pointer(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    address: ir.Address = argument.operand(trace)
+    return address
+
+
+def _address(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    parts: tuple[ir.Operand, ...] = ()
+    if spec.parts:
+        argument, *rest = argument
+        parts = tuple(_converter(part, item)(trace, form, part, item) for part, item in zip(spec.parts, rest))
+    if isinstance(argument, str):
+        found = symbol(argument)
+        assert found is not None
+        return ir.Address(ir.Symbol(found.symbol), found.offset, parts)
+    if isinstance(argument, TensorMapValue):
+        argument = argument.address
+    if isinstance(argument, Pointer):
+        return argument.operand(trace)._replace(parts=parts)
+    return ir.Address(argument.use(trace), 0, parts)
+
+
+def _label(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    from .labels import target_of
+
+    return target_of(trace, argument)
+
+
+def _symbol(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    from .labels import table_of
+
+    return table_of(trace, argument)
+
+
+def _kept(spec: OperandSpec, form: Form, arguments: tuple[Any, ...]) -> ScalarType:
+    """The type of a result: where the table says only bits, that of the first operand whose bits they are."""
+    wanted = spec.type
+    assert wanted is not None
+    if wanted.kind == "b":
+        for source, argument in zip(inputs(form), arguments):
+            if source.type is wanted and source.kind == "value":
+                for item in argument if source.count else (argument,):
+                    if isinstance(item, Value) and item.type.bits == wanted.bits:
+                        return item.type
+    return wanted
+
+
+def _result(trace: Trace, spec: OperandSpec, target: Any, type: ScalarType) -> tuple[ir.Operand, Any]:
+    if not spec.count:
+        return _target(trace, target, type)
+    items = list(target) if isinstance(target, (list, tuple)) else [None] * spec.count
+    pairs = [_target(trace, item, type) for item in items]
+    values = tuple(value for _, value in pairs)
+    return ir.Vector(tuple(operand for operand, _ in pairs)), target if target is not None else Vec(values)
+
+
+def _target(trace: Trace, target: Any, type: ScalarType) -> tuple[ir.Operand, Any]:
+    if target is None:
+        register = trace.fresh(type)
+        return register, Result(register, type, trace.region)
+    if isinstance(target, (Reg, Part)):
+        return target.write(trace), target if isinstance(target, Reg) else target.value
+    return ir.Sink(), None

@@ -1,0 +1,41 @@
+"""Tables of pointers: a parameter `Ptr[Ptr[f32]]`, whose elements are pointers that the kernel loads."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from .. import ir
+from ..errors import PtxTypeError
+from ..types import ScalarType, u64
+from .pointers import Pointer
+from .errors import located
+from .values import Value
+
+__all__ = ["PointerTable"]
+
+
+class PointerTable(Pointer):
+    """A pointer to pointers to ``target`` in global memory; ``table[i]`` is a `Pointer`, by one ``ld.global.u64``."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: ScalarType, base: Value | ir.Symbol, offset: int = 0) -> None:
+        super().__init__(u64, "global", base, offset)
+        self.target = target
+
+    def _moved(self, index: Any, sign: int) -> PointerTable:
+        moved = super()._moved(index, sign)
+        return PointerTable(self.target, moved.base, moved.offset)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.load(index)
+
+    def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any:
+        """The pointer at ``index``."""
+        if width != 1 or pred is not None or out is not None:
+            raise located(PtxTypeError, "a table of pointers gives one pointer at a time", "`p = table[i]`")
+        return Pointer(self.target, "global", super().load(index))
+
+    def store(self, index: Any, values: Any, *, pred: Any = None) -> NoReturn:  # noqa: ARG002
+        """Refused: the launch makes the table."""
+        raise located(PtxTypeError, "a table of pointers cannot be written", "`table[i][j] = v` writes to an array")

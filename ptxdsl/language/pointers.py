@@ -1,0 +1,312 @@
+"""Pointers: addresses that know what they point to.
+
+A `Pointer` counts elements. What is known while tracing costs nothing: integer offsets fold into ``[%rd1+16]``; a
+run-time index is one ``mad.wide``. The same index on the same pointer is computed once, for the address arithmetic is
+ours, not the user's, and everything later (verifier, assembler, emulator) would pay for its repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .. import ir
+from ..errors import PtxTypeError, TraceError
+from ..types import ScalarType, pred, u64
+from .addresses import access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole
+from .builder import Trace, current, thread
+from .literals import is_number, literal
+from .operators import COMPARISONS, data_type, find
+from .errors import conversions, described, located
+from .rules.python_protocol import RunTime
+from .values import Reg, Result, Value, Vec, emit
+
+__all__ = ["Pointer", "RegPointer"]
+
+
+def _comparison(symbol: str) -> Callable[[Pointer, Any], Any]:
+    def compare(self: Pointer, other: Any) -> Any:
+        return self._compare(symbol, other)
+
+    return compare
+
+
+class Pointer(RunTime):
+    """The address of an element of ``dtype`` in state space ``space``.
+
+    ``base`` is the register it is in or a variable, ``offset`` counts bytes from there.
+    """
+
+    __slots__ = ("dtype", "space", "base", "offset", "size")
+    _owns_arithmetic = True
+
+    def __init__(self, dtype: ScalarType, space: str, base: Value | ir.Symbol, offset: int = 0) -> None:
+        self.dtype = dtype
+        self.space = space
+        self.base = base
+        self.offset = offset
+        self.size = dtype.bytes
+
+    def __repr__(self) -> str:
+        base = self.base.symbol if isinstance(self.base, ir.Symbol) else self.base.register.name
+        return f"<{self.space} {self.dtype} pointer {base}{f'{self.offset:+}' if self.offset else ''}>"
+
+    def _kind(self) -> str:
+        return f"pointer to {self.dtype}"
+
+    # -- arithmetic, in elements
+
+    def __add__(self, index: Any) -> Pointer:
+        return self._moved(index, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, index: Any) -> Pointer:
+        if isinstance(index, Pointer):
+            raise located(
+                PtxTypeError, "the difference of two pointers is no pointer",
+                "`(p.address - q.address) // 4` counts elements of 4 bytes",
+            )
+        return self._moved(index, -1)
+
+    def _moved(self, index: Any, sign: int) -> Pointer:
+        size = sign * self.size
+        if is_number(index):
+            return Pointer(self.dtype, self.space, self.base, self.offset + whole(index) * size)
+        base = advance(thread.trace or current(), self.register(), self._index(index), size)
+        return Pointer(self.dtype, self.space, base, self.offset)
+
+    def _no_arithmetic(self, _: object) -> NoReturn:
+        raise located(
+            PtxTypeError, "a pointer is moved by `+` and `-` only", "`p + 4` is 4 elements on; `p.address` is a number"
+        )
+
+    __mul__ = __rmul__ = __truediv__ = __floordiv__ = __mod__ = __lshift__ = __rshift__ = _no_arithmetic
+    __and__ = __or__ = __xor__ = __pow__ = __rsub__ = _no_arithmetic
+
+    def _index(self, index: Any) -> Value:
+        if isinstance(index, Value):
+            return index
+        if isinstance(index, (tuple, slice)):
+            what = "a slice" if isinstance(index, slice) else f"{len(index)} indices"
+            raise located(
+                PtxTypeError, f"a pointer takes one index, not {what}",
+                "`p.load(i, width=4)` for a vector" if isinstance(index, slice)
+                else "a parameter `a: Array[f32, 2]` takes two",
+            )
+        raise no_index(index)
+
+    def cast(self, dtype: ScalarType) -> Pointer:
+        """The same address as a pointer to another type; no instruction."""
+        return Pointer(dtype, self.space, self.base, self.offset)
+
+    # -- the address itself
+
+    def register(self) -> Value:
+        """The base in a register; that of a variable is loaded once, at the top of the kernel."""
+        base = self.base
+        return variable_address(current(), base, self.space) if isinstance(base, ir.Symbol) else base
+
+    @property
+    def address(self) -> Value:
+        """The address as a number: u64, or u32 in shared and local memory. An ``add`` where there is an offset."""
+        base = self.register()
+        if self.offset:
+            moved: Value = base + self.offset % (1 << base.type.bits)
+            return moved
+        return base.copy() if isinstance(base, Reg) else base
+
+    def operand(self, trace: Trace) -> ir.Address:
+        """It as the address of an instruction."""
+        return address_of(trace, self.base, self.offset)
+
+    def generic(self) -> Pointer:
+        """The generic address, for instructions that name no state space."""
+        if self.space in ("global", "generic"):
+            return Pointer(self.dtype, "generic", self.base, self.offset)
+        form = find(f"cvta.{self.space}.u64")
+        assert form is not None
+        return Pointer(self.dtype, "generic", emit(form, u64, self.address.to(u64).use(current())))
+
+    # -- access
+
+    def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
+        """Base and offset of the element at an index."""
+        if index.__class__ is int:
+            return self.base, self.offset + index * self.size
+        if index.__class__ is not Result and is_number(index):
+            return self.base, self.offset + whole(index) * self.size
+        base = self.base
+        if base.__class__ is ir.Symbol:
+            base = self.register()
+        trace = thread.trace or current()
+        return advance(trace, base, self._index(index), self.size), self.offset  # type: ignore[arg-type]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._element(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._put(index, value, None)
+
+    def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any:
+        """The element at ``index``, by one ``ld``; with ``width`` 2, 4 (or 8) a Vec of so many from there on.
+
+        A vector lies aligned to its size. ``out`` is a reg (a list of them) to load into, and must be there where
+        ``pred`` guards the load.
+        """
+        if out is None and pred is None and width == 1:
+            return self._element(index)
+        trace = current()
+        form = access("ld", self.space, width, self.dtype)
+        guard = None if pred is None else guard_of(trace, pred)
+        if out is None:
+            if guard is not None:
+                raise located(
+                    TraceError, "a guarded load may load nothing, and a Value has always been computed",
+                    f"`v = reg({self.dtype}, 0)`, then `p.load(i, pred=.., out=v)`",
+                )
+            address = address_of(trace, *self.place(index))
+            supply = trace.supply[self.dtype]
+            results = tuple([supply() for _ in range(width)])
+        else:
+            address = address_of(trace, *self.place(index))
+            results = self._targets(trace, out, width)
+        trace.emit(form, (results[0] if width == 1 else ir.Vector(results), address), guard)
+        if out is not None:
+            return out
+        return Vec([Result(register, self.dtype, trace.region) for register in results])
+
+    def _element(self, index: Any) -> Value:
+        trace, dtype = thread.trace or current(), self.dtype
+        form = access("ld", self.space, 1, dtype)
+        address = address_of(trace, *self.place(index))
+        register = trace.supply[dtype]()
+        trace.emit(form, (register, address), None, None, 3)
+        return Result(register, dtype, trace.region)
+
+    def _targets(self, trace: Trace, out: Any, width: int) -> tuple[ir.Register, ...]:
+        regs = list(out) if isinstance(out, (list, tuple)) else [out]
+        for target in regs:
+            if not isinstance(target, Reg) or target.type is not self.dtype:
+                got = target.type if isinstance(target, Value) else described(target)
+                raise located(
+                    PtxTypeError, f"`out` of a load of {self.dtype} is a reg({self.dtype}), not {got}",
+                    f"`v = reg({self.dtype})`",
+                )
+        if len(regs) != width:
+            raise located(
+                PtxTypeError, f"`out` of a load of width {width} has {len(regs)} registers",
+                f"`[reg({self.dtype}) for _ in range({width})]`",
+            )
+        return tuple(target.write(trace) for target in regs)
+
+    def store(self, index: Any, values: Any, *, pred: Any = None) -> None:
+        """Store a value at ``index``, by one ``st``; a sequence of 2, 4 (or 8) as a vector from there on."""
+        self._put(index, values, pred)
+
+    def _put(self, index: Any, values: Any, pred: Any) -> None:
+        trace = thread.trace or current()
+        if self.space == "const":
+            raise located(
+                TraceError, "constant memory cannot be written", "`shared(f32, n)`, or a parameter `Ptr[f32]`"
+            )
+        if isinstance(values, (tuple, list)):
+            form = access("st", self.space, len(values), self.dtype)
+            sources = tuple([self._source(trace, value) for value in values])
+            source: ir.Operand = ir.Vector(sources) if len(sources) > 1 else sources[0]
+        else:
+            form = access("st", self.space, 1, self.dtype)
+            source = self._source(trace, values)
+        address = address_of(trace, *self.place(index))
+        guard = None if pred is None else guard_of(trace, pred)
+        trace.emit(form, (address, source), guard, None, 3)
+
+    def _source(self, trace: Trace, value: Any) -> ir.Operand:
+        if isinstance(value, Value):
+            if value.type is not self.dtype:
+                raise located(
+                    PtxTypeError, f"a {value.type} stored to a pointer to {self.dtype}",
+                    conversions(value, self.dtype),
+                )
+            return value.use(trace)
+        if is_number(value):
+            return literal(value, self.dtype, data_type(self.dtype))
+        raise located(
+            PtxTypeError, f"{described(value)} stored to a pointer to {self.dtype}", "store a Value or a number"
+        )
+
+    # -- comparison of addresses
+
+    def _compare(self, op: str, other: Any) -> Value:
+        if not isinstance(other, Pointer) or other.space != self.space:
+            raise located(
+                PtxTypeError, f"`{op}` of a pointer and {described(other)}", "compare pointers of one state space"
+            )
+        form = form_of(f"setp.{COMPARISONS[op]}", address_type(self.space))
+        return emit(form, pred, self.address.use(current()), other.address.use(current()))
+
+    __lt__, __le__, __gt__, __ge__ = _comparison("<"), _comparison("<="), _comparison(">"), _comparison(">=")
+    __eq__ = _comparison("==")
+    __ne__ = _comparison("!=")
+    __hash__ = RunTime.__hash__
+
+    def as_register(self, name: str) -> RegPointer:
+        """A pointer that can be moved on, for `reg`."""
+        trace = current()
+        kind = address_type(self.space)
+        target = Reg(trace.fresh(kind, name), kind, trace.region)
+        mov, add = form_of("mov", kind), form_of("add", kind)
+        if isinstance(self.base, ir.Symbol):
+            trace.emit(mov, (target.register, ir.Symbol(self.base.symbol, self.offset)))
+        elif self.offset:
+            trace.emit(add, (target.register, self.base.use(trace), literal(self.offset % (1 << kind.bits), kind)))
+        else:
+            trace.emit(mov, (target.register, self.base.use(trace)))
+        return RegPointer(self.dtype, self.space, target)
+
+
+class RegPointer(Pointer):
+    """A pointer in a register of its own, ``p = reg(x)``: ``p += 4`` moves it on in place."""
+
+    __slots__ = ()
+    base: Reg
+
+    def copy(self) -> Pointer:
+        """Where it points now, as a pointer that stays there, by one ``mov``."""
+        return Pointer(self.dtype, self.space, self.base.copy(), self.offset)
+
+    def _moved(self, index: Any, sign: int) -> Pointer:
+        # A new pointer must not move along with this one, so the address is computed now.
+        size = sign * self.size
+        if is_number(index):
+            return Pointer(self.dtype, self.space, self.base + whole(index) * size % (1 << self.base.type.bits))
+        return Pointer(self.dtype, self.space, advance(current(), self.base, self._index(index), size))
+
+    def _change(self, index: Any, sign: int) -> RegPointer:
+        trace = current()
+        size = sign * self.size
+        if trace.hook is not None:
+            trace.hook(self, 3)
+        if is_number(index):
+            self.base += whole(index) * size % (1 << self.base.type.bits)
+        else:
+            advance(trace, self.base, self._index(index), size, self.base)
+        return self
+
+    def __iadd__(self, index: Any) -> RegPointer:
+        return self._change(index, 1)
+
+    def __isub__(self, index: Any) -> RegPointer:
+        return self._change(index, -1)
+
+    def set(self, pointer: Pointer) -> None:
+        """Point it to where another pointer of the same kind points, by one instruction."""
+        if not isinstance(pointer, Pointer) or (pointer.dtype, pointer.space) != (self.dtype, self.space):
+            raise located(
+                PtxTypeError, f"a {self.space} pointer to {self.dtype} does not take {described(pointer)}",
+                "`p.set(q + 4)`",
+            )
+        trace = current()
+        if trace.hook is not None:
+            trace.hook(self, 2)
+        self.base.set(pointer.address)

@@ -1,0 +1,207 @@
+"""Control flow: what all blocks share, and ``with when(p)`` with its ``otherwise()``.
+
+Each statement leaves the few labels and branches behind that a careful author would write by hand: a ``when`` is one
+branch around its body. Labels carry the line they come from (``$endif_27``).
+
+The statements are classes so that their misuse (``if when(p):``, ``with otherwise:``, ``for i in loop(n):``) finds
+someone to complain to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from .. import ir
+from ..errors import PtxTypeError, StructureError, TruthError
+from ..types import pred
+from .rules import mutation as guard, structure as lint
+from .builder import Region, Trace, current, noted, place_of, thread, user_frame
+from .operators import find
+from .errors import described, located, named
+from .values import Value
+from .rules.snapshots import snapshot
+
+__all__ = ["Block", "Statement", "branch", "numbered", "otherwise", "predicate_of", "when"]
+
+_KNOWN = "what is known while tracing is a plain Python `if`; `when` takes a predicate, such as `i < n`"
+
+
+class Statement(type):
+    """The class of `when`, `otherwise` and `loop`: catches ``with loop:`` without parentheses."""
+
+    def __enter__(cls) -> NoReturn:
+        raise located(StructureError, f"`with {cls.__name__}:` lacks its parentheses", f"`with {cls.__name__}():`")
+
+    def __exit__(cls, *error: object) -> None: ...
+
+
+class Block:
+    """What `when`, `otherwise` and `loop` share: one region of the trace, entered once by a `with`."""
+
+    kind: ClassVar[str]
+    usage: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.trace = trace = thread.trace or current()
+        self.loc = trace.location(2)
+        self.region: Region | None = None
+        trace.waiting[id(self)] = self
+
+    def open(self) -> Region:
+        """Open the region, with the line of the `with`."""
+        if self.region is not None:
+            hint = f"write `{self.usage}` anew for each block"
+            raise located(StructureError, f"this `{self.kind}` was entered before", hint)
+        trace = self.trace
+        if thread.trace is not trace:
+            current()
+            hint = f"write `{self.usage}` in this kernel"
+            raise located(StructureError, f"this `{self.kind}` belongs to another kernel", hint)
+        trace.waiting.pop(id(self), None)
+        frame = user_frame(3, trace.code)
+        lint.entered(trace, frame)
+        self.loc = place_of(frame)
+        self.region = region = trace.enter(self.kind, self.loc)
+        region.statement = self
+        region.before = snapshot(trace, frame)
+        return region
+
+    def close(self) -> None:
+        """What stands at the end of the block."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        region = self.region
+        assert region is not None
+        try:
+            if kind is None:
+                lint.left(region)
+                guard.compare(region.before, region)
+                self.close()
+            else:
+                noted(StructureError(
+                    f"the `{self.kind}` of this line was left by an exception, {kind.__name__}, and has no end",
+                    loc=region.loc, hint="catch it inside the block, or run the generator in it to its end",
+                ))
+        finally:
+            region.before, region.statement = [], None
+            self.trace.leave(region)
+            self.trace.forget_addresses()
+        if kind is None:
+            self.trace.region.last = (self, len(self.trace.body))
+
+    def _misused(self, what: str) -> NoReturn:
+        raise located(TruthError, f"`{what}` does not work: `{self.kind}` is a block", f"`{self.usage}`")
+
+    def __bool__(self) -> bool:
+        return self._misused(f"if {self.kind}(...)")
+
+    def __iter__(self) -> Any:
+        self._misused(f"for ... in {self.kind}(...)")
+
+
+class when(Block, metaclass=Statement):
+    """A block that a thread executes where the predicate ``p`` holds: ``with when(i < n):``.
+
+    An ``otherwise()`` may follow directly. What the block computes ends with it; declare a ``reg`` before it to carry
+    a value out, or use ``select``. One branch around the block is emitted; ``when(~p)`` costs no ``not``.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, otherwise, ptx, ptx_kernel, s32, use, when
+    >>> @ptx_kernel
+    ... def sign(x: Ptr[s32]):
+    ...     i = ptx.tid.x
+    ...     with when(x[i] < 0):
+    ...         x[i] = -1
+    ...     with otherwise():
+    ...         x[i] = 1
+    >>> x = np.array([5, -7], np.int32)
+    >>> with use("emulator"):
+    ...     sign[1, 2](x)
+    >>> x.tolist()
+    [1, -1]
+    """
+
+    kind = "when"
+    usage = "with when(p):"
+
+    def __init__(self, p: Any) -> None:
+        super().__init__()
+        predicate_of(self.trace, p, "when", _KNOWN)
+        self.p = p
+        self.labels = ""
+
+    def __enter__(self) -> None:
+        holds = predicate_of(self.trace, self.p, "when", _KNOWN)
+        skip = holds.predicate if isinstance(holds, ir.Not) else ir.Not(holds)
+        region = self.open()
+        self.labels = numbered(self.trace, "endif", self.loc.line)
+        self.branch = branch(self.trace, f"$endif_{self.labels}", skip, self)
+        region.start = len(self.trace.body)
+
+    def close(self) -> None:
+        self.trace.place_label(f"$endif_{self.labels}")
+
+
+class otherwise(Block, metaclass=Statement):
+    """The block of the threads that skipped the ``when(p)`` directly before it: ``with otherwise():``."""
+
+    kind = "otherwise"
+    usage = "with otherwise():"
+
+    def __enter__(self) -> None:
+        first = self._partner()
+        trace = self.trace
+        trace.body.pop()
+        self.open()
+        branch(trace, f"$endif_{first.labels}", None, self)
+        trace.place_label(f"$else_{first.labels}")
+        first.branch.operands = (ir.LabelRef(f"$else_{first.labels}"),)
+        self.labels = first.labels
+        trace.forget_addresses()
+
+    def _partner(self) -> when:
+        trace = current()
+        last, end = trace.region.last or (None, 0)
+        if not isinstance(last, when):
+            raise located(
+                StructureError, "this `otherwise()` has no `when()` before it",
+                "`with when(p): ...`, then `with otherwise(): ...`",
+            )
+        if end != len(trace.body):
+            between = next((s.loc for s in trace.body[end:] if isinstance(s, ir.Instruction) and s.loc), None)
+            what = f"line {between.line} (`{between.source}`)" if between else "a label"
+            raise located(
+                StructureError,
+                f"`otherwise()` must directly follow its `when()` of line {last.loc.line}; {what} stands between",
+                "move what stands between before the `when()`, or into both blocks",
+            )
+        return last
+
+    def close(self) -> None:
+        self.trace.place_label(f"$endif_{self.labels}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def predicate_of(trace: Trace, p: Any, name: str, hint: str) -> ir.Register | ir.Not:
+    """The predicate that a statement branches on; a PtxTypeError for anything else."""
+    if not isinstance(p, Value):
+        raise located(PtxTypeError, f"`{name}` of {described(p)}", hint)
+    if p.type is not pred:
+        raise located(PtxTypeError, f"`{name}` of a {p.type}, which is no predicate", f"`{name}({named(p, 'v')} != 0)`")
+    return p.guard(trace)
+
+
+def numbered(trace: Trace, stem: str, line: int) -> str:
+    """What tells the labels of this block from others: the line, and a number where the line has several."""
+    return trace.fresh_label(f"{stem}_{line}")[len(stem) + 2 :]
+
+
+def branch(
+    trace: Trace, target: str, predicate: ir.Register | ir.Not | None, block: Block | None = None
+) -> ir.Instruction:
+    """Append a branch to a label."""
+    form = find("bra")
+    assert form is not None
+    return trace.emit(form, (ir.LabelRef(target),), predicate, None if block is None else block.loc)

@@ -1,0 +1,226 @@
+"""What a Python function's bytecode does with its names.
+
+Rules R2 and R3 ask questions of the running function that no run-time object can answer: is this name read again
+before it is rebound, and through which name was that register changed? The bytecode answers them where there is no
+source at all (doctests, `exec`) and without parsing anything. Only the *names* of opcodes are relied upon (LOAD, STORE,
+JUMP, RETURN), which has been stable from Python 3.10 on, superinstructions included.
+"""
+
+from __future__ import annotations
+
+import dis
+import re
+from bisect import bisect_right
+from functools import cached_property
+from types import CodeType
+from typing import NamedTuple
+
+from .code_objects import PerCode
+
+__all__ = ["Flow", "flow_of"]
+
+_VARIABLE = re.compile(r"(?:LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|GLOBAL|CLOSURE|CLASSDEREF|FROM_DICT)")
+_ACTIONS = re.compile(r"(LOAD|STORE|DELETE)_")
+_ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT")
+_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
+class Step(NamedTuple):
+    """One instruction: its line, its effect on the stack's depth, the names it reads and writes, what may run next."""
+
+    opname: str
+    argument: object
+    line: int
+    effect: int
+    loads: tuple[str, ...]
+    stores: tuple[str, ...]
+    next: tuple[int, ...]
+
+
+class Flow:
+    """The control flow of a code object, exceptions left aside."""
+
+    def __init__(self, code: CodeType) -> None:
+        raw = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+        self.offsets = [i.offset for i in raw]
+        self.steps: list[Step] = []
+        self.handlers: dict[int, int] = {}
+        self._read: dict[tuple[str, int, int | None], bool] = {}
+        self._bodies: dict[tuple[int, int], list[int]] = {}
+        self._writers: dict[tuple[str, int, int], list[int]] = {}
+        lines = _lines(code)
+        for index, i in enumerate(raw):
+            following: list[int] = []
+            if i.opname not in _ENDS and i.opname not in _ALWAYS and index + 1 < len(raw):
+                following.append(index + 1)
+            if i.opcode in _JUMPS and not i.opname.startswith("SETUP"):
+                following.append(self.index(i.argval))
+            loads, stores = _names(i)
+            if i.opname == "SETUP_WITH":
+                self.handlers[index] = self.index(i.argval)
+            line = lines.get(i.offset, 0)
+            self.steps.append(Step(i.opname, i.argval, line, _effect(i), loads, stores, tuple(following)))
+        for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
+            self.handlers.setdefault(self.index(entry.start) - 1, self.index(entry.target))
+
+    def index(self, offset: int) -> int:
+        """The instruction at a byte offset; ``f_lasti`` may lie in the caches that follow it."""
+        return max(0, bisect_right(self.offsets, offset) - 1)
+
+    def reads(self, name: str, start: int, stop: int | None = None) -> bool:
+        """Whether ``name`` may be read after instruction ``start`` before it is written and before ``stop``."""
+        key = name, start, stop
+        found = self._read.get(key)
+        if found is None:
+            found = self._read[key] = self._reads(name, start, stop)
+        return found
+
+    def _reads(self, name: str, start: int, stop: int | None) -> bool:
+        waiting, seen = list(self.steps[start].next), {stop}
+        while waiting:
+            index = waiting.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            step = self.steps[index]
+            # STORE_FAST_LOAD_FAST writes first; the other superinstructions do not mix.
+            if name in step.loads and not (name in step.stores and step.opname.startswith("STORE")):
+                return True
+            if name not in step.stores:
+                waiting += step.next
+        return False
+
+    def between(self, start: int, stop: int) -> list[int]:
+        """The instructions that may run after ``start`` and before ``stop``, in the order of the source."""
+        found = self._bodies.get((start, stop))
+        if found is None:
+            waiting, seen = list(self.steps[start].next), {stop}
+            while waiting:
+                index = waiting.pop()
+                if index not in seen:
+                    seen.add(index)
+                    waiting += self.steps[index].next
+            found = self._bodies[start, stop] = sorted(seen - {stop})
+        return found
+
+    def body(self, start: int, stop: int) -> list[int]:
+        """The instructions of a block that opened at ``start`` and closes at ``stop``; none if both are in one call."""
+        return self.between(start, stop) if start != stop or self.steps[start].opname == "FOR_ITER" else []
+
+    def writers(self, name: str, start: int, stop: int) -> list[int]:
+        """Those of a block that write a name."""
+        found = self._writers.get((name, start, stop))
+        if found is None:
+            found = [index for index in self.body(start, stop) if name in self.steps[index].stores]
+            self._writers[name, start, stop] = found
+        return found
+
+    @cached_property
+    def targets(self) -> frozenset[str]:
+        """The names that a `for` assigns: views of what they iterate over."""
+        found: set[str] = set()
+        for index, step in enumerate(self.steps):
+            if step.opname == "FOR_ITER":
+                for later in self.steps[index + 1 :]:
+                    if not later.stores and not later.opname.startswith(("UNPACK", "NOP")):
+                        break
+                    found.update(later.stores)
+        return frozenset(found)
+
+    def exits(self, start: int, stop: int) -> bool:
+        """Whether control, having left at ``stop`` the `with` entered at ``start``, goes on where its end does.
+
+        A `with` may swallow an exception, and then goes on after its end: that path is in its handler.
+        """
+        at = self.handlers.get(start)
+        if at is None:
+            return True
+        names = [step.opname for step in self.steps]
+        while names[at] != "WITH_EXCEPT_START":
+            at += 1
+        while not names[at].startswith("POP_JUMP"):
+            at += 1
+        return self._same(self.steps[at].next[-1], stop + 1)
+
+    def _same(self, one: int, other: int) -> bool:
+        """Whether two paths do the same; the compiler copies short ends of functions into each."""
+        while True:
+            one, other = self._settled(one), self._settled(other)
+            first, second = self.steps[one], self.steps[other]
+            if one == other:
+                return True
+            if (first.opname, first.argument) != (second.opname, second.argument) or len(first.next) > 1:
+                return False
+            if not first.next:
+                return True
+            one, other = first.next[0], second.next[0]
+
+    def _settled(self, at: int) -> int:
+        """Where control that arrives at ``at`` next does something."""
+        while self.steps[at].opname.startswith(("POP_TOP", "POP_EXCEPT", "NOP", "NOT_TAKEN", "JUMP")):
+            at = self.steps[at].next[0]
+        return at
+
+    def statement(self, at: int) -> range:
+        """The instructions of the simple statement that ``at`` is in, from its first to ``at``."""
+        start = at
+        while start and not _ends_statement(self.steps[start - 1]):
+            start -= 1
+        return range(start, at + 1)
+
+    def changed(self, at: int) -> str | None:
+        """The name through which the in-place operation at ``at`` changes a register, as far as can be told."""
+        step = self.steps[at]
+        if step.opname.startswith("INPLACE") or step.opname == "BINARY_OP":
+            later = self.steps[at + 1] if at + 1 < len(self.steps) else step
+            return later.stores[0] if later.stores else None
+        loads: list[str] = []
+        for index in self.statement(at):
+            here = self.steps[index]
+            if here.argument == "set" and here.opname.startswith("LOAD_") and loads:
+                return loads[-1]
+            loads += here.loads
+        return None
+
+    def loaded(self, at: int) -> list[str]:
+        """The names loaded by the statement that ``at`` is in, in order."""
+        return [name for index in self.statement(at) for name in self.steps[index].loads]
+
+
+def _names(instruction: dis.Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names that an instruction reads and writes."""
+    if not _VARIABLE.match(instruction.opname) or instruction.opname == "LOAD_FAST_AND_CLEAR":
+        return (), ()
+    value = instruction.argval
+    names = value if isinstance(value, tuple) else (value,)
+    actions = _ACTIONS.findall(instruction.opname)
+    loads = tuple(name for name, action in zip(names, actions) if action == "LOAD")
+    stores = tuple(name for name, action in zip(names, actions) if action != "LOAD")
+    return loads, stores
+
+
+def _effect(instruction: dis.Instruction) -> int:
+    has_argument = instruction.opcode >= dis.HAVE_ARGUMENT
+    return dis.stack_effect(instruction.opcode, instruction.arg if has_argument else None, jump=False)
+
+
+def _ends_statement(step: Step) -> bool:
+    ends = ("STORE_", "POP_TOP", "POP_JUMP", "FOR_ITER", "JUMP", "RETURN", "NOP", "RESUME")
+    return step.opname.startswith(ends) and "LOAD" not in step.opname
+
+
+def _lines(code: CodeType) -> dict[int, int]:
+    """The line of each instruction."""
+    lines: dict[int, int] = {}
+    for start, end, line in code.co_lines():
+        if line is not None:
+            for offset in range(start, end, 2):
+                lines[offset] = line
+    return lines
+
+
+@PerCode
+def flow_of(code: CodeType) -> Flow:
+    """The flow of a code object, worked out once."""
+    return Flow(code)

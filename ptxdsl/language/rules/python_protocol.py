@@ -1,0 +1,137 @@
+"""Rule R4: a run-time value has no Python truth, number, length or iterator.
+
+The kernel function runs once, while it is traced, for all threads together; there is nothing that ``if v:`` could
+look at. Each of Python's ways to ask is refused here, with the way to say it instead.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any, NoReturn
+
+from ...errors import Loc, PtxTypeError, TruthError, nearest
+from ..builder import location_of, noted, user_frame
+from ..variable_names import name_of
+
+__all__ = ["MissingAttribute", "RunTime", "missing"]
+
+_TRUTH = "truth"
+_ELSEWHERE = {
+    "astype": "`v.to(f32)` converts", "float": "`v.to(f32)` converts", "int": "`v.to(s32)` converts",
+    "item": "a value is there when the kernel runs; it has no Python number",
+    "T": "index it the other way round: `a[j, i]`", "size": "`a.shape[0]`, or a parameter `n: u32`",
+    "sum": "`ptxdsl.warp.reduce_sum(v)`, `ptxdsl.block.reduce_sum(v, threads)`",
+    "max": "`ptxdsl.warp.reduce_max(v)`, `ptxdsl.block.reduce_max(v, threads)`",
+    "dtype": "`v.type` of a value, `p.dtype` of a pointer", "reshape": "`p + i` and `p.cast(u32)` make other pointers",
+}
+"""What numpy calls otherwise."""
+
+
+class MissingAttribute(PtxTypeError, AttributeError):
+    """A name that a value does not have; `hasattr` sees an AttributeError."""
+
+
+# ruff: noqa: PLE0303, PLE0304, PLE0305, PLE0309 -- what these methods return is nothing, ever
+
+
+class RunTime:
+    """What exists only when the kernel runs."""
+
+    __slots__ = ()
+
+    def _describe(self, frame: FrameType | None = None) -> str:
+        """What the value is, for a message: ``the u32 `n` ``."""
+        name = name_of(self, frame or user_frame(3))
+        return f"`{name}`, a run-time {self._kind()}," if name else f"a run-time {self._kind()}"
+
+    def _kind(self) -> str:
+        return "value"
+
+    def _refuse(self, what: str, hint: str) -> NoReturn:
+        error = TruthError(
+            f"{self._describe()} has no Python {what}: the kernel is traced once, before it runs",
+            loc=location_of(user_frame(2)), hint=hint,
+        )
+        raise noted(error) if what is _TRUTH else error
+
+    def __bool__(self) -> bool:
+        self._refuse(
+            _TRUTH,
+            "`with when(p):` for `if`, `with loop(): ... break_if(p)` for `while`, "
+            "`select(p, a, b)` for `a if p else b`, "
+            "`&`, `|`, `~` for `and`, `or`, `not`, `(a <= x) & (x < b)` for a chained comparison, "
+            "`minimum` and `maximum` for `min` and `max`",
+        )
+
+    def __int__(self) -> int:
+        self._refuse("int", "`v.to(s32)` converts at run time")
+
+    def __float__(self) -> float:
+        self._refuse(
+            "float", "`v.to(f32)` converts at run time; functions are in `ptxdsl.math` and `ptx.sqrt.rn.f32(v)`"
+        )
+
+    def __complex__(self) -> complex:
+        self._refuse("complex number", "use two values, one for each part")
+
+    def __index__(self) -> int:
+        self._refuse(
+            "int",
+            "`with loop(v) as i:` for `for i in range(v)`; an index into a Python list, a shape or a modifier must be "
+            "known while tracing: a keyword-only parameter of the kernel is",
+        )
+
+    def __len__(self) -> int:
+        self._refuse(
+            "length", "pass the length as a parameter of the kernel: `n: u32`, or take `a.shape[0]` of an Array"
+        )
+
+    def __iter__(self) -> Any:
+        self._refuse(
+            "iterator", "`with loop(n) as i:` runs over run-time indices; a Vec (`p.load(i, width=4)`) can be unpacked"
+        )
+
+    def __contains__(self, item: object) -> bool:
+        self._refuse("membership test", "compare with each: `(v == a) | (v == b)`")
+
+    def __hash__(self) -> int:
+        self._refuse("hash", "keep values in a list, or in a dict under their names")
+
+    def __round__(self, digits: object = None) -> int:
+        self._refuse("rounding", "`v.to(s32, 'rni')` rounds to the nearest integer")
+
+    def __floor__(self) -> int:
+        self._refuse("floor", "`v.to(s32, 'rmi')` rounds down")
+
+    def __ceil__(self) -> int:
+        self._refuse("ceiling", "`v.to(s32, 'rpi')` rounds up")
+
+    def __trunc__(self) -> int:
+        self._refuse("truncation", "`v.to(s32)` rounds towards zero")
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._refuse("number to format", '`printf("%f", v)` prints when the kernel runs')
+        return str(self)
+
+    def __enter__(self) -> NoReturn:
+        self._refuse("block", "`with when(p):`")
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def __array__(self, *arguments: object, **options: object) -> NoReturn:
+        self._refuse("array", "numpy works on the host; load from a pointer (`x[i]`) and use ptxdsl's functions")
+
+
+def missing(error: AttributeError, place: tuple[FrameType, Loc] | None) -> MissingAttribute | None:
+    """The error for a name that a value does not have, where Python's own, raised at ``place``, is of one.
+
+    A ``__getattr__`` could tell at once, and would make every attribute of every value take twice as long.
+    """
+    value, name = error.obj, error.name or "__"
+    if place is None or not isinstance(value, RunTime) or name.startswith("__"):
+        return None
+    frame, loc = place
+    near = nearest(name, (word for word in dir(value) if not word.startswith("_")))
+    hint = _ELSEWHERE.get(name) or (f"did you mean `.{near}`?" if near else None)
+    return MissingAttribute(f"{value._describe(frame)} has no `.{name}`", loc=loc, hint=hint)

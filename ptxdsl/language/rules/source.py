@@ -1,0 +1,69 @@
+"""The source of a function as a syntax tree with the lines of its file, for the checks that only source allows."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import linecache
+from collections.abc import Callable
+from types import CellType, CodeType
+from typing import Any
+
+from .code_objects import PerCode
+
+__all__ = ["Names", "text_of", "tree_of"]
+
+
+@PerCode
+def text_of(code: CodeType) -> str:
+    """The source of a function; "" where there is none."""
+    return _block(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :])
+
+
+@PerCode
+def tree_of(code: CodeType) -> ast.AST | None:
+    """The syntax tree of a function; None where there is no source."""
+    return _parse(text_of(code), code.co_firstlineno - 1)
+
+
+def _parse(text: str, first: int) -> ast.AST | None:
+    try:
+        if text[:1].isspace():
+            return ast.increment_lineno(ast.parse("if 1:\n" + text), first - 1)
+        return ast.increment_lineno(ast.parse(text), first) if text else None
+    except SyntaxError:
+        return None
+
+
+def _block(lines: list[str]) -> str:
+    """The lines of the function that begins with the first one."""
+    try:
+        return "".join(inspect.getblock(lines)) if lines else ""
+    except (SyntaxError, IndentationError):
+        return ""
+
+
+class Names:
+    """What the names in a function's source stand for, as far as that can be known before it runs."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.scopes: list[dict[str, Any]] = [function.__globals__, vars(builtins)]
+        cells = zip(function.__code__.co_freevars, function.__closure__ or ())
+        self.scopes.insert(0, {name: cell.cell_contents for name, cell in cells if not _empty(cell)})
+
+    def value(self, node: ast.expr) -> object:
+        """What a name or an attribute of one stands for; None where that is not known."""
+        if isinstance(node, ast.Name):
+            return next((scope[node.id] for scope in self.scopes if node.id in scope), None)
+        if isinstance(node, ast.Attribute):
+            return getattr(self.value(node.value), node.attr, None)
+        return None
+
+
+def _empty(cell: CellType) -> bool:
+    """Whether a closure's variable has no value yet."""
+    try:
+        return cell.cell_contents is cell
+    except ValueError:
+        return True

@@ -1,0 +1,126 @@
+"""Statements that do nothing: `ptx.bar.sync` without its parentheses, `x[i] == v` where a store was meant.
+
+Python computes such an expression and throws it away, so that a barrier or a store is missing and nothing says so. A
+look at the bytecode tells cheaply that there is none; only else is the source read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from opcode import opmap, opname
+from types import CodeType, FunctionType
+
+from ...errors import Loc, PtxError, StructureError
+from ..builder import is_user_file
+from .code_objects import PerCode
+from .source import Names, tree_of
+
+__all__ = ["check", "check_helpers"]
+
+_METHODS = frozenset(("load", "store", "set", "copy", "to", "bits", "unpack", "part", "cast", "generic", "here"))
+_CACHE, _POP = opmap.get("CACHE", -1), opmap["POP_TOP"]
+_VALUES = frozenset(
+    number for number, name in enumerate(opname) if name.startswith(("LOAD_", "BINARY_", "COMPARE_OP", "IS_OP"))
+)
+
+_seen: dict[int, CodeType] = {}
+"""The helpers in which, and in whose own helpers, there is nothing to find, by their ids."""
+
+
+def check(function: Callable[..., object]) -> None:
+    """Look through a kernel function for expressions that nobody uses; a StructureError for the first."""
+    code = function.__code__
+    if not _suspicious(code):
+        return
+    tree = tree_of(code)
+    names = Names(function)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Expr):
+            _check(node.value, names, code.co_filename, strictly=True)
+
+
+def check_helpers(function: Callable[..., object]) -> None:
+    """The same for the functions that one calls by name, but there only for what can be meant for a kernel alone."""
+    found: dict[int, CodeType] = {}
+    waiting = [function]
+    while waiting:
+        scope, code = waiting[-1].__globals__, waiting.pop().__code__
+        for name in code.co_names:
+            helper = scope.get(name)
+            if helper.__class__ is not FunctionType:
+                continue
+            inner = helper.__code__
+            if id(inner) not in _seen and id(inner) not in found:
+                found[id(inner)] = inner
+                if is_user_file(inner.co_filename):
+                    _check_helper(helper)
+                    waiting.append(helper)
+    _seen.update(found)
+
+
+def _check_helper(helper: FunctionType) -> None:
+    tree = tree_of(helper.__code__) if _suspicious(helper.__code__) else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Expr):
+            _check(node.value, Names(helper), helper.__code__.co_filename, strictly=False)
+
+
+@PerCode
+def _suspicious(code: CodeType) -> bool:
+    """Whether a value is thrown away that is not the result of a call, here or in a function within."""
+    before = _CACHE
+    for opcode in code.co_code[::2]:
+        if opcode == _POP and before in _VALUES:
+            return True
+        if opcode != _CACHE:
+            before = opcode
+    return any(_suspicious(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+
+
+def _check(node: ast.expr, names: Names, filename: str, *, strictly: bool) -> None:
+    text = ast.unparse(node)
+    if _is_instruction(node, names):
+        raise _idle(f"`{text}` names an instruction and does not call it", f"`{text}(..)`", node, filename)
+    if not strictly:
+        return
+    if isinstance(node, ast.Attribute) and node.attr in _METHODS:
+        raise _idle(f"`{text}` names a method and does not call it", f"`{text}(..)`", node, filename)
+    if isinstance(node, ast.Name) and _is_ours(names.value(node)):
+        raise _idle(f"`{text}` is named and not called", f"`{text}(..)`", node, filename)
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) and isinstance(node.left, ast.Subscript):
+        hint = f"`{ast.unparse(node.left)} = {ast.unparse(node.comparators[0])}`"
+        raise _idle(f"`{text}` compares, and nothing looks at the result", hint, node, filename)
+
+
+def _is_instruction(node: ast.expr, names: Names) -> bool:
+    """Whether an expression is `ptx.` and the name of an instruction; one that PTX has not is found when it runs."""
+    from ..namespace.ptx import Instruction
+
+    try:
+        return isinstance(_resolved(node, names), Instruction)
+    except PtxError:
+        return False
+
+
+def _resolved(node: ast.expr, names: Names) -> object:
+    from ..namespace.ptx import Instruction, Namespace
+
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        found = _resolved(node.value, names)
+        if not isinstance(found, (Namespace, Instruction)):
+            return None
+        if isinstance(node, ast.Attribute):
+            return getattr(found, node.attr, None)
+        word = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return found[word] if isinstance(word, str) else None
+    return names.value(node)
+
+
+def _is_ours(value: object) -> bool:
+    module = getattr(value, "__module__", None) or ""
+    return callable(value) and module.startswith("ptxdsl.trace.")
+
+
+def _idle(message: str, hint: str, node: ast.expr, filename: str) -> StructureError:
+    return StructureError(f"{message}: the statement does nothing", loc=Loc(filename, node.lineno), hint=hint)

@@ -1,0 +1,202 @@
+"""`ptx_func`: a Python function that becomes a real ``.func``, called by ``call`` instead of being traced in place.
+
+A plain helper is the better choice nearly always: it costs nothing at run time. A function is for code that is large
+and called from several places, and for recursion. It is traced at its first call from a kernel, once for each choice of
+its compile-time constants, with a trace of its own: no value of the kernel is visible inside, only the parameters are.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+from .. import ir
+from ..errors import Loc, PtxTypeError, TraceError
+from ..isa import lookup
+from ..ir.signature import HandleType, KernelParameter, PtrType, Signature
+from ..types import ScalarType, pred, u64
+from . import labels
+from .rules import mutation as guard, structure as lint
+from .builder import Trace, current, swapped
+from .rules.bytecode import flow_of
+from .tracing import argument, complete, finish
+from .literals import is_number, literal
+from .pointers import Pointer
+from .errors import described, located
+from .values import Result, Value
+
+__all__ = ["Subroutine", "ptx_func"]
+
+RESULT = "result"
+"""The name of the return parameter of every function."""
+
+
+def ptx_func(function: Callable[..., Any]) -> Subroutine:
+    """Make a Python function a ``.func`` that kernels call.
+
+    Its parameters are annotated as a kernel's (scalars and ``Ptr[T]``), its result by ``-> f32``; keyword-only
+    parameters are compile-time constants. It may call itself. Source: PTX manual, Function declarations and the ABI.
+
+    >>> from ptxdsl import Ptr, f32, ptx, ptx_func, ptx_kernel
+    >>> @ptx_func
+    ... def hypot(a: f32, b: f32) -> f32:
+    ...     return ptx.sqrt.rn.f32(a * a + b * b)
+    >>> @ptx_kernel
+    ... def kernel(x: Ptr[f32]):
+    ...     x[0] = hypot(x[0], x[1])
+    >>> import numpy as np
+    >>> x = np.array([3, 4], np.float32)
+    >>> kernel[1, 1](x)
+    >>> float(x[0])
+    5.0
+    """
+    frame = inspect.currentframe()
+    names = frame.f_back.f_locals if frame is not None and frame.f_back is not None else None
+    lint.check(function)
+    return Subroutine(function, names)
+
+
+class Subroutine:
+    """A function made by `ptx_func`; call it inside a kernel."""
+
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any], names: Any = None) -> None:
+        functools.update_wrapper(self, function)
+        assert isinstance(function, FunctionType)
+        self._function = function
+        self._loc = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
+        self._names = {} if names is None else names
+        self._signature = Signature.of(function, names)
+        for parameter in self._signature.parameters:
+            if not isinstance(parameter.annotation, (ScalarType, PtrType, HandleType)):
+                raise TraceError(
+                    f"parameter `{parameter.name}` of function `{self.__name__}` is {parameter.annotation}",
+                    loc=self._loc,
+                    hint="a function takes scalars and `Ptr[T]`; pass the pointer, shape and strides one by one",
+                )
+        self._result = self._annotated_result()
+
+    def __call__(self, *arguments: Any, **constants: Any) -> Value | None:
+        trace = current()
+        name, sources, kind = self.bound(trace, arguments, constants)
+        if kind is None:
+            trace.call(name, sources, ())
+            return None
+        register = trace.fresh(kind)
+        trace.call(name, sources, (register,))
+        return Result(register, kind, trace.region)
+
+    def bound(
+        self, trace: Trace, arguments: tuple[Any, ...], constants: dict[str, Any]
+    ) -> tuple[str, tuple[ir.Operand, ...], ScalarType | None]:
+        """The function's name in PTX, the operands of a call with these arguments, and the type of its result."""
+        if len(arguments) != len(self._signature.parameters):
+            wanted = ", ".join(f"{p.name}: {p.annotation}" for p in self._signature.parameters)
+            raise located(
+                TraceError, f"function `{self.__name__}` takes {len(self._signature.parameters)} arguments, "
+                f"and was given {len(arguments)}", f"`{self.__name__}({wanted})`",
+            )
+        chosen = complete(self._signature, constants, f"function `{self.__name__}`", self._loc)
+        name = self._defined(trace, chosen)
+        sources = tuple(
+            self._passed(trace, parameter, value) for parameter, value in zip(self._signature.parameters, arguments)
+        )
+        return name, sources, self._result
+
+    def symbol(self, trace: Trace) -> ir.Symbol:
+        """Its name as an operand: ``ptx.mov.u64(f)`` is its address."""
+        return ir.Symbol(self._defined(trace, complete(self._signature, {}, f"function `{self.__name__}`", self._loc)))
+
+    def _annotated_result(self) -> ScalarType | None:
+        annotation = self._function.__annotations__.get("return")
+        if isinstance(annotation, str):
+            annotation = eval(annotation, self._function.__globals__, dict(self._names))  # what get_annotations does
+        if annotation is None or (isinstance(annotation, ScalarType) and annotation is not pred):
+            return annotation
+        raise TraceError(
+            f"function `{self.__name__}` returns {annotation!r}, and a function returns one scalar or nothing",
+            loc=self._loc, hint="write `-> f32`; further results go through a `Ptr[T]` parameter",
+        )
+
+    def _passed(self, trace: Trace, parameter: KernelParameter, value: Any) -> ir.Operand:
+        """An argument as the call's operand; a PtxTypeError where its type is another."""
+        wanted = u64 if isinstance(parameter.annotation, HandleType) else parameter.annotation
+        if isinstance(wanted, PtrType):
+            if isinstance(value, Pointer) and value.dtype is wanted.dtype and value.space == "global":
+                return value.address.use(trace)
+        elif isinstance(value, Value) and value.type is wanted:
+            return value.use(trace)
+        elif is_number(value):
+            assert isinstance(wanted, ScalarType)
+            number = literal(value, wanted)
+            return ir.Immediate(number.bits, wanted.register)
+        got = value.type if isinstance(value, Value) else described(value)
+        hint = f"`.to({wanted})` converts" if isinstance(value, Value) and isinstance(wanted, ScalarType) else None
+        raise located(
+            PtxTypeError, f"parameter `{parameter.name}` of function `{self.__name__}` is {wanted}, not {got}", hint
+        )
+
+    def _defined(self, caller: Trace, constants: dict[str, Any]) -> str:
+        """The name of the function for these constants in the caller's module, traced now if it is not there yet."""
+        try:
+            key = (self, *sorted(constants.items()))
+            head = caller.functions.get(key)
+        except TypeError:
+            raise located(
+                TraceError, f"a compile-time constant of function `{self.__name__}` cannot be hashed: {constants}",
+                "give a number, a string, a type or a tuple",
+            ) from None
+        if head is None:
+            results = [] if self._result is None else [ir.Parameter(RESULT, self._result.register)]
+            parameters = [replace(entry, pointer=None) for entry in self._signature.ptx]
+            head = ir.Function(caller.unique(self.__name__), "func", parameters, results, body=None, linkage="")
+            caller.functions[key] = head
+            self._trace(caller, head, constants)
+        elif head.name not in caller.declarations:
+            caller.declare(head)  # it is being traced: the call stands before the definition
+        return head.name
+
+    def _trace(self, caller: Trace, head: ir.Function, constants: dict[str, Any]) -> None:
+        inner = Trace(head.name, self._loc, caller.arch, self._function.__code__)
+        inner.hook = guard.check_alias
+        inner.adopt(caller)
+        inner.reserve(RESULT)
+        with swapped(inner):
+            values = [argument(inner, parameter) for parameter in self._signature.parameters]
+            self._return(inner, self._function(*values, **constants))
+            labels.finish(inner)
+        caller.declare(finish(inner, head))
+
+    def _return(self, trace: Trace, result: Any) -> None:
+        """Store what the Python function returned."""
+        if self._result is None:
+            if result is not None:
+                raise located(
+                    TraceError, f"function `{self.__name__}` returns {described(result)} and has no result type",
+                    f"annotate it: `def {self.__name__}(..) -> f32:`",
+                )
+            return
+        if isinstance(result, Value) and result.type is self._result:
+            source: ir.Operand = result.use(trace)
+        elif is_number(result):
+            source = ir.Immediate(literal(result, self._result).bits, self._result.register)
+        else:
+            got = result.type if isinstance(result, Value) else described(result)
+            raise located(TraceError, f"function `{self.__name__}` returns {got}, and is annotated `-> {self._result}`")
+        form = lookup(f"st.param.{self._result.register}")[0]
+        trace.emit(form, (ir.Address(ir.Symbol(RESULT)), source), loc=self._returning(trace))
+
+    def _returning(self, trace: Trace) -> Loc:
+        """The line of the `return`; of several, the first after the last instruction, or else the last before it."""
+        code = self._function.__code__
+        steps = flow_of(code).steps
+        returns = sorted({step.line for step in steps if step.opname.startswith("RETURN_")})
+        places = {s.loc.line for s in trace.body if isinstance(s, ir.Instruction) and s.loc is not None}
+        last = max(places.intersection(step.line for step in steps), default=0)
+        return Loc(code.co_filename, next((line for line in returns if line >= last), returns[-1]))
+

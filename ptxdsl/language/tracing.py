@@ -1,0 +1,234 @@
+"""Running a kernel function once, to see what it does.
+
+Parameters are loaded at the top, where every region can use them; those that nobody uses are not loaded.
+Whatever happens inside, the thread is as it was afterwards: a failed trace leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from types import FrameType, FunctionType, TracebackType
+from typing import Any, NamedTuple
+
+from .. import ir
+from ..errors import Loc, PtxError, TraceError
+from ..isa import Form, lookup
+from ..isa import targets
+from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
+from ..types import ScalarType, u64
+from . import labels
+from .rules import mutation as guard, unused_expressions as idle
+from .arrays import TensorMapValue, View
+from .builder import Trace, activated, is_user_file
+from .pointers import Pointer
+from .errors import described
+from .pointer_tables import PointerTable
+from .rules.python_protocol import missing
+from .values import Parameter, Value
+
+__all__ = ["Traced", "argument", "complete", "finish", "trace", "traced"]
+
+
+class Traced(NamedTuple):
+    """A module, and whether what was traced may be wrong although each statement was held against the table."""
+
+    module: ir.Module
+    doubtful: bool
+
+
+def trace(
+    function: Callable[..., object], *, constants: Mapping[str, Any] | None = None, arch: str = "auto",
+    name: str | None = None, signature: Signature | None = None,
+) -> ir.Module:
+    """The module of a kernel function: its trace with these compile-time constants. See `traced`."""
+    return traced(function, constants=constants, arch=arch, name=name, signature=signature).module
+
+
+def traced(
+    function: Callable[..., object], *, constants: Mapping[str, Any] | None = None, arch: str = "auto",
+    name: str | None = None, signature: Signature | None = None,
+) -> Traced:
+    """The trace of a kernel function with these compile-time constants.
+
+    ``arch`` is the target whose instructions may be used; with "auto" the module gets the lowest ``.version`` and
+    ``.target`` that have what was used. Raises TraceError (and whatever the function itself raises).
+    """
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    loc = Loc(code.co_filename, code.co_firstlineno)
+    idle.check_helpers(function)
+    signature = signature or Signature.of(function)
+    new = Trace(name or function.__name__, loc, arch, code)
+    new.hook = guard.check_alias
+    with activated(new):
+        arguments = [argument(new, parameter) for parameter in signature.parameters]
+        try:
+            result = function(*arguments, **complete(signature, constants or {}, f"kernel `{function.__name__}`", loc))
+            labels.finish(new)
+        except PtxError as error:
+            if error.loc is None:
+                error.loc = _place(error.__traceback__, new) or loc
+            raise
+        except AttributeError as error:
+            found = missing(error, _innermost(error.__traceback__, new))
+            if found is None:
+                raise
+            raise found from None
+        except TypeError as error:
+            from .rules.call_errors import miscalled
+
+            innermost = _last_frame(error.__traceback__)
+            refused = miscalled(error, _innermost(error.__traceback__, new), innermost)
+            if refused is None:
+                raise
+            raise refused from None
+        except RecursionError as error:
+            raise TraceError(
+                f"kernel `{function.__name__}` calls without end: no run-time value can stop a recursion in Python",
+                loc=_place(error.__traceback__, new) or loc, hint="`@ptx_func` makes a function that may recurse",
+            ) from None
+    if result is not None:
+        raise TraceError(
+            f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,
+            hint="store results through a pointer: `out[i] = v`",
+        )
+    return Traced(_module(new, signature), new.doubtful)
+
+
+def complete(signature: Signature, given: Mapping[str, Any], what: str, loc: Loc) -> dict[str, Any]:
+    """The value of each compile-time constant of ``what``; a TraceError for one that is missing or unknown."""
+    values = {name: default for name, default in signature.constants.items() if default is not Signature.REQUIRED}
+    values.update(given)
+    for name in signature.constants:
+        if name not in values:
+            raise TraceError(
+                f"{what} needs the compile-time constant `{name}`", loc=loc,
+                hint=f"give it by keyword: `k[grid, block](.., {name}=..)`",
+            )
+    for name in given:
+        if name not in signature.constants:
+            known = ", ".join(f"`{n}`" for n in signature.constants) or "none"
+            raise TraceError(
+                f"{what} has no compile-time constant `{name}`", loc=loc, hint=f"it has {known}"
+            )
+    return values
+
+
+def _place(traceback: TracebackType | None, trace: Trace) -> Loc | None:
+    """The innermost line of the user's that an error passed through."""
+    found = _innermost(traceback, trace)
+    return None if found is None else found[1]
+
+
+def _last_frame(traceback: TracebackType | None) -> FrameType | None:
+    """The frame that raised."""
+    frame = None
+    while traceback is not None:
+        frame, traceback = traceback.tb_frame, traceback.tb_next
+    return frame
+
+
+def _innermost(traceback: TracebackType | None, trace: Trace) -> tuple[FrameType, Loc] | None:
+    """The frame of that line, and the line."""
+    found = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        generated = traceback.tb_frame.f_globals.get("__name__", "").startswith("namedtuple_")
+        if (is_user_file(code.co_filename) and not generated) or code is trace.code:
+            found = traceback.tb_frame, Loc(code.co_filename, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Parameters
+
+
+def argument(trace: Trace, parameter: KernelParameter) -> Any:
+    """What the kernel function gets for a parameter."""
+    annotation, entries = parameter.annotation, iter(parameter.ptx)
+    if isinstance(annotation, ScalarType):
+        return _load(trace, next(entries), annotation)
+    if isinstance(annotation, PtrType):
+        base = _load(trace, next(entries), u64)
+        if annotation.target is not None:
+            return PointerTable(annotation.target, base)
+        return Pointer(annotation.dtype, "global", base)
+    if isinstance(annotation, ArrayType):
+        return _array(trace, annotation, entries)
+    if isinstance(annotation, HandleType):
+        return _load(trace, next(entries), u64)
+    trace.reserve(parameter.name)
+    return TensorMapValue(parameter.name)
+
+
+def _array(trace: Trace, annotation: ArrayType, entries: Iterator[ir.Parameter]) -> View:
+    base = _load(trace, next(entries), u64)
+    loaded = [_load(trace, entry, entry.type) for entry in entries]
+    missing = iter(loaded)
+    shape = tuple(extent if extent is not None else next(missing) for extent in annotation.shape)
+    strides = tuple(missing)
+    if strides or len(shape) == 1:
+        return View(annotation.dtype, "global", base, shape, (*strides, 1))
+    steps = [1]
+    for extent in reversed(shape[1:]):
+        steps.append(steps[-1] * extent)
+    return View(annotation.dtype, "global", base, shape, tuple(reversed(steps)))
+
+
+def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:
+    trace.reserve(entry.name)
+    return Parameter(trace.fresh(type), type, trace.kernel, _parameter_load(entry.type), entry.name)
+
+
+@cache
+def _parameter_load(type: ScalarType) -> Form:
+    return lookup(f"ld.param.{type}")[0]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The module
+
+
+def finish(trace: Trace, head: ir.Function) -> ir.Function:
+    """``head`` with the registers, variables and body that were traced."""
+    if not _returned(trace.body):
+        trace.emit(lookup("ret")[0], (), loc=_last(trace))
+    return ir.Function(
+        head.name, head.kind, head.parameters, head.results, registers=trace.registers, variables=trace.variables,
+        body=[*trace.prologue, *trace.body], linkage=head.linkage, branch_tables=trace.tables,
+        prototypes=trace.prototypes,
+    )
+
+
+def _module(trace: Trace, signature: Signature) -> ir.Module:
+    function = finish(trace, ir.Function(trace.name, parameters=list(signature.ptx)))
+    version, target = _needed(trace)
+    options = ("texmode_independent",) if any(
+        p.annotation.__class__ is HandleType and p.annotation == _SAMPLER for p in signature.parameters
+    ) else ()
+    return ir.Module(
+        version, target, variables=trace.module_variables, functions=[*trace.declarations.values(), function],
+        target_options=options,
+    )
+
+
+_SAMPLER = HandleType("Sampler")
+
+
+def _returned(body: list[ir.Statement]) -> bool:
+    last = body[-1] if body else None
+    return isinstance(last, ir.Instruction) and last.guard is None and last.form.opcode in ("ret", "exit", "trap")
+
+
+def _last(trace: Trace) -> Loc:
+    return next((s.loc for s in reversed(trace.body) if isinstance(s, ir.Instruction) and s.loc), trace.loc)
+
+
+def _needed(trace: Trace) -> tuple[tuple[int, int], str]:
+    """The lowest PTX version, and the kernel's target or the lowest."""
+    if trace.arch == "auto":
+        return targets.lowest(tuple(trace.needs))
+    versions = [need.version for need in trace.needs]
+    return max(targets.introduced(trace.arch), *versions, (1, 0)), trace.arch

@@ -1,0 +1,194 @@
+"""What a launch is: the geometry, and the bytes and memory that the kernel's parameters become.
+
+Both backends are given the same two things, a :class:`LaunchConfig` and one :class:`Scalar`, :class:`Buffer` or
+:class:`Handle` for each ``.param`` of the entry. Everything that a user can get wrong is found on the way to them, so
+that a backend never sees a bad launch, and a bad launch never runs in part.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Union
+
+from ..config import SANITIZERS
+from ..errors import LaunchError, caller
+from ..isa.targets import TARGETS, Limits, limits
+
+__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "clustered", "stream_handle"]
+
+_LIMITS = Limits(
+    shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
+)
+"""What no GPU goes beyond; whether the one at hand goes so far is for the backend to say."""
+
+
+class Scalar(NamedTuple):
+    """A parameter passed by value: the bytes of its ``.param``, little-endian."""
+
+    name: str
+    data: bytes
+
+
+class Buffer(NamedTuple):
+    """A parameter that points to memory: a ``.param`` of 64 bits that holds ``address``.
+
+    The kernel may touch ``nbytes`` bytes from ``address`` on. ``dtype`` is numpy's name of the elements' type,
+    ``strides`` are in bytes. ``device`` is the ordinal of the GPU that holds the memory, None for host memory; on
+    ``stream`` it becomes valid, where its owner says so. ``owner`` keeps the memory alive. The elements of a table of
+    pointers point to the memory of ``targets``.
+    """
+
+    name: str
+    address: int
+    nbytes: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    writable: bool
+    owner: object
+    device: int | None = None
+    stream: int | None = None
+    targets: tuple[Buffer, ...] = ()
+
+
+class Handle(NamedTuple):
+    """A parameter that names a texture, a sampler or a surface: each backend has a number of its own for it."""
+
+    name: str
+    owner: Any
+
+
+Argument = Union[Scalar, Buffer, Handle]
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """How many blocks of how many threads, and what else a launch may say.
+
+    ``grid`` counts blocks, also with a ``cluster``; ``shared`` is dynamic shared memory in bytes; ``stream`` is the
+    handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks; with a ``seed`` the emulator's
+    warps take turns by lot, in the same way each time. A dimension may be given as an int or a tuple of one to three.
+    Raises LaunchError for what no GPU can launch.
+
+    >>> config = LaunchConfig((4, 2), 256)
+    >>> config.grid, config.block, config.blocks
+    ((4, 2, 1), (256, 1, 1), 8)
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int = 0
+    cluster: tuple[int, int, int] | None = None
+    cooperative: bool = False
+    stream: int | None = None
+    sanitize: frozenset[str] | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "grid", _dimensions("grid", self.grid, _LIMITS.grid))
+        put(self, "block", _dimensions("block", self.block, _LIMITS.block))
+        if self.threads > _LIMITS.threads:
+            raise LaunchError(
+                f"block {self.block} has {self.threads} threads; the limit is {_LIMITS.threads}", loc=caller(),
+                hint="make the block smaller and the grid larger",
+            )
+        put(self, "shared", _integer("shared", self.shared, 0, _LIMITS.shared, "bytes"))
+        if self.cluster is not None:
+            put(self, "cluster", clustered(self.cluster, self.grid))
+        if not isinstance(self.cooperative, bool):
+            raise LaunchError(f"cooperative is True or False, not {self.cooperative!r}", loc=caller())
+        put(self, "stream", stream_handle(self.stream))
+        put(self, "sanitize", _sanitizers(self.sanitize))
+        if self.seed is not None:
+            put(self, "seed", _integer("seed", self.seed, 0, (1 << 32) - 1, ""))
+
+    @property
+    def threads(self) -> int:
+        """Threads in a block."""
+        x, y, z = self.block
+        return x * y * z
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        x, y, z = self.grid
+        return x * y * z
+
+
+def _dimensions(what: str, value: object, limits: tuple[int, int, int]) -> tuple[int, int, int]:
+    given = value if isinstance(value, (tuple, list)) else (value,)
+    if not 1 <= len(given) <= 3:
+        raise LaunchError(
+            f"{what} is an int or a tuple of 1 to 3 ints, not {value!r}", loc=caller(),
+            hint=f"write `{what}=4` or `{what}=(4, 2)`",
+        )
+    sizes = [_integer(f"{what}.{axis}", item, 1, limit, "") for axis, item, limit in zip("xyz", given, limits)]
+    return (*sizes, *(1,) * (3 - len(sizes)))  # type: ignore[return-value]
+
+
+def _integer(what: str, value: object, low: int, high: int, unit: str) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        hint = None
+        if isinstance(value, float) and value.is_integer():
+            hint = f"write `{int(value)}`"
+        elif isinstance(value, float) and what.startswith("grid"):
+            hint = "round up: `cdiv(n, 256)` blocks of 256 threads"
+        raise LaunchError(f"{what} is an int, not {value!r}", loc=caller(), hint=hint) from None
+    if not low <= number <= high:
+        unit = f" {unit}" if unit else ""
+        raise LaunchError(f"{what} is {number}{unit}; it can be {low} to {high}{unit}", loc=caller())
+    return number
+
+
+def clustered(value: object, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The shape of a cluster, of which a grid must be made; LaunchError if it is not."""
+    cluster = _dimensions("cluster", value, (_LIMITS.cluster, _LIMITS.cluster, _LIMITS.cluster))
+    blocks = cluster[0] * cluster[1] * cluster[2]
+    if blocks > _LIMITS.cluster:
+        raise LaunchError(f"cluster {cluster} has {blocks} blocks; the limit is {_LIMITS.cluster}", loc=caller())
+    for axis, size, per in zip("xyz", grid, cluster):
+        if size % per:
+            raise LaunchError(
+                f"cluster.{axis} is {per}, which does not divide grid.{axis} = {size} (grid counts blocks)",
+                loc=caller(), hint=f"round grid.{axis} up to {-(-size // per) * per}",
+            )
+    return cluster
+
+
+def stream_handle(stream: object) -> int | None:
+    """The handle of a stream: an int, or an object of cuda.core, torch, CuPy or Numba."""
+    if stream is None or (isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for attribute in ("cuda_stream", "ptr", "handle"):
+        handle = getattr(stream, attribute, None)
+        if handle is not None:
+            return int(getattr(handle, "value", handle) or 0)
+    raise LaunchError(
+        f"stream is a CUDA stream or its handle, not {stream!r}", loc=caller(),
+        hint="pass an int, or an object with `__cuda_stream__` (cuda.core, torch, CuPy)",
+    )
+
+
+def _sanitizers(value: object) -> frozenset[str] | None:
+    if value is None or value is False:
+        return None if value is None else frozenset()
+    if value is True or value == "all":
+        return frozenset(SANITIZERS)
+    if isinstance(value, str):
+        value = {"all": SANITIZERS, "off": ()}.get(value, [name.strip() for name in value.split(",")])
+    names: list[Any] = list(value) if isinstance(value, Iterable) else [value]
+    for name in names:
+        if name not in SANITIZERS:
+            raise LaunchError(
+                f"{name!r} is no check of the sanitizer", loc=caller(), hint=f"one or more of {', '.join(SANITIZERS)}"
+            )
+    return frozenset(names)

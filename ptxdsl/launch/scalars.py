@@ -1,0 +1,163 @@
+"""Numbers that a launch is given, as the bytes of the parameters that they are for.
+
+The usual cases cost a comparison and a ``struct.pack``; whatever is not plainly right is looked at again, slowly, so
+that the error can say what was wanted.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arrays import describe, view
+from ..errors import LaunchError, PtxTypeError, caller
+from .geometry import Argument, Scalar
+from ..ir.signature import KernelParameter
+from ..types import TYPES, ScalarType, dtype_of, encode
+
+__all__ = ["Check", "Convert", "Elements", "elements", "encoded", "names_image", "scalar"]
+
+Convert = Callable[[Any], "tuple[Argument, ...]"]
+
+
+class Check(NamedTuple):
+    """A parameter, for the closures that check its arguments and for their messages."""
+
+    kernel: str
+    parameter: KernelParameter
+    written: bool
+
+    @property
+    def name(self) -> str:
+        return self.parameter.name
+
+    @property
+    def annotation(self) -> Any:
+        return self.parameter.annotation
+
+    def error(self, value: object, wanted: str, hint: str | None = None, detail: str = "") -> LaunchError:
+        return LaunchError(
+            f"argument `{self.name}` of kernel `{self.kernel}` is {describe(value)}{detail}; {wanted}",
+            loc=caller(), hint=hint,
+        )
+
+
+class Elements(NamedTuple):
+    """The dtypes, by name, that memory of a PTX type may have; the first is the one to recommend."""
+
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.names[:-1])} or {self.names[-1]}" if len(self.names) > 1 else self.names[0]
+
+
+@cache
+def elements(dtype: ScalarType) -> Elements:
+    """The dtypes of the memory behind ``Ptr[dtype]``: untyped bits take all of their size, packed types their lanes'.
+
+    >>> str(elements(TYPES["b16"])), str(elements(TYPES["f16x2"]))
+    ('uint16, int16, float16 or bfloat16', 'float16')
+    """
+    if dtype.kind == "b":
+        size = min(dtype.bits, 64)
+        names = (t.numpy_name for t in TYPES.values() if t.bits == size and t.numpy_name)
+        return Elements(tuple(dict.fromkeys(names)))
+    if dtype.lanes > 1:
+        return elements(TYPES[str(dtype).rpartition("x")[0]])
+    return Elements((dtype.numpy_name or ("float32" if dtype.bits == 32 else "uint8"),))
+
+
+_CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", "s32": "i", "s64": "q"}
+
+
+def scalar(check: Check, kind: ScalarType) -> Convert:
+    """The fast ways in for the common types; whatever is not plainly right goes the slow one."""
+    name = check.parameter.ptx[0].name
+    if str(kind) in _CODES:
+        pack = struct.Struct("<" + _CODES[str(kind)]).pack
+        low, high = (-(1 << (kind.bits - 1)), 1 << (kind.bits - 1)) if kind.kind == "s" else (0, 1 << kind.bits)
+
+        def integer(value: Any) -> tuple[Argument, ...]:
+            if type(value) is int and low <= value < high:
+                return (Scalar(name, pack(value)),)
+            return (Scalar(name, encoded(check, kind, value)),)
+
+        return integer
+    if str(kind) in ("f32", "f64"):
+        pack = struct.Struct("<f" if kind.bits == 32 else "<d").pack
+        limit = 3e38 if kind.bits == 32 else math.inf
+
+        def real(value: Any) -> tuple[Argument, ...]:
+            if type(value) is float and -limit < value < limit:
+                return (Scalar(name, pack(value)),)
+            return (Scalar(name, encoded(check, kind, value)),)
+
+        return real
+    return lambda value: (Scalar(name, encoded(check, kind, value)),)
+
+
+def encoded(check: Check, kind: ScalarType, value: Any) -> bytes:
+    """The bytes of any number that a parameter of type ``kind`` takes; LaunchError for the others."""
+    if isinstance(value, np.generic):
+        return _encode_numpy(check, kind, value)
+    if kind.lanes > 1:
+        if not isinstance(value, (tuple, list)) or len(value) != kind.lanes:
+            raise check.error(value, f"{kind} wants a tuple of {kind.lanes} numbers")
+        return b"".join(encoded(check, TYPES[str(kind).rpartition("x")[0]], item) for item in value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        hint = f"pass `{int(value)}`" if isinstance(value, bool) else _item_hint(check, value)
+        raise check.error(value, f"{kind} wants {_number(kind)}", hint)
+    if kind.kind != "f" and isinstance(value, float):
+        hint = f"pass `{int(value)}`" if value.is_integer() else f"round it: `int({check.name})`"
+        raise check.error(value, f"{kind} wants {_number(kind)}", hint)
+    if kind.kind == "f" and kind.numpy_name is None and str(kind) != "tf32":
+        hint = f"declare `{check.name}: b{kind.bits}` and pass the bits"
+        raise check.error(value, f"{kind} has no Python number", hint)
+    try:
+        data = encode(value, kind).to_bytes(kind.bytes, "little")
+    except (PtxTypeError, OverflowError):
+        wanted = f"that is too large for {kind}" if kind.kind == "f" else f"{kind} wants {_number(kind)}"
+        raise check.error(value, wanted) from None
+    if kind.kind == "f":
+        _check_rounded(check, kind, value, data)
+    return data
+
+
+def _check_rounded(check: Check, kind: ScalarType, value: float, data: bytes) -> None:
+    rounded = float(np.frombuffer(data, dtype_of(kind if kind.numpy_name else TYPES["f32"]))[0])
+    if isinstance(value, int) and rounded != value:
+        raise check.error(value, f"{kind} cannot hold it exactly", f"pass `float({check.name})` to have it rounded")
+
+
+def _encode_numpy(check: Check, kind: ScalarType, value: np.generic) -> bytes:
+    if value.dtype.name in (elements(kind).names if kind.kind == "b" else (kind.numpy_name,)):
+        return value.tobytes()
+    plain = "float" if kind.kind == "f" else "int"
+    cast = f"np.{kind.numpy_name}" if hasattr(np, kind.numpy_name or "") else plain
+    raise check.error(value, f"{kind} wants {_number(kind)}", f"pass `{cast}({check.name})`")
+
+
+def _item_hint(check: Check, value: object) -> str | None:
+    if names_image(value):
+        return f"declare `{check.name}: {type(value).__name__}`, or pass `{check.name}.handle`"
+    seen = view(value)
+    return f"pass `{check.name}.item()`" if seen and math.prod(seen.shape) == 1 else None
+
+
+def _number(kind: ScalarType) -> str:
+    """What an argument of this type must be, in words."""
+    if kind.kind == "f":
+        return f"a float or a {kind.numpy_name} scalar" if kind.numpy_name else "a float"
+    low = 0 if kind.kind == "u" else -(1 << (kind.bits - 1))
+    high = (1 << (kind.bits - (kind.kind == "s"))) - 1
+    return f"an int from {low} to {high}"
+
+
+def names_image(value: object) -> bool:
+    """Whether it is a texture, a sampler or a surface."""
+    return type(value).__module__.endswith(".textures") and hasattr(type(value), "word")

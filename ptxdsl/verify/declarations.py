@@ -1,0 +1,111 @@
+"""What a module declares, and whether its version and target have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from .. import ir
+from ..errors import Loc, VerifyError
+from ..analysis.definite_assignment import Plan
+from ..ir import SpecialRegister
+from ..isa import Form, Need
+from ..isa import targets
+from ..isa.directives import TARGET_OPTIONS, VARIABLE_ATTRIBUTES
+from ..types import ScalarType
+
+__all__ = ["Declared", "fail", "near", "version_text"]
+
+
+class Declared:
+    """What the functions share: names, version and target."""
+
+    def __init__(self, module: ir.Module, foreign: bool, filename: str) -> None:
+        self.module, self.foreign, self.filename = module, foreign, filename
+        self.variables = {v.name: v for v in module.variables}
+        self.functions = {f.name: f for f in module.functions}
+        self.plans: dict[Form, Plan] = {}
+        self.early = module.target in targets.EARLIER or module.version < (6, 3)
+        """Whether it is for machines of which the rows do not speak."""
+        self.specials: set[SpecialRegister] = set()
+
+    def head(self) -> None:
+        """Version, target, and what is declared at the level of the module."""
+        module = self.module
+        if module.target not in targets.TARGETS and module.target not in targets.EARLIER:
+            known = (*targets.EARLIER, *targets.TARGETS)
+            fail(f"the target {module.target} is not known", hint=near(module.target, known))
+        since = targets.introduced(module.target)
+        if module.version < since:
+            has = version_text(module.version)
+            fail(
+                f".target {module.target} came with PTX {version_text(since)}, and this module is PTX {has}",
+                hint=f"write `.version {version_text(since)}`",
+            )
+        for option in module.target_options:
+            if option not in TARGET_OPTIONS:
+                fail(f"`.target` has no option {option}", hint=f"there are {', '.join(TARGET_OPTIONS)}")
+        self._names()
+        for variable in module.variables:
+            self.variable(variable)
+
+    def _names(self) -> None:
+        defined: set[str] = set()
+        module = self.module
+        for name in [v.name for v in module.variables] + [f.name for f in module.functions if f.body is not None]:
+            if name in defined:
+                fail(f"{name} is defined twice", hint="give one of the two another name")
+            defined.add(name)
+
+    def variable(self, variable: ir.Variable) -> None:
+        """A variable, its type, and the symbols of its initial values."""
+        self.type(variable.type, f"the variable {variable.name}")
+        self.attributes(variable.attributes)
+        for value in variable.values or ():
+            if not isinstance(value, int) and value.symbol not in self.variables and value.symbol not in self.functions:
+                fail(
+                    f"the initial value of {variable.name} is the address of {value.symbol}, which is not declared",
+                    hint=f"declare {value.symbol} before it",
+                )
+
+    def attributes(self, attributes: tuple[ir.Directive, ...]) -> None:
+        """Whether the version and target have what stands in ``.attribute(...)``."""
+        for name, _ in attributes:
+            self.needs(VARIABLE_ATTRIBUTES[name].needs, f"`.attribute(.{name})`", None)
+
+    def type(self, kind: ScalarType, what: str) -> None:
+        """Whether variables and registers of a type exist in this version."""
+        if kind.bits == 128 and self.module.version < (8, 3):
+            fail(f"{what} is a .b128, which needs PTX 8.3; this module is PTX {version_text(self.module.version)}")
+
+    def needs(self, needs: tuple[Need, ...], what: str, loc: Loc | None) -> None:
+        """Whether the version and target of the module have something."""
+        module = self.module
+        unmet = targets.unmet(needs, module.version, module.target) if needs else None
+        if unmet is None:
+            return
+        if unmet.version > module.version:
+            wants, has = version_text(unmet.version), version_text(module.version)
+            fail(f"{what} needs PTX {wants}, and this module is PTX {has}", loc=loc, hint=f"write `.version {wants}`")
+        fail(
+            f"{what} needs {' or '.join(unmet.targets)}, and this module is for {module.target}", loc=loc,
+            hint=f"write `.target {unmet.targets[0]}`" if unmet.targets else None,
+        )
+
+
+def near(name: str, known: Iterable[str]) -> str | None:
+    """A hint with the names that are like ``name``, if there are any."""
+    import difflib
+
+    found = difflib.get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(found)}?" if found else None
+
+
+def version_text(version: tuple[int, int]) -> str:
+    """A PTX version as it is written."""
+    return f"{version[0]}.{version[1]}"
+
+
+def fail(message: str, *, loc: Loc | None = None, hint: str | None = None) -> NoReturn:
+    """Raise a VerifyError."""
+    raise VerifyError(message, loc=loc, hint=hint)

@@ -1,0 +1,84 @@
+"""The documentation is right: README's Python and commands, and every docstring's example."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import ptxdsl
+
+ROOT = Path(__file__).parent.parent.parent
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(ptxdsl.__path__, "ptxdsl.")
+    return ["ptxdsl", *(module.name for module in found if not module.name.endswith("__main__"))]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstrings(name: str) -> None:
+    module: ModuleType = importlib.import_module(name)
+    names = {"np": np, **{n: getattr(ptxdsl, n) for n in ptxdsl.__all__}}
+    assert doctest.testmod(module, extraglobs={**names, **vars(module)}, optionflags=FLAGS).failed == 0
+
+
+def test_readme(tmp_path: Path) -> None:
+    code, examples = [], []
+    for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        (examples if block.startswith(">>>") else code).append(block)
+    assert code and examples
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(code))
+    names: dict[str, object] = {"__file__": str(script)}
+    exec(compile(script.read_text(), str(script), "exec"), names)
+    result = names["y"]
+    assert isinstance(result, np.ndarray) and (result == 5).all()
+
+    test = doctest.DocTestParser().get_doctest("\n".join(examples), names, "README", str(ROOT / "README.md"), 0)
+    assert len(test.examples) >= 3
+    assert doctest.DocTestRunner(optionflags=FLAGS).run(test).failed == 0
+
+
+def test_readme_commands_are_one_line_each() -> None:
+    commands = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
+    assert len(commands) == 2
+    assert all(line.startswith("python3 -m venv .venv && .venv/bin/pip install -q -e ") for line in commands)
+    assert commands[0].endswith("&& .venv/bin/python -m ptxdsl examples")
+    assert commands[1].endswith("&& .venv/bin/python -m pytest -q")
+
+
+def test_every_setting_and_extra_named_in_the_readme_exists() -> None:
+    from ptxdsl.config import Config
+
+    fields = {f"PTXDSL_{name.upper()}" for name in Config.__dataclass_fields__}
+    assert set(re.findall(r"PTXDSL_[A-Z_]+", README)) <= fields
+    extras = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE))
+    assert set(re.findall(r"\[(cuda|ptxas|sass|test|dev|bench)\]", README)) <= extras
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    found = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "docs/emulator.md", "docs/numerics.md"])
+def test_links_and_widths(page: str) -> None:
+    path, code = ROOT / page, False
+    for line in path.read_text("utf-8").splitlines():
+        code ^= line.startswith("```")
+        assert code or line.startswith("|") or len(line) <= 120, line
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text("utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\((?!https?:)([^)]*)\)", prose):
+        file, _, anchor = link.partition("#")
+        target = path.parent / file if file else path
+        assert target.is_file() and (not anchor or anchor in headings(target)), link

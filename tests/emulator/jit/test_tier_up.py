@@ -1,0 +1,276 @@
+"""The second tier gives what the first gives, to the bit: whole kernels, and where it has to leave to the records.
+
+The first tier is tested against references elsewhere; here both run the same PTX on the same data.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_harness import THREAD, argument, kernel, pointer
+
+from ptxdsl import EmulationError
+from ptxdsl.emulator.jit.tier_up import speed_up_runs, speed_up_whole
+from ptxdsl.emulator.program import Program
+from ptxdsl.launch import LaunchConfig
+from ptxdsl.text import parse
+
+import programs
+
+
+def tiers(text: str, block: Any) -> list[Program]:
+    """The same module three times: in the first tier, as one function, and with its runs compiled too."""
+    found = []
+    for level in range(3):
+        program = Program(parse(text))
+        code = program.code(program.module.functions[-1].name, LaunchConfig(1, block).block)
+        if level:
+            assert speed_up_whole(code) and code.whole, "not compiled as a whole"
+        if level == 2:
+            speed_up_runs(code)
+        found.append(program)
+    return found
+
+
+def outcomes(text: str, grid: Any, block: Any, shared: int = 0, **arguments: Any) -> list[tuple[str, list[bytes]]]:
+    """What each tier says and leaves behind."""
+    found = []
+    for program in tiers(text, block):
+        mine = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+        said = ""
+        for _ in range(2):  # the second launch meets what the first has learned
+            given = [argument(name, value) for name, value in mine.items()]
+            try:
+                program.run(program.module.functions[-1].name, LaunchConfig(grid, block, shared), given)
+            except EmulationError as error:
+                said = re.sub(r"0x[0-9a-f]+", "0x", str(error))
+        found.append((said, [value.tobytes() for value in mine.values() if isinstance(value, np.ndarray)]))
+    return found
+
+
+def same(text: str, grid: Any, block: Any, shared: int = 0, **arguments: Any) -> tuple[str, list[bytes]]:
+    first, whole, both = outcomes(text, grid, block, shared, **arguments)
+    assert whole == first
+    assert both == first
+    return first
+
+
+@pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda program: program.name)
+def test_programs(program: programs.Program, rng: np.random.Generator) -> None:
+    case = program.case(rng).poisoned() if program.name != "saxpy" else program.case(rng)
+    text = case.kernel.ptx()
+    names = [parameter.name for parameter in parse(text).functions[0].parameters]
+    numbers = [np.uint32(value) if isinstance(value, int) else value for value in case.arguments]
+    given = dict(zip(names, numbers))
+    same(text, case.grid, case.block, **given)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Random kernels
+
+
+def exchange(rng: random.Random, stretches: int) -> str:
+    """Threads of a block that hand numbers on through shared memory, in loops and under conditions."""
+    lines = []
+    for number in range(stretches):
+        kind = rng.choice(["store", "loop", "some", "half", "product", "early"])
+        value = f"%r{rng.randrange(10, 14)}"
+        if kind == "loop":
+            lines.append(f"mov.u32 %r20, 0; L{number}: add.u32 {value}, {value}, %r20;"
+                         f"mad.lo.u32 %r11, {value}, 3, %r2;"
+                         f"add.u32 %r20, %r20, 1; setp.lt.u32 %p1, %r20, {rng.choice(['4', '%r15', '%r16'])};"
+                         f"@%p1 bra L{number};")
+        elif kind == "some":
+            lines.append(f"setp.{rng.choice(['lt', 'ge'])}.u32 %p1, %r2, {rng.randrange(70)}; @%p1 bra S{number};"
+                         f"xor.b32 {value}, {value}, %r0; add.u32 %r12, %r12, {value}; S{number}:")
+        elif kind == "half":
+            lines.append(f"and.b32 %r21, {value}, 1; setp.eq.u32 %p1, %r21, 0; @%p1 bra H{number};"
+                         f"shr.u32 {value}, {value}, 1; bra J{number}; H{number}: mad.lo.u32 {value}, {value}, 5, %r13;"
+                         f"J{number}:")
+        elif kind == "product":
+            lines.append(f"mul.lo.u32 %r22, %r17, %r15; add.u32 {value}, {value}, %r22; sub.u32 %r13, {value}, %r18;")
+        elif kind == "early" and number > stretches // 2:
+            lines.append(f"setp.ge.u32 %p2, %r2, {rng.choice([32, 64, 200])}; @%p2 bra DONE;")
+        shift = rng.choice([1, 16, 32, 33, 64])
+        lines.append(f"""
+            st.shared.u32 [%r30], {value}; bar.sync 0;
+            add.u32 %r31, %r2, {shift}; rem.u32 %r31, %r31, %r19; shl.b32 %r31, %r31, 2; add.u32 %r31, %r31, %r32;
+            setp.lt.u32 %p3, %r31, %r33; @%p3 ld.shared.u32 %r14, [%r31]; @%p3 add.u32 {value}, {value}, %r14;
+            bar.sync 0;""")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_exchange(seed: int) -> None:
+    rng = random.Random(f"exchange {seed}")
+    block: Any = rng.choice([(32, 1), (64, 1), (96, 1), (16, 8), (8, 8), (64, 2)])
+    threads = block[0] * block[1]
+    text = kernel("u64 out, u32 a, u32 b", f"""
+        .shared .align 4 .b8 numbers[{4 * threads}];
+        mov.u32 %r17, %tid.y; mov.u32 %r1, %ntid.x; mov.u32 %r18, %tid.x; mad.lo.u32 %r2, %r17, %r1, %r18;
+        mov.u32 %r3, %ctaid.x; mov.u32 %r19, {threads}; mad.lo.u32 %r0, %r3, %r19, %r2;
+        ld.param.u32 %r15, [a]; ld.param.u32 %r4, [b]; and.b32 %r16, %r2, 7; add.u32 %r16, %r16, %r4;
+        mov.u32 %r32, numbers; mad.lo.u32 %r30, %r2, 4, %r32; add.u32 %r33, %r32, {4 * threads}; mov.u32 %r14, 0;
+        mov.u32 %r10, %r0; mul.lo.u32 %r11, %r2, %r15; mov.u32 %r12, %r3; add.u32 %r13, %r18, %r4;
+        {exchange(rng, rng.randrange(2, 6))}
+        DONE:
+        ld.param.u64 %rd0, [out]; mul.wide.u32 %rd1, %r0, 16; add.u64 %rd0, %rd0, %rd1;
+        st.global.v4.u32 [%rd0], {{%r10, %r11, %r12, %r13}}; ret;
+    """)
+    out = np.full((3 * threads, 4), 0xDEADBEEF, np.uint32)
+    said, _ = same(text, 3, block, out=out, a=np.uint32(rng.randrange(1, 9)), b=np.uint32(rng.randrange(1, 5)))
+    assert not said
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Where it leaves to the records
+
+
+def elementwise(body: str) -> str:
+    return kernel("u64 x, u64 y, u32 n", THREAD + pointer("%rd0", "x") + pointer("%rd1", "y") + body)
+
+
+@pytest.mark.parametrize("short", [1, 31, 32, 100])
+def test_a_fault_is_told_alike(short: int) -> None:
+    x, y = np.arange(256 - short, dtype=np.uint32), np.zeros(256, np.uint32)
+    text = elementwise("ld.global.u32 %r3, [%rd0]; st.global.u32 [%rd1], %r3; ret;")
+    said, _ = same(text, 4, 64, x=x, y=y, n=np.uint32(0))
+    assert "beyond the end" in said or "out of bounds" in said or "x" in said
+
+
+def test_the_last_block_is_shorter() -> None:
+    x, y = np.arange(200, dtype=np.uint32), np.zeros(200, np.uint32)
+    text = elementwise("""
+        ld.param.u32 %r4, [n]; setp.ge.u32 %p0, %r0, %r4; @%p0 bra DONE;
+        ld.global.u32 %r3, [%rd0]; add.u32 %r3, %r3, 7; st.global.u32 [%rd1], %r3; DONE: ret;""")
+    said, (_, got) = same(text, 4, 64, x=x, y=y, n=np.uint32(200))
+    assert not said
+    np.testing.assert_array_equal(np.frombuffer(got, np.uint32), x + 7)
+
+
+@pytest.mark.parametrize("lane", [0, 13, 95])
+def test_a_trap_behind_a_barrier(lane: int) -> None:
+    x, y = np.arange(96, dtype=np.uint32), np.zeros(96, np.uint32)
+    text = elementwise(f"""
+        ld.global.u32 %r3, [%rd0]; st.global.u32 [%rd1], %r3; bar.sync 0;
+        setp.eq.u32 %p0, %r3, {lane}; @%p0 trap; st.global.u32 [%rd1], %r2; ret;""")
+    said, _ = same(text, 1, 96, x=x, y=y, n=np.uint32(0))
+    assert "trap" in said
+
+
+def test_warps_that_meet_different_barriers() -> None:
+    """Two instructions, one barrier: the warps of the first wait for those of the second."""
+    x, y = np.arange(96, dtype=np.uint32), np.zeros(96, np.uint32)
+    text = elementwise("""
+        shr.u32 %r4, %r2, 5; setp.eq.u32 %p0, %r4, 1; @%p0 bra OTHER;
+        bar.sync 0; mov.u32 %r5, 100; bra JOIN;
+        OTHER: bar.sync 0; mov.u32 %r5, 200;
+        JOIN: add.u32 %r5, %r5, %r2; bar.sync 0; st.global.u32 [%rd1], %r5; ret;""")
+    _, (_, got) = same(text, 1, 96, x=x, y=y, n=np.uint32(0))
+    t = np.arange(96)
+    np.testing.assert_array_equal(np.frombuffer(got, np.uint32), np.where(t // 32 == 1, 200, 100) + t)
+
+
+def test_a_barrier_that_some_lanes_miss() -> None:
+    text = elementwise("setp.lt.u32 %p0, %r2, 40; @%p0 bra DONE; bar.sync 0; DONE: st.global.u32 [%rd1], %r2; ret;")
+    said, _ = same(text, 1, 64, x=np.zeros(64, np.uint32), y=np.zeros(64, np.uint32), n=np.uint32(0))
+    assert "barrier" in said
+
+
+def test_addresses_that_wrap_around() -> None:
+    """An index below zero wraps in 32 bits, and comes out right where only lanes from 1 on use it."""
+    x, y = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    text = kernel("u64 x, u64 y", """
+        mov.u32 %r2, %tid.x; ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y];
+        setp.lt.u32 %p0, %r2, 1; @%p0 bra DONE;
+        sub.u32 %r3, %r2, 1; mul.wide.u32 %rd2, %r3, 4; add.u64 %rd2, %rd2, %rd0; ld.global.u32 %r4, [%rd2];
+        mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r4; DONE: ret;""")
+    said, (_, got) = same(text, 1, 64, x=x, y=y)
+    assert not said
+    assert np.frombuffer(got, np.uint32).tolist() == [0, *range(63)]
+
+
+def test_a_long_loop_comes_to_its_end() -> None:
+    """Longer than a function may run without a return."""
+    y = np.zeros(64, np.uint32)
+    text = kernel("u64 y", """
+        mov.u32 %r2, %tid.x; ld.param.u64 %rd1, [y]; mov.u32 %r3, 0; mov.u32 %r4, 0;
+        AGAIN: mad.lo.u32 %r4, %r4, 3, %r2; add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 3000000; @%p0 bra AGAIN;
+        mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r4; ret;""")
+    same(text, 1, 64, y=y)
+
+
+def test_barriers_in_a_loop_do_not_keep_a_function_from_its_return() -> None:
+    """Whoever waits can be interrupted, also where each warp's way from barrier to barrier is short."""
+    text = kernel("u64 y", """
+        mov.u32 %r2, %tid.x; ld.param.u64 %rd1, [y]; mov.u32 %r3, 0; mov.u32 %r4, 0;
+        AGAIN: bar.sync 0; mad.lo.u32 %r4, %r4, 3, %r2; add.u32 %r3, %r3, 1;
+        setp.lt.u32 %p0, %r3, 2000000000; @%p0 bra AGAIN;
+        mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r4; ret;""")
+    program = tiers(text, 64)[1]
+
+    def interrupt(*_: Any) -> None:
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    start = perf_counter()
+    try:
+        with pytest.raises(InterruptedError):
+            program.run("k", LaunchConfig(1, 64), [argument("y", np.zeros(64, np.uint32))])
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert perf_counter() - start < 5
+
+
+def test_nan_is_canonical_wherever_it_is_seen() -> None:
+    """Sums in loops and across barriers may carry any NaN; what is stored or compared is PTX's."""
+    rng = np.random.default_rng()
+    x = rng.integers(0, 1 << 32, 64, np.uint32)
+    x[::3] |= 0x7F800001
+    text = elementwise("""
+        ld.global.f32 %f0, [%rd0]; mov.f32 %f1, %f0; mov.u32 %r3, 0;
+        AGAIN: fma.rn.f32 %f1, %f1, %f0, %f1; add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 5; @%p0 bra AGAIN;
+        bar.sync 0; add.f32 %f1, %f1, %f0; mov.b32 %r4, %f1; add.u32 %r4, %r4, 1; st.global.u32 [%rd1], %r4; ret;""")
+    said, (_, got) = same(text, 1, 64, x=x, y=np.zeros(64, np.uint32), n=np.uint32(0))
+    assert not said
+    nan = np.frombuffer(got, np.uint32)[::3]
+    assert (nan == 0x80000000).all()
+
+
+WARP: dict[str, Callable[[int], str]] = {
+    "shfl": lambda n: f"shfl.sync.bfly.b32 %r4, %r4, {n % 31 + 1}, 31, -1;",
+    "down": lambda n: f"shfl.sync.down.b32 %r5, %r4, {n % 7}, 31, -1; add.u32 %r4, %r4, %r5;",
+    "vote": lambda n: f"setp.gt.u32 %p1, %r4, {n * 9}; vote.sync.ballot.b32 %r5, %p1, -1; xor.b32 %r4, %r4, %r5;",
+    "redux": lambda _: "redux.sync.add.u32 %r5, %r4, -1; add.u32 %r4, %r4, %r5;",
+    "match": lambda _: "and.b32 %r5, %r4, 3; match.any.sync.b32 %r6, %r5, -1; xor.b32 %r4, %r4, %r6;",
+    "atom": lambda n: f"and.b32 %r5, %r4, 15; mad.lo.u32 %r5, %r5, 4, %r9; atom.shared.add.u32 %r6, [%r5], {n};"
+                      "xor.b32 %r4, %r4, %r6;",
+    "red": lambda n: "and.b32 %r5, %r4, 15; mad.lo.u32 %r5, %r5, 4, %r9; red.shared.max.u32 [%r5], %r4;"
+                     f"add.u32 %r4, %r4, {n};",
+    "leader": lambda n: f"setp.eq.u32 %p1, %r8, {n % 32}; @%p1 st.shared.u32 [%r9+{4 * (n % 16)}], %r4;"
+                        "bar.warp.sync -1;"
+                        f"ld.shared.u32 %r5, [%r9+{4 * (n % 16)}]; add.u32 %r4, %r4, %r5;",
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_warp_operations(seed: int) -> None:
+    rng = random.Random(f"warp {seed}")
+    lines = "\n".join(WARP[rng.choice(list(WARP))](rng.randrange(1, 40)) for _ in range(rng.randrange(3, 9)))
+    text = elementwise(f"""
+        .shared .align 4 .b8 bins[64];
+        mov.u32 %r9, bins; mov.u32 %r8, %laneid; setp.lt.u32 %p0, %r2, 16; mad.lo.u32 %r7, %r2, 4, %r9;
+        @%p0 st.shared.u32 [%r7], %r2; bar.sync 0; ld.global.u32 %r4, [%rd0];
+        {lines}
+        st.global.u32 [%rd1], %r4; ret;""")
+    x = np.random.default_rng(seed).integers(0, 1 << 32, 128, np.uint32)
+    said, _ = same(text, 2, 64, x=x, y=np.zeros(128, np.uint32), n=np.uint32(0))
+    assert not said

@@ -1,0 +1,121 @@
+"""Registers that a thread reads before it has written them: found at the read, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxdsl
+from ptxdsl import UninitializedError, use
+from ptxdsl.emulator.sanitizer.sanitizer import collect
+
+MODULE = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n)
+{{
+  .reg .b64 %rd<8>;
+  .reg .b32 %r<16>;
+  .reg .b16 %h<8>;
+  .reg .pred %p<8>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  setp.lt.u32 %p1, %r2, %r1;
+{body}
+  ret;
+}}
+"""
+FIRST = 16
+"""Line of the body's first instruction."""
+LOOP = """mov.u32 %r9, 0;
+L:
+@%p3 add.u32 %r3, %r2, 1;
+setp.eq.u32 %p3, %r9, %r9;
+add.u32 %r9, %r9, 1;
+setp.lt.u32 %p4, %r9, 3;
+@%p4 bra L;"""
+
+
+def run(body: str, n: int = 0, threads: int = 32, sanitize: str | None = "init") -> list[tuple[int | None, str]]:
+    """The line and the register of each finding."""
+    out = np.full(threads, 7, np.uint32)
+    kernel = ptxdsl.load(MODULE.format(body=body))["k"]
+    with use("emulator"), collect() as findings:
+        kernel.configure(1, threads, sanitize=sanitize)(out, n)
+    return [(finding.access.ptx_line, finding.array) for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("add.u32 %r3, %r4, 1;", [(FIRST, "%r4")]),
+        ("add.u32 %r3, %r4, %r5;\nadd.u32 %r3, %r4, %r5;", [(FIRST, "%r4"), (FIRST, "%r5")]),
+        ("@%p1 mov.u32 %r4, 5;\nadd.u32 %r3, %r4, 1;", [(FIRST + 1, "%r4")]),
+        ("@%p1 mov.u32 %r4, 5;\n@%p1 add.u32 %r3, %r4, 1;", []),
+        ("@%p1 mov.u32 %r4, 5;\n@!%p1 add.u32 %r3, %r4, 1;", [(FIRST + 1, "%r4")]),
+        ("@%p1 mov.u32 %r4, 5;\n@!%p1 mov.u32 %r4, 6;\nadd.u32 %r3, %r4, 1;", []),
+        ("@%p1 bra A;\nmov.u32 %r4, 5;\nA:\nadd.u32 %r3, %r4, 1;", [(FIRST + 3, "%r4")]),
+        ("@%p1 bra A;\nmov.u32 %r4, 5;\nbra B;\nA:\nmov.u32 %r4, 6;\nB:\nadd.u32 %r3, %r4, 1;", []),
+        ("mov.u32 %r5, %r4;\nmov.u32 %r6, %r5;", []),
+        ("mov.u32 %r5, %r4;\nmov.u32 %r6, %r5;\nst.global.u32 [%rd1], %r6;", [(FIRST + 2, "%r6")]),
+        ("mov.b64 %rd4, {%r2, %r4};\nmov.b64 {%r5, %r6}, %rd4;\nadd.u32 %r7, %r6, 1;", [(FIRST + 2, "%r6")]),
+        ("@%p2 add.u32 %r3, %r2, 1;", [(FIRST, "%p2")]),
+        ("@%p1 mov.u64 %rd5, %rd1;\n@%p1 ld.global.u32 %r3, [%rd5];", []),
+        ("@%p1 mov.u64 %rd5, 0;\n@!%p1 mov.b64 {%r5, %r6}, %rd5;\n@!%p1 add.u32 %r7, %r5, 1;", [(FIRST + 2, "%r5")]),
+        (LOOP, [(FIRST + 2, "%p3")]),
+    ],
+)
+def test_found_where_it_is_read(body: str, found: list[tuple[int, str]]) -> None:
+    assert run(body, 9) == found
+    assert run(body, 9, sanitize=None) == []
+
+
+def test_the_message() -> None:
+    body = "  @%p1 mov.u32 %r4, 5;\n  add.u32 %r3, %r4, 1;"
+    with use("emulator"), pytest.raises(UninitializedError) as caught:
+        ptxdsl.load(MODULE.format(body=body))["k"].configure(1, 64, sanitize="init")(np.zeros(64, np.uint32), 40)
+    assert str(caught.value) == (
+        "`add.u32 %r3, %r4, 1` reads %r4, which this thread has not written\n"
+        "  in block (0, 0, 0), thread (40, 0, 0)\n"
+        "  PTX line 17: add.u32 %r3, %r4, 1\n"
+        "  hint: write %r4 on every way to this instruction, also where a guard does not hold"
+    )
+
+
+def test_the_result_is_that_of_an_ordinary_run() -> None:
+    body = "mov.u32 %r4, 1;\n@%p1 mov.u32 %r5, 41;\n@%p1 add.u32 %r4, %r4, %r5;\nst.global.u32 [%rd1], %r4;"
+    out = np.full(40, 7, np.uint32)
+    with use("emulator"):
+        ptxdsl.load(MODULE.format(body=body))["k"].configure(1, 40, sanitize="all")(out, 33)
+    assert np.array_equal(out, np.where(np.arange(40) < 33, 42, 1))
+
+
+def test_random_programs() -> None:
+    """Against sets of registers, lane by lane: the reads of each line that some lane has not written."""
+    rng = np.random.default_rng(seed := np.random.SeedSequence().entropy)
+    for _ in range(20):
+        lines, found = [], set()
+        clean = [{2} for _ in range(32)]
+        for number in range(int(rng.integers(4, 14))):
+            to, a, b = (int(x) for x in rng.integers(3, 9, 3))
+            a = 2 if rng.random() < 0.3 else a
+            guard = ("", "@%p1 ", "@!%p1 ")[int(rng.integers(3))]
+            kind = rng.choice(["number", "copy", "add"])
+            text = {"number": f"mov.u32 %r{to}, 3;", "copy": f"mov.u32 %r{to}, %r{a};",
+                    "add": f"add.u32 %r{to}, %r{a}, %r{b};"}[kind]
+            lines.append(guard + text)
+            for lane in range(32):
+                if guard and (lane < 9) != (guard == "@%p1 "):
+                    continue
+                known = clean[lane]
+                if kind == "add":
+                    found |= {(FIRST + number, f"%r{x}") for x in (a, b) if x not in known}
+                    known |= {a, b}  # what has been reported once is not reported again
+                if kind == "copy" and a not in known:
+                    known.discard(to)
+                else:
+                    known.add(to)
+        assert set(run("\n".join(lines), 9)) == found, (seed, lines)

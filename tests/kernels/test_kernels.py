@@ -1,0 +1,70 @@
+"""Every kernel of the repository assembles for every target that it claims, without spills; the commands work."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from ptxdsl import Kernel, use
+from ptxdsl import __main__ as command
+from ptxdsl.kernels.check import LIBRARY
+
+TARGETS = ["sm_75", "sm_80", "sm_90a", "sm_100a"]
+EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.py"))
+
+
+def example_kernels() -> dict[str, Kernel]:
+    found = {}
+    for path in EXAMPLES:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found.update({f"{path.stem}.{n}": value for n, value in vars(module).items() if isinstance(value, Kernel)})
+    return found
+
+
+KERNELS = {kernel.entry: kernel for entry in LIBRARY.values() for kernel in entry.kernels()} | example_kernels()
+
+
+def test_every_example_has_a_kernel() -> None:
+    assert {name.partition(".")[0] for name in KERNELS} >= {path.stem for path in EXAMPLES}
+
+
+CLAIMS = [(name, arch) for name in KERNELS for arch in TARGETS if not ("bf16" in name and arch == "sm_75")]
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(("name", "arch"), CLAIMS)
+def test_assembles_without_spills(name: str, arch: str) -> None:
+    taken = KERNELS[name].attributes(arch=arch)
+    assert (taken.spill_store_bytes, taken.spill_load_bytes) == (0, 0)
+    assert 0 < taken.num_regs <= 128 and taken.shared_size_bytes <= 48 * 1024
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_target_is_the_lowest_there_is(name: str) -> None:
+    assert KERNELS[name].ir().target == ("sm_80" if "bf16" in name else "sm_75")
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_checks(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with use("emulator"):
+        assert command.main(["kernels", name]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split() == ["kernel", "ran", "on", "first", "ms", "then", "ms", "error", "allowed"]
+    assert row.endswith("ok")
+
+
+@pytest.mark.ptxas
+def test_resources(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["kernels", "decode_attention", "--resources", "sm_90a"]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split() == ["kernel", "on", "sm_90a", "registers", "shared", "spilled", "instructions"]
+    assert len(rows) == 4
+    for row in rows:
+        name, registers, shared, spilled, instructions = row.split()
+        assert name.startswith("decode_attention_")
+        assert 16 <= int(registers) <= 128 and int(shared) > 0 and int(spilled) == 0 and int(instructions) > 100
