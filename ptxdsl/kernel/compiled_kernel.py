@@ -80,7 +80,7 @@ class _Emulated:
 
 def _reachable(given: list[Scalar | Buffer]) -> list[Buffer]:
     """The device arrays that are not arguments: as on a GPU, their addresses may stand in structs and other arrays."""
-    memory = sys.modules.get(f"{__package__}.driver.memory")
+    memory = sys.modules.get("ptxdsl.gpu.memory")
     passed = {argument.address for argument in given if type(argument) is Buffer}
     return [] if memory is None else [buffer for buffer in memory.emulated() if buffer.address not in passed]
 

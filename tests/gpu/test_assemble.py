@@ -421,7 +421,7 @@ def test_processes_share_a_folder(tmp_path: Path) -> None:
     program = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from ptxdsl.driver.cache import DiskCache, digest
+        from ptxdsl.launch.disk_cache import DiskCache, digest
         cache = DiskCache(Path(sys.argv[1]), limit=60_000)
         for round in range(60):
             for key in range(5):
