@@ -24,7 +24,7 @@ def accepts(type: ScalarType, register: ScalarType, relaxed: bool) -> bool:
 
     Of wider registers, a floating-point operand takes untyped ones only.
 
-    >>> from .types import b16, f32, u8, u32
+    >>> from ..types import b16, f32, u8, u32
     >>> accepts(u8, b16, relaxed=True), accepts(u8, b16, relaxed=False), accepts(f32, u32, relaxed=True)
     (True, False, False)
     """

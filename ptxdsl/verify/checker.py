@@ -33,7 +33,7 @@ def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>")
     ``foreign`` module, anything goes: C++ allows a variable without a value that is never looked at.
     ``filename`` names the text in errors about statements that carry no Python line.
 
-    >>> from .text import parse
+    >>> from ..text import parse
     >>> verify(parse(".version 8.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; mov.u32 %r1, %tid.x; ret; }"))
     """
     checker = Declared(module, foreign, filename)

@@ -308,7 +308,7 @@ def test_special_registers() -> None:
 def test_the_table_is_read_only_where_it_is_needed() -> None:
     code = (
         "from ptxdsl import isa; isa.opcodes(); isa.lookup('tcgen05.mma.cta_group::1.kind::f16')\n"
-        "from ptxdsl.isa import _blocks\n"
+        "from ptxdsl.isa.table import _blocks\n"
         "blocks = [block for own in _blocks().values() for block in own]\n"
         "print(sum('row' in vars(block) for block in blocks), len(blocks))"
     )

@@ -1331,8 +1331,7 @@ def test_without_source(body: str, kind: type[PtxError] | None) -> None:
 def test_in_a_doctest() -> None:
     text = """
     >>> from ptxdsl import f32, loop, u32, when
-    >>> from ptxdsl.language import trace
-    >>> from ptxdsl.language.rules import structure as lint
+    >>> from ptxdsl.language import trace; from ptxdsl.language.rules import structure as lint
     >>> def lost(n: u32, x: f32):
     ...     acc = x
     ...     with loop(n):

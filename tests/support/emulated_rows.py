@@ -14,7 +14,7 @@ import numpy as np
 from llvmlite import binding, ir
 from isa_modules import instruction, module, sample
 
-from ptxdsl.emulator.codegen import emit
+from ptxdsl.emulator.codegen.registry import emit
 from ptxdsl.emulator.rewrite.inline import inline
 from ptxdsl.emulator.instructions.lowering import Lowering
 from ptxdsl.emulator.instructions.matrix import expanded

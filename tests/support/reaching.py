@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptxdsl import ir, language as tracing
-from ptxdsl import TensorMap
+from ptxdsl import TensorMap, language as tracing
+from ptxdsl.ir import module as ir
 from ptxdsl.errors import PtxError
 from ptxdsl.isa import Form, OperandSpec
 from ptxdsl.text import parse, to_text

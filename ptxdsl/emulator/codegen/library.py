@@ -165,7 +165,7 @@ def _machine(features: str) -> Any:
 
 
 def _emit(module: Any, name: str, shape: Shape) -> None:
-    from . import emit  # not loaded where all handlers are on disk
+    from .registry import emit  # not loaded where all handlers are on disk
 
     emit(module, name, shape)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import keyword
 from typing import Any, NoReturn
 
-from ... import ir, isa
+from ... import ir
+from ...isa import table as isa
 from ...errors import PtxTypeError, UnknownInstruction
 from ...isa import Form, Special
 from ..addresses import guard_of

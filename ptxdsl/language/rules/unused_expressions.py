@@ -119,7 +119,7 @@ def _resolved(node: ast.expr, names: Names) -> object:
 
 def _is_ours(value: object) -> bool:
     module = getattr(value, "__module__", None) or ""
-    return callable(value) and module.startswith("ptxdsl.trace.")
+    return callable(value) and module.startswith("ptxdsl.language.")
 
 
 def _idle(message: str, hint: str, node: ast.expr, filename: str) -> StructureError:

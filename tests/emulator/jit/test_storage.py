@@ -129,10 +129,11 @@ def test_old_folders_are_dropped(tmp_path: Path) -> None:
 
 def test_the_fingerprint_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package, folder = tmp_path / "package", tmp_path / "cache"
-    for part in ("emulator/handlers", "isa/chapters"):
+    for part in ("emulator/codegen", "isa/chapters", "launch"):
         (package / part).mkdir(parents=True)
-    source = package / "emulator" / "handlers" / "data.py"
-    for path, text in ((source, "a = 1"), (package / "isa/chapters/move.isa", "mov"), (package / "types.py", "")):
+    source = package / "emulator" / "codegen" / "data.py"
+    for path, text in ((source, "a = 1"), (package / "isa/chapters/move.isa", "mov"), (package / "types.py", ""),
+                       (package / "launch/texture_description.py", "")):
         path.write_text(text)
     monkeypatch.setattr(storage, "PACKAGE", package)
     first = fingerprint(folder, HOST)

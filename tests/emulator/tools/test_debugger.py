@@ -134,8 +134,8 @@ def test_the_table() -> None:
     lines = str(steps).splitlines()
     assert len(lines) == len(steps)
     at = line_of("with when(i < n)")
-    assert f"test_debug.py:{at}  setp.lt.u32 %p0, %r5, %r0" in str(steps)
-    assert sum(line.startswith("test_debug.py:") for line in lines) == len({step.loc for step in steps})
+    assert f"test_debugger.py:{at}  setp.lt.u32 %p0, %r5, %r0" in str(steps)
+    assert sum(line.startswith("test_debugger.py:") for line in lines) == len({step.loc for step in steps})
     assert next(line for line in lines if "mul.f32" in line).endswith("a = 2, %f1 = 1, %f2 = 2")
 
 
