@@ -209,7 +209,7 @@ def test_late_imports_are_of_what_is_loaded_on_demand(name: str, path: Path) -> 
     allowed = INSIDE_THE_EMULATOR if name.startswith("emulator.") else ON_DEMAND
     for target, node in imports(name, path):
         if node.lineno in lines and not f"{target}.".startswith(tuple(f"{each}." for each in allowed)):
-            raise AssertionError(f"{name}:{node.lineno} imports {target} within a function: put it at the module's head")
+            raise AssertionError(f"{name}:{node.lineno} imports {target} within a function, not at the module's head")
 
 
 def test_kernels_use_only_the_public_api() -> None:
