@@ -15,7 +15,8 @@ from ...ir import Address, Function, Immediate, Instruction, Operand, Register, 
 from ...isa import lookup
 from ...isa.fragments import ELEMENT_BITS, SHAPES, Layout, Place, layout
 from ...types import TYPES, ScalarType
-from .operands import Field, unsupported
+from .operands import Field
+from ..machine.unsupported import unsupported
 
 if TYPE_CHECKING:
     from .lowering import Lowering

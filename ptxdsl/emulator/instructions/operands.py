@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...errors import EmulationError
 from ...ir import Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
 from ..analysis.divergence import UNIFORM, VARYING, Facts, Known, Shape3, special_vector, tid_vectors
 from ..machine.layout import LANES, Block, Warp
+from ..machine.unsupported import unsupported
 from ..analysis.registers import Slots
 
 __all__ = ["Field", "Operands", "Pool"]
@@ -223,22 +223,3 @@ class Operands:
         if scalar or known is UNIFORM:
             return Field("U32", "i", (offset,))
         return Field("A32", "iq", (offset, self.pool.address(known, 32)))
-
-
-def unsupported(statement: Any, what: str) -> EmulationError:
-    """The error for what the emulator does not do."""
-    line = getattr(statement, "line", 0)
-    return EmulationError(
-        f"the emulator does not support {what}",
-        loc=getattr(statement, "loc", None), ptx_line=line or None, instruction=render(statement),
-        hint="run this kernel on a GPU: `PTXDSL_BACKEND=gpu`",
-    )
-
-
-def render(statement: Any) -> str:
-    """A statement as PTX text, for messages."""
-    if statement is None:
-        return ""
-    from ...text.printer import instruction_text
-
-    return instruction_text(statement)

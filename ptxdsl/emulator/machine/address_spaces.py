@@ -10,13 +10,13 @@ from ...ir import Function, Instruction, Module, Operand, Reference, SpecialRegi
 from ...isa import Form
 from .heap import Heap
 from .texture_pool import ModuleReference
-from ..rewrite.indirect_calls import addresses
 from .layout import (
-    LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START, SHARED_WINDOW, SPACE_BITS,
+    FUNCTION_START, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START, SHARED_WINDOW,
+    SPACE_BITS, Entry,
 )
-from ..instructions.operands import unsupported
+from .unsupported import unsupported
 
-__all__ = ["Guarded", "ModuleMemory", "Spaces"]
+__all__ = ["Guarded", "ModuleMemory", "Spaces", "function_addresses"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -57,11 +57,22 @@ def _aligned(value: int, align: int) -> int:
     return (value + align - 1) // align * align
 
 
+_FUNCTION_BYTES = 16
+
+
+def function_addresses(module: Module) -> dict[str, int]:
+    """The address of each function by its name: a number that nothing else has, for no code lies there."""
+    aliases = module.aliases
+    names = dict.fromkeys(aliases.get(function.name, function.name) for function in module.functions)
+    found = {name: FUNCTION_START + _FUNCTION_BYTES * (number + 1) for number, name in enumerate(names)}
+    return found | {alias: found[name] for alias, name in aliases.items() if name in found}
+
+
 class ModuleMemory:
     """The global and constant variables of a module: host memory that lives as long as the module is loaded."""
 
     def __init__(self, module: Module) -> None:
-        self.functions = addresses(module)
+        self.functions = function_addresses(module)
         self.symbols = dict(self.functions)
         self.ranges: list[Guarded] = []
         self.heap = Heap()
@@ -227,8 +238,6 @@ class Spaces:
 
     def entry(self, origin: str, space: str) -> tuple[int, bool]:
         """Offset in the table of the entry that an access is checked against, and whether it is the only one."""
-        from .layout import Entry
-
         number = self.entries.get(origin)
         if number is None:
             return 0, False

@@ -13,6 +13,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ...errors import LaunchError, caller
 from ...launch.texture_description import TYPES, Levels, Sampling
 
 if TYPE_CHECKING:
@@ -153,8 +154,6 @@ class Pool:
 
     def take(self, owner: object) -> int:
         """The handle of an empty header, which is given back when its owner is no more."""
-        from ...errors import LaunchError, caller
-
         with self._lock:
             if not self._free:
                 raise LaunchError(f"there are {HEADERS} textures, samplers and surfaces already", loc=caller())

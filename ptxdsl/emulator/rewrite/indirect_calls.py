@@ -1,26 +1,10 @@
-"""Addresses of functions, and which functions a call through a register may reach.
-
-A function's address is a number that nothing else has: no code lies there. What a call through a register may reach are
-the functions of its ``.calltargets``, or those whose address something in the module takes.
-"""
+"""Which functions a call through a register may reach: those of its ``.calltargets``, or all whose address is taken."""
 
 from __future__ import annotations
 
 from ...ir import Address, Call, Function, Instruction, Module, Reference, Symbol, Vector
-from ..machine.layout import FUNCTION_START
 
-__all__ = ["addresses", "targets"]
-
-_APART = 16
-
-
-def addresses(module: Module) -> dict[str, int]:
-    """The address of each function by its name."""
-    aliases = module.aliases
-    names = dict.fromkeys(aliases.get(function.name, function.name) for function in module.functions)
-    found = {name: FUNCTION_START + _APART * (number + 1) for number, name in enumerate(names)}
-    return found | {alias: found[name] for alias, name in aliases.items() if name in found}
-
+__all__ = ["targets"]
 
 def targets(module: Module, function: Function, call: Call) -> tuple[str, ...]:
     """The functions that a call through a register may reach; ``function`` is the one whose text it stands in."""

@@ -18,7 +18,8 @@ from ...ir import (
 from ...isa import Form, lookup
 from ...types import TYPES, ScalarType
 from .async_copies import asynchronous, synchronous
-from .indirect_calls import addresses, targets
+from ..machine.address_spaces import function_addresses
+from .indirect_calls import targets
 from .recursion import Recursion, moves
 from .alloca import OPCODES as STACK_OPCODES
 from .alloca import allocates, stacked
@@ -107,7 +108,7 @@ class Inliner:
         self.module = module
         self.functions = {f.name: f for f in module.functions if f.body is not None}
         self.functions.update({a: self.functions[f] for a, f in module.aliases.items() if f in self.functions})
-        self.addresses = addresses(module)
+        self.addresses = function_addresses(module)
         self.function = function
         self.body: list[Any] = []
         self.variables: list[Variable] = []

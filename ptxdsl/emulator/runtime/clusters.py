@@ -18,7 +18,7 @@ from ...ir import Address, Function, Instruction, Module, Register, Symbol
 from ...isa import lookup
 from ...types import TYPES
 from ..machine.layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Entry, Launch, Status
-from ..instructions.operands import unsupported
+from ..machine.unsupported import unsupported
 from ..sanitizer.clusters import connect, renew
 from .system_calls import serve
 from ..machine.address_spaces import ModuleMemory, Spaces

@@ -12,7 +12,7 @@ from ...ir import Address, Instruction, Register, Symbol
 from .faults import Scene, ranges
 from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, Mbarrier, Warp
 from .convergence import accuse
-from ..instructions.operands import render
+from ..machine.unsupported import render
 
 if TYPE_CHECKING:
     from ..machine.block_state import State

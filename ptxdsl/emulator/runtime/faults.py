@@ -14,7 +14,7 @@ from ..machine.array_history import what_lay_at
 from ..machine.layout import (
     LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Fault, Warp,
 )
-from ..instructions.operands import render
+from ..machine.unsupported import render
 from ..machine.address_spaces import Guarded
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
 from ..runtime.faults import Scene, element_name
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
-from ..instructions.operands import render
+from ..machine.unsupported import render
 from ..rewrite.definedness import asks
 from ..machine.shadow import SEGMENT_SHIFT, STATEMENT_SHIFT, Ledger, Reason
 from ..machine.address_spaces import Guarded

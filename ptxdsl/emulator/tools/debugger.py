@@ -10,7 +10,7 @@ from typing import IO, Any
 from ...errors import LaunchError, Loc, caller
 from ...ir import Call, Function, Instruction
 from .variable_names import Held
-from ..instructions.operands import render
+from ..machine.unsupported import render
 from ..machine.block_state import State
 from .thread_trace import Thread, shown
 

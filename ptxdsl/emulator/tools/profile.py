@@ -20,7 +20,8 @@ from ...isa import Form
 from ..machine.layout import Count
 from ..instructions.lowering import Code, Lowering
 from .observer import Observer, meets, watched
-from ..instructions.operands import Field, render
+from ..instructions.operands import Field
+from ..machine.unsupported import render
 from ..runtime.launch import run
 from ..machine.address_spaces import Spaces
 from ..machine.block_state import LaunchState

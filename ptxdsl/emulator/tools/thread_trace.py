@@ -17,7 +17,8 @@ from ..machine.layout import LANES, Block
 from ..instructions.lowering import Lowering
 from .variable_names import Names
 from .observer import Observer, meets, watched
-from ..instructions.operands import Field, render
+from ..instructions.operands import Field
+from ..machine.unsupported import render
 from ..program import load
 from ..runtime.launch import run
 from ..machine.block_state import LaunchState, State
