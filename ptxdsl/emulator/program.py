@@ -19,6 +19,7 @@ from .analysis.statements import plan_of
 from .runtime.launch import run
 from .machine.address_spaces import ModuleMemory, Spaces
 from .machine.block_state import LaunchState
+from .machine.unsupported import unsupported
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar
@@ -122,12 +123,27 @@ def _is_plain(function: Function) -> bool:
     return not named and not passed and all(map(_needs_nothing, forms))
 
 
-def _expanded(module: Module, function: Function, memory: ModuleMemory, cluster: Shape3 | None) -> Spaces:
-    from .runtime.clusters import in_clusters
-    from .rewrite.inline import inline
-    from .instructions.matrix import expanded
+def _expanded(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> Spaces:
+    """The memory of a kernel that has to be rewritten, or is launched in clusters."""
+    from .rewrite.pipeline import rewrite
 
-    return in_clusters(module, expanded(inline(module, function)), memory, cluster)
+    if any(name == "minperctamemory" for name, _ in function.directives):
+        raise unsupported(None, f"`.minperctamemory` of {function.name}")
+    cluster = asked or _required_cluster(function)
+    function = rewrite(module, function, cluster)
+    spaces = Spaces.of(module, function, memory)
+    spaces.cluster, spaces.explicit = cluster, cluster is not None
+    if cluster is None and any(s.form.semantics.startswith("barrier_cluster") for s in function.instructions()):
+        spaces.cluster = (1, 1, 1)
+    return spaces
+
+
+def _required_cluster(function: Function) -> Shape3 | None:
+    for name, numbers in function.directives:
+        if name == "reqnctapercluster" and numbers:
+            x, y, z = (*(int(n) for n in numbers), 1, 1)[:3]
+            return x, y, z
+    return None
 
 
 def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None:

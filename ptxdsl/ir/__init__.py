@@ -5,11 +5,11 @@ from __future__ import annotations
 from .module import (
     Address, Call, Comment, Directive, Function, Immediate, Instruction, Label, LabelRef, Module, Not, Operand,
     Parameter, Pragma, Reference, Register, Selected, Sink, SpecialRegister, Statement, Symbol, Variable, Vector,
-    registers,
+    elements, registers,
 )
 
 __all__ = [
     "Address", "Call", "Comment", "Directive", "Function", "Immediate", "Instruction", "Label", "LabelRef", "Module",
     "Not", "Operand", "Parameter", "Pragma", "Reference", "Register", "Selected", "Sink", "SpecialRegister",
-    "Statement", "Symbol", "Variable", "Vector", "registers",
+    "Statement", "Symbol", "Variable", "Vector", "elements", "registers",
 ]

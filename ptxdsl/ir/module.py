@@ -180,6 +180,11 @@ class Pragma(Comment):
     """A ``.pragma`` among the instructions: a remark to the assembler, which changes no result."""
 
 
+def elements(operand: Operand) -> tuple[Operand, ...]:
+    """What stands in the braces of a vector; of anything else itself."""
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
 def registers(operand: Operand) -> Iterator[Register]:
     """The registers in an operand."""
     if isinstance(operand, Register):

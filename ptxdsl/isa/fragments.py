@@ -15,7 +15,14 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["ELEMENT_BITS", "LAYOUTS", "SHAPES", "Layout", "Place", "layout"]
+__all__ = ["ELEMENT_BITS", "LAYOUTS", "SHAPES", "Layout", "Place", "layout", "shape_of"]
+
+_SHAPE = re.compile(r"m\d+n\d+k\d+$")
+
+
+def shape_of(tokens: tuple[str, ...]) -> str:
+    """The shape among the modifiers of a matrix instruction, ``m16n8k16``; empty where it has none."""
+    return next((token for token in tokens if _SHAPE.match(token)), "")
 
 
 class Place(NamedTuple):

@@ -15,10 +15,9 @@ from llvmlite import binding, ir
 from isa_modules import instruction, module, sample
 
 from ptxdsl.emulator.codegen.registry import emit
-from ptxdsl.emulator.rewrite.inline import inline
 from ptxdsl.emulator.instructions.lowering import Lowering
-from ptxdsl.emulator.instructions.matrix import expanded
 from ptxdsl.emulator.machine.address_spaces import ModuleMemory, Spaces
+from ptxdsl.emulator.rewrite.pipeline import rewrite
 from ptxdsl.errors import EmulationError, PtxError
 from ptxdsl.ir import Instruction
 from ptxdsl.isa import Row, opcodes, rows
@@ -53,7 +52,7 @@ def refusal(text: str) -> str | None:
 def lowered(text: str) -> Lowering:
     """The records of an instruction."""
     parsed = parse(module([text], "sm_100a", LATEST)[0])
-    function = expanded(inline(parsed, parsed.function("kernel")))
+    function = rewrite(parsed, parsed.function("kernel"), None)
     low = Lowering(function, Spaces.of(parsed, function, ModuleMemory(parsed)), (32, 1, 1), False)
     for place, statement in enumerate(low.graph.statements):
         if isinstance(statement, Instruction):

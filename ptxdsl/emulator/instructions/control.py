@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ...ir import Call, Instruction
 from ..analysis.divergence import UNIFORM
 from ..machine.layout import POLL, SHORT, Fault
-from .operands import Field
 from ..machine.unsupported import unsupported
+from .operands import Field
 
 if TYPE_CHECKING:
     from .lowering import Lowering

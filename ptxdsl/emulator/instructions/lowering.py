@@ -20,8 +20,8 @@ from ...analysis.control_flow import Graph, Node, graph, opcode
 from .threads import METHODS
 from ..machine.layout import LANES, SPACE_BITS, Block, Fault
 from ..codegen.library import Shape
-from .operands import Field, Operands, Pool
 from ..machine.unsupported import unsupported
+from .operands import Field, Operands, Pool
 from ..analysis.statements import plan_of
 from .code import Code, Record, packed
 from ..analysis.registers import Slots

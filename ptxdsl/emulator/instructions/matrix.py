@@ -1,256 +1,20 @@
-"""Matrix instructions before lowering: loads, stores and moves of fragments as the ordinary ones they are made of.
-
-Each lane reads or writes its own elements of the fragment (:mod:`ptxdsl.isa.fragments`), so what an access out of
-bounds or misaligned is, the loads and stores find out. The products stay one instruction (``handlers.matrix``).
-"""
+"""The products of matrix instructions; fragments are loaded and stored by :mod:`..rewrite.matrix_fragments`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...ir import Address, Function, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol, Vector
-from ...isa import lookup
-from ...isa.fragments import ELEMENT_BITS, SHAPES, Layout, Place, layout
-from ...types import TYPES, ScalarType
-from .operands import Field
+from ...ir import Instruction, elements
+from ...isa.fragments import ELEMENT_BITS, SHAPES, layout, shape_of
+from ...types import TYPES
 from ..machine.unsupported import unsupported
+from .operands import Field
 
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["METHODS", "expanded"]
-
-_SHAPE = re.compile(r"m\d+n\d+k\d+$")
-b16, b32, b64, u32 = (TYPES[name] for name in ("b16", "b32", "b64", "u32"))
-_FULL = Immediate(0xFFFFFFFF, b32)
-_FRAGMENTS = ("ldmatrix", "stmatrix", "movmatrix")
-
-
-def expanded(function: Function) -> Function:
-    """The function with its matrix loads and stores expanded; itself where there are none."""
-    if not any(_is_access(statement) for statement in function.body or ()):
-        return function
-    body: list[Any] = []
-    used: dict[str, Register] = {}
-    for statement in function.body or ():
-        if isinstance(statement, Instruction) and _is_access(statement):
-            body += _Expansion(statement, used).statements()
-        else:
-            body.append(statement)
-    return replace(function, body=body, registers=[*function.registers, *used.values()])
-
-
-def _is_access(statement: Any) -> bool:
-    if not isinstance(statement, Instruction):
-        return False
-    return statement.form.opcode in _FRAGMENTS or statement.form.semantics in ("wmma_load", "wmma_store")
-
-
-class _Expansion:
-    """The instructions that one matrix access becomes; its registers serve all of them in turn."""
-
-    def __init__(self, statement: Instruction, used: dict[str, Register]) -> None:
-        self.statement, self.used = statement, used
-        self.out: list[Instruction] = []
-        self.space = statement.form.space if statement.form.space != "generic" else ""
-
-    def statements(self) -> list[Instruction]:
-        self.emit("bar.warp.sync", _FULL)
-        lane = self.put("mov.u32", self.temporary("lane"), SpecialRegister("%laneid"))
-        self.g = self.put("shr.u32", self.temporary("g"), lane, self.number(2))
-        self.run = self.put("and.b32", self.temporary("run"), lane, self.number(3))
-        self.pair = self.put("shl.b32", self.temporary("pair"), self.run, self.number(1))
-        if self.statement.form.opcode == "movmatrix":
-            self.movmatrix()
-        elif self.statement.form.opcode in _FRAGMENTS:
-            self.fragments(self.statement.form.opcode == "stmatrix")
-        else:
-            self.wmma()
-        return self.out
-
-    # The instructions
-
-    def put(self, mnemonic: str, result: Register, *sources: Operand) -> Register:
-        """Emit an instruction with a result, and return where that is."""
-        self.emit(mnemonic, result, *sources)
-        return result
-
-    def emit(self, mnemonic: str, *operands: Operand) -> None:
-        sizes = [len(operand.items) if isinstance(operand, Vector) else 0 for operand in operands]
-        form = next(form for form in lookup(mnemonic) if [spec.count for spec in form.operands] == sizes)
-        old = self.statement
-        self.out.append(Instruction(form, operands, old.guard, old.loc, old.line))
-
-    def temporary(self, name: str, kind: ScalarType = u32) -> Register:
-        register = Register(f"%matrix.{name}", kind)
-        return self.used.setdefault(register.name, register)
-
-    def number(self, value: int) -> Immediate:
-        return Immediate(value & 0xFFFFFFFF, u32)
-
-    def base(self, address: Address) -> tuple[Register, int]:
-        """The register and offset of an address; that of a variable is moved to a register."""
-        if isinstance(address.base, Register):
-            return address.base, address.offset
-        if not isinstance(address.base, Symbol):
-            raise unsupported(self.statement, "an absolute address here")
-        kind = b32 if self.space == "shared" else b64
-        return self.put(f"mov.u{kind.bits}", self.temporary(f"base{kind.bits}", kind), address.base), address.offset
-
-    def access(
-        self, mnemonic: str, register: Register, base: Register, elements: Register, size: int, offset: int
-    ) -> None:
-        """``ld`` or ``st`` of a register at ``base + elements * size + offset``."""
-        place = self.temporary(f"place{base.type.bits}", base.type)
-        spelled = "mad.lo.u32" if base.type.bits == 32 else "mad.wide.u32"
-        self.emit(spelled, place, elements, self.number(size), base)
-        space = f".{self.space}" if self.space else ""
-        operands = (register, Address(place, offset))
-        opcode, kind = mnemonic.split(".")
-        self.emit(f"{opcode}{space}.{kind}", *(operands if opcode == "ld" else operands[::-1]))
-
-    # wmma.load and wmma.store
-
-    def wmma(self) -> None:
-        form, operands = self.statement.form, list(self.statement.operands)
-        stores = form.semantics == "wmma_store"
-        address, fragment = operands[:2] if stores else operands[1::-1]
-        assert isinstance(address, Address)
-        places, bits = self.layout()
-        items = [i if isinstance(i, Register) else None for i in _items(fragment)]
-        base = self.base(address)
-        by_rows = "row" in form.tokens
-        stride = operands[2] if len(operands) > 2 else self.number(places.columns if by_rows else places.rows)
-        self.put("shl.b32", self.run, self.run, self.number(places.run.bit_length() - 1))
-        unique = 1 + max(place.register for place in places.places)
-        for number in range(unique):
-            mine = [place for place in places.places if place.register == number]
-            register = items[number] or self.temporary(f"unwanted{max(bits, 32)}", b64 if bits == 64 else b32)
-            self.element(register, mine, places, by_rows, stride, (*base, bits), stores)
-        for number, item in enumerate(items[unique:]):
-            source = items[number % unique]
-            if item is not None and source is not None:
-                self.emit("mov.b32", item, source)  # fragments of f16 hold every element twice
-
-    def layout(self) -> tuple[Layout, int]:
-        """The layout, and the bits of an element in memory."""
-        form = self.statement.form
-        shape = next(token for token in form.tokens if _SHAPE.match(token))
-        which = next((token for token in form.tokens if token in ("a", "b", "c")), "c")
-        kind = form.tokens[-1]
-        bits = 32 if kind in ("s32", "f32") else ELEMENT_BITS.get(kind, 0)
-        known = any(shape in shapes for shapes in SHAPES.values()) if which == "c" else shape in SHAPES.get(bits, ())
-        if not known:
-            raise unsupported(self.statement, f"`{form.mnemonic}`")
-        return layout(shape, which, bits), bits
-
-    def element(
-        self, register: Register, places: list[Place], layout: Layout, by_rows: bool, stride: Operand,
-        memory: tuple[Register, int, int], stores: bool,
-    ) -> None:
-        """Load or store a register: one element, or a run of them, that lies in one piece or apart."""
-        base, offset, bits = memory
-        what, whole = "st" if stores else "ld", f"b{register.type.bits}"
-        if bits < 8 or len(places) == 1 or by_rows != layout.transposed:
-            index = self.index(places[0], layout, by_rows, stride)
-            if bits < 8:
-                self.put("shr.u32", index, index, self.number(3 - bits.bit_length() + 1))
-            self.access(f"{what}.{whole}", register, base, index, max(1, bits // 8), offset)
-            return
-        if bits == 8:  # only A and B have bytes, and they are not stored
-            byte = self.temporary("byte", b32)
-            for place in places:
-                target = byte if place.part else register
-                self.access("ld.u8", target, base, self.index(place, layout, by_rows, stride), 1, offset)
-                if place.part:
-                    self.emit("bfi.b32", register, byte, register, self.number(8 * place.part), self.number(8))
-            return
-        parts = [self.temporary(f"half{place.part}", b16) for place in places]
-        if stores:
-            self.emit("mov.b32", Vector(tuple(parts)), register)
-        for place, part in zip(places, parts):
-            self.access(f"{what}.b16", part, base, self.index(place, layout, by_rows, stride), 2, offset)
-        if not stores:
-            self.emit("mov.b32", register, Vector(tuple(parts)))
-
-    def index(self, place: Place, layout: Layout, by_rows: bool, stride: Operand) -> Register:
-        """The number of an element from the start of the matrix."""
-        row, column = (self.run, self.g) if layout.transposed else (self.g, self.run)
-        major, minor = (row, column) if by_rows else (column, row)
-        steps = (place.row, place.column) if by_rows else (place.column, place.row)
-        first = self.put("add.u32", self.temporary("major"), major, self.number(steps[0]))
-        second = self.put("add.u32", self.temporary("minor"), minor, self.number(steps[1]))
-        return self.put("mad.lo.u32", self.temporary("index"), first, stride, second)
-
-    # ldmatrix, stmatrix and movmatrix
-
-    def fragments(self, stores: bool) -> None:
-        """Matrices of 8x8 halves: a lane has two neighbours of a row, of its transpose with .trans."""
-        form = self.statement.form
-        fragment, address = self.statement.operands[:: -1 if stores else 1]
-        if "m8n8" not in form.tokens or "b16" not in form.tokens:
-            raise unsupported(self.statement, f"`{form.mnemonic}`")
-        assert isinstance(address, Address)
-        items = fragment.items if isinstance(fragment, Vector) else (fragment,)
-        base, offset = self.base(address)
-        if base.type.bits != 32:
-            base = self.put("cvt.u32.u64", self.temporary("rows"), self.shared(base))
-        results = [self.temporary(f"result{number}", b32) for number in range(len(items))]
-        for number, (item, result) in enumerate(zip(items, results)):
-            if stores:
-                self.emit("mov.b32", result, item)
-            if "trans" in form.tokens:
-                self.columns(result, base, offset, number, stores)
-            else:
-                row = self.row(base, self.g, 8 * number)
-                self.access("st.b32" if stores else "ld.b32", result, row, self.run, 4, offset)
-        for item, result in zip(items, results):
-            if isinstance(item, Register) and not stores:
-                self.emit("mov.b32", item, result)
-        if stores:
-            self.emit("bar.warp.sync", _FULL)
-
-    def shared(self, base: Register) -> Register:
-        self.space = "shared"
-        return self.put("cvta.to.shared.u64", self.temporary("window", b64), base)
-
-    def row(self, base: Register, lane: Register, step: int) -> Register:
-        """The address of a row, which another lane has."""
-        source = self.put("add.u32", self.temporary("from"), lane, self.number(step))
-        return self.put("shfl.sync.idx.b32", self.temporary("row"), base, source, self.number(31), _FULL)
-
-    def columns(self, result: Register, base: Register, offset: int, number: int, stores: bool) -> None:
-        halves = [self.temporary(f"half{half}", b16) for half in (0, 1)]
-        if stores:
-            self.emit("mov.b32", Vector(tuple(halves)), result)
-        for half, register in enumerate(halves):
-            row = self.row(base, self.pair, 8 * number + half)
-            self.access("st.b16" if stores else "ld.b16", register, row, self.g, 2, offset)
-        if not stores:
-            self.emit("mov.b32", result, Vector(tuple(halves)))
-
-    def movmatrix(self) -> None:
-        """The element of row r and column c comes from the lane that has that of row c and column r."""
-        result, source = self.statement.operands
-        where = self.put("shl.b32", self.temporary("from"), self.pair, self.number(2))
-        half = self.put("shr.u32", self.temporary("index"), self.g, self.number(1))
-        where = self.put("add.u32", where, where, half)
-        shift = self.put("and.b32", self.temporary("major"), self.g, self.number(1))
-        shift = self.put("shl.b32", shift, shift, self.number(4))
-        parts = []
-        for name in ("minor", "row"):
-            part = self.put("shfl.sync.idx.b32", self.temporary(name), source, where, self.number(31), _FULL)
-            parts.append(self.put("shr.u32", part, part, shift))
-            where = self.put("add.u32", where, where, self.number(4))
-        if isinstance(result, Register):
-            self.put("prmt.b32", result, *parts, self.number(0x5410))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Products
+__all__ = ["METHODS"]
 
 
 def _types(statement: Instruction, shape: str) -> tuple[str, str, str, str]:
@@ -270,7 +34,7 @@ _VARIANTS = ("satfinite", "xor", "and")
 
 def _product(low: Lowering, statement: Instruction) -> None:
     form = statement.form
-    shape = next((token for token in form.tokens if _SHAPE.match(token)), "")
+    shape = shape_of(form.tokens)
     if not shape or len(statement.operands) != 4 or not _REFUSED.isdisjoint(form.tokens):
         raise unsupported(statement, f"`{form.mnemonic}`")
     result, left, right, addend = _types(statement, shape)
@@ -278,7 +42,7 @@ def _product(low: Lowering, statement: Instruction) -> None:
         raise unsupported(statement, f"`{form.mnemonic}`")
     bits = (_bits(result), ELEMENT_BITS[left], ELEMENT_BITS[right], _bits(addend))
     counts = [1 + layout(shape, which, size).places[-1].register for which, size in zip("cabc", bits)]
-    vectors = [_items(operand)[:count] for operand, count in zip(statement.operands, counts)]
+    vectors = [elements(operand)[:count] for operand, count in zip(statement.operands, counts)]
     dests = [low.operands.destination(item) for item in vectors[0]]
     sizes = [64 if kind == "f64" else 32 for kind in (left, right, addend)]
     sources = [
@@ -297,10 +61,6 @@ def _product(low: Lowering, statement: Instruction) -> None:
 def _bits(kind: str) -> int:
     """Bits of an element of C or D that make its layout: halves share registers."""
     return 16 if kind == "f16" else 32
-
-
-def _items(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
 
 
 def _flat(fields: list[list[Field]]) -> Iterator[Field]:

@@ -9,8 +9,8 @@ from ...ir import Address, Immediate, Instruction, Operand, Register, Sink, Spec
 from ...isa import lookup
 from ...types import TYPES
 from ..machine.layout import LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_WINDOW, SPACE_BITS, Block, Cluster
-from .operands import Field
 from ..machine.unsupported import unsupported
+from .operands import Field
 
 if TYPE_CHECKING:
     from .lowering import Lowering

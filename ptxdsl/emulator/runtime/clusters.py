@@ -11,17 +11,11 @@ import itertools
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...ir import Address, Function, Instruction, Module, Register, Symbol
-from ...isa import lookup
-from ...types import TYPES
 from ..machine.layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Entry, Launch, Status
-from ..machine.unsupported import unsupported
 from ..sanitizer.clusters import connect, renew
 from .system_calls import serve
-from ..machine.address_spaces import ModuleMemory, Spaces
 from ..machine.block_state import TURNS, LaunchState, State, allocate
 from .worker_pool import LOOK, LOOKS, LOTS
 from .deadlock import deadlock, livelock
@@ -29,63 +23,11 @@ from .deadlock import deadlock, livelock
 if TYPE_CHECKING:
     from ..instructions.lowering import Code
 
-__all__ = ["in_clusters", "run_clusters"]
+__all__ = ["run_clusters"]
 
 Shape3 = tuple[int, int, int]
 TURN = 64
 """Turns of warps that wait, before the next block of the cluster has its turn."""
-
-
-# What of a kernel
-
-
-def in_clusters(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> Spaces:
-    """The memory of a kernel that is launched in clusters of that many blocks, where that is said."""
-    if any(name == "minperctamemory" for name, _ in function.directives):
-        raise unsupported(None, f"`.minperctamemory` of {function.name}")
-    cluster = asked or _required(function)
-    explicit = cluster is not None
-    if cluster is None and any(s.form.semantics.startswith("barrier_cluster") for s in function.instructions()):
-        cluster = (1, 1, 1)
-    if cluster not in (None, (1, 1, 1)):
-        variables = [*module.variables, *function.variables]
-        function = _clustered(function, {v.name for v in variables if v.space == "shared"})
-    spaces = Spaces.of(module, function, memory)
-    spaces.cluster, spaces.explicit = cluster, explicit
-    return spaces
-
-
-def _required(function: Function) -> Shape3 | None:
-    for name, numbers in function.directives:
-        if name == "reqnctapercluster" and numbers:
-            x, y, z = (*(int(n) for n in numbers), 1, 1)[:3]
-            return x, y, z
-    return None
-
-
-def _clustered(function: Function, shared: set[str]) -> Function:
-    """The function with all of its own shared memory by registers, since its addresses differ from block to block."""
-    bases: dict[str, Register] = {}
-    body: list[Any] = []
-    for statement in function.body or ():
-        if isinstance(statement, Instruction):
-            operands = tuple(_based(operand, shared, bases) for operand in statement.operands)
-            body.append(replace(statement, operands=operands) if operands != statement.operands else statement)
-        else:
-            body.append(statement)
-    head = [Instruction(lookup("mov.u32")[0], (register, Symbol(name))) for name, register in bases.items()]
-    return replace(function, body=[*head, *body]) if head else function
-
-
-def _based(operand: Any, shared: set[str], bases: dict[str, Register]) -> Any:
-    if not isinstance(operand, Address) or not isinstance(operand.base, Symbol) or operand.base.symbol not in shared:
-        return operand
-    name = operand.base.symbol
-    register = bases.setdefault(name, Register(name, TYPES["u32"]))  # prints as it was
-    return operand._replace(base=register, offset=operand.offset + operand.base.offset)
-
-
-# A launch
 
 
 class _Clusters:
