@@ -1,7 +1,7 @@
-"""Handlers that watch: they count what the next instruction is about to do, or stop before it, and change nothing.
+"""Handlers of the profiler's counters and the debugger's breakpoints.
 
-Records of theirs stand before the records of instructions only while somebody profiles or debugs, so that an ordinary
-launch pays nothing. Counters are changed atomically: several host threads may run blocks of one launch.
+Their micro-ops precede those of each instruction while a launch is profiled or debugged, and exist in no other launch.
+Counters are changed atomically: several host threads may run blocks of one launch.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
-from .library import Shape
-from .handler import Handler, i1, i32, i64, lanes_of, pointer
 from .data import guard_mask, source
+from .handler import Handler, i1, i32, i64, lanes_of, pointer
+from .library import Shape
 from .memory import Access
 
-__all__ = ["count", "count_branch", "count_memory", "stop"]
+__all__ = ["breakpoint_", "count", "count_branch", "count_memory"]
 
 BANKS = 32
 BANK_BYTES = 4
@@ -58,23 +58,23 @@ def count(module: ir.Module, name: str, shape: Shape) -> None:
 
 
 def count_branch(module: ir.Module, name: str, shape: Shape) -> None:
-    """("count_branch", guard, index, codes): also whether lanes part; ``index`` is the class of brx.idx's operand.
+    """("count_branch", guard, index, codes): also whether lanes diverge; ``index`` is the class of brx.idx's operand.
 
     A branch that is not taken is executed all the same: by all lanes that are there.
     """
     _, guard, index, codes = shape
     h = Handler(module, name, codes)
     lanes = guard_mask(h, guard, True)
-    parts = h.ir.and_(_some(h, lanes), _some(h, h.ir.and_(h.active, h.ir.not_(lanes))))
+    diverges = h.ir.and_(_some(h, lanes), _some(h, h.ir.and_(h.active, h.ir.not_(lanes))))
     if index:
         numbers = source(h, index, LANES)
         lane = h.ir.and_(h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0)), h.i32(LANES - 1))
         first = h.ir.extract_element(numbers, lane)
         others = h.mask(h.ir.icmp_unsigned("!=", numbers, h.splat(first)))
-        parts = h.ir.or_(parts, _some(h, h.ir.and_(lanes, others)))
+        diverges = h.ir.or_(diverges, _some(h, h.ir.and_(lanes, others)))
     counters = _counters(h)
     _executed(h, counters, h.active)
-    _add(h, counters, Count.DIVERGENT, parts)
+    _add(h, counters, Count.DIVERGENT, diverges)
     h.next()
 
 
@@ -123,7 +123,7 @@ def _global(h: Handler, counters: Any, places: Any, lanes: Any, *_: Any) -> None
 
 
 def _start(h: Handler, places: Any, lanes: Any) -> Any:
-    """By how much the array of the first lane misses the start of a sector: on a GPU an array begins at one."""
+    """Offset of the first lane's array from the start of a sector: on a GPU an array begins at one."""
     lane = h.ir.and_(h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0)), h.i32(LANES - 1))
     address = h.ir.extract_element(places, lane)
     table, start = h.load(h.block, Block.TABLE, pointer), _variable(h, i64)
@@ -154,7 +154,7 @@ def _for_range(h: Handler, count: Any, body: Callable[[Any], None]) -> None:
 
 
 def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exclusive: bool) -> None:
-    """A request takes a turn for each different word that a bank must give; wide accesses go in 2, 4, ... phases."""
+    """A request takes a wavefront for each different word in a bank; wide accesses go in 2, 4, ... phases."""
     _add(h, counters, Count.SHARED_REQUESTS, _some(h, lanes))
     _add(h, counters, Count.SHARED_LANES, _population(h, lanes))
     width = max(BANK_BYTES, nbytes)
@@ -173,16 +173,16 @@ def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exc
     part = (1 << LANES // phases) - 1
     for phase in range(phases):
         mask = h.ir.and_(lanes, h.i32(part << phase * (LANES // phases)))
-        apart = _in_banks_of_their_own(h, words, mask, banks)
+        conflict_free = _conflict_free(h, words, mask, banks)
         h.ir.store(ir.Constant(kind, None), array)
-        h.ir.store(h.ir.select(apart, h.ir.trunc(_some(h, mask), i32), h.i32(0)), most)
-        _each_distinct(h, words, h.ir.select(apart, h.i32(0), mask), one)
+        h.ir.store(h.ir.select(conflict_free, h.ir.trunc(_some(h, mask), i32), h.i32(0)), most)
+        _each_distinct(h, words, h.ir.select(conflict_free, h.i32(0), mask), one)
         _add(h, counters, Count.WAVEFRONTS, h.ir.load(most))
         _add(h, counters, Count.LEAST, _some(h, mask))
 
 
-def _in_banks_of_their_own(h: Handler, words: Any, mask: Any, banks: int) -> Any:
-    """Whether no two lanes of a mask need the same bank: the usual case, which needs no look at each lane."""
+def _conflict_free(h: Handler, words: Any, mask: Any, banks: int) -> Any:
+    """Whether no two lanes of a mask need the same bank: the usual case, which needs no loop over lanes."""
     wide = lanes_of(i32)
     bank = h.ir.and_(h.ir.trunc(words, wide), h.splat(h.i32(banks - 1)))
     bits = h.ir.select(h.bools(mask), h.ir.shl(h.splat(h.i32(1)), bank), ir.Constant(wide, None))
@@ -221,8 +221,8 @@ def _each_distinct(h: Handler, values: Any, mask: Any, body: Callable[[Any, Any]
     h.ir.position_at_end(done)
 
 
-def stop(module: ir.Module, name: str, shape: Shape) -> None:
-    """("stop", codes): return to Python where one lane of one warp of one block is active; go on behind this record."""
+def breakpoint_(module: ir.Module, name: str, shape: Shape) -> None:
+    """("breakpoint", codes): return to Python where one lane of a block is active; the warp resumes after it."""
     h = Handler(module, name, shape[-1])
     block, warp, lanes = h.field("q"), h.field(), h.field()
     here = h.ir.icmp_unsigned("==", h.load(h.block, Block.CTA64, i64), block)
@@ -230,7 +230,7 @@ def stop(module: ir.Module, name: str, shape: Shape) -> None:
     here = h.ir.and_(here, h.ir.icmp_unsigned("!=", h.ir.and_(h.active, lanes), h.i32(0)))
 
     def leave() -> None:
-        h.stop(Status.STOPPED)
+        h.stop(Status.CALLBACK)
         h.store(h.following(), h.warp, Warp.PC)
         h.ir.ret_void()
 

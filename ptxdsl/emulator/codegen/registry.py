@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import (
-    atomics as atomic, clusters as cluster, control, counters as count, data, shadow_inspection as inspection,
-    scheduler as machine, matrix, mbarrier, memory, epochs as segments, surface_unit, barriers as sync,
-    textures as texture, texture_unit, warp, shadow_checks as watch,
+    atomics as atomic, clusters as cluster, control, counters as count, data, shadow_inspection,
+    scheduler as machine, matrix, mbarrier, memory, epochs, surface_unit, barriers as sync,
+    textures as texture, texture_unit, warp, shadow_checks,
 )
 
 if TYPE_CHECKING:
@@ -51,18 +51,18 @@ _KINDS: dict[str, Emitter] = {
     "query_unit": texture.query_unit,
     "texture_unit": texture_unit.texture_unit,
     "surface_unit": surface_unit.surface_unit,
-    "watch": watch.watch,
-    "watch_begin": segments.begin,
-    "watch_arrive": segments.arrive,
-    "watch_passed": segments.passed,
-    "watch_meet": segments.meeting,
-    "watch_ask": segments.ask,
-    "watch_touch": segments.touch,
-    "watch_inspect": inspection.inspect,
+    "shadow_check": shadow_checks.shadow_check,
+    "epoch_begin": epochs.begin,
+    "epoch_arrive": epochs.arrive,
+    "epoch_barrier": epochs.barrier,
+    "epoch_warp_barrier": epochs.warp_barrier,
+    "sync_instruction": epochs.sync_instruction,
+    "sync_access": epochs.sync_access,
+    "shadow_inspection": shadow_inspection.inspect,
     "count": count.count,
     "count_branch": count.count_branch,
     "count_memory": count.count_memory,
-    "stop": count.stop,
+    "breakpoint": count.breakpoint_,
 }
 
 

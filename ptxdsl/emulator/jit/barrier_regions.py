@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import FULL, NEVER, Block
-from ..codegen import data, shadow_checks as watch
+from ..codegen import data, shadow_checks
 from ..codegen.handler import Handler, i64, pointer
 from ..codegen.shadow_inspection import READ
 from .function_builder import Exit, Whole
@@ -228,7 +228,7 @@ class Stretch:
             h.begin(spot)
             kind = spot.shape[0]
             if kind in FUSED:
-                if kind == "watch" and self.quiet and self._twice(spot):
+                if kind == "shadow_check" and self.quiet and self._twice(spot):
                     h.first_turns()
                 FUSED[kind](h, spot.shape)
             elif spot.shape[1]:  # guarded
@@ -243,9 +243,11 @@ class Stretch:
 
     def _twice(self, spot: Spot) -> bool:
         """Whether two warps that read a place tell as much as all: they are the two readers that are remembered."""
-        look = watch.Look(*spot.shape[1:])
-        plain = look.role == READ and look.own and look.simple and look.race and not look.guard
-        return bool(plain and look.pattern is not None and look.kind[0] in "AU" and spot.values[2] in self.plan.shared)
+        check = shadow_checks.ShadowCheck(*spot.shape[1:])
+        plain = check.role == READ and check.block_private and check.barriers_only
+        plain = plain and check.race and not check.guard
+        uniform = check.pattern is not None and check.kind[0] in "AU"
+        return bool(plain and uniform and spot.values[2] in self.plan.shared)
 
     def condition(self, ending: Spot) -> Any:
         """The mask of the lanes that take a branch."""

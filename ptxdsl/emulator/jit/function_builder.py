@@ -72,8 +72,8 @@ class Whole(Handler):
         root = module.add_metadata(["ptxdsl"])
         state, user = (module.add_metadata([name, root, i64(0)]) for name in ("state", "user"))
         self.state_tag, self.user_tag = (module.add_metadata([kind, kind, i64(0)]) for kind in (state, user))
-        tags = module.add_metadata(["tags", root, i64(0)])
-        self.kinds = {"tags": module.add_metadata([tags, tags, i64(0)])}
+        shadow = module.add_metadata(["shadow", root, i64(0)])
+        self.kinds = {"shadow": module.add_metadata([shadow, shadow, i64(0)])}
         names = ("turn", "first", "budget", "active", "parked", "sync")
         self.v = {name: self.room(i32, 4) for name in names}
         self.v.update({name: self.room(i64, 8) for name in ("record", "begin")})
@@ -298,7 +298,7 @@ class Whole(Handler):
     def remember(self, spot: Spot) -> None:
         """Before a record that may be left for: what the warp is to have in its registers then."""
         epoch = self.epoch
-        reads = spot.shape[0] not in ("store", "watch", "wrap", "wrap_parts")
+        reads = spot.shape[0] not in ("store", "shadow_check", "wrap", "wrap_parts")
         if epoch is not None and epoch.lost <= MOST_LOST and not (epoch.stores and reads):
             epoch.loads |= reads
             return

@@ -11,14 +11,14 @@ from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES
 from ..codegen.library import Shape
-from ..codegen import atomics as atomic, control, data, memory, epochs as segments, warp, shadow_checks as watch
+from ..codegen import atomics as atomic, control, data, memory, epochs, warp, shadow_checks
 from ..codegen.handler import Handler, i64
 
 __all__ = ["ALONE", "FUSED", "LASTING", "SURE", "PartsAccess", "SharedAccess"]
 
 SURE = (
-    "data", "parts", "param", "isspace", "fence", "branch", "jump", "barrier", "watch_begin", "watch_arrive",
-    "watch_passed",
+    "data", "parts", "param", "isspace", "fence", "branch", "jump", "barrier", "epoch_begin", "epoch_arrive",
+    "epoch_barrier",
 )
 """Records that are never left for."""
 LASTING = ("store", "atomic", "fence")
@@ -135,8 +135,9 @@ FUSED: dict[str, Callable[[Any, Shape], None]] = {
     "load": lambda h, shape: memory.load_with(h, shape, h.function),
     "store": lambda h, shape: memory.store_with(h, shape, h.function),
     "atomic": lambda h, shape: atomic.atomic_with(h, shape, h.function),
-    "watch": lambda h, shape: watch.watch_with(h, shape, h.function), "watch_begin": _of_module(segments.begin),
-    "watch_arrive": _of_module(segments.arrive), "watch_passed": _of_module(segments.passed),
+    "shadow_check": lambda h, shape: shadow_checks.check_with(h, shape, h.function),
+    "epoch_begin": _of_module(epochs.begin), "epoch_arrive": _of_module(epochs.arrive),
+    "epoch_barrier": _of_module(epochs.barrier),
     "parts": _by_part, "wrap_parts": _bounded_parts,
     "isspace": _of_module(data.isspace), "fence": lambda h, _: h.ir.fence("seq_cst"),
     **{kind: _of_module(getattr(warp, name)) for kind, name in (

@@ -65,11 +65,11 @@ def merged_looks(spots: list[Spot], records: Sequence[Record], written: Written)
     version: dict[int, int] = {}
     since = 0
     for number, spot in enumerate(spots):
-        if spot.shape[0] == "watch" and spot.shape[1] == 0:
+        if spot.shape[0] == "shadow_check" and spot.shape[1] == 0:
             key = _look(spot)
             if key is not None:
                 groups.setdefault((*key, since, version.get(spot.values[2], 0)), []).append(number)
-        elif spot.shape[0] in ("store", "atomic", "fence", "watch", "watch_passed", "watch_arrive"):
+        elif spot.shape[0] in ("store", "atomic", "fence", "shadow_check", "epoch_barrier", "epoch_arrive"):
             since += 1
         for offset in written(records[number]):
             version[offset] = version.get(offset, 0) + 1

@@ -279,7 +279,7 @@ class _Maker:
         self.first: dict[int, int] = {}
         self.accesses: dict[int, list[int]] = {}
         self.barriers: dict[int, int] = {}
-        opening = [record for record in code.records[start:] if record.shape[0] == "watch_begin"]
+        opening = [record for record in code.records[start:] if record.shape[0] == "epoch_begin"]
         self.opening = tuple(self._spot_of(record, code.entry - code.base) for record in opening)
         for number in range(start + len(opening), len(code.records)):
             record = code.records[number]
@@ -318,7 +318,7 @@ class _Maker:
         node, code = self.low.graph.nodes[number], self.code
         sync = None
         at = next((n for n, record in enumerate(records[:2]) if record.shape[0] == "barrier"), None)
-        if at is not None and (at == 0 or records[0].shape[0] == "watch_arrive"):
+        if at is not None and (at == 0 or records[0].shape[0] == "epoch_arrive"):
             sync = self._sync(records[at], at)
             if sync is None:
                 return None

@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from ..semantics.lanes import Lanes
 from ..codegen.library import Shape
-from ..codegen import control, data, memory, shadow_checks as watch
+from ..codegen import control, data, memory, shadow_checks
 from ..codegen.handler import HANDLER, Handler, i32, i64
 
 __all__ = ["ARITHMETIC", "Deferring", "Part", "Slot", "can_fuse", "fuse"]
@@ -78,8 +78,8 @@ def can_fuse(shape: Shape) -> bool:
         return not shape[6]
     if kind == "store":
         return not shape[6]
-    if kind == "watch":
-        return watch.can_fuse(shape)
+    if kind == "shadow_check":
+        return shadow_checks.can_fuse(shape)
     return kind == "wrap"
 
 
@@ -204,8 +204,8 @@ def fuse(module: ir.Module, name: str, parts: Sequence[Part], original: int, siz
             memory.load_with(h, part.shape, beside)
         elif kind == "store":
             memory.store_with(h, part.shape, beside)
-        elif kind == "watch":
-            watch.watch_with(h, part.shape, beside)
+        elif kind == "shadow_check":
+            shadow_checks.check_with(h, part.shape, beside)
         else:
             _BODIES[kind](h, part.shape)
     h.flush(live)

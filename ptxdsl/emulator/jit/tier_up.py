@@ -49,7 +49,7 @@ def _try(code: Code) -> None:
 
 def _observed(code: Code) -> bool:
     """Whether records look at registers that the kernel itself has no more use for: those must stay in memory."""
-    return any(record.shape[0].startswith(("count", "stop")) for record in code.records)
+    return any(record.shape[0].startswith(("count", "breakpoint")) for record in code.records)
 
 
 class _Run(NamedTuple):
@@ -152,7 +152,7 @@ def _parts(code: Code, run: _Run) -> list[Part]:
     return [
         Part(
             record.shape, record.values, code.offsets[run.first + number] - base, together.get(number),
-            record.shape[0] in ("load", "store", "watch") and not record.values[0] >> 17 & 1,
+            record.shape[0] in ("load", "store", "shadow_check") and not record.values[0] >> 17 & 1,
         )
         for number, record in enumerate(records)
     ]

@@ -155,7 +155,7 @@ class State:
         self._view = _from(self.memory, self.address)
         self.first, self.local, table = (self.address + start for start in starts[1:])
         shared = self.first + reserved
-        self.shared, self.end, self.table, self.ledger = shared, table, table, 0
+        self.shared, self.end, self.table, self.shadow = shared, table, table, 0
         self._table(table)
         self.put(Block.TABLE, "Q", table)
         self.put(Block.ENTRIES, "i", len(launch.ranges))

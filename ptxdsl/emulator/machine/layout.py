@@ -81,8 +81,8 @@ class Block:
     """Of the next choice among warps, where they run in shuffled order."""
     STAY = 1060
     """Whether the current warp must go on, also in shuffled order."""
-    WATCH = 1048
-    """What the sanitizer keeps for the block (:mod:`shadow`)."""
+    SHADOW = 1048
+    """The block's shadow state (:mod:`shadow`), 0 without the sanitizer."""
     HEAP = 1064
     """Where memory of malloc begins, and the address of its map (:mod:`heap`), 0 where the kernel has none."""
     HEAP_MAP = 1072
@@ -213,9 +213,10 @@ class Entry:
     """Host address minus address."""
     SPACES = 32
     """Bit mask of the state spaces that reach it."""
-    TAGS = 40
-    """Of the sanitizer: address of the tags of host address 0, and bytes from one kind of tag to the next."""
-    STRIDE = 48
+    SHADOW_WORDS = 40
+    """Address that the shadow word of host address 0 would have."""
+    SHADOW_STRIDE = 48
+    """Bytes between the shadow words of writers, readers and earlier readers."""
     BYTES = 64
 
 
@@ -244,10 +245,8 @@ class Status:
     DEOPT = 4
     DONE = 5
     SERVICE = 6
-    WATCH = 7
-    """The sanitizer's compiled checks want an answer."""
-    STOPPED = 7
-    """A record put there by a debugger asks for Python."""
+    CALLBACK = 7
+    """Instrumentation calls Python: a check of the sanitizer, or a breakpoint."""
 
 
 class Count:

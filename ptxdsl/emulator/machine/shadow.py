@@ -1,106 +1,110 @@
-"""Where the sanitizer keeps what it knows: the offsets that its compiled checks and its Python share.
+"""Layout of the sanitizer's shadow memory and of its state beside each block, shared by compiled checks and Python.
 
-A warp's life falls into *segments*, numbered through the whole process in the order in which they begin; whatever
-orders a warp with others begins a new one. A *tag* says who touched a piece of memory last: segment, statement, warp
-and lane. Each piece has three: its last writer, its last reader, and the last reader before that from another warp.
-Numbers grow with time, so "everything up to this barrier" is one comparison, which is all that most accesses cost.
+The execution of a warp is divided into *epochs* (FastTrack, Flanagan and Freund 2009), numbered through the whole
+process in the order in which they begin; whatever orders a warp with others begins a new one. Each granule of memory
+has three *shadow words*: its last writer, its last reader, and the last reader before that from another warp. A shadow
+word holds epoch, statement, warp and lane of that access. Epoch numbers grow with time, so "everything up to this
+barrier" is one comparison, and most accesses need no other.
 """
 
 from __future__ import annotations
 
-SEGMENT_SHIFT = 32
+EPOCH_SHIFT = 32
 STATEMENT_SHIFT = 16
-SEVERAL = 1 << 12
-"""More than one lane of the warp did it, the last of them is named."""
-LENIENT = 1 << 13
-"""Beside the number of a statement: its accesses are noted but not judged any more."""
+SEVERAL_LANES = 1 << 12
+"""More than one lane of the warp made the access; the word names the last of them."""
+SUPPRESSED = 1 << 13
+"""Beside the number of a statement: its accesses are recorded but no longer reported."""
 STRENGTH_SHIFT = 10
-"""0 for a weak access, 1 for one that is strong in its block, 2 for one that is strong everywhere."""
+"""0 for a weak access, 1 for one that is strong at block scope, 2 for one that is strong at a wider scope."""
 STRENGTH = 3 << STRENGTH_SHIFT
 WARP_SHIFT = 5
 WARP = 31 << WARP_SHIFT
 LANE = 31
-THREAD = 0xFFFFFFFF << SEGMENT_SHIFT | SEVERAL | WARP | LANE
-"""Bits of a tag by which a thread knows its own access in this segment."""
+THREAD = 0xFFFFFFFF << EPOCH_SHIFT | SEVERAL_LANES | WARP | LANE
+"""Bits of a shadow word that are equal in two accesses of one thread in one epoch."""
 UNWRITTEN = 1
-"""Tag of global memory that the host left uninitialised."""
-OWNERS_BITS = 26
-"""So many segments have their block on record."""
-SEEN_BITS = 14
-"""The table of orders that have been looked up has this many bits of index."""
-HASH = 0x9E3779B97F4A7C15
-WHOLE = 1 << 20
-"""In the key of such an order: it holds for whole warps."""
+"""Shadow word of global memory that the host left uninitialised."""
+EPOCH_BITS = 26
+"""The blocks of the last 2^26 epochs are kept."""
+ORDER_CACHE_BITS = 14
+"""The cache of happens-before answers has this many bits of index."""
+ORDER_HASH = 0x9E3779B97F4A7C15
+WHOLE_WARP = 1 << 20
+"""In the key of such an answer: it holds for all lanes of both warps."""
 
 
-class Ledger:
-    """Offsets in what the sanitizer has beside a block state. Segments are shifted as in a tag."""
+class Shadow:
+    """Offsets in the shadow state of a block. Epochs are shifted as in a shadow word."""
 
-    NEXT = 0
-    """Address of the number of the last segment."""
-    OWNERS = 8
-    """Address of the block of each segment, plus one."""
+    EPOCH_COUNTER = 0
+    """Address of the number of the last epoch."""
+    EPOCH_BLOCKS = 8
+    """Address of the block of each epoch, plus one."""
     LAUNCH = 16
-    """First segment of the launch."""
+    """First epoch of the launch."""
     BASE = 24
-    """First segment of the block."""
+    """First epoch of the block."""
     WINDOW = 32
-    """Segments from here on, up to the warp's floor, are of this block."""
-    PENDING = 40
-    """Of barriers of even and odd number: the segment up to which all is ordered once they complete."""
+    """Epochs from here on, up to the warp's BLOCK_FLOOR, are of this block."""
+    PENDING_BARRIERS = 40
+    """For barriers of even and odd number: the BLOCK_FLOOR of all warps once the barrier completes."""
     REGIONS = 56
-    COUNT = 64
-    SEEN = 72
+    REGION_COUNT = 64
+    ORDER_CACHE = 72
     BLOCK = 80
     """Number of the block, plus one."""
     INSPECT = 88
-    TAG = 96
-    PLACE = 104
-    """Address of the tags of a piece of memory in question."""
+    WORD = 96
+    """What a check passes to Python: the shadow word, its address, the host address, the lane and a :class:`Reason`."""
+    WORD_ADDRESS = 104
     HOST = 112
     LANE = 120
     REASON = 124
-    DONE = 128
-    """Lanes of the instruction that have been looked at."""
-    DIRTY = 132
-    """Whether SEEN holds anything."""
+    CHECKED_LANES = 128
+    """Lanes of the current instruction that have been checked already."""
+    CACHE_USED = 132
+    """Whether ORDER_CACHE holds anything."""
     STRIDE = 136
-    WARPS = 192
-    SIZE = WARPS + 32 * 64
+    WARP_CLOCKS = 192
+    SIZE = WARP_CLOCKS + 32 * 64
 
 
-class Own:
-    """Offsets in what the sanitizer knows of one warp."""
+class WarpClock:
+    """Offsets in the clock of one warp."""
 
-    CURRENT = 0
-    """Its segment and number, as in a tag."""
-    FLOOR = 8
-    """Everything in the block before this segment is ordered before what the warp does now."""
-    MEETING = 16
-    """Everything that the warp itself did before this segment is."""
+    EPOCH = 0
+    """Its current epoch and its number, as in a shadow word."""
+    BLOCK_FLOOR = 8
+    """Every access of the block in an epoch before this one happens before what the warp does now."""
+    WARP_FLOOR = 16
+    """The same for accesses of the warp's own lanes."""
     BARRIERS = 24
     """Barriers of the whole block that it has passed."""
     SIZE = 64
 
 
 class Region:
-    """Offsets in the description of a piece of host memory: its tags, and whether it is the block's own."""
+    """Offsets in the description of a range of host memory: its shadow words, and who shares it."""
 
     LOW = 0
     BYTES = 8
-    TAGS = 16
+    WORDS = 16
     STRIDE = 24
-    OWN = 32
+    """Bytes between the shadow words of last writers, last readers and earlier readers."""
+    KIND = 32
+    """0 for global memory, 1 for shared memory of the block, 2 for local memory."""
     SIZE = 64
 
 
 class Reason:
-    """Why compiled code asks."""
+    """Why a compiled check returns to Python."""
 
     WRITER = 1
     READER = 2
     EARLIER_READER = 3
     UNINITIALISED = 4
-    ATOMIC = 8
-    NOTE = 9
-    MEET = 10
+    SYNC_ACCESS = 8
+    """A memory access that may synchronise threads."""
+    SYNC_INSTRUCTION = 9
+    WARP_BARRIER = 10

@@ -215,7 +215,7 @@ def _connect(state: State, states: list[State]) -> None:
         place = state.table + (len(state.launch.ranges) + 2 * number + generic) * Entry.BYTES
         ctypes.memmove(place, entry, len(entry))
         for tag in itertools.islice(_tags(other), 1) if tags else ():
-            ctypes.memmove(place + Entry.TAGS, tag, len(tag))
+            ctypes.memmove(place + Entry.SHADOW_WORDS, tag, len(tag))
     state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
 
 
@@ -229,7 +229,7 @@ def _reach(state: State, other: State, nbytes: int) -> None:
 def _tags(state: State) -> Iterator[bytes]:
     """What the sanitizer has noted in the entry of a shared variable."""
     for number, guarded in enumerate(state.launch.ranges):
-        if guarded is not None and guarded.shared and state.ledger:
-            yield ctypes.string_at(state.table + number * Entry.BYTES + Entry.TAGS, 16)
+        if guarded is not None and guarded.shared and state.shadow:
+            yield ctypes.string_at(state.table + number * Entry.BYTES + Entry.SHADOW_WORDS, 16)
 
 

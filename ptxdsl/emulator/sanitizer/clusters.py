@@ -14,12 +14,14 @@ import numpy as np
 
 from ...ir import Instruction
 from ..machine.layout import Block, Cluster, Mbarrier
+from ..machine.shadow import (
+    EPOCH_BITS, EPOCH_SHIFT, LANE, STATEMENT_SHIFT, UNWRITTEN, WARP, WARP_SHIFT, Reason, WarpClock,
+)
 from .happens_before import BlockOrder, Clock, Phase, Thread, join, knows
-from ..machine.shadow import LANE, OWNERS_BITS, SEGMENT_SHIFT, STATEMENT_SHIFT, UNWRITTEN, WARP, WARP_SHIFT, Own, Reason
 
 if TYPE_CHECKING:
-    from .sanitizer import Sanitizer
     from ..machine.block_state import State
+    from .sanitizer import Sanitizer
 
 __all__ = ["at_cluster_barrier", "at_mbarrier", "connect", "renew"]
 
@@ -52,7 +54,7 @@ def at_mbarrier(
     if what in ("init", "inval"):
         warp, lane = thread
         place = min(state.code.statement_at(state.get(Block.FAULT_RECORD, "Q")), 0x7FFF)
-        phases[host] = Phase(0, sanitizer.own(state, warp, Own.CURRENT) | place << STATEMENT_SHIFT | lane)
+        phases[host] = Phase(0, sanitizer.own(state, warp, WarpClock.EPOCH) | place << STATEMENT_SHIFT | lane)
         return
     phase = phases.setdefault(host, Phase(parity))
     phase.turn(parity)
@@ -73,8 +75,8 @@ def _is_made(
 ) -> None:
     """A thread uses an mbarrier: note a race with the thread that has initialised it, where nothing orders the two."""
     made = phase.made
-    segment = made >> SEGMENT_SHIFT
-    other = int(sanitizer.store.owners[segment & (1 << OWNERS_BITS) - 1]) - 1, (made & WARP) >> WARP_SHIFT, made & LANE
+    segment = made >> EPOCH_SHIFT
+    other = int(sanitizer.store.owners[segment & (1 << EPOCH_BITS) - 1]) - 1, (made & WARP) >> WARP_SHIFT, made & LANE
     here = other[0] == block.block or bool(sanitizer.reporter.states)
     if made and here and not knows(view, other, segment, False):
         record = state.get(Block.FAULT_RECORD, "Q")

@@ -9,12 +9,12 @@ import ctypes
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...ir import Instruction
-from .happens_before import Thread
 from ..machine.shadow import UNWRITTEN
+from .happens_before import Thread
 
 if TYPE_CHECKING:
-    from .sanitizer import Sanitizer
     from ..machine.block_state import State
+    from .sanitizer import Sanitizer
 
 __all__ = ["Copies"]
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from ...ir import Instruction
 from ..instructions.threads import COPIES
 from ..machine.layout import LANES, Block
+from ..machine.shadow import Reason
 from .clusters import at_cluster_barrier, at_mbarrier
 from .happens_before import BlockOrder, Meeting, Thread, join
-from ..machine.shadow import Reason
 from .instrumentation import scope, strength
 
 if TYPE_CHECKING:
-    from .sanitizer import Sanitizer
     from ..machine.block_state import State
+    from .sanitizer import Sanitizer
 
 __all__ = ["synchronise"]
 
@@ -27,7 +27,7 @@ def synchronise(
     """Lanes of a warp are about to execute, or have executed, an instruction that orders threads."""
     record = state.get(Block.FAULT_RECORD, "Q")
     statement: Any = state.code.graph.statements[state.code.statement_at(record)]
-    if reason == Reason.ATOMIC:
+    if reason == Reason.SYNC_ACCESS:
         hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
         for lane in lanes:
             if statement.form.semantics == "cp_async":
@@ -40,7 +40,7 @@ def synchronise(
         sanitizer.copies.note(state, [(warp, lane) for lane in lanes], statement)
     elif statement.form.semantics.startswith("barrier_cluster"):
         at_cluster_barrier(sanitizer, state, block, warp, lanes, statement)
-    elif reason == Reason.MEET:
+    elif reason == Reason.WARP_BARRIER:
         _at_meeting(sanitizer, state, block, warp, lanes, statement)
     elif statement.form.opcode in ("fence", "membar"):
         wide = scope(statement.form) == 2

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...ir import Address, Call, Function, Instruction, Symbol, Vector
 from ...isa import Form
 from ..analysis.divergence import UNIFORM
-from ..instructions.threads import COPIES, whole
 from ..instructions.operands import Field
+from ..instructions.threads import COPIES, whole
 from ..machine.shadow import STATEMENT_SHIFT
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Watching:
 
     def begin(self) -> int:
         """The record that a warp starts a block with; its number."""
-        self.low.emit(("watch_begin",))
+        self.low.emit(("epoch_begin",))
         return len(self.low.records) - 1
 
     def statement(self, statement: Instruction | Call) -> None:
@@ -195,7 +195,7 @@ class Watching:
         elif self.checks.race and form.semantics == "bar_warp_sync":
             low.statement(statement)
             members, guard = low.operands.source(statement.operands[0], 32, False, statement), self._guard(statement)
-            low.emit(("watch_meet", guard.kind, members.kind), guard, members)
+            low.emit(("epoch_warp_barrier", guard.kind, members.kind), guard, members)
         elif self.follows and form.opcode in ("fence", "membar") and fences(form):
             self._ask(statement, False)
             low.statement(statement)
@@ -211,18 +211,18 @@ class Watching:
         if kind[0] == "A":
             kind, place = whole(kind, place)
         guard = self._guard(statement)
-        self.low.emit(("watch_touch", kind, nbytes, True, guard.kind), place, guard)
+        self.low.emit(("sync_access", kind, nbytes, True, guard.kind), place, guard)
 
     def _ask(self, statement: Instruction, together: bool) -> None:
         guard = self._guard(statement)
-        self.low.emit(("watch_ask", guard.kind, together), guard)
+        self.low.emit(("sync_instruction", guard.kind, together), guard)
 
     def _barrier(self, statement: Instruction) -> None:
         low, guard = self.low, self._guard(statement)
         if self.everybody(statement):
-            low.emit(("watch_arrive",))
+            low.emit(("epoch_arrive",))
             low.statement(statement)
-            low.emit(("watch_passed", guard.kind), guard)
+            low.emit(("epoch_barrier", guard.kind), guard)
             return
         self._ask(statement, True)
         low.statement(statement)
@@ -260,14 +260,14 @@ class Watching:
         folded = kind[0] == "A" and pattern is not None and pattern[0] == "c" and pattern[1] < 32
         folded = folded and not any(place.values[7:])
         shape = (
-            "watch", role, level, same, own, kind, pattern, nbytes, self.grain, guard.kind, race, init, readers,
+            "shadow_check", role, level, same, own, kind, pattern, nbytes, self.grain, guard.kind, race, init, readers,
             self.simple, folded,
         )
         low.emit(shape, place, guard, Field("", "i", (min(low.place, 0x7FFF) << STATEMENT_SHIFT,)))
         if self.follows and level and not local:
             if kind[0] == "A":
                 kind, place = whole(kind, place)
-            low.emit(("watch_touch", kind, nbytes, role > 0, guard.kind), place, guard)
+            low.emit(("sync_access", kind, nbytes, role > 0, guard.kind), place, guard)
 
     def _may_be_written(self, origin: str) -> bool:
         """Whether the kernel may write what an address of this origin reads."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
-from ..runtime.faults import Scene, element_name
+from ..machine.address_spaces import Guarded
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
+from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow
 from ..machine.unsupported import render
 from ..rewrite.definedness import asks
-from ..machine.shadow import SEGMENT_SHIFT, STATEMENT_SHIFT, Ledger, Reason
-from ..machine.address_spaces import Guarded
+from ..runtime.faults import Scene, element_name
 from .instrumentation import strength
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Reporter:
         place_of = self._block(other[0])
         theirs = self._access(state, before, place_of, (other[1], other[2]))
         if mine.instruction == theirs.instruction and place == before and mine.block == theirs.block \
-                and other[1] == warp and tag >> SEGMENT_SHIFT == _current(state, warp):
+                and other[1] == warp and tag >> EPOCH_SHIFT == _current(state, warp):
             message = (
                 f"race: threads {theirs.thread} and {mine.thread} of one warp {mine.verb} {_at(mine.verb)} {what} in "
                 f"{space} memory with one instruction; which value stays is not known"
@@ -297,6 +297,6 @@ def _other_block(mine: Access, theirs: Access) -> str:
 
 
 def _current(state: State, warp: int) -> int:
-    place = state.ledger + Ledger.WARPS + warp * 64
-    return int.from_bytes(ctypes.string_at(place, 8), "little") >> SEGMENT_SHIFT
+    place = state.shadow + Shadow.WARP_CLOCKS + warp * 64
+    return int.from_bytes(ctypes.string_at(place, 8), "little") >> EPOCH_SHIFT
 

@@ -19,25 +19,25 @@ import numpy as np
 from ...errors import EmulationError
 from ...ir import Immediate
 from ...launch import Buffer
-from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..codegen.library import library
+from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
+from ..machine.shadow import (
+    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, UNWRITTEN,
+    WARP, WARP_SHIFT, WHOLE_WARP, Reason, Shadow, WarpClock,
+)
 from .copies import Copies
 from .events import synchronise
 from .happens_before import BlockOrder, Clock, Order, Thread, join, knows
+from .instrumentation import Checks, grain
 from .report import Finding, Reporter, raised
 from .shadow_store import store
-from ..machine.shadow import (
-    HASH, LANE, LENIENT, OWNERS_BITS, SEEN_BITS, SEGMENT_SHIFT, SEVERAL, STATEMENT_SHIFT, UNWRITTEN, WARP, WARP_SHIFT,
-    WHOLE, Ledger, Own, Reason,
-)
-from .instrumentation import Checks, grain
 
 if TYPE_CHECKING:
     from ..machine.block_state import LaunchState, State
 
 __all__ = ["Sanitizer", "collect"]
 
-_INSPECT = ("watch_inspect",)
+_INSPECT = ("shadow_inspection",)
 PATIENCE = 200
 """Questions about one instruction after which it is not looked at any more in this launch."""
 POLL = 128
@@ -73,7 +73,7 @@ class Sanitizer:
     def __init__(self, launch: LaunchState, tools: frozenset[str]) -> None:
         self.launch, self.store = launch, store()
         self.store.lock.acquire()
-        if int(self.store.counter[0]) >> (OWNERS_BITS - 1):
+        if int(self.store.counter[0]) >> (EPOCH_BITS - 1):
             self.store.counter[0], self.store.free = 1, []
         self.first = int(self.store.counter[0]) + 1
         self.grain = grain(launch.spaces.function)
@@ -147,8 +147,8 @@ class Sanitizer:
 
     def attach(self, state: State) -> None:
         """Give a block state its ledger."""
-        memory = np.zeros(Ledger.SIZE + 64, np.uint8)
-        seen = np.zeros(1 << SEEN_BITS, np.uint64)
+        memory = np.zeros(Shadow.SIZE + 64, np.uint8)
+        seen = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
         local = self.launch.spaces.local_bytes * state.count * LANES
         own = [(state.shared, self.launch.shared_bytes, 1), (state.local, local, 2)]
         regions = [(*region, 0) for region in self.regions]
@@ -156,13 +156,14 @@ class Sanitizer:
         self.owned[state.address] = owned
         regions += owned
         self.kept += [memory, seen]
-        state.ledger = address = memory.ctypes.data + -memory.ctypes.data % 64
-        state.put(Block.WATCH, "Q", address)
+        state.shadow = address = memory.ctypes.data + -memory.ctypes.data % 64
+        state.put(Block.SHADOW, "Q", address)
         inspect = library().need([_INSPECT])[_INSPECT]
         for offset, codes, value in (
-            (Ledger.NEXT, "Q", self.store.counter.ctypes.data), (Ledger.OWNERS, "Q", self.store.owners.ctypes.data),
-            (Ledger.LAUNCH, "Q", self.first << SEGMENT_SHIFT), (Ledger.SEEN, "Q", seen.ctypes.data),
-            (Ledger.INSPECT, "Q", inspect),
+            (Shadow.EPOCH_COUNTER, "Q", self.store.counter.ctypes.data),
+            (Shadow.EPOCH_BLOCKS, "Q", self.store.owners.ctypes.data),
+            (Shadow.LAUNCH, "Q", self.first << EPOCH_SHIFT), (Shadow.ORDER_CACHE, "Q", seen.ctypes.data),
+            (Shadow.INSPECT, "Q", inspect),
         ):
             self.put(state, offset, codes, value)
         self.describe(state, regions)
@@ -174,7 +175,7 @@ class Sanitizer:
                 for low, nbytes, tags, stride, _ in regions:
                     if low <= host < low + nbytes:
                         start = (tags - (low >> self.grain) * TAG_BYTES) & _WORD
-                        place = state.table + number * Entry.BYTES + Entry.TAGS
+                        place = state.table + number * Entry.BYTES + Entry.SHADOW_WORDS
                         ctypes.memmove(place, struct.pack("<QQ", start, stride), 16)
                         break
 
@@ -183,8 +184,8 @@ class Sanitizer:
         table = b"".join(struct.pack("<QQQQi28x", *region) for region in regions)
         described = np.frombuffer(table, np.uint8).copy()
         self.kept.append(described)
-        self.put(state, Ledger.REGIONS, "Q", described.ctypes.data)
-        self.put(state, Ledger.COUNT, "i", len(regions))
+        self.put(state, Shadow.REGIONS, "Q", described.ctypes.data)
+        self.put(state, Shadow.REGION_COUNT, "i", len(regions))
 
     def renew(self, address: int, nbytes: int) -> None:
         """Memory of malloc changes hands: nobody has touched it, and where that is looked for nobody has written it."""
@@ -201,31 +202,31 @@ class Sanitizer:
     @staticmethod
     def put(state: State, offset: int, codes: str, value: int) -> None:
         data = struct.pack("<" + codes, value)
-        ctypes.memmove(state.ledger + offset, data, len(data))
+        ctypes.memmove(state.shadow + offset, data, len(data))
 
     @staticmethod
     def get(state: State, offset: int, codes: str = "Q") -> int:
-        data = ctypes.string_at(state.ledger + offset, struct.calcsize("<" + codes))
+        data = ctypes.string_at(state.shadow + offset, struct.calcsize("<" + codes))
         value: int = struct.unpack("<" + codes, data)[0]
         return value
 
     def own(self, state: State, warp: int, offset: int) -> int:
-        return self.get(state, Ledger.WARPS + warp * Own.SIZE + offset)
+        return self.get(state, Shadow.WARP_CLOCKS + warp * WarpClock.SIZE + offset)
 
     def switch(self, state: State) -> None:
         """Where another block state takes its turn, segments so far may be of any block."""
         if state is self.current:
             return
         self.current = state
-        self.put(state, Ledger.WINDOW, "Q", (int(self.store.counter[0]) + 1) << SEGMENT_SHIFT)
+        self.put(state, Shadow.WINDOW, "Q", (int(self.store.counter[0]) + 1) << EPOCH_SHIFT)
 
     def advance(self, state: State, warp: int) -> None:
         """A new segment for a warp."""
         segment = int(self.store.counter[0]) + 1
         self.store.counter[0] = segment
-        self.store.owners[segment & (1 << OWNERS_BITS) - 1] = self.get(state, Ledger.BLOCK, "I")
-        place = Ledger.WARPS + warp * Own.SIZE + Own.CURRENT
-        self.put(state, place, "Q", segment << SEGMENT_SHIFT | warp << WARP_SHIFT)
+        self.store.owners[segment & (1 << EPOCH_BITS) - 1] = self.get(state, Shadow.BLOCK, "I")
+        place = Shadow.WARP_CLOCKS + warp * WarpClock.SIZE + WarpClock.EPOCH
+        self.put(state, place, "Q", segment << EPOCH_SHIFT | warp << WARP_SHIFT)
 
     # Questions
 
@@ -234,9 +235,9 @@ class Sanitizer:
         warp = state.get(Block.FAULT_WARP, "i")
         state.put(Block.CURRENT, "I", warp - 1 & 31)
         state.put(Block.STAY, "I", 1)
-        reason = self.get(state, Ledger.REASON, "i")
+        reason = self.get(state, Shadow.REASON, "i")
         block = self._caught_up(state)
-        if reason in (Reason.ATOMIC, Reason.NOTE, Reason.MEET):
+        if reason in (Reason.SYNC_ACCESS, Reason.SYNC_INSTRUCTION, Reason.WARP_BARRIER):
             mask = state.get(Block.FAULT_ADDRESS, "Q")
             synchronise(self, state, block, warp, [lane for lane in range(LANES) if mask >> lane & 1], reason)
         else:
@@ -244,13 +245,13 @@ class Sanitizer:
 
     def _caught_up(self, state: State) -> BlockOrder:
         """The order of the state's block, with the barriers and meetings since the last question."""
-        block = self.order.block(self.get(state, Ledger.BLOCK, "I") - 1)
-        data = ctypes.string_at(state.ledger + Ledger.WARPS, state.count * Own.SIZE)
-        base = self.get(state, Ledger.BASE)  # warps before it have not begun with this block
-        fields = [struct.unpack_from("<QQQQ", data, number * Own.SIZE) for number in range(state.count)]
+        block = self.order.block(self.get(state, Shadow.BLOCK, "I") - 1)
+        data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.SIZE)
+        base = self.get(state, Shadow.BASE)  # warps before it have not begun with this block
+        fields = [struct.unpack_from("<QQQQ", data, number * WarpClock.SIZE) for number in range(state.count)]
         fields = [own if own[0] > base else (0, 0, 0, 0) for own in fields]
         most = max(fields, key=lambda own: own[3])
-        block.barrier(most[3], most[1] >> SEGMENT_SHIFT)
+        block.barrier(most[3], most[1] >> EPOCH_SHIFT)
         for number, own in enumerate(fields):
             if own[2] > own[1]:
                 block.warp_met(number, own[2])
@@ -261,7 +262,8 @@ class Sanitizer:
         warp, lane = thread
         number = block.block
         current, floor, meeting = (
-            self.own(state, warp, offset) >> SEGMENT_SHIFT for offset in (Own.CURRENT, Own.FLOOR, Own.MEETING)
+            self.own(state, warp, offset) >> EPOCH_SHIFT
+            for offset in (WarpClock.EPOCH, WarpClock.BLOCK_FLOOR, WarpClock.WARP_FLOOR)
         )
         mine = {(number, warp, lane): current, number: floor - 1, (number, warp): meeting - 1}
         return join(block.clock(thread), mine)
@@ -284,17 +286,17 @@ class Sanitizer:
     # What may be wrong
 
     def _judge(self, state: State, block: BlockOrder, warp: int, reason: int) -> None:
-        tag, lane = self.get(state, Ledger.TAG), self.get(state, Ledger.LANE, "i")
+        tag, lane = self.get(state, Shadow.WORD), self.get(state, Shadow.LANE, "i")
         record = state.get(Block.FAULT_RECORD, "Q")
-        segment = tag >> SEGMENT_SHIFT
-        owner = int(self.store.owners[segment & (1 << OWNERS_BITS) - 1]) - 1
+        segment = tag >> EPOCH_SHIFT
+        owner = int(self.store.owners[segment & (1 << EPOCH_BITS) - 1]) - 1
         other = (owner, (tag & WARP) >> WARP_SHIFT, tag & LANE)
         if reason != Reason.UNINITIALISED and self._ordered(state, block, (warp, lane), tag, other):
             self._ask_no_more(state, record)
             return
         plane = {Reason.READER: 1, Reason.EARLIER_READER: 2}.get(reason, 0)
         if reason != Reason.WRITER or not self._same_value(state, record, warp, lane, tag, other):
-            self.reporter.note(state, record, warp, lane, reason, tag, other, self.get(state, Ledger.HOST))
+            self.reporter.note(state, record, warp, lane, reason, tag, other, self.get(state, Shadow.HOST))
         self._forgive(state, plane)
         self._ask_no_more(state, record)
 
@@ -302,29 +304,29 @@ class Sanitizer:
         self, state: State, block: BlockOrder, thread: Thread, tag: int, other: tuple[int, int, int]
     ) -> bool:
         warp, lane = thread
-        segment, several = tag >> SEGMENT_SHIFT, bool(tag & SEVERAL)
+        segment, several = tag >> EPOCH_SHIFT, bool(tag & SEVERAL_LANES)
         if not knows(block.clock(thread), other, segment, several):
             return False
         mine = [block.own.get((warp, n), block.common) for n in range(LANES)]
         broad = all(knows(clock, other, segment, True) for clock in {id(clock): clock for clock in mine}.values())
         if broad:
-            key = segment << SEGMENT_SHIFT | WHOLE | warp
+            key = segment << EPOCH_SHIFT | WHOLE_WARP | warp
         else:
-            key = segment << SEGMENT_SHIFT | warp << WARP_SHIFT | lane | (tag & (LANE | SEVERAL)) << 10
-        slot = (key * HASH & _WORD) >> (64 - SEEN_BITS)
-        ctypes.memmove(self.get(state, Ledger.SEEN) + 8 * slot, struct.pack("<Q", key), 8)
-        self.put(state, Ledger.DIRTY, "i", 1)
+            key = segment << EPOCH_SHIFT | warp << WARP_SHIFT | lane | (tag & (LANE | SEVERAL_LANES)) << 10
+        slot = (key * ORDER_HASH & _WORD) >> (64 - ORDER_CACHE_BITS)
+        ctypes.memmove(self.get(state, Shadow.ORDER_CACHE) + 8 * slot, struct.pack("<Q", key), 8)
+        self.put(state, Shadow.CACHE_USED, "i", 1)
         return True
 
     def _forgive(self, state: State, plane: int) -> None:
         """Take the memory in question to be fine from now on."""
-        place = self.get(state, Ledger.PLACE) + plane * self.get(state, Ledger.STRIDE)
-        fine = self.get(state, Ledger.BASE) if plane == 0 and self._is_own(state) else 0
+        place = self.get(state, Shadow.WORD_ADDRESS) + plane * self.get(state, Shadow.STRIDE)
+        fine = self.get(state, Shadow.BASE) if plane == 0 and self._is_own(state) else 0
         ctypes.memmove(place, struct.pack("<Q", fine), 8)
 
     def _is_own(self, state: State) -> bool:
         """Whether no other block reaches the memory in question, whose tags begin with the block."""
-        host, shared = self.get(state, Ledger.HOST), bool(self.reporter.states)
+        host, shared = self.get(state, Shadow.HOST), bool(self.reporter.states)
         return any(
             low <= host < low + nbytes and not (shared and kind == 1)
             for low, nbytes, _, _, kind in self.owned[state.address]
@@ -342,13 +344,13 @@ class Sanitizer:
             return False
         if len(mine.operands) != 2:
             return False
-        size, host = mine.form.type.bits // 8, self.get(state, Ledger.HOST)
+        size, host = mine.form.type.bits // 8, self.get(state, Shadow.HOST)
         items = getattr(mine.operands[1], "items", mine.operands[1:])
         item = items[host % (size * len(items)) // size]  # accesses are aligned to all that they take
         value = self.value(state, warp, item, lane) & (1 << 8 * size) - 1
-        block = self.get(state, Ledger.BLOCK, "I") - 1
-        current = self.own(state, warp, Own.CURRENT) >> SEGMENT_SHIFT
-        if theirs is mine and other[:2] == (block, warp) and tag >> SEGMENT_SHIFT == current:
+        block = self.get(state, Shadow.BLOCK, "I") - 1
+        current = self.own(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
+        if theirs is mine and other[:2] == (block, warp) and tag >> EPOCH_SHIFT == current:
             before = self.value(state, warp, item, other[2]) & (1 << 8 * size) - 1
         else:
             before = int.from_bytes(ctypes.string_at(host - host % size, size), "little")
@@ -366,7 +368,7 @@ class Sanitizer:
         place = record + struct.calcsize("<Q" + codes) - 4
         data = ctypes.string_at(place, 4)
         self.spared.append((place, data))
-        ctypes.memmove(place, struct.pack("<I", int.from_bytes(data, "little") | LENIENT), 4)
+        ctypes.memmove(place, struct.pack("<I", int.from_bytes(data, "little") | SUPPRESSED), 4)
         if not found:
             self.reporter.incomplete(state, statement)
 
@@ -381,7 +383,7 @@ class Sanitizer:
             buffer.owner.unwritten = unwritten if unwritten.any() else None  # type: ignore[attr-defined]
         if not self.poisoned:
             self.store.give(self.arrays)
-        if int(self.store.counter[0]) >> OWNERS_BITS:
+        if int(self.store.counter[0]) >> EPOCH_BITS:
             self.reporter.overflow()
         self.store.lock.release()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..machine.shadow import OWNERS_BITS
+from ..machine.shadow import EPOCH_BITS
 
 __all__ = ["Store", "store"]
 
@@ -22,7 +22,7 @@ class Store:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.counter = np.ones(1, np.uint64)
-        self.owners = np.zeros(1 << OWNERS_BITS, np.uint32)
+        self.owners = np.zeros(1 << EPOCH_BITS, np.uint32)
         self.free: list[np.ndarray[Any, Any]] = []
 
     def take(self, words: int) -> np.ndarray[Any, Any]:

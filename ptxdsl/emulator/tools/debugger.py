@@ -9,10 +9,10 @@ from typing import IO, Any
 
 from ...errors import LaunchError, Loc, caller
 from ...ir import Call, Function, Instruction
-from .variable_names import Held
-from ..machine.unsupported import render
 from ..machine.block_state import State
+from ..machine.unsupported import render
 from .thread_trace import Thread, shown
+from .variable_names import Held
 
 __all__ = ["debug"]
 

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from contextvars import Token
 from typing import Any, Protocol
 
+from ...analysis.control_flow import MEETINGS
 from ...config import observer
 from ...errors import LaunchError, caller
 from ...ir import Call, Instruction
 from ...isa import Form
 from ..analysis.divergence import Shape3
-from ...analysis.control_flow import MEETINGS
-from ..instructions.lowering import Code, Lowering
 from ..analysis.registers import Slots
+from ..instructions.lowering import Code, Lowering
 from ..machine.address_spaces import Spaces
 from ..machine.block_state import LaunchState
 

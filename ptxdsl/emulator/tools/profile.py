@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Loc
 from ...ir import Address, Call, Instruction, Label, Vector
 from ...isa import Form
-from ..machine.layout import Count
 from ..instructions.lowering import Code, Lowering
-from .observer import Observer, meets, watched
 from ..instructions.operands import Field
-from ..machine.unsupported import render
-from ..runtime.launch import run
 from ..machine.address_spaces import Spaces
 from ..machine.block_state import LaunchState
+from ..machine.layout import Count
+from ..machine.unsupported import render
+from ..runtime.launch import run
+from .observer import Observer, meets, watched
 
 if TYPE_CHECKING:
     import numpy as np

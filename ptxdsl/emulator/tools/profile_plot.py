@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import PtxError, caller
+from .canvas import ADVANCE, Canvas
 from .profile import Figures, LineProfile, total
 from .profile_report import place, summary
-from .canvas import ADVANCE, Canvas
 
 if TYPE_CHECKING:
     from .profile import profile

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 from ...errors import EmulationError, LaunchError, Loc, caller
 from ...ir import Address, Call, Function, Instruction, Not, Operand, Register, Vector
 from ...types import ScalarType
-from ..machine.layout import LANES, Block
 from ..instructions.lowering import Lowering
-from .variable_names import Names
-from .observer import Observer, meets, watched
 from ..instructions.operands import Field
+from ..machine.block_state import LaunchState, State
+from ..machine.layout import LANES, Block
 from ..machine.unsupported import render
 from ..program import load
 from ..runtime.launch import run
-from ..machine.block_state import LaunchState, State
+from .observer import Observer, meets, watched
+from .variable_names import Names
 
 __all__ = ["Step", "Thread", "ThreadTrace", "shown", "trace_thread"]
 
@@ -134,7 +134,7 @@ class Thread(Observer):
         run(launch, lambda _: code)
 
     def before(self, low: Lowering, statement: Instruction | Call) -> None:  # noqa: ARG002
-        low.emit(("stop",), self._field)
+        low.emit(("breakpoint",), self._field)
 
     def after(self, low: Lowering, statement: Instruction | Call) -> None:
         """Nothing runs after a statement."""
