@@ -21,6 +21,10 @@ stands for the text. The lines below a form:
     until 6.4                           the first PTX version that no longer has it
     relaxed                             registers may be wider than the operand's type (ld, st, cvt)
     does name                           the semantics; the opcode where absent
+    control branch                      an effect that does not follow from operands and modifiers: ``arrives``,
+    waits grid if expression            ``commits``, ``completes``, ``control``, ``converges``, ``fence``, ``hint``,
+                                        ``order``, ``uniform``, ``waits``, as :class:`ptxdsl.isa.effects.Effects` has
+                                        them; ``order acquire.gpu`` where the modifiers say no order
     "text"                              one line for people
 
 A row without a ``ptx`` line is in the lowest version and target that the package knows: PTX 6.3 and sm_75.
@@ -51,88 +55,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
-from .reprs import Shown
 from ..types import TYPES, ScalarType
+from .effects import Effects, derive
 from .expressions import NAMES, evaluate, number
+from .reprs import Shown
+from .specs import Modifiers, Need, OperandSpec, Slot, Special
 
 __all__ = ["Form", "Modifiers", "Need", "OperandSpec", "Row", "Slot", "Special", "Template"]
-
-Modifiers = dict[str, "str | None"]
-
-
-class Need(NamedTuple):
-    """The lowest PTX version and the targets of which one must be met."""
-
-    version: tuple[int, int]
-    targets: tuple[str, ...]
-
-
-class Special(NamedTuple):
-    """A special register. ``components`` are the letters that may follow its name after a dot, () if none may."""
-
-    name: str
-    type: ScalarType
-    components: tuple[str, ...]
-    needs: tuple[Need, ...]
-    doc: str
-
-
-class Slot(NamedTuple):
-    """One position among the modifiers; ``name`` is empty for a modifier that stands for itself."""
-
-    name: str
-    values: dict[str, Need | None]
-    optional: bool
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class OperandSpec(Shown):
-    """What one operand of a form must be.
-
-    ``role`` is ``r``, ``w`` or ``rw``; ``kind`` is ``value``, ``address``, ``label`` or ``symbol``. ``count`` is 0 for
-    a plain operand and n for n of them in braces, whose types are ``types`` where they differ. For an address ``role``
-    says what happens to the memory, ``space`` is its state space where the operand itself names one, and ``parts`` are
-    the further operands in the brackets. Numbers lie within ``bounds``, both included, and are multiples of ``step``,
-    or are one of ``choices``: see ``admits``. ``variable`` and ``special``: a value may also be the address of a
-    variable or a special register. ``selector`` is the pattern of the parts of a register that may be named
-    (``%r1.b0``), ``selected`` says that one must be; there ``negatable`` means a minus sign.
-    """
-
-    name: str
-    role: str = "r"
-    kind: str = "value"
-    type: ScalarType | None = None
-    count: int = 0
-    register: bool = True
-    immediate: bool = True
-    negatable: bool = False
-    sink: bool = False
-    joined: bool = False
-    bounds: tuple[int | float, int | float] | None = None
-    space: str | None = None
-    parts: tuple[OperandSpec, ...] = ()
-    variable: bool = False
-    special: bool = False
-    step: int = 1
-    choices: tuple[int, ...] = ()
-    types: tuple[ScalarType, ...] = ()
-    selector: str = ""
-    selected: bool = False
-
-    def admits(self, literal: float) -> bool:
-        """Whether a literal number is within what the operand may be (its type apart)."""
-        if self.choices:
-            return literal in self.choices
-        if self.bounds is None:
-            return True
-        return self.bounds[0] <= literal <= self.bounds[1] and (self.step == 1 or literal % self.step == 0)
-
-    @property
-    def written(self) -> bool:
-        """Whether registers of this operand are results."""
-        return self.kind == "value" and self.role != "r"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -226,6 +157,16 @@ class Form:
         spaces = ("global", "shared", "local", "const", "param")
         return next((t.split("::")[0] for t in self.tokens if t.split("::")[0] in spaces), "generic")
 
+    @cached_property
+    def effects(self) -> Effects:
+        """What it does beside computing its results."""
+        stated = self.row.stated
+        names = {**NAMES, **self.modifiers} if stated else {}
+        return derive(
+            self.mnemonic, self.operands, self.type, self.space,
+            {word: value for word, value, condition in stated if not condition or evaluate(condition, names)},
+        )
+
     def __repr__(self) -> str:
         return f"<Form {self.mnemonic}/{len(self.operands)}>"
 
@@ -251,6 +192,7 @@ class Row(Shown):
     until: tuple[int, int] | None = None
     where: tuple[str, ...] = ()
     derived: tuple[tuple[str, str], ...] = ()
+    stated: tuple[tuple[str, str, str], ...] = ()
 
     @cached_property
     def operands(self) -> tuple[Template, ...]:

@@ -13,7 +13,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from ..types import TYPES
-from .notation import Need, OperandSpec, Row, Slot, Special, Template
+from .effects import STATED
+from .notation import Row, Template
+from .specs import Need, OperandSpec, Slot, Special
 
 __all__ = ["Block", "blocks", "operands", "parse_specials"]
 
@@ -98,7 +100,7 @@ def _range(match: re.Match[str]) -> str:
 def _row(block: Block) -> Row:
     syntax, _, written = block.head.partition(" ")
     opcode = re.split(r"[.{]", syntax, maxsplit=1)[0]
-    facts: dict[str, Any] = {"semantics": opcode, "where": (), "derived": (), "needs": ()}
+    facts: dict[str, Any] = {"semantics": opcode, "where": (), "derived": (), "needs": (), "stated": ()}
     slots: dict[str, dict[str, Need | None]] = {}
     for line in block.body.splitlines():
         key, value = _fact(line.strip(), block.lets)
@@ -129,6 +131,9 @@ def _fact(line: str, lets: dict[str, str]) -> tuple[str, Any]:
         return "where", rest
     if word == "does":
         return "semantics", rest
+    if word in STATED and not rest.startswith("= "):
+        value, _, condition = rest.partition(" if ")
+        return "stated", (word, value, condition)
     if word == "until":
         return "until", _need(rest).version
     if rest.startswith("= "):
