@@ -95,7 +95,7 @@ class Lowering:
             self.emit(("exit", "", True))
         if self.plain:
             self.place = -1
-            self.emit(("trap", "", Fault.MEETING))
+            self.emit(("trap", "", Fault.CONVERGENCE))
         return packed(
             self.records, self.starts, prologue, entry, self.graph, self.slots, self.operands,
             plain=self.plain, prints=self.prints,

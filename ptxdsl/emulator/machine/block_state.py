@@ -140,8 +140,8 @@ class State:
         self.rank = rank
         self.counter: Any = None
         """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
-        self.meetings: dict[int, list[Any]] = {}
-        """Groups of lanes that wait for others of their warp, by warp (:mod:`meetings`)."""
+        self.arrivals: dict[int, list[Any]] = {}
+        """By warp, lanes that wait at ``.sync`` instructions for others of it (:mod:`.runtime.convergence`)."""
         self.launch, self.code, self.left = launch, code, TURNS
         threads = launch.config.threads
         self.count = -(-threads // LANES)
@@ -267,16 +267,7 @@ class State:
 
     def set_register(self, warp: int, name: str, values: dict[int, int]) -> None:
         """Write some lanes of a varying register."""
-        place, bits = self.warps + warp * self.stride + self.code.slots.offsets[name], self.code.slots.bits(name)
-        if bits == 1:
-            mask = int.from_bytes(ctypes.string_at(place, 4), "little")
-            for lane, value in values.items():
-                mask = mask & ~(1 << lane) | (value & 1) << lane
-            ctypes.memmove(place, mask.to_bytes(4, "little"), 4)
-            return
-        size = bits // 8
-        for lane, value in values.items():
-            ctypes.memmove(place + lane * size, (value & (1 << bits) - 1).to_bytes(size, "little"), size)
+        write_register(self.code, self.warps + warp * self.stride, name, values)
 
     def run(self, turns: int = TURNS) -> int:
         """Run until compiled code has something to say, a Status; YIELD after so many turns, and where none is left."""
@@ -287,7 +278,7 @@ class State:
         if self.launch.config.seed is None:
             self.put(Block.HOT, "Q", self.code.whole)
         self.put(Block.STATUS, "i", Status.RUNNING)
-        _function(self.run_address)(None, None, self.address)
+        entered(self.run_address)(None, None, self.address)
         status: int = self.get(Block.STATUS, "i")
         return status
 
@@ -308,10 +299,25 @@ def read_register(code: Code, warp: int, name: str) -> list[int]:
     return [(base + x) % (1 << bits) for x in known]
 
 
+def write_register(code: Code, warp: int, name: str, values: dict[int, int]) -> None:
+    """Write some lanes of a varying register of the warp at an address."""
+    place, bits = warp + code.slots.offsets[name], code.slots.bits(name)
+    if bits == 1:
+        mask = int.from_bytes(ctypes.string_at(place, 4), "little")
+        for lane, value in values.items():
+            mask = mask & ~(1 << lane) | (value & 1) << lane
+        ctypes.memmove(place, mask.to_bytes(4, "little"), 4)
+        return
+    size = bits // 8
+    for lane, value in values.items():
+        ctypes.memmove(place + lane * size, (value & (1 << bits) - 1).to_bytes(size, "little"), size)
+
+
 _functions: dict[int, Any] = {}
 
 
-def _function(address: int) -> Any:
+def entered(address: int) -> Any:
+    """The compiled function at an address, to be called with a record, a warp and a block state."""
     function = _functions.get(address)
     if function is None:
         signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)

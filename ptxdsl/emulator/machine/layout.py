@@ -282,8 +282,8 @@ class Fault:
     ASSERT = 8
     BRANCH_INDEX = 9
     WRAP = 10
-    MEETING = 18
-    """Nothing yet: all lanes of a warp that are left wait for others (:mod:`meetings`)."""
+    CONVERGENCE = 18
+    """Nothing yet: all lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
     CLUSTER_ARRIVE = 16
     CLUSTER_WAIT = 17
     MBARRIER_INVALID = 11

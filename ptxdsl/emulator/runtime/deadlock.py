@@ -11,7 +11,7 @@ from ...errors import DeadlockError
 from ...ir import Address, Instruction, Register, Symbol
 from .faults import Scene, ranges
 from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, Mbarrier, Warp
-from .convergence import accuse
+from .convergence import raise_pending
 from ..machine.unsupported import render
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["deadlock", "livelock"]
 
 def deadlock(state: State) -> DeadlockError:
     """The error of a state in which every live warp waits at a barrier."""
-    accuse(state)
+    raise_pending(state)
     live = state.get(Block.LIVE, "I")
     warps = [number for number in range(state.count) if live >> number & 1]
     lines = list(_waiting(state, warps))
@@ -72,7 +72,7 @@ def _line(state: State, record: int) -> str:
 
 def livelock(state: State) -> DeadlockError:
     """The error where all warps go round in loops and nothing changes any more."""
-    accuse(state)
+    raise_pending(state)
     runnable = state.get(Block.RUNNABLE, "I")
     warps = [number for number in range(state.count) if runnable >> number & 1]
     record = state.get_warp(warps[0], Warp.PC, "Q")

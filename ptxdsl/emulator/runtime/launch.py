@@ -69,9 +69,9 @@ class _Team(Team):
 
 def gone_on(state: State, codes: Callable[[bool], Code]) -> State:
     """Go on after what may be a fault, or lanes that have to meet others; raises the fault."""
-    from .convergence import meet
+    from .convergence import converge
 
-    return state if meet(state) else without_order(state, codes(True))
+    return state if converge(state) else without_order(state, codes(True))
 
 
 def without_order(state: State, code: Code) -> State:

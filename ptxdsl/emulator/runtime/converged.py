@@ -1,0 +1,127 @@
+"""One instruction, run over lanes of a warp that came to it at different places.
+
+It is a kernel of its own, of that instruction alone, with a register for each operand: what each lane has is gathered
+into these registers, in a warp beside those of the block, and the same compiled micro-ops run as everywhere else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from weakref import WeakKeyDictionary
+
+from ...ir import Function, Immediate, Instruction, Operand, Register
+from ...isa import Form, lookup
+from ...types import TYPES
+from ..codegen.library import library
+from ..instructions.lowering import Code, lower
+from ..machine.block_state import State, allocate, entered, read_register, write_register
+from ..machine.layout import LANES, NEVER, Block, Fault, Status, Warp
+
+__all__ = ["Converged", "lanes_of", "operands_of"]
+
+_SCHEDULE = ("machine", "schedule", "")
+
+
+def lanes_of(mask: int) -> list[int]:
+    return [lane for lane in range(LANES) if mask >> lane & 1]
+
+
+def operands_of(statement: Instruction, written: bool) -> list[Operand]:
+    """The operands that a statement writes, or those that it reads."""
+    return [value for spec, value in zip(statement.form.operands, statement.operands) if spec.written == written]
+
+
+class Converged:
+    """A run of an instruction like ``statement`` by ``lanes`` of a warp."""
+
+    waits = False
+    """Whether the warp waits at a barrier; ``resume`` is then the record behind it."""
+    resume = 0
+
+    def __init__(self, state: State, warp: int, statement: Instruction, lanes: int) -> None:
+        self.state, self.number, self.lanes = state, warp, lanes
+        self.code, registers = _alone(state.code, statement)
+        self.reads, self.writes = operands_of(registers, False), operands_of(registers, True)
+        self.memory, self.warp = allocate(self.code.slots.size)
+        ctypes.memmove(self.warp, state.warps + warp * state.stride, Warp.REGISTERS)
+        self._put(Warp.ACTIVE, "I", lanes)
+        self._put(Warp.PARKED, "i", NEVER)
+
+    def _put(self, offset: int, codes: str, value: int) -> None:
+        struct.pack_into("<" + codes, (ctypes.c_char * Warp.REGISTERS).from_address(self.warp), offset, value)
+
+    def take(self, lanes: list[int], columns: list[list[int]]) -> None:
+        """What these lanes have in the operands that are read."""
+        for operand, column in zip(self.reads, columns):
+            self._write(operand, {lane: column[lane] for lane in lanes})
+
+    def _write(self, operand: Operand, values: dict[int, int]) -> None:
+        assert isinstance(operand, Register)
+        write_register(self.code, self.warp, operand.name, values)
+
+    def _read(self, operand: Operand) -> list[int]:
+        assert isinstance(operand, Register)
+        return read_register(self.code, self.warp, operand.name)
+
+    def results(self) -> list[list[int]]:
+        """The operands that are written, in each lane."""
+        return [self._read(operand) for operand in self.writes]
+
+    def sources(self) -> int:
+        """The lanes whose numbers a shuffle gives to these lanes: what it makes of the numbers of the lanes."""
+        before = ctypes.string_at(self.warp, self.code.slots.size)  # results may lie where operands were
+        self._write(self.reads[0], {lane: lane for lane in range(LANES)})
+        self.execute()
+        found = self.results()[0]
+        ctypes.memmove(self.warp, before, len(before))
+        mask = 0
+        for lane in lanes_of(self.lanes):
+            mask |= 1 << found[lane]
+        return mask
+
+    def execute(self, record: int = 0) -> int | None:
+        """Run from a record on, from the first if that is 0; the kind of the fault, if there is one."""
+        state, record = self.state, record or self.code.record_of(len(self.reads))
+        runnable, schedule = state.get(Block.RUNNABLE, "I"), state.get(Block.SCHEDULE, "Q")
+        state.put(Block.STATUS, "i", Status.RUNNING)
+        state.put(Block.RUNNABLE, "I", 0)  # a warp that waits would go on with the next one
+        state.put(Block.SCHEDULE, "Q", library().need([_SCHEDULE])[_SCHEDULE])
+        handler = int.from_bytes(ctypes.string_at(record, 8), "little")
+        entered(handler)(record, self.warp, state.address)
+        self.waits = state.get(Block.STATUS, "i") == Status.RUNNING
+        woken = state.get(Block.RUNNABLE, "I")
+        state.put(Block.RUNNABLE, "I", runnable & ~(1 << self.number) if self.waits else runnable | woken)
+        state.put(Block.SCHEDULE, "Q", schedule)
+        if self.waits:
+            header = ctypes.string_at(self.warp, Warp.REGISTERS)
+            self.resume = struct.unpack_from("<Q", header, Warp.PC)[0]
+            state.put_warp(self.number, Warp.BARRIER, "i", struct.unpack_from("<i", header, Warp.BARRIER)[0])
+            return None
+        kind: int = state.get(Block.FAULT_KIND, "i")
+        return None if kind == Fault.TRAP else kind
+
+
+_made: WeakKeyDictionary[Code, dict[Form, tuple[Code, Instruction]]] = WeakKeyDictionary()
+
+
+def _alone(code: Code, statement: Instruction) -> tuple[Code, Instruction]:
+    """The code of an instruction alone, which ends with a trap, and the instruction with registers of its own."""
+    forms = _made.setdefault(code, {})
+    found = forms.get(statement.form)
+    if found is None:
+        assert code.source is not None
+        _, spaces, block, _ = code.source
+        operands = tuple(
+            Register(f"%c{number}", operand.type if isinstance(operand, (Register, Immediate)) else spec.type or _WORD)
+            for number, (spec, operand) in enumerate(zip(statement.form.operands, statement.operands))
+        )
+        instruction = Instruction(statement.form, operands)
+        read = [operand for operand in operands_of(instruction, False) if isinstance(operand, Register)]
+        writes = [Instruction(lookup(f"mov.{each.type}")[0], (each, each)) for each in read]  # what is written varies
+        body = [*writes, instruction, Instruction(lookup("trap")[0], ())]
+        found = forms[statement.form] = lower(Function("converged", body=[*body]), spaces, block, True), instruction
+    return found
+
+
+_WORD = TYPES["u32"]
