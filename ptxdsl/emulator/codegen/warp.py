@@ -18,7 +18,7 @@ from .handler import Handler, i1, i32, i64, lanes_of
 from .control import await_others
 from .data import guard_mask, put, source
 
-__all__ = ["activemask", "elect", "match", "meet", "redux", "shuffle", "source_lane", "vote"]
+__all__ = ["activemask", "elect", "match", "meet", "redux", "shuffle", "vote"]
 
 words = lanes_of(i32)
 
@@ -117,7 +117,7 @@ def shuffle(module: ir.Module, name: str, shape: Shape) -> None:
     h.next()
 
 
-def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+def _source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
     """The lane that a lane takes from, and whether it is within the segment; the manual's pseudocode."""
     clamp, segment = c & 31, c >> 8 & 31
     low, high = lane & segment, (lane & segment) | (clamp & ~segment)
@@ -128,13 +128,13 @@ def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
 
 
 def _constant_lanes(mode: str, b: int, c: int) -> tuple[list[int], int]:
-    chosen = [source_lane(mode, lane, b, c) for lane in range(LANES)]
+    chosen = [_source_lane(mode, lane, b, c) for lane in range(LANES)]
     bits = sum(1 << lane for lane, (_, good) in enumerate(chosen) if good)
     return [to for to, _ in chosen], bits - (1 << 32) if bits >> 31 else bits
 
 
 def _lanes(h: Handler, mode: str, b: Any, c: Any) -> tuple[Any, Any]:
-    """As source_lane, in each lane, for b and c that are registers."""
+    """As _source_lane, in each lane, for b and c that are registers."""
     five = h.splat(h.i32(31))
     lane = h.iota(32)
     clamp, segment = h.ir.and_(c, five), h.ir.and_(h.ir.lshr(c, h.splat(h.i32(8))), five)

@@ -153,7 +153,7 @@ class _Warp:
     def _run(self, arrivals: list[Arrival], resume: int = 0) -> None:
         """Run an instruction once for all lanes of these, from its start or from behind a barrier."""
         first = arrivals[0]
-        model = max((arrival.statement for arrival in arrivals), key=lambda each: len(each.operands))  # with all results
+        model = max((arrival.statement for arrival in arrivals), key=_width)
         run = Converged(self.state, self.warp, model, _union(arrivals))
         for arrival in arrivals:
             reads = operands_of(arrival.statement, False)
@@ -191,6 +191,11 @@ class _Warp:
         state.put(Block.FAULT_ADDRESS, "Q", arrival.members)
         state.put_warp(self.warp, Warp.ACTIVE, "II", arrival.lanes, arrival.alive)
         raise failure(state)
+
+
+def _width(statement: Instruction) -> int:
+    """Results that one of them may leave out, another has."""
+    return len(statement.operands)
 
 
 def _union(arrivals: list[Arrival]) -> int:
