@@ -59,13 +59,14 @@ class Program:
         found = self._codes.get(key)
         if found is None:
             spaces = self._kernel(entry, cluster)
-            function = spaces.function
-            if checks is not None and checks.init:
-                from .rewrite.definedness import questioned
-
-                function = questioned(function)
             with paused():
-                found = self._codes[key] = lower(function, spaces, block, plain, checks)
+                if checks is None:
+                    found = lower(spaces.function, spaces, block, plain)
+                else:
+                    from .sanitizer.instrumentation import instrumented
+
+                    found = instrumented(spaces, block, plain, checks)
+            self._codes[key] = found
         return found
 
     def variable(self, name: str) -> int:

@@ -17,9 +17,12 @@ __all__ = ["Slots"]
 
 
 class Slots:
-    """The offset in a warp of each register by name, and the size that a warp needs."""
+    """The offset in a warp of each register by name, and the size that a warp needs.
 
-    def __init__(self, graph: Graph, facts: Facts) -> None:
+    ``keep``: each register has a slot of its own, so that it can be read after its last use.
+    """
+
+    def __init__(self, graph: Graph, facts: Facts, keep: bool = False) -> None:
         self.offsets: dict[str, int] = {}
         self._types: dict[str, ScalarType] = {}
         self._wanted: list[str] = []
@@ -27,7 +30,10 @@ class Slots:
         self._graph = graph
         self._facts = facts
         self.size = Warp.REGISTERS
-        self._assign(self._intervals())
+        intervals = self._intervals()
+        if keep:
+            intervals = sorted((-1, 1 << 60, name) for _, _, name in intervals)
+        self._assign(intervals)
 
     def _kind(self, name: str) -> int:
         """What may share a slot: predicates (0), uniform registers (1), varying registers of one size (their bits)."""

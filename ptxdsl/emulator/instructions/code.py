@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ from ..analysis.registers import Slots
 if TYPE_CHECKING:
     from ..analysis.divergence import Shape3
     from ..machine.address_spaces import Spaces
-    from ..sanitizer.instrumentation import Checks
 
 __all__ = ["Code", "Record", "packed"]
 
@@ -75,8 +74,8 @@ class Code:
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0
     """Seconds a block in the last launch, 0 where there was none."""
-    source: tuple[Function, Spaces, Shape3, Checks | None] | None = None
-    """What it was lowered from."""
+    source: tuple[Function, Spaces, Shape3, Callable[[Any], Any] | None] | None = None
+    """What it was lowered from, and the instrument."""
     whole: int = 0
     """Address of the function that runs a block of it, once there is one."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
 from ...isa import Form, lookup
@@ -27,22 +27,30 @@ from .code import Code, Record, packed
 from ..analysis.registers import Slots
 from ..machine.address_spaces import Spaces
 
-if TYPE_CHECKING:
-    from ..sanitizer.instrumentation import Checks, Watching
+__all__ = ["Code", "Instrument", "Instrumentation", "Lowering", "Record", "lower"]
 
-__all__ = ["Code", "Lowering", "Record", "lower"]
+
+class Instrumentation(Protocol):
+    """The micro-ops that a tool adds to those of one function."""
+
+    def begin(self) -> None:
+        """Emit those with which a warp begins a block."""
+
+    def statement(self, statement: Instruction | Call) -> None:
+        """Emit those around a statement; :meth:`Lowering.statement` emits its own."""
 
 
 class Lowering:
     """Makes the records of one function."""
 
     def __init__(
-        self, function: Function, spaces: Spaces, block: Shape3, plain: bool, checks: Checks | None = None
+        self, function: Function, spaces: Spaces, block: Shape3, plain: bool, instrument: Instrument | None = None,
+        keep_registers: bool = False,
     ) -> None:
         self.function, self.spaces, self.block, self.plain = function, spaces, block, plain
         self.graph = graph(function, plain)
         self.facts = self._analysed()
-        self.slots = self._placed()
+        self.slots = self._placed(keep_registers)
         self.pool = Pool()
         self.operands = self._described()
         self.leaves = spaces.cluster is not None and _meets_cluster(self.graph)
@@ -54,17 +62,13 @@ class Lowering:
         self._places: dict[Any, tuple[str, Any, str, tuple[int, ...], int, int]] = {}
         self.node = 0
         self.parted, self.prints = False, False
-        self.watching: Watching | None = None
-        if checks is not None:
-            from ..sanitizer.instrumentation import Watching
-
-            self.watching = Watching(self, checks)
+        self.instrumentation = instrument(self) if instrument is not None else None
 
     def _analysed(self) -> Facts:
         return (everything_varies if self.plain else analyse)(self.graph, self.block, self.spaces.origins)
 
-    def _placed(self) -> Slots:
-        return Slots(self.graph, self.facts)
+    def _placed(self, keep_registers: bool) -> Slots:
+        return Slots(self.graph, self.facts, keep_registers)
 
     def _described(self) -> Operands:
         """What describes operands, for the slots that registers have."""
@@ -87,7 +91,9 @@ class Lowering:
         self.emit(("machine", "reschedule"))
         prologue = len(self.records)
         self._prologue()
-        entry = self.watching.begin() if self.watching is not None else len(self.records)
+        entry = len(self.records)
+        if self.instrumentation is not None:
+            self.instrumentation.begin()
         for number, node in enumerate(self.graph.nodes):
             self._node(number, node)
         if not self.graph.nodes:
@@ -118,7 +124,7 @@ class Lowering:
             self.emit(("check",), Field("", "i", (node.rank,)))
         self.starts.append(len(self.records))
         self.bounded.clear()
-        statements, emitter = self.graph.statements, self.watching or self
+        statements, emitter = self.graph.statements, self.instrumentation or self
         for place in range(node.start, node.stop):
             self.place = place
             if place not in self.facts.invariant:
@@ -370,6 +376,8 @@ def _parts(operands: tuple[Operand, ...]) -> str:
     )
 
 
+Instrument = Callable[[Lowering], Instrumentation]
+
 _METHODS: dict[str, Any] = {
     "ld": Lowering._load, "ldu": Lowering._load, "st": Lowering._store, **BRANCHES, **METHODS,
 }
@@ -391,9 +399,14 @@ def _further() -> dict[str, Any]:
 
 
 def lower(
-    function: Function, spaces: Spaces, block: Shape3, plain: bool = False, checks: Checks | None = None
+    function: Function, spaces: Spaces, block: Shape3, plain: bool = False, instrument: Instrument | None = None,
+    keep_registers: bool = False,
 ) -> Code:
-    """The records of a kernel for blocks of this shape; with those of the sanitizer where there are ``checks``."""
-    code = Lowering(function, spaces, block, plain, checks).lower()
-    code.source = (function, spaces, block, checks)
+    """The records of a kernel for blocks of this shape, with those of a tool where there is an ``instrument``.
+
+    ``keep_registers``: each register keeps its number to the end, for a debugger; such code has no second tier.
+    """
+    code = Lowering(function, spaces, block, plain, instrument, keep_registers).lower()
+    code.source = (function, spaces, block, instrument)
+    code.hot = keep_registers
     return code

@@ -87,7 +87,7 @@ class WholeLowering(Lowering):
     def _analysed(self) -> Facts:
         return PartsAnalysis(self.graph, self.block, self.spaces.origins, _Together(self.graph).parts).run()
 
-    def _placed(self) -> Any:
+    def _placed(self, keep_registers: bool) -> Any:  # noqa: ARG002
         slots = _Slots()
         for op in self.graph.ops:
             for register in (*op.uses, *op.writes):
@@ -194,13 +194,13 @@ def plan_of_kernel(code: Code) -> Plan | None:
 
     if code.source is None or code.plain or not code.graph.nodes:
         return None
-    function, spaces, block, checks = code.source
+    function, spaces, block, instrument = code.source
     threads = block[0] * block[1] * block[2]
     if spaces.cluster not in (None, (1, 1, 1)) or threads % LANES or len(code.graph.statements) > MOST_STATEMENTS:
         return None
     if any(_unfit(statement) for statement in code.graph.statements):
         return None
-    low = WholeLowering(function, spaces, block, False, checks)
+    low = WholeLowering(function, spaces, block, False, instrument)
     maker = _Maker(code, low, threads)
     steps = maker.steps()
     if steps is None:

@@ -7,20 +7,20 @@ followed only in kernels that have a fence, an acquire or a release, for without
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 from ...ir import Address, Call, Function, Instruction, Symbol, Vector
 from ...isa import Form
-from ..analysis.divergence import UNIFORM
+from ..analysis.divergence import UNIFORM, Shape3
+from ..instructions.lowering import Code, Lowering, lower
 from ..instructions.operands import Field
 from ..instructions.threads import COPIES, whole
+from ..machine.address_spaces import Spaces
 from ..machine.shadow import STATEMENT_SHIFT
+from ..rewrite.definedness import questioned
 
-if TYPE_CHECKING:
-    from ..instructions.lowering import Lowering
-
-__all__ = ["Checks", "Watching", "grain", "scope", "strength"]
+__all__ = ["Checks", "Instrumentation", "grain", "instrumented", "scope", "strength"]
 
 _SPACES = ("global", "shared", "generic", "local")
 _ORDERS = ("acquire", "release", "acq_rel", "sc")
@@ -116,8 +116,14 @@ def _mentions(key: Any, names: set[str]) -> bool:
     return getattr(address.base, "name", None) in names or getattr(guard, "name", None) in names
 
 
-class Watching:
-    """Adds the records of one function."""
+def instrumented(spaces: Spaces, block: Shape3, plain: bool, checks: Checks) -> Code:
+    """A kernel lowered with the checks of the sanitizer."""
+    function = questioned(spaces.function) if checks.init else spaces.function
+    return lower(function, spaces, block, plain, partial(Instrumentation, checks=checks))
+
+
+class Instrumentation:
+    """Adds the sanitizer's micro-ops to those of one function."""
 
     def __init__(self, low: Lowering, checks: Checks) -> None:
         self.low, self.checks = low, checks
@@ -162,13 +168,12 @@ class Watching:
             return self.low.spaces.origins.get(base.symbol, "")
         return self.low.facts.origin.get(getattr(base, "name", ""), "")
 
-    def begin(self) -> int:
-        """The record that a warp starts a block with; its number."""
+    def begin(self) -> None:
+        """Emit the micro-op with which a warp begins a block."""
         self.low.emit(("epoch_begin",))
-        return len(self.low.records) - 1
 
     def statement(self, statement: Instruction | Call) -> None:
-        """The records of a statement, and those that watch it."""
+        """Emit the micro-ops of a statement and its checks."""
         low = self.low
         if isinstance(statement, Call):
             low.statement(statement)

@@ -1,15 +1,15 @@
-"""How somebody watches a launch: records of their own among those of the kernel.
+"""Observers of launches: the profiler and the debugger, and how they instrument a kernel.
 
-A kernel that is watched is lowered anew with a probe, in the code that takes nothing to be uniform: every register has
-a number for each lane, every statement a place, and nothing is computed beforehand. Without a watcher none of this
-exists, so that an ordinary launch costs what it costs.
+The kernel is lowered once more, to conservative code with the micro-ops of a probe: every register varies and keeps its
+number, every statement has its place, and nothing is computed before the first block. Launches without an observer run
+code without probes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import Token
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ...analysis.control_flow import MEETINGS
 from ...config import observer
@@ -17,59 +17,48 @@ from ...errors import LaunchError, caller
 from ...ir import Call, Instruction
 from ...isa import Form
 from ..analysis.divergence import Shape3
-from ..analysis.registers import Slots
-from ..instructions.lowering import Code, Lowering
+from ..instructions.lowering import Code, Lowering, lower
 from ..machine.address_spaces import Spaces
 from ..machine.block_state import LaunchState
 
-__all__ = ["Observer", "Probe", "meets", "watched"]
+__all__ = ["Observer", "Probe", "converges", "probed"]
 
 
 class Probe(Protocol):
-    """Adds records around those of a statement."""
+    """Adds micro-ops around those of a statement."""
 
     def before(self, low: Lowering, statement: Instruction | Call) -> None:
-        """Emit records that run before the statement."""
+        """Emit micro-ops that run before the statement."""
 
     def after(self, low: Lowering, statement: Instruction | Call) -> None:
-        """Emit records that run after it."""
+        """Emit micro-ops that run after it."""
 
 
-class _Apart(Slots):
-    """A slot for each register, so that a register that is no longer needed can still be looked at."""
+class _Probed(NamedTuple):
+    low: Lowering
+    probe: Probe
 
-    def _assign(self, intervals: list[tuple[int, int, str]]) -> None:
-        names = [name for _, _, name in intervals]
-        super()._assign(sorted((-1, 1 << 60, name) for name in names))
-
-
-class _Watched(Lowering):
-    def __init__(self, spaces: Spaces, block: Shape3, probe: Probe) -> None:
-        super().__init__(spaces.function, spaces, block, True)
-        self.slots = _Apart(self.graph, self.facts)
-        self.operands = self._described()
-        self.probe = probe
+    def begin(self) -> None:
+        """Nothing is added where a block begins."""
 
     def statement(self, statement: Instruction | Call) -> None:
-        self.probe.before(self, statement)
-        super().statement(statement)
-        self.probe.after(self, statement)
+        self.probe.before(self.low, statement)
+        self.low.statement(statement)
+        self.probe.after(self.low, statement)
 
 
-def watched(spaces: Spaces, block: Shape3, probe: Probe) -> Code:
-    """The records of a kernel with those of a probe among them."""
-    code = _Watched(spaces, block, probe).lower()
-    code.hot = True  # the second tier has no business here
-    return code
+def probed(spaces: Spaces, block: Shape3, probe: Probe) -> Code:
+    """A kernel lowered to conservative code with the micro-ops of a probe."""
+    return lower(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
 
 
-def meets(form: Form) -> bool:
-    """Whether lanes wait for each other at an instruction."""
+def converges(form: Form) -> bool:
+    """Whether lanes of a warp wait for each other at an instruction."""
     return form.opcode in MEETINGS
 
 
 class Observer:
-    """Watches every launch of its ``with`` block, on the emulator."""
+    """Observes every launch of its ``with`` block, on the emulator."""
 
     what = "an observer"
 
@@ -97,7 +86,7 @@ class Observer:
             )
 
     def run(self, launch: LaunchState) -> None:
-        """Run a launch and watch it."""
+        """Run a launch and observe it."""
         added = (launch.config.sanitize or frozenset()) & {"race", "init"}
         if added:
             checks = ", ".join(sorted(added))

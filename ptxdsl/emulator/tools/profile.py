@@ -24,7 +24,7 @@ from ..machine.block_state import LaunchState
 from ..machine.layout import Count
 from ..machine.unsupported import render
 from ..runtime.launch import run
-from .observer import Observer, meets, watched
+from .observer import Observer, converges, probed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +135,7 @@ class _Watch:
     def code(self, block: tuple[int, int, int]) -> Code:
         found = self._codes.get(block)
         if found is None:
-            found = self._codes[block] = watched(self.spaces, block, self)
+            found = self._codes[block] = probed(self.spaces, block, self)
         return found
 
     def _place(self, low: Lowering) -> Field:
@@ -160,12 +160,12 @@ class _Watch:
             kind, _, address = low.address(statement, access.address, access.nbytes, False)
             exclusive = form.opcode in ("atom", "red")
             low.emit(("count_memory", access.space, kind, access.nbytes, exclusive, guard.kind), address, guard, place)
-        elif not meets(form):
+        elif not converges(form):
             low.emit(("count", guard.kind), guard, place)
 
     def after(self, low: Lowering, statement: Instruction | Call) -> None:
         """Lanes that wait for others at an instruction start over there: such ones are counted when they are done."""
-        if isinstance(statement, Instruction) and meets(statement.form):
+        if isinstance(statement, Instruction) and converges(statement.form):
             guard = low.operands.guard(statement)
             low.emit(("count", guard.kind), guard, self._place(low))
 

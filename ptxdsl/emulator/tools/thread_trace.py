@@ -20,7 +20,7 @@ from ..machine.layout import LANES, Block
 from ..machine.unsupported import render
 from ..program import load
 from ..runtime.launch import run
-from .observer import Observer, meets, watched
+from .observer import Observer, converges, probed
 from .variable_names import Names
 
 __all__ = ["Step", "Thread", "ThreadTrace", "shown", "trace_thread"]
@@ -130,7 +130,7 @@ class Thread(Observer):
         self.registers = {register.name: register for register in function.registers}
         self.begin(function)
         launch.stopped = self.stopped
-        code = watched(launch.spaces, config.block, self)
+        code = probed(launch.spaces, config.block, self)
         run(launch, lambda _: code)
 
     def before(self, low: Lowering, statement: Instruction | Call) -> None:  # noqa: ARG002
@@ -145,7 +145,7 @@ class Thread(Observer):
         statement = state.code.graph.statements[place]
         if self._last is not None:
             last, values = self._last
-            if last is statement and isinstance(last, Instruction) and meets(last.form):
+            if last is statement and isinstance(last, Instruction) and converges(last.form):
                 return  # lanes that wait for others at an instruction come to it again
             self._last = None
             values.update(self.values(state, last, True))
