@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from . import block as block, math as math, warp as warp
     from . import kernels as kernels
     from .config import use
-    from .gpu import DeviceArray, assemble, empty, to_device, zeros
+    from .gpu.assembler import assemble
     from .emulator.tools.debugger import debug
     from .emulator.tools.profile import profile
     from .emulator.tools.thread_trace import trace_thread
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from .isa.support import Support, supports
     from .kernel import Kernel, backend_name, load, ptx_kernel
+    from .kernel.device_arrays import DeviceArray, empty, to_device, zeros
     from .ir.signature import Array, Ptr, TensorMap
     from .kernel.textures import Sampler, Surface, Texture
     from .language import (
@@ -58,7 +59,8 @@ __all__ = [
 
 _SUBMODULES = ("block", "kernels", "math", "warp")
 _HOMES = (
-    "errors", "types", "ir.signature", "language", "config", "kernel", "gpu", "isa.support", "kernel.textures",
+    "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "isa.support",
+    "kernel.textures", "gpu.assembler",
     "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.tools.debugger",
 )
 """The modules that define the public names, the cheapest to import first."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .kernel.backends import backend_name
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
@@ -53,8 +55,6 @@ def compare(
     what: str, launch: Callable[[], object], result: ArrayLike, expected: ArrayLike, allowed: float
 ) -> Row:
     """Run ``launch``, which fills the host array ``result``, and compare that with what is ``expected``."""
-    from .kernel import backend_name
-
     start = perf_counter()
     launch()
     seconds = perf_counter() - start

@@ -15,7 +15,6 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from .errors import ConfigError, caller, nearest
@@ -171,8 +170,8 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "log": _one_of(*LOGS),
 }
 
-_overrides: ContextVar[Mapping[str, Any]] = ContextVar("ptxdsl_config", default=MappingProxyType({}))
-
+_overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("ptxdsl_config", default=())
+"""What the :func:`override` around the call change."""
 
 observer: ContextVar[Any] = ContextVar("ptxdsl_observer", default=None)
 """Who watches the launches from here on, a profile or a debugger (``emulator.observe``)."""
@@ -182,23 +181,27 @@ def _key(name: str) -> Any:
     return name if _environ is os.environ else os.environ.encodekey(name)
 
 
-# os.environ encodes and decodes at every look, which would be most of a launch; the dict inside does not.
+# os.environ encodes and decodes at every access, which would be most of a launch; the dict inside does not.
 _environ: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 _BACKEND = _key("PTXDSL_BACKEND")
-_OWN = [_key(name) for name in (*(_PREFIX + name.upper() for name in _READERS), "XDG_CACHE_HOME", "HOME")]
+_VARIABLES = [_key(name) for name in (*(_PREFIX + name.upper() for name in _READERS), "XDG_CACHE_HOME", "HOME")]
 
 
 @lru_cache(maxsize=16)
-def _read(names: tuple[Any, ...], values: tuple[Any, ...]) -> Config:  # noqa: ARG001
+def _read(
+    names: tuple[Any, ...], values: tuple[Any, ...], changes: tuple[tuple[str, Any], ...]  # noqa: ARG001
+) -> Config:
     given = {name: text for name, text in os.environ.items() if name.startswith(_PREFIX) and text}
     given.setdefault("PTXDSL_CACHE_DIR", _default_cache())
-    return Config.read(given)
+    return replace(Config.read(given), **dict(changes))
 
 
 def current() -> Config:
-    """The settings in force: the environment, changed by every :func:`override` around the call."""
-    config, changed = _read(tuple(_environ), tuple(map(_environ.get, _OWN))), _overrides.get()
-    return replace(config, **changed) if changed else config
+    """The settings in force: the environment, changed by every :func:`override` around the call.
+
+    The same object for as long as they are the same.
+    """
+    return _read(tuple(_environ), tuple(map(_environ.get, _VARIABLES)), _overrides.get())
 
 
 def backend_token() -> tuple[object, ...]:
@@ -235,8 +238,8 @@ class override:
     """
 
     def __init__(self, **settings: Any) -> None:
-        changed = {name: self._value(name, value) for name, value in settings.items()}
-        self._token: Token[Mapping[str, Any]] | None = _overrides.set({**_overrides.get(), **changed})
+        changed = {**dict(_overrides.get()), **{name: self._value(name, value) for name, value in settings.items()}}
+        self._token: Token[tuple[tuple[str, Any], ...]] | None = _overrides.set(tuple(changed.items()))
 
     @staticmethod
     def _value(name: str, value: Any) -> Any:
@@ -249,6 +252,8 @@ class override:
         kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool}
         if name in kinds and not isinstance(value, kinds[name]):
             raise _wrong(name, value, f"a {kinds[name].__name__}")
+        if name == "dump":
+            return replace(value, kinds=frozenset(value.kinds))
         if name == "sanitize" and value is not None:
             return _words(name, ",".join(value), SANITIZERS)
         return value

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import config
 from ..errors import DriverError, LaunchError, caller
 from ..isa.targets import TARGETS, serves
 from .error_hints import EXPLANATIONS
 
-__all__ = ["Driver", "choose", "driver", "unavailable"]
+__all__ = ["Driver", "driver", "unavailable"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -59,27 +58,6 @@ def unavailable() -> str | None:
     except LaunchError as error:
         return error.message
     return None
-
-
-def choose(backend: str | None = None) -> str:
-    """``"gpu"`` or ``"emulator"``: what the caller, :func:`~ptxdsl.use` or ``PTXDSL_BACKEND`` wants.
-
-    ``auto`` is a GPU if there is one. LaunchError if a GPU is wanted and there is none.
-    """
-    wanted = backend or config.current().backend
-    if wanted == "emulator":
-        return wanted
-    if wanted not in config.BACKENDS:
-        raise LaunchError(f"backend is one of {', '.join(config.BACKENDS)}, not {backend!r}", loc=caller())
-    problem = unavailable()
-    if problem is None:
-        return "gpu"
-    if wanted == "gpu":
-        raise LaunchError(
-            f"the backend is gpu, and there is none: {problem}", loc=caller(),
-            hint='run on the CPU: `with ptxdsl.use("emulator"):` or PTXDSL_BACKEND=emulator',
-        )
-    return "emulator"
 
 
 def explained(result: Any) -> str:

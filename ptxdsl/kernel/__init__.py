@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from .kernel import Kernel, PtxModule, backend_name, load, ptx_kernel
+from .backends import backend_name
+from .kernel import Kernel, ptx_kernel
+from .ptx_module import PtxModule, load
 
 __all__ = ["Kernel", "PtxModule", "backend_name", "load", "ptx_kernel"]

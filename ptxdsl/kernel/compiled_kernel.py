@@ -1,107 +1,35 @@
-"""One PTX text with one entry of it, and all that is ever made of it: machine code, loaded kernels, a binder.
-
-A backend is anything that makes a function of that, to be called with a geometry and bound arguments; nothing else here
-or above knows of GPU or emulator.
-"""
+"""One PTX text with one entry of it, and all that is ever made of it: machine code, loaded kernels, a binder."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from .. import config
+from ..analysis.stores import shared_memory, written_parameters
 from ..collector import paused
 from ..errors import LaunchError, caller
 from ..ir import Function, Module
-from ..isa.targets import TARGETS, limits
-from ..launch import Argument, Buffer, Handle, LaunchConfig, Scalar, clustered
 from ..ir.signature import KernelParameter
+from ..isa.targets import TARGETS, limits
+from ..launch import LaunchConfig, clustered
+from .run import EmulatorRun, Run
+from ..text.printer import to_text
 
 if TYPE_CHECKING:
-    from ..launch.arguments import Binder
-    from ..gpu.assembler import Assembled
     from ..emulator.program import Program
+    from ..gpu.assembler import Assembled
+    from ..launch.arguments import Binder
 
-__all__ = ["Backend", "Loaded", "Plan", "Run", "Specialised"]
-
-Plan = Callable[[Sequence[object]], bool]
-"""Makes a launch again with other arguments; False, and nothing was done, if it has to go the long way."""
-
-
-class Run(Protocol):
-    """A kernel loaded on a backend: called, it runs to its end or is started on a stream."""
-
-    def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument], /) -> None:
-        """Launch."""
-
-    def plan(self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument], /) -> Plan | None:
-        """A shorter way to make this launch again for objects of the same types as ``args``; None if there is none."""
-
-
-class Backend(Protocol):
-    """Where kernels run."""
-
-    def __call__(self, kernel: Specialised) -> Run:
-        """Load a kernel once, to be run many times."""
-
-
-class _Emulated:
-    """A kernel on the emulator."""
-
-    def __init__(self, kernel: Specialised) -> None:
-        self.entry, self.program = kernel.entry, kernel.program
-        self.references, self.foreign = kernel.references, kernel.foreign
-
-    def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
-        given: list[Scalar | Buffer] = [
-            _numbered(argument) if isinstance(argument, Handle) else argument for argument in arguments
-        ]
-        if self.foreign:
-            given += _reachable(given)
-        for argument in given:
-            if type(argument) is Buffer and argument.device is not None:
-                raise LaunchError(
-                    f"argument `{argument.name}` of kernel `{self.entry}` is on GPU {argument.device}; "
-                    "the emulator works in host memory", loc=caller(), hint='pass a numpy array, or `backend="gpu"`',
-                )
-            if type(argument) is Buffer and not geometry.sanitize and hasattr(argument.owner, "unwritten"):
-                argument.owner.unwritten = None  # nobody watches what the kernel writes
-        if self.references:
-            self.program.bind(self.references)
-        self.program.run(self.entry, geometry, given)
-
-    def plan(self, *_: object) -> None:
-        """There is none: a run takes far longer than the way to it."""
-
-
-def _reachable(given: list[Scalar | Buffer]) -> list[Buffer]:
-    """The device arrays that are not arguments: as on a GPU, their addresses may stand in structs and other arrays."""
-    memory = sys.modules.get("ptxdsl.gpu.memory")
-    passed = {argument.address for argument in given if type(argument) is Buffer}
-    return [] if memory is None else [buffer for buffer in memory.emulated() if buffer.address not in passed]
-
-
-def _numbered(argument: Handle) -> Scalar:
-    """A handle as its number on the emulator."""
-    return Scalar(argument.name, argument.owner.emulated.to_bytes(8, "little"))
-
-
-def _gpu(kernel: Specialised) -> Run:
-    from ..gpu import modules as gpu
-
-    return gpu.load(kernel)
-
-
-_BACKENDS: dict[str, Backend] = {"emulator": _Emulated, "gpu": _gpu}
+__all__ = ["CompiledKernel", "ModuleCache"]
 
 
 @dataclass
-class Loaded:
-    """What the kernels of one module have in common where it is loaded: its variables live there."""
+class ModuleCache:
+    """A module where it is loaded: once on each backend, since all its kernels share its variables."""
 
     assembled: dict[str, Assembled] = field(default_factory=dict)
     modules: dict[int, Any] = field(default_factory=dict)
@@ -110,26 +38,27 @@ class Loaded:
     """The emulator's."""
 
 
-class Specialised:
-    """One PTX text with one entry of it, and what was made of them: arguments' binder, machine code, loaded kernels."""
+class CompiledKernel:
+    """One PTX text with one entry of it, and what was made of them: arguments' binder, machine code, loaded kernels.
+
+    ``warned`` are the warnings that the kernel has given, which each give once.
+    """
 
     def __init__(
-        self, entry: str, parameters: Sequence[KernelParameter], module: Module, told: set[str], *,
-        text: str | None = None, loaded: Loaded | None = None,
+        self, entry: str, parameters: Sequence[KernelParameter], module: Module, warned: set[str], *,
+        text: str | None = None, cache: ModuleCache | None = None,
     ) -> None:
-        self.entry, self.parameters, self.module, self.told = entry, parameters, module, told
+        self.entry, self.parameters, self.module, self.warned = entry, parameters, module, warned
         self.foreign = text is not None
         self._text = text
         self.references: dict[str, Any] = {}
         """What the textures, samplers and surfaces that the module declares are bound to."""
         self._runs: dict[str, Run] = {}
-        self.loaded = loaded or Loaded()
+        self.cache = cache or ModuleCache()
 
     @cached_property
     def text(self) -> str:
         """The PTX."""
-        from ..text import to_text
-
         text = to_text(self.module) if self._text is None else self._text
         if "ptx" in config.current().dump.kinds:
             config.write_dump("ptx", f"{self.entry}-{crc32(text.encode()):08x}.ptx", text)
@@ -138,8 +67,6 @@ class Specialised:
     @cached_property
     def written(self) -> frozenset[str]:
         """The parameters whose memory the kernel may write."""
-        from ..analysis.stores import written_parameters
-
         return written_parameters(self.module, self.entry)
 
     @cached_property
@@ -156,8 +83,6 @@ class Specialised:
     @cached_property
     def shared(self) -> tuple[int, bool]:
         """Bytes of shared memory that the kernel declares, and whether it uses dynamic shared memory."""
-        from ..analysis.stores import shared_memory
-
         return shared_memory(self.module, self.entry)
 
     def run_on(self, backend: str) -> Run:
@@ -165,38 +90,45 @@ class Specialised:
         run = self._runs.get(backend)
         if run is None:
             with paused():
-                run = self._runs[backend] = _BACKENDS[backend](self)
+                run = self._runs[backend] = self._load(backend)
         return run
+
+    def _load(self, backend: str) -> Run:
+        if backend == "emulator":
+            return EmulatorRun(self.entry, self.program, self.bind, self.references, foreign=self.foreign)
+        from ..gpu.launch import GpuRun
+
+        return GpuRun(self)
 
     @property
     def modules(self) -> dict[int, Any]:
         """The driver's modules by the ordinal of the GPU."""
-        return self.loaded.modules
+        return self.cache.modules
 
     @property
     def program(self) -> Program:
         """The module on the emulator."""
         from .. import emulator
 
-        if self.loaded.program is None:
-            self.loaded.program = emulator.load(self.text, self.module if self.foreign else None, verified=True)
-        return self.loaded.program
+        if self.cache.program is None:
+            self.cache.program = emulator.load(self.text, self.module if self.foreign else None, verified=True)
+        return self.cache.program
 
     def variable(self, backend: str, name: str) -> int:
         """The address of a variable of the module where the kernel runs."""
-        if backend == "gpu":
-            from ..gpu import modules as gpu
+        if backend == "emulator":
+            return self.program.variable(name)
+        from ..gpu.function import variable
 
-            return gpu.variable(self, name)
-        return self.program.variable(name)
+        return variable(self, name)
 
     def assembled(self, arch: str) -> Assembled:
         """The machine code for a target."""
         from ..gpu.assembler import assemble_module
 
-        found = self.loaded.assembled.get(arch)
+        found = self.cache.assembled.get(arch)
         if found is None:
-            found = self.loaded.assembled[arch] = assemble_module(self.text, arch)
+            found = self.cache.assembled[arch] = assemble_module(self.text, arch)
             self._dump(found)
         return found
 

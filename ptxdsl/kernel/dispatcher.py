@@ -1,6 +1,7 @@
 """What can be launched, whoever wrote it: ``k[grid, block](arguments)``, and what shows what a kernel became.
 
-A :class:`Launchable` is specialised to a :class:`~ptxdsl.specialised.Specialised` for its constants and its target.
+A :class:`Dispatcher` finds or makes the :class:`~ptxdsl.kernel.compiled_kernel.CompiledKernel` for the compile-time
+constants and the target of a launch.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from ..ir import Directive, Module
 from ..isa import Need
 from ..isa.directives import DIRECTIVES
 from ..isa.targets import assembled, lowest, unmet
+from .backends import choose
 from ..launch import LaunchConfig
 from ..ir.signature import KernelParameter
-from .compiled_kernel import Plan, Specialised
+from .compiled_kernel import CompiledKernel
+from .run import FastPath
 from ..language.builder import active
+from ..text.printer import to_text
 
 if TYPE_CHECKING:
     from ..gpu.assembler import Assembled, Attributes
 
-__all__ = ["Launch", "Launchable", "apply"]
+__all__ = ["Dispatcher", "Launch", "apply"]
 
 
-class Launchable:
+class Dispatcher:
     """A kernel: ``k[grid, block](arguments)`` launches it, ``k.ptx()`` and the like show what it became."""
 
     parameters: tuple[KernelParameter, ...]
@@ -35,10 +39,11 @@ class Launchable:
     def __init__(self, entry: str) -> None:
         self.entry = entry
         self._launches: dict[Any, Launch] = {}
-        self.traced = object()
-        self.told: set[str] = set()
+        self.generation = object()
+        """Another one after each ``retrace``."""
+        self.warned: set[str] = set()
 
-    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
+    def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:
         """The kernel for these constants and this target."""
         raise NotImplementedError
 
@@ -89,15 +94,13 @@ class Launchable:
 
     def ir(self, *, arch: str | None = None, **constants: Any) -> Module:
         """The kernel as a module of PTX statements."""
-        return self.specialise(constants, arch).module
+        return self.compiled(constants, arch).module
 
     def ptx(self, *, arch: str | None = None, comments: bool = False, **constants: Any) -> str:
         """The PTX text; with ``comments`` each Python line stands before its instructions."""
-        found = self.specialise(constants, arch)
+        found = self.compiled(constants, arch)
         if not comments:
             return found.text
-        from ..text import to_text
-
         return to_text(found.module, comments=True)
 
     def cubin(self, *, arch: str | None = None, **constants: Any) -> bytes:
@@ -116,18 +119,18 @@ class Launchable:
 
     def _assembled(self, arch: str | None, constants: Mapping[str, Any]) -> Assembled:
         arch = None if arch == "auto" else arch
-        found = self.specialise(constants, arch)
+        found = self.compiled(constants, arch)
         return found.assembled(arch or assembled(found.module.target))
 
 
 class Launch:
     """A kernel with its geometry, to be called with the arguments."""
 
-    def __init__(self, kernel: Launchable, geometry: LaunchConfig, backend: str | None, stream: object) -> None:
+    def __init__(self, kernel: Dispatcher, geometry: LaunchConfig, backend: str | None, stream: object) -> None:
         self.kernel, self.config, self.backend = kernel, geometry, backend
         self._stream = stream
-        self._checked: Specialised | None = None
-        self._plans: dict[Any, tuple[object, object, Plan]] = {}
+        self._checked: CompiledKernel | None = None
+        self._fast_paths: dict[Any, tuple[object, object, FastPath]] = {}
 
     def __call__(self, *args: object, **named: object) -> None:
         """Run the kernel; on a GPU with device arrays only, start it."""
@@ -135,11 +138,11 @@ class Launch:
         if named:  # with the types, since True == 1
             key = (*key, *named.items(), *map(type, named.values()))
         try:
-            token, traced, plan = self._plans[key]
+            token, generation, fast_path = self._fast_paths[key]
         except (KeyError, TypeError):
             pass
         else:
-            if traced is self.kernel.traced and token == config.backend_token() and plan(args):
+            if generation is self.kernel.generation and token == config.backend_token() and fast_path(args):
                 return
         self._launch(args, named, key)
 
@@ -157,7 +160,7 @@ class Launch:
             )
         names = [p.name for p in self.kernel.parameters] if named else []
         constants = {name: value for name, value in named.items() if name not in names}
-        kernel = self.kernel.specialise(constants)
+        kernel = self.kernel.compiled(constants)
         if len(constants) != len(named):
             args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
         if kernel is not self._checked:
@@ -165,8 +168,6 @@ class Launch:
                 kernel.check(self.config)
                 _ = kernel.bind
             self._checked = kernel
-        from ..gpu.device import choose
-
         settings, geometry = config.current(), self.config
         arguments = kernel.bind(args)
         backend = choose(self.backend or settings.backend)
@@ -180,13 +181,20 @@ class Launch:
         config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
         run = kernel.run_on(backend)
         run(geometry, arguments)
-        plan = run.plan(self.config, args, arguments)
+        if watcher is None:
+            self._keep(run.fast_path(geometry, args, arguments), constants, named, key)
+
+    def _keep(
+        self, fast_path: FastPath | None, constants: Mapping[str, Any], named: Mapping[str, object],
+        key: tuple[object, ...],
+    ) -> None:
+        """Take the fast path from now on, where the types of the arguments and the values in ``named`` are the same."""
         # Other constants can be equal and yet different, as 0.0 and -0.0 are.
-        plain = all(name in constants and type(value) in (int, bool, str) for name, value in named.items())
-        if plan is not None and plain:
-            if len(self._plans) >= 16:
-                self._plans.clear()
-            self._plans[key] = (config.backend_token(), self.kernel.traced, plan)
+        exact = all(name in constants and type(value) in (int, bool, str) for name, value in named.items())
+        if fast_path is not None and exact:
+            if len(self._fast_paths) >= 16:
+                self._fast_paths.clear()
+            self._fast_paths[key] = (config.backend_token(), self.kernel.generation, fast_path)
 
 
 def apply(

@@ -3,7 +3,7 @@
 A kernel is traced when it is first needed, once for each combination of compile-time constants and target, and never
 because its source changed: Python is not hashed. What it reads besides its constants (globals, closures) it reads at
 that moment; :meth:`Kernel.retrace` forgets what was traced. From the trace on, everything works on PTX text, which is
-why foreign PTX (:func:`load`) is launched by the same code.
+why foreign PTX (:func:`ptxdsl.load`) is launched by the same code.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from time import perf_counter
 from typing import Any, overload
 
 from .. import config, ir
-from . import dispatcher as launchable
 from ..collector import paused
 from ..errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
-from .ptx_module import PtxModule, load
 from ..isa.directives import DIRECTIVES
 from ..isa.targets import TARGETS
-from .dispatcher import Launchable
-from .compiled_kernel import Specialised
+from .dispatcher import Dispatcher, apply
+from .compiled_kernel import CompiledKernel
 from ..ir.signature import Signature
-from ..language.rules import structure as lint
+from ..language.rules import structure
+from ..language.tracing import traced
 
-__all__ = ["Kernel", "PtxModule", "backend_name", "load", "ptx_kernel"]
+__all__ = ["Kernel", "ptx_kernel"]
 
 _RESERVED = ("arch", "comments", "lines")
 _DIRECTIVES = (
@@ -37,7 +36,7 @@ _DIRECTIVES = (
 )
 
 
-class Kernel(Launchable):
+class Kernel(Dispatcher):
     """A kernel written in Python.
 
     Made by :func:`ptx_kernel`; launched by ``k[grid, block](arguments, constants by keyword)``, with a stream,
@@ -68,7 +67,7 @@ class Kernel(Launchable):
         self.directives = _directives(directives, self.loc)
         self._check_constants()
         functools.update_wrapper(self, function)
-        self._specialised: dict[Any, Specialised] = {}
+        self._compiled: dict[Any, CompiledKernel] = {}
 
     def _check_constants(self) -> None:
         for name in self.signature.constants:
@@ -78,7 +77,7 @@ class Kernel(Launchable):
                     f"which `k.ptx({name}=...)` uses", loc=self.loc,
                 )
 
-    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:
+    def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:
         """The kernel for these constants and this target; traced if it was not before."""
         settings = config.current()
         target = arch or self.arch or settings.arch
@@ -86,10 +85,10 @@ class Kernel(Launchable):
         key: tuple[Any, ...] = (target, lineinfo)
         if constants:
             key += tuple(_fingerprint(self.entry, n, v) for n, v in sorted(constants.items()))
-        found = self._specialised.get(key)
+        found = self._compiled.get(key)
         if found is None:
             _check_target(target)
-            found = self._specialised[key] = self._trace(self._all_constants(constants), target, lineinfo)
+            found = self._compiled[key] = self._trace(self._all_constants(constants), target, lineinfo)
         return found
 
     def _all_constants(self, constants: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,31 +111,30 @@ class Kernel(Launchable):
             )
         return values
 
-    def _trace(self, constants: dict[str, Any], arch: str, lineinfo: bool) -> Specialised:
-        from ..language.tracing import traced
-        from ..verify import verify
-
+    def _trace(self, constants: dict[str, Any], arch: str, lineinfo: bool) -> CompiledKernel:
         start = perf_counter()
         with paused():
-            module, doubtful = traced(
+            module, needs_verification = traced(
                 self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
             )
-        launchable.apply(module, self.entry, self.directives, arch, self.loc)
+        apply(module, self.entry, self.directives, arch, self.loc)
         if not lineinfo:
             for instruction in module.function(self.entry).body or ():
                 if isinstance(instruction, (ir.Instruction, ir.Call)):
                     instruction.loc = None
-        if doubtful:
+        if needs_verification:
+            from ..verify import verify
+
             verify(module)
         if config.current().log != "off":
             count, taken = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
             config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {taken:.1f} ms")
-        return Specialised(self.entry, self.parameters, module, self.told)
+        return CompiledKernel(self.entry, self.parameters, module, self.warned)
 
     def retrace(self) -> None:
         """Forget what was traced: the next use reads globals and closures again."""
-        self._specialised.clear()
-        self.traced = object()
+        self._compiled.clear()
+        self.generation = object()
 
     def __repr__(self) -> str:
         return f"<ptx_kernel {self.entry}({', '.join(f'{p.name}: {p.annotation}' for p in self.parameters)})>"
@@ -197,7 +195,7 @@ def _checked(function: Any) -> Any:
             f"kernel `{function.__name__}` is a generator or a coroutine, which cannot be traced",
             loc=Loc(code.co_filename, code.co_firstlineno), hint="remove `yield`, `async` and `await`",
         )
-    lint.check(function)
+    structure.check(function)
     return code
 
 
@@ -254,16 +252,3 @@ def _fingerprint(kernel: str, name: str, value: Any) -> tuple[Any, ...]:
             "which cannot be one: it has no hash", loc=caller(), hint=f"pass {instead}" if instead else None,
         ) from None
     return (name, type(value), value)
-
-
-def backend_name(backend: str | None = None) -> str:
-    """Where a launch would run now: ``"emulator"``, or the name of the GPU.
-
-    >>> from ptxdsl import use
-    >>> with use("emulator"):
-    ...     backend_name()
-    'emulator'
-    """
-    from ..gpu.device import choose, driver
-
-    return driver().name if choose(backend) == "gpu" else "emulator"

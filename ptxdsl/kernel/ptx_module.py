@@ -13,28 +13,30 @@ from typing import TYPE_CHECKING, Any
 from .. import ir
 from ..collector import paused
 from ..errors import LaunchError, caller, nearest
-from .dispatcher import Launchable
-from .compiled_kernel import Loaded, Specialised
+from .backends import choose, device_memory
+from .compiled_kernel import CompiledKernel, ModuleCache
+from .dispatcher import Dispatcher
 from ..ir.signature import KernelParameter, TensorMapType
+from ..types import dtype_of
 
 if TYPE_CHECKING:
-    from ..gpu.memory import DeviceArray
+    from ..launch.device_array import DeviceArray
 
 __all__ = ["PtxEntry", "PtxModule", "Variables", "load"]
 
 
-class PtxEntry(Launchable):
+class PtxEntry(Dispatcher):
     """A kernel in a module of PTX text."""
 
-    def __init__(self, module: ir.Module, text: str, function: ir.Function, loaded: Loaded) -> None:
+    def __init__(self, module: ir.Module, text: str, function: ir.Function, cache: ModuleCache) -> None:
         super().__init__(function.name)
         self.parameters = tuple(
             KernelParameter(p.name, TensorMapType() if p.nbytes == 128 and p.shape else p.type, (p,))
             for p in function.parameters
         )
-        self._only = Specialised(function.name, self.parameters, module, self.told, text=text, loaded=loaded)
+        self._only = CompiledKernel(function.name, self.parameters, module, self.warned, text=text, cache=cache)
 
-    def specialise(self, constants: Mapping[str, Any], arch: str | None = None) -> Specialised:  # noqa: ARG002
+    def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:  # noqa: ARG002
         if constants:
             raise LaunchError(f"kernel `{self.entry}` has no compile-time constants; it is PTX", loc=caller())
         return self._only
@@ -52,20 +54,20 @@ class PtxModule(Mapping[str, PtxEntry]):
     def __init__(self, text: str, filename: str) -> None:
         self.text, self.filename = text, filename
         with paused():
-            from ..text import parse
+            from ..text.parser import parse
             from ..verify import verify
 
             self.module = parse(text, filename)
             verify(self.module, foreign=True)
         entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
-        self._loaded = Loaded()
-        self._entries = {function.name: PtxEntry(self.module, text, function, self._loaded) for function in entries}
+        cache = ModuleCache()
+        self._entries = {function.name: PtxEntry(self.module, text, function, cache) for function in entries}
         self.variables = Variables(self)
         """The module's variables in global and constant memory, by name."""
         self._declared = {v.name: str(v.type) for v in self.module.variables if v.type.kind == "o"}
         self._references: dict[str, Any] = {}
         for entry in self._entries.values():
-            entry.specialise({}).references = self._references
+            entry.compiled({}).references = self._references
 
     def __getitem__(self, name: str) -> PtxEntry:
         return self._entries[_chosen(name, self._entries, self.filename, "entry")]
@@ -121,16 +123,14 @@ class Variables(Mapping[str, "DeviceArray"]):
         }
 
     def __getitem__(self, name: str) -> DeviceArray:
-        from ..gpu.device import choose
-        from ..gpu.memory import DeviceArray
-        from ..types import dtype_of
+        from ..launch.device_array import DeviceArray
 
         variable = self._declared[_chosen(name, self._declared, self._owner.filename, "variable")]
         backend = choose(None)
-        kernel = next(iter(self._owner.values())).specialise({})
+        kernel = next(iter(self._owner.values())).compiled({})
         address = kernel.variable(backend, variable.name)
         shape = tuple(extent or 0 for extent in variable.shape)
-        return DeviceArray.over(address, shape, dtype_of(variable.type), backend, self._owner)
+        return DeviceArray.over(address, shape, dtype_of(variable.type), device_memory(backend), self._owner)
 
     def __setitem__(self, name: str, values: Any) -> None:
         array = self[name]

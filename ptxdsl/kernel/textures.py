@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from .backends import choose
+from ..launch import TracksWrites
 from ..launch.arrays import View, contiguous, describe, view
 from ..errors import LaunchError, caller
 from ..launch.texture_description import TYPES, Levels, Sampling
@@ -173,7 +175,7 @@ class _Image:
                     f"a {self.word} of an array on GPU {array.device}; the emulator works in host memory",
                     'make it of a numpy array, or launch with `backend="gpu"`',
                 )
-            if hasattr(array.owner, "unwritten"):
+            if isinstance(array.owner, TracksWrites):
                 array.owner.unwritten = None  # the sanitizer does not see what a surface is written with
         from ..emulator.machine.texture_pool import pool
 
@@ -190,10 +192,9 @@ class _Image:
 
         On a GPU with what the array holds now. The object must live as long as the handle is used.
         """
-        from ..gpu.device import choose, driver
-
         if choose() == "emulator":
             return self.emulated
+        from ..gpu.device import driver
         from ..gpu.textures import image_on
 
         device = next((array.device for array in self.arrays if array.device is not None), 0)

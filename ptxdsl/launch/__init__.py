@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .geometry import Argument, Buffer, Handle, LaunchConfig, Scalar, clustered, stream_handle
+from .geometry import Argument, Buffer, Handle, LaunchConfig, Scalar, TracksWrites, clustered, stream_handle
 
-__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "clustered", "stream_handle"]
+__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "TracksWrites", "clustered", "stream_handle"]

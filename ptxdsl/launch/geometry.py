@@ -16,7 +16,7 @@ from ..config import SANITIZERS
 from ..errors import LaunchError, caller
 from ..isa.targets import TARGETS, Limits, limits
 
-__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "clustered", "stream_handle"]
+__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "TracksWrites", "clustered", "stream_handle"]
 
 _LIMITS = Limits(
     shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
@@ -29,6 +29,14 @@ class Scalar(NamedTuple):
 
     name: str
     data: bytes
+
+
+class TracksWrites:
+    """An owner of memory that knows which of its bytes were never written; the sanitizer keeps that up to date."""
+
+    __slots__ = ()
+    unwritten: Any
+    """A mask of the bytes, True for all of them, None where it is not known."""
 
 
 class Buffer(NamedTuple):

@@ -260,7 +260,7 @@ def test_a_number_for_a_predicate_that_must_be_a_register() -> None:
     .reg .b32 %r<8>; .reg .b64 %rd<2>;
     wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd0, %rd1, 0, 1, 1, 0, 0;
 }"""
-    body = ptxdsl.load(text)["k"].specialise({}).function.body
+    body = ptxdsl.load(text)["k"].compiled({}).function.body
     assert body is not None
     move, product = (s for s in body if isinstance(s, ir.Instruction))
     assert (move.form.mnemonic, move.operands[1]) == ("mov.pred", ir.Immediate(0, pred))

@@ -18,6 +18,7 @@ from driver_standin import CONTEXT, OK, Handle, Launched, Result, Standin, insta
 from ptxdsl import Array, Ptr, dynamic_shared, f32, ptx, ptx_kernel, s32, shared, u32, u64, use, when
 from ptxdsl.gpu import assembler, device, tools
 from ptxdsl.gpu.error_hints import EXPLANATIONS
+from ptxdsl.kernel.backends import choose
 from ptxdsl.errors import DriverError, LaunchError, PerformanceWarning
 
 FIRST_STREAM = 0x51
@@ -519,7 +520,7 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", missing)
     library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     assert device.unavailable() == f"no NVIDIA driver: {library} cannot be loaded"
-    assert device.choose("auto") == "emulator"
+    assert choose("auto") == "emulator"
     assert not [name for name in sys.modules if name.split(".")[0] == "cuda"]
     monkeypatch.setenv("PTXDSL_BACKEND", "gpu")
     with pytest.raises(LaunchError) as caught:
@@ -539,7 +540,7 @@ def test_a_driver_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     install(monkeypatch, Standin(count=0))
     assert device.unavailable() == "the NVIDIA driver has no GPU"
-    assert device.choose("auto") == "emulator"
+    assert choose("auto") == "emulator"
 
 
 def test_bindings_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -555,8 +556,8 @@ def test_bindings_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_auto_takes_the_gpu(cu: Standin) -> None:
     with use("auto"):
-        assert device.choose() == "gpu"
-        assert device.choose("emulator") == "emulator"
+        assert choose() == "gpu"
+        assert choose("emulator") == "emulator"
         assert ptxdsl.kernel.backend_name() == "Stand-in"
         assert ptxdsl.kernel.backend_name("emulator") == "emulator"
 

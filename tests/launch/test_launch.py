@@ -16,7 +16,7 @@ from ptxdsl.launch.arguments import Binder
 from ptxdsl.launch.scalars import elements
 from ptxdsl.config import SANITIZERS
 from ptxdsl.launch.arrays import View, contiguous, describe, view
-from ptxdsl.gpu.memory import empty, to_device, zeros
+from ptxdsl.kernel.device_arrays import empty, to_device, zeros
 from ptxdsl.errors import LaunchError
 from ptxdsl.launch import Buffer, LaunchConfig, Scalar
 from ptxdsl.ir.signature import Array, Ptr, Signature, TensorMap

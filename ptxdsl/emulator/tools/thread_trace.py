@@ -124,7 +124,7 @@ class Thread(Observer):
         function = launch.spaces.function
         if self._python is not None:
             kernel, constants = self._python
-            made = kernel.specialise(constants)
+            made = kernel.compiled(constants)
             parsed = load(made.text, made.module if made.foreign else None).module.function(kernel.entry)
             self.names = Names.of(kernel, constants, parsed)
         self.registers = {register.name: register for register in function.registers}

@@ -1,0 +1,226 @@
+"""A kernel loaded on one GPU: its module, the geometries prepared for it, the memory of its parameters.
+
+A launch is prepared once a geometry: the configuration struct with its attributes, the checks against what the device
+has, the opt-in for much shared memory. After that a launch packs its parameters into a buffer and makes one call.
+Buffers are taken from a list and given back, never shared: the driver call drops the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..errors import DriverError, LaunchError, caller
+from ..ir import Function, Module
+from ..ir.signature import KernelParameter
+from ..isa.targets import limits
+from ..launch import Argument, Handle, LaunchConfig, Scalar
+from .device import Driver, driver
+from .tools import NoAssembler
+
+if TYPE_CHECKING:
+    from .assembler import Assembled
+
+__all__ = ["Loadable", "LoadedFunction", "Prepared", "Slot", "variable"]
+
+
+class Loadable(Protocol):
+    """What a kernel to be loaded says of itself."""
+
+    entry: str
+    module: Module
+    parameters: Sequence[KernelParameter]
+    warned: set[str]
+    references: dict[str, Any]
+
+    @property
+    def modules(self) -> dict[int, Any]:
+        """The driver's modules by the ordinal of the GPU, common to all kernels of the text."""
+
+    @property
+    def text(self) -> str:
+        """The PTX."""
+
+    @property
+    def function(self) -> Function:
+        """The entry."""
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The parameters whose memory it may write."""
+
+    def assembled(self, arch: str) -> Assembled:
+        """Its machine code for a target."""
+
+
+class Slot(NamedTuple):
+    """Memory for the parameters of one launch, and the array of pointers to them that the driver wants."""
+
+    memory: Any
+    pointers: Any
+    address: int
+
+
+class Prepared(NamedTuple):
+    """A geometry with everything about it checked; ``structs`` are the driver's, one a stream."""
+
+    geometry: LaunchConfig
+    structs: dict[int, Any]
+
+
+class LoadedFunction:
+    """A kernel on one GPU."""
+
+    def __init__(self, kernel: Loadable, gpu: Driver) -> None:
+        self.kernel, self.gpu = kernel, gpu
+        gpu.enter()
+        modules = kernel.modules
+        if gpu.device not in modules:
+            modules[gpu.device] = self._load(gpu.target(kernel.module.target))
+        self.module = modules[gpu.device]
+        self.handle = gpu.call("cuModuleGetFunction", self.module, kernel.entry.encode())
+        self.offsets = _offsets(kernel)
+        self.slots: list[Slot] = []
+        self._prepared: dict[int, Prepared] = {}
+
+    def _load(self, arch: str) -> Any:
+        try:
+            cubin = self.kernel.assembled(arch).cubin
+        except NoAssembler:
+            return self._compile_in_driver()
+        return self.gpu.call("cuModuleLoadData", cubin)
+
+    def _compile_in_driver(self) -> Any:
+        """Without a ptxas the driver's own compiler does, at the price of doing so in every process."""
+        cu, log = self.gpu.cu, bytes(16384)
+        option = cu.CUjit_option
+        options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        result, *values = cu.cuModuleLoadDataEx(self.kernel.text.encode() + b"\0", 2, options, [log, len(log)])
+        if result != 0:
+            said = log.rstrip(b"\0").decode(errors="replace").strip()
+            error = self.gpu.error("cuModuleLoadDataEx", result)
+            raise DriverError(
+                f"{error.message}\n{said}".strip(), loc=caller(), name=error.name,
+                hint="ptxas explains better: pip install 'nvidia-cuda-nvcc>=13,<14'",
+            )
+        return values[0]
+
+    def prepare(self, geometry: LaunchConfig) -> Prepared:
+        found = self._prepared.get(id(geometry))
+        if found is None:
+            self._check(geometry)
+            if len(self._prepared) >= 256:
+                self._prepared.clear()
+            found = self._prepared[id(geometry)] = Prepared(geometry, {})
+        return found
+
+    def _check(self, geometry: LaunchConfig) -> None:
+        gpu, name, attribute = self.gpu, self.kernel.entry, self.gpu.cu.CUfunction_attribute
+        gpu.enter()
+        most = gpu.call("cuFuncGetAttribute", attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, self.handle)
+        if geometry.threads > most:
+            raise LaunchError(
+                f"block {geometry.block} has {geometry.threads} threads; on this GPU ({gpu.name}) kernel `{name}` "
+                f"can have {most}, for the registers it uses", loc=caller(),
+                hint="`@ptx_kernel(maxntid=...)` limits its registers",
+            )
+        static = gpu.call("cuFuncGetAttribute", attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, self.handle)
+        if static + geometry.shared > gpu.shared:
+            raise LaunchError(
+                f"kernel `{name}` declares {static} bytes of shared memory and the launch adds {geometry.shared}; "
+                f"a block on this GPU ({gpu.name}) can have {gpu.shared}", loc=caller(),
+            )
+        if geometry.cluster is not None and gpu.capability < 90:
+            raise LaunchError(f"clusters need sm_90, the GPU ({gpu.name}) is sm_{gpu.capability}", loc=caller())
+        if static + geometry.shared > limits("sm_75").static_shared:
+            which = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            gpu.call("cuFuncSetAttribute", self.handle, which, geometry.shared)
+        if geometry.cooperative:
+            self._check_cooperative(geometry)
+
+    def _check_cooperative(self, geometry: LaunchConfig) -> None:
+        each = self.gpu.call(
+            "cuOccupancyMaxActiveBlocksPerMultiprocessor", self.handle, geometry.threads, geometry.shared
+        )
+        if geometry.blocks > each * self.gpu.processors:
+            raise LaunchError(
+                f"a cooperative launch of {geometry.blocks} blocks; {each * self.gpu.processors} fit on this GPU "
+                f"({self.gpu.name}) at once", loc=caller(), hint="make the grid smaller and let each block do more",
+            )
+
+    def struct(self, prepared: Prepared, stream: int) -> Any:
+        found = prepared.structs.get(stream)
+        if found is None:
+            found = prepared.structs[stream] = _struct(self.gpu.cu, prepared.geometry, stream)
+        return found
+
+    def slot(self) -> Slot:
+        """Memory for parameters that no other launch is using."""
+        try:
+            return self.slots.pop()
+        except IndexError:
+            return _slot(self.offsets)
+
+    def launch(self, struct: Any, arguments: Sequence[Argument]) -> None:
+        """One launch."""
+        slot = self.slot()
+        for offset, argument in zip(self.offsets, arguments):
+            assert not isinstance(argument, Handle)
+            data = argument.data if isinstance(argument, Scalar) else argument.address.to_bytes(8, "little")
+            slot.memory[offset : offset + len(data)] = data
+        self.submit(struct, slot)
+
+    def submit(self, struct: Any, slot: Slot) -> None:
+        """Hand a launch to the driver; which has copied the parameters when the call returns."""
+        (result,) = self.gpu.cu.cuLaunchKernelEx(struct, self.handle, slot.address, 0)
+        self.slots.append(slot)
+        if result != 0:
+            raise self.gpu.error("cuLaunchKernelEx", result)
+
+
+def _offsets(kernel: Loadable) -> tuple[int, ...]:
+    """Where each parameter lies in a slot; 16 bytes is what the largest alignment but a descriptor's asks for."""
+    offsets, size = [], 0
+    for parameter in kernel.function.parameters:
+        align = max(16, parameter.align or 1)
+        size = -(-size // align) * align
+        offsets.append(size)
+        size += parameter.nbytes
+    return (*offsets, size)
+
+
+def _slot(offsets: tuple[int, ...]) -> Slot:
+    memory = bytearray(offsets[-1] + 128)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    start = -base % 128
+    pointers = (ctypes.c_void_p * max(len(offsets) - 1, 1))(*(base + start + offset for offset in offsets[:-1]))
+    return Slot(memoryview(memory)[start:], pointers, ctypes.addressof(pointers))
+
+
+def _struct(cu: Any, geometry: LaunchConfig, stream: int) -> Any:
+    struct = cu.CUlaunchConfig()
+    struct.gridDimX, struct.gridDimY, struct.gridDimZ = geometry.grid
+    struct.blockDimX, struct.blockDimY, struct.blockDimZ = geometry.block
+    struct.sharedMemBytes = geometry.shared
+    struct.hStream = cu.CUstream(stream)
+    attributes = []
+    if geometry.cluster is not None:
+        attribute = cu.CUlaunchAttribute()
+        attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = geometry.cluster
+        attributes.append(attribute)
+    if geometry.cooperative:
+        attribute = cu.CUlaunchAttribute()
+        attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
+    struct.attrs, struct.numAttrs = attributes, len(attributes)
+    return struct
+
+
+def variable(kernel: Loadable, name: str) -> int:
+    """The address of a variable of the kernel's module on the first GPU."""
+    function = LoadedFunction(kernel, driver())
+    return int(function.gpu.call("cuModuleGetGlobal", function.module, name.encode())[0])

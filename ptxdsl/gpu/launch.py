@@ -1,0 +1,143 @@
+"""Launches on the GPU: which GPU, which stream, what to copy there and back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .copies import HostCopies
+from .device import Driver, driver
+from ..errors import LaunchError, PerformanceWarning, caller
+from .fast_path import FastPath, fast_path, packers, parameter_struct, stream_of
+from .function import Loadable, LoadedFunction
+from ..launch import Argument, Buffer, Handle, LaunchConfig
+
+if TYPE_CHECKING:
+    from ..launch.arrays import View
+
+__all__ = ["GpuRun"]
+
+
+class GpuRun:
+    """A kernel on whichever GPU its arrays are."""
+
+    def __init__(self, kernel: Loadable) -> None:
+        self.kernel = kernel
+        self.functions: dict[int, LoadedFunction] = {}
+
+    def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        buffers = [argument for argument in arguments if type(argument) is Buffer]
+        targets = [target for buffer in buffers for target in buffer.targets]
+        _refuse_host(self.kernel.entry, targets)
+        images = [argument.owner for argument in arguments if type(argument) is Handle]
+        images += self.kernel.references.values()
+        arrays: list[Buffer | View] = [*buffers, *(array for image in images for array in getattr(image, "arrays", ()))]
+        function = self._function(_device(self.kernel.entry, [*buffers, *targets], arrays))
+        function.gpu.enter()
+        prepared = function.prepare(geometry)
+        stream = _stream(geometry, arrays, function.gpu.device)
+        _wait(function.gpu, stream, arrays)
+        struct = function.struct(prepared, stream)
+        if not images:
+            self._launch(function, struct, stream, arguments, buffers)
+            return
+        from .textures import Images
+
+        with Images(function.gpu, stream, arguments, function.module, self.kernel.references) as numbered:
+            self._launch(function, struct, stream, numbered.arguments, buffers)
+
+    def _launch(
+        self, function: LoadedFunction, struct: Any, stream: int, arguments: Sequence[Argument],
+        buffers: Sequence[Buffer],
+    ) -> None:
+        host = [buffer for buffer in buffers if buffer.device is None]
+        if not host:
+            function.launch(struct, arguments)
+            return
+        self._warn([buffer for buffer in host if not buffer.targets])
+        with HostCopies(function.gpu, stream, host, self.kernel.entry, self.kernel.written) as copies:
+            function.launch(struct, [copies.moved(argument) for argument in arguments])
+            copies.fetch()
+
+    def fast_path(
+        self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument]
+    ) -> FastPath | None:
+        """What makes this launch again, for objects of the same types; None where it cannot leave anything out."""
+        buffers = [argument for argument in arguments if type(argument) is Buffer]
+        if not buffers or any(buffer.device is None for buffer in buffers):
+            return None
+        function = self._function(_device(self.kernel.entry, buffers))
+        layout = parameter_struct(self.kernel.parameters, function.offsets)
+        packs = packers(self.kernel.parameters, args, function.gpu.device)
+        if layout is None or packs is None:
+            return None
+        current = geometry.stream
+        tell = _current_stream(buffers, function.gpu.device) if current is None else None
+        return fast_path(function, function.prepare(geometry), packs, layout.pack_into, tell or current or 0)
+
+    def _function(self, ordinal: int) -> LoadedFunction:
+        found = self.functions.get(ordinal)
+        if found is None:
+            found = self.functions[ordinal] = LoadedFunction(self.kernel, driver(ordinal))
+        return found
+
+    def _warn(self, host: Sequence[Buffer]) -> None:
+        if not host or "host arrays" in self.kernel.warned:
+            return
+        self.kernel.warned.add("host arrays")
+        loc, names = caller(), ", ".join(buffer.name for buffer in host)
+        first = host[0].name
+        warnings.warn_explicit(
+            f"kernel `{self.kernel.entry}` has its arrays {names} copied to the GPU at every launch; "
+            f"keep them there: `{first} = ptxdsl.to_device({first})`",
+            PerformanceWarning, loc.file if loc else "<unknown>", loc.line if loc else 0,
+        )
+
+
+def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | View] = ()) -> int:
+    """The GPU that holds the arguments, or else the arrays of textures; the first if none does."""
+    placed = [buffer for buffer in buffers if buffer.device is not None]
+    for buffer in placed:
+        if buffer.device != placed[0].device:
+            raise LaunchError(
+                f"argument `{placed[0].name}` of kernel `{entry}` is on GPU {placed[0].device}, `{buffer.name}` on GPU "
+                f"{buffer.device}; all of a launch have to be on one", loc=caller(),
+            )
+    if not placed:
+        return next((array.device for array in arrays if array.device is not None), 0)
+    return placed[0].device or 0
+
+
+def _refuse_host(entry: str, targets: Sequence[Buffer]) -> None:
+    """What a table of pointers points to must be on the GPU already: the table would have to be written anew."""
+    for target in targets:
+        if target.device is None:
+            name = target.name.partition("[")[0]
+            raise LaunchError(
+                f"argument `{target.name}` of kernel `{entry}` is in host memory; "
+                "the arrays of a table have to be on the GPU", loc=caller(),
+                hint=f"`{name} = [ptxdsl.to_device(array) for array in {name}]`",
+            )
+
+
+def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer | View], ordinal: int) -> int:
+    """The stream given, or else the current one of the library that owns an array, or else the default."""
+    if geometry.stream is not None:
+        return geometry.stream
+    tell = _current_stream(buffers, ordinal)
+    return tell() if tell else 0
+
+
+def _current_stream(buffers: Sequence[Buffer | View], ordinal: int) -> Callable[[], int] | None:
+    known = (stream_of(buffer.owner, ordinal) for buffer in buffers if buffer.device is not None)
+    return next((tell for tell in known if tell), None)
+
+
+def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer | View]) -> None:
+    """Let the launch wait for the streams on which its arrays become valid (1 is the default stream, as 0 is)."""
+    for other in {b.stream for b in buffers if b.stream is not None and (b.stream or 1) != (stream or 1)}:
+        event = gpu.call("cuEventCreate", gpu.cu.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+        gpu.call("cuEventRecord", event, other)
+        gpu.call("cuStreamWaitEvent", stream, event, 0)
+        gpu.call("cuEventDestroy", event)

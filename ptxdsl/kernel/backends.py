@@ -1,0 +1,60 @@
+"""Which backend a launch takes: the GPU or the emulator. Each is imported when it is first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import config
+from ..errors import LaunchError, caller
+
+if TYPE_CHECKING:
+    from ..launch.device_array import DeviceMemory
+
+__all__ = ["backend_name", "choose", "device_memory"]
+
+
+def choose(backend: str | None = None) -> str:
+    """``"gpu"`` or ``"emulator"``: what the caller, :func:`~ptxdsl.use` or ``PTXDSL_BACKEND`` wants.
+
+    ``auto`` is a GPU if there is one. LaunchError if a GPU is wanted and there is none.
+    """
+    wanted = backend or config.current().backend
+    if wanted == "emulator":
+        return wanted
+    if wanted not in config.BACKENDS:
+        raise LaunchError(f"backend is one of {', '.join(config.BACKENDS)}, not {backend!r}", loc=caller())
+    from ..gpu.device import unavailable
+
+    problem = unavailable()
+    if problem is None:
+        return "gpu"
+    if wanted == "gpu":
+        raise LaunchError(
+            f"the backend is gpu, and there is none: {problem}", loc=caller(),
+            hint='run on the CPU: `with ptxdsl.use("emulator"):` or PTXDSL_BACKEND=emulator',
+        )
+    return "emulator"
+
+
+def backend_name(backend: str | None = None) -> str:
+    """Where a launch would run now: ``"emulator"``, or the name of the GPU.
+
+    >>> from ptxdsl import use
+    >>> with use("emulator"):
+    ...     backend_name()
+    'emulator'
+    """
+    if choose(backend) == "emulator":
+        return "emulator"
+    from ..gpu.device import driver
+
+    return driver().name
+
+
+def device_memory(backend: str | None = None) -> DeviceMemory | None:
+    """The memory in which launches find their device arrays: that of the GPU, or None for the host's."""
+    if choose(backend) == "emulator":
+        return None
+    from ..gpu.device import driver
+
+    return driver()

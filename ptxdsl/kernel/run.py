@@ -1,0 +1,100 @@
+"""A compiled kernel loaded on a backend, ready to be launched, and how the emulator's is.
+
+Nothing here or above knows more of a backend than :class:`Run` says; the GPU's is :class:`ptxdsl.gpu.launch.GpuRun`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .. import config
+from ..errors import LaunchError, caller
+from ..language.builder import active
+from ..launch import Argument, Buffer, Handle, LaunchConfig, Scalar, TracksWrites
+
+if TYPE_CHECKING:
+    from ..emulator.program import Program
+
+__all__ = ["Bind", "EmulatorRun", "FastPath", "Run"]
+
+Bind = Callable[[Sequence[object]], "list[Argument]"]
+"""Turns the user's arguments into the kernel's; LaunchError for those that do not fit."""
+FastPath = Callable[[Sequence[object]], bool]
+"""Makes a launch again with other arguments of the same types. False if it did nothing, since something is unusual:
+then the launch goes through all its checks again.
+"""
+
+
+class Run(Protocol):
+    """A kernel loaded on a backend: called, it runs to its end or is started on a stream."""
+
+    def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument], /) -> None:
+        """Launch."""
+
+    def fast_path(
+        self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument], /
+    ) -> FastPath | None:
+        """What makes this launch again for objects of the same types as ``args``; None if nothing can be left out."""
+
+
+class EmulatorRun:
+    """A kernel on the emulator. ``references`` is what textures, samplers and surfaces of the module are bound to.
+
+    ``foreign`` PTX may find addresses in structs and other arrays, as on a GPU, so it may reach every device array.
+    """
+
+    def __init__(
+        self, entry: str, program: Program, bind: Bind, references: Mapping[str, Any], *, foreign: bool
+    ) -> None:
+        self.entry, self.program, self.bind = entry, program, bind
+        self.references, self.foreign = references, foreign
+
+    def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        given: list[Scalar | Buffer] = [
+            _numbered(argument) if type(argument) is Handle else argument for argument in arguments  # type: ignore[misc]
+        ]
+        if self.foreign:
+            given += _reachable(given)
+        for argument in given:
+            if type(argument) is Buffer:
+                if argument.device is not None:
+                    raise LaunchError(
+                        f"argument `{argument.name}` of kernel `{self.entry}` is on GPU {argument.device}; "
+                        "the emulator works in host memory", loc=caller(),
+                        hint='pass a numpy array, or `backend="gpu"`',
+                    )
+                if isinstance(argument.owner, TracksWrites) and not geometry.sanitize:
+                    argument.owner.unwritten = None  # nothing records what the kernel writes
+        if self.references:
+            self.program.bind(self.references)
+        self.program.run(self.entry, geometry, given)
+
+    def fast_path(self, geometry: LaunchConfig, *_: object) -> FastPath | None:
+        """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""
+        settings, bind = config.current(), self.bind
+        if settings.log == "debug":  # each launch is reported
+            return None
+
+        def launch(args: Sequence[object]) -> bool:
+            if config.current() is not settings or active() is not None:
+                return False
+            self(geometry, bind(args))
+            return True
+
+        return launch
+
+
+def _reachable(given: Sequence[Scalar | Buffer]) -> list[Buffer]:
+    """The device arrays that are not arguments."""
+    device_array = sys.modules.get("ptxdsl.launch.device_array")  # where nobody loaded it there are none
+    passed = {argument.address for argument in given if type(argument) is Buffer}
+    if device_array is None:
+        return []
+    return [buffer for buffer in device_array.in_host_memory() if buffer.address not in passed]
+
+
+def _numbered(argument: Handle) -> Scalar:
+    """A handle as its number on the emulator."""
+    return Scalar(argument.name, argument.owner.emulated.to_bytes(8, "little"))
