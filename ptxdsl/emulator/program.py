@@ -152,7 +152,7 @@ def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None
     from .sanitizer.sanitizer import Sanitizer
 
     assert launch.config.sanitize is not None
-    launch.sanitizer = sanitizer = Sanitizer(launch, launch.config.sanitize)
+    launch.tool = sanitizer = Sanitizer(launch, launch.config.sanitize)
     fault = None
     try:
         run(launch, lambda needed: code(needed, sanitizer.checks))

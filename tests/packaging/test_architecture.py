@@ -115,7 +115,6 @@ DEBTS = {
     "test_dependencies_run_downwards[emulator.instructions.lowering]",
     "test_dependencies_run_downwards[emulator.instructions.textures]",
     "test_dependencies_run_downwards[emulator.machine.block_state]",
-    "test_dependencies_run_downwards[emulator.runtime.clusters]",
     "test_dependencies_run_downwards[emulator.semantics]",
     "test_no_import_circles",
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.instructions.lowering]",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import EmulationError
@@ -18,9 +17,8 @@ from .address_spaces import Guarded, Spaces
 
 if TYPE_CHECKING:
     from ..instructions.lowering import Code
-    from ..sanitizer.sanitizer import Sanitizer
 
-__all__ = ["LaunchState", "State"]
+__all__ = ["LaunchState", "State", "Tool"]
 
 _MACHINE = {
     Block.SCHEDULE: ("machine", "schedule", ""), Block.RESCHEDULE: ("machine", "reschedule", ""),
@@ -59,6 +57,37 @@ def _guarded(buffer: Buffer, address: int = 0) -> Guarded:
     return Guarded(buffer.name, address or buffer.address, buffer.nbytes, reach, buffer.writable, host=host)
 
 
+class Tool:
+    """What the engine tells a tool that follows a launch: the sanitizer or a debugger. This one does nothing."""
+
+    def attach(self, state: State) -> None:
+        """A block state has its memory."""
+
+    def connect(self, states: list[State]) -> None:
+        """These are the block states of the clusters."""
+
+    def begin_cluster(self, states: list[State]) -> None:
+        """They are about to run the blocks of another cluster."""
+
+    def switch(self, state: State) -> None:
+        """A block state is about to have a time slice."""
+
+    def callback(self, state: State) -> None:
+        """A micro-op of the tool has returned with Status.CALLBACK; the warp resumes after it."""
+
+    def allocated(self, address: int, nbytes: int) -> None:
+        """``malloc`` has given memory."""
+
+    def unwritten(self, state: State, record: int, thread: tuple[int, int], register: str) -> None:
+        """A thread, warp and lane, reads a register that it has not written."""
+
+    def untracked(self, state: State, statement: int) -> None:
+        """A diverged instruction was completed without the tool's micro-ops."""
+
+
+NO_TOOL = Tool()
+
+
 class LaunchState:
     """What all blocks of a launch share: the counter of blocks, the parameters, the ranges of addresses.
 
@@ -93,9 +122,7 @@ class LaunchState:
             self.ranges.append(Guarded("the grid's workspace", self.address + Launch.WORKSPACE, 8, reach))
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
         self.blocks = x * y * z
-        self.sanitizer: Sanitizer | None = None
-        self.stopped: Callable[[State], None] | None = None
-        """What to do where a record of a debugger stops a warp."""
+        self.tool = NO_TOOL
 
     def _placed(self) -> dict[int, int]:
         """The addresses of arrays, by their number, that cannot have those of the host."""
@@ -179,8 +206,7 @@ class State:
             self.put(Block.SCHEDULE, "Q", library().need([SHUFFLED])[SHUFFLED])
             self.put(Block.SEED, "I", launch.config.seed * 0x9E3779B1 % (1 << 32) or 1)
         self.attach(code)
-        if launch.sanitizer is not None:
-            launch.sanitizer.attach(self)
+        launch.tool.attach(self)
         self._prologue()
 
     def attach(self, code: Code) -> None:

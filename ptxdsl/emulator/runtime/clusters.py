@@ -10,11 +10,10 @@ import ctypes
 import itertools
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..machine.layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Entry, Launch, Status
-from ..sanitizer.clusters import connect, renew
 from .system_calls import serve
 from ..machine.block_state import TURNS, LaunchState, State, allocate
 from .worker_pool import LOOK, LOOKS, LOTS
@@ -23,7 +22,7 @@ from .deadlock import deadlock, livelock
 if TYPE_CHECKING:
     from ..instructions.lowering import Code
 
-__all__ = ["run_clusters"]
+__all__ = ["run_clusters", "window_entry"]
 
 Shape3 = tuple[int, int, int]
 TURN = 64
@@ -43,8 +42,7 @@ class _Clusters:
     def _made(self, plain: bool) -> list[State] | None:
         """The states, with what does not change from block to block computed; None where that takes plain code."""
         states = [State(self.launch, self.codes(plain), rank) for rank in range(self.size)]
-        if self.launch.sanitizer is not None:
-            connect(self.launch.sanitizer, states)
+        self.launch.tool.connect(states)
         for state in states:
             _connect(state, states)
             state.counter, place = allocate(Launch.SIZE)
@@ -84,8 +82,7 @@ class _Clusters:
         ctypes.memset(self.address, 0, Cluster.HEAD_SIZE + self.size * Cluster.PART_SIZE)
         head = struct.pack("<iiiI", 0, 0, threads, (1 << self.size) - 1)
         ctypes.memmove(self.address, head, len(head))
-        if self.launch.sanitizer is not None:
-            renew(self.launch.sanitizer, self.states)
+        self.launch.tool.begin_cluster(self.states)
         for state in self.states:
             ctypes.memmove(self._part(state.rank), struct.pack("<QQ", state.address, self.address), 16)
             bx, by, bz = (
@@ -105,8 +102,7 @@ class _Clusters:
             state.left = TURN
         while active:
             state = active[0]
-            if self.launch.sanitizer is not None:
-                self.launch.sanitizer.switch(state)
+            self.launch.tool.switch(state)
             status = state.run(TURN)
             if status == Status.DONE:
                 active.popleft()
@@ -151,10 +147,8 @@ class _Clusters:
             without_order(state, self.codes(True))
         elif status == Status.SERVICE:
             serve(state)
-        elif self.launch.sanitizer is not None:
-            self.launch.sanitizer.serve(state)
-        elif self.launch.stopped is not None:
-            self.launch.stopped(state)
+        else:
+            self.launch.tool.callback(state)
 
     def _waits(self, state: State) -> bool:
         """Whether some warp of a block waits for other blocks."""
@@ -204,32 +198,24 @@ def _order(state: State, first: int, end: int) -> None:
     ctypes.memmove(place + Launch.NEXT, struct.pack("<qq", first, end), 16)
 
 
+def window_entry(state: State, rank: int, generic: int) -> int:
+    """Address of the entry of a state's buffer table for the shared memory of a block of the cluster."""
+    return state.table + (len(state.launch.ranges) + 2 * rank + generic) * Entry.BYTES
+
+
 def _connect(state: State, states: list[State]) -> None:
     """Give a state the shared memory of all blocks of its cluster, for addresses of which no variable is known."""
-    tags = next(_tags(state), b"")
     for (number, other), generic in itertools.product(enumerate(states), (0, 1)):
         window = generic * SHARED_WINDOW + (other.rank << Cluster.RANK_BITS)
         reach = SPACE_BITS["generic" if generic else "shared"]
         size = state.launch.shared_bytes
         entry = struct.pack("<QqqqI", window + SHARED_START, size, size, other.shared - SHARED_START - window, reach)
-        place = state.table + (len(state.launch.ranges) + 2 * number + generic) * Entry.BYTES
-        ctypes.memmove(place, entry, len(entry))
-        for tag in itertools.islice(_tags(other), 1) if tags else ():
-            ctypes.memmove(place + Entry.SHADOW_WORDS, tag, len(tag))
+        ctypes.memmove(window_entry(state, number, generic), entry, len(entry))
     state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
 
 
 def _reach(state: State, other: State, nbytes: int) -> None:
     """How much of another block's shared memory a block may touch: nothing once that has ended."""
     for generic in (0, 1):
-        place = state.table + (len(state.launch.ranges) + 2 * other.rank + generic) * Entry.BYTES
+        place = window_entry(state, other.rank, generic)
         ctypes.memmove(place + Entry.SIZE, struct.pack("<qq", nbytes, nbytes), 16)
-
-
-def _tags(state: State) -> Iterator[bytes]:
-    """What the sanitizer has noted in the entry of a shared variable."""
-    for number, guarded in enumerate(state.launch.ranges):
-        if guarded is not None and guarded.shared and state.shadow:
-            yield ctypes.string_at(state.table + number * Entry.BYTES + Entry.SHADOW_WORDS, 16)
-
-

@@ -177,9 +177,7 @@ class _Warp:
                 self.state.set_register(self.warp, operand.name, {lane: column[lane] for lane in lanes})
         self._park(lanes, self._behind(arrival.place))
         self.arrivals.remove(arrival)
-        sanitizer = self.state.launch.sanitizer
-        if sanitizer is not None:
-            sanitizer.reporter.incomplete(self.state, arrival.place)
+        self.state.launch.tool.untracked(self.state, arrival.place)
 
     def fail(self, arrival: Arrival, kind: int | None = None) -> NoReturn:
         """These lanes will wait for ever."""

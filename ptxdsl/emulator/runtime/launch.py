@@ -48,10 +48,8 @@ class _Team(Team):
             from .system_calls import serve
 
             serve(state)
-        elif launch.sanitizer is not None:
-            launch.sanitizer.serve(state)
-        elif launch.stopped is not None:
-            launch.stopped(state)
+        else:
+            launch.tool.callback(state)
         return state
 
     def stuck(self) -> None:

@@ -148,9 +148,8 @@ def _assert(service: Service, lane: int, message: int, file: int, line: int, *_:
 
 def _malloc(service: Service, lane: int, nbytes: int) -> int:
     address = service.state.launch.spaces.memory.heap.take(nbytes, service.place(lane))
-    sanitizer = service.state.launch.sanitizer
-    if sanitizer is not None and address:
-        sanitizer.renew(address, nbytes)
+    if address:
+        service.state.launch.tool.allocated(address, nbytes)
     return address
 
 
@@ -164,10 +163,9 @@ def _free(service: Service, lane: int, address: int) -> int:
 
 
 def _unwritten(service: Service, lane: int, _: int) -> int:
-    sanitizer = service.state.launch.sanitizer
     register = service.call.arguments[0]
-    assert sanitizer is not None and isinstance(register, Register)
-    sanitizer.reporter.unwritten(service.state, service.record, (service.warp, lane), register.name)
+    assert isinstance(register, Register)
+    service.state.launch.tool.unwritten(service.state, service.record, (service.warp, lane), register.name)
     return 0
 
 

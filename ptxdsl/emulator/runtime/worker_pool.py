@@ -124,8 +124,7 @@ class Team:
         while (state := self._take(worker)) is not None:
             going: State | None = state
             while going is not None:
-                if self.launch.sanitizer is not None:
-                    self.launch.sanitizer.switch(going)
+                self.launch.tool.switch(going)
                 start = perf_counter()
                 status = going.run(turns)
                 spent = perf_counter() - start

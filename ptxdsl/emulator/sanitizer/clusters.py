@@ -8,15 +8,18 @@ they stand for are the stores of the thread before them.
 from __future__ import annotations
 
 import ctypes
+import itertools
+import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ir import Instruction
-from ..machine.layout import Block, Cluster, Mbarrier
+from ..machine.layout import Block, Cluster, Entry, Mbarrier
 from ..machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, LANE, STATEMENT_SHIFT, UNWRITTEN, WARP, WARP_SHIFT, Reason, WarpClock,
 )
+from ..runtime.clusters import window_entry
 from .happens_before import BlockOrder, Clock, Phase, Thread, join, knows
 
 if TYPE_CHECKING:
@@ -33,6 +36,12 @@ def connect(sanitizer: Sanitizer, states: list[State]) -> None:
         local = [region for region in sanitizer.owned[state.address] if region[4] != 1]
         sanitizer.describe(state, [*((*region, 0) for region in sanitizer.regions), *shared, *local])
     sanitizer.reporter.states = states
+    for state, other, generic in itertools.product(states, states, (0, 1)):
+        for low, _, words, stride, kind in sanitizer.owned[other.address]:
+            if kind == 1:
+                place = window_entry(state, other.rank, generic) + Entry.SHADOW_WORDS
+                first = (words - (low >> sanitizer.grain) * 8) & (1 << 64) - 1
+                ctypes.memmove(place, struct.pack("<QQ", first, stride), 16)
 
 
 def renew(sanitizer: Sanitizer, states: list[State]) -> None:

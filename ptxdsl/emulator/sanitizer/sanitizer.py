@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,20 +20,19 @@ from ...errors import EmulationError
 from ...ir import Immediate
 from ...launch import Buffer
 from ..codegen.library import library
+from ..machine.block_state import LaunchState, State, Tool
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, UNWRITTEN,
     WARP, WARP_SHIFT, WHOLE_WARP, Reason, Shadow, WarpClock,
 )
+from .clusters import connect, renew
 from .copies import Copies
 from .events import synchronise
 from .happens_before import BlockOrder, Clock, Order, Thread, join, knows
 from .instrumentation import Checks, grain
 from .report import Finding, Reporter, raised
 from .shadow_store import store
-
-if TYPE_CHECKING:
-    from ..machine.block_state import LaunchState, State
 
 __all__ = ["Sanitizer", "collect"]
 
@@ -67,7 +66,7 @@ def collect() -> Iterator[list[Finding]]:
         _collected.reset(token)
 
 
-class Sanitizer:
+class Sanitizer(Tool):
     """The tools that are on for one launch."""
 
     def __init__(self, launch: LaunchState, tools: frozenset[str]) -> None:
@@ -187,7 +186,21 @@ class Sanitizer:
         self.put(state, Shadow.REGIONS, "Q", described.ctypes.data)
         self.put(state, Shadow.REGION_COUNT, "i", len(regions))
 
-    def renew(self, address: int, nbytes: int) -> None:
+    def connect(self, states: list[State]) -> None:
+        """Let each block of a cluster know of the shared memory of all of them."""
+        connect(self, states)
+
+    def begin_cluster(self, states: list[State]) -> None:
+        """The shared memory of a new cluster: nobody has touched it."""
+        renew(self, states)
+
+    def untracked(self, state: State, statement: int) -> None:
+        self.reporter.incomplete(state, statement)
+
+    def unwritten(self, state: State, record: int, thread: tuple[int, int], register: str) -> None:
+        self.reporter.unwritten(state, record, thread, register)
+
+    def allocated(self, address: int, nbytes: int) -> None:
         """Memory of malloc changes hands: nobody has touched it, and where that is looked for nobody has written it."""
         low, _, tags, stride = next(region for region in self.regions if region[0] <= address < region[0] + region[1])
         first = address - low >> self.grain
@@ -230,7 +243,7 @@ class Sanitizer:
 
     # Questions
 
-    def serve(self, state: State) -> None:
+    def callback(self, state: State) -> None:
         """Answer the question for which compiled code came back; the same warp goes on."""
         warp = state.get(Block.FAULT_WARP, "i")
         state.put(Block.CURRENT, "I", warp - 1 & 31)

@@ -19,7 +19,7 @@ from ...isa import Form
 from ..analysis.divergence import Shape3
 from ..instructions.lowering import Code, Lowering, lower
 from ..machine.address_spaces import Spaces
-from ..machine.block_state import LaunchState
+from ..machine.block_state import LaunchState, Tool
 
 __all__ = ["Observer", "Probe", "converges", "probed"]
 
@@ -57,7 +57,7 @@ def converges(form: Form) -> bool:
     return form.opcode in MEETINGS
 
 
-class Observer:
+class Observer(Tool):
     """Observes every launch of its ``with`` block, on the emulator."""
 
     what = "an observer"

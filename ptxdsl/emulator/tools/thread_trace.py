@@ -129,7 +129,7 @@ class Thread(Observer):
             self.names = Names.of(kernel, constants, parsed)
         self.registers = {register.name: register for register in function.registers}
         self.begin(function)
-        launch.stopped = self.stopped
+        launch.tool = self
         code = probed(launch.spaces, config.block, self)
         run(launch, lambda _: code)
 
@@ -139,7 +139,7 @@ class Thread(Observer):
     def after(self, low: Lowering, statement: Instruction | Call) -> None:
         """Nothing runs after a statement."""
 
-    def stopped(self, state: State) -> None:
+    def callback(self, state: State) -> None:
         """The thread is about to execute a statement."""
         place = state.code.statement_at(state.get(Block.FAULT_RECORD, "Q"))
         statement = state.code.graph.statements[place]
