@@ -1,44 +1,57 @@
-"""Results that outlive the process: a folder of files named by the hash of what made them.
+"""Results that outlive the process: machine code of the assembler, compiled handlers of the emulator.
 
 Several processes use one folder at once, may be killed at any moment, and may not be allowed to write. So an entry is
-written aside and renamed into place, carries its own digest, and is trusted only if that matches; every failure of the
-file system means "not cached" and nothing else.
+written to a temporary file and renamed, carries the digest of its content, and is trusted only if that matches; an
+index is only ever added to, in whole lines. Every failure of the file system means "not cached" and nothing else.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["DiskCache", "digest"]
+try:
+    from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than all that is hashed here
+except ImportError:
+    from hashlib import blake2b
+
+__all__ = ["DiskCache", "Index", "digest"]
 
 LIMIT = 512 * 1024 * 1024
-"""How many bytes a folder may hold before the entries longest unused are dropped."""
+"""How many bytes the entries of a folder may have before those unused for the longest are dropped."""
 _ABANDONED = 3600.0
-"""After how many seconds a file that nobody renamed is one that nobody will."""
+"""After how many seconds a temporary file is one of a process that was killed."""
+_SIZE = 12
+"""Bytes of a digest: of a thousand million results two are the same with a chance of 1 in 10**11."""
+_INDEX = "index"
+
+
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_SIZE).digest()
 
 
 def digest(*parts: str | bytes) -> str:
-    """The key of an entry: the SHA-256 of its parts, each with its length, so that no two lists collide."""
-    sha = hashlib.sha256()
+    """A key: the digest of its parts, each with its length, so that no two lists collide."""
+    found = blake2b(digest_size=_SIZE)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
-        sha.update(len(data).to_bytes(8, "little"))
-        sha.update(data)
-    return sha.hexdigest()
+        found.update(len(data).to_bytes(8, "little"))
+        found.update(data)
+    return found.hexdigest()
 
 
 class DiskCache:
     """Bytes by key in ``folder``; with None it holds nothing.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     cache = DiskCache(Path(folder))
     ...     cache.put(digest("text"), b"cubin")
     ...     cache.get(digest("text")), cache.get(digest("other"))
+    True
     (b'cubin', None)
     """
 
@@ -54,38 +67,39 @@ class DiskCache:
             content = path.read_bytes()
         except OSError:
             return None
-        data = content[32:]
-        if hashlib.sha256(data).digest() != content[:32]:
+        data = content[_SIZE:]
+        if _hash(data) != content[:_SIZE]:
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
         return data
 
-    def put(self, key: str, data: bytes) -> None:
-        """Keep an entry, if the folder can be written to."""
+    def put(self, key: str, data: bytes) -> bool:
+        """Keep an entry; whether that could be done."""
         if self.folder is None:
-            return
-        with contextlib.suppress(OSError):
+            return False
+        temporary = self.folder / f"tmp-{os.urandom(8).hex()}"
+        try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle, aside = tempfile.mkstemp(prefix="tmp-", dir=self.folder)
             try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(hashlib.sha256(data).digest() + data)
-                os.replace(aside, self.folder / key)
+                temporary.write_bytes(_hash(data) + data)
+                os.replace(temporary, self.folder / key)
             except BaseException:
-                os.unlink(aside)
+                temporary.unlink(missing_ok=True)
                 raise
-            self._trim()
+            self._trim(self.folder)
+        except OSError:
+            return False
+        return True
 
-    def _trim(self) -> None:
-        assert self.folder is not None
+    def _trim(self, folder: Path) -> None:
         now, entries = time.time(), []
-        for entry in os.scandir(self.folder):
+        for entry in os.scandir(folder):
             with contextlib.suppress(OSError):
                 stat = entry.stat()
                 if entry.name.startswith("tmp-") and now - stat.st_mtime > _ABANDONED:
                     os.unlink(entry.path)
-                else:
+                elif entry.is_file() and entry.name != _INDEX:
                     entries.append((stat.st_mtime, stat.st_size, entry.path))
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
@@ -94,3 +108,44 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 os.unlink(path)
                 total -= size
+
+
+class Index:
+    """Pairs of digests in the file ``index`` of a folder: what is found where.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Index(Path(folder)).add([("handler", "object")])
+    ...     Index(Path(folder)).pairs
+    True
+    {'handler': 'object'}
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _INDEX
+        self.pairs = dict(_lines(self._path))
+
+    def add(self, pairs: Iterable[tuple[str, str]]) -> bool:
+        """Append pairs in one write, behind what others append at the same time; whether that could be done."""
+        pairs = list(pairs)
+        self.pairs.update(pairs)
+        data = "".join([f"\n{first} {second}\n" for first, second in pairs]).encode()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with open(self._path, "ab", buffering=0) as file:
+                file.write(data)
+        except OSError:
+            return False
+        return True
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """The pairs in a file; a line that is not whole or not one of ours is passed over."""
+    try:
+        text = path.read_bytes()
+    except OSError:
+        return
+    for line in text.split(b"\n"):
+        words = line.split()
+        if len(words) == 2 and len(line) <= 60 and line.isascii():
+            yield words[0].decode(), words[1].decode()
