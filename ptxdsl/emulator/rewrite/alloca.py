@@ -1,29 +1,26 @@
-"""alloca, stacksave and stackrestore, as the additions that they are: a stack in the thread's local memory.
+"""alloca, stacksave and stackrestore, expanded to arithmetic on a stack pointer in the thread's local memory.
 
-What a function has allocated is given back where it returns; :mod:`.inline` and :mod:`.recursion` see to that.
+What a function has allocated is freed where it returns; :mod:`.inline` and :mod:`.recursion` emit that.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
-from ...ir import Call, Function, Immediate, Instruction, Operand, Register, Symbol, Variable
-from ...isa import lookup
+from ...ir import Function, Immediate, Register, Symbol, Variable
+from ...isa import Form
 from ...types import TYPES
 from ..machine.layout import LANES
+from .builder import Expander
 
-__all__ = ["EXHAUSTED", "OPCODES", "STACK", "allocates", "stacked"]
+__all__ = ["EXHAUSTED", "STACK_BYTES", "Alloca", "allocates"]
 
-STACK = 32 << 10
+STACK_BYTES = 32 << 10
 """Bytes that alloca can give to a thread."""
 EXHAUSTED = "alloca"
 """The function that a thread calls which wants more."""
-OPCODES = ("alloca", "stacksave", "stackrestore")
 _NAME = "$alloca"
-_U64 = TYPES["u64"]
-_TOP, _END, _SIZE = (Register(f"%alloca.{name}", _U64) for name in ("top", "end", "size"))
-_FULL = Register("%alloca.full", TYPES["pred"])
 _ALIGN = 8
 
 
@@ -32,46 +29,43 @@ def allocates(function: Function) -> bool:
     return any(statement.form.opcode == "alloca" for statement in function.instructions())
 
 
-def stacked(function: Function) -> Function:
-    """The function without the three instructions."""
-    body: list[Any] = [
-        Instruction(lookup("mov.u64")[0], (_TOP, Symbol(_NAME))),
-        Instruction(lookup("add.u64")[0], (_END, _TOP, Immediate(STACK, _U64))),
-    ]
-    for statement in function.body or ():
-        if isinstance(statement, Instruction) and _uses(statement):
-            body += _expanded(statement)
-        else:
-            body.append(statement)
-    stack = Variable(_NAME, "local", TYPES["b8"], (STACK,), LANES)
-    return replace(function, body=body, variables=[*function.variables, stack])
+class Alloca(Expander):
+    """Expands the three instructions."""
+
+    def begin(self) -> None:
+        self.variables.append(Variable(_NAME, "local", TYPES["b8"], (STACK_BYTES,), LANES))
+        self.top, self.end, self.size = (self.register(f"%alloca.{name}", "u64") for name in ("top", "end", "size"))
+        self.full = self.register("%alloca.full", "pred")
+        self.emit("mov.u64", self.top, Symbol(_NAME))
+        self.emit("add.u64", self.end, self.top, STACK_BYTES)
+
+    @classmethod
+    def expansion(cls, form: Form) -> Callable[[Any], None] | None:
+        return _EXPANSIONS.get(form.opcode)
+
+    def _is_narrow(self) -> bool:
+        return self.form.type is not None and self.form.type.bits == 32
+
+    def restore(self) -> None:
+        self.guarded("cvt.u64.u32" if self._is_narrow() else "mov.u64", self.top, self.operands[0])
+
+    def save(self) -> None:
+        self.guarded("cvt.u32.u64" if self._is_narrow() else "mov.u64", self.operands[0], self.top)
+
+    def allocate(self) -> None:
+        size = self.operands[1]
+        align = self.operands[2].bits if len(self.operands) > 2 else _ALIGN  # type: ignore[union-attr]
+        if isinstance(size, Immediate):
+            size = Immediate(size.bits, TYPES["u64"])
+        widen = self._is_narrow() and isinstance(size, Register)
+        self.guarded("cvt.u64.u32" if widen else "mov.u64", self.size, size)
+        self.guarded("add.u64", self.top, self.top, align - 1)
+        self.guarded("and.b64", self.top, self.top, -align)
+        self.save()
+        self.guarded("add.u64", self.top, self.top, self.size)
+        self.emit("setp.gt.u64", self.full, self.top, self.end)
+        self.emit("setp.gt.or.u64", self.full, self.size, STACK_BYTES, self.full)
+        self.call(EXHAUSTED, self.top, guard=self.full)
 
 
-def _uses(statement: Any) -> bool:
-    return isinstance(statement, Instruction) and statement.form.opcode in OPCODES
-
-
-def _expanded(statement: Instruction) -> list[Any]:
-    out: list[Any] = []
-
-    def emit(mnemonic: str, *operands: Operand, guard: Any = statement.guard) -> None:
-        out.append(Instruction(lookup(mnemonic)[0], operands, guard, statement.loc, statement.line))
-
-    narrow = statement.form.type is not None and statement.form.type.bits == 32
-    first = statement.operands[0]
-    if statement.form.opcode == "stackrestore":
-        emit("cvt.u64.u32" if narrow else "mov.u64", _TOP, first)
-    elif statement.form.opcode == "stacksave":
-        emit("cvt.u32.u64" if narrow else "mov.u64", first, _TOP)
-    else:
-        size = statement.operands[1]
-        align = getattr(statement.operands[2], "bits", _ALIGN) if len(statement.operands) > 2 else _ALIGN
-        emit("cvt.u64.u32" if narrow and isinstance(size, Register) else "mov.u64", _SIZE, size)
-        emit("add.u64", _TOP, _TOP, Immediate(align - 1, _U64))
-        emit("and.b64", _TOP, _TOP, Immediate(-align % (1 << 64), _U64))
-        emit("cvt.u32.u64" if narrow else "mov.u64", first, _TOP)
-        emit("add.u64", _TOP, _TOP, _SIZE)
-        emit("setp.gt.u64", _FULL, _TOP, _END, guard=None)
-        emit("setp.gt.or.u64", _FULL, _SIZE, Immediate(STACK, _U64), _FULL)
-        out.append(Call(Symbol(EXHAUSTED), (), (_TOP,), None, False, _FULL, statement.loc, statement.line))
-    return out
+_EXPANSIONS = {"alloca": Alloca.allocate, "stacksave": Alloca.save, "stackrestore": Alloca.restore}

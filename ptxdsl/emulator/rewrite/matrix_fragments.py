@@ -6,85 +6,39 @@ stores check bounds and alignment. The products stay one instruction (:mod:`..in
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
-from ...ir import (
-    Address, Function, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol, Vector, elements,
-)
-from ...isa import lookup
+from ...ir import Address, Register, SpecialRegister, Symbol, Vector, elements
+from ...isa import Form
 from ...isa.fragments import ELEMENT_BITS, SHAPES, Layout, Place, layout, shape_of
 from ...types import TYPES, ScalarType
 from ..machine.unsupported import unsupported
+from .builder import Expander, Source
 
-__all__ = ["expand_fragments"]
+__all__ = ["MatrixFragments"]
 
 b16, b32, b64, u32 = (TYPES[name] for name in ("b16", "b32", "b64", "u32"))
-_FULL = Immediate(0xFFFFFFFF, b32)
-_FRAGMENTS = ("ldmatrix", "stmatrix", "movmatrix")
 
 
-def expand_fragments(function: Function) -> Function:
-    """The function with its matrix loads and stores expanded; itself where there are none."""
-    if not any(_is_access(statement) for statement in function.body or ()):
-        return function
-    body: list[Any] = []
-    used: dict[str, Register] = {}
-    for statement in function.body or ():
-        if isinstance(statement, Instruction) and _is_access(statement):
-            body += _Expansion(statement, used).statements()
-        else:
-            body.append(statement)
-    return replace(function, body=body, registers=[*function.registers, *used.values()])
+class MatrixFragments(Expander):
+    """Expands them."""
 
+    @classmethod
+    def expansion(cls, form: Form) -> Callable[[Any], None] | None:
+        return _EXPANSIONS.get(form.opcode if form.opcode != "wmma" else form.semantics)
 
-def _is_access(statement: Any) -> bool:
-    if not isinstance(statement, Instruction):
-        return False
-    return statement.form.opcode in _FRAGMENTS or statement.form.semantics in ("wmma_load", "wmma_store")
-
-
-class _Expansion:
-    """The instructions that one matrix access becomes; its registers serve all of them in turn."""
-
-    def __init__(self, statement: Instruction, used: dict[str, Register]) -> None:
-        self.statement, self.used = statement, used
-        self.out: list[Instruction] = []
-        self.space = statement.form.space if statement.form.space != "generic" else ""
-
-    def statements(self) -> list[Instruction]:
-        self.emit("bar.warp.sync", _FULL)
+    def start(self) -> None:
+        """Lanes converge; the place of each in a tile of 8 lines by 4 runs: g = lane // 4, t = lane % 4."""
+        self.space = self.form.space if self.form.space != "generic" else ""
+        self.guarded("bar.warp.sync", 0xFFFFFFFF)
         lane = self.put("mov.u32", self.temporary("lane"), SpecialRegister("%laneid"))
-        self.g = self.put("shr.u32", self.temporary("g"), lane, self.number(2))
-        self.run = self.put("and.b32", self.temporary("run"), lane, self.number(3))
-        self.pair = self.put("shl.b32", self.temporary("pair"), self.run, self.number(1))
-        if self.statement.form.opcode == "movmatrix":
-            self.movmatrix()
-        elif self.statement.form.opcode in _FRAGMENTS:
-            self.fragments(self.statement.form.opcode == "stmatrix")
-        else:
-            self.wmma()
-        return self.out
-
-    # The instructions
-
-    def put(self, mnemonic: str, result: Register, *sources: Operand) -> Register:
-        """Emit an instruction with a result, and return where that is."""
-        self.emit(mnemonic, result, *sources)
-        return result
-
-    def emit(self, mnemonic: str, *operands: Operand) -> None:
-        sizes = [len(operand.items) if isinstance(operand, Vector) else 0 for operand in operands]
-        form = next(form for form in lookup(mnemonic) if [spec.count for spec in form.operands] == sizes)
-        old = self.statement
-        self.out.append(Instruction(form, operands, old.guard, old.loc, old.line))
+        self.g = self.put("shr.u32", self.temporary("g"), lane, 2)
+        self.t = self.put("and.b32", self.temporary("t"), lane, 3)
+        self.pair = self.put("shl.b32", self.temporary("pair"), self.t, 1)
 
     def temporary(self, name: str, kind: ScalarType = u32) -> Register:
-        register = Register(f"%matrix.{name}", kind)
-        return self.used.setdefault(register.name, register)
-
-    def number(self, value: int) -> Immediate:
-        return Immediate(value & 0xFFFFFFFF, u32)
+        return self.register(f"%matrix.{name}", kind)
 
     def base(self, address: Address) -> tuple[Register, int]:
         """The register and offset of an address; that of a variable is moved to a register."""
@@ -100,17 +54,17 @@ class _Expansion:
     ) -> None:
         """``ld`` or ``st`` of a register at ``base + elements * size + offset``."""
         place = self.temporary(f"place{base.type.bits}", base.type)
-        spelled = "mad.lo.u32" if base.type.bits == 32 else "mad.wide.u32"
-        self.emit(spelled, place, elements, self.number(size), base)
+        self.guarded("mad.lo.u32" if base.type.bits == 32 else "mad.wide.u32", place, elements, size, base)
         space = f".{self.space}" if self.space else ""
         operands = (register, Address(place, offset))
         opcode, kind = mnemonic.split(".")
-        self.emit(f"{opcode}{space}.{kind}", *(operands if opcode == "ld" else operands[::-1]))
+        self.guarded(f"{opcode}{space}.{kind}", *(operands if opcode == "ld" else operands[::-1]))
 
     # wmma.load and wmma.store
 
     def wmma(self) -> None:
-        form, operands = self.statement.form, list(self.statement.operands)
+        self.start()
+        form, operands = self.form, list(self.operands)
         stores = form.semantics == "wmma_store"
         address, fragment = operands[:2] if stores else operands[1::-1]
         assert isinstance(address, Address)
@@ -118,8 +72,8 @@ class _Expansion:
         items = [i if isinstance(i, Register) else None for i in elements(fragment)]
         base = self.base(address)
         by_rows = "row" in form.tokens
-        stride = operands[2] if len(operands) > 2 else self.number(places.columns if by_rows else places.rows)
-        self.put("shl.b32", self.run, self.run, self.number(places.run.bit_length() - 1))
+        stride = operands[2] if len(operands) > 2 else places.columns if by_rows else places.rows
+        self.put("shl.b32", self.t, self.t, places.run.bit_length() - 1)
         unique = 1 + max(place.register for place in places.places)
         for number in range(unique):
             mine = [place for place in places.places if place.register == number]
@@ -128,11 +82,11 @@ class _Expansion:
         for number, item in enumerate(items[unique:]):
             source = items[number % unique]
             if item is not None and source is not None:
-                self.emit("mov.b32", item, source)  # fragments of f16 hold every element twice
+                self.guarded("mov.b32", item, source)  # fragments of f16 hold every element twice
 
     def layout(self) -> tuple[Layout, int]:
         """The layout, and the bits of an element in memory."""
-        form = self.statement.form
+        form = self.form
         shape = shape_of(form.tokens)
         which = next((token for token in form.tokens if token in ("a", "b", "c")), "c")
         kind = form.tokens[-1]
@@ -143,7 +97,7 @@ class _Expansion:
         return layout(shape, which, bits), bits
 
     def element(
-        self, register: Register, places: list[Place], layout: Layout, by_rows: bool, stride: Operand,
+        self, register: Register, places: list[Place], layout: Layout, by_rows: bool, stride: Source,
         memory: tuple[Register, int, int], stores: bool,
     ) -> None:
         """Load or store a register: one element, or a run of them, that lies in one piece or apart."""
@@ -152,7 +106,7 @@ class _Expansion:
         if bits < 8 or len(places) == 1 or by_rows != layout.transposed:
             index = self.index(places[0], layout, by_rows, stride)
             if bits < 8:
-                self.put("shr.u32", index, index, self.number(3 - bits.bit_length() + 1))
+                self.put("shr.u32", index, index, 3 - bits.bit_length() + 1)
             self.access(f"{what}.{whole}", register, base, index, max(1, bits // 8), offset)
             return
         if bits == 8:  # only A and B have bytes, and they are not stored
@@ -161,31 +115,38 @@ class _Expansion:
                 target = byte if place.part else register
                 self.access("ld.u8", target, base, self.index(place, layout, by_rows, stride), 1, offset)
                 if place.part:
-                    self.emit("bfi.b32", register, byte, register, self.number(8 * place.part), self.number(8))
+                    self.guarded("bfi.b32", register, byte, register, 8 * place.part, 8)
             return
         parts = [self.temporary(f"half{place.part}", b16) for place in places]
         if stores:
-            self.emit("mov.b32", Vector(tuple(parts)), register)
+            self.guarded("mov.b32", Vector(tuple(parts)), register)
         for place, part in zip(places, parts):
             self.access(f"{what}.b16", part, base, self.index(place, layout, by_rows, stride), 2, offset)
         if not stores:
-            self.emit("mov.b32", register, Vector(tuple(parts)))
+            self.guarded("mov.b32", register, Vector(tuple(parts)))
 
-    def index(self, place: Place, layout: Layout, by_rows: bool, stride: Operand) -> Register:
+    def index(self, place: Place, layout: Layout, by_rows: bool, stride: Source) -> Register:
         """The number of an element from the start of the matrix."""
-        row, column = (self.run, self.g) if layout.transposed else (self.g, self.run)
+        row, column = (self.t, self.g) if layout.transposed else (self.g, self.t)
         major, minor = (row, column) if by_rows else (column, row)
         steps = (place.row, place.column) if by_rows else (place.column, place.row)
-        first = self.put("add.u32", self.temporary("major"), major, self.number(steps[0]))
-        second = self.put("add.u32", self.temporary("minor"), minor, self.number(steps[1]))
+        first = self.put("add.u32", self.temporary("major"), major, steps[0])
+        second = self.put("add.u32", self.temporary("minor"), minor, steps[1])
         return self.put("mad.lo.u32", self.temporary("index"), first, stride, second)
 
     # ldmatrix, stmatrix and movmatrix
 
+    def ldmatrix(self) -> None:
+        self.fragments(False)
+
+    def stmatrix(self) -> None:
+        self.fragments(True)
+
     def fragments(self, stores: bool) -> None:
         """Matrices of 8x8 halves: a lane has two neighbours of a row, of its transpose with .trans."""
-        form = self.statement.form
-        fragment, address = self.statement.operands[:: -1 if stores else 1]
+        self.start()
+        form = self.form
+        fragment, address = self.operands[:: -1 if stores else 1]
         if "m8n8" not in form.tokens or "b16" not in form.tokens:
             raise unsupported(self.statement, f"`{form.mnemonic}`")
         assert isinstance(address, Address)
@@ -196,17 +157,17 @@ class _Expansion:
         results = [self.temporary(f"result{number}", b32) for number in range(len(items))]
         for number, (item, result) in enumerate(zip(items, results)):
             if stores:
-                self.emit("mov.b32", result, item)
+                self.guarded("mov.b32", result, item)
             if "trans" in form.tokens:
                 self.columns(result, base, offset, number, stores)
             else:
                 row = self.row(base, self.g, 8 * number)
-                self.access("st.b32" if stores else "ld.b32", result, row, self.run, 4, offset)
+                self.access("st.b32" if stores else "ld.b32", result, row, self.t, 4, offset)
         for item, result in zip(items, results):
             if isinstance(item, Register) and not stores:
-                self.emit("mov.b32", item, result)
+                self.guarded("mov.b32", item, result)
         if stores:
-            self.emit("bar.warp.sync", _FULL)
+            self.guarded("bar.warp.sync", 0xFFFFFFFF)
 
     def shared(self, base: Register) -> Register:
         self.space = "shared"
@@ -214,31 +175,38 @@ class _Expansion:
 
     def row(self, base: Register, lane: Register, step: int) -> Register:
         """The address of a row, which another lane has."""
-        source = self.put("add.u32", self.temporary("from"), lane, self.number(step))
-        return self.put("shfl.sync.idx.b32", self.temporary("row"), base, source, self.number(31), _FULL)
+        source = self.put("add.u32", self.temporary("from"), lane, step)
+        return self.put("shfl.sync.idx.b32", self.temporary("row"), base, source, 31, 0xFFFFFFFF)
 
     def columns(self, result: Register, base: Register, offset: int, number: int, stores: bool) -> None:
         halves = [self.temporary(f"half{half}", b16) for half in (0, 1)]
         if stores:
-            self.emit("mov.b32", Vector(tuple(halves)), result)
+            self.guarded("mov.b32", Vector(tuple(halves)), result)
         for half, register in enumerate(halves):
             row = self.row(base, self.pair, 8 * number + half)
             self.access("st.b16" if stores else "ld.b16", register, row, self.g, 2, offset)
         if not stores:
-            self.emit("mov.b32", result, Vector(tuple(halves)))
+            self.guarded("mov.b32", result, Vector(tuple(halves)))
 
     def movmatrix(self) -> None:
         """The element of row r and column c comes from the lane that has that of row c and column r."""
-        result, source = self.statement.operands
-        where = self.put("shl.b32", self.temporary("from"), self.pair, self.number(2))
-        half = self.put("shr.u32", self.temporary("index"), self.g, self.number(1))
+        self.start()
+        result, source = self.operands
+        where = self.put("shl.b32", self.temporary("from"), self.pair, 2)
+        half = self.put("shr.u32", self.temporary("index"), self.g, 1)
         where = self.put("add.u32", where, where, half)
-        shift = self.put("and.b32", self.temporary("major"), self.g, self.number(1))
-        shift = self.put("shl.b32", shift, shift, self.number(4))
+        shift = self.put("and.b32", self.temporary("major"), self.g, 1)
+        shift = self.put("shl.b32", shift, shift, 4)
         parts = []
         for name in ("minor", "row"):
-            part = self.put("shfl.sync.idx.b32", self.temporary(name), source, where, self.number(31), _FULL)
+            part = self.put("shfl.sync.idx.b32", self.temporary(name), source, where, 31, 0xFFFFFFFF)
             parts.append(self.put("shr.u32", part, part, shift))
-            where = self.put("add.u32", where, where, self.number(4))
+            where = self.put("add.u32", where, where, 4)
         if isinstance(result, Register):
-            self.put("prmt.b32", result, *parts, self.number(0x5410))
+            self.put("prmt.b32", result, *parts, 0x5410)
+
+
+_EXPANSIONS: dict[str, Callable[[MatrixFragments], None]] = {
+    "wmma_load": MatrixFragments.wmma, "wmma_store": MatrixFragments.wmma, "ldmatrix": MatrixFragments.ldmatrix,
+    "stmatrix": MatrixFragments.stmatrix, "movmatrix": MatrixFragments.movmatrix,
+}

@@ -1,21 +1,44 @@
-"""The rewriting passes in their order, and what each is needed for."""
+"""The rewriting passes: PTX to PTX, in this order, each where a kernel has something for it.
+
+After them there are no calls but of the host's functions, and no instructions that others make up. Every pass gives a
+function that the verifier accepts, which the tests check.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...ir import Function, Module
+from .alloca import Alloca
+from .async_copies import AsyncCopies
 from .cluster_addresses import address_by_register
-from .inline import inline
-from .matrix_fragments import expand_fragments
+from .inline import calls, inline_calls
+from .matrix_fragments import MatrixFragments
 
 __all__ = ["rewrite"]
 
 Shape3 = tuple[int, int, int]
+_EXPANDERS = (Alloca, AsyncCopies, MatrixFragments)
 
 
-def rewrite(module: Module, function: Function, cluster: Shape3 | None) -> Function:
-    """A kernel without calls, and without instructions that others make up, for clusters of that many blocks."""
-    function = expand_fragments(inline(module, function))
+def rewrite(
+    module: Module, function: Function, cluster: Shape3 | None, after: Callable[[Function], None] | None = None
+) -> Function:
+    """A kernel of the module, rewritten for clusters of that many blocks; ``after`` is called after each pass."""
+    original = function
+
+    def passed(result: Function) -> Function:
+        if after is not None and result is not original:
+            after(result)
+        return result
+
+    if calls(function):
+        function = passed(inline_calls(module, function))
+    forms = {statement.form for statement in function.instructions()}
+    for expander in _EXPANDERS:
+        if any(expander.expansion(form) is not None for form in forms):
+            function = passed(expander.run(function))
     if cluster not in (None, (1, 1, 1)):
         variables = [*module.variables, *function.variables]
-        function = address_by_register(function, {v.name for v in variables if v.space == "shared"})
+        function = passed(address_by_register(function, {v.name for v in variables if v.space == "shared"}))
     return function

@@ -14,7 +14,7 @@ from ...ir import Call, Immediate, Operand, Register, Symbol
 from .faults import Scene, block_of, thread_of
 from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
 from ..rewrite.definedness import UNWRITTEN
-from ..rewrite.alloca import EXHAUSTED, STACK
+from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
 
 if TYPE_CHECKING:
     from ..machine.block_state import State
@@ -180,7 +180,7 @@ def _undefined(service: Service, lane: int, *_: int) -> int:
 
 
 def _exhausted(service: Service, lane: int, _: int) -> int:
-    raise service.error(MemoryFault, lane, f"`alloca` beyond the {STACK} bytes of stack that a thread has")
+    raise service.error(MemoryFault, lane, f"`alloca` beyond the {STACK_BYTES} bytes of stack that a thread has")
 
 
 _SERVICES: dict[str, Callable[..., int]] = {
