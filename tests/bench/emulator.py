@@ -29,6 +29,7 @@ import programs
 import ptxdsl
 from programs import PROGRAMS, Case, Program, matmul_case
 from ptxdsl.bench import error_of, table
+from ptxdsl.emulator.jit.tier_up import THREAD
 
 __all__ = ["main"]
 
@@ -107,7 +108,7 @@ def heated(call: Callable[[], object]) -> None:
     while perf_counter() - start < WARM_UP:
         call()
         for thread in threading.enumerate():
-            if thread.name == "ptxdsl hot tier":
+            if thread.name == THREAD:
                 thread.join()
     call()
 

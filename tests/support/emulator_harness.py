@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ptxdsl import emulator
-from ptxdsl.emulator.jit.tier_up import speed_up
+from ptxdsl.emulator.jit.tier_up import tier_up
 from ptxdsl.launch import Buffer, LaunchConfig, Scalar
 
 HEADER = ".version 8.6\n.target sm_90\n.address_size 64\n"
@@ -43,7 +43,7 @@ def launch(
     program = emulator.load(text)
     entry = next(f.name for f in program.module.functions if f.kind == "entry")
     if hot:
-        speed_up(program.code(entry, LaunchConfig(grid, block).block, plain))
+        tier_up(program.code(entry, LaunchConfig(grid, block).block, plain))
     program.run(entry, LaunchConfig(grid, block, shared), [argument(n, v) for n, v in arguments.items()], plain=plain)
 
 

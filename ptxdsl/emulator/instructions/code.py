@@ -66,18 +66,18 @@ class Code:
     plain: bool
     records: list[Record]
     seconds: float = 0.0
-    hot: bool = False
+    tiered_up: bool = False
     """Whether the second tier has been started on it."""
     failure: Exception | None = None
-    """Why there is no second tier, until somebody has been told."""
+    """Why there is no second tier, until a warning has said so."""
     prints: bool = False
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0
     """Seconds a block in the last launch, 0 where there was none."""
     source: tuple[Function, Spaces, Shape3, Callable[[Any], Any] | None] | None = None
     """What it was lowered from, and the instrument."""
-    whole: int = 0
-    """Address of the function that runs a block of it, once there is one."""
+    block_function: int = 0
+    """Address of the function that runs a block, 0 while there is none."""
 
     def statement_at(self, record: int) -> int:
         """The number of the statement that the record at an address belongs to."""

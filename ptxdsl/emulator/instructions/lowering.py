@@ -408,5 +408,5 @@ def lower(
     """
     code = Lowering(function, spaces, block, plain, instrument, keep_registers).lower()
     code.source = (function, spaces, block, instrument)
-    code.hot = keep_registers
+    code.tiered_up = keep_registers
     return code

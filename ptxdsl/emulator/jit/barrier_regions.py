@@ -1,4 +1,4 @@
-"""What lies between two barriers, in the function of a whole kernel: the loop over the warps, the steps inside it."""
+"""The code between two barriers in a block function: the loop over the warps, and the basic blocks inside it."""
 
 from __future__ import annotations
 
@@ -6,172 +6,162 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import FULL, NEVER, Block
 from ..codegen import data, shadow_checks
 from ..codegen.handler import Handler, i64, pointer
 from ..codegen.shadow_inspection import READ
-from .function_builder import Exit, Whole
-from .divergent_regions import Masked
-from .plan import END, Spot, Step, price
-from .inlining import ALONE, FUSED, LASTING
+from ..machine.layout import FULL, NEVER, Block
+from .divergent_regions import DivergentRegion
+from .function_builder import BlockFunction, DeoptPoint
+from .inlining import EXITS_IF_ACTIVE, INLINE, SIDE_EFFECTS
+from .plan import RETIRED, BasicBlock, PlacedOp, loop_cost
 
-__all__ = ["BUDGET", "Stretch"]
+__all__ = ["BUDGET", "BarrierRegion"]
 
 BUDGET = 1 << 24
-"""Statements in loops that all warps of a block may execute; what takes longer goes on where it can be interrupted."""
-MOST_SHARED = 24
+"""Statements in loops that all warps of a block may execute; what takes longer resumes where it can be interrupted."""
+MAX_HOISTED = 24
 """Loads that are made once for all warps."""
 
 
-class Stretch:
-    """What lies between two barriers: the loop over the warps and the steps inside it."""
+class BarrierRegion:
+    """The code from a barrier, or from the kernel's entry, to the next barriers."""
 
-    def __init__(self, h: Whole, start: int, common: ir.Block) -> None:
-        self.h, self.plan, self.start, self.common = h, h.plan, start, common
-        first = self.plan.steps[max(start, 0)]
-        self.first = first
-        self.turn, self.latch = h.block_named(f"turn{start}_"), h.block_named("latch")
-        self.again = self.turn
-        self.leaving = h.block_named("leave_full")
+    def __init__(self, h: BlockFunction, start: int, hand_over: ir.Block) -> None:
+        self.h, self.plan, self.start, self.hand_over = h, h.plan, start, hand_over
+        self.first = self.plan.blocks[max(start, 0)]
+        self.at_barrier = self.first.barrier if start >= 0 else None
+        self.head, self.latch = h.block_named(f"next_warp{start}_"), h.block_named("latch")
+        self.loop = self.head
+        self.exit_block = h.block_named("exit_converged")
         self.reached = self._reach()
-        self.blocks: dict[int, ir.Block] = {}
-        self.masked: list[Masked] = []
+        self.inside = [self.plan.blocks[n] for n in (*self.reached, self.first.number)]
+        self.bodies: dict[int, ir.Block] = {}
+        self.divergent: list[DivergentRegion] = []
+        self.hoisted: dict[int, list[tuple[Any, Any]]] = {}
         self.ends: dict[int, None] = {}
-        """Where warps end: at the barrier of a step, or (-1) for good."""
-
-    def _successors(self, step: Step) -> list[int]:
-        ending = step.ending
-        if ending is not None and ending.shape[0] == "exit":
-            return []
-        if ending is not None and ending.shape[0] == "jump":
-            return [step.targets[0]]
-        ways = [step.fall] if step.fall >= 0 else []
-        return ways + ([step.targets[0]] if ending is not None else [])
+        """Where warps end: at the barrier of a basic block, or RETIRED."""
 
     def _reach(self) -> list[int]:
         seen: dict[int, None] = {}
-        todo = self._successors(self.first) if self.start >= 0 else [0]
+        todo = self.first.successors if self.start >= 0 else [0]
         while todo:
             at = todo.pop()
-            if at not in seen and self.plan.steps[at].sync is None:
+            if at not in seen and self.plan.blocks[at].barrier is None:
                 seen[at] = None
-                todo += self._successors(self.plan.steps[at])
+                todo += self.plan.blocks[at].successors
         return list(seen)
 
     def emit(self) -> None:
         h, plan = self.h, self.plan
-        inside = [*self.reached, self.first.number]
-        h.written = frozenset().union(*(plan.writes[n] for n in inside))
-        read = frozenset().union(*(plan.reads[n] for n in inside))
-        h.leaving = self.leaving
-        h.ir.position_at_end(self.turn)
-        self._prepare()
-        self._begin(h.written, read)
-        self.blocks = {n: h.block_named(f"step{n}_") for n in self.reached}
-        self._parts()
-        if self.first.sync is not None and self.start >= 0:
-            self._full(self.first, self.first.sync.at + 1)
+        h.written = frozenset().union(*(plan.writes[block.number] for block in self.inside))
+        read = frozenset().union(*(plan.reads[block.number] for block in self.inside))
+        h.exit_block = self.exit_block
+        h.ir.position_at_end(self.head)
+        self.read_only = plan.warps > 1 and not any(
+            op.shape[0] in SIDE_EFFECTS for block in self.inside for op in block.ops
+        )
+        if self.read_only:
+            self._hoist()
+        self._begin_warp(h.written, read)
+        self.bodies = {n: h.block_named(f"block{n}_") for n in self.reached}
+        self._find_divergent()
+        if self.at_barrier is not None:
+            self._body(self.first, self.at_barrier.place + 1)
         else:
             h.lanes, h.masked = h.i32(FULL), False
-            for spot in plan.opening:
-                h.begin(spot)
-                FUSED[spot.shape[0]](h, spot.shape)
+            for op in plan.prologue:
+                self._inline(op)
             self.edge(0)
         for number in self.reached:
-            h.ir.position_at_end(self.blocks[number])
-            self._full(plan.steps[number], 0)
-        for part in self.masked:
-            part.emit()
-        h.ir.position_at_end(self.leaving)
+            h.ir.position_at_end(self.bodies[number])
+            self._body(plan.blocks[number], 0)
+        for region in self.divergent:
+            region.emit()
+        h.ir.position_at_end(self.exit_block)
         h.set("active", FULL)
         h.set("parked", NEVER)
-        h.ir.branch(self.common)
-        self._latch()
+        h.ir.branch(self.hand_over)
+        self._emit_latch()
 
-    def _prepare(self) -> None:
-        """Load once what all warps of the block load from the same place, where nobody stores meanwhile."""
+    def _inline(self, op: PlacedOp) -> None:
+        self.h.begin(op)
+        INLINE[op.shape[0]](self.h, op.shape)
+
+    # The loop over the warps
+
+    def _hoist(self) -> None:
+        """Load once what all warps of the block load from the same address, before the loop."""
         h, plan = self.h, self.plan
-        self.loaded: dict[int, list[tuple[Any, Any]]] = {}
-        self.quiet = plan.warps > 1 and not any(
-            spot.shape[0] in LASTING for n in (*self.reached, self.first.number) for spot in plan.steps[n].spots
-        )
-        if not self.quiet:
-            return
-        spots = [
-            (number, spot) for number, spot in enumerate(self.first.spots)
-            if spot.shape[0] == "load" and not spot.shape[6] and spot.shape[1][0] in "AU" and spot.shape[2] is not None
-            and spot.values[2] in plan.shared
-        ][:MOST_SHARED]
-        if not spots:
+        loads = [
+            (number, op) for number, op in enumerate(self.first.ops)
+            if op.shape[0] == "load" and not op.shape[6] and op.shape[1][0] in "AU" and op.shape[2] is not None
+            and op.values[2] in plan.warp_invariant
+        ][:MAX_HOISTED]
+        if not loads:
             return
         h.number = h.i32(0)
         h.warp = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         names = {register.slot: name for name, register in plan.registers.items()}
-        h.fill({names[spot.values[2]] for _, spot in spots})
-        h.set("turn", 0)
-        h.lanes, h.masked, h.clean = h.i32(FULL), False, set()
-        h.epoch = Exit(h.block_named("unprepared"), 0, {})
-        for number, spot in spots:
-            h.begin(spot)
-            h.stored = []
-            FUSED["load"](h, spot.shape)
-            self.loaded[number] = h.stored
-            h.stored = None
-        turn = h.block_named("turns")
-        h.ir.branch(turn)
-        h.ir.position_at_end(h.epoch.block)
-        h.epoch = None
-        h.set("record", self.begin)
-        h.set("begin", self.begin)
-        h.ir.branch(self.leaving)
-        h.ir.position_at_end(turn)
-        self.again = turn
+        h.load_registers({names[op.values[2]] for _, op in loads})
+        h.set("position", 0)
+        h.lanes, h.masked, h.canonical = h.i32(FULL), False, set()
+        point = h.deopt_point = DeoptPoint(h.block_named("not_hoisted"), 0, {})
+        for number, op in loads:
+            h.captured = self.hoisted[number] = []
+            self._inline(op)
+        h.captured = h.deopt_point = None
+        self.loop = h.block_named("warps")
+        h.ir.branch(self.loop)
+        h.ir.position_at_end(point.block)
+        h.set("resume", self.start_offset)
+        h.set("start", self.start_offset)
+        h.ir.branch(self.exit_block)
+        h.ir.position_at_end(self.loop)
 
     @property
-    def begin(self) -> int:
-        """Where a warp that has not had its turn goes on in the records."""
-        return self.first.sync.after if self.start >= 0 and self.first.sync is not None else self.plan.begin
+    def start_offset(self) -> int:
+        """The micro-op at which a warp resumes that has not entered the region."""
+        return self.at_barrier.after if self.at_barrier is not None else self.plan.entry
 
-    def _begin(self, written: frozenset[str], read: frozenset[str]) -> None:
-        """The next warp's turn."""
+    def _begin_warp(self, written: frozenset[str], read: frozenset[str]) -> None:
         h, plan = self.h, self.plan
-        turned = h.ir.add(h.get("first"), h.get("turn"))
-        back = h.ir.sub(turned, h.i32(plan.warps))
-        h.number = h.ir.select(h.ir.icmp_signed("<", turned, h.i32(plan.warps)), turned, back)
+        h.number = h.warp_at("position")
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
-        h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.stride)))
-        sync_ = self.first.sync if self.start >= 0 else None
-        h.set("begin", self.begin)
-        live = plan.needed(sync_.place, 1) if sync_ is not None else plan.needed(self.first.place, 0)
-        h.fill((live & (written | read)) | (plan.always & read))
+        h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
+        h.set("start", self.start_offset)
+        barrier = self.at_barrier
+        live = plan.live(barrier.statement, 1) if barrier is not None else plan.live(self.first.start, 0)
+        h.load_registers((live & (written | read)) | (plan.launch_invariant & read))
 
-    def _latch(self) -> None:
+    def _emit_latch(self) -> None:
         h, plan = self.h, self.plan
         h.ir.position_at_end(self.latch)
-        turn = h.ir.add(h.get("turn"), h.i32(1))
-        h.set("turn", turn)
-        all_ = h.block_named("all_warps")
-        h.ir.cbranch(h.ir.icmp_signed("<", turn, h.i32(plan.warps)), self.again, all_)
-        h.ir.position_at_end(all_)
-        h.set("turn", 0)
-        first = h.ir.sub(h.get("first"), h.i32(1))
-        h.set("first", h.ir.select(h.ir.icmp_signed("<", first, h.i32(0)), h.i32(plan.warps - 1), first))
-        done = h.block_named("done")
-        ways = h.ir.switch(h.get("sync"), done)
-        self.ways = ways
+        position = h.ir.add(h.get("position"), h.i32(1))
+        h.set("position", position)
+        done = h.block_named("all_warps")
+        h.ir.cbranch(h.ir.icmp_signed("<", position, h.i32(plan.warps)), self.loop, done)
         h.ir.position_at_end(done)
+        h.set("position", 0)
+        first = h.ir.sub(h.get("first_warp"), h.i32(1))
+        h.set("first_warp", h.ir.select(h.ir.icmp_signed("<", first, h.i32(0)), h.i32(plan.warps - 1), first))
+        retired = h.block_named("retired")
+        self.switch = h.ir.switch(h.get("barrier"), retired)
+        """To the regions behind the barriers in ``ends``."""
+        h.ir.position_at_end(retired)
         h.ir.ret_void()
 
-    def _parts(self) -> None:
-        """The groups of steps where lanes may be apart."""
-        plan = self.plan
-        left = {n for n in self.reached if plan.steps[n].parted}
-        near: dict[int, set[int]] = {n: set() for n in left}
+    # Basic blocks, all lanes converged
+
+    def _find_divergent(self) -> None:
+        """Connected basic blocks in which lanes may have diverged make a region each."""
+        blocks = self.plan.blocks
+        left = {n for n in self.reached if blocks[n].divergent}
+        adjacent: dict[int, set[int]] = {n: set() for n in left}
         for n in left:
-            for other in self._successors(plan.steps[n]):
+            for other in blocks[n].successors:
                 if other in left:
-                    near[n].add(other)
-                    near[other].add(n)
+                    adjacent[n].add(other)
+                    adjacent[other].add(n)
         while left:
             group, todo = set(), [min(left)]
             while todo:
@@ -179,137 +169,137 @@ class Stretch:
                 if at in left:
                     left.discard(at)
                     group.add(at)
-                    todo += near[at]
-            exits = {s for n in group for s in self._successors(plan.steps[n])} - group
-            members, outer = ([plan.steps[n] for n in sorted(some)] for some in (group, exits))
-            self.masked.append(Masked(self, members, outer))
-
-    # Steps of all lanes
+                    todo += adjacent[at]
+            exits = {s for n in group for s in blocks[n].successors} - group
+            members, outer = ([blocks[n] for n in sorted(some)] for some in (group, exits))
+            self.divergent.append(DivergentRegion(self, members, outer))
 
     def edge(self, number: int) -> None:
-        """Go on with a step, all lanes together."""
-        step = self.plan.steps[number]
-        if step.sync is not None:
-            for spot in step.spots[: step.sync.at]:
-                self.h.begin(spot)
-                FUSED[spot.shape[0]](self.h, spot.shape)
-            self._end(number, step.sync.wait, self.plan.needed(step.sync.place, 0))
-        else:
-            self.h.ir.branch(self.blocks[number])
+        """Go on with a basic block, all lanes converged."""
+        block = self.plan.blocks[number]
+        if block.barrier is None:
+            self.h.ir.branch(self.bodies[number])
+            return
+        for op in block.ops[: block.barrier.place]:
+            self._inline(op)
+        self._end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0))
 
-    def _end(self, number: int, offset: int, needed: set[str]) -> None:
-        """The warp is at a barrier, or has ended; all of them must have come to the same."""
+    def _end_warp(self, number: int, offset: int, live: set[str]) -> None:
+        """The warp arrives at a barrier or ends; a side exit if an earlier warp ended elsewhere."""
         h = self.h
         self.ends[number] = None
-        h.flush(needed)
-        code = h.i32(number)
-        same = h.ir.icmp_signed("==", h.get("sync"), code)
-        good = h.ir.or_(h.ir.icmp_signed("==", h.get("turn"), h.i32(0)), same)
-        on, other = h.block_named("arrived"), h.block_named("elsewhere")
-        h.ir.cbranch(h.likely(good), on, other)
-        h.ir.position_at_end(other)
-        h.set("record", offset)
-        h.ir.branch(self.leaving)
-        h.ir.position_at_end(on)
-        h.set("sync", number)
+        h.store_registers(live)
+        same = h.ir.icmp_signed("==", h.get("barrier"), h.i32(number))
+        good = h.ir.or_(h.ir.icmp_signed("==", h.get("position"), h.i32(0)), same)
+        arrived, elsewhere = h.block_named("arrived"), h.block_named("elsewhere")
+        h.ir.cbranch(h.likely(good), arrived, elsewhere)
+        h.ir.position_at_end(elsewhere)
+        h.set("resume", offset)
+        h.ir.branch(self.exit_block)
+        h.ir.position_at_end(arrived)
+        h.set("barrier", number)
         h.ir.branch(self.latch)
 
-    def spots(self, step: Step, first: int) -> bool:
-        """The code of a step's records; whether it has ended early."""
+    def emit_ops(self, block: BasicBlock, first: int) -> bool:
+        """Emit a basic block's micro-ops from one on; whether all paths have left the function before its end."""
         h = self.h
-        for number, spot in enumerate(step.spots[first:], first):
-            ready = self.loaded.get(number) if first or (step is self.first and self.start < 0) else None
-            if ready is not None:
-                for place, value in ready:
-                    h.store(value, place, 0)
+        hoists = first > 0 or (block is self.first and self.start < 0)
+        for number, op in enumerate(block.ops[first:], first):
+            hoisted = self.hoisted.get(number) if hoists else None
+            if hoisted is not None:
+                for slot, value in hoisted:
+                    h.store(value, slot, 0)
                 continue
-            if spot.merged == ():
+            if op.shadowed == ():
                 continue
-            h.begin(spot)
-            kind = spot.shape[0]
-            if kind in FUSED:
-                if kind == "shadow_check" and self.quiet and self._twice(spot):
-                    h.first_turns()
-                FUSED[kind](h, spot.shape)
-            elif spot.shape[1]:  # guarded
-                ALONE[kind](h, spot.shape)
-                h.clean.clear()
+            h.begin(op)
+            kind = op.shape[0]
+            if kind in INLINE:
+                if kind == "shadow_check" and self.read_only and self._two_warps_suffice(op):
+                    h.in_first_two_warps()
+                INLINE[kind](h, op.shape)
+            elif op.shape[1]:  # guarded
+                EXITS_IF_ACTIVE[kind](h, op.shape)
+                h.canonical.clear()
             else:
-                h.bail()
+                h.side_exit()
                 return True
-            if kind in LASTING:
-                h.lasts(kind)
+            if kind in SIDE_EFFECTS:
+                h.commit(kind)
         return False
 
-    def _twice(self, spot: Spot) -> bool:
-        """Whether two warps that read a place tell as much as all: they are the two readers that are remembered."""
-        check = shadow_checks.ShadowCheck(*spot.shape[1:])
-        plain = check.role == READ and check.block_private and check.barriers_only
-        plain = plain and check.race and not check.guard
-        uniform = check.pattern is not None and check.kind[0] in "AU"
-        return bool(plain and uniform and spot.values[2] in self.plan.shared)
+    def _two_warps_suffice(self, op: PlacedOp) -> bool:
+        """Whether a shadow check of a place that all warps read is done after two: shadow memory keeps two readers."""
+        check = shadow_checks.ShadowCheck(*op.shape[1:])
+        plain = check.role == READ and check.block_private and check.barriers_only and check.race and not check.guard
+        invariant = op.values[2] in self.plan.warp_invariant
+        return bool(plain and check.pattern is not None and check.kind[0] in "AU" and invariant)
 
-    def condition(self, ending: Spot) -> Any:
+    def condition(self, terminator: PlacedOp) -> Any:
         """The mask of the lanes that take a branch."""
         h = self.h
-        h.begin(ending)
-        return data.guard_mask(h, ending.shape[1], False)
+        h.begin(terminator)
+        return data.guard_mask(h, terminator.shape[1], False)
 
-    def _full(self, step: Step, first: int) -> None:
+    def _body(self, block: BasicBlock, first: int) -> None:
         h = self.h
-        h.lanes, h.masked, h.clean, h.leaving = h.i32(FULL), False, set(), self.leaving
-        if not self.spots(step, first):
-            self._go_on(step)
-        h.finish_epochs()
+        h.lanes, h.masked, h.canonical, h.exit_block = h.i32(FULL), False, set(), self.exit_block
+        if not self.emit_ops(block, first):
+            self._terminator(block)
+        h.emit_side_exits()
 
-    def _go_on(self, step: Step) -> None:
-        ending = step.ending
-        if ending is None:
-            self.edge(step.fall)
-        elif ending.shape[0] == "exit":
-            self._end(END, ending.offset, set())
-        elif ending.shape[0] == "jump":
-            self._spend(step.targets[0], price(ending, self.plan.steps[step.targets[0]]) if ending.shape[2] else 0)
+    def _terminator(self, block: BasicBlock) -> None:
+        terminator = block.terminator
+        if terminator is None:
+            self.edge(block.fall)
+        elif terminator.shape[0] == "exit":
+            self._end_warp(RETIRED, terminator.offset, set())
+        elif terminator.shape[0] == "jump":
+            self._jump(block.targets[0], self._cost(block, terminator, terminator.shape[2]))
         else:
-            self._branch(step, ending)
+            self._branch(block, terminator)
 
-    def _spend(self, target: int, cost: int) -> None:
+    def _cost(self, block: BasicBlock, terminator: PlacedOp, backward: bool) -> int:
+        return loop_cost(terminator, self.plan.blocks[block.targets[0]]) if backward else 0
+
+    def _jump(self, target: int, cost: int) -> None:
+        """Go on with a basic block while the budget lasts."""
         h = self.h
         if cost:
             budget = h.ir.sub(h.get("budget"), h.i32(cost))
             h.set("budget", budget)
-            on, over = h.block_named("on"), h.block_named("over")
-            h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", budget, h.i32(0))), on, over)
-            h.ir.position_at_end(over)
-            step = self.plan.steps[target]
-            h.leave(step.offset, self.plan.needed(step.place, 0))
-            h.ir.position_at_end(on)
+            within, spent = h.block_named("within_budget"), h.block_named("budget_spent")
+            h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", budget, h.i32(0))), within, spent)
+            h.ir.position_at_end(spent)
+            block = self.plan.blocks[target]
+            h.exit_at(block.offset, self.plan.live(block.start, 0))
+            h.ir.position_at_end(within)
         self.edge(target)
 
-    def _branch(self, step: Step, ending: Spot) -> None:
+    def _branch(self, block: BasicBlock, terminator: PlacedOp) -> None:
         h = self.h
-        _, _, apart, back = ending.shape[:4]
-        cost = price(ending, self.plan.steps[step.targets[0]]) if back else 0
-        mask = self.condition(ending)
-        all_, some = h.block_named("all"), h.block_named("some")
-        target = step.targets[0]
-        h.ir.cbranch(h.full(mask) if apart else h.ir.icmp_unsigned("!=", mask, h.i32(0)), all_, some)
-        h.ir.position_at_end(all_)
-        kept = set(h.clean)
-        self._spend(target, cost)
-        h.ir.position_at_end(some)
-        h.clean = kept
-        if not apart:
-            self.edge(step.fall)
+        _, _, diverges, backward = terminator.shape[:4]
+        mask = self.condition(terminator)
+        taken, not_all = h.block_named("taken"), h.block_named("not_all")
+        target = block.targets[0]
+        h.ir.cbranch(h.full(mask) if diverges else h.ir.icmp_unsigned("!=", mask, h.i32(0)), taken, not_all)
+        h.ir.position_at_end(taken)
+        canonical = set(h.canonical)
+        self._jump(target, self._cost(block, terminator, backward))
+        h.ir.position_at_end(not_all)
+        h.canonical = canonical
+        if not diverges:
+            self.edge(block.fall)
             return
         none, mixed = h.block_named("none"), h.block_named("mixed")
         h.ir.cbranch(h.ir.icmp_unsigned("==", mask, h.i32(0)), none, mixed)
         h.ir.position_at_end(none)
-        self.edge(step.fall)
+        self.edge(block.fall)
         h.ir.position_at_end(mixed)
-        h.clean = set()
-        part = next((p for p in self.masked if {target, step.fall} & p.members), None)
-        if part is None or target == step.fall or not {target, step.fall} <= set(part.pending):
-            h.leave(ending.offset, self.plan.needed(ending.statement, 0))
-            return
-        part.enter({target: mask, step.fall: h.ir.not_(mask)})
+        h.canonical = set()
+        ways = {target, block.fall}
+        region = next((region for region in self.divergent if ways & region.members), None)
+        if region is None or len(ways) == 1 or not ways <= set(region.pending):
+            h.exit_at(terminator.offset, self.plan.live(terminator.statement, 0))
+        else:
+            region.enter({target: mask, block.fall: h.ir.not_(mask)})

@@ -1,12 +1,12 @@
-"""One function for all warps of a block: the same emitters as the handlers', over the kernel's control flow.
+"""One function that runs all warps of a block: the emitters of micro-ops, over the kernel's control-flow graph.
 
-Between two barriers the warps run one after the other, in the order in which the scheduler would take them, as a loop
-around the steps (basic blocks) that lie between. A step is compiled for all 32 lanes together; where lanes may part for
-longer, a second time under a mask, and then the lanes at the step of the lowest rank go first, as everywhere else.
+Between two barriers the warps run one after the other, in the order of the scheduler, as a loop around the basic blocks
+in between. A basic block is compiled for all 32 lanes converged; where they may diverge for longer, once more under a
+mask, and then the lanes at the basic block of the lowest rank run first, as everywhere else.
 
-Whatever is unusual (a check that fails, lanes that part where that was not expected, an end in the middle of a warp)
-is left to the records: registers and the places of all warps are put where the scheduler wants them, and the function
-returns. So nothing is decided twice, and a fault is found and told exactly as by the handlers alone.
+Whatever is unusual (a check that fails, lanes that diverge where that was not expected, a partial exit) deoptimises:
+the registers and program counters of all warps are stored as the scheduler wants them, and the function returns; the
+first tier resumes. So nothing is decided twice, and a fault is found and reported exactly as by the first tier.
 """
 
 from __future__ import annotations
@@ -15,110 +15,122 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import FULL, LANES, NEVER, Barrier, Block, Warp
 from ..codegen.handler import Handler, i32, i64, pointer
 from ..codegen.scheduler import PAIR, starting
-from .function_builder import Whole
-from .plan import END, Plan, Step, TooLong
-from .barrier_regions import BUDGET, Stretch
+from ..machine.layout import FULL, LANES, NEVER, Barrier, Block, Warp
+from .barrier_regions import BUDGET, BarrierRegion
+from .function_builder import BlockFunction
+from .plan import RETIRED, BasicBlock, Plan, TooLong
 
-__all__ = ["whole"]
+__all__ = ["emit_block_function"]
 
-MOST = 80_000
+MAX_INSTRUCTIONS = 80_000
 """LLVM instructions of a function."""
 
 
-def whole(module: ir.Module, name: str, plan: Plan) -> None:
-    """Add the function of a kernel: void (record, warp, block), which runs the block whose place is set."""
-    h = Whole(module, name, plan)
-    common = h.block_named("common")
-    stretches: dict[int, Stretch] = {}
-    todo = [END]
+def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
+    """Add the block function of a kernel: void (record, warp, block), which runs the block whose index is set."""
+    h = BlockFunction(module, name, plan)
+    hand_over = h.block_named("hand_over")
+    regions: dict[int, BarrierRegion] = {}
+    todo = [RETIRED]
     while todo:
         start = todo.pop()
-        if start not in stretches:
-            stretches[start] = stretch = Stretch(h, start, common)
-            stretch.emit()
-            if sum(len(block.instructions) for block in h.function.blocks) > MOST:
+        if start not in regions:
+            regions[start] = region = BarrierRegion(h, start, hand_over)
+            region.emit()
+            if sum(len(block.instructions) for block in h.function.blocks) > MAX_INSTRUCTIONS:
                 raise TooLong
-            todo += [end for end in stretch.ends if end >= 0]
-    for stretch in stretches.values():
-        for end in stretch.ends:
+            todo += [end for end in region.ends if end >= 0]
+    for region in regions.values():
+        for end in region.ends:
             if end >= 0:
-                stretch.ways.add_case(i32(end), stretches[end].turn)
-    h.ir.position_at_end(h.begin_block)
-    for name_ in ("turn", "first"):
-        h.set(name_, 0)
+                region.switch.add_case(i32(end), regions[end].head)
+    h.ir.position_at_end(h.body)
+    h.set("position", 0)
+    h.set("first_warp", 0)
     h.set("budget", BUDGET)
-    h.set("sync", END)
-    h.ir.branch(stretches[END].turn)
-    h.ir.position_at_end(common)
-    _settle(h, [plan.steps[n] for n in stretches if n >= 0])
-    h.rooms.branch(h.ahead.block)
-    h.ahead.branch(h.begin_block)
+    h.set("barrier", RETIRED)
+    h.ir.branch(regions[RETIRED].head)
+    h.ir.position_at_end(hand_over)
+    _HandOver(h, [plan.blocks[n] for n in regions if n >= 0]).emit()
+    h.allocas.branch(h.preheader.block)
+    h.preheader.branch(h.body)
 
 
-def _settle(h: Whole, barriers: list[Step]) -> None:
-    """Put all warps where the scheduler looks for them: those before this one at the barrier or at their end."""
-    current, first, at = h.get("turn"), h.get("first"), h.get("sync")
-    after: Any = h.i64(0)
-    wait, number, expected = h.i64(0), h.i32(0), h.i32(0)
-    for step in barriers:
-        sync_ = step.sync
-        assert sync_ is not None
-        here = h.ir.icmp_signed("==", at, h.i32(step.number))
-        after = h.ir.select(here, h.i64(sync_.after), after)
-        wait = h.ir.select(here, h.i64(sync_.wait), wait)
-        number = h.ir.select(here, h.i32(sync_.barrier), number)
-        expected = h.ir.select(here, h.i32(sync_.expected), expected)
-    ended = h.ir.icmp_signed("<", at, h.i32(0))
-    head, body, over = (h.block_named(n) for n in ("settle", "settle_one", "settled"))
-    before = h.ir.block
-    h.ir.branch(head)
-    h.ir.position_at_end(head)
-    turn, done = h.ir.phi(i32), h.ir.phi(i32)
-    turn.add_incoming(h.i32(0), before)
-    done.add_incoming(h.i32(0), before)
-    h.ir.cbranch(h.ir.icmp_signed("<", turn, h.i32(h.plan.warps)), body, over)
-    h.ir.position_at_end(body)
-    turned = h.ir.add(first, turn)
-    index = h.ir.select(
-        h.ir.icmp_signed("<", turned, h.i32(h.plan.warps)), turned, h.ir.sub(turned, h.i32(h.plan.warps))
-    )
-    warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
-    place = h.add(warps, h.ir.mul(h.ir.zext(index, i64), h.i64(h.plan.stride)))
-    past, this = h.ir.icmp_signed("<", turn, current), h.ir.icmp_signed("==", turn, current)
-    h.store(Handler.load(h, place, Warp.FRESH, PAIR), place, Warp.ACTIVE)
-    offset = h.ir.select(past, after, h.ir.select(this, h.get("record"), h.get("begin")))
-    h.store(starting(h, h.ir.add(h.base, offset)), place, Warp.PC)
-    dead = h.ir.and_(past, ended)
-    active = h.ir.select(this, h.get("active"), h.i32(FULL))
-    h.store(h.ir.select(dead, h.i32(0), active), place, Warp.ACTIVE)
-    h.store(h.ir.select(dead, h.i32(0), h.i32(FULL)), place, Warp.ALIVE)
-    h.store(h.ir.select(this, h.get("parked"), h.i32(NEVER)), place, Warp.PARKED)
-    h.store(h.ir.select(past, h.ir.add(h.base, wait), h.i64(0)), place, Warp.WAITS)
-    h.store(number, place, Warp.BARRIER)
-    bit = h.ir.shl(h.i32(1), index)
-    done.add_incoming(h.ir.select(past, h.ir.or_(done, bit), done), body)
-    turn.add_incoming(h.ir.add(turn, h.i32(1)), body)
-    h.ir.branch(head)
-    h.ir.position_at_end(over)
-    all_ = h.load(h.block, Block.ALL, i32)
-    rest = h.ir.and_(all_, h.ir.not_(done))
-    h.store(h.ir.select(ended, rest, all_), h.block, Block.LIVE)
-    h.store(rest, h.block, Block.RUNNABLE)
-    here = h.ir.add(first, current)
-    here = h.ir.select(h.ir.icmp_signed("<", here, h.i32(h.plan.warps)), here, h.ir.sub(here, h.i32(h.plan.warps)))
-    h.store(h.ir.and_(h.ir.sub(here, h.i32(1)), h.i32(LANES - 1)), h.block, Block.CURRENT)
-    arrived, quiet = h.block_named("some_wait"), h.block_named("none_waits")
-    waits = h.ir.and_(h.ir.icmp_signed(">", current, h.i32(0)), h.ir.not_(ended))
-    h.ir.cbranch(waits, arrived, quiet)
-    h.ir.position_at_end(arrived)
-    barrier = h.add(h.block, h.ir.add(h.ir.mul(h.ir.zext(number, i64), h.i64(Barrier.SIZE)), h.i64(Block.BARRIERS)))
-    h.store(current, barrier, Barrier.ARRIVED)
-    h.store(expected, barrier, Barrier.EXPECTED)
-    h.store(done, barrier, Barrier.WAITING)
-    h.store(h.ir.shl(h.i32(1), number), h.block, Block.BARRED)
-    h.ir.branch(quiet)
-    h.ir.position_at_end(quiet)
-    h.ir.ret_void()
+class _HandOver:
+    """Gives all warps to the scheduler: those before the current one wait at the barrier or have ended."""
+
+    def __init__(self, h: BlockFunction, barriers: list[BasicBlock]) -> None:
+        self.h = h
+        self.current, at = h.get("position"), h.get("barrier")
+        self.retired = h.ir.icmp_signed("<", at, h.i32(0))
+        self.after: Any = h.i64(0)
+        self.wait, self.number, self.expected = h.i64(0), h.i32(0), h.i32(0)
+        for block in barriers:
+            barrier = block.barrier
+            assert barrier is not None
+            here = h.ir.icmp_signed("==", at, h.i32(block.number))
+            self.after = h.ir.select(here, h.i64(barrier.after), self.after)
+            self.wait = h.ir.select(here, h.i64(barrier.wait), self.wait)
+            self.number = h.ir.select(here, h.i32(barrier.number), self.number)
+            self.expected = h.ir.select(here, h.i32(barrier.expected), self.expected)
+
+    def emit(self) -> None:
+        h = self.h
+        done = self._warps()
+        everyone = h.load(h.block, Block.ALL, i32)
+        rest = h.ir.and_(everyone, h.ir.not_(done))
+        h.store(h.ir.select(self.retired, rest, everyone), h.block, Block.LIVE)
+        h.store(rest, h.block, Block.RUNNABLE)
+        current = h.warp_at("position")
+        h.store(h.ir.and_(h.ir.sub(current, h.i32(1)), h.i32(LANES - 1)), h.block, Block.CURRENT)
+        some, none = h.block_named("some_wait"), h.block_named("none_waits")
+        h.ir.cbranch(h.ir.and_(h.ir.icmp_signed(">", self.current, h.i32(0)), h.ir.not_(self.retired)), some, none)
+        h.ir.position_at_end(some)
+        offset = h.ir.mul(h.ir.zext(self.number, i64), h.i64(Barrier.SIZE))
+        barrier = h.add(h.block, h.ir.add(offset, h.i64(Block.BARRIERS)))
+        h.store(self.current, barrier, Barrier.ARRIVED)
+        h.store(self.expected, barrier, Barrier.EXPECTED)
+        h.store(done, barrier, Barrier.WAITING)
+        h.store(h.ir.shl(h.i32(1), self.number), h.block, Block.BARRED)
+        h.ir.branch(none)
+        h.ir.position_at_end(none)
+        h.ir.ret_void()
+
+    def _warps(self) -> Any:
+        """A loop over the warps; the mask of those that have arrived at the barrier or ended."""
+        h = self.h
+        head, body, over = (h.block_named(n) for n in ("warps", "warp", "all_handed_over"))
+        before = h.ir.block
+        h.ir.branch(head)
+        h.ir.position_at_end(head)
+        position, done = h.ir.phi(i32), h.ir.phi(i32)
+        position.add_incoming(h.i32(0), before)
+        done.add_incoming(h.i32(0), before)
+        h.ir.cbranch(h.ir.icmp_signed("<", position, h.i32(h.plan.warps)), body, over)
+        h.ir.position_at_end(body)
+        index = h.warp_at(position)
+        past = h.ir.icmp_signed("<", position, self.current)
+        self._warp(index, past, h.ir.icmp_signed("==", position, self.current))
+        bit = h.ir.shl(h.i32(1), index)
+        done.add_incoming(h.ir.select(past, h.ir.or_(done, bit), done), body)
+        position.add_incoming(h.ir.add(position, h.i32(1)), body)
+        h.ir.branch(head)
+        h.ir.position_at_end(over)
+        return done
+
+    def _warp(self, index: Any, past: Any, this: Any) -> None:
+        h = self.h
+        warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
+        warp = h.add(warps, h.ir.mul(h.ir.zext(index, i64), h.i64(h.plan.warp_bytes)))
+        h.store(Handler.load(h, warp, Warp.FRESH, PAIR), warp, Warp.ACTIVE)
+        offset = h.ir.select(past, self.after, h.ir.select(this, h.get("resume"), h.get("start")))
+        h.store(starting(h, h.ir.add(h.base, offset)), warp, Warp.PC)
+        ended = h.ir.and_(past, self.retired)
+        active = h.ir.select(this, h.get("active"), h.i32(FULL))
+        h.store(h.ir.select(ended, h.i32(0), active), warp, Warp.ACTIVE)
+        h.store(h.ir.select(ended, h.i32(0), h.i32(FULL)), warp, Warp.ALIVE)
+        h.store(h.ir.select(this, h.get("parked"), h.i32(NEVER)), warp, Warp.PARKED)
+        h.store(h.ir.select(past, h.ir.add(h.base, self.wait), h.i64(0)), warp, Warp.WAITS)
+        h.store(self.number, warp, Warp.BARRIER)

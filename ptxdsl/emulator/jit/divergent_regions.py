@@ -1,155 +1,172 @@
-"""Steps where the lanes of a warp may be apart, in the function of a whole kernel."""
+"""Basic blocks of a block function in which the lanes of a warp may have diverged."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from ..machine.layout import FULL, NEVER, Warp
+from llvmlite import ir
+
 from ..codegen.handler import i32, lanes_of
-from .plan import Step, price
+from ..machine.layout import FULL, NEVER, Warp
+from .function_builder import BlockFunction
+from .plan import BasicBlock, PlacedOp, Plan, loop_cost
 
-if TYPE_CHECKING:
-    from .barrier_regions import Stretch
-
-__all__ = ["Masked"]
+__all__ = ["DivergentRegion"]
 
 
-class Masked:
-    """Steps where lanes may be apart: they have a mask each of the lanes that wait there, and run by rank."""
+class ConvergentCode(Protocol):
+    """The code around it, for warps whose lanes are converged."""
 
-    def __init__(self, stretch: Stretch, members: list[Step], exits: list[Step]) -> None:
-        self.stretch, self.members = stretch, {step.number for step in members}
-        h = self.h = stretch.h
-        self.chain = sorted([*members, *exits], key=lambda step: step.rank)
-        self.pending = {step.number: h.room(i32, 4) for step in self.chain}
-        self.checks = {step.number: h.block_named(f"check{step.number}_") for step in self.chain}
+    h: BlockFunction
+    plan: Plan
+    hand_over: ir.Block
+    exit_block: ir.Block
+
+    def emit_ops(self, block: BasicBlock, first: int) -> bool:
+        """Emit micro-ops; whether all paths have left."""
+        ...
+
+    def edge(self, number: int) -> None:
+        """Go on with a basic block, all lanes converged."""
+        ...
+
+    def condition(self, terminator: PlacedOp) -> Any:
+        """The mask of the lanes that take a branch."""
+        ...
+
+
+class DivergentRegion:
+    """Basic blocks with a mask each of the lanes that are pending there; the one of the lowest rank runs first."""
+
+    def __init__(self, outside: ConvergentCode, members: list[BasicBlock], exits: list[BasicBlock]) -> None:
+        self.outside, self.members = outside, {block.number for block in members}
+        h = self.h = outside.h
+        self.chain = sorted([*members, *exits], key=lambda block: block.rank)
+        self.pending = {block.number: h.room(i32, 4) for block in self.chain}
+        self.checks = {block.number: h.block_named(f"check{block.number}_") for block in self.chain}
         self.bodies = {
-            step.number: h.block_named(f"masked{step.number}_") for step in members if not self._together(step)
+            block.number: h.block_named(f"masked{block.number}_")
+            for block in members if block.barrier is None and not block.converges
         }
-        self.leaving = h.block_named("leave_masked")
-
-    @staticmethod
-    def _together(step: Step) -> bool:
-        return step.sync is not None or step.meeting
+        self.exit_block = h.block_named("exit_divergent")
 
     def enter(self, lanes: dict[int, Any]) -> None:
-        """Lanes part: so many go on at each step."""
+        """Lanes diverge: these masks go on at these basic blocks."""
         h = self.h
         for number, place in self.pending.items():
             h.ir.store(lanes.get(number, h.i32(0)), place)
-        h.ir.branch(self.checks[min(lanes, key=lambda number: self.stretch.plan.steps[number].rank)])
+        h.ir.branch(self.checks[min(lanes, key=lambda number: self.outside.plan.blocks[number].rank)])
 
     def emit(self) -> None:
-        for place, step in enumerate(self.chain):
+        for place, block in enumerate(self.chain):
             after = self.chain[place + 1] if place + 1 < len(self.chain) else None
-            self._check(step, after)
-            if step.number in self.bodies:
-                self._body(step, after)
-        self._leave()
+            self._check(block, after)
+            if block.number in self.bodies:
+                self._body(block, after)
+        self._emit_exit()
 
-    def _check(self, step: Step, after: Step | None) -> None:
+    def _check(self, block: BasicBlock, after: BasicBlock | None) -> None:
+        """Run a basic block if lanes are pending there; one outside, or of the whole warp, only with all lanes."""
         h = self.h
-        h.ir.position_at_end(self.checks[step.number])
-        lanes = h.ir.load(self.pending[step.number])
-        here = h.block_named("here")
+        h.ir.position_at_end(self.checks[block.number])
+        lanes = h.ir.load(self.pending[block.number])
+        some = h.block_named("some")
         if after is None:
-            h.ir.branch(here)
+            h.ir.branch(some)
         else:
-            h.ir.cbranch(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), here, self.checks[after.number])
-        h.ir.position_at_end(here)
-        if step.number in self.bodies:
-            h.ir.branch(self.bodies[step.number])
+            h.ir.cbranch(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), some, self.checks[after.number])
+        h.ir.position_at_end(some)
+        if block.number in self.bodies:
+            h.ir.branch(self.bodies[block.number])
             return
-        all_, part = h.block_named("all"), h.block_named("part")
-        h.ir.cbranch(h.full(lanes), all_, part)
-        h.ir.position_at_end(all_)
-        h.clean = set()
-        self.stretch.edge(step.number)
-        h.ir.position_at_end(part)
-        self._leave_at(step)
+        converged, partial = h.block_named("converged"), h.block_named("partial")
+        h.ir.cbranch(h.full(lanes), converged, partial)
+        h.ir.position_at_end(converged)
+        h.canonical = set()
+        self.outside.edge(block.number)
+        h.ir.position_at_end(partial)
+        self._exit_at(block)
 
-    def _leave_at(self, step: Step) -> None:
-        """The lanes that wait at a step go on there in the records."""
+    def _exit_at(self, block: BasicBlock) -> None:
+        """Resume in the first tier with the lanes that are pending at a basic block."""
         h = self.h
-        h.set("active", h.ir.load(self.pending[step.number]))
-        h.ir.store(h.i32(0), self.pending[step.number])
-        h.clean = set()
-        h.leaving = self.leaving
-        h.leave(step.offset, h.plan.needed(step.place, 0))
-        h.leaving = self.stretch.leaving
+        h.set("active", h.ir.load(self.pending[block.number]))
+        h.ir.store(h.i32(0), self.pending[block.number])
+        h.exit_block = self.exit_block
+        h.exit_at(block.offset, h.plan.live(block.start, 0))
+        h.exit_block = self.outside.exit_block
 
-    def _body(self, step: Step, after: Step | None) -> None:
-        h, stretch = self.h, self.stretch
-        h.ir.position_at_end(self.bodies[step.number])
-        place = self.pending[step.number]
+    def _body(self, block: BasicBlock, after: BasicBlock | None) -> None:
+        h, outside = self.h, self.outside
+        h.ir.position_at_end(self.bodies[block.number])
+        place = self.pending[block.number]
         lanes = h.ir.load(place)
         h.ir.store(h.i32(0), place)
         h.set("active", lanes)
-        h.lanes, h.masked, h.clean, h.leaving = lanes, True, set(), self.leaving
-        if not stretch.spots(step, 0):
-            self._ending(step, lanes, after)
-        h.finish_epochs()
-        h.lanes, h.masked, h.leaving = h.i32(FULL), False, stretch.leaving
+        h.lanes, h.masked, h.canonical, h.exit_block = lanes, True, set(), self.exit_block
+        if not outside.emit_ops(block, 0):
+            self._terminator(block, lanes, after)
+        h.emit_side_exits()
+        h.lanes, h.masked, h.exit_block = h.i32(FULL), False, outside.exit_block
 
-    def _ending(self, step: Step, lanes: Any, after: Step | None) -> None:
-        h, ending = self.h, step.ending
-        ways: list[tuple[int, Any]] = []
+    def _terminator(self, block: BasicBlock, lanes: Any, after: BasicBlock | None) -> None:
+        h, terminator, blocks = self.h, block.terminator, self.outside.plan.blocks
+        edges: list[tuple[int, Any]] = []
         cost = 0
-        if ending is None:
-            ways.append((step.fall, lanes))
-        elif ending.shape[0] == "jump":
-            ways.append((step.targets[0], lanes))
-            cost = price(ending, self.stretch.plan.steps[step.targets[0]]) if ending.shape[2] else 0
-        elif ending.shape[0] == "branch":
-            mask = h.ir.and_(self.stretch.condition(ending), lanes)
-            ways.append((step.targets[0], mask))
-            ways.append((step.fall, h.ir.and_(lanes, h.ir.not_(mask))))
-            cost = price(ending, self.stretch.plan.steps[step.targets[0]]) if ending.shape[3] else 0
-        for number, mask in ways:
-            waiting = self.pending[number]
-            h.ir.store(h.ir.or_(h.ir.load(waiting), mask), waiting)
-        for number, _ in ways:
-            target = self.stretch.plan.steps[number]
-            if target.rank <= step.rank:
-                self._back(target, cost)
+        if terminator is None:
+            edges.append((block.fall, lanes))
+        elif terminator.shape[0] == "jump":
+            edges.append((block.targets[0], lanes))
+            cost = loop_cost(terminator, blocks[block.targets[0]]) if terminator.shape[2] else 0
+        elif terminator.shape[0] == "branch":
+            mask = h.ir.and_(self.outside.condition(terminator), lanes)
+            edges.append((block.targets[0], mask))
+            edges.append((block.fall, h.ir.and_(lanes, h.ir.not_(mask))))
+            cost = loop_cost(terminator, blocks[block.targets[0]]) if terminator.shape[3] else 0
+        for number, mask in edges:
+            pending = self.pending[number]
+            h.ir.store(h.ir.or_(h.ir.load(pending), mask), pending)
+        for number, _ in edges:
+            if blocks[number].rank <= block.rank:
+                self._back_edge(blocks[number], cost)
         if after is None:
             h.ir.unreachable()
         else:
             h.ir.branch(self.checks[after.number])
 
-    def _back(self, target: Step, cost: int) -> None:
-        """Lanes that go back go first."""
+    def _back_edge(self, target: BasicBlock, cost: int) -> None:
+        """Lanes that go back run first, while the budget lasts."""
         h = self.h
-        some, none, on = h.block_named("back"), h.block_named("forth"), h.block_named("again")
-        waiting = h.ir.load(self.pending[target.number])
-        h.ir.cbranch(h.ir.icmp_unsigned("!=", waiting, h.i32(0)), some, none)
+        some, none, within = h.block_named("back"), h.block_named("forward"), h.block_named("within_budget")
+        pending = h.ir.load(self.pending[target.number])
+        h.ir.cbranch(h.ir.icmp_unsigned("!=", pending, h.i32(0)), some, none)
         h.ir.position_at_end(some)
         if cost:
             budget = h.ir.sub(h.get("budget"), h.i32(cost))
             h.set("budget", budget)
-            over = h.block_named("over")
-            h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", budget, h.i32(0))), on, over)
-            h.ir.position_at_end(over)
-            self._leave_at(target)
-            h.leaving = self.leaving
+            spent = h.block_named("budget_spent")
+            h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", budget, h.i32(0))), within, spent)
+            h.ir.position_at_end(spent)
+            self._exit_at(target)
+            h.exit_block = self.exit_block
         else:
-            h.ir.branch(on)
-        h.ir.position_at_end(on)
+            h.ir.branch(within)
+        h.ir.position_at_end(within)
         h.ir.branch(self.checks[target.number])
         h.ir.position_at_end(none)
 
-    def _leave(self) -> None:
-        """The lanes that wait elsewhere are noted in the warp."""
+    def _emit_exit(self) -> None:
+        """Note in the warp where its other lanes are pending."""
         h = self.h
-        h.ir.position_at_end(self.leaving)
+        h.ir.position_at_end(self.exit_block)
         kind = lanes_of(i32)
         places: Any = h.load(h.warp, Warp.PLACES, kind, 64)
         parked: Any = h.i32(NEVER)
-        for step in reversed(self.chain):
-            lanes = h.ir.load(self.pending[step.number])
-            rank = h.i32(step.rank)
+        for block in reversed(self.chain):
+            lanes = h.ir.load(self.pending[block.number])
+            rank = h.i32(block.rank)
             places = h.ir.select(h.bools(lanes), h.splat(rank), places)
             parked = h.ir.select(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), rank, parked)
         h.store(places, h.warp, Warp.PLACES, 64)
         h.set("parked", parked)
-        h.ir.branch(self.stretch.common)
+        h.ir.branch(self.outside.hand_over)

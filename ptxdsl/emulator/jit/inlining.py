@@ -1,4 +1,4 @@
-"""Which records a function of a whole kernel is made of, and those that there are only there."""
+"""The micro-ops that block functions are made of, and those that only they have."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from ..codegen.library import Shape
 from ..codegen import atomics as atomic, control, data, memory, epochs, warp, shadow_checks
 from ..codegen.handler import Handler, i64
 
-__all__ = ["ALONE", "FUSED", "LASTING", "SURE", "PartsAccess", "SharedAccess"]
+__all__ = ["EXITS_IF_ACTIVE", "INLINE", "NEVER_EXITS", "SIDE_EFFECTS", "HoistedAccess", "RowAccess"]
 
-SURE = (
+NEVER_EXITS = (
     "data", "parts", "param", "isspace", "fence", "branch", "jump", "barrier", "epoch_begin", "epoch_arrive",
     "epoch_barrier",
 )
-"""Records that are never left for."""
-LASTING = ("store", "atomic", "fence")
-"""Records that must not be repeated."""
+"""Micro-ops without a side exit."""
+SIDE_EFFECTS = ("store", "atomic", "fence")
+"""Micro-ops that must not be repeated."""
 
 
-def _seldom(h: Handler, shape: Shape) -> None:
-    """Go on where no lane is concerned."""
+def _exit_if_active(h: Handler, shape: Shape) -> None:
+    """A side exit if a lane is active under the guard."""
     mask = data.guard_mask(h, shape[1], True)
-    h.branch_unless(h.ir.icmp_unsigned("==", mask, h.i32(0)), h.bail)  # type: ignore[attr-defined]
+    h.branch_unless(h.ir.icmp_unsigned("==", mask, h.i32(0)), h.side_exit)  # type: ignore[attr-defined]
 
 
 def _of_module(emit: Callable[[Any, str, Shape], None]) -> Callable[[Handler, Shape], None]:
     return lambda h, shape: emit(h, "", shape)
 
 
-class SharedAccess(memory.Access):
-    """An address whose entry is looked at once for all accesses of the block."""
+class HoistedAccess(memory.Access):
+    """An address whose buffer entry is loaded once for the block."""
 
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
         h: Any = self.h
-        if h.spot.access >= 0:
+        if h.op.access >= 0:
             return super().limits(extent)
-        return h.limits(h.spot.values[1], self.write, int(extent.constant))
+        return h.limits(h.op.values[1], self.write, int(extent.constant))
 
 
-class PartsAccess(SharedAccess):
-    """An address with a number for each part, and neighbours within it."""
+class RowAccess(HoistedAccess):
+    """A row-affine address, contiguous or the same within a row."""
 
     def __init__(self, h: Handler, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> None:
         super().__init__(h, kind, pattern, nbytes, write)
@@ -58,21 +58,21 @@ class PartsAccess(SharedAccess):
         low, bound, delta = self.limits(h.i64(int(self.extent.constant)))
         good: Any = ir.Constant(ir.IntType(1), 1)
         hosts = []
-        for part in range(0, LANES, self.pattern[1]):
-            h.part = part
+        for row in range(0, LANES, self.pattern[1]):
+            h.row = row
             address = self.base()
             good = h.ir.and_(good, h.ir.icmp_unsigned("<", h.ir.sub(address, low), bound))
             if self.nbytes > 1:
                 odd = h.ir.and_(address, h.i64(self.nbytes - 1))
                 good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.i64(0)))
             hosts.append(h.ir.add(address, delta))
-        h.part = 0
+        h.row = 0
         self.segments = [h.ir.sub(host, hosts[0]) for host in hosts[1:]]
         return good, hosts[0]
 
 
-def _by_part(h: Any, shape: Shape) -> None:
-    """("parts", mnemonic, index among its forms, classes, codes): the result in the first lane of each part."""
+def _by_row(h: Any, shape: Shape) -> None:
+    """("parts", mnemonic, index among its forms, classes, codes): the result in the first lane of each row."""
     _, mnemonic, index, kinds, _ = shape
     form = lookup(mnemonic)[index]
     slot: Any = None
@@ -85,21 +85,21 @@ def _by_part(h: Any, shape: Shape) -> None:
         else:
             read.append((_first_lane(h, kind), kind, spec))
     results = []
-    for part in range(0, LANES, h.plan.parts[slot.offset].lanes):
-        h.part = part
+    for row in range(0, LANES, h.plan.row_affine[slot.offset].lanes):
+        h.row = row
         values = [data.cut(h, get(), spec) if kind else get for get, kind, spec in read]
         result = semantics.lookup(form)(h.numbers(1), form, *values)
         signed = form.operands[0].type is not None and form.operands[0].type.is_signed
-        results.append((h.part, data.fit(h, result, int(kinds[0][1:]), signed)))
-    for part, result in results:
-        h.part = part
+        results.append((h.row, data.fit(h, result, int(kinds[0][1:]), signed)))
+    for row, result in results:
+        h.row = row
         h.store(result, slot, 0)
-    h.part = 0
+    h.row = 0
     h.next()
 
 
 def _first_lane(h: Any, kind: str) -> Callable[[], Any]:
-    """What gives an operand's number in the first lane of the current part."""
+    """What gives an operand's number in the first lane of the current row."""
     if kind[0] in "IBUPN":
         value = data.source(h, kind, 1)
         return lambda: value
@@ -107,30 +107,30 @@ def _first_lane(h: Any, kind: str) -> Callable[[], Any]:
     slot = h.slot()
     if kind[0] == "X":
         return lambda: h.load(slot, 0, element)
-    number, known = h.load(slot, 0, element), h.plan.vectors[int(h.field("q").constant)]
-    return lambda: h.ir.add(number, ir.Constant(element, known[h.part] & (1 << element.width) - 1))
+    number, known = h.load(slot, 0, element), h.plan.lane_offsets[int(h.field("q").constant)]
+    return lambda: h.ir.add(number, ir.Constant(element, known[h.row] & (1 << element.width) - 1))
 
 
-def _bounded_parts(h: Any, shape: Shape) -> None:
-    """("wrap_parts", class, signed, codes): as wrap, for each part."""
+def _bounded_rows(h: Any, shape: Shape) -> None:
+    """("wrap_parts", class, signed, codes): as wrap, for each row."""
     _, kind, signed, _ = shape
     first = _first_lane(h, kind)
     least, most = h.field("q"), h.field("q")
     good: Any = ir.Constant(ir.IntType(1), 1)
-    for part in range(0, LANES, h.plan.width):
-        h.part = part
+    for row in range(0, LANES, h.plan.row_lanes):
+        h.row = row
         value = first()
         wide = (h.ir.sext if signed else h.ir.zext)(value, i64)
         bits = value.type.width
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
         good = h.ir.and_(good, h.ir.icmp_signed(">=", h.ir.add(wide, least), h.i64(low)))
         good = h.ir.and_(good, h.ir.icmp_signed("<=", h.ir.add(wide, most), h.i64(high)))
-    h.part = 0
-    h.branch_unless(good, h.bail)
+    h.row = 0
+    h.branch_unless(good, h.side_exit)
     h.next()
 
 
-FUSED: dict[str, Callable[[Any, Shape], None]] = {
+INLINE: dict[str, Callable[[Any, Shape], None]] = {
     "data": data.compute, "param": memory.fetch, "wrap": control.bounded,
     "load": lambda h, shape: memory.load_with(h, shape, h.function),
     "store": lambda h, shape: memory.store_with(h, shape, h.function),
@@ -138,13 +138,13 @@ FUSED: dict[str, Callable[[Any, Shape], None]] = {
     "shadow_check": lambda h, shape: shadow_checks.check_with(h, shape, h.function),
     "epoch_begin": _of_module(epochs.begin), "epoch_arrive": _of_module(epochs.arrive),
     "epoch_barrier": _of_module(epochs.barrier),
-    "parts": _by_part, "wrap_parts": _bounded_parts,
+    "parts": _by_row, "wrap_parts": _bounded_rows,
     "isspace": _of_module(data.isspace), "fence": lambda h, _: h.ir.fence("seq_cst"),
     **{kind: _of_module(getattr(warp, name)) for kind, name in (
         ("meet", "meet"), ("shuffle", "shuffle"), ("vote", "vote"), ("activemask", "activemask"), ("elect", "elect"),
         ("match", "match"), ("redux", "redux"),
     )},
 }
-"""What can be compiled in place."""
-ALONE: dict[str, Callable[[Any, Shape], None]] = {"service": _seldom, "trap": _seldom, "exit": _seldom}
-"""What is left for, if it concerns anybody."""
+"""What can be inlined."""
+EXITS_IF_ACTIVE: dict[str, Callable[[Any, Shape], None]] = dict.fromkeys(("service", "trap", "exit"), _exit_if_active)
+"""What is done in the first tier, if a lane is active."""

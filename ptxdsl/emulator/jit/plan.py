@@ -1,31 +1,36 @@
-"""What is to be compiled as one function, for the modules that do it: records, basic blocks, registers."""
+"""What is to be compiled as one function: placed micro-ops, basic blocks, registers. Without LLVM, as planning is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-
 from ..codegen.library import Shape
-from ..codegen.handler import lanes_of
 
-__all__ = ["END", "Plan", "Register", "Spot", "Step", "Sync", "TooLong", "price"]
+__all__ = [
+    "ENTRY_KNOWN", "RETIRED", "BasicBlock", "BlockBarrier", "Layout", "PlacedOp", "PlacedRegister", "Plan", "TooLong",
+    "loop_cost",
+]
 
-END = -1
-"""In the place of a barrier's step: where warps end. Also where they begin."""
-LOOK = 64
-"""How much dearer than a statement a look at what a loop waits for is."""
+RETIRED = -1
+"""In place of the number of a barrier's basic block: the end of a warp, and also its begin."""
+POLL_COST = 64
+"""What one read of the memory that a loop waits for costs, in statements."""
+
+ENTRY_KNOWN = 1 << 17
+"""Flag of an access whose buffer entry follows from its pointer; others learn theirs while the kernel runs."""
 
 
 class TooLong(Exception):
     """A kernel whose function would take too long to compile."""
 
 
-class Spot(NamedTuple):
-    """A record: ``offset`` is that of its statement in the kernel's records, ``access`` of the record of its access.
+class PlacedOp(NamedTuple):
+    """A micro-op with its place: ``offset`` is where execution resumes in the first tier if it cannot be done here.
 
-    The access is given only where its entry is to be read there, since it is learned while the kernel runs.
+    ``access`` is the offset of the micro-op whose buffer entry is to be read while the kernel runs, since that is
+    learned; -1 where the entry is known.
     """
 
     shape: Shape
@@ -33,81 +38,102 @@ class Spot(NamedTuple):
     statement: int
     offset: int
     access: int = -1
-    together: tuple[int, int] | None = None
-    merged: tuple[int, ...] | None = None
-    """Of a look at memory: the statements of the pieces that it looks at, none where another one does."""
+    bounds: tuple[int, int] | None = None
+    """Of a merged bounds check: bytes from the lowest access to this one, extent of all; (0, -1) if already checked."""
+    shadowed: tuple[int, ...] | None = None
+    """Of a merged shadow check: the statement of each granule; none where another micro-op checks them."""
 
 
-class Sync(NamedTuple):
-    """A barrier of the whole block: its number and count, its record and the one behind it, its statement."""
+class BlockBarrier(NamedTuple):
+    """A barrier of all threads of a block."""
 
-    barrier: int
+    number: int
     expected: int
     wait: int
+    """Offset of its micro-op."""
     after: int
+    """Offset of the micro-op behind it."""
+    statement: int
     place: int
-    at: int
-    """Which of its step's records it is: others may come before."""
+    """Which micro-op of its basic block it is: the sanitizer's may come before."""
 
 
-class Step(NamedTuple):
-    """A basic block. ``meeting``: it begins with an instruction of the whole warp."""
+class BasicBlock(NamedTuple):
+    """A basic block of the kernel; ``rank`` is its scheduling priority, ``start`` its first statement."""
 
     number: int
     rank: int
     offset: int
-    place: int
-    spots: tuple[Spot, ...]
-    ending: Spot | None
+    start: int
+    ops: tuple[PlacedOp, ...]
+    terminator: PlacedOp | None
     fall: int
     targets: tuple[int, ...]
-    parted: bool
-    meeting: bool
-    sync: Sync | None
+    divergent: bool
+    converges: bool
+    """Whether it begins with an instruction of the whole warp."""
+    barrier: BlockBarrier | None
+
+    @property
+    def successors(self) -> list[int]:
+        kind = self.terminator.shape[0] if self.terminator is not None else ""
+        if kind == "exit":
+            return []
+        if kind == "jump":
+            return [self.targets[0]]
+        return ([self.fall] if self.fall >= 0 else []) + ([self.targets[0]] if kind else [])
 
 
-def price(ending: Spot, target: Step) -> int:
-    """What a branch back to a step takes of the block's budget: the length of the loop, more where it waits."""
-    cost = ending.values[-1]
-    return max(1, ending.statement - target.place) + (LOOK * cost if cost > 1 else 0)
+def loop_cost(terminator: PlacedOp, target: BasicBlock) -> int:
+    """What a backward branch takes of the block's budget: the length of the loop, more where it polls memory."""
+    cost = terminator.values[-1]
+    return max(1, terminator.statement - target.start) + (POLL_COST * cost if cost > 1 else 0)
 
 
-class Register(NamedTuple):
-    """Where a register is: its slot here, and in the warp.
+class Layout(Enum):
+    """How many numbers of a register the function keeps."""
 
-    ``letter`` is p for a predicate, s where it has one number, h for one a part of the warp, v for one a lane.
-    ``known`` is the vector to add where this function has one number and the warp's memory one a lane.
+    PREDICATE = "a mask"
+    UNIFORM = "one"
+    ROW_AFFINE = "one for each row of the block"
+    VARYING = "one for each lane"
+
+
+class PlacedRegister(NamedTuple):
+    """A register: its slot in the function, and its offset in the warp's memory.
+
+    ``lane_offsets`` are to be added where the function keeps one number and memory has one for each lane.
     """
 
     slot: int
-    letter: str
+    layout: Layout
     bits: int
     offset: int
-    known: tuple[int, ...] | None
-
-    @property
-    def kind(self) -> ir.Type:
-        """Its type here."""
-        element = ir.IntType(32 if self.letter == "p" else self.bits)
-        return lanes_of(element) if self.letter in "hv" else element
+    lane_offsets: tuple[int, ...] | None
 
 
 class Plan(NamedTuple):
-    """What to compile. ``needed(place, skip)`` are the registers needed at a statement, ``always`` those set before."""
+    """What to compile; ``key`` says all that the code depends on."""
 
-    steps: tuple[Step, ...]
+    blocks: tuple[BasicBlock, ...]
     warps: int
-    stride: int
-    registers: dict[str, Register]
-    needed: Callable[[int, int], set[str]]
+    warp_bytes: int
+    registers: dict[str, PlacedRegister]
+    live: Callable[[int, int], set[str]]
+    """The registers that are live at a statement, or (1) behind it."""
     reads: tuple[frozenset[str], ...]
     writes: tuple[frozenset[str], ...]
-    always: frozenset[str]
-    raw: frozenset[int]
-    vectors: dict[int, tuple[int, ...]]
-    parts: dict[int, Any]
-    width: int
-    shared: frozenset[int]
-    begin: int
-    opening: tuple[Spot, ...]
+    """Registers that each basic block reads and writes."""
+    launch_invariant: frozenset[str]
+    noncanonical: frozenset[int]
+    """Slots that may hold a NaN other than PTX's."""
+    lane_offsets: dict[int, tuple[int, ...]]
+    row_affine: dict[int, Any]
+    """Slots with a number for each row, and their offsets within rows."""
+    row_lanes: int
+    warp_invariant: frozenset[int]
+    """Slots that hold the same in all warps of a block."""
+    entry: int
+    """Offset of the micro-op that warps begin with."""
+    prologue: tuple[PlacedOp, ...]
     key: str

@@ -1,74 +1,28 @@
-"""One function for a run of records: the same emitters as the handlers', with registers in machine registers.
+"""Superinstructions: one function for a sequence of micro-ops, with their registers in machine registers.
 
-A run is walked at compile time: fields are constants, a register that was computed or loaded before is at hand, and
-only what is needed afterwards is stored at the end. Where a check fails, the registers are stored and the records go on
-alone from that instruction, so a fault is found and told exactly as without fusion.
+Only what is live behind the sequence is stored, at its end. Where a check fails, the registers are stored and execution
+resumes in the first tier at that micro-op, so a fault is found and reported exactly as without the function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from llvmlite import ir
 
-from ..semantics.lanes import Lanes
-from ..codegen.library import Shape
 from ..codegen import control, data, memory, shadow_checks
-from ..codegen.handler import HANDLER, Handler, i32, i64
+from ..codegen.handler import HANDLER, Handler, i64
+from ..codegen.library import Shape
+from ..semantics.lanes import Lanes
+from .inlined import InlinedOps, Slot, _Raw, tolerates_any_nan
+from .plan import PlacedOp
 
-__all__ = ["ARITHMETIC", "Deferring", "Part", "Slot", "can_fuse", "fuse"]
-
-
-class Part(NamedTuple):
-    """One record of a run: its shape and fields, where it lies behind the first, and its share of a joint check.
-
-    ``live`` says whether the entry of its access is to be read from the record, which learns it while it runs.
-    """
-
-    shape: Shape
-    values: Sequence[int]
-    distance: int
-    together: tuple[int, int] | None = None
-    live: bool = False
+__all__ = ["can_join", "emit_superinstruction"]
 
 
-class _Raw(NamedTuple):
-    """A number that has not been made canonical, and how to."""
-
-    value: Any
-    condition: Any
-    repair: Callable[[], Any]
-
-
-class Deferring(Lanes):
-    """Leaves a result as the host gives it: arithmetic that follows does not care which NaN it is given."""
-
-    __slots__ = ("raw",)
-
-    def __init__(self, builder: ir.IRBuilder, width: int, raw: dict[int, _Raw] | None = None) -> None:
-        super().__init__(builder, width)
-        self.raw = raw
-
-    def seldom(self, condition: Any, repair: Callable[[], Any], value: Any) -> Any:
-        if self.raw is not None:
-            self.raw[id(value)] = _Raw(value, condition, repair)
-        return value
-
-
-ARITHMETIC = frozenset(
-    f"{operation}{mode}.f32" for operation in ("add", "sub", "mul", "fma") for mode in ("", ".rn")
-)
-
-
-class Slot(NamedTuple):
-    """A register slot of the warp, by its offset."""
-
-    offset: int
-
-
-def can_fuse(shape: Shape) -> bool:
-    """Whether a record may be part of a run: it goes on with the next one, for the same lanes."""
+def can_join(shape: Shape) -> bool:
+    """Whether a micro-op may be part of a superinstruction: the next one follows it, for the same lanes."""
     kind = shape[0]
     if kind == "data":
         return shape[3] > 1 or not shape[4]
@@ -83,59 +37,43 @@ def can_fuse(shape: Shape) -> bool:
     return kind == "wrap"
 
 
-class _Fused(Handler):
-    """A handler whose fields are known and whose register slots are kept in values as far as possible."""
+class _Superinstruction(InlinedOps):
+    """The function under construction. ``original`` is the address of the first micro-op's handler."""
 
     def __init__(self, module: ir.Module, name: str, original: int) -> None:
         super().__init__(module, name)
         self.original = original
-        self.part: Part | None = None
         self.values: dict[int, Any] = {}
         self.dirty: dict[int, None] = {}
-        self.lanes: Any = None
         self.raw: dict[int, _Raw] = {}
-        self.arithmetic = False
+        self.lanes: Any = Handler.active.fget(self)  # type: ignore[attr-defined]
 
-    def begin(self, part: Part) -> None:
-        self.part, self.codes, self._read = part, part.shape[-1], 0
-        shape = part.shape
-        self.arithmetic = shape[0] == "data" and shape[1] in ARITHMETIC and not shape[4] and not shape[5]
+    def begin(self, op: PlacedOp) -> None:
+        super().begin(op)
+        self.defers_nan = tolerates_any_nan(op.shape) and not op.shape[5]
 
-    def numbers(self, width: int) -> Lanes:
-        return Deferring(self.ir, width, self.raw) if self.arithmetic else super().numbers(width)
+    def micro_op_at(self, offset: int) -> Any:
+        return self.add(self.rec, offset)
 
-    def settled(self, value: Any) -> Any:
-        """The value, made canonical here if it is not yet."""
+    def canonical(self, value: Any) -> Any:
         raw = self.raw.get(id(value))
         if raw is None:
             return value
         width = value.type.count if isinstance(value.type, ir.VectorType) else 1
         return Lanes(self.ir, width).seldom(raw.condition, raw.repair, value)
 
-    def field(self, code: str = "i") -> Any:
-        part = self.part
-        assert part is not None and self.codes[self._read] == code
-        value = part.values[self._read]
-        self._read += 1
-        if part.live and self._read == 2:
-            return super().load(self.rec, part.distance + 12, i32, 4)
-        return ir.Constant(i32 if code == "i" else i64, value)
-
-    def slot(self) -> Any:
-        return Slot(int(self.field().constant))
-
     def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None, fixed: bool = False) -> Any:
         if not isinstance(base, Slot):
             return super().load(base, offset, kind, align, fixed)
-        known = self.values.get(base.offset)
-        if known is None or known.type != kind:
+        value = self.values.get(base.offset)
+        if value is None or value.type != kind:
             if base.offset in self.dirty:
-                self._flush_one(base.offset)
+                self._write_back(base.offset)
                 del self.dirty[base.offset]
-            known = self.values[base.offset] = super().load(self.warp, base.offset, kind)
-        elif not self.arithmetic:
-            known = self.values[base.offset] = self.settled(known)
-        return known
+            value = self.values[base.offset] = super().load(self.warp, base.offset, kind)
+        elif not self.defers_nan:
+            value = self.values[base.offset] = self.canonical(value)
+        return value
 
     def store(self, value: Any, base: Any, offset: Any, align: int | None = None) -> None:
         if isinstance(base, Slot):
@@ -146,67 +84,58 @@ class _Fused(Handler):
 
     @property
     def active(self) -> Any:
-        """The mask does not change within a run; it is read at its start."""
         return self.lanes
 
-    def checked_together(self) -> tuple[int, int] | None:
-        assert self.part is not None
-        return self.part.together
-
     def next(self) -> None:
-        """The next part follows."""
+        """The next micro-op follows in this function."""
 
-    def _flush_one(self, offset: int) -> None:
-        super().store(self.settled(self.values[offset]), self.warp, offset)
+    def _write_back(self, offset: int) -> None:
+        super().store(self.canonical(self.values[offset]), self.warp, offset)
 
-    def flush(self, live: set[int] | None = None) -> None:
+    def write_back(self, live: set[int] | None = None) -> None:
         """Store the registers that have changed; only those in ``live`` where that is given."""
         for offset in self.dirty:
             if live is None or offset in live:
-                self._flush_one(offset)
+                self._write_back(offset)
 
-    def alone(self) -> None:
-        """Go on with this record by itself."""
-        self.flush()
-        assert self.part is not None
-        rec = self.add(self.rec, self.part.distance)
-        if self.part.distance:
-            self.goto(rec)
-            return
-        handler = self.ir.inttoptr(ir.Constant(i64, self.original), HANDLER.as_pointer())
-        super().tail(handler, rec)
+    def side_exit(self) -> None:
+        """Resume at this micro-op in the first tier."""
+        self.write_back()
+        assert self.op is not None
+        if self.op.offset:
+            self.goto(self.micro_op_at(self.op.offset))
+        else:
+            handler = self.ir.inttoptr(ir.Constant(i64, self.original), HANDLER.as_pointer())
+            super().tail(handler, self.rec)
 
     def tail(self, handler: Any, rec: Any) -> None:
-        """Only the slow twins of accesses are left for: the records know them."""
-        if rec is self.rec:
-            self.alone()
+        if rec is self.rec:  # to the slow twin of an access
+            self.side_exit()
         else:
             super().tail(handler, rec)
 
     def give_up(self, _: Callable[[], None]) -> None:
-        self.alone()
+        self.side_exit()
 
 
-_BODIES: dict[str, Callable[[Handler, Shape], None]] = {
+_EMITTERS: dict[str, Callable[[Handler, Shape], None]] = {
     "data": data.compute, "param": memory.fetch, "wrap": control.bounded,
+    "load": lambda h, shape: memory.load_with(h, shape, h.function),
+    "store": lambda h, shape: memory.store_with(h, shape, h.function),
+    "shadow_check": lambda h, shape: shadow_checks.check_with(h, shape, h.function),
 }
 
 
-def fuse(module: ir.Module, name: str, parts: Sequence[Part], original: int, size: int, live: set[int]) -> None:
-    """Add the function of a run. ``original`` is the first record's handler, ``live`` the slots needed afterwards."""
-    h = _Fused(module, name, original)
-    h.lanes = Handler.active.fget(h)  # type: ignore[attr-defined]
-    beside = h.function  # a slow twin that is never called: its records are
-    for part in parts:
-        h.begin(part)
-        kind = part.shape[0]
-        if kind == "load":
-            memory.load_with(h, part.shape, beside)
-        elif kind == "store":
-            memory.store_with(h, part.shape, beside)
-        elif kind == "shadow_check":
-            shadow_checks.check_with(h, part.shape, beside)
-        else:
-            _BODIES[kind](h, part.shape)
-    h.flush(live)
+def emit_superinstruction(
+    module: ir.Module, name: str, ops: Sequence[PlacedOp], original: int, size: int, live: set[int]
+) -> None:
+    """Add the function of ``ops``, whose offsets count from the first and which take ``size`` bytes.
+
+    ``live`` are the slots that are live behind them.
+    """
+    h = _Superinstruction(module, name, original)
+    for op in ops:
+        h.begin(op)
+        _EMITTERS[op.shape[0]](h, op.shape)
+    h.write_back(live)
     h.goto(h.add(h.rec, size))

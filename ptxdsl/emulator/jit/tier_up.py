@@ -1,108 +1,109 @@
-"""The second tier: a kernel that takes long is compiled, in a thread beside it, while it goes on running.
+"""The second tier: a kernel that runs long is compiled in a thread beside it.
 
-All of it becomes one function for a block where that can be done (:mod:`whole`): the next block that starts uses it.
-Runs of records become functions too. Each takes the place of the handler in the run's first record, a single pointer;
-everything else stays, so it can be put there between two instructions of any warp: that is for kernels that cannot be
-compiled as a whole, and for blocks that are on their way.
+All of it becomes one function for a block where that can be done; the next block that starts uses it. Sequences of
+micro-ops become superinstructions: each takes the place of the handler in the sequence's first micro-op, a single
+pointer, so that can be done between two instructions of any warp. They serve kernels that have no block function, and
+blocks that started earlier.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from .merged_checks import joint_checks
 from ..codegen.library import library
+from ..instructions.lowering import Code, Record
+from .merged_checks import merged_bounds_checks
+from .plan import ENTRY_KNOWN, PlacedOp, TooLong
 
-if TYPE_CHECKING:
-    from .superinstructions import Part
-    from ..instructions.lowering import Code, Record
+__all__ = ["THREAD", "compile_block_function", "compile_superinstructions", "note_time", "tier_up"]
 
-__all__ = ["heat", "speed_up", "speed_up_runs", "speed_up_whole"]
-
+THREAD = "ptxdsl tier-up"
+"""Name of the thread that compiles."""
 SECONDS, SECONDS_A_RECORD = 0.004, 200e-6
-"""Running time of a kernel's launches after which its runs are compiled: a fraction of what compiling takes."""
-SHORTEST, LONGEST, MOST = 3, 300, 3000
-"""Records in a run, and in all runs of a kernel."""
-BESIDE = 300
-"""Records in runs up to which they are compiled beside the whole: LLVM would take more memory than they are worth."""
+"""Running time of a kernel's launches after which it is compiled: a fraction of what compiling takes."""
+SHORTEST, LONGEST, MAX_RECORDS = 3, 300, 3000
+"""Micro-ops in a superinstruction, and in all of a kernel."""
+MAX_BESIDE = 300
+"""Micro-ops up to which there are superinstructions beside a block function: LLVM takes much memory for more."""
 
 
-def heat(code: Code, seconds: float) -> None:
-    """Note that the kernel has run for so long; start compiling its runs where that was long enough."""
+def note_time(code: Code, seconds: float) -> None:
+    """Note that a kernel has run for so long; start to compile it where that was long enough."""
     code.seconds += seconds
-    if code.seconds >= SECONDS and not code.hot:
-        code.hot = _observed(code)
-    if not code.hot and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.records):
-        code.hot = True
-        threading.Thread(target=_try, args=(code,), name="ptxdsl hot tier").start()
+    if code.seconds >= SECONDS and not code.tiered_up:
+        code.tiered_up = _observed(code)
+    if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.records):
+        code.tiered_up = True
+        threading.Thread(target=_try, args=(code,), name=THREAD).start()
 
 
 def _try(code: Code) -> None:
     try:
-        speed_up(code)
-    except Exception as error:  # noqa: BLE001 - the records go on alone; the next launch that ends says why
+        tier_up(code)
+    except Exception as error:  # noqa: BLE001 - the first tier goes on; the next launch that ends says why
         code.failure = error
 
 
 def _observed(code: Code) -> bool:
-    """Whether records look at registers that the kernel itself has no more use for: those must stay in memory."""
+    """Whether micro-ops read registers that are dead for the kernel: those must stay in memory."""
     return any(record.shape[0].startswith(("count", "breakpoint")) for record in code.records)
 
 
-class _Run(NamedTuple):
-    first: int
-    last: int
+def tier_up(code: Code) -> None:
+    """Compile a kernel: a block function if that can be done, and superinstructions if there are few, or only they."""
+    code.tiered_up = True
+    if not compile_block_function(code) or sum(run.last - run.first for run in _runs(code)) <= MAX_BESIDE:
+        compile_superinstructions(code)
 
 
-def speed_up(code: Code) -> None:
-    """Compile a kernel: all of it as one function where that can be done; its runs, which go on where that ends."""
-    code.hot = True
-    if not speed_up_whole(code) or sum(run.last - run.first for run in _runs(code)) <= BESIDE:
-        speed_up_runs(code)
-
-
-def speed_up_whole(code: Code) -> bool:
+def compile_block_function(code: Code) -> bool:
     """Compile a kernel as one function for a block; whether that can be done."""
-    from .planning import plan_of_kernel
+    from .planning import plan_block_function
 
-    plan = plan_of_kernel(code)
+    plan = plan_block_function(code)
     if plan is None:
         return False
-    from .plan import TooLong
 
     def build(module: Any, name: str) -> None:
-        from .block_function import whole
+        from .block_function import emit_block_function
 
-        whole(module, name, plan)
+        emit_block_function(module, name, plan)
 
     try:
-        code.whole = library().kept(plan.key, build)
+        code.block_function = library().kept(plan.key, build)
     except TooLong:
         return False
     return True
 
 
-def speed_up_runs(code: Code) -> None:
-    """Compile the runs of a kernel and put them in place."""
+class _Run(NamedTuple):
+    """Micro-ops for one superinstruction, from the first to before the last."""
+
+    first: int
+    last: int
+
+
+def compile_superinstructions(code: Code) -> None:
+    """Compile sequences of a kernel's micro-ops and put the functions in place."""
     from llvmlite import ir
 
-    from .superinstructions import fuse
+    from .superinstructions import emit_superinstruction
 
-    runs = list(_runs(code))
     total = 0
     module = ir.Module()
     chosen = []
-    for run in runs:
+    for run in _runs(code):
         total += run.last - run.first
-        if total > MOST:
+        if total > MAX_RECORDS:
             break
-        original = int.from_bytes(ctypes.string_at(code.base + code.offsets[run.first], 8), "little")
-        end = code.offsets[run.last - 1] + code.records[run.last - 1].size
-        parts = _parts(code, run)
-        fuse(module, f"run{run.first}", parts, original, end - code.offsets[run.first], _live_after(code, run))
+        start = code.offsets[run.first]
+        original = int.from_bytes(ctypes.string_at(code.base + start, 8), "little")
+        size = code.offsets[run.last - 1] + code.records[run.last - 1].size - start
+        emit_superinstruction(module, f"run{run.first}", _placed(code, run), original, size, _live_after(code, run))
         chosen.append(run)
     if not chosen:
         return
@@ -111,15 +112,15 @@ def speed_up_runs(code: Code) -> None:
         ctypes.memmove(code.base + code.offsets[run.first], address.to_bytes(8, "little"), 8)
 
 
-def _runs(code: Code) -> Any:
-    """Stretches of records, within a block, that can be fused; those before the kernel's entry run once only."""
-    from .superinstructions import can_fuse
+def _runs(code: Code) -> Iterator[_Run]:
+    """Sequences within a basic block; what comes before the kernel's entry runs only once."""
+    from .superinstructions import can_join
 
     records = code.records
     starts = {int(address) - code.base for address in code.blocks}
     start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
     for number in range(start, len(records) + 1):
-        fits = number < len(records) and can_fuse(records[number].shape)
+        fits = number < len(records) and can_join(records[number].shape)
         full = number - start >= LONGEST
         if not fits or full or (number < len(records) and code.offsets[number] in starts):
             if number - start >= SHORTEST:
@@ -128,7 +129,7 @@ def _runs(code: Code) -> Any:
 
 
 def _live_after(code: Code, run: _Run) -> set[int]:
-    """Offsets of the registers that are needed behind a run."""
+    """Slots that are live behind a sequence."""
     offsets = code.slots.offsets
     last = code.records[run.last - 1].statement
     behind = next((r.statement for r in code.records[run.last :] if r.statement != last), -1)
@@ -142,17 +143,14 @@ def _written(code: Code, record: Record) -> set[int]:
     return {offsets[register.name] for register in code.graph.ops[record.statement].writes}
 
 
-def _parts(code: Code, run: _Run) -> list[Part]:
-    """The records of a run, accesses through one pointer checked at the first of them."""
-    from .superinstructions import Part
-
+def _placed(code: Code, run: _Run) -> list[PlacedOp]:
+    """The micro-ops of a sequence, by their offset from its first, with their bounds checks merged."""
     records = code.records[run.first : run.last]
-    together = joint_checks(records, partial(_written, code))
-    base = code.offsets[run.first]
-    return [
-        Part(
-            record.shape, record.values, code.offsets[run.first + number] - base, together.get(number),
-            record.shape[0] in ("load", "store", "shadow_check") and not record.values[0] >> 17 & 1,
-        )
-        for number, record in enumerate(records)
-    ]
+    bounds = merged_bounds_checks(records, partial(_written, code))
+    ops = []
+    for number, record in enumerate(records):
+        offset = code.offsets[run.first + number] - code.offsets[run.first]
+        learns = record.shape[0] in ("load", "store", "shadow_check") and not record.values[0] & ENTRY_KNOWN
+        access = offset if learns else -1
+        ops.append(PlacedOp(record.shape, record.values, record.statement, offset, access, bounds.get(number)))
+    return ops

@@ -302,7 +302,7 @@ class State:
             self.left -= given
             self.put(Block.BUDGET, "i", given)
         if self.launch.config.seed is None:
-            self.put(Block.HOT, "Q", self.code.whole)
+            self.put(Block.FUNCTION, "Q", self.code.block_function)
         self.put(Block.STATUS, "i", Status.RUNNING)
         entered(self.run_address)(None, None, self.address)
         status: int = self.get(Block.STATUS, "i")

@@ -86,7 +86,7 @@ class Block:
     HEAP = 1064
     """Where memory of malloc begins, and the address of its map (:mod:`heap`), 0 where the kernel has none."""
     HEAP_MAP = 1072
-    HOT = 1080
+    FUNCTION = 1080
     """Function that runs a whole block, 0 where there is none."""
     WORKSPACE = 1088
     """Address of what the blocks of a cooperative launch meet by, which %envreg1 (its upper half) and %envreg2 give."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from ...config import current
 from ...errors import EmulationError, PtxWarning, caller
-from ..jit.tier_up import heat
+from ..jit.tier_up import note_time
 from ..machine.layout import Block
 from ..machine.block_state import TURNS, LaunchState, State
 
@@ -158,7 +158,7 @@ class Team:
 
     def _came_back(self, worker: int, state: State, status: int, spent: float) -> State | None:
         self.seconds += spent
-        heat(state.code, spent)
+        note_time(state.code, spent)
         going: State | None = None
         if not self.stopped and not self._over(state):
             try:

@@ -17,7 +17,7 @@ import pytest
 from emulator_harness import THREAD, argument, kernel, pointer
 
 from ptxdsl import EmulationError
-from ptxdsl.emulator.jit.tier_up import speed_up_runs, speed_up_whole
+from ptxdsl.emulator.jit.tier_up import compile_superinstructions, compile_block_function
 from ptxdsl.emulator.program import Program
 from ptxdsl.launch import LaunchConfig
 from ptxdsl.text import parse
@@ -32,9 +32,9 @@ def tiers(text: str, block: Any) -> list[Program]:
         program = Program(parse(text))
         code = program.code(program.module.functions[-1].name, LaunchConfig(1, block).block)
         if level:
-            assert speed_up_whole(code) and code.whole, "not compiled as a whole"
+            assert compile_block_function(code) and code.block_function, "not compiled as a whole"
         if level == 2:
-            speed_up_runs(code)
+            compile_superinstructions(code)
         found.append(program)
     return found
 

@@ -13,7 +13,7 @@ import pytest
 from emulator_harness import HEADER, THREAD, kernel, launch, pointer
 
 from ptxdsl.config import override
-from ptxdsl.emulator.jit import tier_up as hot
+from ptxdsl.emulator.jit import tier_up
 from ptxdsl.emulator.runtime import worker_pool as team
 from ptxdsl.emulator.machine.block_state import State
 from ptxdsl.errors import EmulationError, MemoryFault, PtxWarning, TrapError
@@ -370,9 +370,9 @@ def test_a_second_tier_that_cannot_be_made_is_told_once(monkeypatch: pytest.Monk
         tried.set()
         raise ValueError("no such pass")
 
-    monkeypatch.setattr(hot, "speed_up", failing)
-    monkeypatch.setattr(hot, "SECONDS", 0.0)
-    monkeypatch.setattr(hot, "SECONDS_A_RECORD", 0.0)
+    monkeypatch.setattr(tier_up, "tier_up", failing)
+    monkeypatch.setattr(tier_up, "SECONDS", 0.0)
+    monkeypatch.setattr(tier_up, "SECONDS_A_RECORD", 0.0)
     text = kernel("u64 x", THREAD + pointer("%rd0", "x") + "st.global.u32 [%rd0], 9;\nret;", name="tepid")
     x = np.zeros(64, np.uint32)
 
@@ -381,7 +381,7 @@ def test_a_second_tier_that_cannot_be_made_is_told_once(monkeypatch: pytest.Monk
             launch(text, 1, 64, x=x)
             assert tried.wait(5)
             for thread in threading.enumerate():
-                if thread.name == "ptxdsl hot tier":
+                if thread.name == tier_up.THREAD:
                     thread.join()
 
     with pytest.warns(PtxWarning) as told:

@@ -1,0 +1,185 @@
+"""A kernel lowered for warps whose lanes are converged.
+
+Micro-ops of the first tier must be right wherever lanes are, so what is written between a branch and the point where
+lanes reconverge is varying there. A block function runs with all lanes converged and exits where they diverge, so here
+a bound on an index (``if (i < n)``) makes nothing vary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...analysis.control_flow import Graph
+from ...ir import Call, Instruction, Not, Operand, Register
+from ...isa import lookup
+from ..analysis.divergence import UNIFORM, VARYING, Facts, Known
+from ..analysis.row_affine import Parts, PartsAnalysis, relative
+from ..analysis.statements import Op
+from ..instructions.lowering import Lowering, Record
+from ..instructions.operands import Field, Operands, Pool
+from ..machine.layout import LANES, Warp
+
+__all__ = ["ConvergentLowering"]
+
+_ORDERED = ("lt", "le", "gt", "ge", "lo", "ls", "hi", "hs")
+_LOGIC = ("and", "or", "xor", "not", "mov")
+
+
+class _Slots:
+    """A slot for each register: LLVM finds out which can share. Smaller offsets are those of the warp itself."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[str, int] = {}
+
+    def reserve(self, _: int) -> int:
+        return Warp.REGISTERS + len(self.offsets)
+
+
+class _Pool(Pool):
+    """Lane offsets by number: they become constants of the function, which must not depend on addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors: list[tuple[int, ...]] = []
+
+    def address(self, vector: tuple[int, ...], bits: int) -> int:  # noqa: ARG002
+        if vector not in self.vectors:
+            self.vectors.append(vector)
+        return self.vectors.index(vector)
+
+
+class _Operands(Operands):
+    """Row-affine registers are described like varying ones, unless rows are asked for."""
+
+    def known(self, operand: Operand) -> Known:
+        known = super().known(operand)
+        return VARYING if isinstance(known, Parts) else known
+
+    def rows(self, operand: Operand) -> Parts | None:
+        """The offsets of a row-affine operand; None for all others."""
+        known = super().known(operand)
+        return known if isinstance(known, Parts) else None
+
+    def _describe(self, operand: Register, scalar: bool) -> Field:
+        if self.rows(operand) is not None:
+            return Field(f"X{operand.type.bits}", "i", (self.slots.offsets[operand.name],))
+        return super()._describe(operand, scalar)
+
+
+class ConvergentLowering(Lowering):
+    """Makes the micro-ops of one function."""
+
+    operands: _Operands
+    pool: _Pool
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.pool = _Pool()
+        self.operands = _Operands(self.facts, self.slots, self.block, self.pool, self.spaces.symbols)
+
+    def _analysed(self) -> Facts:
+        return PartsAnalysis(self.graph, self.block, self.spaces.origins, _Branches(self.graph).diverge).run()
+
+    def _placed(self, keep_registers: bool) -> Any:  # noqa: ARG002
+        slots = _Slots()
+        for op in self.graph.ops:
+            for register in (*op.uses, *op.writes):
+                slots.offsets.setdefault(register.name, slots.reserve(8))
+        return slots
+
+    def basic_blocks(self) -> list[list[Record]]:
+        """The micro-ops of each node of the control-flow graph."""
+        found = []
+        for number, node in enumerate(self.graph.nodes):
+            before = len(self.records)
+            self._node(number, node)
+            found.append([record for record in self.records[before:] if record.shape[0] != "check"])
+        return found
+
+    def written(self, record: Record) -> set[int]:
+        """Slots that the statement of a micro-op writes."""
+        return {self.slots.offsets[register.name] for register in self.graph.ops[record.statement].writes}
+
+    def statement(self, statement: Instruction | Call) -> None:
+        """The micro-ops of a statement; a row-affine result is computed once for each row."""
+        op = self.graph.ops[self.place]
+        rows = self.operands.rows(op.writes[0]) if len(op.writes) == 1 else None
+        if rows is None or isinstance(statement, Call):
+            super().statement(statement)
+            return
+        form = statement.form
+        if op.rule in ("mul.wide", "mad.wide", "cvt"):
+            self._guard_rows(statement)
+        fields, kinds = [], []
+        for spec, operand in zip(form.operands, statement.operands):
+            if spec.written:
+                part = Field(f"H{op.writes[0].type.bits}", "i", (self.slots.offsets[op.writes[0].name],))
+            else:
+                part = self._operand(statement, spec, operand, LANES)
+            fields.append(part)
+            kinds.append(part.kind)
+        number = lookup(form.mnemonic).index(form)
+        self.emit(("parts", form.mnemonic, number, tuple(kinds)), *fields)
+
+    def _guard_rows(self, statement: Instruction) -> None:
+        """As `_guard_wrap`, for each row."""
+        form = statement.form
+        result = form.operands[0].type
+        for spec, operand in zip(form.operands, statement.operands):
+            if spec.written or spec.type is None or result is None or result.bits <= spec.type.bits:
+                continue
+            known = Operands.known(self.operands, operand)
+            if known is None or operand.type.bits >= 64:  # type: ignore[union-attr]
+                continue
+            offsets = relative(known, self.block[0])
+            if any(offsets):
+                base = self.operands.source(operand, 32, False)
+                bounds = Field("", "qq", (min(offsets), max(offsets)))
+                self.emit(("wrap_parts", base.kind, spec.type.is_signed), base, bounds)
+
+    def address(self, statement: Instruction, operand: Any, nbytes: int, write: bool) -> tuple[str, Any, Field]:
+        kind, pattern, place = super().address(statement, operand, nbytes, write)
+        rows = self.operands.rows(operand.base)
+        opcode = statement.form.opcode
+        if rows is None or self.parted or statement.guard is not None or opcode not in ("ld", "st"):
+            return kind, pattern, place
+        lanes = rows.lanes
+        for letter, step in (("c", nbytes), ("b", 0)):
+            if tuple(rows) == tuple(lane % lanes * step for lane in range(LANES)) and (letter == "c" or not write):
+                extent = (lanes - 1) * step + nbytes - 1
+                return f"H{kind[1:]}", (letter, lanes), Field("H", place.codes + "i", (*place.values, extent))
+        return kind, pattern, place
+
+
+class _Branches:
+    """Which branches make lanes diverge for longer: those on data. A bound on an index splits the last warp at most."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.writers: dict[str, list[Op]] = {}
+        for op in graph.ops:
+            for register in op.writes:
+                self.writers.setdefault(register.name, []).append(op)
+
+    def diverge(self, guard: Operand, known: Any) -> bool:
+        """Whether lanes diverge under this guard; ``known`` gives the lane offsets of an operand."""
+        return not self._is_bound(guard, known, 0)
+
+    def _is_bound(self, operand: Operand, known: Any, depth: int) -> bool:
+        if isinstance(operand, Not):
+            operand = operand.predicate
+        if not isinstance(operand, Register):
+            return True
+        if known(operand) is UNIFORM:
+            return True
+        writers = self.writers.get(operand.name, [])
+        return depth < 4 and bool(writers) and all(self._compares_index(op, known, depth) for op in writers)
+
+    def _compares_index(self, op: Op, known: Any, depth: int) -> bool:
+        statement = op.statement
+        if not isinstance(statement, Instruction) or statement.guard is not None:
+            return False
+        if statement.form.opcode in _LOGIC:
+            return all(self._is_bound(operand, known, depth + 1) for operand in op.reads)
+        if statement.form.opcode != "setp" or not set(_ORDERED) & set(statement.form.tokens):
+            return False
+        return all(known(operand) is not VARYING for operand in op.reads)

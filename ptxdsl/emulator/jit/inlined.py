@@ -1,0 +1,91 @@
+"""A function of several micro-ops: the emitters of single ones, given constants for fields and values for registers.
+
+Both things that the second tier compiles are of this kind: superinstructions and block functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from ..codegen.handler import Handler, i32, i64
+from ..codegen.library import Shape
+from ..semantics.lanes import Lanes
+from .plan import PlacedOp
+
+__all__ = ["Deferring", "InlinedOps", "Slot", "tolerates_any_nan"]
+
+_ENTRY_FIELD, _ENTRY_OFFSET = 2, 12
+"""Which field of an access has its buffer entry, and where that is in memory."""
+_TOLERANT = frozenset(f"{operation}{mode}.f32" for operation in ("add", "sub", "mul", "fma") for mode in ("", ".rn"))
+
+
+def tolerates_any_nan(shape: Shape) -> bool:
+    """Whether an operation gives NaN for every NaN, so that those that it reads need not be canonical."""
+    return shape[0] == "data" and shape[1] in _TOLERANT and not shape[4]
+
+
+class Slot(NamedTuple):
+    """A register, by its offset."""
+
+    offset: int
+
+
+class _Raw(NamedTuple):
+    """A number whose NaN is not canonical yet, and how to make it so."""
+
+    value: Any
+    condition: Any
+    repair: Callable[[], Any]
+
+
+class Deferring(Lanes):
+    """Leaves a NaN as the host gives it, for arithmetic that tolerates any."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, builder: ir.IRBuilder, width: int, raw: dict[int, _Raw] | None = None) -> None:
+        super().__init__(builder, width)
+        self.raw = raw
+
+    def seldom(self, condition: Any, repair: Callable[[], Any], value: Any) -> Any:
+        if self.raw is not None:
+            self.raw[id(value)] = _Raw(value, condition, repair)
+        return value
+
+
+class InlinedOps(Handler):
+    """A function under construction."""
+
+    op: PlacedOp | None = None
+    defers_nan = False
+    raw: dict[int, _Raw] | None = None
+
+    def begin(self, op: PlacedOp) -> None:
+        """The micro-op that is emitted next."""
+        self.op, self.codes, self._read = op, op.shape[-1], 0
+
+    def micro_op_at(self, offset: int) -> Any:
+        """Address of a micro-op of the first tier."""
+        raise NotImplementedError
+
+    def numbers(self, width: int) -> Lanes:
+        return Deferring(self.ir, width, self.raw) if self.defers_nan else super().numbers(width)
+
+    def field(self, code: str = "i") -> Any:
+        op = self.op
+        assert op is not None and self.codes[self._read] == code
+        value = op.values[self._read]
+        self._read += 1
+        if op.access >= 0 and self._read == _ENTRY_FIELD:
+            return Handler.load(self, self.micro_op_at(op.access), _ENTRY_OFFSET, i32, 4)
+        return ir.Constant(i32 if code == "i" else i64, value)
+
+    def slot(self) -> Any:
+        return Slot(int(self.field().constant))
+
+    def checked_together(self) -> tuple[int, int] | None:
+        assert self.op is not None
+        return self.op.bounds
