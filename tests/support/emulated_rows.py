@@ -64,7 +64,7 @@ def lowered(text: str) -> Lowering:
 
 def emitted(texts: list[str]) -> int:
     """How many handlers the instructions need; LLVM verifies the code of each."""
-    shapes = {record.shape for text in texts for record in lowered(text).records}
+    shapes = {record.op for text in texts for record in lowered(text).records}
     code = ir.Module()
     for number, shape in enumerate(sorted(shapes, key=repr)):
         emit(code, f"handler{number}", shape)

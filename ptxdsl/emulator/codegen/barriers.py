@@ -123,12 +123,12 @@ def outcome(module: ir.Module, name: str, shape: Shape) -> None:
 
 
 def fence(module: ir.Module, name: str, shape: Shape) -> None:
-    """("fence", [which], codes): order memory accesses, between the threads of the host too.
+    """("fence", which, codes): order memory accesses, between the threads of the host too.
 
-    ``which`` is acquire, release or acq_rel, or block: a block is on one thread of the host, so that only LLVM must not
-    change the order.
+    ``which`` is acquire, release, acq_rel or seq_cst, or block: a block is on one thread of the host, so that only LLVM
+    must not change the order.
     """
     h = Handler(module, name, shape[-1])
-    which = shape[1] if len(shape) == 3 else "seq_cst"
+    which = shape[1]
     h.ir.fence(*(("seq_cst", "singlethread") if which == "block" else (which,)))
     h.next()

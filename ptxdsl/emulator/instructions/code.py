@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...ir import Function
 from ...analysis.control_flow import Graph
-from ..codegen.library import Shape, library
+from ..codegen.library import library
+from .micro_op import Key, PlacedMicroOp, layout_of
 from .operands import Operands
 from ..analysis.registers import Slots
 
@@ -19,33 +18,7 @@ if TYPE_CHECKING:
     from ..analysis.divergence import Shape3
     from ..machine.address_spaces import Spaces
 
-__all__ = ["Code", "Record", "packed"]
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class Record:
-    """A record before handlers have addresses.
-
-    ``targets`` are the fields that hold the distance to a block, ``links`` those with the address of another function.
-    """
-
-    shape: Shape
-    codes: str
-    values: list[Any]
-    statement: int
-    targets: dict[int, int] | None = None
-    links: dict[int, Shape] | None = None
-
-    @property
-    def size(self) -> int:
-        return layout_of(self.codes)[1]
-
-
-@cache
-def layout_of(codes: str) -> tuple[struct.Struct, int]:
-    """How the fields of a record lie behind its handler, and its size."""
-    packer = struct.Struct("<Q" + codes)
-    return packer, (packer.size + 7) // 8 * 8
+__all__ = ["Code", "packed"]
 
 
 @dataclass(eq=False, repr=False)
@@ -64,7 +37,7 @@ class Code:
     statements: list[int]
     nodes_by_rank: list[int]
     plain: bool
-    records: list[Record]
+    records: list[PlacedMicroOp]
     seconds: float = 0.0
     tiered_up: bool = False
     """Whether the second tier has been started on it."""
@@ -89,20 +62,21 @@ class Code:
 
 
 def packed(
-    records: list[Record], starts: Sequence[int], prologue: int, entry: int, graph: Graph, slots: Slots,
+    records: list[PlacedMicroOp], starts: Sequence[int], prologue: int, entry: int, graph: Graph, slots: Slots,
     operands: Operands, *, plain: bool, prints: bool,
 ) -> Code:
     """The records in memory; ``starts`` has the first of each block, ``prologue`` and ``entry`` where warps begin."""
     import numpy as np
 
-    shapes = {id(record.shape): record.shape for record in records}
-    links = [shape for record in records if record.links for shape in record.links.values()]
-    handlers = library().need([*shapes.values(), *links])
-    made = {number: (handlers[shape], *layout_of(shape[-1])) for number, shape in shapes.items()}
+    ops = {id(placed.op): placed.op for placed in records}
+    links = [routine for placed in records if placed.links for routine in placed.links.values()]
+    needed: list[Key] = [*ops.values(), *links]
+    handlers = library().need(needed)
+    made = {number: (handlers[op], *layout_of(op.codes)) for number, op in ops.items()}
     offsets, at = [], 0
     for record in records:
         offsets.append(at)
-        at += made[id(record.shape)][2]
+        at += made[id(record.op)][2]
     memory = np.zeros(at + 64, np.uint8)
     base = memory.ctypes.data + -memory.ctypes.data % 64
     image = bytearray(at)
@@ -111,9 +85,9 @@ def packed(
             for number, target in record.targets.items():
                 record.values[number] = offsets[starts[target]] - offset
         if record.links is not None:
-            for number, shape in record.links.items():
-                record.values[number] = handlers[shape]
-        handler, packer, _ = made[id(record.shape)]
+            for number, routine in record.links.items():
+                record.values[number] = handlers[routine]
+        handler, packer, _ = made[id(record.op)]
         packer.pack_into(image, offset, handler, *record.values)
     start = base - memory.ctypes.data
     memory[start : start + at] = np.frombuffer(image, np.uint8)

@@ -8,12 +8,90 @@ from ...ir import Call, Instruction
 from ..analysis.divergence import UNIFORM
 from ..machine.layout import POLL, SHORT, Fault
 from ..machine.unsupported import unsupported
-from .operands import Field
+from .clusters import ClusterBarrier
+from .micro_op import MicroOp
+from .operand_classes import OperandClass
+from .operands import Field, raw
 
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["METHODS", "leave"]
+__all__ = [
+    "METHODS", "Branch", "Exit", "IndexedBranch", "Jump", "Reconvergence", "SystemCall", "Trap", "leave",
+]
+
+
+class Jump(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="jump"):
+    """To a basic block; ``divergent`` where other lanes may wait there or before it."""
+
+    divergent: bool
+    backward: bool
+    conservative: bool
+
+    @property
+    def ends(self) -> bool:
+        return True
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return ("distance", *(("rank",) if self.divergent else ()), *(("cost",) if self.backward else ()))
+
+
+class Branch(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="branch"):
+    """To a basic block or on. One that is not divergent is the same for all lanes that live, and these are active."""
+
+    guard: OperandClass
+    divergent: bool
+    backward: bool
+    conservative: bool
+
+    @property
+    def ends(self) -> bool:
+        return True
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        ranks = ("rank", "next_rank") if self.divergent else ()
+        return ("guard", "distance", *ranks, *(("cost",) if self.backward else ()))
+
+
+class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable=False, kind="index"):
+    """brx.idx."""
+
+    selector: OperandClass
+    guard: OperandClass
+
+    @property
+    def ends(self) -> bool:
+        return True
+
+
+class Reconvergence(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="check"):
+    """The start of a basic block that lanes fall into where others may wait."""
+
+
+class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True, kind="exit"):
+    """Lanes end; ``masked`` where others of the warp may be left."""
+
+    guard: OperandClass
+    masked: bool
+
+    @property
+    def ends(self) -> bool:
+        return not self.guard
+
+
+class Trap(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True, kind="trap"):
+    """Stops with a fault."""
+
+    guard: OperandClass
+    fault: int
+
+
+class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True, kind="service"):
+    """A call that Python answers."""
+
+    guard: OperandClass
 
 
 def _branch(low: Lowering, statement: Instruction) -> None:
@@ -24,19 +102,19 @@ def _branch(low: Lowering, statement: Instruction) -> None:
         return
     target = node.targets[0]
     back = target <= low.node
-    cost = [Field("", "i", (_cost(low, target),))] if back else []
+    cost = [raw("i", _cost(low, target))] if back else []
     rank = low.graph.nodes[target].rank
     if statement.guard is None:
-        ranks = [Field("", "i", (rank,))] if low.parted else []
-        record = low.emit(("jump", low.parted, back, low.plain), Field("", "i", (0,)), *ranks, *cost)
+        ranks = [raw("i", rank)] if low.parted else []
+        record = low.emit(Jump(low.parted, back, low.plain), raw("i", 0), *ranks, *cost)
         record.targets = {0: target}
         return
     apart = low.parted or low.operands.known(statement.guard) is not UNIFORM
     fall = low.graph.nodes[node.fall].rank if node.fall >= 0 else rank
-    ranks = [Field("", "ii", (rank, fall))] if apart else []
+    ranks = [raw("ii", rank, fall)] if apart else []
     if node.fall < 0:  # the text ends after the branch: lanes that fall through have ended
         raise unsupported(statement, "a conditional branch as a kernel's last instruction")
-    record = low.emit(("branch", guard.kind, apart, back, low.plain), guard, Field("", "i", (0,)), *ranks, *cost)
+    record = low.emit(Branch(guard.kind, apart, back, low.plain), guard, raw("i", 0), *ranks, *cost)
     record.targets = {1: target}
 
 
@@ -53,25 +131,25 @@ def _index_branch(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     ranks = [low.graph.nodes[target].rank for target in node.targets]
     on = [low.graph.nodes[node.fall].rank] if statement.guard is not None else []
-    table = Field("", "i" * len(on) + "iq", (*on, len(ranks), low.pool.table(ranks)))
-    low.emit(("index", number.kind, guard.kind), guard, number, table)
+    table = raw("i" * len(on) + "iq", *on, len(ranks), low.pool.table(ranks))
+    low.emit(IndexedBranch(number.kind, guard.kind), guard, number, table)
 
 
 def leave(low: Lowering, guard: Field) -> None:
     """Lanes are about to end: the barrier of the cluster no longer waits for them."""
     if low.leaves:
-        low.emit(("cluster", "leave", False, guard.kind, low.parted), guard)
+        low.emit(ClusterBarrier("leave", False, guard.kind, low.parted), guard)
 
 
 def _exit(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     leave(low, guard)
-    low.emit(("exit", guard.kind, low.parted), guard)
+    low.emit(Exit(guard.kind, low.parted), guard)
 
 
 def _trap(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
-    low.emit(("trap", guard.kind, Fault.TRAP), guard)
+    low.emit(Trap(guard.kind, Fault.TRAP), guard)
 
 
 def _nothing(low: Lowering, statement: Instruction) -> None:

@@ -12,22 +12,29 @@ from functools import cache
 from typing import Any, Protocol
 
 from ...ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
-from ...isa import Form, lookup
+from ...isa import Form
 from ..analysis.divergence import UNIFORM, VARYING, Facts, Shape3, analyse, everything_varies
 from .control import METHODS as BRANCHES
-from .control import leave
+from .control import Exit, Reconvergence, SystemCall, Trap, leave
 from ...analysis.control_flow import Graph, Node, graph, opcode
 from .threads import METHODS
 from ..machine.layout import LANES, SPACE_BITS, Block, Fault
-from ..codegen.library import Shape
 from ..machine.unsupported import unsupported
-from .operands import Field, Operands, Pool
+from .barriers import Fence
+from .data import Compute, WrapCheck
+from .memory import Load, LoadParameter, Pattern, Store
+from .micro_op import MicroOp, PlacedMicroOp
+from .operand_classes import (
+    ABSENT, ABSOLUTE, PREDICATE, OperandClass, affine, block_field, per_lane, shaping, uniform,
+)
+from .operands import NOTHING, Field, Operands, Pool, raw
+from .scheduler import SchedulerFunction
 from ..analysis.statements import plan_of
-from .code import Code, Record, packed
+from .code import Code, packed
 from ..analysis.registers import Slots
 from ..machine.address_spaces import Spaces
 
-__all__ = ["Code", "Instrument", "Instrumentation", "Lowering", "Record", "lower"]
+__all__ = ["Code", "Instrument", "Instrumentation", "Lowering", "lower"]
 
 
 class Instrumentation(Protocol):
@@ -54,12 +61,12 @@ class Lowering:
         self.pool = Pool()
         self.operands = self._described()
         self.leaves = spaces.cluster is not None and _meets_cluster(self.graph)
-        self.records: list[Record] = []
+        self.records: list[PlacedMicroOp] = []
         self.starts: list[int] = []
         self.place = -1
         self.bounded: set[tuple[str, bool]] = set()
-        self._shapes: dict[Any, Shape] = {}
-        self._places: dict[Any, tuple[str, Any, str, tuple[int, ...], int, int]] = {}
+        self._ops: dict[Any, MicroOp] = {}
+        self._places: dict[Any, tuple[OperandClass, Pattern | None, str, tuple[int, ...], int, int]] = {}
         self.node = 0
         self.parted, self.prints = False, False
         self.instrumentation = instrument(self) if instrument is not None else None
@@ -79,16 +86,16 @@ class Lowering:
 
     # Records
 
-    def emit(self, shape: tuple[Any, ...], *fields: Field) -> Record:
-        codes = "".join([part.codes for part in fields])
+    def emit(self, op: MicroOp, *fields: Field) -> PlacedMicroOp:
+        """Add a micro-op, with the operands and numbers that its code reads, in this order."""
+        op = op.with_codes("".join([part.codes for part in fields]))
         values = [value for part in fields for value in part.values]
-        whole = (*shape, codes)
-        record = Record(self._shapes.setdefault(whole, whole), codes, values, self.place)
-        self.records.append(record)
-        return record
+        placed = PlacedMicroOp(self._ops.setdefault(op, op), values, self.place)
+        self.records.append(placed)
+        return placed
 
     def lower(self) -> Code:
-        self.emit(("machine", "reschedule"))
+        self.emit(SchedulerFunction("reschedule"))
         prologue = len(self.records)
         self._prologue()
         entry = len(self.records)
@@ -98,10 +105,10 @@ class Lowering:
             self._node(number, node)
         if not self.graph.nodes:
             self.starts.append(len(self.records))
-            self.emit(("exit", "", True))
+            self.emit(Exit(ABSENT, True))
         if self.plain:
             self.place = -1
-            self.emit(("trap", "", Fault.CONVERGENCE))
+            self.emit(Trap(ABSENT, Fault.CONVERGENCE))
         return packed(
             self.records, self.starts, prologue, entry, self.graph, self.slots, self.operands,
             plain=self.plain, prints=self.prints,
@@ -112,7 +119,7 @@ class Lowering:
             self.place = place
             self.statement(self.graph.statements[place])
         self.place = -1
-        self.emit(("exit", "", False))
+        self.emit(Exit(ABSENT, False))
 
     def _node(self, number: int, node: Node) -> None:
         self.node, self.parted = number, number in self.facts.parted
@@ -121,7 +128,7 @@ class Lowering:
         falls = before is not None and before.fall == number and not self._branches(before)
         if falls and number - 1 in self.facts.parted:
             self.place = node.start
-            self.emit(("check",), Field("", "i", (node.rank,)))
+            self.emit(Reconvergence(), raw("i", node.rank))
         self.starts.append(len(self.records))
         self.bounded.clear()
         statements, emitter = self.graph.statements, self.instrumentation or self
@@ -133,8 +140,8 @@ class Lowering:
                     for register in self.graph.ops[place].writes:
                         self.bounded -= {(register.name, True), (register.name, False)}
         if node.fall < 0 and not self._leaves(node):
-            leave(self, Field(""))
-            self.emit(("exit", "", True))
+            leave(self, NOTHING)
+            self.emit(Exit(ABSENT, True))
 
     def _branches(self, node: Node) -> bool:
         """Whether a block ends with a branch that has seen to where its lanes go."""
@@ -149,7 +156,7 @@ class Lowering:
         if isinstance(statement, Call):
             guard = self.operands.guard(statement)
             self.prints = self.prints or statement.callee == Symbol("vprintf")
-            self.emit(("service", guard.kind), guard)
+            self.emit(SystemCall(guard.kind), guard)
             return
         _method(statement.form)(self, statement)
 
@@ -160,13 +167,13 @@ class Lowering:
 
     def data(self, statement: Instruction) -> None:
         """An instruction that only computes."""
-        form, op = statement.form, self.graph.ops[self.place]
+        form, used = statement.form, self.graph.ops[self.place]
         known, plan = self.facts.known, plan_of(form)
         width = 1
-        for register in op.writes:
+        for register in used.writes:
             if known[register[0]] is VARYING:
                 width = LANES
-        if width == 1 and op.rule in ("mul.wide", "mad.wide", "cvt"):
+        if width == 1 and used.rule in ("mul.wide", "mad.wide", "cvt"):
             self._guard_wrap(statement)
         operands = self.operands
         sources, destinations = operands.scalars if width == 1 else operands.sources, operands.destinations
@@ -181,38 +188,37 @@ class Lowering:
             else:
                 found = self._operand(statement, spec, operand, width)
             fields.append(found)
-        for used, kind in zip(plan.carry, ("P", "XP")):
-            if used:
+        for carries, kind in zip(plan.carry, (PREDICATE, per_lane(0))):
+            if carries:
                 fields.append(Field(kind, "i", (self._carry_slot(),)))
         parts = _parts(statement.operands) if plan.parts else ""
         key = (form, parts, width, self.parted, *[part[0] for part in fields])
-        shape = self._shapes.get(key)
-        if shape is None:
-            guard, *kinds = key[4:]
-            codes = "".join([part.codes for part in fields])
-            head = ("data", form.mnemonic + parts, plan.number, width, guard)
-            shape = self._shapes[key] = (*head, self.parted, tuple(kinds), codes)
+        op = self._ops.get(key)
+        if op is None:
+            guard, *kinds = [part.kind for part in fields]
+            made = Compute(form.mnemonic + parts, plan.number, width, guard, self.parted, tuple(kinds))
+            op = self._ops[key] = made.with_codes("".join([part.codes for part in fields]))
         values: list[Any] = []
         for part in fields:
             values += part[2]
-        self.records.append(Record(shape, shape[-1], values, self.place))
+        self.records.append(PlacedMicroOp(op, values, self.place))
 
     def parameter_address(self, statement: Instruction, offset: int) -> None:
         """The address of a parameter is known at the launch: where the parameters lie, plus its offset."""
         guard, dest = self.operands.guard(statement), self.operands.destination(statement.operands[0])
-        width = LANES if dest.kind[0] == "X" else 1
-        base = Field("B64", "i", (Block.LAUNCH,))
-        add = lookup("add.u64")[0]
-        shape = ("data", add.mnemonic, 0, width, guard.kind, self.parted, (dest.kind, base.kind, "I64"))
-        self.emit(shape, guard, dest, base, self.operands.number(offset, 64))
+        self._add(guard, dest, Field(block_field(64), "i", (Block.LAUNCH,)), offset)
 
     def window_address(self, statement: Instruction, dest: Operand, symbol: Symbol) -> None:
         """The address of a shared variable in a cluster: in the window of the block that runs."""
         guard, place = self.operands.guard(statement), self.operands.destination(dest)
-        base, add = Field("B64", "i", (Block.WINDOW,)), lookup("add.u64")[0]
-        width = LANES if place.kind[0] == "X" else 1
-        shape = ("data", add.mnemonic, 0, width, guard.kind, self.parted, (place.kind, base.kind, "I64"))
-        self.emit(shape, guard, place, base, self.operands.number(self.operands.symbol(symbol, statement), 64))
+        base, offset = Field(block_field(64), "i", (Block.WINDOW,)), self.operands.symbol(symbol, statement)
+        self._add(guard, place, base, offset)
+
+    def _add(self, guard: Field, dest: Field, base: Field, offset: int) -> None:
+        """``dest = base + offset``, 64 bits."""
+        number, width = self.operands.number(offset, 64), LANES if dest.kind.per_lane else 1
+        kinds = (dest.kind, base.kind, number.kind)
+        self.emit(Compute("add.u64", 0, width, guard.kind, self.parted, kinds), guard, dest, base, number)
 
     def _carry_slot(self) -> int:
         if "%CF" not in self.slots.offsets:
@@ -229,13 +235,14 @@ class Lowering:
         if isinstance(operand, Vector):
             parts = [self._operand(statement, spec, item, width) for item in operand.items]
             return Field(
-                tuple(part.kind for part in parts), "".join(part.codes for part in parts),
+                tuple(part.kind for part in parts),  # type: ignore[arg-type]
+                "".join(part.codes for part in parts),
                 tuple(value for part in parts for value in part.values),
             )
         if spec.written:
             return self.operands.destination(operand)
         if not spec.register and isinstance(operand, Immediate):
-            return Field(f"#{operand.bits}")
+            return Field(shaping(operand.bits))
         return self.operands.source(operand, spec.type.bits, width == 1, statement)
 
     def _guard_wrap(self, statement: Instruction) -> None:
@@ -254,12 +261,12 @@ class Lowering:
                 continue
             self.bounded.add((operand.name, spec.type.is_signed))
             base = self.operands.source(operand, 32, True)
-            bounds = Field("", "qq", (min(known), max(known)))
-            self.emit(("wrap", base.kind, spec.type.is_signed), base, bounds)
+            bounds = raw("qq", min(known), max(known))
+            self.emit(WrapCheck(base.kind, spec.type.is_signed), base, bounds)
 
     def rank(self) -> Field:
         """The rank of the block, where lanes may have to wait there for others."""
-        return Field("", "i", (self.graph.nodes[self.node].rank,)) if self.parted else Field("")
+        return raw("i", self.graph.nodes[self.node].rank) if self.parted else NOTHING
 
     def predicate(self, operand: Operand) -> Field:
         """A predicate that is read as a mask."""
@@ -273,7 +280,9 @@ class Lowering:
             return self.spaces.origins.get(base.symbol, "")
         return self.facts.origin.get(base.name, "") if isinstance(base, Register) else ""
 
-    def address(self, statement: Instruction, operand: Address, nbytes: int, write: bool) -> tuple[str, Any, Field]:
+    def address(
+        self, statement: Instruction, operand: Address, nbytes: int, write: bool
+    ) -> tuple[OperandClass, Pattern | None, Field]:
         """Class, pattern and fields of an address: flags, entry, then what the class needs."""
         space = statement.form.space
         base, offset = operand.base, operand.offset
@@ -283,11 +292,11 @@ class Lowering:
             found = self._places[key] = self._address(statement, base, space, nbytes, write)
         kind, pattern, codes, values, at, low = found
         offset = (offset + low + (1 << 63)) % (1 << 64) - (1 << 63)
-        return kind, pattern, Field(kind[0] if kind[0] == "A" else kind, codes, (*values[:at], offset, *values[at:]))
+        return kind, pattern, Field(kind, codes, (*values[:at], offset, *values[at:]))
 
     def _address(
         self, statement: Instruction, base: Operand, space: str, nbytes: int, write: bool
-    ) -> tuple[str, Any, str, tuple[int, ...], int, int]:
+    ) -> tuple[OperandClass, Pattern | None, str, tuple[int, ...], int, int]:
         """What all addresses with this base have in common; the offset, plus a number, goes among the values."""
         offset = 0
         if isinstance(base, Symbol):
@@ -299,18 +308,18 @@ class Lowering:
         entry, strict = self.spaces.entry(self.origin(base), space)
         flags = nbytes | SPACE_BITS[space] << 8 | write << 16 | strict << 17
         if not isinstance(base, Register):
-            return "K", None, "iiq", (flags, entry), 2, offset
+            return ABSOLUTE, None, "iiq", (flags, entry), 2, offset
         known = self.operands.known(base)
         bits, slot = base.type.bits, self.slots.offsets[base.name]
         if known is None or known is UNIFORM:
-            return f"{'X' if known is None else 'U'}{bits}", None, "iiiq", (flags, entry, slot), 3, 0
+            return (per_lane if known is None else uniform)(bits), None, "iiiq", (flags, entry, slot), 3, 0
         low = min(known)
         pattern, segments = _pattern(tuple(x - low for x in known), nbytes)
         span = max(known) - low + nbytes
         if span >= 1 << 31 or not -(1 << 31) <= low < 1 << 31:
             pattern, segments, span, low = None, (), nbytes, 0
         values = (flags, entry, slot, low, span - 1, self.pool.address(known, bits), *segments)
-        return f"A{bits}", pattern, "iiiqiiq" + "i" * len(segments), values, 3, low
+        return affine(bits), pattern, "iiiqiiq" + "i" * len(segments), values, 3, low
 
     def _load(self, statement: Instruction) -> None:
         form = statement.form
@@ -321,16 +330,16 @@ class Lowering:
         kinds = tuple(part.kind for part in dests)
         guard = self.operands.guard(statement)
         bits, signed = form.type.bits, form.type.is_signed
-        masked = self.parted and any(kind[0] == "X" for kind in kinds)
+        masked = self.parted and any(kind.per_lane for kind in kinds)
         if form.space == "param" and isinstance(address.base, Symbol):
             offset = address.offset + address.base.offset
             offset = self.spaces.parameter(statement, address.base.symbol, offset, bits // 8 * len(items))
-            self.emit(("param", bits, signed, kinds, guard.kind, masked), guard, Field("", "i", (offset,)), *dests)
+            self.emit(LoadParameter(bits, signed, kinds, guard.kind, masked), guard, raw("i", offset), *dests)
             return
         kind, pattern, place = self.address(statement, address, bits // 8 * len(items), False)
-        self.emit(("load", kind, pattern, bits, signed, kinds, guard.kind, masked), place, guard, *dests)
+        self.emit(Load(kind, pattern, bits, signed, kinds, guard.kind, masked), place, guard, *dests)
         if "acquire" in form.tokens:
-            self.emit(("fence", "acquire"))
+            self.emit(Fence("acquire"))
 
     def _store(self, statement: Instruction) -> None:
         form = statement.form
@@ -339,24 +348,24 @@ class Lowering:
         items = value.items if isinstance(value, Vector) else (value,)
         bits = form.type.bits
         if "release" in form.tokens:
-            self.emit(("fence", "release"))
+            self.emit(Fence("release"))
         kind, pattern, place = self.address(statement, address, bits // 8 * len(items), True)
         private = self.facts.may_be_local(form.space, self.origin(address.base))
-        scalar = kind[0] in "KU" and not private
+        scalar = kind.scalar and not private
         scalar = scalar and all(self.operands.known(item) is UNIFORM for item in items)
         values = [self.operands.source(item, bits, scalar, statement) for item in items]
         guard = self.operands.guard(statement)
-        if (kind[0] in "KU" and not scalar) or form.space == "local":
+        if (kind.scalar and not scalar) or form.space == "local":
             pattern = None
         kinds = tuple(part.kind for part in values)
-        self.emit(("store", kind, pattern, bits, kinds, scalar, guard.kind, self.parted), place, guard, *values)
+        self.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, self.parted), place, guard, *values)
 
 def _meets_cluster(whole: Graph) -> bool:
     forms = {statement.form for statement in whole.statements if isinstance(statement, Instruction)}
     return any(form.semantics.startswith("barrier_cluster") for form in forms)
 
 
-def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Any, tuple[int, ...]]:
+def _pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Pattern | None, tuple[int, ...]]:
     """The longest segments of lanes that are contiguous or equal, if any, and where all but the first start."""
     for lanes in (32, 16, 8, 4):
         starts = vector[::lanes]

@@ -9,12 +9,35 @@ from ...ir import Instruction, elements
 from ...isa.fragments import ELEMENT_BITS, SHAPES, layout, shape_of
 from ...types import TYPES
 from ..machine.unsupported import unsupported
+from .micro_op import MicroOp
+from .operand_classes import OperandClass
 from .operands import Field
 
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["METHODS"]
+__all__ = ["METHODS", "MatrixProduct"]
+
+
+class MatrixProduct(MicroOp, may_fault=True, repeatable=True, inlinable=False, converges=True, kind="product"):
+    """mma and wmma.mma of fragments with classes ``d``, ``a``, ``b`` and ``c``.
+
+    ``types`` are those of a and b, ``result`` and ``addend`` of d and c; ``variant`` is ``satfinite``, what single bits
+    are combined by, or empty.
+    """
+
+    shape: str
+    types: tuple[str, str]
+    result: str
+    addend: str
+    variant: str
+    d: tuple[OperandClass, ...]
+    a: tuple[OperandClass, ...]
+    b: tuple[OperandClass, ...]
+    c: tuple[OperandClass, ...]
+    members: OperandClass
+    guard: OperandClass
+    masked: bool
 
 
 def _types(statement: Instruction, shape: str) -> tuple[str, str, str, str]:
@@ -50,10 +73,12 @@ def _product(low: Lowering, statement: Instruction) -> None:
         for vector, size in zip(vectors[1:], sizes)
     ]
     members, guard = low.operands.number(0xFFFFFFFF, 32), low.operands.guard(statement)
-    kinds = tuple(tuple(field.kind for field in fields) for fields in (dests, *sources))
+    d, a, b, c = (tuple(field.kind for field in fields) for fields in (dests, *sources))
     variant = next((token for token in form.tokens if token in _VARIANTS), "")
     low.emit(
-        ("product", shape, (left, right), result, addend, variant, *kinds, members.kind, guard.kind, low.parted),
+        MatrixProduct(
+            shape, (left, right), result, addend, variant, d, a, b, c, members.kind, guard.kind, low.parted
+        ),
         guard, low.rank(), *dests, *_flat(sources), members,
     )
 

@@ -10,12 +10,38 @@ from ...isa import lookup
 from ...types import TYPES
 from .threads import whole
 from ..machine.layout import SHORT, Mbarrier
-from .operands import Field
+from .memory import address_values
+from .micro_op import MicroOp
+from .operand_classes import OperandClass
+from .operands import NOTHING
 
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["METHODS"]
+__all__ = ["METHODS", "MbarrierOperation"]
+
+
+class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable=False, kind="mbarrier"):
+    """Something that happens to the word of an mbarrier.
+
+    ``action`` is init, inval, check, wait (``nbytes``: the state), parity (``nbytes``: the parity), or change; a change
+    may have ``.drop`` and ``.stay`` (it must not complete the phase) behind it, and counts arrivals, bytes that will
+    come (``.expect``), or bytes that have come. A wait that is ``polled`` stands in a short loop, which yields itself.
+    """
+
+    action: str
+    address: OperandClass
+    dest: OperandClass
+    arrivals: OperandClass
+    nbytes: OperandClass
+    polled: bool
+    guard: OperandClass
+    masked: bool
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return address_values(self.address)
+
 
 _ONE = Immediate(1, TYPES["u32"])
 
@@ -57,18 +83,19 @@ def emit(
 ) -> None:
     """The record of something that happens to the mbarrier at an address."""
     kind, _, place = low.address(statement, address, 8, True)
-    if kind[0] == "A":
+    if kind.affine:
         kind, place = whole(kind, place)
     result = low.operands.destination(dest)
     bits = 64 if what == "wait" else 32
     given = [
-        Field("") if operand is None else low.operands.source(operand, width, False, statement)
+        NOTHING if operand is None else low.operands.source(operand, width, False, statement)
         for operand, width in ((count, 32), (nbytes, bits))
     ]
     guard = low.operands.guard(statement)
     polled = what in ("wait", "parity") and _polled(low)
-    shape = ("mbarrier", what, kind, result.kind, *(part.kind for part in given), polled, guard.kind, low.parted)
-    low.emit(shape, place, guard, result, *given)
+    amounts = [part.kind for part in given]
+    op = MbarrierOperation(what, kind, result.kind, amounts[0], amounts[1], polled, guard.kind, low.parted)
+    low.emit(op, place, guard, result, *given)
 
 
 def _polled(low: Lowering) -> bool:

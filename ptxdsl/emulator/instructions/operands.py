@@ -9,22 +9,28 @@ from ..analysis.divergence import UNIFORM, VARYING, Facts, Known, Shape3, specia
 from ..machine.layout import LANES, Block, Warp
 from ..machine.unsupported import unsupported
 from ..analysis.registers import Slots
+from .operand_classes import (
+    ABSENT, NEGATED, PREDICATE, SINK, OperandClass, affine, block_field, immediate, per_lane, uniform,
+)
 
-__all__ = ["Field", "Operands", "Pool"]
+__all__ = ["NOTHING", "Field", "Operands", "Pool", "raw"]
 
 
 class Field(NamedTuple):
-    """Part of a record: the class that the handler's shape names, and the fields it reads, in order."""
+    """Part of a record: the class of an operand, and the values that its code reads, in order."""
 
-    kind: Any
+    kind: OperandClass
     codes: str = ""
     values: tuple[Any, ...] = ()
 
 
-_SINK = Field("_")
-_VARYING, _UNIFORM = ({bits: f"{letter}{bits or 'P'}" for bits in (0, 8, 16, 32, 64, 128)} for letter in "XU")
-"""The classes of registers by their bits, 0 for a predicate."""
-_NO_GUARD = Field("")
+def raw(codes: str, *values: int) -> Field:
+    """Values of a record that are no operand."""
+    return Field(ABSENT, codes, values)
+
+
+NOTHING = Field(ABSENT)
+_SINK = Field(SINK)
 
 
 class Pool:
@@ -98,7 +104,7 @@ class Operands:
         self.destinations: dict[str, Field] = {}
         """The registers that were described so far: read, read for their uniform part, written."""
         self._numbers: dict[tuple[int, int], Field] = {}
-        self._there: dict[tuple[str, int], Field] = {}
+        self._there: dict[tuple[OperandClass, int], Field] = {}
 
     def known(self, operand: Operand) -> Known:
         """The lane vector of an operand as the records have it."""
@@ -114,9 +120,9 @@ class Operands:
         """The guard of a statement."""
         guard = statement.guard
         if guard is None:
-            return _NO_GUARD
+            return NOTHING
         register = guard.predicate if isinstance(guard, Not) else guard
-        return Field("N" if isinstance(guard, Not) else "P", "i", (self.slots.offsets[register.name],))
+        return Field(NEGATED if isinstance(guard, Not) else PREDICATE, "i", (self.slots.offsets[register.name],))
 
     def destination(self, operand: Operand) -> Field:
         """A register that is written, or a sink."""
@@ -128,10 +134,11 @@ class Operands:
         return found
 
     def _destination(self, operand: Register) -> Field:
-        kinds = _VARYING if self.facts.known.get(operand.name, VARYING) is VARYING else _UNIFORM
-        return self._at(kinds[0 if operand.type.kind == "p" else operand.type.bits], self.slots.offsets[operand.name])
+        made = per_lane if self.facts.known.get(operand.name, VARYING) is VARYING else uniform
+        bits = 0 if operand.type.kind == "p" else operand.type.bits
+        return self._at(made(bits), self.slots.offsets[operand.name])
 
-    def _at(self, kind: str, offset: int) -> Field:
+    def _at(self, kind: OperandClass, offset: int) -> Field:
         """A number that lies in the warp; registers share places."""
         found = self._there.get((kind, offset))
         if found is None:
@@ -143,7 +150,7 @@ class Operands:
         if isinstance(operand, Register):
             return self.register(operand, scalar)
         if isinstance(operand, Not):
-            return Field("N", "i", (self.slots.offsets[operand.predicate.name],))
+            return Field(NEGATED, "i", (self.slots.offsets[operand.predicate.name],))
         if isinstance(operand, Immediate):
             return self.number(operand.bits, bits)
         if isinstance(operand, Symbol):
@@ -156,9 +163,8 @@ class Operands:
         found = self._numbers.get((value, bits))
         if found is None:
             low = (value & (1 << 64) - 1 ^ 1 << 63) - (1 << 63)
-            found = Field("I128", "qq", (value & (1 << 64) - 1, value >> 64)) if bits == 128 else Field(
-                f"I{bits}", "q", (low,)
-            )
+            wide = (value & (1 << 64) - 1, value >> 64)
+            found = Field(immediate(bits), "qq", wide) if bits == 128 else Field(immediate(bits), "q", (low,))
             self._numbers[value, bits] = found
         return found
 
@@ -179,13 +185,13 @@ class Operands:
     def _describe(self, operand: Register, scalar: bool) -> Field:
         offset, bits = self.slots.offsets[operand.name], operand.type.bits
         if operand.type.kind == "p":
-            return self._at("P", offset)
+            return self._at(PREDICATE, offset)
         known = self.facts.known.get(operand.name, UNIFORM)
         if known is None:
-            return self._at(_VARYING[bits], offset)
+            return self._at(per_lane(bits), offset)
         if scalar or known is UNIFORM:
-            return self._at(_UNIFORM[bits], offset)
-        return Field(f"A{bits}", "iq", (offset, self.pool.address(known, bits)))
+            return self._at(uniform(bits), offset)
+        return Field(affine(bits), "iq", (offset, self.pool.address(known, bits)))
 
     def special(self, name: str, scalar: bool, bits: int, statement: Instruction | None) -> Field:
         """A special register where it lies: in the warp, in the block, or a number that the launch fixes."""
@@ -193,23 +199,23 @@ class Operands:
             axis = "xyz".index(name[-1])
             known = tid_vectors(self.block)[axis]
             if known is None:
-                return Field("X32", "i", (Warp.TIDS + 4 * LANES * axis,))
+                return Field(per_lane(32), "i", (Warp.TIDS + 4 * LANES * axis,))
             return self._based(Warp.TID + 4 * axis, known, scalar)
         if name == "%laneid" or name.startswith("%lanemask_"):
             known = special_vector(name, self.block)
             assert known is not None
             return self._based(Warp.ZERO, known, scalar)
         if name == "%warpid":
-            return Field("U32", "i", (Warp.INDEX,))
+            return Field(uniform(32), "i", (Warp.INDEX,))
         if self.cluster is not None and name in _CLUSTER_FIELDS:
-            return Field("B32", "i", (_CLUSTER_FIELDS[name],))
+            return Field(block_field(32), "i", (_CLUSTER_FIELDS[name],))
         if self.cluster is not None and name in ("%is_explicit_cluster", "%cluster_nctarank"):
             x, y, z = self.cluster
             return self.number(x * y * z if name.endswith("rank") else int(self.explicit), bits)
         if self.cluster is not None and name.startswith("%cluster_nctaid."):
             return self.number(self.cluster["xyz".index(name[-1])], bits)
         if name in _BLOCK_FIELDS:
-            return Field("B32", "i", (_BLOCK_FIELDS[name],))
+            return Field(block_field(32), "i", (_BLOCK_FIELDS[name],))
         if name.startswith("%ntid."):
             return self.number(self.block["xyz".index(name[-1])], 32)
         if name == "%nwarpid":
@@ -221,5 +227,5 @@ class Operands:
 
     def _based(self, offset: int, known: tuple[int, ...], scalar: bool) -> Field:
         if scalar or known is UNIFORM:
-            return Field("U32", "i", (offset,))
-        return Field("A32", "iq", (offset, self.pool.address(known, 32)))
+            return Field(uniform(32), "i", (offset,))
+        return Field(affine(32), "iq", (offset, self.pool.address(known, 32)))

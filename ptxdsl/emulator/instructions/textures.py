@@ -14,13 +14,75 @@ from ...ir import Address, Immediate, Instruction, Operand, Register, Symbol, Ve
 from ...types import TYPES
 from ..machine.texture_pool import QUERIES, Header, Kind, Level, Request, pool
 from ..machine.layout import Fault
-from .operands import Field
+from .memory import LoadParameter
+from .micro_op import MicroOp, Routine
+from .operand_classes import ABSENT, OperandClass, uniform
+from .operands import NOTHING, Field, raw
 
 if TYPE_CHECKING:
     from ..runtime.faults import Scene
     from .lowering import Lowering
 
-__all__ = ["METHODS", "texture_fault"]
+__all__ = [
+    "METHODS", "HandleTest", "HeaderQuery", "ImageRequest", "SurfaceUnit", "TextureUnit", "texture_fault",
+]
+
+
+class ImageRequest(MicroOp, may_fault=True, repeatable=False, inlinable=False, kind="request"):
+    """Operands into a request, a unit for each lane, results out of it.
+
+    An input is its place in the request, its class, its bits, and whether an integer becomes a float. ``conversion`` is
+    empty for results as they are, half for f16, pairs for f16x2. ``resident`` is a predicate that always holds.
+    """
+
+    inputs: tuple[tuple[int, OperandClass, int, bool], ...]
+    dests: tuple[OperandClass, ...]
+    bits: int
+    conversion: str
+    resident: OperandClass
+    guard: OperandClass
+    masked: bool
+
+
+class HandleTest(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="kind_of"):
+    """istypep: whether a handle is one of this kind."""
+
+    wanted: int
+    dest: OperandClass
+    handle: OperandClass
+    guard: OperandClass
+    masked: bool
+
+
+class HeaderQuery(Routine, kind="query_unit"):
+    """A number of a header of one of these kinds, or of a mipmap level of so many bytes."""
+
+    kinds: tuple[int, ...]
+    offset: int
+    level: int
+
+
+class TextureUnit(Routine, kind="texture_unit"):
+    """Answers a request to a texture: ``action`` is fetch, sample or gather, ``detail`` level, grad or empty."""
+
+    action: str
+    geometry: str
+    detail: str
+    offsets: bool
+    compares: bool
+    separate: bool
+
+
+class SurfaceUnit(Routine, kind="surface_unit"):
+    """Answers a request to a surface: ``action`` is load, store, or the operation of a reduction with its sign."""
+
+    action: str
+    geometry: str
+    bits: int
+    elements: int
+    mode: str | None
+    formatted: bool
+
 
 _Input = tuple[int, Operand, int, bool]
 """Place in the request, operand, bits, whether an integer becomes a float."""
@@ -48,13 +110,13 @@ def _coordinates(geometry: str, address: Address, real: bool = False) -> list[_I
 
 
 def _emit(
-    low: Lowering, statement: Instruction, unit: tuple[Any, ...], inputs: Sequence[_Input],
+    low: Lowering, statement: Instruction, unit: Routine, inputs: Sequence[_Input],
     dests: Sequence[Operand] = (), bits: int = 32, made: str = "", resident: Operand | None = None,
 ) -> None:
     """The record of a request."""
     address = next(operand for operand in statement.operands if isinstance(operand, Address))
     handle = _handle(low, statement, address.base)
-    kinds: list[tuple[int, str, int, bool]] = [(Request.HANDLE, handle.kind, 64, False)]
+    kinds: list[tuple[int, OperandClass, int, bool]] = [(Request.HANDLE, handle.kind, 64, False)]
     fields = [handle]
     for offset, operand, size, real in inputs:
         part = _handle(low, statement, operand) if offset == Request.SAMPLER else low.operands.source(
@@ -64,12 +126,11 @@ def _emit(
         fields.append(part)
     guard = low.operands.guard(statement)
     results = [low.operands.destination(operand) for operand in dests]
-    flag = Field("") if resident is None else low.operands.destination(resident)
-    shape = (
-        "request", tuple(kinds), tuple(result.kind for result in results), bits, made, flag.kind, guard.kind,
-        low.parted,
+    flag = NOTHING if resident is None else low.operands.destination(resident)
+    op = ImageRequest(
+        tuple(kinds), tuple(result.kind for result in results), bits, made, flag.kind, guard.kind, low.parted
     )
-    record = low.emit(shape, Field("", "qq", (pool().start, 0)), guard, *fields, *results, flag)
+    record = low.emit(op, raw("qq", pool().start, 0), guard, *fields, *results, flag)
     record.links = {1: unit}
 
 
@@ -78,8 +139,8 @@ def _handle(low: Lowering, statement: Instruction, base: Operand) -> Field:
     if isinstance(base, Symbol) and base.symbol in low.spaces.offsets:
         slot = low.slots.reserve(8)
         offset = low.spaces.parameter(statement, base.symbol, base.offset, 8)
-        low.emit(("param", 64, False, ("U64",), "", False), Field("", "i", (offset,)), Field("", "i", (slot,)))
-        return Field("U64", "i", (slot,))
+        low.emit(LoadParameter(64, False, (uniform(64),), ABSENT, False), raw("i", offset), raw("i", slot))
+        return Field(uniform(64), "i", (slot,))
     return low.operands.source(base, 64, False, statement)
 
 
@@ -110,7 +171,7 @@ def _texture(low: Lowering, statement: Instruction) -> None:
         what = "gather"
         component = "rgba".index(next(token for token in form.tokens if token in ("r", "g", "b", "a")))
         inputs.append((Request.LOD, Immediate(component, TYPES["u32"]), 32, False))
-    unit = ("texture_unit", what, geometry, detail, offsets is not None, reference is not None, separate)
+    unit = TextureUnit(what, geometry, detail, offsets is not None, reference is not None, separate)
     made = {"f16x2": "pairs", "f16": "half"}.get(next(t for t in form.tokens[::-1][1:] if t in _DTYPES), "")
     _emit(low, statement, unit, inputs, _items(named["d"]), 32, made, named.get("p"))
 
@@ -125,10 +186,10 @@ def _query(low: Lowering, statement: Instruction) -> None:
     dest, _, *lod = statement.operands
     if lod:
         offset = {"width": Level.WIDTH, "height": Level.HEIGHT, "depth": Level.DEPTH}[name]
-        unit: tuple[Any, ...] = ("query_unit", (Kind.TEXTURE,), offset, Level.BYTES)
+        unit = HeaderQuery((Kind.TEXTURE,), offset, Level.BYTES)
     else:
         kinds = (Kind.TEXTURE, Kind.SAMPLER) if form.opcode == "txq" else (Kind.SURFACE,)
-        unit = ("query_unit", kinds, Header.PROPERTIES + 4 * QUERIES.index(name), 0)
+        unit = HeaderQuery(kinds, Header.PROPERTIES + 4 * QUERIES.index(name), 0)
     _emit(low, statement, unit, [(Request.LOD, operand, 32, False) for operand in lod], [dest])
 
 
@@ -136,8 +197,8 @@ def _kind_of(low: Lowering, statement: Instruction) -> None:
     dest, a = statement.operands
     kind = {"texref": Kind.TEXTURE, "samplerref": Kind.SAMPLER, "surfref": Kind.SURFACE}[statement.form.tokens[0]]
     result, guard, handle = low.operands.destination(dest), low.operands.guard(statement), _handle(low, statement, a)
-    shape = ("kind_of", kind, result.kind, handle.kind, guard.kind, low.parted)
-    low.emit(shape, Field("", "q", (pool().start,)), guard, result, handle)
+    op = HandleTest(kind, result.kind, handle.kind, guard.kind, low.parted)
+    low.emit(op, raw("q", pool().start), guard, result, handle)
 
 
 def _surface(low: Lowering, statement: Instruction) -> None:
@@ -149,7 +210,7 @@ def _surface(low: Lowering, statement: Instruction) -> None:
     inputs = _coordinates(geometry, address)
     if form.opcode == "suld":
         dests = _items(named["d"])
-        unit = ("surface_unit", "load", geometry, bits, len(dests), mode, False)
+        unit = SurfaceUnit("load", geometry, bits, len(dests), mode, False)
         _emit(low, statement, unit, inputs, dests, 64)
         return
     values = _items(named["b"])
@@ -158,7 +219,7 @@ def _surface(low: Lowering, statement: Instruction) -> None:
     if form.opcode == "sured":
         sign = "s" if form.type.is_signed else "u"
         what = f"{form.modifiers['op']}:{sign}"
-    _emit(low, statement, ("surface_unit", what, geometry, bits, len(values), mode, formatted), inputs)
+    _emit(low, statement, SurfaceUnit(what, geometry, bits, len(values), mode, formatted), inputs)
 
 
 METHODS: dict[str, Any] = {

@@ -10,7 +10,14 @@ from ...isa import lookup
 from ...types import TYPES
 from ..machine.layout import LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_WINDOW, SPACE_BITS, Block, Cluster
 from ..machine.unsupported import unsupported
-from .operands import Field
+from .atomics import Atomic
+from .barriers import Barrier, BarrierResult, Fence
+from .clusters import ClusterBarrier
+from .data import ReadClock, SpaceTest
+from .memory import MemoryCheck
+from .operand_classes import ABSOLUTE, OperandClass, block_field
+from .operands import NOTHING, Field
+from .warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -28,7 +35,7 @@ def _atomic(low: Lowering, statement: Instruction) -> None:
     values = values[: 2 if op == "cas" else 1]
     items = [value.items if isinstance(value, Vector) else (value,) for value in values]
     places, _, place = low.address(statement, address, kind.bytes * len(items[0]), True)
-    if places[0] == "A":
+    if places.affine:
         places, place = whole(places, place)
     given = [[low.operands.source(item, kind.bits, False, statement) for item in value] for value in items]
     dests = [low.operands.destination(item) for item in (dest.items if isinstance(dest, Vector) else (dest,))]
@@ -36,15 +43,17 @@ def _atomic(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     kinds = tuple(tuple(part.kind for part in value) for value in given)
     low.emit(
-        ("atomic", op, _function(low, statement, op, address), kind.bits, form.space != "shared", places,
-         tuple(part.kind for part in dests), kinds, guard.kind, low.parted),
+        Atomic(
+            op, _function(low, statement, op, address), kind.bits, form.space != "shared", places,
+            tuple(part.kind for part in dests), kinds, guard.kind, low.parted,
+        ),
         place, guard, *dests, *(part for value in given for part in value),
     )
 
 
-def whole(kind: str, place: Field) -> tuple[str, Field]:
+def whole(kind: OperandClass, place: Field) -> tuple[OperandClass, Field]:
     """An affine address without its segments: atomics go lane by lane anyway."""
-    return kind, Field("A", "iiiqiiq", place.values[:7])
+    return kind, Field(kind, "iiiqiiq", place.values[:7])
 
 
 def _operation(statement: Instruction) -> str:
@@ -72,60 +81,64 @@ def _barrier(low: Lowering, statement: Instruction) -> None:
     what = form.semantics.removeprefix("bar_")
     operands = list(statement.operands)
     dest: Operand | None = None
-    predicate = Field("")
+    predicate = NOTHING
     if what == "red":
         what = next(token for token in form.tokens if token in ("popc", "and", "or"))
         dest, last = operands[0], operands[-1]
         operands = operands[1:-1]
         predicate = low.predicate(last)
     number, *rest = [low.operands.source(operand, 32, False, statement) for operand in operands]
-    count = rest[0] if rest else Field("")
+    count = rest[0] if rest else NOTHING
     guard = low.operands.guard(statement)
-    shape = ("barrier", what, guard.kind, low.parted, number.kind, count.kind, predicate.kind)
-    low.emit(shape, guard, low.rank(), number, count, predicate)
+    op = Barrier(what, guard.kind, low.parted, number.kind, count.kind, predicate.kind)
+    low.emit(op, guard, low.rank(), number, count, predicate)
     if dest is not None:
         result = low.operands.destination(dest)
-        low.emit(("outcome", result.kind, guard.kind, low.parted), guard, result)
+        low.emit(BarrierResult(result.kind, guard.kind, low.parted), guard, result)
 
 
 def _barrier_row(low: Lowering, statement: Instruction) -> None:
     if statement.form.semantics == "bar_warp_sync":
         members = low.operands.source(statement.operands[0], 32, False, statement)
         guard = low.operands.guard(statement)
-        low.emit(("meet", guard.kind, low.parted, members.kind), guard, low.rank(), members)
+        low.emit(WarpBarrier(guard.kind, low.parted, members.kind), guard, low.rank(), members)
     elif statement.form.semantics in ("bar_sync", "bar_arrive", "bar_red"):
         _barrier(low, statement)
     elif statement.form.semantics in ("barrier_cluster_arrive", "barrier_cluster_wait"):
         what = statement.form.semantics.removeprefix("barrier_cluster_")
         guard = low.operands.guard(statement)
-        low.emit(("cluster", what, "aligned" in statement.form.tokens, guard.kind, low.parted), guard, low.rank())
+        op = ClusterBarrier(what, "aligned" in statement.form.tokens, guard.kind, low.parted)
+        low.emit(op, guard, low.rank())
     else:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
 
 
 def _fence(low: Lowering, statement: Instruction) -> None:
     tokens = statement.form.tokens
-    which = ("block",) if "cta" in tokens else ("acq_rel",) if "acq_rel" in tokens else ()
-    low.emit(("fence", *which))
+    low.emit(Fence("block" if "cta" in tokens else "acq_rel" if "acq_rel" in tokens else "seq_cst"))
 
 
 def _shuffle(low: Lowering, statement: Instruction) -> None:
     form, operands = statement.form, list(statement.operands)
     joined = form.operands[1].joined
-    dest, flag = low.operands.destination(operands[0]), Field("")
+    dest, flag = low.operands.destination(operands[0]), NOTHING
     if joined:
         flag = low.operands.destination(operands[1])
     a, b, c, *members = operands[2 if joined else 1 :]
+    mode = form.modifiers["mode"]
+    assert mode is not None
     constant = (b.bits, c.bits) if isinstance(b, Immediate) and isinstance(c, Immediate) else None
     parts = [low.operands.source(a, 32, False, statement)]
-    numbers = [Field(""), Field("")]
+    numbers = [NOTHING, NOTHING]
     if constant is None:
         numbers = [low.operands.source(operand, 32, False, statement) for operand in (b, c)]
-    group = low.operands.source(members[0], 32, False, statement) if members else Field("")
+    group = low.operands.source(members[0], 32, False, statement) if members else NOTHING
     guard = low.operands.guard(statement)
     low.emit(
-        ("shuffle", form.modifiers["mode"], dest.kind, flag.kind, parts[0].kind, numbers[0].kind, numbers[1].kind,
-         group.kind, constant, guard.kind, low.parted),
+        Shuffle(
+            mode, dest.kind, flag.kind, parts[0].kind, numbers[0].kind, numbers[1].kind, group.kind, constant,
+            guard.kind, low.parted,
+        ),
         guard, low.rank(), dest, flag, *parts, *numbers, group,
     )
 
@@ -135,23 +148,23 @@ def _vote(low: Lowering, statement: Instruction) -> None:
     mode = next(token for token in form.tokens if token in ("ballot", "all", "any", "uni"))
     dest = low.operands.destination(operands[0])
     flag = low.predicate(operands[1])
-    group = low.operands.source(operands[2], 32, False, statement) if len(operands) > 2 else Field("")
+    group = low.operands.source(operands[2], 32, False, statement) if len(operands) > 2 else NOTHING
     guard = low.operands.guard(statement)
-    shape = ("vote", mode, dest.kind, flag.kind, group.kind, guard.kind, low.parted)
-    low.emit(shape, guard, low.rank(), dest, flag, group)
+    op = Vote(mode, dest.kind, flag.kind, group.kind, guard.kind, low.parted)
+    low.emit(op, guard, low.rank(), dest, flag, group)
 
 
 def _activemask(low: Lowering, statement: Instruction) -> None:
     dest, guard = low.operands.destination(statement.operands[0]), low.operands.guard(statement)
-    low.emit(("activemask", dest.kind, guard.kind, low.parted), guard, low.rank(), dest)
+    low.emit(ActiveMask(dest.kind, guard.kind, low.parted), guard, low.rank(), dest)
 
 
 def _elect(low: Lowering, statement: Instruction) -> None:
     dest, flag = (low.operands.destination(operand) for operand in statement.operands[:2])
     group = low.operands.source(statement.operands[2], 32, False, statement)
     guard = low.operands.guard(statement)
-    shape = ("elect", dest.kind, flag.kind, group.kind, guard.kind, low.parted)
-    low.emit(shape, guard, low.rank(), dest, flag, group)
+    op = Elect(dest.kind, flag.kind, group.kind, guard.kind, low.parted)
+    low.emit(op, guard, low.rank(), dest, flag, group)
 
 
 def _match(low: Lowering, statement: Instruction) -> None:
@@ -159,13 +172,13 @@ def _match(low: Lowering, statement: Instruction) -> None:
     assert form.type is not None
     joined = form.operands[1].joined
     dest = low.operands.destination(operands[0])
-    flag = low.operands.destination(operands[1]) if joined else Field("")
+    flag = low.operands.destination(operands[1]) if joined else NOTHING
     a, members = operands[-2:]
     value = low.operands.source(a, form.type.bits, False, statement)
     group = low.operands.source(members, 32, False, statement)
     guard = low.operands.guard(statement)
     low.emit(
-        ("match", form.tokens[0], dest.kind, flag.kind, value.kind, group.kind, guard.kind, low.parted),
+        Match(form.tokens[0], dest.kind, flag.kind, value.kind, group.kind, guard.kind, low.parted),
         guard, low.rank(), dest, flag, value, group,
     )
 
@@ -182,7 +195,7 @@ def _redux(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     signed = form.type.is_signed or "abs" in form.tokens
     low.emit(
-        ("redux", op, signed, dest.kind, value.kind, group.kind, guard.kind, low.parted),
+        Reduce(op, signed, dest.kind, value.kind, group.kind, guard.kind, low.parted),
         guard, low.rank(), dest, value, group,
     )
 
@@ -197,7 +210,7 @@ def _mov(low: Lowering, statement: Instruction) -> None:
     dest, a = statement.operands
     if isinstance(a, SpecialRegister) and a.special in _CLOCKS:
         result, guard = low.operands.destination(dest), low.operands.guard(statement)
-        low.emit(("clock", a.special, result.kind, guard.kind, low.parted), guard, result)
+        low.emit(ReadClock(a.special, result.kind, guard.kind, low.parted), guard, result)
     elif isinstance(a, SpecialRegister) and isinstance(dest, Vector):
         form = lookup(f"mov.{statement.form.type}")[0]
         for item, axis in zip(dest.items, "xyzw"):
@@ -251,28 +264,28 @@ def _cvta(low: Lowering, statement: Instruction) -> None:
 def _isspacep(low: Lowering, statement: Instruction) -> None:
     dest, a = statement.operands
     result, guard = low.operands.destination(dest), low.operands.guard(statement)
-    width = LANES if result.kind[0] == "X" else 1
+    width = LANES if result.kind.per_lane else 1
     bits = a.type.bits if isinstance(a, Register) else 64
     value = low.operands.source(a, bits, width == 1, statement)
     space = statement.form.space
     others = ("shared", "local", "const", "param")
     ranges = [each for name in (others if space == "global" else (space,)) for each in _ranges(low, name, bits)]
     if space == "shared" and "shared::cluster" not in statement.form.tokens and low.spaces.cluster is not None:
-        ranges = [Field("B", "iqq", (Block.WINDOW, SHARED_WINDOW, 1 << Cluster.RANK_BITS))]
-    letters = "".join(each.kind for each in ranges)
-    shape = ("isspace", space == "global", letters, result.kind, value.kind, width, guard.kind, low.parted)
-    low.emit(shape, guard, result, value, *ranges)
+        ranges = [Field(block_field(64), "iqq", (Block.WINDOW, SHARED_WINDOW, 1 << Cluster.RANK_BITS))]
+    letters = "".join(each.kind.storage for each in ranges)
+    op = SpaceTest(space == "global", letters, result.kind, value.kind, width, guard.kind, low.parted)
+    low.emit(op, guard, result, value, *ranges)
 
 
 def _ranges(low: Lowering, space: str, bits: int) -> list[Field]:
     """The generic addresses of a space other than global memory: none is in two of them."""
     if space in _WINDOWS:
         windows, size = (_WINDOWS, 1 << 56) if bits == 64 else (_NARROW, 1 << 24)
-        return [Field("K", "qq", (windows[space], size))]
+        return [Field(ABSOLUTE, "qq", (windows[space], size))]
     if space == "param":
-        return [Field("B", "iqq", (Block.LAUNCH, 0, low.spaces.parameter_bytes))] if bits == 64 else []
+        return [Field(block_field(64), "iqq", (Block.LAUNCH, 0, low.spaces.parameter_bytes))] if bits == 64 else []
     constants = [each for each in low.spaces.memory.ranges if each.spaces & SPACE_BITS["const"]]
-    return [Field("K", "qq", (each.address, each.nbytes)) for each in constants]
+    return [Field(ABSOLUTE, "qq", (each.address, each.nbytes)) for each in constants]
 
 
 def _policy(low: Lowering, statement: Instruction) -> None:
@@ -286,9 +299,9 @@ def _reach(low: Lowering, statement: Instruction) -> None:
     address = next(operand for operand in statement.operands if isinstance(operand, Address))
     writes, guard = statement.form.opcode == "discard", low.operands.guard(statement)
     kind, _, place = low.address(statement, address, LINE, writes)
-    if kind[0] == "A":
+    if kind.affine:
         kind, place = whole(kind, place)
-    low.emit(("reach", kind, LINE, writes, guard.kind), place, guard)
+    low.emit(MemoryCheck(kind, LINE, writes, guard.kind), place, guard)
 
 
 def _copy(_: Lowering, statement: Instruction) -> None:

@@ -15,9 +15,13 @@ from ...isa import lookup
 from ..analysis.divergence import UNIFORM, VARYING, Facts, Known
 from ..analysis.row_affine import Parts, PartsAnalysis, relative
 from ..analysis.statements import Op
-from ..instructions.lowering import Lowering, Record
-from ..instructions.operands import Field, Operands, Pool
+from ..instructions.lowering import Lowering
+from ..instructions.memory import Pattern
+from ..instructions.micro_op import PlacedMicroOp
+from ..instructions.operand_classes import OperandClass, by_row, per_lane
+from ..instructions.operands import Field, Operands, Pool, raw
 from ..machine.layout import LANES, Warp
+from .row_micro_ops import ComputeRows, RowWrapCheck
 
 __all__ = ["ConvergentLowering"]
 
@@ -62,7 +66,7 @@ class _Operands(Operands):
 
     def _describe(self, operand: Register, scalar: bool) -> Field:
         if self.rows(operand) is not None:
-            return Field(f"X{operand.type.bits}", "i", (self.slots.offsets[operand.name],))
+            return Field(per_lane(operand.type.bits), "i", (self.slots.offsets[operand.name],))
         return super()._describe(operand, scalar)
 
 
@@ -87,16 +91,16 @@ class ConvergentLowering(Lowering):
                 slots.offsets.setdefault(register.name, slots.reserve(8))
         return slots
 
-    def basic_blocks(self) -> list[list[Record]]:
+    def basic_blocks(self) -> list[list[PlacedMicroOp]]:
         """The micro-ops of each node of the control-flow graph."""
         found = []
         for number, node in enumerate(self.graph.nodes):
             before = len(self.records)
             self._node(number, node)
-            found.append([record for record in self.records[before:] if record.shape[0] != "check"])
+            found.append([record for record in self.records[before:] if record.op[0] != "check"])
         return found
 
-    def written(self, record: Record) -> set[int]:
+    def written(self, record: PlacedMicroOp) -> set[int]:
         """Slots that the statement of a micro-op writes."""
         return {self.slots.offsets[register.name] for register in self.graph.ops[record.statement].writes}
 
@@ -113,13 +117,13 @@ class ConvergentLowering(Lowering):
         fields, kinds = [], []
         for spec, operand in zip(form.operands, statement.operands):
             if spec.written:
-                part = Field(f"H{op.writes[0].type.bits}", "i", (self.slots.offsets[op.writes[0].name],))
+                part = Field(by_row(op.writes[0].type.bits), "i", (self.slots.offsets[op.writes[0].name],))
             else:
                 part = self._operand(statement, spec, operand, LANES)
             fields.append(part)
             kinds.append(part.kind)
         number = lookup(form.mnemonic).index(form)
-        self.emit(("parts", form.mnemonic, number, tuple(kinds)), *fields)
+        self.emit(ComputeRows(form.mnemonic, number, tuple(kinds)), *fields)
 
     def _guard_rows(self, statement: Instruction) -> None:
         """As `_guard_wrap`, for each row."""
@@ -134,10 +138,12 @@ class ConvergentLowering(Lowering):
             offsets = relative(known, self.block[0])
             if any(offsets):
                 base = self.operands.source(operand, 32, False)
-                bounds = Field("", "qq", (min(offsets), max(offsets)))
-                self.emit(("wrap_parts", base.kind, spec.type.is_signed), base, bounds)
+                bounds = raw("qq", min(offsets), max(offsets))
+                self.emit(RowWrapCheck(base.kind, spec.type.is_signed), base, bounds)
 
-    def address(self, statement: Instruction, operand: Any, nbytes: int, write: bool) -> tuple[str, Any, Field]:
+    def address(
+        self, statement: Instruction, operand: Any, nbytes: int, write: bool
+    ) -> tuple[OperandClass, Pattern | None, Field]:
         kind, pattern, place = super().address(statement, operand, nbytes, write)
         rows = self.operands.rows(operand.base)
         opcode = statement.form.opcode
@@ -147,7 +153,8 @@ class ConvergentLowering(Lowering):
         for letter, step in (("c", nbytes), ("b", 0)):
             if tuple(rows) == tuple(lane % lanes * step for lane in range(LANES)) and (letter == "c" or not write):
                 extent = (lanes - 1) * step + nbytes - 1
-                return f"H{kind[1:]}", (letter, lanes), Field("H", place.codes + "i", (*place.values, extent))
+                wide = by_row(kind.bits)
+                return wide, (letter, lanes), Field(wide, place.codes + "i", (*place.values, extent))
         return kind, pattern, place
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..instructions.lowering import Record
+from ..instructions.micro_op import PlacedMicroOp
 from .plan import PlacedOp
 
 __all__ = ["merged_bounds_checks", "merged_shadow_checks"]
 
-Written = Callable[[Record], "set[int]"]
+Written = Callable[[PlacedMicroOp], "set[int]"]
 """Slots that the statement of a micro-op writes."""
 MAX_GRANULES = 32
 """Granules of shadow memory in one check."""
 
 
-def merged_bounds_checks(records: Sequence[Record], written: Written) -> dict[int, tuple[int, int]]:
+def merged_bounds_checks(records: Sequence[PlacedMicroOp], written: Written) -> dict[int, tuple[int, int]]:
     """Merge the bounds checks of accesses with the same base register, by the number of the micro-op.
 
     The leader checks the whole extent: (bytes from the lowest access to its own, extent of all). Followers have
@@ -39,26 +39,26 @@ def merged_bounds_checks(records: Sequence[Record], written: Written) -> dict[in
     return merged
 
 
-def _bounds_key(record: Record) -> Any:
+def _bounds_key(record: PlacedMicroOp) -> Any:
     """What accesses with one check have in common: kind, base register, buffer entry, alignment."""
-    if record.shape[0] not in ("load", "store") or record.shape[6]:
+    if record.op[0] not in ("load", "store") or record.op[6]:
         return None
-    kind, pattern = record.shape[1], record.shape[2]
-    uniform = kind[0] == "U" and (record.shape[0] == "load" or record.shape[5])
-    if not uniform and (kind[0] != "A" or pattern is None or (record.shape[0] == "store" and pattern[0] != "c")):
+    kind, pattern = record.op[1], record.op[2]
+    uniform = kind[0] == "U" and (record.op[0] == "load" or record.op[5])
+    if not uniform and (kind[0] != "A" or pattern is None or (record.op[0] == "store" and pattern[0] != "c")):
         return None
     flags, entry, slot, offset = record.values[:4]
-    return record.shape[0], slot, kind, flags, entry, offset % (flags & 255)
+    return record.op[0], slot, kind, flags, entry, offset % (flags & 255)
 
 
-def _span(record: Record) -> tuple[int, int]:
+def _span(record: PlacedMicroOp) -> tuple[int, int]:
     """First and last byte of an access, from its base register."""
     flags, offset = record.values[0], record.values[3]
-    extent = record.values[5] if record.shape[1][0] == "A" else (flags & 255) - 1
+    extent = record.values[5] if record.op[1][0] == "A" else (flags & 255) - 1
     return offset, offset + extent
 
 
-def merged_shadow_checks(ops: list[PlacedOp], records: Sequence[Record], written: Written) -> list[PlacedOp]:
+def merged_shadow_checks(ops: list[PlacedOp], records: Sequence[PlacedMicroOp], written: Written) -> list[PlacedOp]:
     """Merge the sanitizer's checks of adjacent reads with the same base register."""
     groups: dict[Any, list[int]] = {}
     version: dict[int, int] = {}

@@ -9,7 +9,8 @@ from ...ir import Address, Immediate, Operand, Register, SpecialRegister, Symbol
 from ...analysis.control_flow import Node
 from ..analysis.divergence import UNIFORM, VARYING, Known, Shape3
 from ..analysis.row_affine import Parts
-from ..instructions.lowering import Code, Record
+from ..instructions.lowering import Code
+from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks, merged_shadow_checks
@@ -58,15 +59,15 @@ class _Planner:
         """The first micro-op of each statement, in the first tier; below, its first access and its barrier."""
         self.accesses: dict[int, int] = {}
         self.barriers: dict[int, int] = {}
-        prologue = [record for record in code.records[start:] if record.shape[0] == "epoch_begin"]
-        self.prologue = tuple(PlacedOp(record.shape, record.values, record.statement, entry) for record in prologue)
+        prologue = [record for record in code.records[start:] if record.op[0] == "epoch_begin"]
+        self.prologue = tuple(PlacedOp(record.op, record.values, record.statement, entry) for record in prologue)
         for number in range(start + len(prologue), len(code.records)):
             record = code.records[number]
-            if record.shape[0] == "barrier":
+            if record.op[0] == "barrier":
                 self.barriers[record.statement] = number
-            if record.shape[0] != "check":
+            if record.op[0] != "check":
                 self.first.setdefault(record.statement, number)
-            if record.shape[0] in _ACCESSES:
+            if record.op[0] in _ACCESSES:
                 self.accesses.setdefault(record.statement, number)
 
     def plan(self) -> Plan | None:
@@ -97,18 +98,18 @@ class _Planner:
         )
         return made._replace(key=_key(made, code))
 
-    def _noncanonical(self, records: list[list[Record]]) -> frozenset[int]:
+    def _noncanonical(self, records: list[list[PlacedMicroOp]]) -> frozenset[int]:
         from .inlined import tolerates_any_nan
 
         members = [record for some in records for record in some]
-        return frozenset().union(*(self.low.written(member) for member in members if tolerates_any_nan(member.shape)))
+        return frozenset().union(*(self.low.written(member) for member in members if tolerates_any_nan(member.op)))
 
-    def _basic_block(self, number: int, records: list[Record]) -> BasicBlock | None:
+    def _basic_block(self, number: int, records: list[PlacedMicroOp]) -> BasicBlock | None:
         """A basic block; None where it has something that no block function can do."""
         node, code = self.low.graph.nodes[number], self.code
-        index = next((n for n, record in enumerate(records[:2]) if record.shape[0] == "barrier"), None)
+        index = next((n for n, record in enumerate(records[:2]) if record.op[0] == "barrier"), None)
         barrier = None
-        if index is not None and (index == 0 or records[0].shape[0] == "epoch_arrive"):
+        if index is not None and (index == 0 or records[0].op[0] == "epoch_arrive"):
             barrier = self._barrier(records[index], index)
             if barrier is None:
                 return None
@@ -116,11 +117,11 @@ class _Planner:
         terminator = None
         ops = []
         for place, record in enumerate(records):
-            kind = record.shape[0]
+            kind = record.op[0]
             op = self._place(record, bounds.get(place))
             last = place + 1 == len(records)
-            if kind in ("jump", "branch") or (kind == "exit" and not record.shape[1]):
-                if not last or (kind != "exit" and record.values[-1] > 1 and record.shape[2 if kind == "jump" else 3]):
+            if kind in ("jump", "branch") or (kind == "exit" and not record.op[1]):
+                if not last or (kind != "exit" and record.values[-1] > 1 and record.op[2 if kind == "jump" else 3]):
                     return None
                 terminator = op
             elif kind in self.inline or kind in self.exits_if_active or (barrier is not None and place == index):
@@ -132,12 +133,12 @@ class _Planner:
             ops = merged_shadow_checks(ops, records, self.low.written)
         return BasicBlock(
             number, node.rank, int(code.blocks[code.graph.nodes[number].rank]) - code.base, node.start, tuple(ops),
-            terminator, node.fall, node.targets, divergent, bool(records) and records[0].shape[0] in _WARP_OPS, barrier,
+            terminator, node.fall, node.targets, divergent, bool(records) and records[0].op[0] in _WARP_OPS, barrier,
         )
 
-    def _barrier(self, record: Record, index: int) -> BlockBarrier | None:
+    def _barrier(self, record: PlacedMicroOp, index: int) -> BlockBarrier | None:
         """A barrier of the whole block; None if others are not meant, or that is not known."""
-        _, what, guard, masked, number, count, predicate, _ = record.shape
+        _, what, guard, masked, number, count, predicate, _ = record.op
         if what != "sync" or guard or predicate or number[0] != "I" or (count and count[0] != "I"):
             return None
         values = record.values[1 if masked else 0 :]
@@ -147,12 +148,12 @@ class _Planner:
         expected = values[1] if count else 0
         return BlockBarrier(values[0], expected, offsets[wait], offsets[wait + 1], record.statement, index)
 
-    def _place(self, record: Record, bounds: tuple[int, int] | None) -> PlacedOp:
+    def _place(self, record: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlacedOp:
         access = -1
-        if record.shape[0] in _ACCESSES and not record.values[0] & ENTRY_KNOWN:
+        if record.op[0] in _ACCESSES and not record.values[0] & ENTRY_KNOWN:
             access = self.code.offsets[self.accesses[record.statement]]
         offset = self.code.offsets[self.first[record.statement]]
-        return PlacedOp(record.shape, record.values, record.statement, offset, access, bounds)
+        return PlacedOp(record.op, record.values, record.statement, offset, access, bounds)
 
     def _registers(self) -> dict[str, PlacedRegister]:
         found = {}

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..codegen.library import library
-from ..instructions.lowering import Code, Record
+from ..instructions.lowering import Code
+from ..instructions.micro_op import PlacedMicroOp
 from .merged_checks import merged_bounds_checks
 from .plan import ENTRY_KNOWN, PlacedOp, TooLong
 
@@ -50,7 +51,7 @@ def _try(code: Code) -> None:
 
 def _observed(code: Code) -> bool:
     """Whether micro-ops read registers that are dead for the kernel: those must stay in memory."""
-    return any(record.shape[0].startswith(("count", "breakpoint")) for record in code.records)
+    return any(record.op[0].startswith(("count", "breakpoint")) for record in code.records)
 
 
 def tier_up(code: Code) -> None:
@@ -120,7 +121,7 @@ def _runs(code: Code) -> Iterator[_Run]:
     starts = {int(address) - code.base for address in code.blocks}
     start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
     for number in range(start, len(records) + 1):
-        fits = number < len(records) and can_join(records[number].shape)
+        fits = number < len(records) and can_join(records[number].op)
         full = number - start >= LONGEST
         if not fits or full or (number < len(records) and code.offsets[number] in starts):
             if number - start >= SHORTEST:
@@ -138,7 +139,7 @@ def _live_after(code: Code, run: _Run) -> set[int]:
     return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
 
 
-def _written(code: Code, record: Record) -> set[int]:
+def _written(code: Code, record: PlacedMicroOp) -> set[int]:
     offsets = code.slots.offsets
     return {offsets[register.name] for register in code.graph.ops[record.statement].writes}
 
@@ -150,7 +151,7 @@ def _placed(code: Code, run: _Run) -> list[PlacedOp]:
     ops = []
     for number, record in enumerate(records):
         offset = code.offsets[run.first + number] - code.offsets[run.first]
-        learns = record.shape[0] in ("load", "store", "shadow_check") and not record.values[0] & ENTRY_KNOWN
+        learns = record.op[0] in ("load", "store", "shadow_check") and not record.values[0] & ENTRY_KNOWN
         access = offset if learns else -1
-        ops.append(PlacedOp(record.shape, record.values, record.statement, offset, access, bounds.get(number)))
+        ops.append(PlacedOp(record.op, record.values, record.statement, offset, access, bounds.get(number)))
     return ops

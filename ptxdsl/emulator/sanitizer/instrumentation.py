@@ -13,8 +13,11 @@ from typing import Any, NamedTuple
 from ...ir import Address, Call, Function, Instruction, Symbol, Vector
 from ...isa import Form
 from ..analysis.divergence import UNIFORM, Shape3
+from ..instructions.instrumentation import (
+    EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction,
+)
 from ..instructions.lowering import Code, Lowering, lower
-from ..instructions.operands import Field
+from ..instructions.operands import Field, raw
 from ..instructions.threads import COPIES, whole
 from ..machine.address_spaces import Spaces
 from ..machine.shadow import STATEMENT_SHIFT
@@ -170,7 +173,7 @@ class Instrumentation:
 
     def begin(self) -> None:
         """Emit the micro-op with which a warp begins a block."""
-        self.low.emit(("epoch_begin",))
+        self.low.emit(EpochBegin())
 
     def statement(self, statement: Instruction | Call) -> None:
         """Emit the micro-ops of a statement and its checks."""
@@ -200,7 +203,7 @@ class Instrumentation:
         elif self.checks.race and form.semantics == "bar_warp_sync":
             low.statement(statement)
             members, guard = low.operands.source(statement.operands[0], 32, False, statement), self._guard(statement)
-            low.emit(("epoch_warp_barrier", guard.kind, members.kind), guard, members)
+            low.emit(EpochWarpBarrier(guard.kind, members.kind), guard, members)
         elif self.follows and form.opcode in ("fence", "membar") and fences(form):
             self._ask(statement, False)
             low.statement(statement)
@@ -213,21 +216,21 @@ class Instrumentation:
     def _touch(self, statement: Instruction, nbytes: int = 8) -> None:
         """Tell Python of what lies at an instruction's first address."""
         kind, _, place = self.low.address(statement, self._address(statement), nbytes, True)
-        if kind[0] == "A":
+        if kind.affine:
             kind, place = whole(kind, place)
         guard = self._guard(statement)
-        self.low.emit(("sync_access", kind, nbytes, True, guard.kind), place, guard)
+        self.low.emit(SyncAccess(kind, nbytes, True, guard.kind), place, guard)
 
     def _ask(self, statement: Instruction, together: bool) -> None:
         guard = self._guard(statement)
-        self.low.emit(("sync_instruction", guard.kind, together), guard)
+        self.low.emit(SyncInstruction(guard.kind, together), guard)
 
     def _barrier(self, statement: Instruction) -> None:
         low, guard = self.low, self._guard(statement)
         if self.everybody(statement):
-            low.emit(("epoch_arrive",))
+            low.emit(EpochArrive())
             low.statement(statement)
-            low.emit(("epoch_barrier", guard.kind), guard)
+            low.emit(EpochBarrier(guard.kind), guard)
             return
         self._ask(statement, True)
         low.statement(statement)
@@ -257,22 +260,22 @@ class Instrumentation:
         if not race and not init:
             return
         kind, pattern, place = low.address(statement, self._address(statement), nbytes, role > 0)
-        if role == 2 and kind[0] == "A":
+        if role == 2 and kind.affine:
             (kind, place), pattern = whole(kind, place), None
         guard = self._guard(statement)
         same = role == 1 and all(low.operands.known(i) is UNIFORM for v in values for i in getattr(v, "items", (v,)))
         readers = self.read is None or origin not in low.spaces.entries or origin in self.read
-        folded = kind[0] == "A" and pattern is not None and pattern[0] == "c" and pattern[1] < 32
+        folded = kind.affine and pattern is not None and pattern[0] == "c" and pattern[1] < 32
         folded = folded and not any(place.values[7:])
-        shape = (
-            "shadow_check", role, level, same, own, kind, pattern, nbytes, self.grain, guard.kind, race, init, readers,
-            self.simple, folded,
+        op = ShadowCheck(
+            role, level, same, own, kind, pattern, nbytes, self.grain, guard.kind, race, init, readers, self.simple,
+            folded,
         )
-        low.emit(shape, place, guard, Field("", "i", (min(low.place, 0x7FFF) << STATEMENT_SHIFT,)))
+        low.emit(op, place, guard, raw("i", min(low.place, 0x7FFF) << STATEMENT_SHIFT))
         if self.follows and level and not local:
-            if kind[0] == "A":
+            if kind.affine:
                 kind, place = whole(kind, place)
-            low.emit(("sync_access", kind, nbytes, role > 0, guard.kind), place, guard)
+            low.emit(SyncAccess(kind, nbytes, role > 0, guard.kind), place, guard)
 
     def _may_be_written(self, origin: str) -> bool:
         """Whether the kernel may write what an address of this origin reads."""

@@ -20,6 +20,7 @@ from ...errors import EmulationError
 from ...ir import Immediate
 from ...launch import Buffer
 from ..codegen.library import library
+from ..instructions.instrumentation import ShadowInspection
 from ..machine.block_state import LaunchState, State, Tool
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
@@ -36,7 +37,7 @@ from .shadow_store import store
 
 __all__ = ["Sanitizer", "collect"]
 
-_INSPECT = ("shadow_inspection",)
+_INSPECT = ShadowInspection()
 PATIENCE = 200
 """Questions about one instruction after which it is not looked at any more in this launch."""
 POLL = 128
@@ -377,7 +378,7 @@ class Sanitizer(Tool):
         if asked < (PATIENCE if found else 1000 * PATIENCE):
             return
         code = state.code
-        codes = code.records[code.offsets.index(record - code.base)].codes
+        codes = code.records[code.offsets.index(record - code.base)].op.codes
         place = record + struct.calcsize("<Q" + codes) - 4
         data = ctypes.string_at(place, 4)
         self.spared.append((place, data))

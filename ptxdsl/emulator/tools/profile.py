@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Loc
 from ...ir import Address, Call, Instruction, Label, Vector
 from ...isa import Form
+from ..instructions.instrumentation import CountBranch, CountExecution, CountMemory
 from ..instructions.lowering import Code, Lowering
-from ..instructions.operands import Field
+from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import Spaces
 from ..machine.block_state import LaunchState
 from ..machine.layout import Count
@@ -145,29 +146,29 @@ class _Watch:
 
             self.statements = low.graph.statements
             self.counts = np.zeros((len(self.statements), Count.COLUMNS), np.int64)
-        return Field("", "q", (self.counts.ctypes.data + 8 * Count.COLUMNS * low.place,))
+        return raw("q", self.counts.ctypes.data + 8 * Count.COLUMNS * low.place)
 
     def before(self, low: Lowering, statement: Instruction | Call) -> None:
         place, guard = self._place(low), low.operands.guard(statement)
         if isinstance(statement, Call):
-            low.emit(("count", guard.kind), guard, place)
+            low.emit(CountExecution(guard.kind), guard, place)
             return
         form, access = statement.form, access_of(statement)
         if form.opcode in ("bra", "brx"):
-            index = low.operands.source(statement.operands[0], 32, False) if form.opcode == "brx" else Field("")
-            low.emit(("count_branch", guard.kind, index.kind), guard, index, place)
+            index = low.operands.source(statement.operands[0], 32, False) if form.opcode == "brx" else NOTHING
+            low.emit(CountBranch(guard.kind, index.kind), guard, index, place)
         elif access is not None and access.space in ("global", "shared", "local", "generic"):
             kind, _, address = low.address(statement, access.address, access.nbytes, False)
             exclusive = form.opcode in ("atom", "red")
-            low.emit(("count_memory", access.space, kind, access.nbytes, exclusive, guard.kind), address, guard, place)
+            low.emit(CountMemory(access.space, kind, access.nbytes, exclusive, guard.kind), address, guard, place)
         elif not converges(form):
-            low.emit(("count", guard.kind), guard, place)
+            low.emit(CountExecution(guard.kind), guard, place)
 
     def after(self, low: Lowering, statement: Instruction | Call) -> None:
         """Lanes that wait for others at an instruction start over there: such ones are counted when they are done."""
         if isinstance(statement, Instruction) and converges(statement.form):
             guard = low.operands.guard(statement)
-            low.emit(("count", guard.kind), guard, self._place(low))
+            low.emit(CountExecution(guard.kind), guard, self._place(low))
 
 
 class profile(Observer):

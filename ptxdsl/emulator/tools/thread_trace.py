@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from ...errors import EmulationError, LaunchError, Loc, caller
 from ...ir import Address, Call, Function, Instruction, Not, Operand, Register, Vector
 from ...types import ScalarType
+from ..instructions.instrumentation import Breakpoint
 from ..instructions.lowering import Lowering
-from ..instructions.operands import Field
+from ..instructions.operands import raw
 from ..machine.block_state import LaunchState, State
 from ..machine.layout import LANES, Block
 from ..machine.unsupported import render
@@ -120,7 +121,7 @@ class Thread(Observer):
         self._warp, self._lane = flat // LANES, flat % LANES
         mask = 1 << self._lane
         place = (x + gx * (y + gy * z), self._warp, mask - (mask >> 31 << 32))
-        self._field = Field("", "qii", place)
+        self._field = raw("qii", *place)
         function = launch.spaces.function
         if self._python is not None:
             kernel, constants = self._python
@@ -134,7 +135,7 @@ class Thread(Observer):
         run(launch, lambda _: code)
 
     def before(self, low: Lowering, statement: Instruction | Call) -> None:  # noqa: ARG002
-        low.emit(("breakpoint",), self._field)
+        low.emit(Breakpoint(), self._field)
 
     def after(self, low: Lowering, statement: Instruction | Call) -> None:
         """Nothing runs after a statement."""

@@ -1,0 +1,13 @@
+"""The functions that choose what runs next, found through the block state; one of them stands among the micro-ops."""
+
+from __future__ import annotations
+
+from .micro_op import MicroOp
+
+__all__ = ["SchedulerFunction"]
+
+
+class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable=False, kind="machine"):
+    """``name`` is schedule, shuffled, reschedule, advance, retire, run or resolve."""
+
+    name: str
