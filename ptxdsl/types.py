@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .errors import PtxTypeError
@@ -48,6 +47,8 @@ class ScalarType(type):
     lanes: int
     """How many numbers are packed in one: 2 for f16x2, 1 for most."""
     numpy_name: str | None
+    bounds: tuple[int, int]
+    """The least and the greatest integer, of types that are no floats; untyped bits may be signed or not."""
 
     def __new__(
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *,
@@ -59,6 +60,7 @@ class ScalarType(type):
         self.bytes = max(1, bits // 8)
         self.is_float, self.is_integer, self.is_signed = kind == "f", kind in ("u", "s"), kind == "s"
         if bits:
+            self.bounds = (0 if kind == "u" else -(1 << (bits - 1)), (1 << (bits - (kind == "s"))) - 1)
             TYPES[name] = self
         return self
 
@@ -202,13 +204,6 @@ def compatible(wanted: ScalarType, register: ScalarType) -> bool:
     return a is b or a.kind == "b" or b.kind == "b" or (a.kind in "us" and b.kind in "us")
 
 
-_RANGES: dict[str, Callable[[int], tuple[int, int]]] = {
-    "u": lambda bits: (0, (1 << bits) - 1),
-    "s": lambda bits: (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
-    "b": lambda bits: (-(1 << (bits - 1)), (1 << bits) - 1),
-}
-
-
 def encode(value: object, kind: ScalarType) -> int:
     """The bits of a Python number in type ``kind``, as an unsigned int.
 
@@ -227,7 +222,7 @@ def encode(value: object, kind: ScalarType) -> int:
         return _encode_float(value, kind)
     if isinstance(value, float):
         raise PtxTypeError(f"the float {value!r} is no {kind}", hint=f"write `{int(value) if math.isfinite(value) else 0}`")
-    low, high = _RANGES[kind.kind](kind.bits)
+    low, high = kind.bounds
     if not low <= value <= high:
         raise PtxTypeError(f"{value} does not fit in {kind}, which holds {low} to {high}")
     return value & ((1 << kind.bits) - 1)

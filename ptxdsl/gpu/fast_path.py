@@ -16,6 +16,8 @@ from typing import Any
 from ..ir.signature import KernelParameter, PtrType
 from ..launch.arrays import view
 from ..launch.device_array import DeviceArray
+from ..launch.scalars import FLOAT32_LIMIT, STRUCT_CODES
+from ..types import ScalarType
 from .function import LoadedFunction, Prepared
 
 __all__ = ["FastPath", "fast_path", "packers", "parameter_struct", "stream_of"]
@@ -29,15 +31,11 @@ class Unusual(Exception):
     """An argument that the fast path does not take."""
 
 
-_INTEGERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", "s32": "i", "s64": "q"}
-_CODES = {**_INTEGERS, "f32": "f", "f64": "d"}
-
-
 def parameter_struct(parameters: Sequence[KernelParameter], offsets: Sequence[int]) -> struct.Struct | None:
     """What packs all parameters at their offsets with one call; None if one is no plain number or pointer."""
     layout, size = ["<"], 0
     for parameter, offset in zip(parameters, offsets):
-        code = "Q" if isinstance(parameter.annotation, PtrType) else _CODES.get(str(parameter.annotation))
+        code = "Q" if isinstance(parameter.annotation, PtrType) else STRUCT_CODES.get(str(parameter.annotation))
         if code is None:
             return None
         layout.append(f"{offset - size}x{code}")
@@ -58,30 +56,19 @@ def _packer(parameter: KernelParameter, value: Any, ordinal: int) -> Pack | None
         if seen is None or seen.device != ordinal or seen.itemsize != kind.dtype.bytes or seen.stream is not None:
             return None
         return _pointer(value, ordinal, seen.itemsize)
-    if type(value) is int and str(kind) in _INTEGERS:
-        return _integer(*_range(str(kind)))
-    if type(value) is float and str(kind) in ("f32", "f64"):
-        return _real(3e38 if str(kind) == "f32" else sys.float_info.max)
-    return None
+    if not isinstance(kind, ScalarType) or str(kind) not in STRUCT_CODES:
+        return None
+    if type(value) is not (float if kind.is_float else int):
+        return None
+    if not kind.is_float:
+        return _within(*kind.bounds)
+    limit = FLOAT32_LIMIT if kind.bits == 32 else sys.float_info.max
+    return _within(-limit, limit)
 
 
-def _range(kind: str) -> tuple[int, int]:
-    bits = int(kind[1:])
-    return (0, (1 << bits) - 1) if kind[0] == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-
-
-def _integer(low: int, high: int) -> Pack:
-    def pack(value: int) -> int:
-        if low <= value <= high:
-            return value
-        raise Unusual
-
-    return pack
-
-
-def _real(limit: float) -> Pack:
+def _within(low: float, high: float) -> Pack:
     def pack(value: float) -> float:
-        if -limit <= value <= limit:
+        if low <= value <= high:
             return value
         raise Unusual
 

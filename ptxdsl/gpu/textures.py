@@ -34,7 +34,7 @@ class DeviceImage:
     """A texture or surface on one GPU."""
 
     def __init__(self, image: Any, gpu: Driver) -> None:
-        self.gpu, self.word, self.geometry, self.layers = gpu, image.word, image.geometry, image.layers
+        self.gpu, self.image_kind, self.geometry, self.layers = gpu, image.image_kind, image.geometry, image.layers
         if image.geometry.endswith("ms"):
             raise LaunchError(
                 f"CUDA makes no textures with samples: {image.described}", loc=caller(),
@@ -72,7 +72,7 @@ class DeviceImage:
             desc.Depth, desc.Flags = self.layers, _LAYERED
         if "cube" in self.geometry:
             desc.Depth, desc.Flags = 6 * self.layers, desc.Flags | _CUBE
-        if self.word == "surface":
+        if self.image_kind == "surface":
             desc.Flags |= _SURFACE
         elif self.geometry == "2d" and max(width, height) <= _GATHERED:
             desc.Flags |= _GATHER
@@ -83,7 +83,7 @@ class DeviceImage:
         self.levels = [gpu.call("cuMipmappedArrayGetLevel", self.mipmap, level) for level in range(len(self.arrays))]
 
     def _flags(self, image: Any) -> int:
-        if self.word == "surface":
+        if self.image_kind == "surface":
             return 0
         as_integers = image.read == "element" and not image.dtype.startswith("float")
         normalized = image.sampling.normalized or "cube" in image.geometry
@@ -102,7 +102,7 @@ class DeviceImage:
             resource.res.mipmap.hMipmappedArray = self.mipmap
         else:
             resource.resType, resource.res.array.hArray = kinds.CU_RESOURCE_TYPE_ARRAY, self.levels[0]
-        if self.word == "surface":
+        if self.image_kind == "surface":
             return int(self.gpu.call("cuSurfObjectCreate", resource))
         sampling, desc = image.sampling, cu.CUDA_TEXTURE_DESC()
         desc.addressMode = [self._address(mode) for mode in sampling.addresses]
@@ -130,7 +130,7 @@ class DeviceImage:
 
     def fetch(self, stream: int) -> bool:
         """Copy a surface back into its array; whether that is in host memory, where one has to wait for it."""
-        if self.word != "surface":
+        if self.image_kind != "surface":
             return False
         self._copy(0, stream, back=True)
         return self.arrays[0].device is None
@@ -161,7 +161,7 @@ class DeviceImage:
     def bind(self, module: Any, name: str, image: Any) -> None:
         """Let a reference of a loaded module stand for this."""
         call, encoded = self.gpu.call, name.encode()
-        if self.word == "surface":
+        if self.image_kind == "surface":
             call("cuSurfRefSetArray", call("cuModuleGetSurfRef", module, encoded), self.levels[0], 0)
             return
         reference, sampling = call("cuModuleGetTexRef", module, encoded), image.sampling
@@ -190,7 +190,7 @@ class DeviceImage:
         gpu = self.gpu
         gpu.enter()
         if self.handle:
-            gpu.call("cuSurfObjectDestroy" if self.word == "surface" else "cuTexObjectDestroy", self.handle)
+            gpu.call("cuSurfObjectDestroy" if self.image_kind == "surface" else "cuTexObjectDestroy", self.handle)
         if self.mipmap is not None:
             gpu.call("cuMipmappedArrayDestroy", self.mipmap)
         elif self.levels:
@@ -209,7 +209,8 @@ def image_on(image: Any, gpu: Driver) -> DeviceImage:
         for array in image.arrays:
             if array.device not in (None, gpu.device):
                 raise LaunchError(
-                    f"a {image.word} of an array on GPU {array.device} in a launch on GPU {gpu.device}", loc=caller()
+                    f"a {image.image_kind} of an array on GPU {array.device} in a launch on GPU {gpu.device}",
+                    loc=caller(),
                 )
         found = known[gpu.device] = DeviceImage(image, gpu)
         weakref.finalize(image, found.free).atexit = False
@@ -239,7 +240,7 @@ class Images:
         hosted = [made for made in self.images.values() if any(array.device is None for array in made.arrays)]
         if hosted and int(self.gpu.call("cuStreamIsCapturing", self.stream)):
             raise LaunchError(
-                f"a launch with a {hosted[0].word} of a host array while its stream is captured into a graph",
+                f"a launch with a {hosted[0].image_kind} of a host array while its stream is captured into a graph",
                 loc=caller(), hint="make it of `ptxdsl.to_device(array)`",
             )
 
@@ -250,7 +251,7 @@ class Images:
         return Scalar(argument.name, image.handle.to_bytes(8, "little"))
 
     def _on(self, image: Any, what: str) -> DeviceImage:
-        if image.word == "sampler":
+        if image.image_kind == "sampler":
             raise LaunchError(
                 f"{what} is a sampler of its own, which CUDA's driver has no way to make", loc=caller(),
                 hint='give the texture these modes, or run on the emulator: `with ptxdsl.use("emulator"):`',

@@ -65,12 +65,12 @@ class TensorMapType:
 
 @dataclass(frozen=True)
 class HandleType:
-    """A texture or a surface: its handle of 64 bits."""
+    """The handle of 64 bits of a ``texture``, ``sampler`` or ``surface``."""
 
-    name: str
+    image_kind: str
 
     def __str__(self) -> str:
-        return self.name
+        return self.image_kind.capitalize()
 
 
 @cache
@@ -233,8 +233,8 @@ def _filled(cell: Any) -> bool:
 def _parameter(function: Callable[..., object], name: str, annotation: Any, loc: Loc) -> KernelParameter:
     if annotation is TensorMap:
         annotation = TensorMapType()
-    if isinstance(annotation, type) and hasattr(annotation, "__ptx_parameter__"):
-        annotation = HandleType(annotation.__ptx_parameter__)
+    if isinstance(annotation, type) and hasattr(annotation, "image_kind"):
+        annotation = HandleType(annotation.image_kind)
     entries: tuple[ir.Parameter, ...]
     if isinstance(annotation, ScalarType) and annotation.kind != "p":
         entries = (ir.Parameter(name, annotation.register if annotation.kind == "f" else annotation),)

@@ -17,6 +17,7 @@ from .backends import choose, device_memory
 from .compiled_kernel import CompiledKernel, ModuleCache
 from .dispatcher import Dispatcher
 from ..ir.signature import KernelParameter, TensorMapType
+from ..launch import IMAGE_KINDS, ImageArgument
 from ..types import dtype_of
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ class PtxModule(Mapping[str, PtxEntry]):
                 f"it declares {', '.join(self._declared) or 'none'}", loc=caller(),
                 hint=f"did you mean `{near}`?" if near else None,
             )
-        made = {"texref": "Texture", "samplerref": "Sampler", "surfref": "Surface"}[self._declared[name]]
-        if type(value).__name__ != made or not hasattr(type(value), "word"):
+        wanted = IMAGE_KINDS[self._declared[name]]
+        if not isinstance(value, ImageArgument) or value.image_kind != wanted:
+            made = f"ptxdsl.{wanted.capitalize()}"
             raise LaunchError(
-                f"`{name}` is a .{self._declared[name]}, which takes a ptxdsl.{made}, not a {type(value).__name__}",
-                loc=caller(), hint=f"`m[\"{name}\"] = ptxdsl.{made}({'' if made == 'Sampler' else 'array'})`",
+                f"`{name}` is a .{self._declared[name]}, which takes a {made}, not a {type(value).__name__}",
+                loc=caller(), hint=f"`m[\"{name}\"] = {made}({'' if wanted == 'sampler' else 'array'})`",
             )
         self._references[name] = value
 

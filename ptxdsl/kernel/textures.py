@@ -61,7 +61,7 @@ def _one_of(what: str, value: object, known: Sequence[str]) -> None:
 class _Image:
     """What textures and surfaces share: arrays of a format, one a mipmap level, and their geometry."""
 
-    word: str
+    image_kind: str
 
     def __init__(self, arrays: Sequence[object], geometry: str | None, known: Sequence[str]) -> None:
         self.arrays = [self._view(array) for array in arrays]
@@ -82,14 +82,14 @@ class _Image:
         seen = view(array)
         if seen is None:
             hint = "pass `np.array(...)`" if isinstance(array, (list, tuple)) else None
-            raise _wrong(f"a {self.word} is made of an array, not {describe(array)}", hint)
+            raise _wrong(f"a {self.image_kind} is made of an array, not {describe(array)}", hint)
         if seen.dtype not in TYPES:
             near = {"float64": "float32", "int64": "int32", "uint64": "uint32", "bool": "uint8"}.get(seen.dtype)
             hint = f"pass `array.astype(np.{near})`" if near else None
-            raise _wrong(f"a {self.word} has {', '.join(TYPES[:-1])} or {TYPES[-1]}, not {describe(array)}", hint)
+            raise _wrong(f"a {self.image_kind} has {', '.join(TYPES[:-1])} or {TYPES[-1]}, not {describe(array)}", hint)
         if not contiguous(seen.shape, seen.strides, seen.itemsize):
             raise _wrong(
-                f"a {self.word} wants contiguous memory, not {describe(array)}, strides {seen.strides}",
+                f"a {self.image_kind} wants contiguous memory, not {describe(array)}, strides {seen.strides}",
                 "pass `np.ascontiguousarray(array)`",
             )
         return seen
@@ -111,13 +111,14 @@ class _Image:
         names = ", ".join(words[axis] for axis in self.axes)
         if len(shape) != count + 1:
             raise _wrong(
-                f"a {geometry} {self.word} has the axes ({names}), or these and the channels; the array has shape "
-                f"{shape}"
+                f"a {geometry} {self.image_kind} has the axes ({names}), or these and the channels; "
+                f"the array has shape {shape}"
             )
         if shape[-1] not in (1, 2, 4):
             hint = "add a channel: `np.concatenate([array, np.ones_like(array[..., :1])], axis=-1)`"
             raise _wrong(
-                f"a {self.word} has 1, 2 or 4 channels; as the last of ({names}, channels) the array has {shape[-1]}",
+                f"a {self.image_kind} has 1, 2 or 4 channels; "
+                f"as the last of ({names}, channels) the array has {shape[-1]}",
                 hint if shape[-1] == 3 else None,
             )
         return shape[-1]
@@ -126,12 +127,12 @@ class _Image:
         for axis, extent, limit in zip(self.axes, self.shape, limits):
             if not 1 <= extent <= limit:
                 name = {"l": "layers", "f": "faces", "z": "depth", "y": "height", "x": "width", "s": "samples"}[axis]
-                raise _wrong(f"the {name} of a {geometry} {self.word} can be 1 to {limit}, not {extent}")
+                raise _wrong(f"the {name} of a {geometry} {self.image_kind} can be 1 to {limit}, not {extent}")
         if "f" in self.axes:
             at = self.axes.index("f")
             faces, height, width = self.shape[at : at + 3]
             if faces != 6 or height != width:
-                raise _wrong(f"a {geometry} {self.word} has 6 square faces, not {faces} of {height} by {width}")
+                raise _wrong(f"a {geometry} {self.image_kind} has 6 square faces, not {faces} of {height} by {width}")
 
     def levels(self) -> list[Levels]:
         """Where the texels of each level lie in host memory."""
@@ -161,7 +162,7 @@ class _Image:
     def described(self) -> str:
         """What it is, in words."""
         article = "an" if self.geometry.startswith("a") else "a"
-        return f"{article} {self.geometry} {self.word} of {self.dtype}[{', '.join(map(str, self.shape))}]"
+        return f"{article} {self.geometry} {self.image_kind} of {self.dtype}[{', '.join(map(str, self.shape))}]"
 
     def __repr__(self) -> str:
         return f"<{self.described}>"
@@ -172,7 +173,7 @@ class _Image:
         for array in self.arrays:
             if array.device is not None:
                 raise _wrong(
-                    f"a {self.word} of an array on GPU {array.device}; the emulator works in host memory",
+                    f"a {self.image_kind} of an array on GPU {array.device}; the emulator works in host memory",
                     'make it of a numpy array, or launch with `backend="gpu"`',
                 )
             if isinstance(array.owner, TracksWrites):
@@ -235,8 +236,7 @@ class Sampler:
     ``ptx["tex.2d.v4.f32.f32"]((image, sampler, [x, y]))``. On the emulator only: CUDA's driver has no way to make one.
     """
 
-    word = "sampler"
-    __ptx_parameter__ = "Sampler"
+    image_kind = "sampler"
     described = "a sampler"
 
     def __init__(
@@ -302,8 +302,7 @@ class Texture(_Image):
            [ 8.,  9., 11., 12.]], dtype=float32)
     """
 
-    word = "texture"
-    __ptx_parameter__ = "Texture"
+    image_kind = "texture"
 
     def __init__(
         self, array: Any, geometry: str | None = None, *, address: str | Sequence[str] = "clamp",
@@ -384,9 +383,8 @@ class Surface(_Image):
            [ 1, 11, 21]], dtype=int32)
     """
 
-    word = "surface"
+    image_kind = "surface"
     read, srgb = "element", False
-    __ptx_parameter__ = "Surface"
 
     def __init__(self, array: Any, geometry: str | None = None) -> None:
         super().__init__([array], geometry, _SURFACES)

@@ -214,7 +214,7 @@ def _module(trace: Trace, signature: Signature) -> ir.Module:
     )
 
 
-_SAMPLER = HandleType("Sampler")
+_SAMPLER = HandleType("sampler")
 
 
 def _returned(body: list[ir.Statement]) -> bool:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from .geometry import Argument, Buffer, Handle, LaunchConfig, Scalar, TracksWrites, clustered, stream_handle
+from .geometry import (
+    IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, LaunchConfig, Scalar, TracksWrites, clustered, stream_handle,
+)
 
-__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "TracksWrites", "clustered", "stream_handle"]
+__all__ = [
+    "IMAGE_KINDS", "Argument", "Buffer", "Handle", "ImageArgument", "LaunchConfig", "Scalar", "TracksWrites",
+    "clustered", "stream_handle",
+]

@@ -6,7 +6,6 @@ not fit. How a parameter is to be checked is decided once a kernel; a launch the
 
 from __future__ import annotations
 
-import ctypes
 import math
 import struct
 from collections.abc import Sequence
@@ -15,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from . import foreign_scalars as lenient
 from .arrays import Unreadable, View, contiguous, contiguous_strides, view
 from ..errors import LaunchError, caller
-from .geometry import Argument, Buffer, Handle, Scalar
-from .scalars import Check, Convert, Elements, elements, names_image, scalar
+from .foreign_arguments import aggregate, foreign_scalar
+from .geometry import IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, Scalar
+from .parameter_check import Convert, ParameterCheck, of_torch, plural
+from .scalars import Elements, elements, scalar
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
 from ..types import ScalarType, u64
 
@@ -38,9 +38,8 @@ class Binder:
     ) -> None:
         self.kernel = kernel
         self.names = tuple(parameter.name for parameter in parameters)
-        self._converters = [
-            _converter(Check(kernel, parameter, parameter.name in written), foreign) for parameter in parameters
-        ]
+        checks = (ParameterCheck(kernel, parameter, parameter.name in written) for parameter in parameters)
+        self._converters = [_converter(check, foreign) for check in checks]
 
     def __call__(self, args: Sequence[object]) -> list[Argument]:
         if len(args) != len(self._converters):
@@ -72,50 +71,53 @@ class Binder:
         problem = f"{' and '.join(missing)} missing" if missing else f"{came - wanted} too many"
         names = f" ({', '.join(self.names)})" if self.names else ""
         return LaunchError(
-            f"kernel `{self.kernel}` takes {_plural(wanted, 'argument')}{names}, {came} came: {problem}", loc=caller()
+            f"kernel `{self.kernel}` takes {plural(wanted, 'argument')}{names}, {came} came: {problem}", loc=caller()
         )
 
 
-def _converter(check: Check, foreign: int) -> Convert:
+def _converter(check: ParameterCheck, foreign: int) -> Convert:
     annotation = check.annotation
-    if isinstance(annotation, PtrType) and annotation.target is not None:
-        return _table(check, annotation.target)
     if isinstance(annotation, PtrType):
-        return _pointer(check, elements(annotation.dtype), annotation.dtype.bytes)
+        return _pointer(check, annotation.dtype) if annotation.target is None else _table(check, annotation.target)
     if isinstance(annotation, ArrayType):
         return _array(check, annotation)
     if isinstance(annotation, HandleType):
-        return _handle(check, annotation.name.lower())
-    if isinstance(annotation, ScalarType) and annotation.kind == "o":
-        return _handle(check, {"texref": "texture", "surfref": "surface", "samplerref": "sampler"}[str(annotation)])
+        return _handle(check, annotation.image_kind)
+    if str(annotation) in IMAGE_KINDS:
+        return _handle(check, IMAGE_KINDS[str(annotation)])
     if isinstance(annotation, TensorMapType) or check.parameter.ptx[0].shape:
-        entry = check.parameter.ptx[0]
-        holds = 8 * entry.nbytes == foreign and entry.type.bits in (8, foreign)
-        return _struct_or_memory(check) if holds else _aggregate(check)
-    if annotation.bits == foreign and annotation.kind in "bus":
-        return _number_or_memory(check, annotation)
-    return _foreign_number(check, annotation) if foreign else scalar(check, annotation)
+        return aggregate(check, foreign)
+    return foreign_scalar(check, annotation, foreign) if foreign else scalar(check, annotation)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Memory
+_NUMPY_NAMES = {dtype.str: dtype.name for dtype in map(np.dtype, "?bhiqBHIQefd")}
+"""numpy's names by the codes of its array interface."""
 
 
-def _pointer(check: Check, accepted: Elements, size: int) -> Convert:
-    name, names, written = check.parameter.ptx[0].name, accepted.names, check.written
+def _pointer(check: ParameterCheck, kind: ScalarType) -> Convert:
+    accepted, size, name, written = elements(kind), kind.bytes, check.parameter.ptx[0].name, check.written
+    codes = {code: known for code, known in _NUMPY_NAMES.items() if known in accepted.names}
 
     def pointer(value: Any) -> tuple[Argument, ...]:
+        if type(value) is np.ndarray:
+            interface, nbytes = value.__array_interface__, value.nbytes
+            (address, readonly), dtype = interface["data"], codes.get(interface["typestr"])
+            if dtype is not None and interface["strides"] is None and not (
+                readonly and written or address % size or nbytes % size
+            ):
+                return (Buffer(name, address, nbytes, dtype, value.shape, value.strides, not readonly, value),)
+        return checked(value)
+
+    def checked(value: Any) -> tuple[Argument, ...]:
         seen = view(value)
         if seen is None:
             raise _no_array(check, value, accepted)
         address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
         nbytes = math.prod(shape) * itemsize
-        if dtype not in names or (readonly and written) or address % size:
-            _refuse_elements(check, seen, value, accepted, size)
+        _check_elements(check, seen, value, accepted, size)
         if not contiguous(shape, strides, itemsize):
-            other = f"{check.name}: Array[{check.annotation.dtype}, {len(shape)}]"
-            hint = f"{_compact(check.name, value)}, or declare `{other}`"
-            raise check.error(value, f"{check.annotation} wants contiguous memory", hint, f", strides {strides}")
+            other = f", or declare `{check.name}: Array[{kind}, {len(shape)}]`"
+            raise check.not_contiguous(value, seen, f"{check.annotation} wants contiguous memory", other)
         if nbytes % size:
             raise check.error(value, f"{check.annotation} wants a multiple of {size} bytes")
         return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
@@ -123,7 +125,7 @@ def _pointer(check: Check, accepted: Elements, size: int) -> Convert:
     return pointer
 
 
-def _table(check: Check, target: ScalarType) -> Convert:
+def _table(check: ParameterCheck, target: ScalarType) -> Convert:
     """A list of arrays as a table of their addresses."""
     name = check.parameter.ptx[0].name
 
@@ -134,7 +136,7 @@ def _table(check: Check, target: ScalarType) -> Convert:
         for number, array in enumerate(value):
             entry = ir.Parameter(f"{name}[{number}]", u64)
             parameter = KernelParameter(entry.name, PtrType(target), (entry,))
-            (buffer,) = _pointer(Check(check.kernel, parameter, False), elements(target), target.bytes)(array)
+            (buffer,) = _pointer(ParameterCheck(check.kernel, parameter, False), target)(array)
             assert isinstance(buffer, Buffer)
             targets.append(buffer)
         addresses = np.array([buffer.address for buffer in targets], np.uint64)
@@ -150,7 +152,7 @@ def _table(check: Check, target: ScalarType) -> Convert:
     return table
 
 
-def _no_array(check: Check, value: object, accepted: Elements) -> LaunchError:
+def _no_array(check: ParameterCheck, value: object, accepted: Elements) -> LaunchError:
     make = None
     if isinstance(value, (list, tuple)):
         make = f"np.array({check.name}, np.{accepted.names[0]})"
@@ -160,27 +162,18 @@ def _no_array(check: Check, value: object, accepted: Elements) -> LaunchError:
     return check.error(value, f"{check.annotation} wants an array of {accepted}", hint)
 
 
-def _refuse_elements(check: Check, seen: View, value: object, accepted: Elements, size: int) -> None:
+def _check_elements(check: ParameterCheck, seen: View, value: object, accepted: Elements, size: int) -> None:
     if seen.dtype not in accepted.names:
         hint = _conversion(check.name, seen, accepted.names[0])
         raise check.error(value, f"{check.annotation} wants {accepted}", hint)
-    if seen.readonly and check.written:
-        raise check.error(value, "the kernel writes to it", f"`{check.name} = {check.name}.copy()`", ", read-only")
-    if math.prod(seen.shape):
+    check.check_writable(value, seen)
+    if seen.address % size and math.prod(seen.shape):
         hint, detail = f"`{check.name} = {check.name}.copy()`", f", at {seen.address:#x}"
         raise check.error(value, f"{check.annotation} wants it aligned to {size} bytes", hint, detail)
 
 
-def _of_torch(value: object) -> bool:
-    return type(value).__module__.split(".")[0] == "torch"
-
-
-def _compact(name: str, value: object) -> str:
-    return f"`{name} = {name}.contiguous()`" if _of_torch(value) else f"`{name} = np.ascontiguousarray({name})`"
-
-
 def _conversion(name: str, seen: View, wanted: str) -> str:
-    torch = _of_torch(seen.owner)
+    torch = of_torch(seen.owner)
     library = "torch" if torch else "np" if hasattr(np, wanted) else "ml_dtypes"
     integers = ("int", "uint", "bool")
     same = seen.itemsize == np.dtype(wanted).itemsize if library == "np" else False
@@ -189,7 +182,7 @@ def _conversion(name: str, seen: View, wanted: str) -> str:
     return f"`{name} = {name}.{'to' if torch else 'astype'}({library}.{wanted})`"
 
 
-def _array(check: Check, array: ArrayType) -> Convert:
+def _array(check: ParameterCheck, array: ArrayType) -> Convert:
     accepted, size, entries = elements(array.dtype), array.dtype.bytes, check.parameter.ptx
     open_axes = [axis for axis, extent in enumerate(array.shape) if extent is None]
     strided = len(entries) > 1 + len(open_axes)
@@ -201,8 +194,7 @@ def _array(check: Check, array: ArrayType) -> Convert:
         if seen is None:
             raise _no_array(check, value, accepted)
         address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
-        if dtype not in accepted.names or (readonly and check.written) or address % size:
-            _refuse_elements(check, seen, value, accepted, size)
+        _check_elements(check, seen, value, accepted, size)
         _check_shape(check, array, value, shape)
         steps = _steps(check, array, value, seen, strided)
         extent = sum((n - 1) * step for n, step in zip(shape, steps)) + 1 if math.prod(shape) else 0
@@ -215,9 +207,9 @@ def _array(check: Check, array: ArrayType) -> Convert:
     return convert
 
 
-def _check_shape(check: Check, array: ArrayType, value: object, shape: tuple[int, ...]) -> None:
+def _check_shape(check: ParameterCheck, array: ArrayType, value: object, shape: tuple[int, ...]) -> None:
     if len(shape) != len(array.shape):
-        raise check.error(value, f"{array} wants {_plural(len(array.shape), 'dimension')}")
+        raise check.error(value, f"{array} wants {plural(len(array.shape), 'dimension')}")
     for axis, (came, wanted) in enumerate(zip(shape, array.shape)):
         if wanted is not None and came != wanted:
             raise check.error(value, f"{array} wants extent {wanted} in dimension {axis}")
@@ -225,117 +217,34 @@ def _check_shape(check: Check, array: ArrayType, value: object, shape: tuple[int
             raise check.error(value, f"{array} wants every extent below 2**32")
 
 
-def _steps(check: Check, array: ArrayType, value: object, seen: View, strided: bool) -> tuple[int, ...]:
+def _steps(check: ParameterCheck, array: ArrayType, value: object, seen: View, strided: bool) -> tuple[int, ...]:
     """The strides in elements. Those of dimensions of extent 1 say nothing and are taken as contiguous."""
     size, dense = seen.itemsize, contiguous_strides(seen.shape, seen.itemsize)
     if not math.prod(seen.shape):
         return tuple(stride // size for stride in dense)
     strides = [d if n == 1 else s for n, s, d in zip(seen.shape, seen.strides, dense)]
-    detail, hint = f", strides {seen.strides}", _compact(check.name, value)
     if strided and strides[-1] != size:
-        raise check.error(value, f"{array} wants the last dimension contiguous", hint, detail)
+        raise check.not_contiguous(value, seen, f"{array} wants the last dimension contiguous")
     if not strided and tuple(strides) != dense:
-        raise check.error(value, f"{array} wants contiguous memory", hint, detail)
+        raise check.not_contiguous(value, seen, f"{array} wants contiguous memory")
     if any(stride < 0 or stride % size or stride // size >> 32 for stride in strides):
-        raise check.error(value, f"{array} wants strides of 0 to 2**32 - 1 whole elements", hint, detail)
+        raise check.not_contiguous(value, seen, f"{array} wants strides of 0 to 2**32 - 1 whole elements")
     if check.written and 0 in strides:
-        raise check.error(value, "the kernel writes to it, and its elements overlap", hint, detail)
+        raise check.not_contiguous(value, seen, "the kernel writes to it, and its elements overlap")
     return tuple(stride // size for stride in strides)
 
 
-def _number_or_memory(check: Check, kind: ScalarType) -> Convert:
-    """A parameter of foreign PTX that may be an address."""
-    number, memory = _foreign_number(check, kind), _untyped(check)
-    name = check.parameter.ptx[0].name
-
-    def convert(value: Any) -> tuple[Argument, ...]:
-        if isinstance(value, (int, np.generic)) or (kind.kind == "b" and isinstance(value, float)):
-            return number(value)
-        return (Handle(name, value),) if names_image(value) else memory(value)
-
-    return convert
-
-
-def _foreign_number(check: Check, kind: ScalarType) -> Convert:
-    name, strict = check.parameter.ptx[0].name, scalar(check, kind)
-
-    def number(value: Any) -> tuple[Argument, ...]:
-        data = lenient.bits(value, kind)
-        return strict(value) if data is None else (Scalar(name, data),)
-
-    return number
-
-
-def _handle(check: Check, word: str) -> Convert:
+def _handle(check: ParameterCheck, image_kind: str) -> Convert:
     """A texture, a sampler or a surface, or the handle of one that somebody else made."""
-    number, name = scalar(check, u64), check.parameter.ptx[0].name
+    number, name, made = scalar(check, u64), check.parameter.ptx[0].name, f"ptxdsl.{image_kind.capitalize()}"
 
     def handle(value: Any) -> tuple[Argument, ...]:
-        if names_image(value) and value.word == word:
+        if isinstance(value, ImageArgument) and value.image_kind == image_kind:
             return (Handle(name, value),)
         if isinstance(value, (int, np.generic)) and not isinstance(value, bool):
             return number(value)
-        array = view(value) is not None and word != "sampler"
-        hint = f"pass `ptxdsl.{word.capitalize()}({check.name})`" if array else None
-        raise check.error(value, f"{check.annotation} wants a ptxdsl.{word.capitalize()} or its handle", hint)
+        array = image_kind != "sampler" and view(value) is not None
+        hint = f"pass `{made}({check.name})`" if array else None
+        raise check.error(value, f"{check.annotation} wants a {made} or its handle", hint)
 
     return handle
-
-
-def _untyped(check: Check) -> Convert:
-    name = check.parameter.ptx[0].name
-
-    def memory(value: Any) -> tuple[Argument, ...]:
-        seen = view(value)
-        if seen is None:
-            raise check.error(value, f".{check.annotation} wants an array or an int")
-        if seen.readonly and check.written:
-            raise check.error(value, "the kernel writes to it", f"`{check.name} = {check.name}.copy()`", ", read-only")
-        if not contiguous(seen.shape, seen.strides, seen.itemsize):
-            hint = _compact(check.name, value)
-            raise check.error(value, "foreign PTX is given contiguous memory only", hint, f", strides {seen.strides}")
-        nbytes = math.prod(seen.shape) * seen.itemsize
-        address, dtype, _, shape, strides, readonly, device, owner, stream = seen
-        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
-
-    return memory
-
-
-def _struct_or_memory(check: Check) -> Convert:
-    """A struct of the size of an address, which may be one: an array is given as its address, all else by value."""
-    value_of, memory = _aggregate(check), _untyped(check)
-    name, nbytes = check.parameter.ptx[0].name, check.parameter.ptx[0].nbytes
-
-    def convert(value: Any) -> tuple[Argument, ...]:
-        if type(value) is int and 0 <= value < 1 << 8 * nbytes:
-            return (Scalar(name, value.to_bytes(nbytes, "little")),)
-        given = isinstance(value, (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Array, np.generic))
-        return memory(value) if not given and view(value) is not None else value_of(value)
-
-    return convert
-
-
-def _aggregate(check: Check) -> Convert:
-    """A descriptor or struct passed by value: anything with the right number of bytes."""
-    entry = check.parameter.ptx[0]
-
-    def convert(value: Any) -> tuple[Argument, ...]:
-        data = b""
-        if hasattr(value, "getPtr"):
-            data = ctypes.string_at(int(value.getPtr()), entry.nbytes)
-        elif isinstance(value, np.generic):
-            data = value.tobytes()
-        elif hasattr(value, "__bytes__"):
-            data = bytes(value)
-        elif isinstance(value, (bytes, bytearray, memoryview, np.ndarray, ctypes.Structure, ctypes.Array)):
-            data = memoryview(value).tobytes()  # type: ignore[arg-type]
-        if len(data) != entry.nbytes:
-            came = f" of {len(data)} bytes" if data else ""
-            raise check.error(value, f"{check.annotation} wants an object of {entry.nbytes} bytes", None, came)
-        return (Scalar(entry.name, data),)
-
-    return convert
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" + "s" * (count != 1)

@@ -10,13 +10,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, Protocol, Union, runtime_checkable
 
 from ..config import SANITIZERS
 from ..errors import LaunchError, caller
 from ..isa.targets import TARGETS, Limits, limits
 
-__all__ = ["Argument", "Buffer", "Handle", "LaunchConfig", "Scalar", "TracksWrites", "clustered", "stream_handle"]
+__all__ = [
+    "IMAGE_KINDS", "Argument", "Buffer", "Handle", "ImageArgument", "LaunchConfig", "Scalar", "TracksWrites",
+    "clustered", "stream_handle",
+]
 
 _LIMITS = Limits(
     shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
@@ -61,8 +64,20 @@ class Buffer(NamedTuple):
     targets: tuple[Buffer, ...] = ()
 
 
+@runtime_checkable
+class ImageArgument(Protocol):
+    """A texture, a sampler or a surface, as a host program makes them."""
+
+    image_kind: str
+    """One of the values of :data:`IMAGE_KINDS`."""
+
+
+IMAGE_KINDS = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
+"""By the opaque types of PTX."""
+
+
 class Handle(NamedTuple):
-    """A parameter that names a texture, a sampler or a surface: each backend has a number of its own for it."""
+    """A parameter that is the handle of a texture, a sampler or a surface; it is another number on each backend."""
 
     name: str
     owner: Any

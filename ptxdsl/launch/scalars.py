@@ -1,50 +1,25 @@
 """Numbers that a launch is given, as the bytes of the parameters that they are for.
 
-The usual cases cost a comparison and a ``struct.pack``; whatever is not plainly right is looked at again, slowly, so
-that the error can say what was wanted.
+The usual cases cost a comparison and a ``struct.pack``; for all others every condition is checked one by one, so that
+the error can say what was wanted.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import describe, view
-from ..errors import LaunchError, PtxTypeError, caller
-from .geometry import Argument, Scalar
-from ..ir.signature import KernelParameter
+from .arrays import view
+from ..errors import PtxTypeError
+from .geometry import Argument, ImageArgument, Scalar
+from .parameter_check import Convert, ParameterCheck
 from ..types import TYPES, ScalarType, dtype_of, encode
 
-__all__ = ["Check", "Convert", "Elements", "elements", "encoded", "names_image", "scalar"]
-
-Convert = Callable[[Any], "tuple[Argument, ...]"]
-
-
-class Check(NamedTuple):
-    """A parameter, for the closures that check its arguments and for their messages."""
-
-    kernel: str
-    parameter: KernelParameter
-    written: bool
-
-    @property
-    def name(self) -> str:
-        return self.parameter.name
-
-    @property
-    def annotation(self) -> Any:
-        return self.parameter.annotation
-
-    def error(self, value: object, wanted: str, hint: str | None = None, detail: str = "") -> LaunchError:
-        return LaunchError(
-            f"argument `{self.name}` of kernel `{self.kernel}` is {describe(value)}{detail}; {wanted}",
-            loc=caller(), hint=hint,
-        )
+__all__ = ["FLOAT32_LIMIT", "STRUCT_CODES", "Elements", "elements", "encoded", "scalar"]
 
 
 class Elements(NamedTuple):
@@ -72,36 +47,38 @@ def elements(dtype: ScalarType) -> Elements:
     return Elements((dtype.numpy_name or ("float32" if dtype.bits == 32 else "uint8"),))
 
 
-_CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", "s32": "i", "s64": "q"}
+STRUCT_CODES = {
+    "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s8": "b", "s16": "h", "s32": "i", "s64": "q",
+    "f32": "f", "f64": "d",
+}
+"""The types that ``struct`` packs, and its names of them."""
+FLOAT32_LIMIT = 3e38
+"""Below the least number that overflows as a float32."""
 
 
-def scalar(check: Check, kind: ScalarType) -> Convert:
-    """The fast ways in for the common types; whatever is not plainly right goes the slow one."""
+def scalar(check: ParameterCheck, kind: ScalarType) -> Convert:
+    """A number of exactly this type."""
     name = check.parameter.ptx[0].name
-    if str(kind) in _CODES:
-        pack = struct.Struct("<" + _CODES[str(kind)]).pack
-        low, high = (-(1 << (kind.bits - 1)), 1 << (kind.bits - 1)) if kind.kind == "s" else (0, 1 << kind.bits)
+    code = STRUCT_CODES.get(str(kind))
+    if code is None:
+        return lambda value: (Scalar(name, encoded(check, kind, value)),)
+    pack, exact = struct.Struct(f"<{code}").pack, float if kind.is_float else int
+    low: float
+    high: float
+    low, high = kind.bounds
+    if kind.is_float:
+        high = FLOAT32_LIMIT if kind.bits == 32 else math.nextafter(math.inf, 0)
+        low = -high
 
-        def integer(value: Any) -> tuple[Argument, ...]:
-            if type(value) is int and low <= value < high:
-                return (Scalar(name, pack(value)),)
-            return (Scalar(name, encoded(check, kind, value)),)
+    def number(value: Any) -> tuple[Argument, ...]:
+        if type(value) is exact and low <= value <= high:
+            return (Scalar(name, pack(value)),)
+        return (Scalar(name, encoded(check, kind, value)),)
 
-        return integer
-    if str(kind) in ("f32", "f64"):
-        pack = struct.Struct("<f" if kind.bits == 32 else "<d").pack
-        limit = 3e38 if kind.bits == 32 else math.inf
-
-        def real(value: Any) -> tuple[Argument, ...]:
-            if type(value) is float and -limit < value < limit:
-                return (Scalar(name, pack(value)),)
-            return (Scalar(name, encoded(check, kind, value)),)
-
-        return real
-    return lambda value: (Scalar(name, encoded(check, kind, value)),)
+    return number
 
 
-def encoded(check: Check, kind: ScalarType, value: Any) -> bytes:
+def encoded(check: ParameterCheck, kind: ScalarType, value: Any) -> bytes:
     """The bytes of any number that a parameter of type ``kind`` takes; LaunchError for the others."""
     if isinstance(value, np.generic):
         return _encode_numpy(check, kind, value)
@@ -128,13 +105,13 @@ def encoded(check: Check, kind: ScalarType, value: Any) -> bytes:
     return data
 
 
-def _check_rounded(check: Check, kind: ScalarType, value: float, data: bytes) -> None:
+def _check_rounded(check: ParameterCheck, kind: ScalarType, value: float, data: bytes) -> None:
     rounded = float(np.frombuffer(data, dtype_of(kind if kind.numpy_name else TYPES["f32"]))[0])
     if isinstance(value, int) and rounded != value:
         raise check.error(value, f"{kind} cannot hold it exactly", f"pass `float({check.name})` to have it rounded")
 
 
-def _encode_numpy(check: Check, kind: ScalarType, value: np.generic) -> bytes:
+def _encode_numpy(check: ParameterCheck, kind: ScalarType, value: np.generic) -> bytes:
     if value.dtype.name in (elements(kind).names if kind.kind == "b" else (kind.numpy_name,)):
         return value.tobytes()
     plain = "float" if kind.kind == "f" else "int"
@@ -142,8 +119,8 @@ def _encode_numpy(check: Check, kind: ScalarType, value: np.generic) -> bytes:
     raise check.error(value, f"{kind} wants {_number(kind)}", f"pass `{cast}({check.name})`")
 
 
-def _item_hint(check: Check, value: object) -> str | None:
-    if names_image(value):
+def _item_hint(check: ParameterCheck, value: object) -> str | None:
+    if isinstance(value, ImageArgument):
         return f"declare `{check.name}: {type(value).__name__}`, or pass `{check.name}.handle`"
     seen = view(value)
     return f"pass `{check.name}.item()`" if seen and math.prod(seen.shape) == 1 else None
@@ -153,11 +130,4 @@ def _number(kind: ScalarType) -> str:
     """What an argument of this type must be, in words."""
     if kind.kind == "f":
         return f"a float or a {kind.numpy_name} scalar" if kind.numpy_name else "a float"
-    low = 0 if kind.kind == "u" else -(1 << (kind.bits - 1))
-    high = (1 << (kind.bits - (kind.kind == "s"))) - 1
-    return f"an int from {low} to {high}"
-
-
-def names_image(value: object) -> bool:
-    """Whether it is a texture, a sampler or a surface."""
-    return type(value).__module__.endswith(".textures") and hasattr(type(value), "word")
+    return "an int from {} to {}".format(*kind.bounds)

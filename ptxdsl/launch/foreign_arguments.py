@@ -1,0 +1,111 @@
+"""Arguments of PTX that somebody else wrote, whose parameters say less than the source's did.
+
+Compilers write `.u32` for C's ``int`` as well and untyped bits for floats, so a number of the right size is taken as
+the bits that it is, where our own annotations would ask for exactly one type. A parameter of the size of an address may
+be one: it takes an array or a number. Structs, and TMA descriptors of our own kernels too, are passed by value.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any
+
+import numpy as np
+
+from .arrays import contiguous, view
+from .geometry import Argument, Buffer, Handle, ImageArgument, Scalar
+from .parameter_check import Convert, ParameterCheck
+from .scalars import scalar
+from ..types import TYPES, ScalarType, encode
+
+__all__ = ["aggregate", "foreign_scalar", "scalar_bits"]
+
+
+def foreign_scalar(check: ParameterCheck, kind: ScalarType, address_bits: int) -> Convert:
+    """A number, or an array where the parameter may be an address."""
+    name, strict, memory = check.parameter.ptx[0].name, scalar(check, kind), _memory(check)
+
+    def number(value: Any) -> tuple[Argument, ...]:
+        data = scalar_bits(value, kind)
+        return strict(value) if data is None else (Scalar(name, data),)
+
+    def number_or_address(value: Any) -> tuple[Argument, ...]:
+        if isinstance(value, (int, np.generic)) or (kind.kind == "b" and isinstance(value, float)):
+            return number(value)
+        return (Handle(name, value),) if isinstance(value, ImageArgument) else memory(value)
+
+    return number_or_address if kind.bits == address_bits and kind.kind in "bus" else number
+
+
+def scalar_bits(value: Any, kind: ScalarType) -> bytes | None:
+    """The bytes of a number that PTX cannot tell from one of type ``kind``; None for all others.
+
+    >>> from ptxdsl.types import b32, u32
+    >>> scalar_bits(-1, u32), scalar_bits(1.0, b32), scalar_bits(np.int16(-2), u32), scalar_bits(1.0, u32)
+    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x80?', b'\\xfe\\xff\\xff\\xff', None)
+    """
+    if kind.kind not in "bus" or kind.lanes > 1:
+        return None
+    if isinstance(value, np.generic):
+        whole = value.dtype.kind in "biu"
+        if value.nbytes == kind.bytes and (whole or kind.kind == "b"):
+            return value.tobytes()
+        value = int(value) if whole else None
+    if isinstance(value, float) and kind.kind == "b" and kind.bits in (32, 64):
+        return encode(value, TYPES[f"f{kind.bits}"]).to_bytes(kind.bytes, "little")
+    if not isinstance(value, int) or not -(1 << (kind.bits - 1)) <= value < 1 << kind.bits:
+        return None
+    return (int(value) & (1 << kind.bits) - 1).to_bytes(kind.bytes, "little")
+
+
+def _memory(check: ParameterCheck) -> Convert:
+    """An array of any type."""
+    name = check.parameter.ptx[0].name
+
+    def memory(value: Any) -> tuple[Argument, ...]:
+        seen = view(value)
+        if seen is None:
+            raise check.error(value, f".{check.annotation} wants an array or an int")
+        check.check_writable(value, seen)
+        address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
+        if not contiguous(shape, strides, itemsize):
+            raise check.not_contiguous(value, seen, "foreign PTX is given contiguous memory only")
+        nbytes = math.prod(shape) * itemsize
+        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
+
+    return memory
+
+
+def aggregate(check: ParameterCheck, address_bits: int) -> Convert:
+    """A descriptor or struct passed by value; one of the size of an address may be one, and then takes an array."""
+    entry, memory = check.parameter.ptx[0], _memory(check)
+    name, nbytes = entry.name, entry.nbytes
+
+    def struct(value: Any) -> tuple[Argument, ...]:
+        data = _bytes_of(value, nbytes)
+        if len(data) != nbytes:
+            came = f" of {len(data)} bytes" if data else ""
+            raise check.error(value, f"{check.annotation} wants an object of {nbytes} bytes", None, came)
+        return (Scalar(name, data),)
+
+    def struct_or_address(value: Any) -> tuple[Argument, ...]:
+        if type(value) is int and 0 <= value < 1 << 8 * nbytes:
+            return (Scalar(name, value.to_bytes(nbytes, "little")),)
+        by_value = isinstance(value, (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Array, np.generic))
+        return struct(value) if by_value or view(value) is None else memory(value)
+
+    return struct_or_address if 8 * nbytes == address_bits and entry.type.bits in (8, address_bits) else struct
+
+
+def _bytes_of(value: Any, nbytes: int) -> bytes:
+    """What an object consists of; nothing for one that does not say."""
+    if hasattr(value, "getPtr"):  # the structs of cuda-python
+        return ctypes.string_at(int(value.getPtr()), nbytes)
+    if isinstance(value, np.generic):
+        return value.tobytes()
+    if hasattr(value, "__bytes__"):
+        return bytes(value)
+    if isinstance(value, (bytes, bytearray, memoryview, np.ndarray, ctypes.Structure, ctypes.Array)):
+        return memoryview(value).tobytes()  # type: ignore[arg-type]
+    return b""
