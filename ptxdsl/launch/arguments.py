@@ -103,7 +103,7 @@ def _pointer(check: ParameterCheck, kind: ScalarType) -> Convert:
             interface, nbytes = value.__array_interface__, value.nbytes
             (address, readonly), dtype = interface["data"], codes.get(interface["typestr"])
             if dtype is not None and interface["strides"] is None and not (
-                readonly and written or address % size or nbytes % size
+                (readonly and written) or address % size or nbytes % size
             ):
                 return (Buffer(name, address, nbytes, dtype, value.shape, value.strides, not readonly, value),)
         return checked(value)
