@@ -46,6 +46,31 @@ def each_trace_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "_module", looked_at)
 
 
+@pytest.fixture(autouse=True)
+def each_rewriting_pass_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the emulator's passes make of a kernel is PTX that the verifier accepts, after each of them."""
+    from dataclasses import replace
+
+    from ptxdsl.emulator.rewrite import pipeline
+    from ptxdsl.ir import Call
+    from ptxdsl.isa.targets import LATEST
+    from ptxdsl.verify import verify
+
+    rewrite = pipeline.rewrite
+
+    def checked(module: Any, function: Any, cluster: Any) -> Any:
+        declared = [replace(other, body=None) for other in module.functions]
+        newest = replace(module, version=LATEST, target="sm_100a", functions=declared)
+
+        def check(result: Any) -> None:
+            body = [statement for statement in result.body if not isinstance(statement, Call)]  # the host's functions
+            verify(replace(newest, functions=[*declared, replace(result, body=body)]), foreign=True)
+
+        return rewrite(module, function, cluster, check)
+
+    monkeypatch.setattr(pipeline, "rewrite", checked)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """Fresh random numbers; the seed is printed with a failure, and TEST_SEED=<seed> repeats it."""

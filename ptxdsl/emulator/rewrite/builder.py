@@ -159,7 +159,7 @@ class PtxBuilder:
     def both(self, condition: Register, guard: Guard) -> Register:
         """Make a predicate hold only where a guard does too."""
         if isinstance(guard, Not):
-            inverse = self.register("%guard", _PRED)
+            inverse = self.register(f"{condition.name}.guard", _PRED)
             self.emit("not.pred", inverse, guard.predicate)
             guard = inverse
         if guard is not None:

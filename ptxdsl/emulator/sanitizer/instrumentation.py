@@ -21,7 +21,7 @@ from ..instructions.operands import Field, raw
 from ..instructions.threads import COPIES, whole
 from ..machine.address_spaces import Spaces
 from ..machine.shadow import STATEMENT_SHIFT
-from ..rewrite.definedness import questioned
+from ..rewrite.definedness import check_definedness
 
 __all__ = ["Checks", "Instrumentation", "grain", "instrumented", "scope", "strength"]
 
@@ -121,7 +121,7 @@ def _mentions(key: Any, names: set[str]) -> bool:
 
 def instrumented(spaces: Spaces, block: Shape3, plain: bool, checks: Checks) -> Code:
     """A kernel lowered with the checks of the sanitizer."""
-    function = questioned(spaces.function) if checks.init else spaces.function
+    function = check_definedness(spaces.function) if checks.init else spaces.function
     return lower(function, spaces, block, plain, partial(Instrumentation, checks=checks))
 
 

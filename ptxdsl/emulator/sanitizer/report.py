@@ -12,7 +12,7 @@ from ..machine.address_spaces import Guarded
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
 from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow
 from ..machine.unsupported import render
-from ..rewrite.definedness import asks
+from ..rewrite.definedness import checks_definedness
 from ..runtime.faults import Scene, element_name
 from .instrumentation import strength
 
@@ -169,7 +169,7 @@ class Reporter:
         """A thread reads a register that it has not written."""
         statements = state.code.graph.statements
         place = state.code.statement_at(record)
-        place = next(n for n in range(place, len(statements)) if not asks(statements[n]))
+        place = next(n for n in range(place, len(statements)) if not checks_definedness(statements[n]))
         key = ("init", register, self._line(state, place))
         if key in self._known:
             return
