@@ -36,7 +36,7 @@ def each_trace_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def looked_at(trace: Any, signature: Any) -> Any:
         module = module_of(trace, signature)
-        if not trace.doubtful:
+        if not trace.needs_verification:
             try:
                 verify(module)
             except VerifyError as error:

@@ -24,8 +24,7 @@ from ..isa.targets import TARGETS
 from .dispatcher import Dispatcher, apply
 from .compiled_kernel import CompiledKernel
 from ..ir.signature import Signature
-from ..language.rules import structure
-from ..language.tracing import traced
+from ..language.tracing import check_source, traced
 
 __all__ = ["Kernel", "ptx_kernel"]
 
@@ -195,7 +194,7 @@ def _checked(function: Any) -> Any:
             f"kernel `{function.__name__}` is a generator or a coroutine, which cannot be traced",
             loc=Loc(code.co_filename, code.co_firstlineno), hint="remove `yield`, `async` and `await`",
         )
-    structure.check(function)
+    check_source(function)
     return code
 
 

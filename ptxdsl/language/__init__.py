@@ -5,18 +5,19 @@ The user's words are gathered here; each is at home in the module named after it
 
 from __future__ import annotations
 
-from .arrays import View, const, dynamic_shared, global_, local, shared
 from .builder import Region, Trace, current
-from .regions import otherwise, when
+from .control.labels import label
+from .control.loops import break_if, continue_if, loop
+from .control.regions import otherwise, when
 from .diagnostics import check, printf
-from .tracing import trace
-from .functions import cdiv, maximum, minimum, pack, reg, select, unpack
-from .labels import label
-from .loops import break_if, continue_if, loop
-from .pointers import Pointer
+from .memory.arrays import View
+from .memory.pointers import Pointer
+from .memory.variables import const, dynamic_shared, global_, local, shared
 from .namespace.ptx import ptx
 from .subroutine import ptx_func
-from .values import Reg, Value, Vec
+from .tracing import trace
+from .values.functions import cdiv, maximum, minimum, pack, reg, select, unpack
+from .values.value import Reg, Value, Vec
 
 __all__ = [
     "Pointer", "Reg", "Region", "Trace", "Value", "Vec", "View", "break_if", "cdiv", "check", "const", "continue_if",

@@ -7,35 +7,33 @@ Value its lifetime: closing one cuts it off from the trace, so that "may this va
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from .. import ir
 from ..errors import Loc, PtxError, TargetError, TraceError
-from ..isa import Form, Need, special_registers
+from ..isa import Form, Need, special_registers, targets
 from ..types import ScalarType
-from .registers import Supply, stem_of
+from .introspection.call_sites import getframe, internal, location_of, place_of, places, user_frame
+from .registers import RegisterSupply, stem_of
 
 __all__ = [
-    "Region", "Trace", "Unset", "activated", "active", "current", "getframe", "is_user_file", "noted", "place_of",
-    "places", "swapped", "thread", "user_frame",
+    "InRegister", "PendingRegion", "Region", "Trace", "activated", "active", "current", "fatal", "swapped", "thread",
 ]
 
 
 @dataclass(eq=False, slots=True)
 class Region:
-    """A stretch of the trace within which Values live: the kernel, the body of a ``when`` or of a ``loop``.
+    """A part of the trace within which Values live: the kernel, the body of a ``when`` or of a ``loop``.
 
     ``owner`` is the trace while the region is open and None afterwards; ``trace`` stays. ``loc`` is the line that
     opened it, ``start`` the index in ``trace.body`` of its first statement, ``statement`` the object that the `with`
-    names. ``before`` are the variables of the user's frames when it opened (``guard``), ``last`` the block that closed
-    last inside it and the index of what follows that (``control``), ``unset`` its `Unset`, if any was needed.
+    names. ``before`` are the variables of the user's frames when it opened (rule R2), ``last`` the block that closed
+    last inside it and the index of what follows that (rule R6), ``pending`` its `PendingRegion`, if any was needed.
     """
 
     kind: str
@@ -47,17 +45,17 @@ class Region:
     statement: Any = None
     before: list[Any] = field(default_factory=list)
     last: Any = None
-    unset: Any = None
+    pending: Any = None
 
     @property
     def closed(self) -> bool:
         return self.owner is None
 
 
-class Unset(Region):
-    """Where a Value lives that is not there yet, a `Reg` to be written first or a parameter to be loaded: in ``home``.
+class PendingRegion(Region):
+    """The region of a Value that is not there yet: a `Reg` to be written first, a parameter to be loaded in ``home``.
 
-    It looks like a region that is closed, so that the use of any other costs no comparison more.
+    It is never open, so that the use of any other Value costs no comparison more.
     """
 
     __slots__ = ("home",)
@@ -67,12 +65,20 @@ class Unset(Region):
         self.home = home
 
     @classmethod
-    def of(cls, home: Region) -> Unset:
+    def of(cls, home: Region) -> PendingRegion:
         """The one of a region."""
-        found: Unset | None = home.unset
+        found: PendingRegion | None = home.pending
         if found is None:
-            found = home.unset = cls(home)
+            found = home.pending = cls(home)
         return found
+
+
+class InRegister(Protocol):
+    """What errors and rules know of a Value: the register that it is in, its type, and where it lives."""
+
+    register: ir.Register
+    type: ScalarType
+    region: Region
 
 
 class _Active(threading.local):
@@ -120,11 +126,11 @@ def active() -> Trace | None:
 E = TypeVar("E", bound=PtxError)
 
 
-def noted(error: E) -> E:
-    """An error that no `except` of the kernel's can make good: the trace is wrong from here on, and ends with it."""
+def fatal(error: E) -> E:
+    """An error that ends the trace even if the kernel catches it, since the trace is wrong from here on."""
     trace = thread.trace
-    if trace is not None and trace.mistake is None:
-        trace.mistake = error
+    if trace is not None and trace.fatal_error is None:
+        trace.fatal_error = error
     return error
 
 
@@ -140,84 +146,19 @@ def current() -> Trace:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Whose line is it?
-
-_PACKAGE = str(Path(__file__).parent.parent).replace("\\", "/") + "/"
-_LIBRARY = _PACKAGE + "kernels/"
-
-
-class _Inside(dict[str, bool]):
-    """Whether a file is ours (or Python's plumbing between us and the user), so that its lines are not the user's."""
-
-    def __missing__(self, filename: str) -> bool:
-        path = filename.replace("\\", "/")
-        ours = path.startswith(_PACKAGE) and not path.startswith(_LIBRARY)
-        inside = self[filename] = ours or path.endswith(("/contextlib.py", "/functools.py", "/copy.py"))
-        inside = self[filename] = inside or "-packages/numpy/" in path
-        return inside
-
-
-_inside = _Inside()
-
-
-def is_user_file(filename: str) -> bool:
-    """Whether the lines of a file are the user's, not ours."""
-    return not _inside[filename]
-
-
-def user_frame(depth: int = 1, code: CodeType | None = None) -> FrameType:
-    """The innermost frame that is the user's, from ``depth`` callers up; ``code`` is the user's wherever it lies."""
-    frame: FrameType | None = sys._getframe(depth)
-    last = frame
-    while frame is not None:
-        if not _inside[frame.f_code.co_filename] or frame.f_code is code:
-            return frame
-        last, frame = frame, frame.f_back
-    assert last is not None
-    return last
-
-
-def location_of(frame: FrameType) -> Loc:
-    return Loc(frame.f_code.co_filename, frame.f_lineno)
-
-
-getframe, _new = sys._getframe, cast(Any, tuple.__new__)
-"""``_new`` passes by the constructors of named tuples, which are Python."""
-places: dict[tuple[int, int], Loc] = {}
-"""The lines of the user's that were met: by the code object's id and the index of the instruction in it."""
-_kept: dict[int, CodeType] = {}
-"""The code objects that these speak of; kept, or their ids could come to stand for others."""
-
-
-def place_of(frame: FrameType) -> Loc:
-    """The line that a frame of the user's is at, the same object at every call."""
-    return places.get((id(frame.f_code), frame.f_lasti)) or _new_place(frame)
-
-
-def _new_place(frame: FrameType) -> Loc:
-    code = frame.f_code
-    if len(_kept) > 4096:
-        places.clear()
-        _kept.clear()
-    _kept[id(code)] = code
-    loc = places[id(code), frame.f_lasti] = Loc(code.co_filename, frame.f_lineno)
-    return loc
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 class Trace:
     """A kernel in the making.
 
     ``supply`` is `fresh` without its call, ``trace.supply[f32]()``; what it gave is in ``registers`` at the end.
-    ``hook`` is called before each in-place change of a `Reg`, which is where rule R3 is checked, with it and with how
-    many frames from there on are ours. ``declared`` are the bytes of ``variables`` by state space, ``waiting`` the
-    blocks made and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were
-    first branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
-    `ptx_func` functions called, by function and constants; ``unaliased`` is what ``guard.check_alias`` remembers.
-    ``doubtful`` says that what was appended may be wrong all the same: with branches of the user's own, calls, names in
-    strings, or a `Reg` that is perhaps read before it is written, only `verify` can tell.
+    ``before_write`` is called before each in-place change of a `Reg` (rule R3), with it and with how many frames from
+    there on are ours. ``declared`` are the bytes of ``variables`` by state space, ``not_entered`` the blocks made and
+    not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first branched
+    to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the `ptx_func`
+    functions called, by function and constants; ``unaliased`` is what rule R3 remembers. A trace is preverified, since
+    each operand was checked when it was appended, unless ``needs_verification``: with branches of the user's own,
+    calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can tell.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -233,15 +174,15 @@ class Trace:
         self.functions: dict[Any, ir.Function] = {}
         self.texts: dict[str, str] = {}
         self.needs: dict[Need, None] = {}
-        self.hook: Callable[[Any, int], None] | None = None
-        self.waiting: dict[int, Any] = {}
+        self.before_write: Callable[[Any, int], None] | None = None
+        self.not_entered: dict[int, Any] = {}
         self.labels: dict[str, Any] = {}
         self.branches: dict[str, Loc] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
         self.prototypes: dict[str, ir.Function] = {}
         self.parameters: set[str] = set()
-        self.mistake: PtxError | None = None
-        self.doubtful = self.over = False
+        self.fatal_error: PtxError | None = None
+        self.needs_verification = self.over = False
         self.unaliased: dict[tuple[int, int], int] = {}
         self.addresses: dict[Any, Any] = {}
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
@@ -250,7 +191,7 @@ class Trace:
         self.forms: set[Form] = set()
         self._counters: dict[str, int] = {}
         self._names: set[str] = set()
-        self.supply = Supply(self.registers)
+        self.supply = RegisterSupply(self.registers)
 
     # -- regions
 
@@ -273,7 +214,7 @@ class Trace:
         """Close a region, and whatever is still open inside it."""
         inner: Region | None = self.region
         while inner is not None:
-            inner.owner = inner.last = inner.unset = None
+            inner.owner = inner.last = inner.pending = None
             if inner is region:
                 break
             inner = inner.parent
@@ -286,7 +227,7 @@ class Trace:
         self.registers += self.supply.given()
         del self.kernel, self.region
         self.over = True
-        for cache in (self.labels, self.waiting, self.addresses, self.constants):
+        for cache in (self.labels, self.not_entered, self.addresses, self.constants):
             cache.clear()
 
     # -- statements
@@ -297,8 +238,8 @@ class Trace:
     ) -> ir.Instruction:
         """Append an instruction with the user's line; a TargetError where the kernel's target does not have it.
 
-        The first ``depth`` frames, this one among them, are known to be ours: each that is looked at costs. Operators
-        and `Instruction`, through which most pass, have these lines in their own.
+        The first ``depth`` frames, this one among them, are known to be ours: each frame object costs. Operators and
+        `Instruction`, which append most instructions, have copies of these lines.
         """
         if loc is None:
             frame = getframe(depth)
@@ -311,7 +252,7 @@ class Trace:
 
     def call(self, name: str, arguments: tuple[ir.Operand, ...], results: tuple[ir.Operand, ...]) -> None:
         """Append a call of a declared function."""
-        self.doubtful = True
+        self.needs_verification = True
         self.body.append(ir.Call(ir.Symbol(name), results, arguments, loc=self.location()))
 
     def declare(self, function: ir.Function) -> None:
@@ -340,8 +281,6 @@ class Trace:
     def require(self, needs: tuple[Need, ...], what: str, loc: Loc | None = None) -> None:
         """Note what something needs; a TargetError if the kernel's target lacks it."""
         if self.arch != "auto" and needs:
-            from ..isa import targets
-
             version = max(targets.introduced(self.arch), *(need.version for need in needs))
             if not targets.satisfies(needs, version, self.arch):
                 wanted = " and ".join(" or ".join(need.targets) for need in needs if need.targets)
@@ -385,7 +324,7 @@ class Trace:
         """A new register that holds a value of ``type``; ``name`` is the Python variable's, where there is one."""
         if name is None:
             return self.supply[type]()
-        register: ir.Register = _new(ir.Register, ("%" + self.unique(name, "%"), type.register))
+        register = ir.Register("%" + self.unique(name, "%"), type.register)
         self.registers.append(register)
         return register
 
@@ -398,17 +337,14 @@ class Trace:
         self._names.add(found)
         return found[len(sigil):]
 
-    # -- places
+    # -- lines
 
     def location(self, depth: int = 1) -> Loc:
-        """The innermost line of the user's on the stack; the first ``depth`` frames are known to be ours.
-
-        A frame object is made for each frame that is looked at, so it pays to know.
-        """
-        frame: FrameType | None = sys._getframe(depth)
+        """The innermost line of the user's on the stack; the first ``depth`` frames are known to be ours."""
+        frame: FrameType | None = getframe(depth)
         while frame is not None:
             code = frame.f_code
-            if not _inside[code.co_filename] or code is self.code:
+            if not internal[code.co_filename] or code is self.code:
                 return place_of(frame)
             frame = frame.f_back
         return self.loc

@@ -11,11 +11,11 @@ from typing import Any
 from .. import ir
 from ..errors import PtxTypeError
 from ..types import u64
-from .addresses import guard_of
 from .builder import Trace, current
 from .errors import described, located
+from .memory.addresses import guard_of
 from .subroutine import Subroutine
-from .values import Reg, Result, Value
+from .values.value import Reg, Result, Value
 
 __all__ = ["call"]
 
@@ -55,7 +55,7 @@ def call(
             got = f"a reg of {out.type}" if isinstance(out, Reg) else described(out)
             raise located(PtxTypeError, f"out of the call of `{name}` is a reg of {kind}, not {got}", f"`reg({kind})`")
         targets, result = (out.write(trace),), out
-    trace.doubtful = True
+    trace.needs_verification = True
     trace.body.append(ir.Call(callee, targets, sources, label, uniform, predicate, trace.location()))
     return result
 

@@ -11,14 +11,15 @@ from typing import Any
 
 from .. import ir
 from ..errors import PtxTypeError
-from ..types import ScalarType, b8, b32, b64, f32, f64, pred, s32, s64, u32, u64
+from ..types import ScalarType, b32, b64, b8, f32, f64, pred, s32, s64, u32, u64
 from .builder import Trace, current
-from .regions import when
-from .literals import is_number, plain
-from .pointers import Pointer
-from .operators import find
+from .control.regions import when
 from .errors import described, located
-from .values import Value, constant, emit
+from .memory.pointers import Pointer
+from .values.literals import is_number, plain
+from .values.moves import constant
+from .values.operators import find
+from .values.value import Result, Value, emit
 
 __all__ = ["check", "printf"]
 
@@ -106,14 +107,15 @@ def _argument(trace: Trace, match: re.Match[str], value: Any) -> Value:
         return value.generic().address if value.space != "generic" else value.address
     if kind in _FLOATS:
         if is_number(value):
-            return constant(trace, float(plain(value)), f64)
+            return Result(constant(trace, float(plain(value)), f64), f64, trace.kernel)
         if isinstance(value, Value) and value.type.is_float and value.type.lanes == 1 and value.type.bits >= 16:
             return value.to(f32).to(f64) if value.type.bits < 32 else value.to(f64)
         raise _unsuited(spelled, "a float", value, "%d")
     if kind in _INTEGERS:
         wide = length in ("ll", "l", "z", "t", "j")
         if is_number(value):
-            return constant(trace, plain(value), s64 if wide else s32)
+            kind = s64 if wide else s32
+            return Result(constant(trace, plain(value), kind), kind, trace.kernel)
         if isinstance(value, Value):
             if value.type is pred and not wide:
                 return value.to(u32)

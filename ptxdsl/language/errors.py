@@ -5,19 +5,16 @@ Each names things as the user does: the variable where there is one, and the lin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TypeVar
 
-from .. import ir
-from ..errors import EscapeError, Loc, PtxTypeError, TraceError
-from ..types import ScalarType, pred
-from .builder import Trace, location_of, noted, user_frame
-from .variable_names import name_of
+from ..errors import PtxTypeError, TraceError
+from ..types import ScalarType
+from .builder import InRegister
+from .introspection.call_sites import location_of, user_frame
+from .introspection.variable_names import name_of
 from .rules.python_protocol import RunTime
 
-if TYPE_CHECKING:
-    from .values import Value
-
-__all__ = ["conversions", "described", "escaped", "located", "mismatch", "named"]
+__all__ = ["conversions", "described", "located", "mismatch", "named"]
 
 E = TypeVar("E", bound=TraceError)
 
@@ -42,45 +39,14 @@ def described(value: object) -> str:
     return f"the {value.__class__.__name__} {text if len(text) <= 40 else text[:37] + '...'}"
 
 
-def conversions(value: Value, type: ScalarType) -> str:
+def conversions(value: InRegister, type: ScalarType) -> str:
     """How to make a value one of another type: by its number, and by its bits where the sizes agree."""
     name = named(value, "v")
     hint = f"`{name}.to({type})` converts (cvt)"
     return hint + (f"; `{name}.bits({type})` keeps the bits (mov)" if value.type.bits == type.bits else "")
 
 
-def escaped(value: Value) -> NoReturn:
-    """Rule R1: say where a value was computed, and that this is over."""
-    region = value.region
-    name = named(value, value.register.name)
-    made = _made(region.trace, value.register) or region.loc
-    if not region.closed or region.parent is None or region.trace.over:
-        state = "is over" if region.trace.over else "runs in another thread"
-        raise noted(located(
-            EscapeError,
-            f"`{name}` was computed at {made.file}:{made.line}, in the trace of `{region.trace.name}`, which {state}",
-            "compute it in this kernel, or pass it as a parameter",
-        ))
-    initial = "" if value.type is pred else ", 0"
-    before = "when" if region.kind == "otherwise" else region.kind
-    variable = f"{name} = " if name.isidentifier() else "v = "
-    raise noted(located(
-        EscapeError,
-        f"`{name}` was computed at line {made.line}, inside the `{region.kind}` of line {region.loc.line}, "
-        "and is used after it",
-        f"declare `{variable}reg({value.type}{initial})` before the `{before}`, "
-        f"and write `{variable[:-3]}.set(...)` inside it",
-    ))
-
-
-def _made(trace: Trace, register: ir.Register) -> Loc | None:
-    for statement in reversed(trace.body):
-        if isinstance(statement, ir.Instruction) and any(found == register for found in statement.writes()):
-            return statement.loc
-    return None
-
-
-def mismatch(op: str, a: Value, b: Value) -> PtxTypeError:
+def mismatch(op: str, a: InRegister, b: InRegister) -> PtxTypeError:
     """The error for the operands of an operator that differ in type."""
     left, right = named(a, "a"), named(b, "b")
     hint = f"`{left}.to({b.type})` or `{right}.to({a.type})` converts (cvt)"

@@ -13,18 +13,17 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .. import ir
-from ..ir import operand_matching as operands
 from ..errors import PtxTypeError
+from ..ir import operand_matching as operands
 from ..isa import Form, OperandSpec
 from ..types import ScalarType, encode, pred
-from .addresses import NARROW
-from .arrays import TensorMapValue
 from .builder import current
-from .literals import is_number, plain
-from .pointers import Pointer
-from .register_parts import Part
 from .errors import described, located, named
-from .values import Reg, Value
+from .memory.addresses import NARROW
+from .memory.pointers import Pointer
+from .memory.tensor_map import TensorMapValue
+from .values.literals import is_number, plain
+from .values.value import Part, Reg, Value
 
 __all__ = [
     "SINK", "Problem", "elements", "inputs", "miscounted", "misfit", "number_problem", "outputs", "problem", "returned",
@@ -183,7 +182,7 @@ def symbol(text: str) -> ir.Symbol | None:
     found, trace = _NAME.fullmatch(text), current()
     if found is None or found[1] not in trace.parameters:
         return None
-    trace.doubtful = True
+    trace.needs_verification = True
     return ir.Symbol(found[1], int(found[2] or 0))
 
 

@@ -15,18 +15,18 @@ from .. import ir
 from ..errors import PtxTypeError
 from ..isa import Form, OperandSpec, special
 from ..types import ScalarType, pred
-from .addresses import address_of
-from .arrays import TensorMapValue
 from .builder import Trace, current
-from .literals import is_number, known_literal, literal, plain
-from .pointers import Pointer
+from .control.labels import table_of, target_of
+from .errors import located
+from .memory.addresses import address_of
+from .memory.pointers import Pointer
+from .memory.tensor_map import TensorMapValue
 from .operand_errors import (
     SINK, Problem, elements, inputs, miscounted, misfit, number_problem, outputs, problem, returned, symbol,
     target_problem, unfit_outs,
 )
-from .register_parts import Part
-from .errors import located
-from .values import Negated, Parameter, Reg, Result, Value, Vec
+from .values.literals import is_number, known_literal, literal, plain
+from .values.value import Negated, Parameter, Part, Reg, Result, Value, Vec
 
 __all__ = ["REG_KINDS", "Numbers", "Plan", "apply", "kind_of", "plan"]
 
@@ -330,14 +330,10 @@ def _address(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.O
 
 
 def _label(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    from .labels import target_of
-
     return target_of(trace, argument)
 
 
 def _symbol(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    from .labels import table_of
-
     return table_of(trace, argument)
 
 

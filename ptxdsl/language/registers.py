@@ -14,7 +14,7 @@ from itertools import chain, count, islice, repeat
 from .. import ir
 from ..types import TYPES, ScalarType
 
-__all__ = ["Supply", "stem_of"]
+__all__ = ["RegisterSupply", "stem_of"]
 
 _FAMILIES = {
     "%p": ("pred", "pred"), "%b": ("b8", "b8 u8 s8"), "%h": ("b16", "b16 u16 s16"), "%r": ("b32", "b32 u32 s32"),
@@ -38,7 +38,7 @@ def _grown(prefix: str, number: int) -> ir.Register:
     return pool[number]
 
 
-class Supply(dict[ScalarType, Callable[[], ir.Register]]):
+class RegisterSupply(dict[ScalarType, Callable[[], ir.Register]]):
     """By type, what gives the next register without a name; ``registers`` gets the first of each family at once.
 
     Nothing here runs in Python for a register that was ever numbered before. So how many were given is known only at

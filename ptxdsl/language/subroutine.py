@@ -16,18 +16,18 @@ from typing import Any
 
 from .. import ir
 from ..errors import Loc, PtxTypeError, TraceError
-from ..isa import lookup
 from ..ir.signature import HandleType, KernelParameter, PtrType, Signature
+from ..isa import lookup
 from ..types import ScalarType, pred, u64
-from . import labels
-from .rules import mutation as guard, structure as lint
 from .builder import Trace, current, swapped
-from .rules.bytecode import flow_of
-from .tracing import argument, complete, finish
-from .literals import is_number, literal
-from .pointers import Pointer
 from .errors import described, located
-from .values import Result, Value
+from .introspection.bytecode import flow_of
+from .memory.pointers import Pointer
+from .rules import structure
+from .rules.aliasing import check_alias
+from .tracing import argument, check_source, complete, finish
+from .values.literals import is_number, literal
+from .values.value import Result, Value
 
 __all__ = ["Subroutine", "ptx_func"]
 
@@ -56,7 +56,7 @@ def ptx_func(function: Callable[..., Any]) -> Subroutine:
     """
     frame = inspect.currentframe()
     names = frame.f_back.f_locals if frame is not None and frame.f_back is not None else None
-    lint.check(function)
+    check_source(function)
     return Subroutine(function, names)
 
 
@@ -163,13 +163,13 @@ class Subroutine:
 
     def _trace(self, caller: Trace, head: ir.Function, constants: dict[str, Any]) -> None:
         inner = Trace(head.name, self._loc, caller.arch, self._function.__code__)
-        inner.hook = guard.check_alias
+        inner.before_write = check_alias
         inner.adopt(caller)
         inner.reserve(RESULT)
         with swapped(inner):
             values = [argument(inner, parameter) for parameter in self._signature.parameters]
             self._return(inner, self._function(*values, **constants))
-            labels.finish(inner)
+            structure.finish(inner)
         caller.declare(finish(inner, head))
 
     def _return(self, trace: Trace, result: Any) -> None:

@@ -13,28 +13,36 @@ from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import Loc, PtxError, TraceError
-from ..isa import Form, lookup
-from ..isa import targets
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
+from ..isa import Form, lookup, targets
 from ..types import ScalarType, u64
-from . import labels
-from .rules import mutation as guard, unused_expressions as idle
-from .arrays import TensorMapValue, View
-from .builder import Trace, activated, is_user_file
-from .pointers import Pointer
+from .builder import Trace, activated
 from .errors import described
-from .pointer_tables import PointerTable
+from .introspection.call_sites import is_user_file
+from .memory.arrays import View, row_major
+from .memory.pointer_tables import PointerTable
+from .memory.pointers import Pointer
+from .memory.tensor_map import TensorMapValue
+from .rules import early_exit, structure, unused_expressions
+from .rules.aliasing import check_alias
+from .rules.call_errors import miscalled
 from .rules.python_protocol import missing
-from .values import Parameter, Value
+from .values.value import Parameter, Value
 
-__all__ = ["Traced", "argument", "complete", "finish", "trace", "traced"]
+__all__ = ["Traced", "argument", "check_source", "complete", "finish", "trace", "traced"]
 
 
 class Traced(NamedTuple):
-    """A module, and whether what was traced may be wrong although each statement was held against the table."""
+    """A module, and whether it may be wrong although each operand was checked when it was traced."""
 
     module: ir.Module
-    doubtful: bool
+    needs_verification: bool
+
+
+def check_source(function: Callable[..., object]) -> None:
+    """Check what the source of a kernel function shows before it runs: unused expressions, and rule R5."""
+    unused_expressions.check(function)
+    early_exit.check(function)
 
 
 def trace(
@@ -57,15 +65,15 @@ def traced(
     assert isinstance(function, FunctionType)
     code = function.__code__
     loc = Loc(code.co_filename, code.co_firstlineno)
-    idle.check_helpers(function)
+    unused_expressions.check_helpers(function)
     signature = signature or Signature.of(function)
     new = Trace(name or function.__name__, loc, arch, code)
-    new.hook = guard.check_alias
+    new.before_write = check_alias
     with activated(new):
         arguments = [argument(new, parameter) for parameter in signature.parameters]
         try:
             result = function(*arguments, **complete(signature, constants or {}, f"kernel `{function.__name__}`", loc))
-            labels.finish(new)
+            structure.finish(new)
         except PtxError as error:
             if error.loc is None:
                 error.loc = _place(error.__traceback__, new) or loc
@@ -76,8 +84,6 @@ def traced(
                 raise
             raise found from None
         except TypeError as error:
-            from .rules.call_errors import miscalled
-
             innermost = _last_frame(error.__traceback__)
             refused = miscalled(error, _innermost(error.__traceback__, new), innermost)
             if refused is None:
@@ -93,7 +99,7 @@ def traced(
             f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,
             hint="store results through a pointer: `out[i] = v`",
         )
-    return Traced(_module(new, signature), new.doubtful)
+    return Traced(_module(new, signature), new.needs_verification)
 
 
 def complete(signature: Signature, given: Mapping[str, Any], what: str, loc: Loc) -> dict[str, Any]:
@@ -171,10 +177,7 @@ def _array(trace: Trace, annotation: ArrayType, entries: Iterator[ir.Parameter])
     strides = tuple(missing)
     if strides or len(shape) == 1:
         return View(annotation.dtype, "global", base, shape, (*strides, 1))
-    steps = [1]
-    for extent in reversed(shape[1:]):
-        steps.append(steps[-1] * extent)
-    return View(annotation.dtype, "global", base, shape, tuple(reversed(steps)))
+    return View(annotation.dtype, "global", base, shape, row_major(shape))
 
 
 def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:

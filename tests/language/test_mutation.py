@@ -25,7 +25,7 @@ from ptxdsl import (
     pred, ptx, reg, select, u32, when,
 )
 from ptxdsl.language import trace
-from ptxdsl.language.rules import structure as lint
+from ptxdsl.language.tracing import check_source
 
 # ---------------------------------------------------------------------------------------------------------------------
 # R1: values do not leave their region
@@ -938,7 +938,7 @@ WRONG = [function for name, function in globals().items() if name[:3] in ("r1_",
 
 @pytest.mark.parametrize("function", RIGHT, ids=lambda function: function.__name__)
 def test_right(function: Any) -> None:
-    lint.check(function)
+    check_source(function)
     trace(function)
 
 
@@ -1272,10 +1272,10 @@ def test_at_decoration() -> None:
     later = {r5_local_name, r5_context_manager, r5_helper}
     for function in _R5:
         if function in later:
-            lint.check(function)
+            check_source(function)
         else:
             with pytest.raises(ControlFlowError):
-                lint.check(function)
+                check_source(function)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1317,7 +1317,7 @@ _WITHOUT_SOURCE = {
 @pytest.mark.parametrize(("body", "kind"), _WITHOUT_SOURCE.items(), ids=list(map(str, range(len(_WITHOUT_SOURCE)))))
 def test_without_source(body: str, kind: type[PtxError] | None) -> None:
     function = _made(body)
-    lint.check(function)
+    check_source(function)
     if kind is None:
         trace(function)
     else:
@@ -1331,7 +1331,7 @@ def test_without_source(body: str, kind: type[PtxError] | None) -> None:
 def test_in_a_doctest() -> None:
     text = """
     >>> from ptxdsl import f32, loop, u32, when
-    >>> from ptxdsl.language import trace; from ptxdsl.language.rules import structure as lint
+    >>> from ptxdsl.language import trace; from ptxdsl.language.tracing import check_source
     >>> def lost(n: u32, x: f32):
     ...     acc = x
     ...     with loop(n):
@@ -1344,7 +1344,7 @@ def test_in_a_doctest() -> None:
     >>> def left(n: u32, x: f32):
     ...     with when(n < 3):
     ...         return
-    >>> lint.check(left)
+    >>> check_source(left)
     Traceback (most recent call last):
     ptxdsl.errors.ControlFlowError: `return` leaves the `with when(n < 3)` of line 2; the trace would end ...
       at <doctest guards[4]>:3: return

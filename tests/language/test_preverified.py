@@ -14,7 +14,7 @@ from ptxdsl import (
     when,
 )
 from ptxdsl.errors import EscapeError
-from ptxdsl.language.arrays import param
+from ptxdsl.language.memory.variables import param
 from ptxdsl.language.tracing import traced
 
 
@@ -115,7 +115,7 @@ def has_a_param_variable() -> None:
     "kernel", [has_a_value, written_where_it_was_declared, guarded, written_and_never_read], ids=lambda k: k.__name__
 )
 def test_vouched_for(kernel: Callable[..., None]) -> None:
-    assert not traced(kernel).doubtful
+    assert not traced(kernel).needs_verification
 
 
 @pytest.mark.parametrize("kernel", [
@@ -123,7 +123,7 @@ def test_vouched_for(kernel: Callable[..., None]) -> None:
     names_a_parameter, has_a_param_variable, has_a_variable_that_is_new_in_ptx, has_a_register_that_is_new_in_ptx,
 ], ids=lambda k: k.__name__)
 def test_left_to_be_looked_at(kernel: Callable[..., None]) -> None:
-    assert traced(kernel).doubtful
+    assert traced(kernel).needs_verification
 
 
 def test_a_reg_without_a_value_ends_with_its_block() -> None:

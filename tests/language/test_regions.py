@@ -13,7 +13,7 @@ from ptxdsl import (
     Ptr, break_if, check, continue_if, f32, label, loop, otherwise, ptx, ptx_kernel, reg, s16, s32, s64, select, u16,
     u32, u64, use, when,
 )
-from ptxdsl.language import regions as control, labels, loops
+from ptxdsl.language.control import regions as control, labels, loops
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is emitted

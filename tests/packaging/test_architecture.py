@@ -124,15 +124,6 @@ DEBTS = {
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.runtime.launch]",
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.tools.variable_names]",
     "test_late_imports_are_of_what_is_loaded_on_demand[isa.notation]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.builder]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.functions]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.namespace.ptx]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.operands]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.operators]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.rules.structure]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.rules.unused_expressions]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.tracing]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[language.values]",
     "test_late_imports_are_of_what_is_loaded_on_demand[verify.checker]",
 }
 

@@ -17,7 +17,7 @@ from ptxdsl.errors import PtxError
 from ptxdsl.isa import Form, OperandSpec
 from ptxdsl.text import parse, to_text
 from ptxdsl.language import Pointer, const, dynamic_shared, global_, label, local, ptx, ptx_func, reg, shared
-from ptxdsl.language.arrays import param
+from ptxdsl.language.memory.variables import param
 from ptxdsl.types import ScalarType, b8, pred, u32, u64
 
 

@@ -11,7 +11,7 @@ import pytest
 from ptxdsl.errors import PtxError
 from ptxdsl.text import to_text
 from ptxdsl.language import trace
-from ptxdsl.language.rules import structure as lint
+from ptxdsl.language.tracing import check_source
 
 _NOISE = re.compile(r"\s*(\.(loc|reg|file|version|target|address_size)|ld\.param|$)")
 
@@ -34,7 +34,7 @@ def ptx(function: Callable[..., Any], **constants: Any) -> list[str]:
 def refused(function: Callable[..., Any], **constants: Any) -> PtxError:
     """The error of a kernel function, at decoration or while it is traced."""
     try:
-        lint.check(function)
+        check_source(function)
         trace(function, constants=constants)
     except PtxError as error:
         return error

@@ -88,12 +88,13 @@ class _Watch:
             sys.settrace(before)
 
     def _called(self, frame: FrameType, _: str, __: Any) -> Any:
-        from ...language.builder import is_user_file
+        from ...language.introspection.call_sites import is_user_file
 
         return self._event if is_user_file(frame.f_code.co_filename) else None
 
     def _event(self, frame: FrameType, event: str, _: Any) -> Any:
-        from ...language.builder import active, is_user_file
+        from ...language.builder import active
+        from ...language.introspection.call_sites import is_user_file
 
         back = frame.f_back
         if event == "return" and back is not None and is_user_file(back.f_code.co_filename):
@@ -107,8 +108,8 @@ class _Watch:
 
 def _held(variables: Mapping[str, Any]) -> dict[str, Held]:
     """The variables that are in registers: values, pointers, and the elements of lists and tuples of these."""
-    from ...language.pointers import Pointer
-    from ...language.values import Value
+    from ...language.memory.pointers import Pointer
+    from ...language.values.value import Value
 
     found: dict[str, Held] = {}
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..values import Value
+from ..values.value import Value
 
 class Instruction:
     mnemonic: str

@@ -10,16 +10,19 @@ import keyword
 from typing import Any, NoReturn
 
 from ... import ir
-from ...isa import table as isa
 from ...errors import PtxTypeError, UnknownInstruction
 from ...isa import Form, Special
-from ..addresses import guard_of
+from ...isa import table as isa
+from ..builder import current, thread
+from ..calls import call
+from ..errors import located
+from ..instruction_names import InstructionName, Name, NoValue, is_private
+from ..introspection.call_sites import getframe, places
+from ..memory.addresses import guard_of
 from ..operands import REG_KINDS, Plan, apply, kind_of
 from ..operands import plan as make_plan
-from ..builder import current, getframe, places, thread
-from ..operators import data_type, find
-from ..errors import located
-from ..values import Parameter, Reg, Result, Value, Vec
+from ..values.operators import data_type, find
+from ..values.value import Parameter, Reg, Result, Value, Vec
 
 __all__ = ["Instruction", "Namespace", "ptx"]
 
@@ -31,16 +34,6 @@ def _spelled(name: str) -> str:
     return name.replace("__", "::")
 
 
-def _private(name: str) -> bool:
-    return name.startswith("_")
-
-
-def _unchangeable(holder: object, name: str) -> PtxTypeError:
-    return located(
-        PtxTypeError, f"`{holder!r}.{name}` cannot be set", "keep a value in a variable of its own: `v = ..`"
-    )
-
-
 _CUDA = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid"}
 
 
@@ -48,7 +41,7 @@ def _relocated(error: UnknownInstruction) -> UnknownInstruction:
     return located(UnknownInstruction, error.message, error.hint)
 
 
-class Instruction:
+class Instruction(InstructionName):
     """An instruction, or the beginning of its name.
 
     Called, it appends the instruction and returns its result: a Value, a Vec for one in braces, a tuple for several.
@@ -56,8 +49,10 @@ class Instruction:
     results each may be None for a new Value. ``pred`` is a predicate that guards it.
     """
 
+    mnemonic: str
+
     def __init__(self, mnemonic: str) -> None:
-        self.mnemonic = mnemonic
+        self.__dict__["mnemonic"] = mnemonic
         self._forms: tuple[Form, ...] | None = None
         self._plans: dict[tuple[object, ...], Plan] = {}
 
@@ -65,7 +60,7 @@ class Instruction:
         return f"ptx.{self.mnemonic}"
 
     def __getattr__(self, name: str) -> Instruction:
-        if _private(name):
+        if is_private(name):
             raise AttributeError(name)
         mnemonic = f"{self.mnemonic}.{_spelled(name)}"
         if not isa.completions(mnemonic):
@@ -148,32 +143,16 @@ class Instruction:
             self._forms = current
         return self._forms
 
-    # -- what has no meaning
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not _private(name) and name != "mnemonic":
-            raise _unchangeable(self, name)
-        object.__setattr__(self, name, value)
-
     def _refuse(self, *_: object) -> NoReturn:
         raise located(
             PtxTypeError, f"`{self!r}` is the name of an instruction, not a value", f"call it: `{self!r}(..)`"
         )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
-    __bool__ = __eq__ = __ne__ = _refuse
-    __hash__ = object.__hash__
-    _owns_arithmetic = True
 
 
 class _Call(Instruction):
     """``call`` and ``call.uni``: their operands are what the function declares, not what a row says."""
 
     def __call__(self, *operands: Any, out: Any = None, pred: Any = None, prototype: Any = None) -> Any:
-        from ..calls import call
-
         function = operands[0] if operands else None
         return call(function, operands[1:], out, pred, prototype, self.mnemonic == "call.uni")
 
@@ -182,7 +161,7 @@ def _instruction(mnemonic: str) -> Instruction:
     return (_Call if mnemonic in ("call", "call.uni") else Instruction)(mnemonic)
 
 
-class _Components:
+class _Components(NoValue):
     """``ptx.tid``: a special register with components, of which each is read by its name."""
 
     def __init__(self, special: Special) -> None:
@@ -195,7 +174,7 @@ class _Components:
     def __getattr__(self, name: str) -> Value:
         read = self.__dict__["_reads"].get(name)
         if read is None:
-            if _private(name):
+            if is_private(name):
                 raise AttributeError(name)
             special = self._special
             raise located(
@@ -207,24 +186,13 @@ class _Components:
     def __dir__(self) -> list[str]:
         return list(self._special.components)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if not _private(name):
-            raise _unchangeable(self, name)
-        object.__setattr__(self, name, value)
-
     def _refuse(self, *_: object) -> NoReturn:
         raise located(
             PtxTypeError, f"`{self!r}` has components, and is no value itself",
             "write " + " or ".join(f"`{self!r}.{c}`" for c in self._special.components),
         )
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __and__ = __or__ = __xor__ = __invert__ = __neg__ = _refuse
-    __rshift__ = __lshift__ = __bool__ = __call__ = __index__ = __getitem__ = _refuse
-    __eq__ = __ne__ = _refuse
-    __hash__ = object.__hash__
-    _owns_arithmetic = True
+    __rshift__ = __lshift__ = __call__ = __index__ = __getitem__ = _refuse
 
 
 class _Read:
@@ -245,7 +213,7 @@ class _Read:
         return Result(register, type, trace.region)
 
 
-class Namespace:
+class Namespace(Name):
     """The instructions (``ptx.add.u32``, ``ptx["add.u32"]``) and the special registers (``ptx.tid.x``, ``ptx.laneid``).
 
     A Python keyword takes a trailing ``_`` (``ptx.ld.global_``), ``::`` is ``__``, and a modifier that begins with a
@@ -259,16 +227,11 @@ class Namespace:
     def __repr__(self) -> str:
         return "ptx"
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if not _private(name):
-            raise _unchangeable(self, name)
-        object.__setattr__(self, name, value)
-
     def __getattr__(self, name: str) -> Any:
         read = self._reads.get(name)
         if read is not None:
             return read()
-        if _private(name):
+        if is_private(name):
             raise AttributeError(name)
         word = _spelled(name)
         if word in isa.opcodes():

@@ -14,8 +14,8 @@ from typing import Any
 
 from ...errors import Loc, PtxError, PtxTypeError
 from ...isa import lookup
-from ..regions import Block
-from ..labels import label
+from ..control.labels import label
+from ..control.regions import Block
 from ..operand_errors import syntax
 from .python_protocol import RunTime
 

@@ -10,8 +10,9 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from ...errors import Loc, PtxTypeError, TruthError, nearest
-from ..builder import location_of, noted, user_frame
-from ..variable_names import name_of
+from ..builder import fatal
+from ..introspection.call_sites import location_of, user_frame
+from ..introspection.variable_names import name_of
 
 __all__ = ["MissingAttribute", "RunTime", "missing"]
 
@@ -52,7 +53,7 @@ class RunTime:
             f"{self._describe()} has no Python {what}: the kernel is traced once, before it runs",
             loc=location_of(user_frame(2)), hint=hint,
         )
-        raise noted(error) if what is _TRUTH else error
+        raise fatal(error) if what is _TRUTH else error
 
     def __bool__(self) -> bool:
         self._refuse(

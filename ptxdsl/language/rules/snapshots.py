@@ -15,8 +15,9 @@ from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, Genera
 from typing import Any, NamedTuple
 
 from ...types import ScalarType
-from ..builder import Trace, is_user_file
-from .code_objects import PerCode
+from ..builder import Trace
+from ..introspection.call_sites import is_user_file
+from ..introspection.code_objects import PerCode
 from .python_protocol import RunTime
 
 __all__ = [

@@ -1,150 +1,122 @@
-"""Rule R5: `return`, `break` and `continue` do not leave a block of the kernel.
+"""Rule R6: blocks are entered, closed and paired as the program text shows them.
 
-Python would obey them while tracing: the rest of the body would silently never become PTX. No ``__exit__`` can tell
-such an exit from the end of the body, so the source is read: the kernel's when it is decorated, and that of any
-function whose `with` opens a block when it first does. Where there is no source there is nothing to read; then the
-bytecode after the block's exit is compared with what follows the end of the block.
+Refused: an ``otherwise()`` that does not directly follow its ``when()``; a block that is made and never entered,
+entered twice, entered in another kernel, never closed, or used as a condition or an iterator; a ``with loop():`` that
+nothing leaves; a bound of a loop that is a `reg` and changed inside; a label that is placed nowhere. Each would become
+PTX that does something else than the text says, or nothing.
+
+What it cannot see: whether a loop that has a way out ever takes it.
 """
 
 from __future__ import annotations
 
-import ast
-import linecache
-import re
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
-from ...errors import ControlFlowError, Loc
-from . import unused_expressions as idle
-from ..builder import Region, Trace, is_user_file
-from .bytecode import flow_of
-from .code_objects import PerCode
-from .source import Names, text_of, tree_of
+from ... import ir
+from ...errors import StructureError, TruthError
+from ..builder import InRegister, Region, Trace, current, thread
+from ..errors import located, named
 
-__all__ = ["check", "entered", "left"]
-
-_LEAVING = re.compile(r"\b(return|break|continue)\b")
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_With = (ast.With, ast.AsyncWith)
+__all__ = [
+    "Statement", "check_entered_once", "check_loop_ends", "check_unchanged", "finish", "misused", "preceding_when",
+]
 
 
+class Statement(type):
+    """The class of `when`, `otherwise` and `loop`: catches ``with loop:`` without parentheses."""
 
-@PerCode
-def _checked(code: CodeType) -> set[int]:  # noqa: ARG001
-    """The lines of a function whose `with` has been looked at."""
-    return set()
+    def __enter__(cls) -> NoReturn:
+        raise located(StructureError, f"`with {cls.__name__}:` lacks its parentheses", f"`with {cls.__name__}():`")
 
-
-def check(function: Callable[..., object]) -> None:
-    """Look through a kernel function for statements that leave a block, and for those that do nothing.
-
-    A ControlFlowError or StructureError for the first.
-    """
-    idle.check(function)
-    code = function.__code__
-    tree = _tree(code)
-    if tree is None:
-        return
-    names = Names(function)
-    for node in ast.walk(tree):
-        if isinstance(node, _With) and any(_is_block(item.context_expr, names) for item in node.items):
-            _check(node, code.co_filename)
-            _checked(code).add(node.lineno)
+    def __exit__(cls, *error: object) -> None: ...
 
 
-def entered(trace: Trace, frame: FrameType | None) -> None:
-    """A `with` of this frame, or of one that called for it by a context manager, opens a block: look at its source."""
-    while frame is not None:
-        code = frame.f_code
-        if is_user_file(code.co_filename) or code is trace.code:
-            line, checked = frame.f_lineno, _checked(code)
-            if line not in checked:
-                checked.add(line)
-                _check_line(code, line)
-            if code is trace.code:
-                return
-        inner, frame = frame, frame.f_back
-        # Only a context manager's own `with` is the user's block too; a plain call is not.
-        while frame is not None and not is_user_file(frame.f_code.co_filename) and frame.f_code is not trace.code:
-            inner, frame = frame, frame.f_back
-        if inner.f_code.co_name != "__enter__":
-            return
+def misused(block: Any, what: str) -> NoReturn:
+    """The error for a block that is asked for its truth or iterated over."""
+    raise located(TruthError, f"`{what}` does not work: `{block.kind}` is a block", f"`{block.usage}`")
 
 
-def left(region: Region) -> None:
-    """A block closes: where its function has no source, see by the bytecode whether a statement left it."""
-    for state in region.before:
-        code, now = state.frame.f_code, state.frame.f_lasti
-        if state.at == now or linecache.getlines(code.co_filename, state.frame.f_globals):
-            continue
-        flow = flow_of(code)
-        if not flow.exits(flow.index(state.at), flow.index(now)):
-            raise ControlFlowError(
-                "a `return`, `break` or `continue` leaves the `with` of this line; "
-                "the trace would end the block here for all threads",
-                loc=Loc(code.co_filename, state.frame.f_lineno),
-                hint="`ptx.ret(pred=p)`, `break_if(p)`, `continue_if(p)`",
-            )
+def check_entered_once(block: Any) -> None:
+    """A StructureError where a block is entered again, or in another kernel than it was made in."""
+    if block.region is not None:
+        hint = f"write `{block.usage}` anew for each block"
+        raise located(StructureError, f"this `{block.kind}` was entered before", hint)
+    if thread.trace is not block.trace:
+        current()
+        hint = f"write `{block.usage}` in this kernel"
+        raise located(StructureError, f"this `{block.kind}` belongs to another kernel", hint)
 
 
-def _check_line(code: CodeType, line: int) -> None:
-    tree = _tree(code)
-    if tree is None:
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, _With) and any(
-            item.context_expr.lineno <= line <= (item.context_expr.end_lineno or line) for item in node.items
-        ):
-            _check(node, code.co_filename)
+def preceding_when(trace: Trace) -> Any:
+    """The `when` that closed last in the open region, with nothing after it; a StructureError if there is none."""
+    last, end = trace.region.last or (None, 0)
+    if last is None or last.kind != "when":
+        raise located(
+            StructureError, "this `otherwise()` has no `when()` before it",
+            "`with when(p): ...`, then `with otherwise(): ...`",
+        )
+    if end != len(trace.body):
+        between = next((s.loc for s in trace.body[end:] if isinstance(s, ir.Instruction) and s.loc), None)
+        what = f"line {between.line} (`{between.source}`)" if between else "a label"
+        raise located(
+            StructureError,
+            f"`otherwise()` must directly follow its `when()` of line {last.loc.line}; {what} stands between",
+            "move what stands between before the `when()`, or into both blocks",
+        )
+    return last
 
 
-def _check(block: ast.With | ast.AsyncWith, filename: str) -> None:
-    for kind, node in _leaving(block.body, False):
-        call = ", ".join(ast.unparse(item.context_expr) for item in block.items)
-        raise ControlFlowError(
-            f"`{kind}` leaves the `with {call}` of line {block.lineno}; "
-            "the trace would end the block here for all threads",
-            loc=Loc(filename, node.lineno), hint=_WAYS[kind],
+def check_loop_ends(loop: Region) -> None:
+    """A StructureError for a loop without bounds that nothing in its body leaves."""
+    if not any(map(_leaves, loop.trace.body[loop.start :])):
+        raise StructureError(
+            "this `with loop():` never ends: nothing in it leaves it", loc=loop.loc,
+            hint="`break_if(p)` leaves the loop, `ptx.ret(pred=p)` ends the thread; `with loop(n) as i:` counts",
         )
 
 
-_WAYS = {
-    "return": "`ptx.ret(pred=p)` ends the threads for which p holds; a helper returns after its block, "
-    "a `reg` carries the result",
-    "break": "`break_if(p)` leaves a `with loop():`; a Python `for` unrolls and cannot end when the kernel runs",
-    "continue": "`continue_if(p)` goes on with the next iteration of a `with loop():`; "
-    "in a Python `for` use `with when(~p):`",
-}
-
-
-def _leaving(body: list[ast.stmt], in_loop: bool) -> Iterator[tuple[str, ast.stmt]]:
-    """The statements among these that leave the block; a Python loop within it takes its own breaks."""
-    for node in body:
-        if isinstance(node, _Function):
-            continue
-        if isinstance(node, ast.Return):
-            yield "return", node
-        elif isinstance(node, (ast.Break, ast.Continue)) and not in_loop:
-            yield type(node).__name__.lower(), node
-        else:
-            inside = isinstance(node, (ast.For, ast.AsyncFor, ast.While))
-            for name in ("body", "orelse", "finalbody"):
-                yield from _leaving(getattr(node, name, []), in_loop or (inside and name == "body"))
-            for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-                yield from _leaving(part.body, in_loop)
-
-
-def _is_block(call: ast.expr, names: Names) -> bool:
-    """Whether a `with` item is a call of `when`, `otherwise` or `loop`, by whatever name."""
-    from ..regions import Block
-
-    if not isinstance(call, ast.Call):
+def _leaves(statement: ir.Statement) -> bool:
+    """Whether a statement may end the thread, or branch to a label of the user's."""
+    if isinstance(statement, ir.Call):
+        return statement.callee != ir.Symbol("vprintf")
+    if not isinstance(statement, ir.Instruction):
         return False
-    found = names.value(call.func)
-    return isinstance(found, type) and issubclass(found, Block)
+    if statement.form.opcode == "bra":
+        return not str(statement.operands[0][0]).startswith(("$endif_", "$else_", "$loop_", "$next_", "$endloop_"))
+    return statement.form.opcode in ("ret", "exit", "trap", "brx")
 
 
-@PerCode
-def _tree(code: CodeType) -> ast.AST | None:
-    """The syntax tree of a function; None where there is nothing in it to complain of."""
-    return tree_of(code) if _LEAVING.search(text_of(code)) else None
+def check_unchanged(loop: Region, bounds: Sequence[InRegister]) -> None:
+    """A StructureError where the body of a loop writes one of its bounds."""
+    for bound in bounds:
+        for statement in loop.trace.body[loop.start :]:
+            if isinstance(statement, ir.Instruction) and bound.register in statement.writes():
+                name = named(bound, bound.register.name)
+                raise StructureError(
+                    f"`{name}` is changed inside the loop of line {loop.loc.line} that it bounds",
+                    loc=statement.loc,
+                    hint=f"bound the loop by `{name}.copy()`, or write `with loop():` and `break_if(...)`",
+                )
+
+
+def finish(trace: Trace) -> None:
+    """At the end of a kernel: errors caught, blocks that no `with` opened or closed, labels that stand nowhere."""
+    if trace.fatal_error is not None:
+        raise trace.fatal_error
+    if trace.region is not trace.kernel:
+        raise StructureError(
+            f"the `{trace.region.kind}` of this line never ends", loc=trace.region.loc,
+            hint="a generator must run to its end: `for _ in g: ...`; `with` closes a block",
+        )
+    for block in trace.not_entered.values():
+        raise StructureError(
+            f"this `{block.kind}(...)` is never entered, so it does nothing", loc=block.loc, hint=f"`{block.usage}`",
+        )
+    for placed in trace.labels.values():
+        placed.region.before = []
+    for name, loc in trace.branches.items():
+        if name not in trace.labels:
+            raise StructureError(
+                f"no label `{name}` stands anywhere in the kernel", loc=loc, hint=f'place it: `label("{name}")`'
+            )

@@ -1,7 +1,12 @@
-"""Statements that do nothing: `ptx.bar.sync` without its parentheses, `x[i] == v` where a store was meant.
+"""Unused expressions: `ptx.bar.sync` without its parentheses, `x[i] == v` where a store was meant.
 
-Python computes such an expression and throws it away, so that a barrier or a store is missing and nothing says so. A
-look at the bytecode tells cheaply that there is none; only else is the source read.
+Python computes such an expression and discards it, so that a barrier or a store is missing in silence. Refused, when a
+kernel is decorated: a statement that only names an instruction, a method or a function of the language, or only
+compares an element. In the helpers that it calls by name, when it is traced: names of instructions only, since the rest
+may be meant for Python. The bytecode tells cheaply that there is no such statement; else the source is read.
+
+What it cannot see: functions without source, helpers reached through an attribute or a container, and expressions of
+other kinds (`x[i] + v`), which are merely useless.
 """
 
 from __future__ import annotations
@@ -12,9 +17,10 @@ from opcode import opmap, opname
 from types import CodeType, FunctionType
 
 from ...errors import Loc, PtxError, StructureError
-from ..builder import is_user_file
-from .code_objects import PerCode
-from .source import Names, tree_of
+from ..instruction_names import InstructionName, Name
+from ..introspection.call_sites import is_user_file
+from ..introspection.code_objects import PerCode
+from ..introspection.source import Names, tree_of
 
 __all__ = ["check", "check_helpers"]
 
@@ -24,12 +30,12 @@ _VALUES = frozenset(
     number for number, name in enumerate(opname) if name.startswith(("LOAD_", "BINARY_", "COMPARE_OP", "IS_OP"))
 )
 
-_seen: dict[int, CodeType] = {}
-"""The helpers in which, and in whose own helpers, there is nothing to find, by their ids."""
+_checked: dict[int, CodeType] = {}
+"""The helpers without an unused expression, in themselves and in their own helpers, by their ids."""
 
 
 def check(function: Callable[..., object]) -> None:
-    """Look through a kernel function for expressions that nobody uses; a StructureError for the first."""
+    """A StructureError for the first unused expression of a kernel function."""
     code = function.__code__
     if not _suspicious(code):
         return
@@ -51,12 +57,12 @@ def check_helpers(function: Callable[..., object]) -> None:
             if helper.__class__ is not FunctionType:
                 continue
             inner = helper.__code__
-            if id(inner) not in _seen and id(inner) not in found:
+            if id(inner) not in _checked and id(inner) not in found:
                 found[id(inner)] = inner
                 if is_user_file(inner.co_filename):
                     _check_helper(helper)
                     waiting.append(helper)
-    _seen.update(found)
+    _checked.update(found)
 
 
 def _check_helper(helper: FunctionType) -> None:
@@ -81,34 +87,30 @@ def _suspicious(code: CodeType) -> bool:
 def _check(node: ast.expr, names: Names, filename: str, *, strictly: bool) -> None:
     text = ast.unparse(node)
     if _is_instruction(node, names):
-        raise _idle(f"`{text}` names an instruction and does not call it", f"`{text}(..)`", node, filename)
+        raise _unused(f"`{text}` names an instruction and does not call it", f"`{text}(..)`", node, filename)
     if not strictly:
         return
     if isinstance(node, ast.Attribute) and node.attr in _METHODS:
-        raise _idle(f"`{text}` names a method and does not call it", f"`{text}(..)`", node, filename)
+        raise _unused(f"`{text}` names a method and does not call it", f"`{text}(..)`", node, filename)
     if isinstance(node, ast.Name) and _is_ours(names.value(node)):
-        raise _idle(f"`{text}` is named and not called", f"`{text}(..)`", node, filename)
+        raise _unused(f"`{text}` is named and not called", f"`{text}(..)`", node, filename)
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) and isinstance(node.left, ast.Subscript):
         hint = f"`{ast.unparse(node.left)} = {ast.unparse(node.comparators[0])}`"
-        raise _idle(f"`{text}` compares, and nothing looks at the result", hint, node, filename)
+        raise _unused(f"`{text}` compares, and nothing looks at the result", hint, node, filename)
 
 
 def _is_instruction(node: ast.expr, names: Names) -> bool:
     """Whether an expression is `ptx.` and the name of an instruction; one that PTX has not is found when it runs."""
-    from ..namespace.ptx import Instruction
-
     try:
-        return isinstance(_resolved(node, names), Instruction)
+        return isinstance(_resolved(node, names), InstructionName)
     except PtxError:
         return False
 
 
 def _resolved(node: ast.expr, names: Names) -> object:
-    from ..namespace.ptx import Instruction, Namespace
-
     if isinstance(node, (ast.Attribute, ast.Subscript)):
         found = _resolved(node.value, names)
-        if not isinstance(found, (Namespace, Instruction)):
+        if not isinstance(found, Name):
             return None
         if isinstance(node, ast.Attribute):
             return getattr(found, node.attr, None)
@@ -122,5 +124,5 @@ def _is_ours(value: object) -> bool:
     return callable(value) and module.startswith("ptxdsl.language.")
 
 
-def _idle(message: str, hint: str, node: ast.expr, filename: str) -> StructureError:
+def _unused(message: str, hint: str, node: ast.expr, filename: str) -> StructureError:
     return StructureError(f"{message}: the statement does nothing", loc=Loc(filename, node.lineno), hint=hint)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import ir
-from ..errors import PtxTypeError
-from ..types import ScalarType, pred
-from .builder import Unset, current, thread, user_frame
+from ... import ir
+from ...errors import PtxTypeError
+from ...types import ScalarType, pred
+from ..builder import PendingRegion, current, thread
+from ..errors import described, located, mismatch
+from ..introspection.call_sites import user_frame
+from ..introspection.variable_names import target_of_call
 from .literals import is_number, literal
-from .variable_names import target_of_call
+from .moves import constant, parts_form, set_register
 from .operators import extreme, selection
-from .errors import described, located, mismatch
-from .values import Negated, Reg, Result, Value, Vec, constant, emit, set_register, set_source
+from .value import Negated, Reg, Value, Vec, emit, set_source
 
 __all__ = ["cdiv", "maximum", "minimum", "pack", "reg", "select", "unpack"]
 
@@ -48,8 +50,8 @@ def reg(type: Any, value: Any = None) -> Any:
     source = set_source(trace, value, type) if value is not None else None
     register = trace.fresh(type, variable_name())
     if source is None:
-        trace.doubtful |= type.bits > 64  # the declaration alone needs its version
-        return Reg(register, type, Unset.of(trace.region))
+        trace.needs_verification |= type.bits > 64  # the declaration alone needs its version
+        return Reg(register, type, PendingRegion.of(trace.region))
     set_register(trace, register, source, type)
     return Reg(register, type, trace.region)
 
@@ -149,28 +151,13 @@ def pack(type: ScalarType, *parts: Any) -> Value:
     if not all(isinstance(part, Value) for part in parts) or sum(part.type.bits for part in parts) != type.bits:
         got = " and ".join(str(p.type) if isinstance(p, Value) else described(p) for p in parts)
         raise located(PtxTypeError, f"{got} do not fill a {type}", "`pack(f16x2, lo, hi)`, `pack(u64, lo, hi)`")
-    form = _parts_form(type, len(parts), written=False)
+    form = parts_form(type, len(parts), written=False)
     return emit(form, type, ir.Vector(tuple(part.use(trace) for part in parts)))
 
 
 def unpack(value: Value, type: ScalarType) -> Vec:
     """Split a value into its parts, the lowest first, by one ``mov``: a u64 is two u32; see ``pack``."""
-    trace = current()
-    count = value.type.bits // type.bits
-    form = _parts_form(value.type, count, written=True)
-    targets = tuple(trace.fresh(type) for _ in range(count))
-    trace.emit(form, (ir.Vector(targets), value.use(trace)))
-    return Vec(Result(target, type, trace.region) for target in targets)
-
-
-def _parts_form(type: ScalarType, count: int, written: bool) -> Any:
-    from ..isa import lookup
-
-    for form in lookup(f"mov.b{type.bits}") if type.bits in (16, 32, 64, 128) else ():
-        spec = form.operands[0 if written else -1]
-        if spec.count == count and spec.written is written:
-            return form
-    raise located(PtxTypeError, f"PTX does not split a {type} into {count} parts", "`v.unpack(u32)` of a u64")
+    return value.unpack(type)
 
 
 def _extreme(name: str, a: Any, b: Any) -> Any:
@@ -210,5 +197,5 @@ def _source(value: Any, type: ScalarType) -> ir.Operand:
     if isinstance(value, Value):
         return value.use(trace)
     if type.register is not type:
-        return constant(trace, value, type).register
+        return constant(trace, value, type)
     return literal(value, type)

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .. import ir
-from ..errors import PtxTypeError, TraceError
-from ..types import ScalarType, pred, u64
+from ... import ir
+from ...errors import PtxTypeError, TraceError
+from ...types import ScalarType, pred, u64
+from ..builder import Trace, current, thread
+from ..errors import conversions, described, located
+from ..rules.python_protocol import RunTime
+from ..values.literals import is_number, literal
+from ..values.operators import COMPARISONS, data_type, find
+from ..values.value import Reg, Result, Value, Vec, emit
 from .addresses import access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole
-from .builder import Trace, current, thread
-from .literals import is_number, literal
-from .operators import COMPARISONS, data_type, find
-from .errors import conversions, described, located
-from .rules.python_protocol import RunTime
-from .values import Reg, Result, Value, Vec, emit
 
 __all__ = ["Pointer", "RegPointer"]
 
@@ -285,8 +285,8 @@ class RegPointer(Pointer):
     def _change(self, index: Any, sign: int) -> RegPointer:
         trace = current()
         size = sign * self.size
-        if trace.hook is not None:
-            trace.hook(self, 3)
+        if trace.before_write is not None:
+            trace.before_write(self, 3)
         if is_number(index):
             self.base += whole(index) * size % (1 << self.base.type.bits)
         else:
@@ -307,6 +307,6 @@ class RegPointer(Pointer):
                 "`p.set(q + 4)`",
             )
         trace = current()
-        if trace.hook is not None:
-            trace.hook(self, 2)
+        if trace.before_write is not None:
+            trace.before_write(self, 2)
         self.base.set(pointer.address)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .. import ir
-from ..errors import PtxTypeError
-from ..types import ScalarType, u64
+from ... import ir
+from ...errors import PtxTypeError
+from ...types import ScalarType, u64
+from ..errors import located
+from ..values.value import Value
 from .pointers import Pointer
-from .errors import located
-from .values import Value
 
 __all__ = ["PointerTable"]
 

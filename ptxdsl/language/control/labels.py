@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import ir
-from ..errors import PtxTypeError, StructureError
-from .rules import mutation as guard
-from .builder import Region, Trace, current, user_frame
-from .errors import described, located
-from .rules.snapshots import snapshot
+from ... import ir
+from ...errors import PtxTypeError, StructureError
+from ..builder import Region, Trace, current
+from ..errors import described, located
+from ..introspection.call_sites import user_frame
+from ..rules import lost_update
+from ..rules.snapshots import snapshot
 
-__all__ = ["finish", "label", "table_of", "target_of"]
+__all__ = ["label", "table_of", "target_of"]
 
 
 class label:
@@ -66,7 +67,7 @@ class label:
                 "a label that a helper or an unrolled loop places more than once has no name: `top = label()`",
             )
         trace.labels[self.name] = self
-        trace.doubtful = True
+        trace.needs_verification = True
         trace.place_label(self.name)
         trace.forget_addresses()
         self.region = Region("label", self.loc, trace.region, trace, trace, len(trace.body))
@@ -77,7 +78,7 @@ class label:
 
 
 def target_of(trace: Trace, target: Any) -> ir.LabelRef:
-    """The label that ``ptx.bra`` names; `finish` sees to it that it stands somewhere."""
+    """The label that ``ptx.bra`` names; rule R6 sees to it that it stands somewhere."""
     if isinstance(target, label):
         if target.trace is not trace:
             raise located(StructureError, f"label `{target.name}` belongs to another kernel", "make it in this kernel")
@@ -89,12 +90,12 @@ def target_of(trace: Trace, target: Any) -> ir.LabelRef:
             PtxTypeError, f"a branch to {described(target)}",
             '`top = label()` and `ptx.bra(top)`, or `ptx.bra("done")` and `label("done")`',
         )
-    trace.doubtful = True
+    trace.needs_verification = True
     placed = trace.labels.get(name)
     if placed is None:
         trace.branches.setdefault(name, trace.location())
     elif placed.region is not None:
-        guard.compare(placed.region.before, placed.region)
+        lost_update.compare(placed.region.before, placed.region)
     return ir.LabelRef(name)
 
 
@@ -105,25 +106,3 @@ def table_of(trace: Trace, targets: Any) -> ir.Symbol:
     name = trace.fresh_label(f"targets_{trace.location().line}")
     trace.tables[name] = tuple(target_of(trace, target).label for target in targets)
     return ir.Symbol(name)
-
-
-def finish(trace: Trace) -> None:
-    """At the end of a kernel: blocks that no `with` opened or closed, labels that stand nowhere, errors caught."""
-    if trace.mistake is not None:
-        raise trace.mistake
-    if trace.region is not trace.kernel:
-        raise StructureError(
-            f"the `{trace.region.kind}` of this line never ends", loc=trace.region.loc,
-            hint="a generator must run to its end: `for _ in g: ...`; `with` closes a block",
-        )
-    for block in trace.waiting.values():
-        raise StructureError(
-            f"this `{block.kind}(...)` is never entered, so it does nothing", loc=block.loc, hint=f"`{block.usage}`",
-        )
-    for placed in trace.labels.values():
-        placed.region.before = []
-    for name, loc in trace.branches.items():
-        if name not in trace.labels:
-            raise StructureError(
-                f"no label `{name}` stands anywhere in the kernel", loc=loc, hint=f'place it: `label("{name}")`'
-            )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import ir
-from ..errors import PtxTypeError
-from ..types import ScalarType, encode
-from .errors import located
+from ... import ir
+from ...errors import PtxTypeError
+from ...types import ScalarType, encode
+from ..errors import located
 
 __all__ = ["is_number", "known_literal", "literal", "plain"]
 

@@ -1,38 +1,28 @@
-"""Control flow: what all blocks share, and ``with when(p)`` with its ``otherwise()``.
+"""Blocks: what all of them share, and ``with when(p)`` with its ``otherwise()``.
 
 Each statement leaves the few labels and branches behind that a careful author would write by hand: a ``when`` is one
 branch around its body. Labels carry the line they come from (``$endif_27``).
-
-The statements are classes so that their misuse (``if when(p):``, ``with otherwise:``, ``for i in loop(n):``) finds
-someone to complain to.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from .. import ir
-from ..errors import PtxTypeError, StructureError, TruthError
-from ..types import pred
-from .rules import mutation as guard, structure as lint
-from .builder import Region, Trace, current, noted, place_of, thread, user_frame
-from .operators import find
-from .errors import described, located, named
-from .values import Value
-from .rules.snapshots import snapshot
+from ... import ir
+from ...errors import PtxTypeError, StructureError
+from ...types import pred
+from ..builder import Region, Trace, current, fatal, thread
+from ..errors import described, located, named
+from ..introspection.call_sites import place_of, user_frame
+from ..rules import early_exit, lost_update, structure
+from ..rules.snapshots import snapshot
+from ..rules.structure import Statement
+from ..values.operators import find
+from ..values.value import Value
 
-__all__ = ["Block", "Statement", "branch", "numbered", "otherwise", "predicate_of", "when"]
+__all__ = ["Block", "branch", "numbered", "otherwise", "predicate_of", "when"]
 
 _KNOWN = "what is known while tracing is a plain Python `if`; `when` takes a predicate, such as `i < n`"
-
-
-class Statement(type):
-    """The class of `when`, `otherwise` and `loop`: catches ``with loop:`` without parentheses."""
-
-    def __enter__(cls) -> NoReturn:
-        raise located(StructureError, f"`with {cls.__name__}:` lacks its parentheses", f"`with {cls.__name__}():`")
-
-    def __exit__(cls, *error: object) -> None: ...
 
 
 class Block:
@@ -45,21 +35,15 @@ class Block:
         self.trace = trace = thread.trace or current()
         self.loc = trace.location(2)
         self.region: Region | None = None
-        trace.waiting[id(self)] = self
+        trace.not_entered[id(self)] = self
 
     def open(self) -> Region:
         """Open the region, with the line of the `with`."""
-        if self.region is not None:
-            hint = f"write `{self.usage}` anew for each block"
-            raise located(StructureError, f"this `{self.kind}` was entered before", hint)
+        structure.check_entered_once(self)
         trace = self.trace
-        if thread.trace is not trace:
-            current()
-            hint = f"write `{self.usage}` in this kernel"
-            raise located(StructureError, f"this `{self.kind}` belongs to another kernel", hint)
-        trace.waiting.pop(id(self), None)
+        trace.not_entered.pop(id(self), None)
         frame = user_frame(3, trace.code)
-        lint.entered(trace, frame)
+        early_exit.check_with(trace, frame)
         self.loc = place_of(frame)
         self.region = region = trace.enter(self.kind, self.loc)
         region.statement = self
@@ -74,11 +58,11 @@ class Block:
         assert region is not None
         try:
             if kind is None:
-                lint.left(region)
-                guard.compare(region.before, region)
+                early_exit.check_closed(region)
+                lost_update.compare(region.before, region)
                 self.close()
             else:
-                noted(StructureError(
+                fatal(StructureError(
                     f"the `{self.kind}` of this line was left by an exception, {kind.__name__}, and has no end",
                     loc=region.loc, hint="catch it inside the block, or run the generator in it to its end",
                 ))
@@ -89,14 +73,11 @@ class Block:
         if kind is None:
             self.trace.region.last = (self, len(self.trace.body))
 
-    def _misused(self, what: str) -> NoReturn:
-        raise located(TruthError, f"`{what}` does not work: `{self.kind}` is a block", f"`{self.usage}`")
-
     def __bool__(self) -> bool:
-        return self._misused(f"if {self.kind}(...)")
+        return structure.misused(self, f"if {self.kind}(...)")
 
     def __iter__(self) -> Any:
-        self._misused(f"for ... in {self.kind}(...)")
+        structure.misused(self, f"for ... in {self.kind}(...)")
 
 
 class when(Block, metaclass=Statement):
@@ -149,7 +130,7 @@ class otherwise(Block, metaclass=Statement):
     usage = "with otherwise():"
 
     def __enter__(self) -> None:
-        first = self._partner()
+        first = structure.preceding_when(current())
         trace = self.trace
         trace.body.pop()
         self.open()
@@ -158,24 +139,6 @@ class otherwise(Block, metaclass=Statement):
         first.branch.operands = (ir.LabelRef(f"$else_{first.labels}"),)
         self.labels = first.labels
         trace.forget_addresses()
-
-    def _partner(self) -> when:
-        trace = current()
-        last, end = trace.region.last or (None, 0)
-        if not isinstance(last, when):
-            raise located(
-                StructureError, "this `otherwise()` has no `when()` before it",
-                "`with when(p): ...`, then `with otherwise(): ...`",
-            )
-        if end != len(trace.body):
-            between = next((s.loc for s in trace.body[end:] if isinstance(s, ir.Instruction) and s.loc), None)
-            what = f"line {between.line} (`{between.source}`)" if between else "a label"
-            raise located(
-                StructureError,
-                f"`otherwise()` must directly follow its `when()` of line {last.loc.line}; {what} stands between",
-                "move what stands between before the `when()`, or into both blocks",
-            )
-        return last
 
     def close(self) -> None:
         self.trace.place_label(f"$endif_{self.labels}")

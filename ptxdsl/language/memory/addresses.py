@@ -8,15 +8,15 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NoReturn
 
-from .. import ir
-from ..errors import PtxTypeError, UnknownInstruction
-from ..isa import Form, lookup
-from ..types import ScalarType, u32, u64
-from .builder import Trace
-from .literals import literal, plain
-from .operators import data_type, find
-from .errors import described, located, named
-from .values import Reg, Result, Value
+from ... import ir
+from ...errors import PtxTypeError, UnknownInstruction
+from ...isa import Form, lookup
+from ...types import ScalarType, u32, u64
+from ..builder import Trace
+from ..errors import described, located, named
+from ..values.literals import literal, plain
+from ..values.operators import data_type, find
+from ..values.value import Reg, Result, Value
 
 __all__ = [
     "NARROW", "access", "address_of", "address_type", "advance", "form_of", "guard_of", "no_index", "refuse_items",

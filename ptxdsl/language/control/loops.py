@@ -9,16 +9,19 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from .. import ir
-from ..errors import PtxTypeError, StructureError
-from ..types import ScalarType, pred, s32, s64, u32, u64
-from .builder import Region, Trace, current, user_frame
-from .regions import Block, Statement, branch, numbered, predicate_of
-from .literals import is_number, literal
-from .variable_names import target_of_call
-from .operators import data_type, find
-from .errors import located, named
-from .values import Reg, Result, Value
+from ... import ir
+from ...errors import PtxTypeError, StructureError
+from ...types import ScalarType, pred, s32, s64, u32, u64
+from ..builder import Region, Trace, current
+from ..errors import located, named
+from ..introspection.call_sites import user_frame
+from ..introspection.variable_names import target_of_call
+from ..rules import structure
+from ..rules.structure import Statement
+from ..values.literals import is_number, literal
+from ..values.operators import data_type, find
+from ..values.value import Reg, Result, Value
+from .regions import Block, branch, numbered, predicate_of
 
 __all__ = ["break_if", "continue_if", "loop"]
 
@@ -93,12 +96,14 @@ class loop(Block, metaclass=Statement):
 
     def close(self) -> None:
         trace = self.trace
+        assert self.region is not None
         if not self.bounded and not self.ends:
-            self._check_end()
+            structure.check_loop_ends(self.region)
         if self.continues:
             trace.place_label(f"$next_{self.labels}")
         if self.bounded:
-            self._check_bounds()
+            # A reg among the bounds is read in each iteration.
+            structure.check_unchanged(self.region, [b for b in (self.stop, self.step) if isinstance(b, Reg)])
             step = (f"add.{self.type}", self.register, self.register, self.advance)
             test = (f"setp.{'gt' if self._down else 'lt'}.{self.type}", self.test, self.register, self.limit)
             # By 1 the counter meets its stop exactly; by more it might pass the end of its type, so test first.
@@ -150,30 +155,6 @@ class loop(Block, metaclass=Statement):
         self._put(f"sub.{kind}", last, last, self.advance)
         return last
 
-    def _check_bounds(self) -> None:
-        """A reg among the bounds is read in each iteration, so the body must leave it alone."""
-        assert self.region is not None
-        for bound in (self.stop, self.step):
-            if not isinstance(bound, Reg):
-                continue
-            for statement in self.trace.body[self.region.start :]:
-                if isinstance(statement, ir.Instruction) and bound.register in statement.writes():
-                    name = named(bound, bound.register.name)
-                    raise StructureError(
-                        f"`{name}` is changed inside the loop of line {self.loc.line} that it bounds",
-                        loc=statement.loc,
-                        hint=f"bound the loop by `{name}.copy()`, or write `with loop():` and `break_if(...)`",
-                    )
-
-    def _check_end(self) -> None:
-        """A loop without bounds that nothing leaves runs for ever: a StructureError."""
-        assert self.region is not None
-        if not any(map(_leaves, self.trace.body[self.region.start :])):
-            raise StructureError(
-                "this `with loop():` never ends: nothing in it leaves it", loc=self.loc,
-                hint="`break_if(p)` leaves the loop, `ptx.ret(pred=p)` ends the thread; `with loop(n) as i:` counts",
-            )
-
     def leave(self, predicate: ir.Register | ir.Not | None) -> None:
         """Branch to the end of the loop."""
         self.ends = True
@@ -183,17 +164,6 @@ class loop(Block, metaclass=Statement):
         """Branch to the next iteration."""
         self.continues = self.continues or self.bounded
         branch(self.trace, f"${'next' if self.bounded else 'loop'}_{self.labels}", predicate)
-
-
-def _leaves(statement: ir.Statement) -> bool:
-    """Whether a statement may end the thread, or branch to a label of the user's."""
-    if isinstance(statement, ir.Call):
-        return statement.callee != ir.Symbol("vprintf")
-    if not isinstance(statement, ir.Instruction):
-        return False
-    if statement.form.opcode == "bra":
-        return not str(statement.operands[0][0]).startswith(("$endif_", "$else_", "$loop_", "$next_", "$endloop_"))
-    return statement.form.opcode in ("ret", "exit", "trap", "brx")
 
 
 def break_if(p: Any) -> None:

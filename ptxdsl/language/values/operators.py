@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from ..errors import PtxTypeError, UnknownInstruction
-from ..isa import Form, lookup
-from ..types import ScalarType, pred
+from ...errors import PtxTypeError, UnknownInstruction
+from ...isa import Form, lookup
+from ...types import ScalarType, pred, u32
 
 __all__ = [
     "COMPARISONS", "Operation", "binary", "conversion", "data_type", "extreme", "find", "move", "selection", "unary",
@@ -159,8 +159,6 @@ def _comparison(op: str, type: ScalarType) -> Form:
 
 
 def _shift(op: str, type: ScalarType) -> Operation:
-    from ..types import u32
-
     _refuse(op, type)
     kind = type if op == ">>" else f"b{type.bits}"
     return Operation(_known(find(f"{'shr' if op == '>>' else 'shl'}.{kind}"), op, type), type, u32)

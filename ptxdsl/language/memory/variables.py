@@ -1,135 +1,26 @@
-"""Memory with a shape: `Array` parameters, and the variables of the kernel's own (shared, local, const).
-
-Extents and strides that are known while tracing are Python ints, so that constant indices become byte offsets of one
-base register: ptxas can merge and widen such accesses, which it cannot where each element has an address of its own.
-"""
+"""The variables of a kernel's own: shared and local memory, constant tables, variables of the module."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any
 
-from .. import ir
-from ..errors import PtxTypeError, TraceError
-from ..isa.targets import Limits
-from ..types import TYPES, ScalarType, b8, dtype_of, u64
-from .addresses import advance, refuse_items
-from .builder import Trace, current
-from .functions import variable_name
-from .literals import is_number, plain
+from ... import ir
+from ...errors import PtxTypeError, TraceError
+from ...isa.targets import Limits
+from ...types import TYPES, ScalarType, b8, dtype_of
+from ..builder import Trace, current
+from ..errors import described, located
+from ..values.functions import variable_name
+from ..values.literals import plain
+from .arrays import View, row_major
 from .pointers import Pointer
-from .operators import find
-from .errors import described, located
-from .rules.python_protocol import RunTime
-from .values import Reg, Result, Value, emit
 
-__all__ = ["TensorMapValue", "View", "const", "dynamic_shared", "global_", "local", "param", "shared"]
+__all__ = ["const", "dynamic_shared", "global_", "local", "param", "shared"]
 
 _STATIC = Limits().static_shared
 _CONSTANT = 65536
 """The bytes of constant memory that a module has (PTX manual, State Spaces)."""
-
-Extent = Any
-"""An int where it is known while tracing, else a u32 Value."""
-
-
-class View(Pointer):
-    """An array in memory: ``a[i, j]``, ``a.shape``, ``a.strides`` (in elements); ``a[i]`` is a row of it."""
-
-    __slots__ = ("shape", "strides")
-
-    def __init__(
-        self, dtype: ScalarType, space: str, base: Value | ir.Symbol, shape: tuple[Extent, ...],
-        strides: tuple[Extent, ...], offset: int = 0,
-    ) -> None:
-        super().__init__(dtype, space, base, offset)
-        self.shape = shape
-        self.strides = strides
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    def _kind(self) -> str:
-        return f"array of {self.dtype}"
-
-    def __getitem__(self, index: Any) -> Any:
-        items = index if isinstance(index, tuple) else (index,)
-        if len(items) < len(self.shape):
-            base, offset = self.place(items)
-            rest = len(items)
-            return View(self.dtype, self.space, base, self.shape[rest:], self.strides[rest:], offset)
-        return self._element(index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        items = index if isinstance(index, tuple) else (index,)
-        if len(items) != len(self.shape):
-            refuse_items(len(items), len(self.shape))
-        self._put(index, value, None)
-
-    def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
-        """Base and offset of the element (or of the row) at an index or a tuple of them."""
-        items = index if index.__class__ is tuple else (index,)
-        if len(items) > len(self.shape):
-            refuse_items(len(items), len(self.shape))
-        base, offset, size = self.base, self.offset, self.size
-        for axis, item in enumerate(items):
-            stride = self.strides[axis]
-            if item.__class__ is int or is_number(item):
-                item = self._checked(item, axis)
-                if not isinstance(stride, Value):
-                    offset += item * stride * size
-                    continue
-                if item == 0:
-                    continue
-                item, stride = stride, item
-            elif not isinstance(item, Value):
-                self._index(item)
-            if base.__class__ is ir.Symbol:
-                base = self.register()
-            base = _stepped(base, item, stride, size)  # type: ignore[arg-type]
-        return base, offset
-
-    def _checked(self, item: Any, axis: int) -> int:
-        item = plain(item)
-        if isinstance(item, bool) or not isinstance(item, int):
-            raise located(
-                PtxTypeError, f"an array is indexed by integers, not {described(item)}", "`a[i]` with a u32 or an int"
-            )
-        extent = self.shape[axis]
-        if item < 0 or (isinstance(extent, int) and item >= extent):
-            size = f"which has {extent} elements" if isinstance(extent, int) else "which begins at 0"
-            raise located(
-                TraceError, f"index {item} is out of range in dimension {axis} of the array, {size}",
-                f"`a.shape[{axis}] - 1` is the last" if item < 0 else f"indices run from 0 to {extent - 1}",
-            )
-        return item
-
-
-def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
-    """``base + index * stride * size`` without a product of 32 bits that could overflow."""
-    trace = current()
-    if isinstance(stride, Value):
-        if index.type.bits != 32 or not index.type.is_integer:
-            return advance(trace, base, index * (stride.to(index.type) if index.type.is_integer else stride), size)
-        key = ("product", index.register.name, stride.register.name)
-        product: Value | None = trace.addresses.get(key)
-        if product is None or product.region.owner is not trace or index.__class__ is Reg:
-            form = find(f"mul.wide.{index.type}")
-            assert form is not None
-            kind = TYPES[f"{index.type.kind}64"]
-            product = trace.addresses[key] = emit(form, kind, index.use(trace), stride.use(trace))
-        return advance(trace, base, product, size)
-    return advance(trace, base, index, stride * size)
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]:
@@ -157,9 +48,9 @@ def _declared(trace: Trace, space: str, dtype: ScalarType, shape: tuple[int, ...
     symbol = trace.unique(name)
     variable = ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes))
     trace.variables.append(variable)
-    trace.doubtful |= dtype.bits > 64  # the declaration alone needs its version
+    trace.needs_verification |= dtype.bits > 64  # the declaration alone needs its version
     trace.declared[space] = trace.declared.get(space, 0) + variable.nbytes
-    return View(dtype, space, ir.Symbol(symbol), shape, _row_major(shape))
+    return View(dtype, space, ir.Symbol(symbol), shape, row_major(shape))
 
 
 def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
@@ -238,14 +129,14 @@ def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     size = None if opaque else max(_alignment(align), dtype.bytes)
     flat = () if opaque else (prod(extents),)
     trace.module_variables.append(ir.Variable(symbol, "global", dtype.register, flat, size))
-    trace.doubtful |= dtype.bits > 64
-    return View(dtype, "global", ir.Symbol(symbol), extents, _row_major(extents))
+    trace.needs_verification |= dtype.bits > 64
+    return View(dtype, "global", ir.Symbol(symbol), extents, row_major(extents))
 
 
 def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     """A ``.param`` variable: what ``st.param`` fills for a call of PTX that takes a structure, or it returned."""
     trace = current()
-    trace.doubtful = True
+    trace.needs_verification = True
     return _declared(trace, "param", dtype, _shape("param", dtype, shape), _alignment(align), variable_name("param"))
 
 
@@ -276,7 +167,7 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
     variable.align = max(variable.align or 16, _alignment(align), dtype.bytes)
     if not shape:
         return Pointer(dtype, "shared", ir.Symbol(symbol), offset)
-    return View(dtype, "shared", ir.Symbol(symbol), extents, _row_major(extents), offset)
+    return View(dtype, "shared", ir.Symbol(symbol), extents, row_major(extents), offset)
 
 
 def const(array: Any, dtype: ScalarType | None = None) -> View:
@@ -314,7 +205,7 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
             TraceError, f"{total} bytes of constant memory; a module may have {_CONSTANT}", "a parameter `Ptr[f32]`"
         )
     trace.module_variables.append(variable)
-    return View(dtype, "const", ir.Symbol(symbol), values.shape, _row_major(values.shape))
+    return View(dtype, "const", ir.Symbol(symbol), values.shape, row_major(values.shape))
 
 
 def _table(array: Any, dtype: ScalarType) -> Any:
@@ -350,30 +241,3 @@ def _alignment(align: int) -> int:
     if isinstance(align, bool) or not isinstance(align, int) or align < 1 or align & (align - 1):
         raise located(PtxTypeError, f"an alignment is a power of two, not {described(align)}", "`align=128`")
     return align
-
-
-class TensorMapValue(RunTime):
-    """A TMA descriptor among the parameters; as an operand it is its generic address."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def _kind(self) -> str:
-        return "TensorMap"
-
-    @property
-    def address(self) -> Value:
-        """Its generic address, computed once at the top of the kernel."""
-        trace = current()
-        key = ir.Symbol(self.name)
-        found: Value | None = trace.constants.get(key)
-        if found is None:
-            mov, cvta = find("mov.b64"), find("cvta.param.u64")
-            assert mov is not None and cvta is not None
-            inside, generic = trace.fresh(u64), trace.fresh(u64)
-            trace.prepend(mov, (inside, ir.Symbol(self.name)))
-            trace.prepend(cvta, (generic, inside))
-            found = trace.constants[key] = Result(generic, u64, trace.kernel)
-        return found

@@ -1,0 +1,1 @@
+"""Blocks that run conditionally or repeatedly, and labels."""

@@ -1,0 +1,52 @@
+"""The names that ``ptx`` is made of, whatever they stand for: they are no values, and nothing is assigned to them.
+
+Below everything that emits, so that a rule can ask whether an expression is such a name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..errors import PtxTypeError
+from .errors import located
+
+__all__ = ["InstructionName", "Name", "NoValue", "is_private"]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_")
+
+
+class Name:
+    """A part of the namespace: its attributes and items are names too, and cannot be set."""
+
+    def __getitem__(self, name: Any) -> Any:
+        raise NotImplementedError
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not is_private(name):
+            raise located(
+                PtxTypeError, f"`{self!r}.{name}` cannot be set", "keep a value in a variable of its own: `v = ..`"
+            )
+        object.__setattr__(self, name, value)
+
+
+class NoValue(Name):
+    """A name that could be taken for a value: arithmetic on it is refused."""
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise NotImplementedError
+
+    def _arithmetic(self, *_: object) -> NoReturn:
+        self._refuse()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _arithmetic
+    __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = _arithmetic
+    __and__ = __or__ = __xor__ = __invert__ = __neg__ = _arithmetic
+    __bool__ = __eq__ = __ne__ = _arithmetic
+    __hash__ = object.__hash__
+    _owns_arithmetic = True
+
+
+class InstructionName(NoValue):
+    """The name of an instruction, or the beginning of one: it does something when it is called."""

@@ -1,0 +1,1 @@
+"""Pointers and arrays, and the instructions that compute addresses."""

@@ -1,0 +1,124 @@
+"""Arrays: pointers that know the extents and strides of what they point to.
+
+Extents and strides that are known while tracing are Python ints, so that constant indices become byte offsets of one
+base register: ptxas can merge and widen such accesses, which it cannot where each element has an address of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import ir
+from ...errors import PtxTypeError, TraceError
+from ...types import TYPES, ScalarType
+from ..builder import current
+from ..errors import described, located
+from ..values.literals import is_number, plain
+from ..values.operators import find
+from ..values.value import Reg, Value, emit
+from .addresses import advance, refuse_items
+from .pointers import Pointer
+
+__all__ = ["View", "row_major"]
+
+Extent = Any
+"""An int where it is known while tracing, else a u32 Value."""
+
+
+class View(Pointer):
+    """An array in memory: ``a[i, j]``, ``a.shape``, ``a.strides`` (in elements); ``a[i]`` is a row of it."""
+
+    __slots__ = ("shape", "strides")
+
+    def __init__(
+        self, dtype: ScalarType, space: str, base: Value | ir.Symbol, shape: tuple[Extent, ...],
+        strides: tuple[Extent, ...], offset: int = 0,
+    ) -> None:
+        super().__init__(dtype, space, base, offset)
+        self.shape = shape
+        self.strides = strides
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def _kind(self) -> str:
+        return f"array of {self.dtype}"
+
+    def __getitem__(self, index: Any) -> Any:
+        items = index if isinstance(index, tuple) else (index,)
+        if len(items) < len(self.shape):
+            base, offset = self.place(items)
+            rest = len(items)
+            return View(self.dtype, self.space, base, self.shape[rest:], self.strides[rest:], offset)
+        return self._element(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        items = index if isinstance(index, tuple) else (index,)
+        if len(items) != len(self.shape):
+            refuse_items(len(items), len(self.shape))
+        self._put(index, value, None)
+
+    def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
+        """Base and offset of the element (or of the row) at an index or a tuple of them."""
+        items = index if index.__class__ is tuple else (index,)
+        if len(items) > len(self.shape):
+            refuse_items(len(items), len(self.shape))
+        base, offset, size = self.base, self.offset, self.size
+        for axis, item in enumerate(items):
+            stride = self.strides[axis]
+            if item.__class__ is int or is_number(item):
+                item = self._checked(item, axis)
+                if not isinstance(stride, Value):
+                    offset += item * stride * size
+                    continue
+                if item == 0:
+                    continue
+                item, stride = stride, item
+            elif not isinstance(item, Value):
+                self._index(item)
+            if base.__class__ is ir.Symbol:
+                base = self.register()
+            base = _stepped(base, item, stride, size)  # type: ignore[arg-type]
+        return base, offset
+
+    def _checked(self, item: Any, axis: int) -> int:
+        item = plain(item)
+        if isinstance(item, bool) or not isinstance(item, int):
+            raise located(
+                PtxTypeError, f"an array is indexed by integers, not {described(item)}", "`a[i]` with a u32 or an int"
+            )
+        extent = self.shape[axis]
+        if item < 0 or (isinstance(extent, int) and item >= extent):
+            size = f"which has {extent} elements" if isinstance(extent, int) else "which begins at 0"
+            raise located(
+                TraceError, f"index {item} is out of range in dimension {axis} of the array, {size}",
+                f"`a.shape[{axis}] - 1` is the last" if item < 0 else f"indices run from 0 to {extent - 1}",
+            )
+        return item
+
+
+def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
+    """``base + index * stride * size`` without a product of 32 bits that could overflow."""
+    trace = current()
+    if isinstance(stride, Value):
+        if index.type.bits != 32 or not index.type.is_integer:
+            return advance(trace, base, index * (stride.to(index.type) if index.type.is_integer else stride), size)
+        key = ("product", index.register.name, stride.register.name)
+        product: Value | None = trace.addresses.get(key)
+        if product is None or product.region.owner is not trace or index.__class__ is Reg:
+            form = find(f"mul.wide.{index.type}")
+            assert form is not None
+            kind = TYPES[f"{index.type.kind}64"]
+            product = trace.addresses[key] = emit(form, kind, index.use(trace), stride.use(trace))
+        return advance(trace, base, product, size)
+    return advance(trace, base, index, stride * size)
+
+
+def row_major(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
+    """The strides of an array in C order."""
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * extent)
+    return tuple(reversed(strides[: len(shape)]))

@@ -1,0 +1,39 @@
+"""Tensor maps: the descriptors of tensor copies, among a kernel's parameters."""
+
+from __future__ import annotations
+
+from ... import ir
+from ...types import u64
+from ..builder import current
+from ..rules.python_protocol import RunTime
+from ..values.operators import find
+from ..values.value import Result, Value
+
+__all__ = ["TensorMapValue"]
+
+
+class TensorMapValue(RunTime):
+    """A TMA descriptor among the parameters; as an operand it is its generic address."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _kind(self) -> str:
+        return "TensorMap"
+
+    @property
+    def address(self) -> Value:
+        """Its generic address, computed once at the top of the kernel."""
+        trace = current()
+        key = ir.Symbol(self.name)
+        found: Value | None = trace.constants.get(key)
+        if found is None:
+            mov, cvta = find("mov.b64"), find("cvta.param.u64")
+            assert mov is not None and cvta is not None
+            inside, generic = trace.fresh(u64), trace.fresh(u64)
+            trace.prepend(mov, (inside, ir.Symbol(self.name)))
+            trace.prepend(cvta, (generic, inside))
+            found = trace.constants[key] = Result(generic, u64, trace.kernel)
+        return found

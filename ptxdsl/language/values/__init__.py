@@ -1,0 +1,1 @@
+"""Values, what their operators are, and the functions on them."""
