@@ -34,15 +34,15 @@ def kernel(parameters: str, body: str, name: str = "k") -> str:
 
 
 def launch(
-    text: str, grid: Any, block: Any, shared: int = 0, plain: bool = False, hot: bool = False, **arguments: Any
+    text: str, grid: Any, block: Any, shared: int = 0, plain: bool = False, second_tier: bool = False, **arguments: Any
 ) -> None:
     """Load the text and run its first entry.
 
-    ``plain``: in the code that assumes nothing of what is uniform; ``hot``: with its runs compiled.
+    ``plain``: in the code that assumes nothing of what is uniform; ``second_tier``: compiled.
     """
     program = emulator.load(text)
     entry = next(f.name for f in program.module.functions if f.kind == "entry")
-    if hot:
+    if second_tier:
         tier_up(program.code(entry, LaunchConfig(grid, block).block, plain))
     program.run(entry, LaunchConfig(grid, block, shared), [argument(n, v) for n, v in arguments.items()], plain=plain)
 

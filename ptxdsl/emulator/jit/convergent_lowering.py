@@ -25,9 +25,6 @@ from .row_micro_ops import ComputeRows, RowWrapCheck
 
 __all__ = ["ConvergentLowering"]
 
-_ORDERED = ("lt", "le", "gt", "ge", "lo", "ls", "hi", "hs")
-_LOGIC = ("and", "or", "xor", "not", "mov")
-
 
 class _Slots:
     """A slot for each register: LLVM finds out which can share. Smaller offsets are those of the warp itself."""
@@ -185,8 +182,14 @@ class _Branches:
         statement = op.statement
         if not isinstance(statement, Instruction) or statement.guard is not None:
             return False
-        if statement.form.opcode in _LOGIC:
+        if op.pure and all(_is_predicate(operand) for operand in op.reads):
             return all(self._is_bound(operand, known, depth + 1) for operand in op.reads)
-        if statement.form.opcode != "setp" or not set(_ORDERED) & set(statement.form.tokens):
+        if statement.form.modifiers.get("cmp") in (None, "eq", "ne"):
             return False
         return all(known(operand) is not VARYING for operand in op.reads)
+
+
+def _is_predicate(operand: Operand) -> bool:
+    if isinstance(operand, Not):
+        operand = operand.predicate
+    return isinstance(operand, Register) and operand.type.kind == "p"

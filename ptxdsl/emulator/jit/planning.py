@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ...ir import Address, Immediate, Operand, Register, SpecialRegister, Symbol
+from ...ir import Address, Call, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol
 from ...analysis.control_flow import Node
 from ..analysis.divergence import UNIFORM, VARYING, Known, Shape3
 from ..analysis.row_affine import Parts
@@ -16,10 +16,9 @@ from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks, merged_shadow_checks
 from .plan import ENTRY_KNOWN, BasicBlock, BlockBarrier, Layout, PlacedOp, PlacedRegister, Plan
 
-__all__ = ["plan_block_function"]
+__all__ = ["key_of", "plan_block_function"]
 
 MAX_STATEMENTS = 1500
-_STRONG = ("volatile", "acquire", "release", "relaxed", "mmio", "acq_rel", "sc")
 _ACCESSES = ("load", "store", "atomic")
 _WARP_OPS = ("meet", "shuffle", "vote", "match", "redux", "elect", "activemask")
 
@@ -36,14 +35,15 @@ def plan_block_function(code: Code) -> Plan | None:
     return _Planner(code, ConvergentLowering(function, spaces, block, False, instrument), block).plan()
 
 
-def _stays_in_first_tier(statement: Any) -> bool:
+def _stays_in_first_tier(statement: Instruction | Call) -> bool:
     """Accesses that must be done in their place and time, and those of local memory."""
-    form = getattr(statement, "form", None)
-    if form is None:
+    if isinstance(statement, Call):
         return False
-    if form.opcode in ("ld", "st") and (form.space == "local" or any(token in form.tokens for token in _STRONG)):
-        return True
-    return form.opcode == "atom" and any(token in form.tokens for token in ("cas", "exch"))
+    effects = statement.form.effects
+    access = effects.access
+    if access is None:
+        return False
+    return effects.polls if effects.atomic else effects.strong or access.space == "local"
 
 
 class _Planner:
@@ -96,7 +96,7 @@ class _Planner:
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
             entry=code.entry - code.base, prologue=self.prologue, key="",
         )
-        return made._replace(key=_key(made, code))
+        return made._replace(key=key_of(made, code))
 
     def _noncanonical(self, records: list[list[PlacedMicroOp]]) -> frozenset[int]:
         from .inlined import tolerates_any_nan
@@ -171,7 +171,7 @@ class _Planner:
         return found
 
 
-def _key(made: Plan, code: Code) -> str:
+def key_of(made: Plan, code: Code) -> str:
     """All that the code of a plan depends on. Liveness follows from the statements and their basic blocks."""
     fields = {name: _ordered(value) for name, value in made._asdict().items() if name not in ("live", "key")}
     uses = [

@@ -88,7 +88,7 @@ def test_one_block_is_no_work_for_two(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not called
 
 
-@pytest.mark.parametrize("hot", [False, True])
+@pytest.mark.parametrize("second_tier", [False, True])
 @pytest.mark.parametrize(
     ("instruction", "dtype", "start", "expected"),
     [
@@ -108,7 +108,7 @@ def test_one_block_is_no_work_for_two(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_atomics_lose_nothing(
-    instruction: str, dtype: Any, start: int, expected: Any, hot: bool, threads: list[int]
+    instruction: str, dtype: Any, start: int, expected: Any, second_tier: bool, threads: list[int]
 ) -> None:
     """Every thread changes one of three numbers; all changes are there in the end."""
     blocks, size, times = 300, 96, 32
@@ -119,7 +119,7 @@ def test_atomics_lose_nothing(
         sub.u32 %r20, %r20, 1; setp.ne.u32 %p7, %r20, 0; @%p7 bra MORE; ret;
     """)
     x = np.full(3, start, dtype)
-    launch(text, blocks, size, x=x, hot=hot)
+    launch(text, blocks, size, x=x, second_tier=second_tier)
     assert (x == expected(blocks * size * times // 3)).all()
     assert len(set(threads)) > 1
 
@@ -170,22 +170,22 @@ MEET:
 """
 
 
-@pytest.mark.parametrize("hot", [False, True])
+@pytest.mark.parametrize("second_tier", [False, True])
 @pytest.mark.parametrize("blocks", [2, 5, 33])
-def test_a_barrier_for_the_grid(blocks: int, hot: bool, threads: list[int]) -> None:
+def test_a_barrier_for_the_grid(blocks: int, second_tier: bool, threads: list[int]) -> None:
     phases = 20
     text = kernel("u64 count, u64 sums, u64 seen", THREAD + GRID_BARRIER.replace("PHASES", str(phases)))
     count, sums = np.zeros(1, np.uint32), np.zeros(phases + 1, np.uint32)
     seen = np.zeros((phases + 1, blocks), np.uint32)
-    launch(text, blocks, 64, count=count, sums=sums, seen=seen, hot=hot)
+    launch(text, blocks, 64, count=count, sums=sums, seen=seen, second_tier=second_tier)
     assert (sums[1:] == blocks * (blocks - 1) // 2).all()
     assert (seen[1:] == blocks * (blocks - 1) // 2).all()
     assert len(set(threads)) > 1
 
 
-@pytest.mark.parametrize("hot", [False, True])
+@pytest.mark.parametrize("second_tier", [False, True])
 @pytest.mark.parametrize("step", [1, -1])
-def test_a_chain_of_blocks(step: int, hot: bool, threads: list[int]) -> None:
+def test_a_chain_of_blocks(step: int, second_tier: bool, threads: list[int]) -> None:
     """Each block waits for the one before it, or behind it, which may not have started, and adds its number."""
     blocks = 60
     body = THREAD + f"""
@@ -204,7 +204,7 @@ def test_a_chain_of_blocks(step: int, hot: bool, threads: list[int]) -> None:
     """
     x = np.zeros(blocks + 1, np.uint32)
     x[0] = 1
-    launch(kernel("u64 x", body), blocks, 32, x=x, hot=hot)
+    launch(kernel("u64 x", body), blocks, 32, x=x, second_tier=second_tier)
     assert (x == 1 + np.concatenate([[0], np.cumsum(np.arange(blocks))])).all()
 
 

@@ -18,9 +18,9 @@ def fault(kind: type[EmulationError], text: str, grid: Any, block: Any, **argume
         launch(text, grid, block, **arguments)
     with pytest.raises(kind) as plain:
         launch(text, grid, block, plain=True, **arguments)
-    with pytest.raises(kind) as hot:
-        launch(text, grid, block, hot=True, **arguments)
-    assert str(plain.value) == str(hot.value) == str(caught.value)
+    with pytest.raises(kind) as compiled:
+        launch(text, grid, block, second_tier=True, **arguments)
+    assert str(plain.value) == str(compiled.value) == str(caught.value)
     return caught.value
 
 

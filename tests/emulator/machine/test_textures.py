@@ -442,9 +442,9 @@ def test_there_is_an_end_to_handles(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.message == "there are 16384 textures, samplers and surfaces already"
 
 
-@pytest.mark.parametrize("how", ["plain", "hot"])
+@pytest.mark.parametrize("how", ["plain", "second_tier"])
 def test_in_every_tier(rng: np.random.Generator, how: str) -> None:
-    """In code that takes nothing to be uniform, and in runs of instructions that became one function."""
+    """In conservative code, and beside superinstructions."""
     image, out = texels(rng, (8, 8), np.float32), np.zeros(64, np.float32)
     body = pointer("%rd1", "out") + """
 ld.param.u64 %rd0, [image];
