@@ -40,7 +40,7 @@ def barrier(module: ir.Module, name: str, shape: Shape) -> None:
     await_others(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
     _demand(h, h.ir.icmp_unsigned("==", mask, alive), Fault.BARRIER_DIVERGED, mask)
     _demand(h, h.ir.icmp_unsigned("<", which, h.i32(16)), Fault.BARRIER_NUMBER, mask)
-    place = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.SIZE)))
+    place = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.nbytes)))
     arrived = h.load(place, Barrier.ARRIVED, i32)
     if count:
         whole = h.ir.icmp_unsigned("==", h.ir.and_(wanted, h.i32(31)), h.i32(0))

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import Block, Cluster, Fault, Warp
+from ..machine.layout import Block, Cluster, ClusterBlock, Fault, Warp
 from .library import Shape
 from .handler import Handler, i32, i64, pointer
 from .control import await_others
@@ -46,9 +46,9 @@ class _Barrier:
     def __init__(self, h: Handler) -> None:
         self.h = h
         self.part = h.load(h.block, Block.CLUSTER, pointer)
-        self.head = h.load(self.part, Cluster.HEAD, pointer)
+        self.head = h.load(self.part, ClusterBlock.HEAD, pointer)
         number = h.ir.zext(h.load(h.warp, Warp.INDEX, i32), i64)
-        self.masks = h.add(self.part, h.ir.add(h.ir.shl(number, h.i64(3)), h.i64(Cluster.MASKS)))
+        self.masks = h.add(self.part, h.ir.add(h.ir.shl(number, h.i64(3)), h.i64(ClusterBlock.MASKS)))
         self.phase = h.load(self.head, Cluster.PHASE, i32)
         self.arrived, parity = h.load(self.masks, 0, i32), h.load(self.masks, 4, i32)
         current = h.ir.sub(h.i32(0), h.ir.and_(self.phase, h.i32(1)))
@@ -67,12 +67,12 @@ class _Barrier:
         h.store(h.ir.add(self.phase, h.i32(1)), self.head, Cluster.PHASE)
 
         def wake(rank: Any) -> None:
-            offset = h.ir.mul(h.ir.zext(rank, i64), h.i64(Cluster.PART_SIZE))
-            part = h.add(self.head, h.ir.add(offset, h.i64(Cluster.HEAD_SIZE)))
-            block = h.load(part, Cluster.BLOCK, pointer)
-            waiting = h.load(part, Cluster.WAITING, i32)
+            offset = h.ir.mul(h.ir.zext(rank, i64), h.i64(ClusterBlock.nbytes))
+            part = h.add(self.head, h.ir.add(offset, h.i64(Cluster.nbytes)))
+            block = h.load(part, ClusterBlock.BLOCK, pointer)
+            waiting = h.load(part, ClusterBlock.WAITING, i32)
             h.store(h.ir.or_(h.load(block, Block.RUNNABLE, i32), waiting), block, Block.RUNNABLE)
-            h.store(h.i32(0), part, Cluster.WAITING)
+            h.store(h.i32(0), part, ClusterBlock.WAITING)
 
         h.for_each_lane(h.load(self.head, Cluster.BLOCKS, i32), wake)
         h.ir.branch(on)
@@ -103,7 +103,7 @@ def _wait(b: _Barrier, mask: Any) -> None:
 
     def wait() -> None:
         bit = h.ir.shl(h.i32(1), h.load(h.warp, Warp.INDEX, i32))
-        h.store(h.ir.or_(h.load(b.part, Cluster.WAITING, i32), bit), b.part, Cluster.WAITING)
+        h.store(h.ir.or_(h.load(b.part, ClusterBlock.WAITING, i32), bit), b.part, ClusterBlock.WAITING)
         h.store(h.ir.and_(h.load(h.block, Block.RUNNABLE, i32), h.ir.not_(bit)), h.block, Block.RUNNABLE)
         h.store(h.i32(Cluster.NUMBER), h.warp, Warp.BARRIER)
         h.store(h.rec, h.warp, Warp.WAITS)

@@ -83,7 +83,7 @@ def _take_turns(h: Handler, rank: Any) -> None:
     h.ir.position_at_end(apart)
     park(h, h.active, rank)
     h.store(rank, h.warp, Warp.AFTER)
-    h.store(h.load(h.block, Block.MEET, i64), h.warp, Warp.PC)
+    h.store(h.load(h.block, Block.RECONVERGE, i64), h.warp, Warp.PC)
     h.ir.branch(on)
     h.ir.position_at_end(on)
 

@@ -129,7 +129,7 @@ def _start(h: Handler, places: Any, lanes: Any) -> Any:
     table, start = h.load(h.block, Block.TABLE, pointer), _variable(h, i64)
 
     def one(number: Any) -> None:
-        entry = h.add(table, h.ir.mul(number, h.i32(Entry.BYTES)))
+        entry = h.add(table, h.ir.mul(number, h.i32(Entry.nbytes)))
         low, size = h.load(entry, Entry.LOW, i64), h.load(entry, Entry.SIZE, i64)
         inside = h.ir.icmp_unsigned("<", h.ir.sub(address, low), size)
         h.ir.store(h.ir.select(inside, h.ir.and_(low, h.i64((1 << SECTOR_BITS) - 1)), h.ir.load(start)), start)

@@ -29,7 +29,7 @@ class ShadowState:
         self.h, self.fixed = h, fixed and h.lasting
         self.block = h.load(h.block, Block.SHADOW, pointer, fixed=True)
         number = h.ir.zext(h.load(h.warp, Warp.INDEX, i32, fixed=True), i64)
-        self.warp = h.add(self.block, h.ir.add(h.ir.mul(number, h.i64(WarpClock.SIZE)), h.i64(Shadow.WARP_CLOCKS)))
+        self.warp = h.add(self.block, h.ir.add(h.ir.mul(number, h.i64(WarpClock.nbytes)), h.i64(Shadow.WARP_CLOCKS)))
         self.number = number
 
     def get(self, offset: int, kind: ir.Type = i64) -> Any:

@@ -35,7 +35,7 @@ def undefined(kind: ir.Type) -> ir.Constant:
 
 
 def const(kind: ir.Type, value: int) -> ir.Constant:
-    return ir.Constant(kind, value)
+    return ir.Constant(kind, int(value))  # llvmlite writes an enum by its name
 
 
 class Handler:

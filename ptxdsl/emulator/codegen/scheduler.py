@@ -142,7 +142,7 @@ def _retire(module: ir.Module, name: str) -> None:
     left = h.call("llvm.ctpop.i32", i32, live)
 
     def complete(which: Any) -> None:
-        barrier = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.SIZE)))
+        barrier = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.nbytes)))
         arrived = h.load(barrier, Barrier.ARRIVED, i32)
         everybody = h.ir.icmp_unsigned("==", h.load(barrier, Barrier.EXPECTED, i32), h.i32(0))
         done = h.ir.and_(everybody, h.ir.icmp_unsigned(">=", arrived, left))
@@ -213,7 +213,7 @@ def _begin(h: Handler, launch: Any, number: Any) -> None:
     used, ready = h.block_named("used"), h.block_named("ready")
     h.ir.cbranch(h.ir.icmp_unsigned("!=", barred, h.i32(0)), used, ready)
     h.ir.position_at_end(used)
-    _fill(h, h.add(h.block, Block.BARRIERS), 0, h.i64(16 * Barrier.SIZE))
+    _fill(h, h.add(h.block, Block.BARRIERS), 0, h.i64(16 * Barrier.nbytes))
     h.store(h.i32(0), h.block, Block.BARRED)
     h.ir.branch(ready)
     h.ir.position_at_end(ready)
@@ -348,7 +348,7 @@ class _Search:
         number.add_incoming(h.i32(0), before)
         h.ir.cbranch(h.ir.icmp_unsigned("<", number, self.count), body, over)
         h.ir.position_at_end(body)
-        offset = h.ir.mul(number, h.i32(Entry.BYTES))
+        offset = h.ir.mul(number, h.i32(Entry.nbytes))
         found, host, _ = self.probe(offset, address)
         h.ir.cbranch(found, hit, next_)
         h.ir.position_at_end(next_)

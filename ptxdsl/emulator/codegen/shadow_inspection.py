@@ -56,7 +56,7 @@ class _Inspect:
         index.add_incoming(h.i32(0), before)
         h.ir.cbranch(h.ir.icmp_unsigned("<", index, count), body, over)
         h.ir.position_at_end(body)
-        region = h.add(regions, h.ir.mul(h.ir.zext(index, i64), h.i64(Region.SIZE)))
+        region = h.add(regions, h.ir.mul(h.ir.zext(index, i64), h.i64(Region.nbytes)))
         within = h.ir.sub(host, h.load(region, Region.LOW, i64))
         hit = h.ir.icmp_unsigned("<", within, h.load(region, Region.BYTES, i64))
         index.add_incoming(h.ir.add(index, h.i32(1)), body)

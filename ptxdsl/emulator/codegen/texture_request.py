@@ -122,7 +122,7 @@ class Unit:
         """The header that this lane's handle stands for, if it is of such a kind and geometry; else a fault."""
         handle = self.given(offset, 64)
         distance = handle - Bits(self.b, self.pool, 64)
-        inside = distance.lt(HEADERS * Header.BYTES) & (distance & (Header.BYTES - 1)).eq(0)
+        inside = distance.lt(HEADERS * Header.nbytes) & (distance & (Header.nbytes - 1)).eq(0)
         self.demand(inside, Fault.HANDLE)
         header = self.ir.inttoptr(handle.value, pointer)
         known = self.field(header, Header.KIND)

@@ -229,7 +229,7 @@ class Filtering(_Sampler):
         _give(self, result)
 
     def _level(self, number: Bits) -> Any:
-        entry = self.at(self.table, number * Level.BYTES)
+        entry = self.at(self.table, number * Level.nbytes)
         missing = [self.b.number(64, 0.0)] * (3 - len(self.coordinates))
         values = [x.value for x in (*self.coordinates, *missing)]
         sampled = [self.texture, self.sampler, self.request, self.lane, entry, self.number.value, *values]

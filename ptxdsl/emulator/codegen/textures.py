@@ -27,7 +27,7 @@ def request(module: ir.Module, name: str, shape: Shape) -> None:
     h = Handler(module, name, codes)
     pool, unit = h.field("q"), h.ir.inttoptr(h.field("q"), UNIT.as_pointer())
     mask = guard_mask(h, guard, True)
-    place = h.ir.alloca(ir.ArrayType(i64, Request.BYTES // 8))
+    place = h.ir.alloca(ir.ArrayType(i64, Request.nbytes // 8))
     place.align = 64
     base = h.ir.bitcast(place, pointer)
     for offset, kind, size, real in inputs:
@@ -105,8 +105,8 @@ def kind_of(module: ir.Module, name: str, shape: Shape) -> None:
     slot = h.slot()
     handles = source(h, a, LANES)
     distance = h.ir.sub(handles, pool)
-    inside = h.ir.icmp_unsigned("<", distance, h.splat(h.i64(HEADERS * Header.BYTES)))
-    odd = h.ir.and_(distance, h.splat(h.i64(Header.BYTES - 1)))
+    inside = h.ir.icmp_unsigned("<", distance, h.splat(h.i64(HEADERS * Header.nbytes)))
+    odd = h.ir.and_(distance, h.splat(h.i64(Header.nbytes - 1)))
     inside = h.ir.and_(inside, h.ir.icmp_unsigned("==", odd, h.splat(h.i64(0))))
     places = h.ir.inttoptr(handles, lanes_of(pointer))
     nothing = ir.Constant(lanes_of(i32), None)

@@ -186,7 +186,7 @@ def _query(low: Lowering, statement: Instruction) -> None:
     dest, _, *lod = statement.operands
     if lod:
         offset = {"width": Level.WIDTH, "height": Level.HEIGHT, "depth": Level.DEPTH}[name]
-        unit = HeaderQuery((Kind.TEXTURE,), offset, Level.BYTES)
+        unit = HeaderQuery((Kind.TEXTURE,), offset, Level.nbytes)
     else:
         kinds = (Kind.TEXTURE, Kind.SAMPLER) if form.opcode == "txq" else (Kind.SURFACE,)
         unit = HeaderQuery(kinds, Header.PROPERTIES + 4 * QUERIES.index(name), 0)

@@ -88,7 +88,7 @@ class _HandOver:
         some, none = h.block_named("some_wait"), h.block_named("none_waits")
         h.ir.cbranch(h.ir.and_(h.ir.icmp_signed(">", self.current, h.i32(0)), h.ir.not_(self.retired)), some, none)
         h.ir.position_at_end(some)
-        offset = h.ir.mul(h.ir.zext(self.number, i64), h.i64(Barrier.SIZE))
+        offset = h.ir.mul(h.ir.zext(self.number, i64), h.i64(Barrier.nbytes))
         barrier = h.add(h.block, h.ir.add(offset, h.i64(Block.BARRIERS)))
         h.store(self.current, barrier, Barrier.ARRIVED)
         h.store(self.expected, barrier, Barrier.EXPECTED)

@@ -81,7 +81,7 @@ class BlockFunction(InlinedOps):
         names = ("position", "first_warp", "budget", "active", "parked", "barrier")
         self.state = {name: self.room(i32, 4) for name in names}
         self.state.update({name: self.room(i64, 8) for name in ("resume", "start")})
-        self.base = super().load(self.block, Block.MEET, i64, fixed=True)
+        self.base = super().load(self.block, Block.RECONVERGE, i64, fixed=True)
         self.number: Any = None
 
     def warp_at(self, position: Any) -> Any:

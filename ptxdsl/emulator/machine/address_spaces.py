@@ -248,7 +248,7 @@ class Spaces:
             return 0, False
         if guarded is None and space not in ("global", "generic"):
             return 0, False
-        return number * Entry.BYTES, True
+        return number * Entry.nbytes, True
 
     def is_shared(self, origin: str) -> bool:
         """Whether an address of this origin is known to lie in shared memory."""

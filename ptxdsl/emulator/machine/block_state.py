@@ -96,11 +96,11 @@ class LaunchState:
 
     def __init__(self, spaces: Spaces, config: LaunchConfig, arguments: list[Scalar | Buffer]) -> None:
         self.spaces, self.config, self.arguments = spaces, config, arguments
-        self.memory, self.address = allocate(Launch.SIZE + spaces.parameter_bytes + 64)
+        self.memory, self.address = allocate(Launch.nbytes + spaces.parameter_bytes + 64)
         x, y, z = config.grid
         head = struct.pack("<qqiii", 0, x * y * z, x, y, z)
         ctypes.memmove(self.address, head, len(head))
-        self.parameters = self.address + Launch.SIZE
+        self.parameters = self.address + Launch.nbytes
         self.ranges: list[Guarded | None] = list(spaces.ranges)
         placed = self._placed()
         for number, (parameter, argument) in enumerate(zip(spaces.function.parameters, arguments)):
@@ -174,9 +174,9 @@ class State:
         self.count = -(-threads // LANES)
         local = launch.spaces.local_bytes
         x, y, z = launch.spaces.cluster or (0, 0, 0)
-        entries = (len(launch.ranges) + 2 * x * y * z) * Entry.BYTES
+        entries = (len(launch.ranges) + 2 * x * y * z) * Entry.nbytes
         reserved = SHARED_START if launch.spaces.reserved else 0
-        sizes = (Block.SIZE, reserved + launch.shared_bytes + 64, local * self.count * LANES + 64, entries)
+        sizes = (Block.nbytes, reserved + launch.shared_bytes + 64, local * self.count * LANES + 64, entries)
         starts = [sum((size + 127) // 128 * 128 for size in sizes[:n]) for n in range(len(sizes))]
         self.memory, self.address = allocate(starts[-1] + entries, 1024)
         self._view = _from(self.memory, self.address)
@@ -220,7 +220,7 @@ class State:
         self.put(Block.WARPS, "QQ", self.warps, self.stride)
         self.put(Block.BLOCKS, "Q", _address(code.blocks))
         self.put(Block.ENTRY, "Q", code.entry)
-        self.put(Block.MEET, "Q", code.base)
+        self.put(Block.RECONVERGE, "Q", code.base)
 
     def _prologue(self) -> None:
         """Make the warps ready to compute what does not change from block to block."""
@@ -246,23 +246,21 @@ class State:
                     "<QqqqI", guarded.address + rank, size, size if guarded.writable else 0, delta - rank,
                     guarded.spaces,
                 )
-                ctypes.memmove(table + number * Entry.BYTES, entry, len(entry))
+                ctypes.memmove(table + number * Entry.nbytes, entry, len(entry))
 
     @property
     def nbytes(self) -> int:
         """Memory that the state takes."""
         return int(self.memory.nbytes + self.warps_memory.nbytes)
 
-    def digest(self, digest: Any, lots: bool = True) -> None:
-        """Add what the block's threads see, their places and registers, and the next choice by lot, to a digest."""
+    def digest(self, digest: Any) -> None:
+        """Add what the block's threads see, their places and registers, to a digest."""
         start = self.warps - self.warps_memory.ctypes.data
         warps = self.warps_memory[start : start + self.stride * self.count].copy().reshape(self.count, self.stride)
         warps[:, Warp.BUDGET : Warp.INITIAL] = 0
         digest.update(warps)
-        head = bytearray(self._view[: Block.SIZE])
-        if not lots:
-            head[Block.SEED : Block.SEED + 4] = bytes(4)
-        digest.update(head[Block.RUNNABLE : Block.RUNNABLE + 8] + head[Block.BARRIERS :])
+        digest.update(self._view[Block.RUNNABLE : Block.CURRENT])
+        digest.update(self._view[Block.BARRIERS : Block.HEAP])
         digest.update((ctypes.c_ubyte * (self.end - self.first)).from_address(self.first))
 
     def put(self, offset: int, codes: str, *values: Any) -> None:

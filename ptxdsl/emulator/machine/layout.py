@@ -7,6 +7,10 @@ between instructions, so that a warp can stop anywhere, be looked at, and go on.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
+from .structs import Struct, field
+
 LANES = 32
 FULL = 0xFFFFFFFF
 NEVER = 0x7FFFFFFF
@@ -28,123 +32,142 @@ SHARED_START = 0x400
 LOCAL_START = 0x10
 
 
-class Block:
-    """Offsets in a block state."""
+class Barrier(Struct):
+    """One of the 16 barriers of a block."""
 
-    SCHEDULE = 0
-    """Function that goes on with the next warp that can run."""
-    RESCHEDULE = 8
-    """Function that goes on with the lanes of this warp that come first in the program."""
-    RESOLVE = 16
-    """Function that translates the addresses in SCRATCH, lane by lane."""
-    TABLE = 24
-    ENTRIES = 32
-    BLOCKS = 40
-    """Record of each basic block, by rank."""
-    WARPS = 48
-    STRIDE = 56
-    CURRENT = 64
-    ALL = 72
-    """Mask of the block's warps."""
-    RUNNABLE = 80
-    LIVE = 88
-    ENTRY = 96
-    LAUNCH = 104
-    """The bytes of the kernel's parameters."""
-    SHARED = 112
-    SHARED_BYTES = 120
-    LOCAL = 128
-    LOCAL_BYTES = 136
-    STATUS = 144
-    FAULT_LANE = 148
-    FAULT_KIND = 152
-    FAULT_WARP = 156
-    FAULT_RECORD = 160
-    FAULT_ADDRESS = 168
-    BUDGET = 176
-    CTAID = 192
-    LINEAR = 204
-    NTID = 208
-    NCTAID = 220
-    CTA64 = 232
-    DYNAMIC = 240
-    NWARPS = 244
-    TOTAL_SHARED = 248
-    SMID = 252
-    RETIRE = 1024
-    """Function that ends this warp and goes on with the next one."""
-    GRID = 184
-    """What all blocks of the launch share."""
-    MEET = 1040
-    """Record that does nothing but RESCHEDULE."""
-    SEED = 1056
-    """Of the next choice among warps, where they run in shuffled order."""
-    STAY = 1060
-    """Whether the current warp must go on, also in shuffled order."""
-    SHADOW = 1048
-    """The block's shadow state (:mod:`shadow`), 0 without the sanitizer."""
-    HEAP = 1064
-    """Where memory of malloc begins, and the address of its map (:mod:`heap`), 0 where the kernel has none."""
-    HEAP_MAP = 1072
-    FUNCTION = 1080
-    """Function that runs a whole block, 0 where there is none."""
-    WORKSPACE = 1088
-    """Address of what the blocks of a cooperative launch meet by, which %envreg1 (its upper half) and %envreg2 give."""
-    BARRED = 1032
-    """Mask of the barriers where somebody waits or has arrived."""
-    CLUSTERID = 1200
-    NCLUSTERID = 1212
-    CLUSTER_CTAID = 1224
-    RANK = 1236
-    """Number of the block in its cluster."""
-    WINDOW = 1240
-    """What the addresses of its shared memory have above those of the first block of the cluster."""
-    CLUSTER = 1248
-    """What the cluster keeps for the block, 0 where nothing asks for a cluster (:class:`Cluster`)."""
-    SCRATCH = 256
-    BARRIERS = 512
-    LOCAL_WINDOW = 1096
-    """Where the window of local memory begins among generic addresses."""
-    ADVANCE = 1256
-    """As RESCHEDULE, where PARKED is known to be the rank of those lanes."""
-    SIZE = 1264
-
-
-class Barrier:
-    """Offsets in one of the 16 barriers of a block state."""
-
-    ARRIVED = 0
+    ARRIVED = field("I")
     """Warps that have arrived."""
-    EXPECTED = 4
-    """Warps that must arrive; 0 for all that live."""
-    WAITING = 8
-    RESULT = 12
-    SIZE = 32
+    EXPECTED = field("I")
+    """Threads that must arrive; 0 for all that live."""
+    WAITING = field("I")
+    """Mask of the warps that wait."""
+    RESULT = field("I")
 
 
-class Cluster:
-    """Offsets in what the blocks of a cluster share: the state of its barrier, then a part for each block."""
+class Block(Struct):
+    """A block state: what the warps of one block have in common."""
 
-    PHASE = 0
-    ARRIVED = 4
+    # Set for all blocks that run in it
+    SCHEDULE = field("Q")
+    """Function that goes on with the next warp that can run."""
+    RESCHEDULE = field("Q")
+    """Function that goes on with the lanes of this warp that come first in the program."""
+    ADVANCE = field("Q")
+    """As RESCHEDULE, where PARKED is known to be the rank of those lanes."""
+    RETIRE = field("Q")
+    """Function that ends this warp and goes on with the next one."""
+    RESOLVE = field("Q")
+    """Function that translates the addresses in SCRATCH, lane by lane."""
+    TABLE = field("Q")
+    """The buffer table, of ENTRIES entries."""
+    GRID = field("Q")
+    """What all blocks of the launch share (:class:`Launch`)."""
+    LAUNCH = field("Q")
+    """The bytes of the kernel's parameters."""
+    SHARED = field("Q")
+    SHARED_BYTES = field("Q")
+    LOCAL = field("Q")
+    LOCAL_BYTES = field("Q")
+    """Of each thread."""
+    LOCAL_WINDOW = field("Q")
+    """Where the window of local memory begins among generic addresses."""
+    WINDOW = field("Q")
+    """What the addresses of its shared memory have above those of the first block of the cluster."""
+    WORKSPACE = field("Q")
+    """Address of the counter for barriers of the grid, which %envreg1 (its upper half) and %envreg2 give."""
+    ENTRIES = field("i")
+    NTID = field("i", 3)
+    NCTAID = field("i", 3)
+    DYNAMIC = field("i")
+    """Bytes of dynamic shared memory."""
+    TOTAL_SHARED = field("i")
+    SEED = field("I")
+    """Of the next choice among warps, where they run in a random order."""
+    ALL = field("I")
+    """Mask of the block's warps."""
+
+    # Set with the code that it runs
+    WARPS = field("Q")
+    STRIDE = field("Q")
+    """Bytes from warp to warp."""
+    BLOCKS = field("Q")
+    """Micro-op at the start of each basic block, by rank."""
+    ENTRY = field("Q")
+    RECONVERGE = field("Q")
+    """Micro-op that does nothing but RESCHEDULE."""
+    FUNCTION = field("Q")
+    """Function that runs a whole block, 0 where there is none."""
+
+    # What runs
+    STATUS = field("i")
+    BUDGET = field("i")
+    RUNNABLE = field("I")
+    """Mask of the warps that can run."""
+    LIVE = field("I")
+    """Mask of the warps that have not ended."""
+    BARRED = field("I")
+    """Mask of the barriers where warps wait or have arrived."""
+    STAY = field("I")
+    """Whether the current warp must go on, also in a random order."""
+    CURRENT = field("I")
+    """Number of the warp that runs."""
+    FAULT_KIND = field("i")
+    FAULT_WARP = field("i")
+    FAULT_LANE = field("i")
+    FAULT_RECORD = field("Q")
+    FAULT_ADDRESS = field("Q")
+    CTA64 = field("Q")
+    """Number of the block in the grid."""
+    CTAID = field("i", 3)
+    SMID = field("i")
+    SCRATCH = field("Q", LANES, align=64)
+    BARRIERS = field(Barrier, 16)
+
+    # Rarely used
+    HEAP = field("Q")
+    """Where memory of malloc begins, and the address of its map (:mod:`.heap`), 0 where the kernel has none."""
+    HEAP_MAP = field("Q")
+    SHADOW = field("Q")
+    """Shadow state of the block, where a sanitizer runs (:mod:`.shadow`)."""
+    CLUSTER = field("Q")
+    """What the cluster keeps for the block, 0 where nothing asks for a cluster (:class:`ClusterBlock`)."""
+    CLUSTERID = field("i", 3)
+    NCLUSTERID = field("i", 3)
+    CLUSTER_CTAID = field("i", 3)
+    RANK = field("i")
+    """Number of the block in its cluster."""
+
+
+class Cluster(Struct):
+    """What the blocks of a cluster share: the state of its barrier. A :class:`ClusterBlock` for each block follows."""
+
+    align = 64
+    PHASE = field("i")
+    ARRIVED = field("i")
     """Threads that have arrived in this phase."""
-    LIVE = 8
+    LIVE = field("i")
     """Threads that have not ended."""
-    BLOCKS = 12
+    BLOCKS = field("I")
     """Mask of the blocks."""
-    HEAD_SIZE = 64
 
-    BLOCK = 0
-    """Of a part: the block state, the head, the mask of warps that wait, and two masks of lanes for each warp."""
-    HEAD = 8
-    WAITING = 16
-    MASKS = 64
-    """Lanes that have arrived and not waited since, and the parity of the phase in which they did."""
-    PART_SIZE = 64 + 8 * LANES
     RANK_BITS = 24
     """Where the number of the block stands in an address of shared memory."""
     NUMBER = 16
     """What a warp that waits at it has for the number of the barrier."""
+
+
+class ClusterBlock(Struct):
+    """One block of a cluster."""
+
+    align = 64
+    BLOCK = field("Q")
+    """The block state."""
+    HEAD = field("Q")
+    """The :class:`Cluster`."""
+    WAITING = field("I")
+    """Mask of the warps that wait."""
+    MASKS = field("Q", LANES, align=64)
+    """By warp, lanes that have arrived and not waited since, and the parity of the phase in which they did."""
 
 
 class Mbarrier:
@@ -159,65 +182,67 @@ class Mbarrier:
     """What the two bits of MAGIC are in an mbarrier, and not in memory that nobody wrote, or of zeros."""
 
 
-class Launch:
-    """Offsets in what all blocks of a launch share."""
+class Launch(Struct):
+    """What all blocks of a launch share."""
 
-    NEXT = 0
-    BLOCKS = 8
-    GRID = 16
-    STOP = 28
-    WORKSPACE = 48
-    SIZE = 64
+    align = 64
+    NEXT = field("q")
+    """Number of the next block."""
+    BLOCKS = field("q")
+    GRID = field("i", 3)
+    WORKSPACE = field("Q")
 
 
-class Warp:
-    """Offsets in a warp. Registers follow the header."""
+class Warp(Struct):
+    """A warp. Its registers follow, from REGISTERS on."""
 
-    ACTIVE = 0
-    ALIVE = 4
-    PARKED = 8
-    INDEX = 12
-    PC = 16
-    BUDGET = 24
-    YIELDS = 28
-    INITIAL = 32
-    FLAGS = 36
-    BARRIER = 40
-    RESULT = 44
+    ACTIVE = field("I", align=64)
+    ALIVE = field("I")
+    PARKED = field("i")
+    """Lowest rank at which lanes wait that are not active."""
+    INDEX = field("i")
+    PC = field("Q")
+    BUDGET = field("i")
+    YIELDS = field("i")
+    INITIAL = field("I")
+    """Mask of the lanes that a block begins with."""
+    BARRIER = field("i")
+    """Number of the barrier that the warp waits at."""
+    RESULT = field("I")
     """What the last bar.red gave: a mask for .and and .or, a number for .popc."""
-    AFTER = 60
-    """Rank after which to look for lanes that get their turn out of order; 0 where none has been asked for."""
-    TID = 48
-    """Base of %tid.x, y, z where the shape of the block makes it uniform plus a known vector."""
-    PLACES = 64
-    """Rank of the basic block that each lane is at, for lanes that are not active."""
-    ZERO = 576
+    AFTER = field("i")
+    """Rank after which to look for lanes that run out of order; -1 where none has been asked for."""
+    TID = field("i", 3)
+    """Uniform part of %tid.x, y, z where the shape of the block makes it uniform plus a known vector."""
+    WAITS = field("Q")
+    """Micro-op of the barrier that the warp waits at, 0 where it waits at none."""
+    ZERO = field("Q")
     """Always 0: the uniform part of what is nothing but a known vector."""
-    FRESH = 592
+    FRESH = field("I", 4, align=16)
     """What ACTIVE, ALIVE, PARKED and INDEX are when a block begins."""
-    WAITS = 584
-    """Record of the barrier that the warp waits at, 0 where it waits at none."""
-    TIDS = 192
+    PLACES = field("i", LANES, align=64)
+    """Rank of the basic block that each lane is at, for lanes that are not active."""
+    TIDS = field("i", 3 * LANES, align=64)
     """%tid.x, y, z of each lane."""
-    REGISTERS = 640
+    REGISTERS = field("B", 0, align=64)
 
 
-class Entry:
-    """Offsets in an entry of the buffer table: a range of addresses and where it lies in host memory."""
+class Entry(Struct):
+    """An entry of the buffer table: a range of addresses and where it lies in host memory."""
 
-    LOW = 0
-    SIZE = 8
-    WRITABLE = 16
+    align = 64
+    LOW = field("Q")
+    SIZE = field("q")
+    WRITABLE = field("q")
     """SIZE where stores are allowed, else 0."""
-    DELTA = 24
+    DELTA = field("q")
     """Host address minus address."""
-    SPACES = 32
+    SPACES = field("I")
     """Bit mask of the state spaces that reach it."""
-    SHADOW_WORDS = 40
+    SHADOW_WORDS = field("Q")
     """Address that the shadow word of host address 0 would have."""
-    SHADOW_STRIDE = 48
+    SHADOW_STRIDE = field("Q")
     """Bytes between the shadow words of writers, readers and earlier readers."""
-    BYTES = 64
 
 
 SPACE_BITS = {"global": 1, "shared": 2, "const": 4, "param": 8, "generic": 16, "local": 32}
@@ -235,18 +260,57 @@ PATIENCE = 1024
 """Turns that diverged lanes may take, 16 a slice and 1 a look, before the others of their warp get theirs too."""
 
 
-class Status:
+class Number(IntEnum):
+    """Written as its number: it stands in the keys of compiled code."""
+
+    __repr__ = int.__repr__
+    __str__ = int.__repr__
+
+
+class Status(Number):
     """Why compiled code returned."""
 
     RUNNING = 0
     YIELD = 1
     FAULT = 2
     STUCK = 3
+    """No warp can run, and some have not ended."""
     DEOPT = 4
+    """Go on in conservative code."""
     DONE = 5
     SERVICE = 6
+    """A call of a function of the system."""
     CALLBACK = 7
     """Instrumentation calls Python: a check of the sanitizer, or a breakpoint."""
+
+
+class Fault(Number):
+    """What went wrong, where the status is FAULT; WRAP and CONVERGENCE are no faults of the kernel."""
+
+    MEMORY = 1
+    ALIGNMENT = 2
+    TRAP = 3
+    BRANCH_INDEX = 4
+    MEMBERS = 5
+    BARRIER_DIVERGED = 6
+    BARRIER_COUNT = 7
+    BARRIER_MISMATCH = 8
+    BARRIER_NUMBER = 9
+    CLUSTER_ARRIVE = 10
+    CLUSTER_WAIT = 11
+    MBARRIER_INVALID = 12
+    MBARRIER_INIT = 13
+    MBARRIER_COUNT = 14
+    MBARRIER_BYTES = 15
+    MBARRIER_COMPLETES = 16
+    HANDLE = 17
+    """Of a texture, sampler or surface."""
+    SURFACE = 18
+    SURFACE_ALIGNMENT = 19
+    WRAP = 20
+    """A register wraps around that was taken to be uniform plus a known vector."""
+    CONVERGENCE = 21
+    """All lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
 
 
 class Count:
@@ -266,32 +330,3 @@ class Count:
     """Turns that they would take without a conflict."""
     LOCAL_LANES = 10
     COLUMNS = 11
-
-
-class Fault:
-    """What went wrong, where the status is FAULT."""
-
-    MEMORY = 0
-    ALIGNMENT = 1
-    TRAP = 2
-    BARRIER_DIVERGED = 3
-    BARRIER_COUNT = 4
-    BARRIER_MISMATCH = 5
-    BARRIER_NUMBER = 6
-    MEMBERS = 7
-    ASSERT = 8
-    BRANCH_INDEX = 9
-    WRAP = 10
-    CONVERGENCE = 18
-    """Nothing yet: all lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
-    CLUSTER_ARRIVE = 16
-    CLUSTER_WAIT = 17
-    MBARRIER_INVALID = 11
-    MBARRIER_INIT = 12
-    MBARRIER_COUNT = 13
-    MBARRIER_BYTES = 14
-    MBARRIER_COMPLETES = 15
-    HANDLE = 30
-    """Of a texture, sampler or surface."""
-    SURFACE = 31
-    SURFACE_ALIGNMENT = 32

@@ -9,6 +9,9 @@ barrier" is one comparison, and most accesses need no other.
 
 from __future__ import annotations
 
+from .layout import LANES, Number
+from .structs import Struct, field
+
 EPOCH_SHIFT = 32
 STATEMENT_SHIFT = 16
 SEVERAL_LANES = 1 << 12
@@ -34,70 +37,69 @@ WHOLE_WARP = 1 << 20
 """In the key of such an answer: it holds for all lanes of both warps."""
 
 
-class Shadow:
-    """Offsets in the shadow state of a block. Epochs are shifted as in a shadow word."""
+class WarpClock(Struct):
+    """The clock of one warp."""
 
-    EPOCH_COUNTER = 0
-    """Address of the number of the last epoch."""
-    EPOCH_BLOCKS = 8
-    """Address of the block of each epoch, plus one."""
-    LAUNCH = 16
-    """First epoch of the launch."""
-    BASE = 24
-    """First epoch of the block."""
-    WINDOW = 32
-    """Epochs from here on, up to the warp's BLOCK_FLOOR, are of this block."""
-    PENDING_BARRIERS = 40
-    """For barriers of even and odd number: the BLOCK_FLOOR of all warps once the barrier completes."""
-    REGIONS = 56
-    REGION_COUNT = 64
-    ORDER_CACHE = 72
-    BLOCK = 80
-    """Number of the block, plus one."""
-    INSPECT = 88
-    WORD = 96
-    """What a check passes to Python: the shadow word, its address, the host address, the lane and a :class:`Reason`."""
-    WORD_ADDRESS = 104
-    HOST = 112
-    LANE = 120
-    REASON = 124
-    CHECKED_LANES = 128
-    """Lanes of the current instruction that have been checked already."""
-    CACHE_USED = 132
-    """Whether ORDER_CACHE holds anything."""
-    STRIDE = 136
-    WARP_CLOCKS = 192
-    SIZE = WARP_CLOCKS + 32 * 64
-
-
-class WarpClock:
-    """Offsets in the clock of one warp."""
-
-    EPOCH = 0
+    align = 64
+    EPOCH = field("Q")
     """Its current epoch and its number, as in a shadow word."""
-    BLOCK_FLOOR = 8
+    BLOCK_FLOOR = field("Q")
     """Every access of the block in an epoch before this one happens before what the warp does now."""
-    WARP_FLOOR = 16
+    WARP_FLOOR = field("Q")
     """The same for accesses of the warp's own lanes."""
-    BARRIERS = 24
+    BARRIERS = field("Q")
     """Barriers of the whole block that it has passed."""
-    SIZE = 64
 
 
-class Region:
-    """Offsets in the description of a range of host memory: its shadow words, and who shares it."""
+class Region(Struct):
+    """The description of a range of host memory: its shadow words, and who shares it."""
 
-    LOW = 0
-    BYTES = 8
-    WORDS = 16
-    STRIDE = 24
+    align = 64
+    LOW = field("Q")
+    BYTES = field("Q")
+    WORDS = field("Q")
+    STRIDE = field("Q")
     """Bytes between the shadow words of last writers, last readers and earlier readers."""
-    KIND = 32
+    KIND = field("i")
     """0 for global memory, 1 for shared memory of the block, 2 for local memory."""
-    SIZE = 64
 
 
-class Reason:
+class Shadow(Struct):
+    """The shadow state of a block. Epochs are shifted as in a shadow word."""
+
+    EPOCH_COUNTER = field("Q")
+    """Address of the number of the last epoch."""
+    EPOCH_BLOCKS = field("Q")
+    """Address of the block of each epoch, plus one."""
+    LAUNCH = field("Q")
+    """First epoch of the launch."""
+    BASE = field("Q")
+    """First epoch of the block."""
+    WINDOW = field("Q")
+    """Epochs from here on, up to the warp's BLOCK_FLOOR, are of this block."""
+    PENDING_BARRIERS = field("Q", 2)
+    """For barriers of even and odd number: the BLOCK_FLOOR of all warps once the barrier completes."""
+    REGIONS = field("Q")
+    REGION_COUNT = field("Q")
+    ORDER_CACHE = field("Q")
+    BLOCK = field("Q")
+    """Number of the block, plus one."""
+    INSPECT = field("Q")
+    WORD = field("Q")
+    """What a check passes to Python: the shadow word, its address, the host address, the lane and a :class:`Reason`."""
+    WORD_ADDRESS = field("Q")
+    HOST = field("Q")
+    LANE = field("i")
+    REASON = field("i")
+    CHECKED_LANES = field("i")
+    """Lanes of the current instruction that have been checked already."""
+    CACHE_USED = field("i")
+    """Whether ORDER_CACHE holds anything."""
+    STRIDE = field("Q")
+    WARP_CLOCKS = field(WarpClock, LANES)
+
+
+class Reason(Number):
     """Why a compiled check returns to Python."""
 
     WRITER = 1

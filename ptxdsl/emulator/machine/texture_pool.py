@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import LaunchError, caller
 from ...launch.texture_description import TYPES, Levels, Sampling
+from .layout import LANES, Number
+from .structs import Struct, field
 
 if TYPE_CHECKING:
     from ...ir import Variable
@@ -27,7 +29,7 @@ HEADERS = 16384
 GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms")
 
 
-class Kind:
+class Kind(Number):
     """What a header describes."""
 
     NONE = 0
@@ -36,78 +38,85 @@ class Kind:
     SURFACE = 3
 
 
-class Header:
-    """Offsets in a header. What SAMPLER starts is all that a sampler has."""
+QUERIES = (
+    "width", "height", "depth", "array_size", "channel_data_type", "channel_order", "num_mipmap_levels",
+    "num_samples", "memory_layout", "normalized_coords", "force_unnormalized_coords", "filter_mode", "addr_mode_0",
+    "addr_mode_1", "addr_mode_2",
+)
+"""What txq and suq tell."""
 
-    KIND = 0
-    GEOMETRY = 4
+
+class Header(Struct):
+    """A header. From SAMPLER on is all that a sampler has."""
+
+    align = 256
+    KIND = field("i")
+    GEOMETRY = field("i")
     """Index in GEOMETRIES."""
-    FORMAT = 8
+    FORMAT = field("i")
     """3 times the index in TYPES, plus 0, 1, 2 for 1, 2, 4 channels."""
-    TEXEL = 12
+    TEXEL = field("i")
     """Bytes."""
-    READ = 16
+    READ = field("i")
     """How integers are read: as they are, as numbers from 0 or -1 to 1, by the table of sRGB."""
-    LEVELS = 20
-    SAMPLES = 24
-    LAYERS = 28
-    TABLE = 32
+    LEVELS = field("i")
+    SAMPLES = field("i")
+    LAYERS = field("i")
+    TABLE = field("Q")
     """Address of the levels."""
-    CURVE = 40
+    CURVE = field("Q")
     """Address of 256 f32, what sRGB's numbers stand for."""
-    REAL = 48
+    REAL = field("i")
     """Whether texels are read as f32."""
-    PROPERTIES = 56
-    """What txq and suq tell, 4 bytes each."""
-    SAMPLER = 128
-    ADDRESS = 128
+    PROPERTIES = field("i", len(QUERIES))
+    """In the order of QUERIES."""
+    SAMPLER = field("i", 0, align=64)
+    ADDRESS = field("i", 3)
     """Of each axis: index in ADDRESSES."""
-    LINEAR = 140
-    NORMALIZED = 144
-    BLEND = 148
+    LINEAR = field("i")
+    NORMALIZED = field("i")
+    BLEND = field("i")
     """Whether two mipmap levels are blended."""
-    BIAS = 152
-    LOWEST = 156
-    HIGHEST = 160
-    """Of the level of detail, f32, as the bias."""
-    UNNORMALIZED = 164
+    BIAS = field("f")
+    LOWEST = field("f")
+    HIGHEST = field("f")
+    """Of the level of detail, as the bias."""
+    UNNORMALIZED = field("i")
     """Of a sampler apart: coordinates are texels, whatever the texture says."""
-    BORDER = 176
+    BORDER = field("I", 4, align=16)
     """The bits of four channels."""
-    BYTES = 256
 
 
-class Level:
-    """Offsets in the description of a mipmap level."""
+class Level(Struct):
+    """The description of a mipmap level."""
 
-    BASE = 0
-    PITCH = 8
-    SLICE = 16
+    BASE = field("q")
+    PITCH = field("q")
+    SLICE = field("q")
     """Bytes from row to row, and from slice or layer to the next."""
-    WIDTH = 24
-    HEIGHT = 28
-    DEPTH = 32
-    BYTES = 40
+    WIDTH = field("i")
+    HEIGHT = field("i")
+    DEPTH = field("i")
 
 
-class Request:
-    """Offsets of what one instruction gives to a unit and gets back: 32 numbers of 4 bytes each, or of 8."""
+class Request(Struct):
+    """What one instruction gives to a unit and gets back, by lane."""
 
-    HANDLE = 0
-    SAMPLER = 256
-    LAYER = 512
-    X = 640
+    HANDLE = field("Q", LANES)
+    SAMPLER = field("Q", LANES)
+    LAYER = field("i", LANES)
+    X = field("i", 3 * LANES)
     """Then Y and Z."""
-    SAMPLE = 1024
-    OFFSET = 1152
-    REFERENCE = 1536
-    LOD = 1664
-    GRADIENTS = 1792
+    SAMPLE = field("i", LANES)
+    OFFSET = field("i", 3 * LANES)
+    REFERENCE = field("i", LANES)
+    LOD = field("i", LANES)
+    GRADIENTS = field("i", 6 * LANES)
     """By x along each axis, then by y."""
-    RESULT = 2560
-    """Four channels of 8 bytes."""
-    VALUE = 2560
-    BYTES = 3584
+    VALUE = field("Q", 0)
+    """What is stored, where a load has its RESULT."""
+    RESULT = field("Q", 4 * LANES)
+    """Four channels."""
 
 
 ADDRESSES = ("wrap", "mirror", "clamp_ogl", "clamp", "border")
@@ -116,12 +125,6 @@ _NORMALIZED = {"uint8": 0x10D2, "int8": 0x10D0, "uint16": 0x10D3, "int16": 0x10D
 _ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}
 """OpenCL's numbers, which PTX takes over."""
 
-QUERIES = (
-    "width", "height", "depth", "array_size", "channel_data_type", "channel_order", "num_mipmap_levels",
-    "num_samples", "memory_layout", "normalized_coords", "force_unnormalized_coords", "filter_mode", "addr_mode_0",
-    "addr_mode_1", "addr_mode_2",
-)
-"""In the order of PROPERTIES."""
 
 
 class Picture(Protocol):
@@ -145,8 +148,8 @@ class Pool:
     def __init__(self) -> None:
         import numpy as np
 
-        self._memory = np.zeros((HEADERS + 1) * Header.BYTES, np.uint8)  # pages that nobody uses are never touched
-        self.start = self._memory.ctypes.data + -self._memory.ctypes.data % Header.BYTES
+        self._memory = np.zeros((HEADERS + 1) * Header.nbytes, np.uint8)  # pages that nobody uses are never touched
+        self.start = self._memory.ctypes.data + -self._memory.ctypes.data % Header.nbytes
         self._free = list(range(HEADERS - 1, -1, -1))
         self._owners: dict[int, Any] = {}
         self._kept: dict[int, Any] = {}
@@ -157,16 +160,16 @@ class Pool:
         with self._lock:
             if not self._free:
                 raise LaunchError(f"there are {HEADERS} textures, samplers and surfaces already", loc=caller())
-            handle = self.start + self._free.pop() * Header.BYTES
+            handle = self.start + self._free.pop() * Header.nbytes
         self._owners[handle] = weakref.ref(owner)
         weakref.finalize(owner, self._give, handle)
         return handle
 
     def _give(self, handle: int) -> None:
-        ctypes.memset(handle, 0, Header.BYTES)
+        ctypes.memset(handle, 0, Header.nbytes)
         self._kept.pop(handle, None)
         self._owners.pop(handle, None)
-        self._free.append((handle - self.start) // Header.BYTES)
+        self._free.append((handle - self.start) // Header.nbytes)
 
     def owner(self, handle: int) -> Any:
         """Whose handle a number is; None for one that is nobody's."""
@@ -179,7 +182,7 @@ class Pool:
 
     def copy(self, to: int, source: int) -> None:
         """Let a handle stand for what another one does."""
-        ctypes.memmove(to, source, Header.BYTES)
+        ctypes.memmove(to, source, Header.nbytes)
 
     def write_picture(self, handle: int, kind: int, picture: Picture) -> None:
         """Describe a texture or a surface."""

@@ -13,7 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..machine.layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Entry, Launch, Status
+from ..machine.layout import (
+    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, Entry, Launch, Status,
+)
 from .system_calls import serve
 from ..machine.block_state import TURNS, LaunchState, State, allocate
 from .worker_pool import LOOK, LOOKS, LOTS
@@ -36,7 +38,7 @@ class _Clusters:
         self.launch, self.codes = launch, codes
         self.shape: Shape3 = launch.spaces.cluster or (1, 1, 1)
         self.size = self.shape[0] * self.shape[1] * self.shape[2]
-        self.memory, self.address = allocate(Cluster.HEAD_SIZE + self.size * Cluster.PART_SIZE)
+        self.memory, self.address = allocate(Cluster.nbytes + self.size * ClusterBlock.nbytes)
         self.states = self._made(False) or self._made(True) or []
 
     def _made(self, plain: bool) -> list[State] | None:
@@ -45,15 +47,15 @@ class _Clusters:
         self.launch.tool.connect(states)
         for state in states:
             _connect(state, states)
-            state.counter, place = allocate(Launch.SIZE)
-            ctypes.memmove(place, self.launch.address, Launch.SIZE)
+            state.counter, place = allocate(Launch.nbytes)
+            ctypes.memmove(place, self.launch.address, Launch.nbytes)
             state.put(Block.GRID, "Q", place)
             state.put(Block.CLUSTER, "Q", self._part(state.rank))
             state.put(Block.RANK, "i", state.rank)
             state.put(Block.CLUSTER_CTAID, "iii", *_index(state.rank, self.shape))
             state.put(Block.NCLUSTERID, "iii", *self._grid())
             _order(state, 0, 0)
-            status = Status.YIELD
+            status: int = Status.YIELD
             while status == Status.YIELD:
                 state.left = TURNS
                 status = state.run()
@@ -62,7 +64,7 @@ class _Clusters:
         return states
 
     def _part(self, rank: int) -> int:
-        return self.address + Cluster.HEAD_SIZE + rank * Cluster.PART_SIZE
+        return self.address + Cluster.nbytes + rank * ClusterBlock.nbytes
 
     def _grid(self) -> Shape3:
         x, y, z = (whole // part for whole, part in zip(self.launch.config.grid, self.shape))
@@ -79,7 +81,7 @@ class _Clusters:
         """Make all states ready for the blocks of a cluster."""
         gx, gy, _ = self.launch.config.grid
         threads = self.launch.config.threads * self.size
-        ctypes.memset(self.address, 0, Cluster.HEAD_SIZE + self.size * Cluster.PART_SIZE)
+        ctypes.memset(self.address, 0, Cluster.nbytes + self.size * ClusterBlock.nbytes)
         head = struct.pack("<iiiI", 0, 0, threads, (1 << self.size) - 1)
         ctypes.memmove(self.address, head, len(head))
         self.launch.tool.begin_cluster(self.states)
@@ -152,7 +154,7 @@ class _Clusters:
 
     def _waits(self, state: State) -> bool:
         """Whether some warp of a block waits for other blocks."""
-        waiting: int = struct.unpack("<I", ctypes.string_at(self._part(state.rank) + Cluster.WAITING, 4))[0]
+        waiting: int = struct.unpack("<I", ctypes.string_at(self._part(state.rank) + ClusterBlock.WAITING, 4))[0]
         return waiting != 0
 
     def _stuck(self, active: deque[State]) -> None:
@@ -171,7 +173,7 @@ class _Clusters:
         digest = blake2b(digest_size=16)
         for state in self.states:
             if state in active:
-                state.digest(digest, lots=False)
+                state.digest(digest)
         self.launch.digest(digest)
         digest.update(self.memory)
         return digest.digest()
@@ -200,7 +202,7 @@ def _order(state: State, first: int, end: int) -> None:
 
 def window_entry(state: State, rank: int, generic: int) -> int:
     """Address of the entry of a state's buffer table for the shared memory of a block of the cluster."""
-    return state.table + (len(state.launch.ranges) + 2 * rank + generic) * Entry.BYTES
+    return state.table + (len(state.launch.ranges) + 2 * rank + generic) * Entry.nbytes
 
 
 def _connect(state: State, states: list[State]) -> None:

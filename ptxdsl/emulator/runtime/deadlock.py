@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import DeadlockError
 from ...ir import Address, Instruction, Register, Symbol
 from .faults import Scene, ranges
-from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, Mbarrier, Warp
+from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, ClusterBlock, Mbarrier, Warp
 from .convergence import raise_pending
 from ..machine.unsupported import render
 
@@ -43,14 +43,14 @@ def _waiting(state: State, warps: list[int]) -> Iterator[str]:
         groups.setdefault(key, []).append(number)
     for (record, barrier), members in groups.items():
         if barrier == Cluster.NUMBER:
-            head = int.from_bytes(ctypes.string_at(state.get(Block.CLUSTER, "Q") + Cluster.HEAD, 8), "little")
+            head = int.from_bytes(ctypes.string_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD, 8), "little")
             arrived, live = struct.unpack("<ii", ctypes.string_at(head + Cluster.ARRIVED, 8))
             yield (
                 f"  {_warps(members)} at the barrier of the cluster ({arrived} of {live} threads have arrived): "
                 f"{_line(state, record)}"
             )
             continue
-        place = Block.BARRIERS + barrier * Barrier.SIZE
+        place = Block.BARRIERS + barrier * Barrier.nbytes
         arrived, expected = state.get(place + Barrier.ARRIVED, "i"), state.get(place + Barrier.EXPECTED, "i")
         needed = expected // LANES or state.get(Block.LIVE, "I").bit_count()
         yield (

@@ -147,7 +147,7 @@ _MBARRIERS = {
 
 
 def _mbarrier(scene: Scene, kind: int, address: int) -> EmulationError:
-    what, hint = _MBARRIERS[kind]
+    what, hint = _MBARRIERS[Fault(kind)]
     access = _Access(scene.statement)
     guarded, address = _meant(scene, access), _own_address(scene, access, address)
     place = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"

@@ -229,7 +229,7 @@ class Team:
 
         digest = blake2b(digest_size=16)
         for state in sorted(self.waiting, key=lambda state: state.address):
-            state.digest(digest, False)
+            state.digest(digest)
             if self.launch.config.seed is None:  # a turn may be over before every warp had its own
                 digest.update(bytes([state.get(Block.CURRENT, "B")]))
         self.launch.digest(digest)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir import Instruction
-from ..machine.layout import Block, Cluster, Entry, Mbarrier
+from ..machine.layout import Block, Cluster, ClusterBlock, Entry, Mbarrier
 from ..machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, LANE, STATEMENT_SHIFT, UNWRITTEN, WARP, WARP_SHIFT, Reason, WarpClock,
 )
@@ -97,7 +97,7 @@ def at_cluster_barrier(
     sanitizer: Sanitizer, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
 ) -> None:
     """Before threads arrive at the barrier of the cluster, and behind a wait."""
-    head = int.from_bytes(ctypes.string_at(state.get(Block.CLUSTER, "Q") + Cluster.HEAD, 8), "little")
+    head = int.from_bytes(ctypes.string_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD, 8), "little")
     number = int.from_bytes(ctypes.string_at(head + Cluster.PHASE, 4), "little")
     which: Any = tuple(state.get(Block.CLUSTERID + 4 * axis, "i") for axis in range(3))
     meetings = sanitizer.order.clusters

@@ -147,7 +147,7 @@ class Sanitizer(Tool):
 
     def attach(self, state: State) -> None:
         """Give a block state its ledger."""
-        memory = np.zeros(Shadow.SIZE + 64, np.uint8)
+        memory = np.zeros(Shadow.nbytes + 64, np.uint8)
         seen = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
         local = self.launch.spaces.local_bytes * state.count * LANES
         own = [(state.shared, self.launch.shared_bytes, 1), (state.local, local, 2)]
@@ -175,7 +175,7 @@ class Sanitizer(Tool):
                 for low, nbytes, tags, stride, _ in regions:
                     if low <= host < low + nbytes:
                         start = (tags - (low >> self.grain) * TAG_BYTES) & _WORD
-                        place = state.table + number * Entry.BYTES + Entry.SHADOW_WORDS
+                        place = state.table + number * Entry.nbytes + Entry.SHADOW_WORDS
                         ctypes.memmove(place, struct.pack("<QQ", start, stride), 16)
                         break
 
@@ -225,7 +225,7 @@ class Sanitizer(Tool):
         return value
 
     def own(self, state: State, warp: int, offset: int) -> int:
-        return self.get(state, Shadow.WARP_CLOCKS + warp * WarpClock.SIZE + offset)
+        return self.get(state, Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + offset)
 
     def switch(self, state: State) -> None:
         """Where another block state takes its turn, segments so far may be of any block."""
@@ -239,7 +239,7 @@ class Sanitizer(Tool):
         segment = int(self.store.counter[0]) + 1
         self.store.counter[0] = segment
         self.store.owners[segment & (1 << EPOCH_BITS) - 1] = self.get(state, Shadow.BLOCK, "I")
-        place = Shadow.WARP_CLOCKS + warp * WarpClock.SIZE + WarpClock.EPOCH
+        place = Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + WarpClock.EPOCH
         self.put(state, place, "Q", segment << EPOCH_SHIFT | warp << WARP_SHIFT)
 
     # Questions
@@ -260,9 +260,9 @@ class Sanitizer(Tool):
     def _caught_up(self, state: State) -> BlockOrder:
         """The order of the state's block, with the barriers and meetings since the last question."""
         block = self.order.block(self.get(state, Shadow.BLOCK, "I") - 1)
-        data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.SIZE)
+        data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.nbytes)
         base = self.get(state, Shadow.BASE)  # warps before it have not begun with this block
-        fields = [struct.unpack_from("<QQQQ", data, number * WarpClock.SIZE) for number in range(state.count)]
+        fields = [struct.unpack_from("<QQQQ", data, number * WarpClock.nbytes) for number in range(state.count)]
         fields = [own if own[0] > base else (0, 0, 0, 0) for own in fields]
         most = max(fields, key=lambda own: own[3])
         block.barrier(most[3], most[1] >> EPOCH_SHIFT)
@@ -308,7 +308,7 @@ class Sanitizer(Tool):
         if reason != Reason.UNINITIALISED and self._ordered(state, block, (warp, lane), tag, other):
             self._ask_no_more(state, record)
             return
-        plane = {Reason.READER: 1, Reason.EARLIER_READER: 2}.get(reason, 0)
+        plane = {Reason.READER: 1, Reason.EARLIER_READER: 2}.get(Reason(reason), 0)
         if reason != Reason.WRITER or not self._same_value(state, record, warp, lane, tag, other):
             self.reporter.note(state, record, warp, lane, reason, tag, other, self.get(state, Shadow.HOST))
         self._forgive(state, plane)
