@@ -174,7 +174,7 @@ _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("ptxdsl_config"
 """What the :func:`override` around the call change."""
 
 observer: ContextVar[Any] = ContextVar("ptxdsl_observer", default=None)
-"""Who watches the launches from here on, a profile or a debugger (``emulator.observe``)."""
+"""What observes the launches from here on, a profile or a debugger (``emulator.tools.observer``)."""
 
 
 def _key(name: str) -> Any:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import config
 from ..ir.signature import KernelParameter, PtrType
 from ..launch.arrays import view
 from ..launch.device_array import DeviceArray
@@ -114,8 +115,11 @@ def fast_path(
     gpu, handle, slots = function.gpu, function.handle, function.slots
     submit, current, context = gpu.cu.cuLaunchKernelEx, gpu.cu.cuCtxGetCurrent, int(gpu.context)
     fixed = None if callable(stream) else function.struct(prepared, stream)
+    backend_token, token = config.backend_token, config.backend_token()
 
     def launch(args: Sequence[object]) -> bool:
+        if backend_token() != token:
+            return False
         try:
             values = [pack(value) for pack, value in zip(packs, args)]
         except Unusual:

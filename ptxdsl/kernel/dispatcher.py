@@ -130,7 +130,7 @@ class Launch:
         self.kernel, self.config, self.backend = kernel, geometry, backend
         self._stream = stream
         self._checked: CompiledKernel | None = None
-        self._fast_paths: dict[Any, tuple[object, object, FastPath]] = {}
+        self._fast_paths: dict[Any, tuple[object, FastPath]] = {}
 
     def __call__(self, *args: object, **named: object) -> None:
         """Run the kernel; on a GPU with device arrays only, start it."""
@@ -138,11 +138,11 @@ class Launch:
         if named:  # with the types, since True == 1
             key = (*key, *named.items(), *map(type, named.values()))
         try:
-            token, generation, fast_path = self._fast_paths[key]
+            generation, fast_path = self._fast_paths[key]
         except (KeyError, TypeError):
             pass
         else:
-            if generation is self.kernel.generation and token == config.backend_token() and fast_path(args):
+            if generation is self.kernel.generation and fast_path(args):
                 return
         self._launch(args, named, key)
 
@@ -175,13 +175,13 @@ class Launch:
             geometry = replace(geometry, sanitize=settings.sanitize)
         if backend == "emulator" and geometry.seed is None and settings.seed is not None:
             geometry = replace(geometry, seed=settings.seed)
-        watcher = config.observer.get()
-        if watcher is not None:
-            watcher.launching(self.kernel, constants, backend)
+        observer = config.observer.get()
+        if observer is not None:
+            observer.launching(self.kernel, constants, backend)
         config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
         run = kernel.run_on(backend)
         run(geometry, arguments)
-        if watcher is None:
+        if observer is None:
             self._keep(run.fast_path(geometry, args, arguments), constants, named, key)
 
     def _keep(
@@ -194,7 +194,7 @@ class Launch:
         if fast_path is not None and exact:
             if len(self._fast_paths) >= 16:
                 self._fast_paths.clear()
-            self._fast_paths[key] = (config.backend_token(), self.kernel.generation, fast_path)
+            self._fast_paths[key] = (self.kernel.generation, fast_path)
 
 
 def apply(

@@ -22,8 +22,8 @@ __all__ = ["Bind", "EmulatorRun", "FastPath", "Run"]
 Bind = Callable[[Sequence[object]], "list[Argument]"]
 """Turns the user's arguments into the kernel's; LaunchError for those that do not fit."""
 FastPath = Callable[[Sequence[object]], bool]
-"""Makes a launch again with other arguments of the same types. False if it did nothing, since something is unusual:
-then the launch goes through all its checks again.
+"""Makes a launch again with other arguments of the same types. False if it did nothing, since an argument is unusual or
+the settings are others: then the launch goes through all its checks again.
 """
 
 
@@ -52,12 +52,8 @@ class EmulatorRun:
         self.references, self.foreign = references, foreign
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
-        given: list[Scalar | Buffer] = [
-            _numbered(argument) if type(argument) is Handle else argument for argument in arguments  # type: ignore[misc]
-        ]
-        if self.foreign:
-            given += _reachable(given)
-        for argument in given:
+        given: list[Scalar | Buffer] = []
+        for argument in arguments:
             if type(argument) is Buffer:
                 if argument.device is not None:
                     raise LaunchError(
@@ -65,7 +61,14 @@ class EmulatorRun:
                         "the emulator works in host memory", loc=caller(),
                         hint='pass a numpy array, or `backend="gpu"`',
                     )
-                if isinstance(argument.owner, TracksWrites) and not geometry.sanitize:
+                given.append(argument)
+            else:
+                given.append(argument if type(argument) is Scalar else _numbered(argument))  # type: ignore[arg-type]
+        if self.foreign:
+            given += _reachable(given)
+        if not geometry.sanitize:
+            for argument in given:
+                if type(argument) is Buffer and isinstance(argument.owner, TracksWrites):
                     argument.owner.unwritten = None  # nothing records what the kernel writes
         if self.references:
             self.program.bind(self.references)
@@ -78,7 +81,7 @@ class EmulatorRun:
             return None
 
         def launch(args: Sequence[object]) -> bool:
-            if config.current() is not settings or active() is not None:
+            if config.current() is not settings or config.observer.get() is not None or active() is not None:
                 return False
             self(geometry, bind(args))
             return True
