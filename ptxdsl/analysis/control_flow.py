@@ -1,11 +1,12 @@
-"""The control-flow graph of a function, and the order in which parted lanes run so that they meet again.
+"""The control-flow graph of a function, and the priorities by which divergent lanes reconverge.
 
-Lanes that part at a branch are to meet at the nearest place that all of them must pass, the branch's immediate
-post-dominator. If every block is ranked below the blocks that post-dominate it, "run the lanes at the lowest rank"
-does just that, for any graph, reducible or not: while somebody is on the way to a block, nobody runs that block.
+Lanes that diverge at a branch reconverge at its immediate post-dominator, the nearest block that all of them must pass.
+If every block has a lower number than the blocks that post-dominate it, "run the lanes at the lowest number" does just
+that, for any graph, reducible or not: while some lane is on the way to a block, no lane runs that block. Such numbers
+are the scheduling priorities of thread frontiers (Diamos et al., SIMD Re-Convergence At Thread Frontiers, 2011).
 
 A block that does nothing but end the thread is no block here: a branch to it is an exit under the branch's guard, so
-that ``if (i >= n) return`` parts nobody.
+that ``if (i >= n) return`` does not diverge.
 """
 
 from __future__ import annotations
@@ -18,66 +19,69 @@ from functools import cache
 from ..errors import EmulationError
 from ..ir import Call, Function, Instruction, Label, LabelRef, Symbol
 from ..isa import Form
-from ..emulator.analysis.statements import Op
+from .def_use import DefUse
 
-__all__ = ["MEETINGS", "Graph", "Node", "graph"]
-
-_ENDS = ("ret", "exit")
-MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "wmma")
-"""Instructions that lanes execute together: each begins a block, so that lanes can wait there for others."""
+__all__ = ["BasicBlock", "ControlFlowGraph", "control_flow_graph", "control_of"]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Node:
-    """A basic block: the numbers of its statements, and the blocks that may follow.
+class BasicBlock:
+    """The numbers of its first statement and of that behind its last, and the blocks that may follow.
 
-    ``fall`` is the block that follows in the text (-1 where none is reached that way), ``targets`` those of the branch
-    at its end; ``quit`` tells that the branch is to a block that only ends the thread.
+    ``fallthrough`` is the block that follows in the text (-1 where none is reached that way), ``targets`` those of the
+    branch at its end; ``exits`` tells that the branch is to a block that only ends the thread.
     """
 
     start: int
     stop: int
-    fall: int = -1
+    fallthrough: int = -1
     targets: tuple[int, ...] = ()
-    quit: bool = False
-    rank: int = -1
+    exits: bool = False
+    priority: int = -1
     successors: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Graph:
-    """The blocks that can be reached, in the order of the text; ``meet[n]`` post-dominates n (-1: the end)."""
+class ControlFlowGraph:
+    """The blocks that can be reached, in the order of the text.
+
+    ``reconvergence[n]`` is the immediate post-dominator of block n, -1 for the end of the function.
+    """
 
     statements: list[Instruction | Call]
-    ops: list[Op]
-    nodes: list[Node]
-    meet: list[int] = field(default_factory=list)
+    def_use: list[DefUse]
+    blocks: list[BasicBlock]
+    reconvergence: list[int] = field(default_factory=list)
 
-    def region(self, number: int, between: dict[int, set[int]]) -> set[int]:
-        """The blocks on the ways from a branch to where its lanes meet again, but for those that were given before.
+    def divergent_region(self, number: int, found: dict[int, set[int]]) -> set[int]:
+        """The blocks between a branch and where its lanes reconverge, but for those that were given before.
 
-        ``between`` holds these by that place: many branches may meet at one, behind all of which lies the same.
+        ``found`` holds these by that block: many branches may reconverge at one, behind all of which lies the same.
         """
-        meet = self.meet[number]
-        seen = between.setdefault(meet, set())
+        end = self.reconvergence[number]
+        seen = found.setdefault(end, set())
         fresh: set[int] = set()
-        todo = list(self.nodes[number].successors)
+        todo = list(self.blocks[number].successors)
         while todo:
             at = todo.pop()
-            if at != meet and at not in seen:
+            if at != end and at not in seen:
                 seen.add(at)
                 fresh.add(at)
-                todo.extend(self.nodes[at].successors)
+                todo.extend(self.blocks[at].successors)
         return fresh
 
 
-def graph(function: Function, apart: bool = False) -> Graph:
-    """The control-flow graph of a function's body; ``apart``: lanes may go on apart behind what they wait at."""
+def control_flow_graph(function: Function, conservative: bool = False) -> ControlFlowGraph:
+    """The control-flow graph of a function's body.
+
+    Instructions that lanes execute together begin a block, so that lanes can wait there for others. ``conservative``:
+    they end it as well, so that lanes may go on one by one.
+    """
     statements, labels = _flatten(function)
-    nodes = _nodes(function, statements, labels, apart)
-    result = Graph(statements, [Op.of(statement) for statement in statements], nodes)
-    result.meet = _post_dominators(nodes)
-    _rank(nodes, result.meet)
+    blocks = _basic_blocks(function, statements, labels, conservative)
+    result = ControlFlowGraph(statements, [DefUse.of(statement) for statement in statements], blocks)
+    result.reconvergence = _post_dominators(blocks)
+    _prioritise(blocks, result.reconvergence)
     return result
 
 
@@ -92,38 +96,38 @@ def _flatten(function: Function) -> tuple[list[Instruction | Call], dict[str, in
     return statements, labels
 
 
-def opcode(statement: Instruction | Call) -> str:
-    return "call" if isinstance(statement, Call) else statement.form.opcode
+def control_of(statement: Instruction | Call) -> str:
+    """Where a statement goes on, as :class:`ptxdsl.isa.effects.Effects` says it."""
+    return "call" if isinstance(statement, Call) else statement.form.effects.control
 
 
 @cache
-def _bounds(form: Form) -> str:
-    """What a form does to blocks: ``branch``, ``end`` of a thread, ``meet``; "" for most."""
-    if form.opcode in ("bra", "brx"):
-        return "branch"
-    return "end" if form.opcode in (*_ENDS, "trap") else "meet" if form.opcode in MEETINGS else ""
+def _boundary(form: Form) -> str:
+    """Why a form begins or ends a block: ``branch``, ``end`` of the thread, ``collective``; "" for most."""
+    effects = form.effects
+    return "branch" if effects.branches else "end" if effects.ends else "collective" if effects.collective else ""
 
 
 def _targets(function: Function, statement: Instruction, labels: dict[str, int]) -> list[int]:
     """Where a branch goes."""
     target = statement.operands[-1]
     name = target.symbol if isinstance(target, Symbol) else target.label if isinstance(target, LabelRef) else ""
-    names = (name,) if statement.form.opcode == "bra" else function.branch_tables[name]
+    names = function.branch_tables[name] if statement.form.effects.control == "indexed_branch" else (name,)
     return [labels[name] for name in names]
 
 
-def _nodes(
-    function: Function, statements: list[Instruction | Call], labels: dict[str, int], apart: bool
-) -> list[Node]:
+def _basic_blocks(
+    function: Function, statements: list[Instruction | Call], labels: dict[str, int], conservative: bool
+) -> list[BasicBlock]:
     count = len(statements)
     starts = {0, *labels.values()}
     branches: dict[int, list[int]] = {}
     for number, statement in enumerate(statements):
-        if isinstance(statement, Call) or not (bounds := _bounds(statement.form)):
+        if isinstance(statement, Call) or not (boundary := _boundary(statement.form)):
             continue
-        if bounds == "meet":
-            starts.update((number, number + 1) if apart else (number,))
-        elif bounds == "branch":
+        if boundary == "collective":
+            starts.update((number, number + 1) if conservative else (number,))
+        elif boundary == "branch":
             branches[number] = _targets(function, statement, labels)
             starts.add(number + 1)
         elif statement.guard is None:
@@ -132,46 +136,51 @@ def _nodes(
     stops = [*order[1:], count]
     by_start = {start: number for number, start in enumerate(order)}
 
-    def ends(start: int) -> bool:
-        return start == count or (opcode(statements[start]) in _ENDS and statements[start].guard is None)
+    def only_ends(start: int) -> bool:
+        return start == count or (control_of(statements[start]) in _LEAVES and statements[start].guard is None)
 
-    nodes = [Node(start, stop) for start, stop in zip(order, stops)]
-    for number, node in enumerate(nodes):
-        last = statements[node.stop - 1]
-        targets = branches.get(node.stop - 1)
-        falls = last.guard is not None or (targets is None and opcode(last) not in (*_ENDS, "trap"))
-        if targets is not None and len(targets) == 1 and ends(targets[0]):
-            node.quit = True
+    blocks = [BasicBlock(start, stop) for start, stop in zip(order, stops)]
+    for number, block in enumerate(blocks):
+        last = statements[block.stop - 1]
+        targets = branches.get(block.stop - 1)
+        falls = last.guard is not None or (targets is None and control_of(last) not in _ENDS)
+        if targets is not None and len(targets) == 1 and only_ends(targets[0]):
+            block.exits = True
         elif targets is not None:
             if count in targets:
                 raise EmulationError("a branch table with a label at the function's end is not supported", loc=last.loc)
-            node.targets = tuple(by_start[target] for target in targets)
-        if falls and number + 1 < len(nodes):
-            node.fall = number + 1
-        node.successors = tuple(dict.fromkeys((*node.targets, *((node.fall,) if node.fall >= 0 else ()))))
-    return _reachable(nodes)
+            block.targets = tuple(by_start[target] for target in targets)
+        if falls and number + 1 < len(blocks):
+            block.fallthrough = number + 1
+        following = (block.fallthrough,) if block.fallthrough >= 0 else ()
+        block.successors = tuple(dict.fromkeys((*block.targets, *following)))
+    return _reachable(blocks)
 
 
-def _reachable(nodes: list[Node]) -> list[Node]:
+_LEAVES = ("return", "exit")
+_ENDS = (*_LEAVES, "trap")
+
+
+def _reachable(blocks: list[BasicBlock]) -> list[BasicBlock]:
     seen: set[int] = set()
-    if nodes:
-        _extend(seen, [node.successors for node in nodes], 0)
-    if len(seen) == len(nodes):
-        return nodes
+    if blocks:
+        _extend(seen, [block.successors for block in blocks], 0)
+    if len(seen) == len(blocks):
+        return blocks
     kept = sorted(seen)
     new = {old: number for number, old in enumerate(kept)}
     for old in kept:
-        node = nodes[old]
-        node.fall = new.get(node.fall, -1)
-        node.targets = tuple(new[target] for target in node.targets)
-        node.successors = tuple(new[successor] for successor in node.successors)
-    return [nodes[old] for old in kept]
+        block = blocks[old]
+        block.fallthrough = new.get(block.fallthrough, -1)
+        block.targets = tuple(new[target] for target in block.targets)
+        block.successors = tuple(new[successor] for successor in block.successors)
+    return [blocks[old] for old in kept]
 
 
-def _post_dominators(nodes: list[Node]) -> list[int]:
+def _post_dominators(blocks: list[BasicBlock]) -> list[int]:
     """The immediate post-dominator of each block, -1 for the end (Cooper, Harvey and Kennedy's iteration)."""
-    end = len(nodes)
-    successors = [list(node.successors) or [end] for node in nodes]
+    end = len(blocks)
+    successors = [list(block.successors) or [end] for block in blocks]
     predecessors: list[list[int]] = [[] for _ in range(end + 1)]
     for number, following in enumerate(successors):
         for successor in following:
@@ -184,7 +193,7 @@ def _post_dominators(nodes: list[Node]) -> list[int]:
             predecessors[end].append(number)
             _extend(ending, predecessors, number)
     order = _backward(predecessors, end)
-    meet = {end: end}
+    found = {end: end}
     changed = True
     while changed:
         changed = False
@@ -193,12 +202,12 @@ def _post_dominators(nodes: list[Node]) -> list[int]:
                 continue
             best = -1
             for successor in successors[number]:
-                if successor in meet:
-                    best = successor if best < 0 else _common(meet, order, best, successor)
-            if meet.get(number) != best:
-                meet[number] = best
+                if successor in found:
+                    best = successor if best < 0 else _common(found, order, best, successor)
+            if found.get(number) != best:
+                found[number] = best
                 changed = True
-    return [-1 if meet[number] == end else meet[number] for number in range(end)]
+    return [-1 if found[number] == end else found[number] for number in range(end)]
 
 
 def _extend(found: set[int], ways: Sequence[Iterable[int]], start: int) -> None:
@@ -229,30 +238,30 @@ def _backward(predecessors: list[list[int]], end: int) -> dict[int, int]:
     return {number: place for place, number in enumerate(reversed(post))}
 
 
-def _common(meet: dict[int, int], order: dict[int, int], a: int, b: int) -> int:
+def _common(found: dict[int, int], order: dict[int, int], a: int, b: int) -> int:
     while a != b:
         while order[a] > order[b]:
-            a = meet[a]
+            a = found[a]
         while order[b] > order[a]:
-            b = meet[b]
+            b = found[b]
     return a
 
 
-def _rank(nodes: list[Node], meet: list[int]) -> None:
+def _prioritise(blocks: list[BasicBlock], post_dominators: list[int]) -> None:
     """Number the blocks: each before those that post-dominate it, otherwise in the order of the text."""
-    waiting = [0] * len(nodes)
-    for above in meet:
+    dominated = [0] * len(blocks)
+    for above in post_dominators:
         if above >= 0:
-            waiting[above] += 1
-    ready = [number for number, count in enumerate(waiting) if count == 0]
+            dominated[above] += 1
+    ready = [number for number, count in enumerate(dominated) if count == 0]
     heapq.heapify(ready)
-    rank = 0
+    priority = 0
     while ready:
         number = heapq.heappop(ready)
-        nodes[number].rank = rank
-        rank += 1
-        above = meet[number]
+        blocks[number].priority = priority
+        priority += 1
+        above = post_dominators[number]
         if above >= 0:
-            waiting[above] -= 1
-            if waiting[above] == 0:
+            dominated[above] -= 1
+            if dominated[above] == 0:
                 heapq.heappush(ready, above)

@@ -51,21 +51,21 @@ class Program:
         return spaces
 
     def code(
-        self, entry: str, block: Shape3, plain: bool = False, checks: Checks | None = None,
+        self, entry: str, block: Shape3, conservative: bool = False, checks: Checks | None = None,
         cluster: Shape3 | None = None,
     ) -> Code:
         """The records of a kernel for this shape of block and cluster, with those of the sanitizer's ``checks``."""
-        key = (entry, block, plain, checks, cluster)
+        key = (entry, block, conservative, checks, cluster)
         found = self._codes.get(key)
         if found is None:
             spaces = self._kernel(entry, cluster)
             with paused():
                 if checks is None:
-                    found = lower(spaces.function, spaces, block, plain)
+                    found = lower(spaces.function, spaces, block, conservative)
                 else:
                     from .sanitizer.instrumentation import instrumented
 
-                    found = instrumented(spaces, block, plain, checks)
+                    found = instrumented(spaces, block, conservative, checks)
             self._codes[key] = found
         return found
 
@@ -79,11 +79,11 @@ class Program:
             self.references[name].bind(image)
 
     def run(
-        self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, plain: bool = False
+        self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, conservative: bool = False
     ) -> None:
         """Run a kernel to its end, in the memory of its arguments.
 
-        ``plain`` runs the slower code that every kernel can fall back to, in which nothing is taken to be uniform.
+        ``conservative`` runs the slower code that every kernel can fall back to, which takes nothing to be uniform.
 
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
@@ -99,9 +99,9 @@ class Program:
             watcher.run(launch)
             return
         if config.sanitize and not config.sanitize.isdisjoint(("race", "init")):
-            sanitized(launch, lambda needed, checks: self.code(entry, block, plain or needed, checks, cluster))
+            sanitized(launch, lambda needed, checks: self.code(entry, block, conservative or needed, checks, cluster))
             return
-        run(launch, lambda needed: self.code(entry, block, plain or needed, None, cluster), alone=False)
+        run(launch, lambda needed: self.code(entry, block, conservative or needed, None, cluster), alone=False)
 
 
 @cache

@@ -34,17 +34,19 @@ def kernel(parameters: str, body: str, name: str = "k") -> str:
 
 
 def launch(
-    text: str, grid: Any, block: Any, shared: int = 0, plain: bool = False, second_tier: bool = False, **arguments: Any
+    text: str, grid: Any, block: Any, shared: int = 0, conservative: bool = False, second_tier: bool = False,
+    **arguments: Any,
 ) -> None:
     """Load the text and run its first entry.
 
-    ``plain``: in the code that assumes nothing of what is uniform; ``second_tier``: compiled.
+    ``conservative``: in the code that assumes nothing of what is uniform; ``second_tier``: compiled.
     """
     program = emulator.load(text)
     entry = next(f.name for f in program.module.functions if f.kind == "entry")
     if second_tier:
-        tier_up(program.code(entry, LaunchConfig(grid, block).block, plain))
-    program.run(entry, LaunchConfig(grid, block, shared), [argument(n, v) for n, v in arguments.items()], plain=plain)
+        tier_up(program.code(entry, LaunchConfig(grid, block).block, conservative))
+    given = [argument(n, v) for n, v in arguments.items()]
+    program.run(entry, LaunchConfig(grid, block, shared), given, conservative=conservative)
 
 
 THREAD = """

@@ -1,12 +1,12 @@
-"""What is the same in all lanes: the class of each register, where lanes may part, and where pointers come from.
+"""What is the same in all lanes: the lane offsets of each register, where lanes may diverge, where pointers come from.
 
-A register is *uniform* if all live lanes of a warp hold the same number, *affine* if they hold a uniform number plus a
-vector that is known once the shape of the block is, else *varying*. The first two live in one scalar, which is why
-they must only be written where all live lanes are together. The vector of a uniform register is all zeros, so one
-domain serves both: the vector, or VARYING.
+A register is *uniform* if all live lanes of a warp hold the same number, *affine* if they hold a uniform number plus
+offsets that are known once the shape of the block is, else *varying*. The first two live in one scalar, which is why
+they must only be written where all live lanes are converged. The offsets of a uniform register are all zeros, so one
+domain serves both: the offsets, or VARYING.
 
-The origin of a pointer is the parameter or variable that its address was computed from; an access is checked against
-that alone, so that running out of one array into its neighbour is found.
+The provenance of a pointer is the parameter or variable that its address was computed from; an access is checked
+against that alone, so that running out of one array into its neighbour is found.
 """
 
 from __future__ import annotations
@@ -19,19 +19,23 @@ from typing import Union
 from ...ir import (
     Address, Call, Immediate, Instruction, Not, Operand, Register, Selected, SpecialRegister, Symbol, Vector,
 )
-from ...analysis.control_flow import Graph, opcode
+from ...analysis.control_flow import ControlFlowGraph, control_of
+from ...analysis.def_use import DefUse
 from ..machine.layout import LANES
-from .statements import Op
+from .statements import CALL, plan_of
 
-__all__ = ["LINEAR", "UNIFORM", "VARYING", "Analysis", "Facts", "Known", "Shape3", "analyse", "special_vector"]
+__all__ = [
+    "LINEAR", "UNIFORM", "VARYING", "DivergenceAnalysis", "Facts", "LaneOffsets", "Shape3", "analyse",
+    "conservative_facts", "special_offsets", "tid_offsets",
+]
 
-Known = Union[tuple[int, ...], None]
-VARYING: Known = None
+LaneOffsets = Union[tuple[int, ...], None]
+VARYING: LaneOffsets = None
 UNIFORM: tuple[int, ...] = (0,) * LANES
 IOTA = tuple(range(LANES))
 
 Shape3 = tuple[int, int, int]
-Parting = Callable[[Operand, Callable[[Operand], Known]], bool]
+Diverges = Callable[[Operand, Callable[[Operand], LaneOffsets]], bool]
 LINEAR = frozenset(("pure", "add", "sub", "copy", "cvt", "shl", "mul", "mad", "mul.wide", "mad.wide"))
 """Rules of instructions that compute each lane by itself."""
 MIXED = "?"
@@ -40,12 +44,12 @@ MIXED = "?"
 
 @dataclass(slots=True, eq=False, repr=False)
 class Facts:
-    """By register name its vector (absent: never written) and its origin, if any; the blocks where lanes part."""
+    """By register name its lane offsets (absent: never written) and provenance, if any; the divergent blocks."""
 
-    known: dict[str, Known] = field(default_factory=dict)
-    origin: dict[str, str] = field(default_factory=dict)
-    parted: set[int] = field(default_factory=set)
-    invariant: set[int] = field(default_factory=set)
+    offsets: dict[str, LaneOffsets] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
+    divergent: set[int] = field(default_factory=set)
+    launch_invariant: set[int] = field(default_factory=set)
     """Statements whose results depend on nothing but the launch and the thread's index."""
     private: bool = False
     """Whether local memory has generic addresses, so that one address may mean another place in each lane."""
@@ -56,7 +60,7 @@ class Facts:
 
 
 @cache
-def tid_vectors(block: Shape3) -> tuple[Known, Known, Known]:
+def tid_offsets(block: Shape3) -> tuple[LaneOffsets, LaneOffsets, LaneOffsets]:
     """Lane vectors of %tid.x, y, z relative to the warp's first lane, where they are the same in every warp."""
     x, y, z = block
     if x % LANES == 0:
@@ -80,12 +84,12 @@ _MASKS: dict[str, Callable[[int], int]] = {
 }
 
 
-def special_vector(name: str, block: Shape3) -> Known:
+def special_offsets(name: str, block: Shape3) -> LaneOffsets:
     """The lane vector of a special register."""
     if name == "%tid":
         return VARYING
     if name.startswith("%tid."):
-        return tid_vectors(block)["xyz".index(name[-1])]
+        return tid_offsets(block)["xyz".index(name[-1])]
     if name == "%laneid":
         return IOTA
     if name in _MASKS:
@@ -101,43 +105,44 @@ def _signed(value: int, bits: int) -> int:
 _CHANGING = ("%clock", "%globaltimer", "%pm", "%ctaid", "%smid", "%cluster")
 
 
-class Analysis:
+class DivergenceAnalysis:
     """The fixpoint: vectors only fall from known to VARYING and blocks only become parted, so it ends."""
 
     def __init__(
-        self, graph: Graph, block: Shape3, origins: dict[str, str], parting: Parting | None = None
+        self, graph: ControlFlowGraph, block: Shape3, origins: dict[str, str], diverges: Diverges | None = None
     ) -> None:
-        self.graph, self.block, self.origins, self.parting = graph, block, origins, parting
+        self.graph, self.block, self.origins, self.diverges = graph, block, origins, diverges
+        self.plans = [CALL if isinstance(s, Call) else plan_of(s.form) for s in graph.statements]
         self.facts = Facts()
-        self.facts.private = any(op.rule == "copy" and _exposes(op.statement) for op in graph.ops)
+        self.facts.private = any(map(_exposes_local, graph.statements))
         self.split: set[int] = set()
-        self.between: dict[int, set[int]] = {}
-        self.again = False
+        self.regions: dict[int, set[int]] = {}
+        self.changed = False
         self.used: set[str] = set()
 
     def run(self) -> Facts:
         self._find_invariants()
-        self.again = True
-        while self.again:
-            self.again = False
+        self.changed = True
+        while self.changed:
+            self.changed = False
             self.used.clear()
-            for number in range(len(self.graph.nodes)):
-                self._node(number)
+            for number in range(len(self.graph.blocks)):
+                self._block(number)
         return self.facts
 
     def _find_invariants(self) -> None:
         """Pure statements over parameters and thread indices whose result is written once."""
-        ops = self.graph.ops
+        ops = self.graph.def_use
         once: set[str] = set()
         again: set[str] = set()
         for op in ops:
             for name, _ in op.writes:
                 (again if name in once else once).add(name)
         fixed: set[str] = set()
-        for node in self.graph.nodes:
+        for node in self.graph.blocks:
             for number in range(node.start, node.stop):
                 op = ops[number]
-                if not op.pure or not op.writes:
+                if not op.writes or not self.plans[number].pure or op.statement.guard is not None:
                     continue
                 for operand in op.reads:
                     if not (operand[0] in fixed if operand.__class__ is Register else _fixed(operand, fixed)):
@@ -146,100 +151,100 @@ class Analysis:
                     names = [name for name, _ in op.writes]
                     if again.isdisjoint(names) and len(set(names)) == len(names):
                         fixed.update(names)
-                        self.facts.invariant.add(number)
+                        self.facts.launch_invariant.add(number)
 
-    def _node(self, number: int) -> None:
-        node, ops = self.graph.nodes[number], self.graph.ops
-        parted, known = number in self.facts.parted, self.facts.known
+    def _block(self, number: int) -> None:
+        node, ops = self.graph.blocks[number], self.graph.def_use
+        divergent, known = number in self.facts.divergent, self.facts.offsets
         for place in range(node.start, node.stop):
             op = ops[place]
             if op.writes:
-                self._op(op, parted and place not in self.facts.invariant)
+                self._statement(op, self.plans[place].rule, divergent and place not in self.facts.launch_invariant)
             for name, _ in op.uses:
                 if name not in known:
                     self.used.add(name)
-        if len(node.successors) > 1 and number not in self.split and self._parts(ops[node.stop - 1]):
+        if len(node.successors) > 1 and number not in self.split and self._diverges(ops[node.stop - 1]):
             self.split.add(number)
-            region = self.graph.region(number, self.between)
-            if not region <= self.facts.parted:
-                self.facts.parted |= region
-                self.again = True
+            region = self.graph.divergent_region(number, self.regions)
+            if not region <= self.facts.divergent:
+                self.facts.divergent |= region
+                self.changed = True
 
-    def _parts(self, last: Op) -> bool:
+    def _diverges(self, last: DefUse) -> bool:
         guard = last.statement.guard
-        if guard is not None and self.vector(guard) is not UNIFORM:
-            return self.parting is None or self.parting(guard, self.vector)
-        return last.rule == "varying" and opcode(last.statement) == "brx" and self.vector(last.reads[0]) is not UNIFORM
+        if guard is not None and self.offsets_of(guard) is not UNIFORM:
+            return self.diverges is None or self.diverges(guard, self.offsets_of)
+        return control_of(last.statement) == "indexed_branch" and self.offsets_of(last.reads[0]) is not UNIFORM
 
-    def _op(self, op: Op, parted: bool) -> None:
+    def _statement(self, op: DefUse, rule: str, divergent: bool) -> None:
         guard = op.statement.guard
-        vector = VARYING if parted else self._transfer(op)
-        if guard is not None and self.vector(guard) is not UNIFORM:
+        vector = VARYING if divergent else self._transfer(op, rule)
+        if guard is not None and self.offsets_of(guard) is not UNIFORM:
             vector = VARYING
-        origin = self._origin(op)
+        origin = self._provenance(op, rule)
         for register in op.writes:
             kind = register.type
-            plain = (vector is UNIFORM and kind.bits != 128) or (vector is not VARYING and kind.kind != "p")
-            self._set(register.name, vector if plain else VARYING, origin)
-        if len(op.writes) > 1 and any(self.facts.known[register.name] is VARYING for register in op.writes):
+            held = (vector is UNIFORM and kind.bits != 128) or (vector is not VARYING and kind.kind != "p")
+            self._set(register.name, vector if held else VARYING, origin)
+        if len(op.writes) > 1 and any(self.facts.offsets[register.name] is VARYING for register in op.writes):
             for register in op.writes:  # what one instruction writes is all in scalars or all in vectors
                 self._set(register.name, VARYING, origin)
 
-    def _set(self, name: str, vector: Known, origin: str) -> None:
-        known, facts = self.facts.known, self.facts
+    def _set(self, name: str, vector: LaneOffsets, origin: str) -> None:
+        known, facts = self.facts.offsets, self.facts
         if name not in known:
             known[name] = vector
             if origin:
-                facts.origin[name] = origin
-            self.again |= name in self.used
+                facts.provenance[name] = origin
+            self.changed |= name in self.used
             return
         old = known[name]
         if old is not VARYING and old != vector:
             known[name] = VARYING
-            self.again = True
-        before = facts.origin.get(name, "")
+            self.changed = True
+        before = facts.provenance.get(name, "")
         if before not in (origin, MIXED):
-            facts.origin[name] = MIXED
-            self.again = True
+            facts.provenance[name] = MIXED
+            self.changed = True
 
-    def vector(self, operand: Operand) -> Known:
-        """The lane vector of an operand; a register without a value yet counts as uniform."""
+    def offsets_of(self, operand: Operand) -> LaneOffsets:
+        """The lane offsets of an operand; a register without a value yet counts as uniform."""
         if isinstance(operand, Register):
-            return self.facts.known.get(operand.name, UNIFORM)
+            return self.facts.offsets.get(operand.name, UNIFORM)
         if isinstance(operand, (Immediate, Symbol)):
             return UNIFORM
         if isinstance(operand, SpecialRegister):
-            return special_vector(operand.special, self.block)
+            return special_offsets(operand.special, self.block)
         if isinstance(operand, Not):
-            return self.vector(operand.predicate)
+            return self.offsets_of(operand.predicate)
         if isinstance(operand, Vector):
-            return UNIFORM if all(self.vector(item) is UNIFORM for item in operand.items) else VARYING
+            return UNIFORM if all(self.offsets_of(item) is UNIFORM for item in operand.items) else VARYING
         if isinstance(operand, Address):
-            return self.vector(operand.base)
-        return self.vector(operand.register) if isinstance(operand, Selected) else UNIFORM
+            return self.offsets_of(operand.base)
+        return self.offsets_of(operand.register) if isinstance(operand, Selected) else UNIFORM
 
-    def _transfer(self, op: Op) -> Known:
-        if op.rule == "varying":
+    def _transfer(self, op: DefUse, rule: str) -> LaneOffsets:
+        if rule == "varying":
             return VARYING
-        if op.rule == "load":
+        if rule == "load":
             address, space = op.reads[0], op.statement.form.space  # type: ignore[union-attr]
             base = address.base if isinstance(address, Address) else address
-            one = self.vector(base) is UNIFORM and not self.facts.may_be_local(space, self.origin_of(base))
+            one = self.offsets_of(base) is UNIFORM and not self.facts.may_be_local(space, self.provenance_of(base))
             return UNIFORM if one else VARYING
-        known, vectors = self.facts.known, []
+        known, vectors = self.facts.offsets, []
         for operand in op.reads:
-            vector = known.get(operand[0], UNIFORM) if operand.__class__ is Register else self.vector(operand)
-            if vector is VARYING and op.rule != "uniform":
+            vector = known.get(operand[0], UNIFORM) if operand.__class__ is Register else self.offsets_of(operand)
+            if vector is VARYING and rule != "uniform":
                 return VARYING
             vectors.append(vector)
         if vectors.count(UNIFORM) == len(vectors):
             return UNIFORM
-        if op.rule == "uniform":
-            return UNIFORM if vectors[-1] is UNIFORM or opcode(op.statement) in ("bar", "barrier") else VARYING
-        return VARYING if op.rule == "pure" else self._affine(op, vectors)
+        if rule == "uniform":
+            return UNIFORM if vectors[-1] is UNIFORM or op.statement.form.effects.barrier else VARYING  # type: ignore[union-attr]
+        return VARYING if rule == "pure" else self._affine(op, rule, vectors)
 
-    def _affine(self, op: Op, vectors: list[Known]) -> Known:
-        bits, read, kind = op.writes[0].type.bits, op.reads, op.rule
+    def _affine(self, op: DefUse, kind: str, vectors: list[LaneOffsets]) -> LaneOffsets:
+        bits, read = op.writes[0].type.bits, op.reads
         a, b = vectors[0] or UNIFORM, (vectors[1] if len(vectors) > 1 else UNIFORM) or UNIFORM
         if kind in ("copy", "cvt"):
             return _wrapped(a, bits)
@@ -254,58 +259,57 @@ class Analysis:
             return product
         return _wrapped([x + y for x, y in zip(product or UNIFORM, vectors[2] or UNIFORM)], bits)
 
-    def _origin(self, op: Op) -> str:
-        if op.rule == "load":
+    def _provenance(self, op: DefUse, rule: str) -> str:
+        if rule == "load":
             return self._loaded(op)
-        known = self.facts.origin
+        known = self.facts.provenance
         for operand in op.reads:
             if operand[0] in known if operand.__class__ is Register else operand.__class__ is Symbol:
                 break
         else:
             return ""
-        if opcode(op.statement) == "mapa":
+        if isinstance(op.statement, Instruction) and op.statement.form.opcode == "mapa":
             return ""  # another block's memory
-        found = [origin for operand in op.reads if (origin := self.origin_of(operand))]
-        if found and opcode(op.statement) in ("selp", "slct"):
-            found = [self.origin_of(operand) for operand in op.reads[:2]]
+        found = [origin for operand in op.reads if (origin := self.provenance_of(operand))]
         if len(found) < 2:
             return found[0] if found else ""
-        if op.rule == "sub" and found[0] == found[1]:
+        if rule == "sub" and found[0] == found[1]:
             return ""
         return found[0] if found.count(found[0]) == len(found) else MIXED
 
-    def _loaded(self, op: Op) -> str:
+    def _loaded(self, op: DefUse) -> str:
         """A whole parameter of 64 bits is the array that the launch passes for it."""
         address, kind = op.reads[0], op.statement.form.type  # type: ignore[union-attr]
         if not isinstance(address, Address) or not isinstance(address.base, Symbol) or kind is None or kind.bits != 64:
             return ""
-        whole = address.offset == 0 and address.base.offset == 0 and opcode(op.statement) == "ld"
+        whole = address.offset == 0 and address.base.offset == 0
         parameter = op.statement.form.space == "param"  # type: ignore[union-attr]
         return self.origins.get(address.base.symbol, "") if whole and parameter else ""
 
-    def origin_of(self, operand: Operand) -> str:
-        if isinstance(operand, Register):
-            return self.facts.origin.get(operand.name, "")
+    def provenance_of(self, operand: Operand) -> str:
+        """The name that an address comes from; "" of what is none, and of predicates, which only choose one."""
+        if isinstance(operand, Register) and operand.type.kind != "p":
+            return self.facts.provenance.get(operand.name, "")
         if isinstance(operand, Symbol):
             return self.origins.get(operand.symbol, "")
         return ""
 
 
-def _exposes(statement: Instruction | Call) -> bool:
+def _exposes_local(statement: Instruction | Call) -> bool:
     """Whether a statement makes a generic address of one in local memory."""
     return isinstance(statement, Instruction) and statement.form.opcode == "cvta" and "local" in statement.form.tokens
 
 
-def _wrapped(vector: Sequence[int], bits: int) -> Known:
+def _wrapped(vector: Sequence[int], bits: int) -> LaneOffsets:
     result = tuple(_signed(x, bits) for x in vector)
     return UNIFORM if not any(result) else result
 
 
-def _scaled(vector: Sequence[int], factor: int, bits: int) -> Known:
+def _scaled(vector: Sequence[int], factor: int, bits: int) -> LaneOffsets:
     return _wrapped([x * factor for x in vector], bits)
 
 
-def _product(read: Sequence[Operand], a: Sequence[int], b: Sequence[int], bits: int) -> Known:
+def _product(read: Sequence[Operand], a: Sequence[int], b: Sequence[int], bits: int) -> LaneOffsets:
     if not any(a) and not any(b):
         return UNIFORM
     for vector, factor in ((a, read[1]), (b, read[0])):
@@ -328,16 +332,16 @@ def _fixed(operand: Operand, fixed: set[str]) -> bool:
     return isinstance(operand, (Immediate, Symbol))
 
 
-def analyse(graph: Graph, block: Shape3, origins: dict[str, str], parting: Parting | None = None) -> Facts:
+def analyse(graph: ControlFlowGraph, block: Shape3, origins: dict[str, str], diverges: Diverges | None = None) -> Facts:
     """The facts of a function for one shape of block; ``origins`` names those of parameters and variables.
 
-    ``parting(guard, vector)`` says which of the branches whose guard is not uniform part lanes: all where it is None.
+    ``diverges(guard, offsets_of)`` says which of the branches whose guard is not uniform diverge: all where it is None.
     """
-    return Analysis(graph, block, origins, parting).run()
+    return DivergenceAnalysis(graph, block, origins, diverges).run()
 
 
-def everything_varies(graph: Graph, block: Shape3, origins: dict[str, str]) -> Facts:
+def conservative_facts(graph: ControlFlowGraph, block: Shape3, origins: dict[str, str]) -> Facts:
     """The facts that hold whatever happens: what code must assume where lanes of a warp run in any order."""
     facts = analyse(graph, block, origins)
-    known: dict[str, Known] = dict.fromkeys(facts.known, VARYING)
-    return Facts(known, facts.origin, set(range(len(graph.nodes))), private=facts.private)
+    known: dict[str, LaneOffsets] = dict.fromkeys(facts.offsets, VARYING)
+    return Facts(known, facts.provenance, set(range(len(graph.blocks))), private=facts.private)

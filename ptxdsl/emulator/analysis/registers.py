@@ -10,19 +10,19 @@ import heapq
 
 from ...types import ScalarType
 from .divergence import VARYING, Facts
-from ...analysis.control_flow import Graph
+from ...analysis.control_flow import ControlFlowGraph
 from ..machine.layout import LANES, Warp
 
-__all__ = ["Slots"]
+__all__ = ["RegisterFile"]
 
 
-class Slots:
+class RegisterFile:
     """The offset in a warp of each register by name, and the size that a warp needs.
 
     ``keep``: each register has a slot of its own, so that it can be read after its last use.
     """
 
-    def __init__(self, graph: Graph, facts: Facts, keep: bool = False) -> None:
+    def __init__(self, graph: ControlFlowGraph, facts: Facts, keep: bool = False) -> None:
         self.offsets: dict[str, int] = {}
         self._types: dict[str, ScalarType] = {}
         self._wanted: list[str] = []
@@ -40,11 +40,11 @@ class Slots:
         kind = self._types[name]
         if kind.kind == "p":
             return 0
-        return kind.bits if self._facts.known.get(name, VARYING) is VARYING else 1
+        return kind.bits if self._facts.offsets.get(name, VARYING) is VARYING else 1
 
     def _intervals(self) -> list[tuple[int, int, str]]:
         """First and last statement between which each register is needed, over the text as one line."""
-        nodes, ops, types = self._graph.nodes, self._graph.ops, self._types
+        nodes, ops, types = self._graph.blocks, self._graph.def_use, self._types
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         for node in nodes:
@@ -60,13 +60,13 @@ class Slots:
                     last[name] = place
         self._live = self._liveness()
         self._stretch(first, last)
-        always = {register.name for place in self._facts.invariant for register in ops[place].writes}
+        always = {register.name for place in self._facts.launch_invariant for register in ops[place].writes}
         intervals = [(start, last[name], name) for name, start in first.items() if name not in always]
         return sorted(intervals + [(-1, len(ops) + 1, name) for name in sorted(always)])
 
     def _stretch(self, first: dict[str, int], last: dict[str, int]) -> None:
         """Let registers live where some block begins or ends with their numbers still needed."""
-        nodes, wanted = self._graph.nodes, self._wanted
+        nodes, wanted = self._graph.blocks, self._wanted
         seen = 0
         for node, (coming, _) in zip(nodes, self._live):
             for number in _ones(coming & ~seen):
@@ -80,8 +80,8 @@ class Slots:
 
     def _exposed(self) -> tuple[list[set[str]], list[set[str]]]:
         """By block: the registers read before they are written, and those written. A guarded write keeps the old."""
-        exposed, written, ops = [], [], self._graph.ops
-        for node in self._graph.nodes:
+        exposed, written, ops = [], [], self._graph.def_use
+        for node in self._graph.blocks:
             use: set[str] = set()
             kill: set[str] = set()
             for place in range(node.start, node.stop):
@@ -97,7 +97,7 @@ class Slots:
 
     def _liveness(self) -> list[tuple[int, int]]:
         """The registers live at the start and at the end of each block, as bits of their places in ``_wanted``."""
-        nodes = self._graph.nodes
+        nodes = self._graph.blocks
         if len(nodes) == 1 and not nodes[0].successors:
             return [(0, 0)]
         exposed, written = self._exposed()
@@ -151,9 +151,9 @@ class Slots:
     def needed(self, place: int, skip: int = 0) -> set[str]:
         """The registers whose numbers are still needed before a statement, or ``skip`` statements further on."""
         graph = self._graph
-        number = next(n for n, node in enumerate(graph.nodes) if node.start <= place < node.stop)
+        number = next(n for n, node in enumerate(graph.blocks) if node.start <= place < node.stop)
         live = {self._wanted[n] for n in _ones(self._live[number][1])}
-        for op in reversed(graph.ops[place + skip : graph.nodes[number].stop]):
+        for op in reversed(graph.def_use[place + skip : graph.blocks[number].stop]):
             if op.statement.guard is None:
                 live.difference_update([register.name for register in op.writes])
             live.update([register.name for register in op.uses])

@@ -9,23 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir import Immediate, Instruction
-from .divergence import LINEAR, UNIFORM, VARYING, Analysis, Known, Parting, Shape3
-from ...analysis.control_flow import Graph
+from .divergence import LINEAR, UNIFORM, VARYING, DivergenceAnalysis, Diverges, LaneOffsets, Shape3
+from ...analysis.control_flow import ControlFlowGraph
+from ...analysis.def_use import DefUse
 from ..machine.layout import LANES
-from .statements import Op, plan_of
+from .statements import plan_of
 
-__all__ = ["Parts", "PartsAnalysis", "relative"]
+__all__ = ["RowAffine", "RowAffineAnalysis", "relative"]
 
 WIDTHS = (8, 16)
 
 
-class Parts(tuple[int, ...]):  # noqa: SLOT001
+class RowAffine(tuple[int, ...]):  # noqa: SLOT001
     """The vector of a register that has a number a part: of each lane, less that of the first lane of its part."""
 
     lanes: int
 
     @classmethod
-    def of(cls, vector: Any, lanes: int, bits: int) -> Parts:
+    def of(cls, vector: Any, lanes: int, bits: int) -> RowAffine:
         """The vector, relative to the first lanes of parts of ``lanes``, as signed numbers of ``bits`` bits."""
         half = 1 << (bits - 1)
         made = cls((vector[n] - vector[n - n % lanes] + half) % (2 * half) - half for n in range(LANES))
@@ -33,7 +34,7 @@ class Parts(tuple[int, ...]):  # noqa: SLOT001
         return made
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Parts) and tuple.__eq__(self, other)
+        return isinstance(other, RowAffine) and tuple.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -42,56 +43,62 @@ class Parts(tuple[int, ...]):  # noqa: SLOT001
         return tuple.__hash__(self)
 
 
-class PartsAnalysis(Analysis):
+class RowAffineAnalysis(DivergenceAnalysis):
     """The analysis of a kernel whose warps have more than one row of the block."""
 
-    def __init__(self, graph: Graph, block: Shape3, origins: dict[str, str], parting: Parting | None) -> None:
-        super().__init__(graph, block, origins, parting)
+    def __init__(
+        self, graph: ControlFlowGraph, block: Shape3, origins: dict[str, str], diverges: Diverges | None
+    ) -> None:
+        super().__init__(graph, block, origins, diverges)
         self.lanes = block[0] if block[0] in WIDTHS else 0
 
-    def _transfer(self, op: Op) -> Known:
-        vectors = [self.vector(operand) for operand in op.reads]
-        if not any(isinstance(vector, Parts) for vector in vectors):
-            known = super()._transfer(op)
+    def _transfer(self, op: DefUse, rule: str) -> LaneOffsets:
+        vectors = [self.offsets_of(operand) for operand in op.reads]
+        if not any(isinstance(vector, RowAffine) for vector in vectors):
+            known = super()._transfer(op, rule)
             if known is not VARYING:
                 return known
-        if not self.lanes or VARYING in vectors or op.rule not in LINEAR or len(op.writes) != 1 or not op.pure:
+        if not self.lanes or VARYING in vectors or rule not in LINEAR or len(op.writes) != 1:
             return VARYING
-        if not isinstance(op.statement, Instruction) or not plan_of(op.statement.form).covered:
+        statement = op.statement
+        if not isinstance(statement, Instruction) or statement.guard is not None:
+            return VARYING
+        plan = plan_of(statement.form)
+        if not plan.pure or not plan.covered:
             return VARYING
         if op.writes[0].type.kind == "p" or op.writes[0].type.bits > 64:
             return VARYING
-        return self._by_part(op, [relative_to(vector or UNIFORM, self.lanes) for vector in vectors])
+        return self._by_part(op, rule, [relative_to(vector or UNIFORM, self.lanes) for vector in vectors])
 
-    def _by_part(self, op: Op, offsets: list[tuple[int, ...]]) -> Known:
-        bits, kind = op.writes[0].type.bits, op.rule
+    def _by_part(self, op: DefUse, kind: str, offsets: list[tuple[int, ...]]) -> LaneOffsets:
+        bits = op.writes[0].type.bits
         if not any(any(some) for some in offsets):
-            return Parts.of(UNIFORM, self.lanes, bits)
+            return RowAffine.of(UNIFORM, self.lanes, bits)
         a, b = offsets[0], offsets[1] if len(offsets) > 1 else UNIFORM
         if kind in ("copy", "cvt"):
-            return Parts.of(a, self.lanes, bits)
+            return RowAffine.of(a, self.lanes, bits)
         if kind in ("add", "sub"):
             sign = 1 if kind == "add" else -1
-            return Parts.of([x + sign * y for x, y in zip(a, b)], self.lanes, bits)
+            return RowAffine.of([x + sign * y for x, y in zip(a, b)], self.lanes, bits)
         if kind == "pure" or (any(b) and kind == "shl"):
             return VARYING
-        factor = self._factor(op, a, b)
+        factor = self._factor(op, kind, a, b)
         if factor is None:
             return VARYING
         product = [x * factor for x in (a if any(a) else b)]
         if kind.startswith("mad"):
             product = [x + y for x, y in zip(product, offsets[2])]
-        return Parts.of(product, self.lanes, bits)
+        return RowAffine.of(product, self.lanes, bits)
 
     @staticmethod
-    def _factor(op: Op, a: tuple[int, ...], b: tuple[int, ...]) -> int | None:
+    def _factor(op: DefUse, kind: str, a: tuple[int, ...], b: tuple[int, ...]) -> int | None:
         """By what the offsets are multiplied, where that is a number."""
         other = op.reads[1 if any(a) else 0]
         if not any(a) and not any(b):
             return 0
         if (any(a) and any(b)) or not isinstance(other, Immediate):
             return None
-        return 1 << min(other.bits, 64) if op.rule == "shl" else int(other.value)
+        return 1 << min(other.bits, 64) if kind == "shl" else int(other.value)
 
 
 def relative_to(vector: tuple[int, ...], lanes: int) -> tuple[int, ...]:
@@ -101,4 +108,4 @@ def relative_to(vector: tuple[int, ...], lanes: int) -> tuple[int, ...]:
 
 def relative(vector: tuple[int, ...], lanes: int) -> tuple[int, ...]:
     """The offsets within parts of a register of either kind."""
-    return tuple(vector) if isinstance(vector, Parts) else relative_to(vector, lanes)
+    return tuple(vector) if isinstance(vector, RowAffine) else relative_to(vector, lanes)

@@ -46,7 +46,7 @@ def await_others(h: Handler, missing: Any, rank: Any) -> None:
     h.branch_unless(h.ir.not_(wait), leave)
 
 
-def spend(h: Handler, cost: Any, target: Any, plain: bool, rank: Any = None) -> None:
+def spend(h: Handler, cost: Any, target: Any, conservative: bool, rank: Any = None) -> None:
     """Pay for a backward branch to the record ``target``; whose slice is used up gives way to another warp."""
     budget = h.ir.sub(h.load(h.warp, Warp.BUDGET, i32), cost)
     h.store(budget, h.warp, Warp.BUDGET)
@@ -61,7 +61,7 @@ def spend(h: Handler, cost: Any, target: Any, plain: bool, rank: Any = None) -> 
         spent = h.ir.select(polls, h.i32(POLL_TURNS), h.i32(SLICE_TURNS))
         turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), spent)
         h.store(turns, h.block, Block.BUDGET)
-        if rank is not None and plain:
+        if rank is not None and conservative:
             _take_turns(h, rank)
         elif rank is not None:
             _lose_patience(h, yields, rank)
@@ -77,7 +77,7 @@ def _return(h: Handler, status: int) -> None:
 
 
 def _take_turns(h: Handler, rank: Any) -> None:
-    """In plain code, the lanes that come after these in the program are to run next, then these again."""
+    """In conservative code, the lanes that come after these in the program are to run next, then these again."""
     apart, on = h.block_named("apart"), h.block_named("together")
     h.ir.cbranch(h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER)), apart, on)
     h.ir.position_at_end(apart)
@@ -89,7 +89,7 @@ def _take_turns(h: Handler, rank: Any) -> None:
 
 
 def _lose_patience(h: Handler, yields: Any, rank: Any) -> None:
-    """Lanes that wait for parked lanes of their own warp would wait for ever: go on in plain code, which is fair."""
+    """Lanes that wait for parked lanes of their own warp would wait for ever: conservative code is fair."""
     apart = h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER))
     stuck = h.ir.and_(apart, h.ir.icmp_signed(">", yields, h.i32(PATIENCE)))
 
@@ -104,15 +104,15 @@ def _lose_patience(h: Handler, yields: Any, rank: Any) -> None:
 
 
 def jump(module: ir.Module, name: str, shape: Shape) -> None:
-    """("jump", checked, back, plain, codes): distance, then rank if checked, then cost if back."""
-    _, checked, back, plain, codes = shape
+    """("jump", checked, back, conservative, codes): distance, then rank if checked, then cost if back."""
+    _, checked, back, conservative, codes = shape
     h = Handler(module, name, codes)
     target = h.add(h.rec, h.field())
     rank = h.field() if checked else None
     if checked:
         _arrive(h, rank)
     if back:
-        spend(h, h.field(), target, plain, rank)
+        spend(h, h.field(), target, conservative, rank)
     h.goto(target)
 
 
@@ -134,11 +134,11 @@ def check(module: ir.Module, name: str, shape: Shape) -> None:
 
 
 def branch(module: ir.Module, name: str, shape: Shape) -> None:
-    """("branch", guard, divergent, back, plain, codes): distance; if divergent both ranks; the cost if back.
+    """("branch", guard, divergent, back, conservative, codes): distance; if divergent both ranks; the cost if back.
 
     A branch that is not divergent stands where all live lanes are active, on a predicate that is the same for all.
     """
-    _, guard, divergent, back, plain, codes = shape
+    _, guard, divergent, back, conservative, codes = shape
     h = Handler(module, name, codes)
     mask = guard_mask(h, guard, False)
     target = h.add(h.rec, h.field())
@@ -151,7 +151,7 @@ def branch(module: ir.Module, name: str, shape: Shape) -> None:
             h.ir.position_at_end(fall)
             h.goto(h.following())
             h.ir.position_at_end(go)
-            spend(h, cost, target, plain)
+            spend(h, cost, target, conservative)
             h.goto(target)
         else:
             h.goto(h.ir.select(taken, target, h.following()))
@@ -165,7 +165,7 @@ def branch(module: ir.Module, name: str, shape: Shape) -> None:
     h.ir.position_at_end(all_go)
     _arrive(h, to)
     if cost is not None:
-        spend(h, cost, target, plain, to)
+        spend(h, cost, target, conservative, to)
     h.goto(target)
     h.ir.position_at_end(some)
     h.ir.cbranch(h.ir.icmp_unsigned("==", taken, h.i32(0)), some_go, part)
@@ -248,7 +248,7 @@ def index(module: ir.Module, name: str, shape: Shape) -> None:
 
 
 def wrap(module: ir.Module, name: str, shape: Shape) -> None:
-    """("wrap", base, signed, codes): leave for plain code where base + vector wraps around in some lane."""
+    """("wrap", base, signed, codes): leave for conservative code where base + vector wraps around in some lane."""
     bounded(Handler(module, name, shape[-1]), shape)
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...ir import Function
-from ...analysis.control_flow import Graph
+from ...analysis.control_flow import ControlFlowGraph
 from ..codegen.library import library
 from .micro_op import Key, PlacedMicroOp, layout_of
 from .operands import Operands
-from ..analysis.registers import Slots
+from ..analysis.registers import RegisterFile
 
 if TYPE_CHECKING:
     from ..analysis.divergence import Shape3
@@ -30,13 +30,13 @@ class Code:
     entry: int
     prologue: int
     blocks: Any
-    graph: Graph
-    slots: Slots
+    graph: ControlFlowGraph
+    registers: RegisterFile
     operands: Operands
     offsets: list[int]
     statements: list[int]
     nodes_by_rank: list[int]
-    plain: bool
+    conservative: bool
     records: list[PlacedMicroOp]
     seconds: float = 0.0
     tiered_up: bool = False
@@ -62,8 +62,8 @@ class Code:
 
 
 def packed(
-    records: list[PlacedMicroOp], starts: Sequence[int], prologue: int, entry: int, graph: Graph, slots: Slots,
-    operands: Operands, *, plain: bool, prints: bool,
+    records: list[PlacedMicroOp], starts: Sequence[int], prologue: int, entry: int, graph: ControlFlowGraph,
+    registers: RegisterFile, operands: Operands, *, conservative: bool, prints: bool,
 ) -> Code:
     """The records in memory; ``starts`` has the first of each block, ``prologue`` and ``entry`` where warps begin."""
     import numpy as np
@@ -91,13 +91,13 @@ def packed(
         packer.pack_into(image, offset, handler, *record.values)
     start = base - memory.ctypes.data
     memory[start : start + at] = np.frombuffer(image, np.uint8)
-    nodes = graph.nodes
+    nodes = graph.blocks
     blocks = np.full(max(1, len(nodes)) + 1, base + offsets[-1], np.uint64)  # the last: lanes that are set aside
     by_rank = [0] * max(1, len(nodes))
     for number, node in enumerate(nodes):
-        blocks[node.rank] = base + offsets[starts[number]]
-        by_rank[node.rank] = number
+        blocks[node.priority] = base + offsets[starts[number]]
+        by_rank[node.priority] = number
     return Code(
-        memory, base, base + offsets[entry], base + offsets[prologue], blocks, graph, slots, operands, offsets,
-        [record.statement for record in records], by_rank, plain, records, prints=prints,
+        memory, base, base + offsets[entry], base + offsets[prologue], blocks, graph, registers, operands, offsets,
+        [record.statement for record in records], by_rank, conservative, records, prints=prints,
     )

@@ -95,42 +95,42 @@ class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare
 
 
 def _branch(low: Lowering, statement: Instruction) -> None:
-    node = low.graph.nodes[low.node]
+    node = low.graph.blocks[low.node]
     guard = low.operands.guard(statement)
-    if node.quit:
+    if node.exits:
         _exit(low, statement)
         return
     target = node.targets[0]
     back = target <= low.node
     cost = [raw("i", _cost(low, target))] if back else []
-    rank = low.graph.nodes[target].rank
+    rank = low.graph.blocks[target].priority
     if statement.guard is None:
         ranks = [raw("i", rank)] if low.parted else []
-        record = low.emit(Jump(low.parted, back, low.plain), raw("i", 0), *ranks, *cost)
+        record = low.emit(Jump(low.parted, back, low.conservative), raw("i", 0), *ranks, *cost)
         record.targets = {0: target}
         return
     apart = low.parted or low.operands.known(statement.guard) is not UNIFORM
-    fall = low.graph.nodes[node.fall].rank if node.fall >= 0 else rank
+    fall = low.graph.blocks[node.fallthrough].priority if node.fallthrough >= 0 else rank
     ranks = [raw("ii", rank, fall)] if apart else []
-    if node.fall < 0:  # the text ends after the branch: lanes that fall through have ended
+    if node.fallthrough < 0:  # the text ends after the branch: lanes that fall through have ended
         raise unsupported(statement, "a conditional branch as a kernel's last instruction")
-    record = low.emit(Branch(guard.kind, apart, back, low.plain), guard, raw("i", 0), *ranks, *cost)
+    record = low.emit(Branch(guard.kind, apart, back, low.conservative), guard, raw("i", 0), *ranks, *cost)
     record.targets = {1: target}
 
 
 def _cost(low: Lowering, target: int) -> int:
     """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
-    start, stop = low.graph.nodes[target].start, low.place
+    start, stop = low.graph.blocks[target].start, low.place
     polls = stop - start <= SHORT and any(_polls(low.graph.statements[place]) for place in range(start, stop))
     return POLL if polls else 1
 
 
 def _index_branch(low: Lowering, statement: Instruction) -> None:
-    node = low.graph.nodes[low.node]
+    node = low.graph.blocks[low.node]
     number = low.operands.source(statement.operands[0], 32, False, statement)
     guard = low.operands.guard(statement)
-    ranks = [low.graph.nodes[target].rank for target in node.targets]
-    on = [low.graph.nodes[node.fall].rank] if statement.guard is not None else []
+    ranks = [low.graph.blocks[target].priority for target in node.targets]
+    on = [low.graph.blocks[node.fallthrough].priority] if statement.guard is not None else []
     table = raw("i" * len(on) + "iq", *on, len(ranks), low.pool.table(ranks))
     low.emit(IndexedBranch(number.kind, guard.kind), guard, number, table)
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from ...ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
 from ...isa import Form
-from ..analysis.divergence import UNIFORM, VARYING, Facts, Shape3, analyse, everything_varies
+from ..analysis.divergence import UNIFORM, VARYING, Facts, Shape3, analyse, conservative_facts
 from .control import METHODS as BRANCHES
 from .control import Exit, Reconvergence, SystemCall, Trap, leave
-from ...analysis.control_flow import Graph, Node, graph, opcode
+from ...analysis.control_flow import BasicBlock, ControlFlowGraph, control_flow_graph, control_of
 from .threads import METHODS
 from ..machine.layout import LANES, SPACE_BITS, Block, Fault
 from ..machine.unsupported import unsupported
@@ -31,7 +31,7 @@ from .operands import NOTHING, Field, Operands, Pool, raw
 from .scheduler import SchedulerFunction
 from ..analysis.statements import plan_of
 from .code import Code, packed
-from ..analysis.registers import Slots
+from ..analysis.registers import RegisterFile
 from ..machine.address_spaces import Spaces
 
 __all__ = ["Code", "Instrument", "Instrumentation", "Lowering", "lower"]
@@ -51,13 +51,13 @@ class Lowering:
     """Makes the records of one function."""
 
     def __init__(
-        self, function: Function, spaces: Spaces, block: Shape3, plain: bool, instrument: Instrument | None = None,
-        keep_registers: bool = False,
+        self, function: Function, spaces: Spaces, block: Shape3, conservative: bool,
+        instrument: Instrument | None = None, keep_registers: bool = False,
     ) -> None:
-        self.function, self.spaces, self.block, self.plain = function, spaces, block, plain
-        self.graph = graph(function, plain)
+        self.function, self.spaces, self.block, self.conservative = function, spaces, block, conservative
+        self.graph = control_flow_graph(function, conservative)
         self.facts = self._analysed()
-        self.slots = self._placed(keep_registers)
+        self.registers = self._placed(keep_registers)
         self.pool = Pool()
         self.operands = self._described()
         self.leaves = spaces.cluster is not None and _meets_cluster(self.graph)
@@ -72,15 +72,15 @@ class Lowering:
         self.instrumentation = instrument(self) if instrument is not None else None
 
     def _analysed(self) -> Facts:
-        return (everything_varies if self.plain else analyse)(self.graph, self.block, self.spaces.origins)
+        return (conservative_facts if self.conservative else analyse)(self.graph, self.block, self.spaces.origins)
 
-    def _placed(self, keep_registers: bool) -> Slots:
-        return Slots(self.graph, self.facts, keep_registers)
+    def _placed(self, keep_registers: bool) -> RegisterFile:
+        return RegisterFile(self.graph, self.facts, keep_registers)
 
     def _described(self) -> Operands:
         """What describes operands, for the slots that registers have."""
         spaces = self.spaces
-        operands = Operands(self.facts, self.slots, self.block, self.pool, spaces.symbols)
+        operands = Operands(self.facts, self.registers, self.block, self.pool, spaces.symbols)
         operands.cluster, operands.explicit = spaces.cluster, spaces.explicit
         return operands
 
@@ -101,55 +101,55 @@ class Lowering:
         entry = len(self.records)
         if self.instrumentation is not None:
             self.instrumentation.begin()
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(self.graph.blocks):
             self._node(number, node)
-        if not self.graph.nodes:
+        if not self.graph.blocks:
             self.starts.append(len(self.records))
             self.emit(Exit(ABSENT, True))
-        if self.plain:
+        if self.conservative:
             self.place = -1
             self.emit(Trap(ABSENT, Fault.CONVERGENCE))
         return packed(
-            self.records, self.starts, prologue, entry, self.graph, self.slots, self.operands,
-            plain=self.plain, prints=self.prints,
+            self.records, self.starts, prologue, entry, self.graph, self.registers, self.operands,
+            conservative=self.conservative, prints=self.prints,
         )
 
     def _prologue(self) -> None:
-        for place in sorted(self.facts.invariant):
+        for place in sorted(self.facts.launch_invariant):
             self.place = place
             self.statement(self.graph.statements[place])
         self.place = -1
         self.emit(Exit(ABSENT, False))
 
-    def _node(self, number: int, node: Node) -> None:
-        self.node, self.parted = number, number in self.facts.parted
-        nodes = self.graph.nodes
+    def _node(self, number: int, node: BasicBlock) -> None:
+        self.node, self.parted = number, number in self.facts.divergent
+        nodes = self.graph.blocks
         before = nodes[number - 1] if number else None
-        falls = before is not None and before.fall == number and not self._branches(before)
-        if falls and number - 1 in self.facts.parted:
+        falls = before is not None and before.fallthrough == number and not self._branches(before)
+        if falls and number - 1 in self.facts.divergent:
             self.place = node.start
-            self.emit(Reconvergence(), raw("i", node.rank))
+            self.emit(Reconvergence(), raw("i", node.priority))
         self.starts.append(len(self.records))
         self.bounded.clear()
         statements, emitter = self.graph.statements, self.instrumentation or self
         for place in range(node.start, node.stop):
             self.place = place
-            if place not in self.facts.invariant:
+            if place not in self.facts.launch_invariant:
                 emitter.statement(statements[place])
                 if self.bounded:
-                    for register in self.graph.ops[place].writes:
+                    for register in self.graph.def_use[place].writes:
                         self.bounded -= {(register.name, True), (register.name, False)}
-        if node.fall < 0 and not self._leaves(node):
+        if node.fallthrough < 0 and not self._leaves(node):
             leave(self, NOTHING)
             self.emit(Exit(ABSENT, True))
 
-    def _branches(self, node: Node) -> bool:
+    def _branches(self, node: BasicBlock) -> bool:
         """Whether a block ends with a branch that has seen to where its lanes go."""
-        return opcode(self.graph.statements[node.stop - 1]) in ("bra", "brx") and not node.quit
+        return control_of(self.graph.statements[node.stop - 1]).endswith("branch") and not node.exits
 
-    def _leaves(self, node: Node) -> bool:
+    def _leaves(self, node: BasicBlock) -> bool:
         last = self.graph.statements[node.stop - 1]
-        return last.guard is None and opcode(last) in ("bra", "brx", "ret", "exit", "trap")
+        return last.guard is None and control_of(last) not in ("", "call")
 
     def statement(self, statement: Instruction | Call) -> None:
         """The records of a statement."""
@@ -167,13 +167,13 @@ class Lowering:
 
     def data(self, statement: Instruction) -> None:
         """An instruction that only computes."""
-        form, used = statement.form, self.graph.ops[self.place]
-        known, plan = self.facts.known, plan_of(form)
+        form, used = statement.form, self.graph.def_use[self.place]
+        known, plan = self.facts.offsets, plan_of(form)
         width = 1
         for register in used.writes:
             if known[register[0]] is VARYING:
                 width = LANES
-        if width == 1 and used.rule in ("mul.wide", "mad.wide", "cvt"):
+        if width == 1 and plan.widens:
             self._guard_wrap(statement)
         operands = self.operands
         sources, destinations = operands.scalars if width == 1 else operands.sources, operands.destinations
@@ -221,9 +221,9 @@ class Lowering:
         self.emit(Compute("add.u64", 0, width, guard.kind, self.parted, kinds), guard, dest, base, number)
 
     def _carry_slot(self) -> int:
-        if "%CF" not in self.slots.offsets:
-            self.slots.offsets["%CF"] = self.slots.reserve(8)
-        return self.slots.offsets["%CF"]
+        if "%CF" not in self.registers.offsets:
+            self.registers.offsets["%CF"] = self.registers.reserve(8)
+        return self.registers.offsets["%CF"]
 
     def _operand(self, statement: Instruction, spec: Any, operand: Operand, width: int) -> Field:
         if isinstance(operand, Selected):
@@ -246,7 +246,7 @@ class Lowering:
         return self.operands.source(operand, spec.type.bits, width == 1, statement)
 
     def _guard_wrap(self, statement: Instruction) -> None:
-        """A widened sum is the sum of the widened parts unless it wraps: leave for plain code where it does."""
+        """A widened sum is the sum of the widened parts unless it wraps: leave for conservative code where it does."""
         form = statement.form
         for spec, operand in zip(form.operands, statement.operands):
             known = self.operands.known(operand)
@@ -266,7 +266,7 @@ class Lowering:
 
     def rank(self) -> Field:
         """The rank of the block, where lanes may have to wait there for others."""
-        return raw("i", self.graph.nodes[self.node].rank) if self.parted else NOTHING
+        return raw("i", self.graph.blocks[self.node].priority) if self.parted else NOTHING
 
     def predicate(self, operand: Operand) -> Field:
         """A predicate that is read as a mask."""
@@ -278,7 +278,7 @@ class Lowering:
         """The parameter or variable that the base of an address comes from, "" if none is known."""
         if isinstance(base, Symbol):
             return self.spaces.origins.get(base.symbol, "")
-        return self.facts.origin.get(base.name, "") if isinstance(base, Register) else ""
+        return self.facts.provenance.get(base.name, "") if isinstance(base, Register) else ""
 
     def address(
         self, statement: Instruction, operand: Address, nbytes: int, write: bool
@@ -310,7 +310,7 @@ class Lowering:
         if not isinstance(base, Register):
             return ABSOLUTE, None, "iiq", (flags, entry), 2, offset
         known = self.operands.known(base)
-        bits, slot = base.type.bits, self.slots.offsets[base.name]
+        bits, slot = base.type.bits, self.registers.offsets[base.name]
         if known is None or known is UNIFORM:
             return (per_lane if known is None else uniform)(bits), None, "iiiq", (flags, entry, slot), 3, 0
         low = min(known)
@@ -360,7 +360,7 @@ class Lowering:
         kinds = tuple(part.kind for part in values)
         self.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, self.parted), place, guard, *values)
 
-def _meets_cluster(whole: Graph) -> bool:
+def _meets_cluster(whole: ControlFlowGraph) -> bool:
     forms = {statement.form for statement in whole.statements if isinstance(statement, Instruction)}
     return any(form.semantics.startswith("barrier_cluster") for form in forms)
 
@@ -408,14 +408,14 @@ def _further() -> dict[str, Any]:
 
 
 def lower(
-    function: Function, spaces: Spaces, block: Shape3, plain: bool = False, instrument: Instrument | None = None,
+    function: Function, spaces: Spaces, block: Shape3, conservative: bool = False, instrument: Instrument | None = None,
     keep_registers: bool = False,
 ) -> Code:
     """The records of a kernel for blocks of this shape, with those of a tool where there is an ``instrument``.
 
     ``keep_registers``: each register keeps its number to the end, for a debugger; such code has no second tier.
     """
-    code = Lowering(function, spaces, block, plain, instrument, keep_registers).lower()
+    code = Lowering(function, spaces, block, conservative, instrument, keep_registers).lower()
     code.source = (function, spaces, block, instrument)
     code.tiered_up = keep_registers
     return code

@@ -100,7 +100,7 @@ def emit(
 
 def _polled(low: Lowering) -> bool:
     """Whether the statement that is lowered stands in a loop that gives way at every turn."""
-    nodes, place = low.graph.nodes, low.place
+    nodes, place = low.graph.blocks, low.place
     loops = [
         (nodes[target].start, node.stop)
         for number, node in enumerate(nodes) for target in node.targets if target <= number

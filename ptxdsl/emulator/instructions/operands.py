@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...ir import Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
-from ..analysis.divergence import UNIFORM, VARYING, Facts, Known, Shape3, special_vector, tid_vectors
+from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets, Shape3, special_offsets, tid_offsets
 from ..machine.layout import LANES, Block, Warp
 from ..machine.unsupported import unsupported
-from ..analysis.registers import Slots
+from ..analysis.registers import RegisterFile
 from .operand_classes import (
     ABSENT, NEGATED, PREDICATE, SINK, OperandClass, affine, block_field, immediate, per_lane, uniform,
 )
@@ -95,8 +95,10 @@ _NUMBERS = {
 class Operands:
     """Describes operands for the records of one kernel, launched with one shape of block."""
 
-    def __init__(self, facts: Facts, slots: Slots, block: Shape3, pool: Pool, symbols: dict[str, int]) -> None:
-        self.facts, self.slots, self.block, self.pool, self.symbols = facts, slots, block, pool, symbols
+    def __init__(
+        self, facts: Facts, registers: RegisterFile, block: Shape3, pool: Pool, symbols: dict[str, int]
+    ) -> None:
+        self.facts, self.registers, self.block, self.pool, self.symbols = facts, registers, block, pool, symbols
         self.cluster: Shape3 | None = None
         self.explicit = False
         self.sources: dict[str, Field] = {}
@@ -106,12 +108,12 @@ class Operands:
         self._numbers: dict[tuple[int, int], Field] = {}
         self._there: dict[tuple[OperandClass, int], Field] = {}
 
-    def known(self, operand: Operand) -> Known:
+    def known(self, operand: Operand) -> LaneOffsets:
         """The lane vector of an operand as the records have it."""
         if isinstance(operand, Register):
-            return self.facts.known.get(operand.name, UNIFORM)
+            return self.facts.offsets.get(operand.name, UNIFORM)
         if isinstance(operand, SpecialRegister):
-            return special_vector(operand.special, self.block)
+            return special_offsets(operand.special, self.block)
         if isinstance(operand, Not):
             return self.known(operand.predicate)
         return UNIFORM
@@ -122,7 +124,7 @@ class Operands:
         if guard is None:
             return NOTHING
         register = guard.predicate if isinstance(guard, Not) else guard
-        return Field(NEGATED if isinstance(guard, Not) else PREDICATE, "i", (self.slots.offsets[register.name],))
+        return Field(NEGATED if isinstance(guard, Not) else PREDICATE, "i", (self.registers.offsets[register.name],))
 
     def destination(self, operand: Operand) -> Field:
         """A register that is written, or a sink."""
@@ -134,9 +136,9 @@ class Operands:
         return found
 
     def _destination(self, operand: Register) -> Field:
-        made = per_lane if self.facts.known.get(operand.name, VARYING) is VARYING else uniform
+        made = per_lane if self.facts.offsets.get(operand.name, VARYING) is VARYING else uniform
         bits = 0 if operand.type.kind == "p" else operand.type.bits
-        return self._at(made(bits), self.slots.offsets[operand.name])
+        return self._at(made(bits), self.registers.offsets[operand.name])
 
     def _at(self, kind: OperandClass, offset: int) -> Field:
         """A number that lies in the warp; registers share places."""
@@ -150,7 +152,7 @@ class Operands:
         if isinstance(operand, Register):
             return self.register(operand, scalar)
         if isinstance(operand, Not):
-            return Field(NEGATED, "i", (self.slots.offsets[operand.predicate.name],))
+            return Field(NEGATED, "i", (self.registers.offsets[operand.predicate.name],))
         if isinstance(operand, Immediate):
             return self.number(operand.bits, bits)
         if isinstance(operand, Symbol):
@@ -183,10 +185,10 @@ class Operands:
         return found
 
     def _describe(self, operand: Register, scalar: bool) -> Field:
-        offset, bits = self.slots.offsets[operand.name], operand.type.bits
+        offset, bits = self.registers.offsets[operand.name], operand.type.bits
         if operand.type.kind == "p":
             return self._at(PREDICATE, offset)
-        known = self.facts.known.get(operand.name, UNIFORM)
+        known = self.facts.offsets.get(operand.name, UNIFORM)
         if known is None:
             return self._at(per_lane(bits), offset)
         if scalar or known is UNIFORM:
@@ -197,12 +199,12 @@ class Operands:
         """A special register where it lies: in the warp, in the block, or a number that the launch fixes."""
         if name.startswith("%tid."):
             axis = "xyz".index(name[-1])
-            known = tid_vectors(self.block)[axis]
+            known = tid_offsets(self.block)[axis]
             if known is None:
                 return Field(per_lane(32), "i", (Warp.TIDS + 4 * LANES * axis,))
             return self._based(Warp.TID + 4 * axis, known, scalar)
         if name == "%laneid" or name.startswith("%lanemask_"):
-            known = special_vector(name, self.block)
+            known = special_offsets(name, self.block)
             assert known is not None
             return self._based(Warp.ZERO, known, scalar)
         if name == "%warpid":

@@ -137,7 +137,7 @@ def _emit(
 def _handle(low: Lowering, statement: Instruction, base: Operand) -> Field:
     """A texture, sampler or surface: a handle in a register or parameter, or the name of a reference."""
     if isinstance(base, Symbol) and base.symbol in low.spaces.offsets:
-        slot = low.slots.reserve(8)
+        slot = low.registers.reserve(8)
         offset = low.spaces.parameter(statement, base.symbol, base.offset, 8)
         low.emit(LoadParameter(64, False, (uniform(64),), ABSENT, False), raw("i", offset), raw("i", slot))
         return Field(uniform(64), "i", (slot,))

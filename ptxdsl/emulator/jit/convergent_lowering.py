@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...analysis.control_flow import Graph
+from ...analysis.control_flow import ControlFlowGraph
+from ...analysis.def_use import DefUse
 from ...ir import Call, Instruction, Not, Operand, Register
 from ...isa import lookup
-from ..analysis.divergence import UNIFORM, VARYING, Facts, Known
-from ..analysis.row_affine import Parts, PartsAnalysis, relative
-from ..analysis.statements import Op
+from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets
+from ..analysis.statements import plan_of
+from ..analysis.row_affine import RowAffine, RowAffineAnalysis, relative
 from ..instructions.lowering import Lowering
 from ..instructions.memory import Pattern
 from ..instructions.micro_op import PlacedMicroOp
@@ -52,18 +53,18 @@ class _Pool(Pool):
 class _Operands(Operands):
     """Row-affine registers are described like varying ones, unless rows are asked for."""
 
-    def known(self, operand: Operand) -> Known:
+    def known(self, operand: Operand) -> LaneOffsets:
         known = super().known(operand)
-        return VARYING if isinstance(known, Parts) else known
+        return VARYING if isinstance(known, RowAffine) else known
 
-    def rows(self, operand: Operand) -> Parts | None:
+    def rows(self, operand: Operand) -> RowAffine | None:
         """The offsets of a row-affine operand; None for all others."""
         known = super().known(operand)
-        return known if isinstance(known, Parts) else None
+        return known if isinstance(known, RowAffine) else None
 
     def _describe(self, operand: Register, scalar: bool) -> Field:
         if self.rows(operand) is not None:
-            return Field(per_lane(operand.type.bits), "i", (self.slots.offsets[operand.name],))
+            return Field(per_lane(operand.type.bits), "i", (self.registers.offsets[operand.name],))
         return super()._describe(operand, scalar)
 
 
@@ -76,14 +77,14 @@ class ConvergentLowering(Lowering):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.pool = _Pool()
-        self.operands = _Operands(self.facts, self.slots, self.block, self.pool, self.spaces.symbols)
+        self.operands = _Operands(self.facts, self.registers, self.block, self.pool, self.spaces.symbols)
 
     def _analysed(self) -> Facts:
-        return PartsAnalysis(self.graph, self.block, self.spaces.origins, _Branches(self.graph).diverge).run()
+        return RowAffineAnalysis(self.graph, self.block, self.spaces.origins, _Branches(self.graph).diverge).run()
 
     def _placed(self, keep_registers: bool) -> Any:  # noqa: ARG002
         slots = _Slots()
-        for op in self.graph.ops:
+        for op in self.graph.def_use:
             for register in (*op.uses, *op.writes):
                 slots.offsets.setdefault(register.name, slots.reserve(8))
         return slots
@@ -91,7 +92,7 @@ class ConvergentLowering(Lowering):
     def basic_blocks(self) -> list[list[PlacedMicroOp]]:
         """The micro-ops of each node of the control-flow graph."""
         found = []
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(self.graph.blocks):
             before = len(self.records)
             self._node(number, node)
             found.append([record for record in self.records[before:] if record.op[0] != "check"])
@@ -99,22 +100,22 @@ class ConvergentLowering(Lowering):
 
     def written(self, record: PlacedMicroOp) -> set[int]:
         """Slots that the statement of a micro-op writes."""
-        return {self.slots.offsets[register.name] for register in self.graph.ops[record.statement].writes}
+        return {self.registers.offsets[register.name] for register in self.graph.def_use[record.statement].writes}
 
     def statement(self, statement: Instruction | Call) -> None:
         """The micro-ops of a statement; a row-affine result is computed once for each row."""
-        op = self.graph.ops[self.place]
+        op = self.graph.def_use[self.place]
         rows = self.operands.rows(op.writes[0]) if len(op.writes) == 1 else None
         if rows is None or isinstance(statement, Call):
             super().statement(statement)
             return
         form = statement.form
-        if op.rule in ("mul.wide", "mad.wide", "cvt"):
+        if plan_of(form).widens:
             self._guard_rows(statement)
         fields, kinds = [], []
         for spec, operand in zip(form.operands, statement.operands):
             if spec.written:
-                part = Field(by_row(op.writes[0].type.bits), "i", (self.slots.offsets[op.writes[0].name],))
+                part = Field(by_row(op.writes[0].type.bits), "i", (self.registers.offsets[op.writes[0].name],))
             else:
                 part = self._operand(statement, spec, operand, LANES)
             fields.append(part)
@@ -158,9 +159,9 @@ class ConvergentLowering(Lowering):
 class _Branches:
     """Which branches make lanes diverge for longer: those on data. A bound on an index splits the last warp at most."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.writers: dict[str, list[Op]] = {}
-        for op in graph.ops:
+    def __init__(self, graph: ControlFlowGraph) -> None:
+        self.writers: dict[str, list[DefUse]] = {}
+        for op in graph.def_use:
             for register in op.writes:
                 self.writers.setdefault(register.name, []).append(op)
 
@@ -178,11 +179,11 @@ class _Branches:
         writers = self.writers.get(operand.name, [])
         return depth < 4 and bool(writers) and all(self._compares_index(op, known, depth) for op in writers)
 
-    def _compares_index(self, op: Op, known: Any, depth: int) -> bool:
+    def _compares_index(self, op: DefUse, known: Any, depth: int) -> bool:
         statement = op.statement
         if not isinstance(statement, Instruction) or statement.guard is not None:
             return False
-        if op.pure and all(_is_predicate(operand) for operand in op.reads):
+        if plan_of(statement.form).pure and all(_is_predicate(operand) for operand in op.reads):
             return all(self._is_bound(operand, known, depth + 1) for operand in op.reads)
         if statement.form.modifiers.get("cmp") in (None, "eq", "ne"):
             return False

@@ -11,7 +11,7 @@ from .plan import PlacedOp
 __all__ = ["merged_bounds_checks", "merged_shadow_checks"]
 
 Written = Callable[[PlacedMicroOp], "set[int]"]
-"""Slots that the statement of a micro-op writes."""
+"""RegisterFile that the statement of a micro-op writes."""
 MAX_GRANULES = 32
 """Granules of shadow memory in one check."""
 
@@ -82,8 +82,8 @@ def merged_shadow_checks(ops: list[PlacedOp], records: Sequence[PlacedMicroOp], 
 def _shadow_key(op: PlacedOp) -> Any:
     """What shadow checks have in common that can be merged; None where this one cannot."""
     _, _, level, _, own, kind, pattern, nbytes, granule, guard, *_ = op.shape
-    plain = own and not level and not guard and not nbytes % (1 << granule)
-    if not plain or kind[0] not in "AU" or (kind[0] == "A" and (pattern is None or pattern[0] != "b")):
+    conservative = own and not level and not guard and not nbytes % (1 << granule)
+    if not conservative or kind[0] not in "AU" or (kind[0] == "A" and (pattern is None or pattern[0] != "b")):
         return None
     return op.shape, op.values[1], op.values[2], op.values[3] % nbytes
 

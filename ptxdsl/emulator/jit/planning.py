@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 from ...ir import Address, Call, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol
-from ...analysis.control_flow import Node
-from ..analysis.divergence import UNIFORM, VARYING, Known, Shape3
-from ..analysis.row_affine import Parts
+from ...analysis import control_flow
+from ..analysis.divergence import UNIFORM, VARYING, LaneOffsets, Shape3
+from ..analysis.row_affine import RowAffine
 from ..instructions.lowering import Code
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
@@ -24,7 +24,7 @@ _WARP_OPS = ("meet", "shuffle", "vote", "match", "redux", "elect", "activemask")
 
 def plan_block_function(code: Code) -> Plan | None:
     """How to compile a kernel as one function for a block; None where that cannot be done."""
-    if code.source is None or code.plain or not code.graph.nodes:
+    if code.source is None or code.conservative or not code.graph.blocks:
         return None
     function, spaces, block, instrument = code.source
     threads = block[0] * block[1] * block[2]
@@ -79,19 +79,20 @@ class _Planner:
             if block is None:
                 return None
             blocks.append(block)
-        ops, nodes, invariant, offsets = low.graph.ops, low.graph.nodes, low.facts.invariant, low.slots.offsets
+        ops, nodes = low.graph.def_use, low.graph.blocks
+        invariant, offsets = low.facts.launch_invariant, low.registers.offsets
 
-        def names(node: Node, reads: bool) -> frozenset[str]:
+        def names(node: control_flow.BasicBlock, reads: bool) -> frozenset[str]:
             places = [n for n in range(node.start, node.stop) if n not in invariant]
             return frozenset(r.name for n in places for r in (ops[n].uses if reads else ops[n].writes))
 
         made = Plan(
-            blocks=tuple(blocks), warps=self.threads // LANES, warp_bytes=code.slots.size,
-            registers=self._registers(), live=lru_cache(None)(code.slots.needed),
+            blocks=tuple(blocks), warps=self.threads // LANES, warp_bytes=code.registers.size,
+            registers=self._registers(), live=lru_cache(None)(code.registers.needed),
             reads=tuple(names(node, True) for node in nodes), writes=tuple(names(node, False) for node in nodes),
             launch_invariant=frozenset(r.name for n in invariant for r in ops[n].writes),
             noncanonical=self._noncanonical(records), lane_offsets=dict(enumerate(low.pool.vectors)),
-            row_affine={offsets[name]: known for name, known in low.facts.known.items() if isinstance(known, Parts)},
+            row_affine={offsets[name]: each for name, each in low.facts.offsets.items() if isinstance(each, RowAffine)},
             row_lanes=self.block[0],
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
             entry=code.entry - code.base, prologue=self.prologue, key="",
@@ -106,7 +107,7 @@ class _Planner:
 
     def _basic_block(self, number: int, records: list[PlacedMicroOp]) -> BasicBlock | None:
         """A basic block; None where it has something that no block function can do."""
-        node, code = self.low.graph.nodes[number], self.code
+        node, code = self.low.graph.blocks[number], self.code
         index = next((n for n, record in enumerate(records[:2]) if record.op[0] == "barrier"), None)
         barrier = None
         if index is not None and (index == 0 or records[0].op[0] == "epoch_arrive"):
@@ -128,12 +129,13 @@ class _Planner:
                 ops.append(op)
             else:
                 return None
-        divergent = number in self.low.facts.parted
+        divergent = number in self.low.facts.divergent
         if not divergent:
             ops = merged_shadow_checks(ops, records, self.low.written)
         return BasicBlock(
-            number, node.rank, int(code.blocks[code.graph.nodes[number].rank]) - code.base, node.start, tuple(ops),
-            terminator, node.fall, node.targets, divergent, bool(records) and records[0].op[0] in _WARP_OPS, barrier,
+            number, node.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, node.start,
+            tuple(ops), terminator, node.fallthrough, node.targets, divergent,
+            bool(records) and records[0].op[0] in _WARP_OPS, barrier,
         )
 
     def _barrier(self, record: PlacedMicroOp, index: int) -> BlockBarrier | None:
@@ -157,17 +159,18 @@ class _Planner:
 
     def _registers(self) -> dict[str, PlacedRegister]:
         found = {}
-        mine, first, slots = self.low.facts.known, self.code.operands.facts.known, self.code.slots
-        types = {r.name: r.type for op in self.low.graph.ops for r in (*op.uses, *op.writes)}
+        mine, first, slots = self.low.facts.offsets, self.code.operands.facts.offsets, self.code.registers
+        types = {r.name: r.type for op in self.low.graph.def_use for r in (*op.uses, *op.writes)}
         for name, kind in types.items():
-            here: Known = mine.get(name, UNIFORM)
+            here: LaneOffsets = mine.get(name, UNIFORM)
             layout = Layout.VARYING if here is VARYING else Layout.UNIFORM
             if kind.kind == "p":
                 layout = Layout.PREDICATE
-            elif isinstance(here, Parts):
+            elif isinstance(here, RowAffine):
                 layout = Layout.ROW_AFFINE
             offsets = here if layout is Layout.UNIFORM and first.get(name, UNIFORM) is VARYING else None
-            found[name] = PlacedRegister(self.low.slots.offsets[name], layout, kind.bits, slots.offsets[name], offsets)
+            place = self.low.registers.offsets[name]
+            found[name] = PlacedRegister(place, layout, kind.bits, slots.offsets[name], offsets)
         return found
 
 
@@ -176,9 +179,9 @@ def key_of(made: Plan, code: Code) -> str:
     fields = {name: _ordered(value) for name, value in made._asdict().items() if name not in ("live", "key")}
     uses = [
         (tuple(r.name for r in op.uses), tuple(r.name for r in op.writes), op.statement.guard is None)
-        for op in code.graph.ops
+        for op in code.graph.def_use
     ]
-    nodes = [(node.start, node.stop, node.successors) for node in code.graph.nodes]
+    nodes = [(node.start, node.stop, node.successors) for node in code.graph.blocks]
     return repr((fields, uses, nodes))
 
 
@@ -193,10 +196,11 @@ def _warp_invariant(low: ConvergentLowering, block: Shape3) -> set[str]:
     """Launch-invariant registers that hold the same in all warps: those that do not depend on a row of the block."""
     found: set[str] = set()
     specials = ("%ntid", "%nctaid", "%laneid", *(("%tid.x",) if LANES % block[0] == 0 else ()))
-    for node in low.graph.nodes:
+    for node in low.graph.blocks:
         for place in range(node.start, node.stop):
-            op = low.graph.ops[place]
-            if place in low.facts.invariant and all(_is_warp_invariant(each, found, specials) for each in op.reads):
+            op = low.graph.def_use[place]
+            fixed = place in low.facts.launch_invariant
+            if fixed and all(_is_warp_invariant(each, found, specials) for each in op.reads):
                 found.update(r.name for r in op.writes)
     return found
 

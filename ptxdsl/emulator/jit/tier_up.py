@@ -130,18 +130,18 @@ def _runs(code: Code) -> Iterator[_Run]:
 
 
 def _live_after(code: Code, run: _Run) -> set[int]:
-    """Slots that are live behind a sequence."""
-    offsets = code.slots.offsets
+    """RegisterFile that are live behind a sequence."""
+    offsets = code.registers.offsets
     last = code.records[run.last - 1].statement
     behind = next((r.statement for r in code.records[run.last :] if r.statement != last), -1)
     inside = run.last < len(code.records) and code.records[run.last].statement == last  # the statement goes on
-    names = code.slots.needed_after(last) if behind != last and not inside else set(offsets)
+    names = code.registers.needed_after(last) if behind != last and not inside else set(offsets)
     return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
 
 
 def _written(code: Code, record: PlacedMicroOp) -> set[int]:
-    offsets = code.slots.offsets
-    return {offsets[register.name] for register in code.graph.ops[record.statement].writes}
+    offsets = code.registers.offsets
+    return {offsets[register.name] for register in code.graph.def_use[record.statement].writes}
 
 
 def _placed(code: Code, run: _Run) -> list[PlacedOp]:

@@ -212,7 +212,7 @@ class State:
     def attach(self, code: Code) -> None:
         """Run this code from now on, with fresh warps."""
         self.code = code
-        self.stride = code.slots.size
+        self.stride = code.registers.size
         self.warps_memory, self.warps = allocate(self.stride * self.count)
         self._warps_view = _from(self.warps_memory, self.warps)
         for number, header in enumerate(_headers(self.launch.config.block)):
@@ -309,9 +309,9 @@ class State:
 
 def read_register(code: Code, warp: int, name: str) -> list[int]:
     """The number in each lane of a register of the warp at an address."""
-    bits = code.slots.bits(name)
-    known = code.operands.facts.known.get(name)
-    source = warp + code.slots.offsets[name]
+    bits = code.registers.bits(name)
+    known = code.operands.facts.offsets.get(name)
+    source = warp + code.registers.offsets[name]
     if bits == 1:
         mask = int.from_bytes(ctypes.string_at(source, 4), "little")
         return [mask >> lane & 1 for lane in range(LANES)]
@@ -325,7 +325,7 @@ def read_register(code: Code, warp: int, name: str) -> list[int]:
 
 def write_register(code: Code, warp: int, name: str, values: dict[int, int]) -> None:
     """Write some lanes of a varying register of the warp at an address."""
-    place, bits = warp + code.slots.offsets[name], code.slots.bits(name)
+    place, bits = warp + code.registers.offsets[name], code.registers.bits(name)
     if bits == 1:
         mask = int.from_bytes(ctypes.string_at(place, 4), "little")
         for lane, value in values.items():

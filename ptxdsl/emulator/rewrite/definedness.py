@@ -7,9 +7,9 @@ predicate, set where the register is written and tested where it is read. A ``mo
 
 from __future__ import annotations
 
-from ...analysis.control_flow import Graph, graph
+from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
 from ...ir import Address, Call, Function, Instruction, Not, Register, Symbol
-from ..analysis.statements import Op
+from ...analysis.def_use import DefUse
 from .builder import PtxBuilder
 from .recursion import STACK_POINTER
 
@@ -30,41 +30,41 @@ def checks_definedness(statement: Instruction | Call) -> bool:
 
 def check_definedness(function: Function) -> Function:
     """The function with such checks; itself where none is needed."""
-    flow = graph(function)
+    flow = control_flow_graph(function)
     exposed = _exposed(flow)
     if not exposed:
         return function
-    copies = [op for op in flow.ops if _copies(op)]
+    copies = [op for op in flow.def_use if _copies(op)]
     while more := {w for op in copies if not exposed.isdisjoint(op.uses) for w in op.writes} - exposed:
         exposed |= more
     return _Checks(function, exposed).run()
 
 
-def _copies(op: Op) -> bool:
+def _copies(op: DefUse) -> bool:
     return isinstance(op.statement, Instruction) and op.statement.form.opcode == "mov"
 
 
-def _saves(op: Op) -> bool:
+def _saves(op: DefUse) -> bool:
     """Whether it is the push of a register around a recursive call: nobody computes with it."""
     addresses = [operand for operand in op.reads if isinstance(operand, Address)]
     return any(isinstance(a.base, Register) and a.base.name == STACK_POINTER for a in addresses)
 
 
-def _exposed(flow: Graph) -> set[Register]:
+def _exposed(flow: ControlFlowGraph) -> set[Register]:
     """The registers that are read on a path on which nothing wrote them for certain."""
     numbers: dict[Register, int] = {}
-    for op in flow.ops:
+    for op in flow.def_use:
         for register in (*op.uses, *op.writes):
             numbers.setdefault(register, len(numbers))
 
     def bits(registers: tuple[Register, ...]) -> int:
         return sum({1 << numbers[register] for register in registers})
 
-    writes = [bits(op.writes) if op.statement.guard is None else 0 for op in flow.ops]
-    known: dict[int, int] = {0: 0} if flow.nodes else {}
+    writes = [bits(op.writes) if op.statement.guard is None else 0 for op in flow.def_use]
+    known: dict[int, int] = {0: 0} if flow.blocks else {}
     work = list(known)
     while work:
-        node = flow.nodes[number := work.pop()]
+        node = flow.blocks[number := work.pop()]
         have = known[number]
         for place in range(node.start, node.stop):
             have |= writes[place]
@@ -75,9 +75,9 @@ def _exposed(flow: Graph) -> set[Register]:
                 work.append(successor)
     found: set[Register] = set()
     for number, have in known.items():
-        node = flow.nodes[number]
+        node = flow.blocks[number]
         for place in range(node.start, node.stop):
-            found.update(register for register in flow.ops[place].uses if not have >> numbers[register] & 1)
+            found.update(register for register in flow.def_use[place].uses if not have >> numbers[register] & 1)
             have |= writes[place]
     return found
 
@@ -101,7 +101,7 @@ class _Checks(PtxBuilder):
         return self.result()
 
     def _before(self, statement: Instruction | Call) -> None:
-        op = Op.of(statement)
+        op = DefUse.of(statement)
         used = [register for register in op.uses if register in self.flags]
         if not _copies(op) and not _saves(op):
             for register in dict.fromkeys(used):

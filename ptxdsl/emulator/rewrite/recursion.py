@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...analysis.control_flow import graph
+from ...analysis.control_flow import control_flow_graph
 from ...ir import Address, Call, Function, LabelRef, Module, Register, Symbol, Variable
 from ...types import TYPES
 from ..analysis.divergence import Facts
-from ..analysis.registers import Slots
+from ..analysis.registers import RegisterFile
 from .alloca import allocates
 from .indirect_calls import targets
 from .parameters import CallBuilder
@@ -190,9 +190,9 @@ class Recursion:
 
 def _saved(function: Function, scope: Scope) -> dict[int, tuple[Register, ...]]:
     """By the id of each call in a function: the registers that are needed after it."""
-    code = graph(function)
-    slots = Slots(code, Facts())
-    known = {register.name: register for op in code.ops for register in (*op.uses, *op.writes)}
+    code = control_flow_graph(function)
+    slots = RegisterFile(code, Facts())
+    known = {register.name: register for op in code.def_use for register in (*op.uses, *op.writes)}
     results = {parameter.name for parameter in function.results}
     frame = () if scope.frame is None else (scope.frame.register,)
     found = {}

@@ -41,9 +41,9 @@ class _Clusters:
         self.memory, self.address = allocate(Cluster.nbytes + self.size * ClusterBlock.nbytes)
         self.states = self._made(False) or self._made(True) or []
 
-    def _made(self, plain: bool) -> list[State] | None:
-        """The states, with what does not change from block to block computed; None where that takes plain code."""
-        states = [State(self.launch, self.codes(plain), rank) for rank in range(self.size)]
+    def _made(self, conservative: bool) -> list[State] | None:
+        """The states, with what does not change from block to block computed; None where it takes conservative code."""
+        states = [State(self.launch, self.codes(conservative), rank) for rank in range(self.size)]
         self.launch.tool.connect(states)
         for state in states:
             _connect(state, states)
@@ -158,10 +158,10 @@ class _Clusters:
         return waiting != 0
 
     def _stuck(self, active: deque[State]) -> None:
-        """Nothing changes any more; in plain code it might."""
+        """Nothing changes any more; in conservative code it might."""
         from .launch import without_order
 
-        ordered = [state for state in active if not state.code.plain]
+        ordered = [state for state in active if not state.code.conservative]
         for state in ordered:
             without_order(state, self.codes(True))
         if not ordered:
@@ -180,7 +180,7 @@ class _Clusters:
 
 
 def run_clusters(launch: LaunchState, codes: Callable[[bool], Code]) -> None:
-    """Run all blocks of a launch in clusters; ``codes(plain)`` gives the kernel's records."""
+    """Run all blocks of a launch in clusters; ``codes(conservative)`` gives the kernel's records."""
     _Clusters(launch, codes).run()
 
 

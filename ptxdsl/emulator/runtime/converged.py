@@ -43,7 +43,7 @@ class Converged:
         self.state, self.number, self.lanes = state, warp, lanes
         self.code, registers = _alone(state.code, statement)
         self.reads, self.writes = operands_of(registers, False), operands_of(registers, True)
-        self.memory, self.warp = allocate(self.code.slots.size)
+        self.memory, self.warp = allocate(self.code.registers.size)
         ctypes.memmove(self.warp, state.warps + warp * state.stride, Warp.REGISTERS)
         self._put(Warp.ACTIVE, "I", lanes)
         self._put(Warp.PARKED, "i", NEVER)
@@ -70,7 +70,7 @@ class Converged:
 
     def sources(self) -> int:
         """The lanes whose numbers a shuffle gives to these lanes: what it makes of the numbers of the lanes."""
-        before = ctypes.string_at(self.warp, self.code.slots.size)  # results may lie where operands were
+        before = ctypes.string_at(self.warp, self.code.registers.size)  # results may lie where operands were
         self._write(self.reads[0], {lane: lane for lane in range(LANES)})
         self.execute()
         found = self.results()[0]

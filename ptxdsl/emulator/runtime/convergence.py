@@ -107,7 +107,7 @@ class _Warp:
         members = [0xFFFFFFFF] * LANES if kind == Fault.BARRIER_DIVERGED else reads[-1]
         if any(not members[lane] >> lane & 1 for lane in lanes):
             raise failure(state)
-        if not state.code.plain:
+        if not state.code.conservative:
             return False
         by_key: dict[Any, Arrival] = {}
         for lane in lanes:
@@ -121,12 +121,12 @@ class _Warp:
         behind = [lane for lane in range(LANES) if active >> lane & 1 and lane not in lanes]
         if behind:
             self._park(behind, self._behind(place))
-        self._park(lanes, len(state.code.graph.nodes))
+        self._park(lanes, len(state.code.graph.blocks))
         return True
 
     def _behind(self, place: int) -> int:
         """The rank of the block behind a statement."""
-        ranks = [node.rank for node in self.state.code.graph.nodes if node.start == place + 1]
+        ranks = [node.priority for node in self.state.code.graph.blocks if node.start == place + 1]
         if not ranks:
             raise failure(self.state)
         return ranks[0]

@@ -225,7 +225,7 @@ class _Access:
 def _meant(scene: Scene, access: _Access) -> Guarded | None:
     """The array that the address was computed from, where that is known."""
     code, base = scene.state.code, access.address.base
-    name = code.operands.facts.origin.get(getattr(base, "name", ""), "")
+    name = code.operands.facts.provenance.get(getattr(base, "name", ""), "")
     if hasattr(base, "symbol"):
         name = base.symbol  # type: ignore[union-attr]
     number = scene.state.launch.spaces.entries.get(name)

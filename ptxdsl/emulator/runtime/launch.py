@@ -15,7 +15,7 @@ __all__ = ["run", "without_order"]
 
 
 def run(launch: LaunchState, code: Callable[[bool], Code], alone: bool = True) -> None:
-    """Run all blocks of a launch, on this thread where ``alone``; ``code(plain)`` gives the kernel's records."""
+    """Run all blocks of a launch, on this thread where ``alone``; ``code(conservative)`` gives the kernel's records."""
     if launch.spaces.cluster is not None:
         from .clusters import run_clusters
 
@@ -53,14 +53,14 @@ class _Team(Team):
         return state
 
     def stuck(self) -> None:
-        """All states go on in plain code first: only there do lanes that wait give way to others of their warp."""
-        ordered = [state for state in self.waiting if not state.code.plain]
+        """All states go on in conservative code first: only there do waiting lanes give way to others of their warp."""
+        ordered = [state for state in self.waiting if not state.code.conservative]
         if not ordered:
             from .deadlock import livelock
 
             raise livelock(min(self.waiting, key=lambda state: state.block))
         self.waiting = type(self.waiting)(
-            state if state.code.plain else without_order(state, self.codes(True)) for state in self.waiting
+            state if state.code.conservative else without_order(state, self.codes(True)) for state in self.waiting
         )
         self.progress()
 
@@ -96,13 +96,13 @@ def without_order(state: State, code: Code) -> State:
 
 def _replace(state: State, warp: int, old: Code, new: Code) -> None:
     """Where lanes wait: the ranks of other blocks, that begin with the same statements."""
-    ranks = {node.start: node.rank for node in new.graph.nodes}
+    ranks = {node.start: node.priority for node in new.graph.blocks}
     active, alive = state.get_warp(warp, Warp.ACTIVE, "I"), state.get_warp(warp, Warp.ALIVE, "I")
     parked = NEVER
     for lane in range(LANES):
         place = Warp.PLACES + 4 * lane
         number = old.nodes_by_rank[state.get_warp(warp, place, "i")]
-        rank = ranks[old.graph.nodes[number].start] if old.graph.nodes else 0
+        rank = ranks[old.graph.blocks[number].start] if old.graph.blocks else 0
         state.put_warp(warp, place, "i", rank)
         if (alive & ~active) >> lane & 1:
             parked = min(parked, rank)
@@ -114,11 +114,11 @@ def _needed(state: State, warp: int, code: Code, old: Code) -> set[str]:
     record, alive = state.get_warp(warp, Warp.PC, "Q"), state.get_warp(warp, Warp.ALIVE, "I")
     waiting = alive if record == 0 else alive & ~state.get_warp(warp, Warp.ACTIVE, "I")
     ranks = {state.get_warp(warp, Warp.PLACES + 4 * lane, "i") for lane in range(LANES) if waiting >> lane & 1}
-    places = {old.graph.nodes[old.nodes_by_rank[rank]].start for rank in ranks}
+    places = {old.graph.blocks[old.nodes_by_rank[rank]].start for rank in ranks}
     if record and alive:
         places.add(max(0, old.statement_at(record)))
-    needed = {name for place in places for name in code.slots.needed(place)}
-    return needed | ({_CARRY} & set(code.slots.offsets) & set(old.slots.offsets))
+    needed = {name for place in places for name in code.registers.needed(place)}
+    return needed | ({_CARRY} & set(code.registers.offsets) & set(old.registers.offsets))
 
 
 _CARRY = "%CF"

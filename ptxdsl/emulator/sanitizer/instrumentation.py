@@ -90,7 +90,7 @@ def _covered(low: Lowering, node: Any) -> Iterator[int]:
 
     Accesses that order, and whatever else threads act on each other by, end the search.
     """
-    statements, ops = low.graph.statements, low.graph.ops
+    statements, ops = low.graph.statements, low.graph.def_use
     waiting: dict[Any, int] = {}
     for place in range(node.start, node.stop):
         statement = statements[place]
@@ -133,7 +133,7 @@ class Instrumentation:
         self.grain = grain(low.function)
         statements = low.graph.statements
         self.follows = checks.race and any(_orders(statement) for statement in statements)
-        self.covered = {place for node in low.graph.nodes for place in _covered(low, node)}
+        self.covered = {place for node in low.graph.blocks for place in _covered(low, node)}
         self.read: set[str] | None = set()
         self.arrives = any(isinstance(s, Instruction) and s.form.semantics == "bar_arrive" for s in statements)
         x, y, z = low.block
@@ -169,7 +169,7 @@ class Instrumentation:
         base = self._address(statement).base
         if isinstance(base, Symbol):
             return self.low.spaces.origins.get(base.symbol, "")
-        return self.low.facts.origin.get(getattr(base, "name", ""), "")
+        return self.low.facts.provenance.get(getattr(base, "name", ""), "")
 
     def begin(self) -> None:
         """Emit the micro-op with which a warp begins a block."""

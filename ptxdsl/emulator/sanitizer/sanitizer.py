@@ -295,7 +295,7 @@ class Sanitizer(Tool):
         if isinstance(operand, Immediate):
             return operand.bits
         name = getattr(operand, "name", None)
-        return state.register(warp, name)[lane] if name in state.code.slots.offsets else -1
+        return state.register(warp, name)[lane] if name in state.code.registers.offsets else -1
 
     # What may be wrong
 

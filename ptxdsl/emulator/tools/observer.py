@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextvars import Token
 from typing import Any, NamedTuple, Protocol
 
-from ...analysis.control_flow import MEETINGS
 from ...config import observer
 from ...errors import LaunchError, caller
 from ...ir import Call, Instruction
@@ -54,7 +53,7 @@ def probed(spaces: Spaces, block: Shape3, probe: Probe) -> Code:
 
 def converges(form: Form) -> bool:
     """Whether lanes of a warp wait for each other at an instruction."""
-    return form.opcode in MEETINGS
+    return form.effects.collective
 
 
 class Observer(Tool):

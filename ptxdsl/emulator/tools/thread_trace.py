@@ -163,7 +163,7 @@ class Thread(Observer):
         names = self.names.of_register if self.names is not None else {}
         found: dict[str, int | float | bool] = {}
         for register, kind in typed_registers(statement, written):
-            if register in state.code.slots.offsets:
+            if register in state.code.registers.offsets:
                 kind = self.type_of(register, kind)
                 name = names.get(register, register)
                 found[register if name in found else name] = self.value(state, register, kind)

@@ -16,11 +16,12 @@ from ptxdsl.launch import LaunchConfig
 
 
 def run(
-    text: str, grid: Any, block: Any, cluster: Any, shared: int = 0, plain: bool = False, seed: int | None = None,
-    **arguments: Any,
+    text: str, grid: Any, block: Any, cluster: Any, shared: int = 0, conservative: bool = False,
+    seed: int | None = None, **arguments: Any,
 ) -> None:
     config = LaunchConfig(grid, block, shared, cluster, seed=seed)
-    emulator.load(text).run("k", config, [argument(name, value) for name, value in arguments.items()], plain=plain)
+    given = [argument(name, value) for name, value in arguments.items()]
+    emulator.load(text).run("k", config, given, conservative=conservative)
 
 
 SPECIALS = [
@@ -35,11 +36,11 @@ def index(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
     return number % extents[0], number // extents[0] % extents[1], number // (extents[0] * extents[1])
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("conservative", [False, True])
 @pytest.mark.parametrize(("grid", "cluster"), [
     ((8, 1, 1), (4, 1, 1)), ((4, 6, 2), (2, 3, 1)), ((3, 2, 4), (1, 2, 4)), ((2, 2, 2), None),
 ])
-def test_indices(grid: tuple[int, int, int], cluster: tuple[int, int, int] | None, plain: bool) -> None:
+def test_indices(grid: tuple[int, int, int], cluster: tuple[int, int, int] | None, conservative: bool) -> None:
     blocks = grid[0] * grid[1] * grid[2]
     out = np.full((blocks, len(SPECIALS) + 1), 0xDEAD, np.uint32)
     body = LINEAR + f"ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r55, {4 * len(SPECIALS) + 4}, %rd0;"
@@ -47,7 +48,7 @@ def test_indices(grid: tuple[int, int, int], cluster: tuple[int, int, int] | Non
         body += f"mov.u32 %r1, {name}; st.global.u32 [%rd0+{4 * number}], %r1;"
     body += "mov.pred %p1, %is_explicit_cluster; selp.u32 %r1, 1, 0, %p1;"
     body += f"st.global.u32 [%rd0+{4 * len(SPECIALS)}], %r1;"
-    run(kernel("u64 out", body + "ret;"), grid, 1, cluster, plain=plain, out=out)
+    run(kernel("u64 out", body + "ret;"), grid, 1, cluster, conservative=conservative, out=out)
     shape = cluster or (1, 1, 1)
     for number, row in enumerate(out.tolist()):
         place = index(number, grid)
@@ -60,13 +61,14 @@ def test_indices(grid: tuple[int, int, int], cluster: tuple[int, int, int] | Non
 
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("conservative", [False, True])
 @pytest.mark.parametrize("how", FETCHES)
 @pytest.mark.parametrize(("grid", "cluster"), [(8, 4), (6, 2), ((2, 4), (2, 2)), (16, 8), (4, 1)])
-def test_each_block_reads_the_next(how: str, grid: Any, cluster: Any, plain: bool) -> None:
+def test_each_block_reads_the_next(how: str, grid: Any, cluster: Any, conservative: bool) -> None:
     config = LaunchConfig(grid, 64, cluster=cluster)
     out = np.zeros((config.blocks, 64), np.uint32)
-    run(kernel("u64 out", ROTATE.format(linear=LINEAR, fetch=FETCHES[how])), grid, 64, cluster, plain=plain, out=out)
+    text = kernel("u64 out", ROTATE.format(linear=LINEAR, fetch=FETCHES[how]))
+    run(text, grid, 64, cluster, conservative=conservative, out=out)
     assert config.cluster is not None
     size, next_ = config.cluster, {}
     for number in range(config.blocks):
@@ -213,7 +215,7 @@ def test_a_kernel_that_requires_its_cluster() -> None:
 
 @pytest.mark.parametrize("seed", [None, 5])
 def test_lanes_that_wait_for_others_of_their_warp_in_another_block_too(seed: int | None) -> None:
-    """Odd lanes wait for what even lanes of both blocks' warps do later in the program: that takes plain code."""
+    """Odd lanes wait for what even lanes of both blocks' warps do later: that takes conservative code."""
     out = np.zeros(64, np.uint32)
     run(kernel("u64 out", """
         .shared .align 8 .b64 bar; .shared .b32 value;

@@ -17,7 +17,7 @@ def run(body: str, threads: int = 32, dtype: Any = np.uint32, **more: Any) -> np
     """What each thread leaves in %r3 after ``body``, in which %r2 is its number; the same in every code there is."""
     text = kernel("u64 x", THREAD + body + pointer("%rd0", "x") + "st.global.u32 [%rd0], %r3;\nret;")
     found = []
-    for way in ({}, {"plain": True}, {"second_tier": True}):
+    for way in ({}, {"conservative": True}, {"second_tier": True}):
         x = np.full(threads, 0xDEAD, np.uint32)
         launch(text, 1, threads, x=x, **way, **more)
         found.append(x)

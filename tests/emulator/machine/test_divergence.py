@@ -171,9 +171,9 @@ def test_random_graph(seed: int, shape: Callable[[random.Random], str]) -> None:
     out = np.full((2 * threads, WORDS), 0xDEADBEEF, np.uint32)
     n = rng.randrange(50)
     launch(text, 2, block, out=out, n=np.uint32(n))
-    for plain, second_tier in ((True, False), (False, True), (True, True))[: 3 if seed % 5 == 0 else 1]:
+    for conservative, second_tier in ((True, False), (False, True), (True, True))[: 3 if seed % 5 == 0 else 1]:
         again = np.zeros_like(out)
-        launch(text, 2, block, plain=plain, second_tier=second_tier, out=again, n=np.uint32(n))
+        launch(text, 2, block, conservative=conservative, second_tier=second_tier, out=again, n=np.uint32(n))
         np.testing.assert_array_equal(out, again)
     function = parse(text).functions[0]
     for number in range(2 * threads):

@@ -121,11 +121,11 @@ def test_widths_and_vectors(kind: str, vector: int) -> None:
     np.testing.assert_array_equal(wide, x.astype(wide.dtype))
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("conservative", [False, True])
 @pytest.mark.parametrize("absolute", ["", ".abs"])
 @pytest.mark.parametrize("nan", ["", ".NaN"])
 @pytest.mark.parametrize("op", ["min", "max"])
-def test_redux_of_floats(op: str, nan: str, absolute: str, plain: bool) -> None:
+def test_redux_of_floats(op: str, nan: str, absolute: str, conservative: bool) -> None:
     """Groups of lanes among them all of NaN, one NaN, signed zeros and infinities; -0 is less than +0."""
     rng = fresh(3)
     special = [0x7FC12345, 0xFFC00000, 0, 0x80000000, 0x7F800000, 0xFF800000, 1, 0x80000001, 0x3F800000, 0xC0490FDB]
@@ -142,7 +142,7 @@ def test_redux_of_floats(op: str, nan: str, absolute: str, plain: bool) -> None:
         redux.sync.{op}{absolute}{nan}.f32 %f1, %f0, %r4; bra JOIN;
         ELSE: not.b32 %r4, %r4; redux.sync.{op}{absolute}{nan}.f32 %f1, %f0, %r4;
         JOIN: st.global.f32 [%rd2], %f1; ret;
-    """).replace("sm_90", "sm_100a"), 40, 32, plain=plain, x=x, masks=masks, out=out)
+    """).replace("sm_90", "sm_100a"), 40, 32, conservative=conservative, x=x, masks=masks, out=out)
 
     def reduced(values: list[int]) -> int:
         values = [v & 0x7FFFFFFF for v in values] if absolute else values
@@ -577,8 +577,8 @@ def test_special_registers() -> None:
     out = np.zeros((len(names), 80), np.uint32)
     moves = "".join(f"mov.u32 %r3, {name}; st.global.u32 [%rd0+{320 * i}], %r3;\n" for i, name in enumerate(names))
     text = kernel("u64 out", THREAD + pointer("%rd0", "out") + moves + "ret;")
-    for plain in (False, True):
-        launch(text, 1, 80, shared=48, plain=plain, out=out)
+    for conservative in (False, True):
+        launch(text, 1, 80, shared=48, conservative=conservative, out=out)
         for thread in range(80):
             lane = thread % 32
             eq, lt = 1 << lane, (1 << lane) - 1
@@ -629,8 +629,8 @@ def test_branch_by_an_index(count: int) -> None:
             {cases}
             DONE: st.global.u32 [%rd1], %r3; ret;
         """)
-        for plain in (False, True):
-            launch(text, 1, 96, plain=plain, index=indices, out=out)
+        for conservative in (False, True):
+            launch(text, 1, 96, conservative=conservative, index=indices, out=out)
             wanted = 7000 + indices
             if guard:
                 wanted[int("!" not in guard) ^ 1 :: 2] = 5

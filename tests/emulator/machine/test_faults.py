@@ -16,11 +16,11 @@ from ptxdsl.launch import LaunchConfig
 def fault(kind: type[EmulationError], text: str, grid: Any, block: Any, **arguments: Any) -> EmulationError:
     with pytest.raises(kind) as caught:
         launch(text, grid, block, **arguments)
-    with pytest.raises(kind) as plain:
-        launch(text, grid, block, plain=True, **arguments)
+    with pytest.raises(kind) as conservative:
+        launch(text, grid, block, conservative=True, **arguments)
     with pytest.raises(kind) as compiled:
         launch(text, grid, block, second_tier=True, **arguments)
-    assert str(plain.value) == str(compiled.value) == str(caught.value)
+    assert str(conservative.value) == str(compiled.value) == str(caught.value)
     return caught.value
 
 

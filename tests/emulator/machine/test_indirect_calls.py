@@ -13,12 +13,12 @@ from ptxdsl.errors import EmulationError, MemoryFault
 from ptxdsl.launch import LaunchConfig
 
 
-def run(functions: str, body: str, block: int, plain: bool = False, **arguments: object) -> None:
+def run(functions: str, body: str, block: int, conservative: bool = False, **arguments: object) -> None:
     """Run a kernel ``k`` with the functions before it."""
     parameters = ", ".join(f"u64 {name}" for name in arguments)
     text = kernel(parameters, body).replace(HEADER, HEADER + functions)
     given = [argument(name, value) for name, value in arguments.items()]
-    emulator.load(text).run("k", LaunchConfig(1, block), given, plain=plain)
+    emulator.load(text).run("k", LaunchConfig(1, block), given, conservative=conservative)
 
 
 UNARY = """
@@ -48,13 +48,13 @@ def unary(n: int, which: int) -> int:
     return (n * n, 2 * n, math.factorial(n) % (1 << 32))[which]
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_a_table_of_functions_each_lane_its_own(plain: bool) -> None:
+@pytest.mark.parametrize("conservative", [False, True])
+def test_a_table_of_functions_each_lane_its_own(conservative: bool) -> None:
     out = np.zeros(70, np.uint32)
     run(UNARY, """
         mov.u32 %r20, %tid.x; rem.u32 %r2, %r20, 3; mov.u64 %rd1, table;
         mul.wide.u32 %rd2, %r2, 8; add.u64 %rd1, %rd1, %rd2; ld.global.u64 %rd3, [%rd1];
-    """ + CALL + STORE + "ret;", 70, plain, out=out)
+    """ + CALL + STORE + "ret;", 70, conservative, out=out)
     assert out.tolist() == [unary(n, n % 3) for n in range(70)]
 
 
@@ -169,9 +169,9 @@ def test_predicates_as_parameters_and_parameters_that_no_call_takes() -> None:
 # alloca
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("conservative", [False, True])
 @pytest.mark.parametrize("kind", ["u64", "u32"])
-def test_alloca_of_a_size_that_differs_between_threads(kind: str, plain: bool) -> None:
+def test_alloca_of_a_size_that_differs_between_threads(kind: str, conservative: bool) -> None:
     """Each thread fills a triangle of numbers and adds it up from behind."""
     out = np.zeros(45, np.uint32)
     p = {"u64": "%rd", "u32": "%r"}[kind] + "3"
@@ -189,7 +189,7 @@ def test_alloca_of_a_size_that_differs_between_threads(kind: str, plain: bool) -
         sub.{kind} {p[:-1]}7, {p[:-1]}7, 4; ld.local.u32 %r9, [{p[:-1]}7]; add.u32 %r10, %r10, %r9;
         sub.u32 %r8, %r8, 1; bra SUM;
         DONE:
-    """ + STORE + "ret;", 45, plain, out=out)
+    """ + STORE + "ret;", 45, conservative, out=out)
     assert out.tolist() == [sum(k * k + n for k in range(n)) for n in range(45)]
 
 

@@ -106,15 +106,15 @@ def test_a_random_history(seed: int, space: str) -> None:
 
 
 @pytest.mark.parametrize("wait", ["try_wait", "test_wait"])
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("conservative", [False, True])
 @pytest.mark.parametrize(("arrive", "arrivals"), [
     ("mbarrier.arrive.shared.b64", 32), ("@%p5 mbarrier.arrive.shared.b64", 1),
     ("@%p5 mbarrier.arrive.release.cluster.shared::cluster.b64", 1),
 ])
-def test_two_warps_hand_over_through_one_slot(wait: str, plain: bool, arrive: str, arrivals: int) -> None:
+def test_two_warps_hand_over_through_one_slot(wait: str, conservative: bool, arrive: str, arrivals: int) -> None:
     out = np.zeros((100, 32), np.uint32)
     body = SLOT.format(wait=wait, arrive=arrive, arrivals=arrivals)
-    launch(kernel("u64 out", body), 3, 64, plain=plain, out=out)
+    launch(kernel("u64 out", body), 3, 64, conservative=conservative, out=out)
     np.testing.assert_array_equal(out, np.arange(100, dtype=np.uint32)[:, None] ** 2 + np.arange(32, dtype=np.uint32))
 
 
