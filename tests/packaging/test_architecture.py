@@ -110,7 +110,6 @@ def rank(name: str) -> tuple[int, int] | None:
 
 
 DEBTS = {
-    "test_dependencies_run_downwards[analysis.control_flow]",
     "test_dependencies_run_downwards[emulator.instructions.code]",
     "test_dependencies_run_downwards[emulator.instructions.lowering]",
     "test_dependencies_run_downwards[emulator.instructions.textures]",
