@@ -33,7 +33,7 @@ def scalar_type(source: Source, space: str) -> ScalarType:
     token = source.next()
     name = token.text[1:]
     if not token.text.startswith(".") or name not in TYPES:
-        source.fail(f"expected a type such as `.b32`, not {source.shown(token)}", token.start)
+        source.fail(f"expected a type such as `.b32`, not {source.quoted(token)}", token.start)
     if name not in _ALLOWED.get(space, _FUNDAMENTAL):
         source.fail(f"nothing in .{space} can have the type .{name}", token.start, hint=_instead(TYPES[name]))
     return TYPES[name]
@@ -102,7 +102,7 @@ def attributes(source: Source) -> tuple[ir.Directive, ...]:
         name = token.text[1:]
         if name not in VARIABLE_ATTRIBUTES:
             hint = "there are .managed and .unified(a, b)"
-            source.fail(f"{source.shown(token)} is no attribute", token.start, hint=hint)
+            source.fail(f"{source.quoted(token)} is no attribute", token.start, hint=hint)
         numbers: list[int] = []
         if VARIABLE_ATTRIBUTES[name].most:
             source.expect("(", token.text)
@@ -127,7 +127,7 @@ def strings(source: Source) -> tuple[str, ...]:
     while True:
         token = source.next()
         if token.text[:1] != '"':
-            source.fail(f"expected a string in quotes, not {source.shown(token)}", token.start)
+            source.fail(f"expected a string in quotes, not {source.quoted(token)}", token.start)
         found.append(unescape(token.text[1:-1]))
         if not source.accept(","):
             source.expect(";", "a pragma")
@@ -176,7 +176,7 @@ def parameter(source: Source) -> ir.Parameter:
     """``.param .u64 .ptr .global .align 16 x``; a vector register, ``.reg .v2 .f32 x``, is an array here."""
     token = source.next()
     if token.text not in (".param", ".reg"):
-        source.fail(f"expected a parameter, which begins with `.param`, not {source.shown(token)}", token.start)
+        source.fail(f"expected a parameter, which begins with `.param`, not {source.quoted(token)}", token.start)
     space = token.text[1:]
     align = alignment(source)
     lanes = vector_length(source) if space == "reg" else 0
@@ -200,7 +200,7 @@ def parameter(source: Source) -> ir.Parameter:
 
 def variables(source: Source, space: str, linkage: str = "") -> list[ir.Variable]:
     """What follows ``.global`` and the other spaces, up to the semicolon: one variable or several of one type."""
-    marks = attributes(source)
+    found_attributes = attributes(source)
     align = alignment(source)
     lanes = vector_length(source)
     kind = scalar_type(source, space)
@@ -212,7 +212,7 @@ def variables(source: Source, space: str, linkage: str = "") -> list[ir.Variable
     while True:
         name = source.name("a variable")
         shape = dimensions(source) + ((lanes,) if lanes else ())
-        variable = ir.Variable(name.text, space, kind, shape, align, None, linkage, marks)
+        variable = ir.Variable(name.text, space, kind, shape, align, None, linkage, found_attributes)
         if source.accept("="):
             _initialise(source, variable)
         elif None in shape[:1] and linkage != "extern" and space != "param":
@@ -243,11 +243,11 @@ def _initialise(source: Source, variable: ir.Variable) -> None:
         variable.shape = shape = (len(values), *shape[1:])
     flat = _flatten(values, shape)  # type: ignore[arg-type]
     if flat is None:
-        source.fail(f"these initial values do not fit the array {variable.name}{_shown(shape)}", at.start)
+        source.fail(f"these initial values do not fit the array {variable.name}{_brackets(shape)}", at.start)
     variable.values = tuple(flat)
 
 
-def _shown(shape: tuple[int | None, ...]) -> str:
+def _brackets(shape: tuple[int | None, ...]) -> str:
     return "".join(f"[{extent}]" for extent in shape)
 
 

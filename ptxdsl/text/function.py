@@ -7,18 +7,15 @@ statement, one look-up for each operand that is a name. Everything else goes by 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import NoReturn
 
 from .. import ir
-from ..errors import Loc, ParseError, UnknownInstruction
-from ..isa import Form, lookup
-from ..ir.operand_matching import fits, mismatch
-from ..types import ScalarType, pred
+from ..errors import Loc, UnknownInstruction
+from ..types import ScalarType
 from . import declarations
-from .legacy import forms_of
 from .escape import unescape
-from .reader import LOC, Context, Reader
+from .instructions import InstructionReader
+from .reader import LOC, Context
 from .scopes import Scope
 from .source import Token
 
@@ -28,34 +25,7 @@ _SPACES = ("global", "const", "shared", "local", "param")
 _INSTRUCTION = re.compile(
     r"\s*(?:@\s*(!?)\s*([%$\w]+)\s+)?([a-z]\w*(?:\s?\.\w+(?:::?\w+)*)*)(?![\w.:$%])(?!\s*:)\s*([^;]*);"
 )
-_ATOMIC = re.compile(r"^(atom|red)((?:\.(?:[a-z]\w*)(?:::cta|::cluster)?)+?)(\.(?:noftz|v[248]|[bsu]?f?\d).*)$")
-_ORDER = (
-    ("relaxed", "acquire", "release", "acq_rel"), ("cta", "cluster", "gpu", "sys"),
-    ("global", "shared", "shared::cta", "shared::cluster"),
-)
-_RESPELLED = (
-    # nvcc puts the rounding last, cuda::ptx writes tcgen05.ld.red....f32.min.
-    (re.compile(r"^(wmma\.mma\.\S+)((?:\.f64){4})(\.r[nzmp])$"), r"\1\3\2"),
-    (re.compile(r"^(tcgen05\.ld\.red\..*)\.([fus]32)((?:\.(?:min|max|abs|NaN))+)$"), r"\1\3.\2"),
-)
 _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
-
-
-def _respelled(mnemonic: str) -> str:
-    """A mnemonic in the manual's order: ptxas takes others too.
-
-    cooperative_groups writes atom.add.release.gpu.u32, cuda's headers atom.global.cta.add.u32, Triton
-    atom.global.gpu.acq_rel.add.u32.
-    """
-    spelled = re.sub(r"\s", "", mnemonic)
-    for pattern, order in _RESPELLED:
-        spelled = pattern.sub(order, spelled)
-    match = _ATOMIC.match(spelled)
-    if match is None:
-        return spelled
-    tokens = match[2][1:].split(".")
-    rank = {token: place for place, group in enumerate(_ORDER) for token in group}
-    return ".".join([match[1], *sorted(tokens, key=lambda token: rank.get(token, len(_ORDER)))]) + match[3]
 
 
 def _components(parameters: list[ir.Parameter]) -> list[ir.Parameter]:
@@ -70,14 +40,13 @@ def _components(parameters: list[ir.Parameter]) -> list[ir.Parameter]:
     return found
 
 
-class FunctionParser(Reader):
+class FunctionParser(InstructionReader):
     """An entry or function, from the name on."""
 
     def __init__(self, context: Context, kind: str, linkage: str) -> None:
         super().__init__(context)
         self.result = ir.Function("", kind, linkage=linkage)
-        self.tables: list[tuple[str, Scope, int]] = []
-        self.forms = forms_of(context.result.version, context.result.target)
+        self.branch_tables: list[tuple[str, Scope, int]] = []
 
     def function(self) -> ir.Function:
         """The head, and the body unless it is a declaration."""
@@ -112,12 +81,12 @@ class FunctionParser(Reader):
             function.body = None
             function.registers = []
         elif token.text != "{":
-            source.fail(f"expected `{{` and the body of {name.text}, not {source.shown(token)}", token.start)
+            source.fail(f"expected `{{` and the body of {name.text}, not {source.quoted(token)}", token.start)
         else:
             self._body()
             self._resolve()
-            own = {register.name for register in function.registers}
-            function.registers += [r for r in self.context.registers.values() if r.name not in own]
+            declared = {register.name for register in function.registers}
+            function.registers += [r for r in self.context.registers.values() if r.name not in declared]
         return function
 
     # -- statements
@@ -128,7 +97,7 @@ class FunctionParser(Reader):
         loc: Loc | None = None
         position = last = source.at
         line = source.line(position)
-        remarks = [remark for remark in reversed(source.remarks) if remark[0] >= position]
+        comments = [comment for comment in reversed(source.comments) if comment[0] >= position]
         forms, operand, instruction = self.forms, self.operand, _INSTRUCTION.match
         while True:
             match = instruction(text, position)
@@ -140,8 +109,8 @@ class FunctionParser(Reader):
                     continue
                 source.at = position
                 token = source.peek()
-                while remarks and remarks[-1][0] < token.start:
-                    body.append(ir.Comment(unescape(remarks.pop()[1])))
+                while comments and comments[-1][0] < token.start:
+                    body.append(ir.Comment(unescape(comments.pop()[1])))
                 if not self._other(token):
                     return
                 position = source.at
@@ -150,8 +119,8 @@ class FunctionParser(Reader):
             start = match.start(3)
             line += text.count("\n", last, start)
             last = start
-            while remarks and remarks[-1][0] < start:
-                body.append(ir.Comment(unescape(remarks.pop()[1])))
+            while comments and comments[-1][0] < start:
+                body.append(ir.Comment(unescape(comments.pop()[1])))
             self.position = match.start(4)
             guard = None if guard_name is None else self._guard(guard_name, negated, match.start(2))
             position = match.end()
@@ -176,107 +145,9 @@ class FunctionParser(Reader):
             else:
                 form, operands = self._choose(mnemonic, candidates, parts, start)
             statement = ir.Instruction(form, operands, guard, loc, line)
-            if self.made:
+            if self.pending:
                 self._flush(statement)
             body.append(statement)
-
-    def _flush(self, statement: ir.Instruction | ir.Call) -> None:
-        """Put what computes operands of a statement before it."""
-        for made in self.made.values():
-            self.body.append(replace(made, guard=statement.guard, loc=statement.loc, line=statement.line))
-        self.made.clear()
-
-    def _respell(self, mnemonic: str, position: int, arity: int) -> tuple[str, tuple[Form, ...]]:
-        """The forms of a mnemonic that is spelled as it should not be, but is by NVIDIA; an error for another one."""
-        spelled = _respelled(mnemonic)
-        try:
-            return spelled, self.forms(spelled, arity)
-        except UnknownInstruction as error:
-            self.source.fail(error.message, position, hint=error.hint)
-
-    def _choose(
-        self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int
-    ) -> tuple[Form, tuple[ir.Operand, ...]]:
-        """The form, of several that a mnemonic spells, that the operands fit; else the nearest."""
-        self.alone = False
-        try:
-            return self._nearest(mnemonic, candidates, parts, start)
-        finally:
-            self.alone = True
-
-    def _nearest(
-        self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int
-    ) -> tuple[Form, tuple[ir.Operand, ...]]:
-        if not candidates:
-            self._miscounted(mnemonic, len(parts), start)
-        readings: list[tuple[int, int, Form, tuple[ir.Operand, ...]]] = []
-        failure: ParseError | None = None
-        for number, form in enumerate(candidates):
-            try:
-                operands = tuple([self.names.get(p) or self.operand(p, s) for p, s in zip(parts, form.operands)])
-            except ParseError as error:
-                failure = failure or error
-                continue
-            if fits(form, operands):
-                return form, operands
-            relaxed = form.row.relaxed
-            wrong = sum(mismatch(s, o, relaxed) is not None for s, o in zip(form.operands, operands))
-            readings.append((wrong, number, form, operands))
-        if not readings:
-            assert failure is not None
-            raise failure
-        return min(readings)[2:]
-
-    def _miscounted(self, mnemonic: str, count: int, start: int) -> NoReturn:
-        forms = lookup(mnemonic)
-        counts = sorted({len(form.operands) for form in forms})
-        said = " or ".join(map(str, counts))
-        if self.source.text.find("\n", start, self.source.text.find(";", start)) >= 0:
-            hint = "is a `;` missing at its end?"
-            self.source.fail(f"`{mnemonic}` takes {said} operands, not {count}", start, hint=hint)
-        self.source.fail(
-            f"`{mnemonic}` takes {said} operand{'' if said == '1' else 's'}, not {count}", start,
-            hint="; or ".join(dict.fromkeys(f"{f.row.syntax}" for f in forms)),
-        )
-
-    def _guard(self, name: str, negated: str, position: int) -> ir.Register | ir.Not:
-        found = self.names.get(name)
-        if not isinstance(found, ir.Register) or found.type is not pred:
-            what = "is not declared" if found is None else "is no predicate"
-            self.source.fail(f"the guard {name} {what}", position, hint="declare it: `.reg .pred p;`")
-        return ir.Not(found) if negated else found
-
-    def _call(
-        self, text: str, uniform: bool, guard: ir.Register | ir.Not | None, loc: Loc | None, line: int
-    ) -> ir.Call:
-        groups = self.groups(text)
-        results = self.arguments(groups.pop(0), []) if groups and groups[0].startswith("(") else ()
-        if not groups:
-            self.fail("a call without a function", text)
-        name = groups.pop(0)
-        callee = self.names.get(name) or self.context.symbols.get(name)
-        if not isinstance(callee, (ir.Symbol, ir.Register)):
-            self.unknown(name)
-        given = groups.pop(0) if groups and groups[0].startswith("(") else "()"
-        prototype = None
-        if groups:
-            found = self.names.get(groups[0])
-            if not isinstance(found, ir.Symbol):
-                self.fail(f"no .callprototype is called {groups[0]}", groups[0])
-            prototype = found.symbol
-        if len(groups) > 1:
-            hint = "a call is `call (results), function, (arguments), prototype`"
-            self.fail(f"`{groups[1]}` is too much", groups[1], hint)
-        arguments = self.arguments(given, self._parameters(callee, prototype))
-        return ir.Call(callee, results, arguments, prototype, uniform, guard, loc, line)
-
-    def _parameters(self, callee: ir.Symbol | ir.Register, prototype: str | None) -> list[ir.Parameter]:
-        """What is declared of the parameters of a call, which gives numbers among its arguments their types."""
-        if prototype in self.result.prototypes:
-            return self.result.prototypes[prototype].parameters
-        targets = self.result.call_targets.get(prototype or "", ())
-        head = self.context.heads.get(callee.symbol if isinstance(callee, ir.Symbol) else next(iter(targets), ""))
-        return head.parameters if head is not None else []
 
     # -- what is no instruction
 
@@ -316,7 +187,7 @@ class FunctionParser(Reader):
         source = self.source
         if re.match(r"[a-z@]", token.text):
             source.fail("a statement without its `;`", token.start, hint="end it with `;`")
-        source.fail(f"{source.shown(token)} begins no statement", token.start)
+        source.fail(f"{source.quoted(token)} begins no statement", token.start)
 
     def _declare(self, name: str, position: int) -> str:
         unique = self.scopes.rename(name)
@@ -390,7 +261,7 @@ class FunctionParser(Reader):
             source.expect(";", f"the list {name}")
             if directive == ".branchtargets":
                 function.branch_tables[unique] = tuple(targets)
-                self.tables.append((unique, self.scopes.current, position))
+                self.branch_tables.append((unique, self.scopes.current, position))
             else:
                 function.call_targets[unique] = tuple(targets)
         else:
@@ -406,20 +277,20 @@ class FunctionParser(Reader):
         if name.text != "_":
             source.fail(f"the name in a .callprototype is `_`, not `{name.text}`", name.start)
         given = declarations.parameters(source)
-        marks = declarations.directives(source)
+        found = declarations.directives(source)
         source.expect(";", "a .callprototype")
-        return ir.Function(label, "func", _components(given), _components(results), marks, body=None, linkage="")
+        return ir.Function(label, "func", _components(given), _components(results), found, body=None, linkage="")
 
     def _resolve(self) -> None:
         """Let every use of a label mean the label of its scope."""
-        for index, (scope, position) in self.uses.items():
+        for index, (scope, position) in self.label_uses.items():
             statement = self.body[index]
             assert isinstance(statement, ir.Instruction)
             statement.operands = tuple(
                 ir.LabelRef(self._target(o.label, scope, position)) if isinstance(o, ir.LabelRef) else o
                 for o in statement.operands
             )
-        for table, scope, position in self.tables:
+        for table, scope, position in self.branch_tables:
             targets = self.result.branch_tables[table]
             self.result.branch_tables[table] = tuple(self._target(name, scope, position) for name in targets)
 

@@ -34,14 +34,14 @@ def forms_of(version: tuple[int, int], target: str) -> Forms:
     if version >= (3, 2) and not flushing:
         return forms
 
-    def earlier(mnemonic: str, arity: int) -> tuple[Form, ...]:
-        return _earlier(mnemonic, arity, version < (1, 4), flushing)
+    def legacy(mnemonic: str, arity: int) -> tuple[Form, ...]:
+        return _legacy(mnemonic, arity, version < (1, 4), flushing)
 
-    return earlier
+    return legacy
 
 
 @cache
-def _earlier(mnemonic: str, arity: int, first: bool, flushing: bool) -> tuple[Form, ...]:
+def _legacy(mnemonic: str, arity: int, first: bool, flushing: bool) -> tuple[Form, ...]:
     spelled = re.sub(r"\s", "", mnemonic)
     if first:
         spelled = _ROUNDED.sub(r"\1.rn\2", _APPROXIMATE.sub(r"\1.approx.ftz\2", spelled))

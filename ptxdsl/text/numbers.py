@@ -78,10 +78,10 @@ def _encoded_bits(bits: int, exact: ScalarType, kind: ScalarType) -> int:
         return encode(struct.unpack("<d", bits.to_bytes(8, "little"))[0], f32)
     if kind is exact or (kind.kind == "b" and kind.bits == exact.bits):
         return bits
-    raise ValueError(f"the {exact} {_shown(bits, exact)} is no {kind}")
+    raise ValueError(f"the {exact} {_hexadecimal(bits, exact)} is no {kind}")
 
 
-def _shown(bits: int, exact: ScalarType) -> str:
+def _hexadecimal(bits: int, exact: ScalarType) -> str:
     return f"0f{bits:08X}" if exact is f32 else f"0d{bits:016X}"
 
 
@@ -143,7 +143,7 @@ def _unary(source: Source) -> Number:
         return _parenthesis(source)
     number = literal(token.text)
     if number is None:
-        source.fail(f"expected a number, not {source.shown(token)}", token.start)
+        source.fail(f"expected a number, not {source.quoted(token)}", token.start)
     return number
 
 

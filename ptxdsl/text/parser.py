@@ -72,7 +72,7 @@ class _Parser(Context):
         number = source.next()
         match = re.match(r"(\d+)\.(\d+)$", number.text)
         if match is None:
-            source.fail(f"expected a version such as 8.0, not {source.shown(number)}", number.start)
+            source.fail(f"expected a version such as 8.0, not {source.quoted(number)}", number.start)
         module.version = (int(match[1]), int(match[2]))
         token = source.next()
         if token.text != ".target":
@@ -129,7 +129,7 @@ class _Parser(Context):
 
             near = difflib.get_close_matches(token.text, _DEFINITIONS, n=1)
             source.fail(
-                f"{source.shown(token)} begins nothing at the level of the module", token.start,
+                f"{source.quoted(token)} begins nothing at the level of the module", token.start,
                 hint=f"did you mean `{near[0]}`?" if near else "here stand .entry, .func, variables and directives",
             )
         if kind in ("entry", "func"):

@@ -180,22 +180,22 @@ _TEMPLATES = _Templates()
 def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> list[str]:
     lines: list[str] = []
     loc: Loc | None = None
-    file = mark = ""
+    file = prefix = ""
     put, templates, render, register, instruction = lines.append, _TEMPLATES, _OPERANDS, ir.Register, ir.Instruction
     for s in body:
         if s.__class__ is not instruction and not isinstance(s, ir.Call):
-            put(_remark(s))  # type: ignore[arg-type]
+            put(_other_statement(s))  # type: ignore[arg-type]
             continue
         if s.loc is not loc and s.loc != loc:
             loc = s.loc
             if loc is None:
                 put("    .loc 1 0 0\n")
             else:
-                if loc[0] != file or not mark:
+                if loc[0] != file or not prefix:
                     file = loc[0]
-                    mark = _mark(file, files)
+                    prefix = _loc_prefix(file, files)
                 source = f"  // {escape(loc.source)}" if comments and loc.source else ""
-                put(f"{mark}{loc[1]} 0{source}\n")
+                put(f"{prefix}{loc[1]} 0{source}\n")
         if s.guard is None and s.__class__ is instruction and (template := templates[s.form]):
             operands = s.operands
             # Without a list for the usual numbers of operands: half of the time to print is spent here.
@@ -219,7 +219,7 @@ def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> li
     return lines
 
 
-def _remark(statement: ir.Label | ir.Comment) -> str:
+def _other_statement(statement: ir.Label | ir.Comment) -> str:
     """What is no instruction."""
     if isinstance(statement, ir.Label):
         return f"{statement.name}:\n"
@@ -228,7 +228,7 @@ def _remark(statement: ir.Label | ir.Comment) -> str:
     return "".join(f"    // {escape(line)}\n" for line in statement.text.splitlines())
 
 
-def _mark(file: str, files: dict[str, int]) -> str:
+def _loc_prefix(file: str, files: dict[str, int]) -> str:
     """The `.loc` of a line of a file up to the line; the file gets the next number in ``files`` if it has none."""
     return f"    .loc {files.setdefault(file, len(files) + 1)} "
 

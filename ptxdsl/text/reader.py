@@ -82,14 +82,16 @@ class Reader:
         self.result = ir.Function("", "func")
         self.body: list[ir.Statement] = []
         self.position = 0
-        self.alone = True
-        """Whether the mnemonic in hand spells one form only."""
-        self.uses: dict[int, tuple[Scope, int]] = {}
-        self.made: dict[tuple[str, str], ir.Instruction] = {}
+        self.unambiguous = True
+        """Whether the current mnemonic spells one form only."""
+        self.label_uses: dict[int, tuple[Scope, int]] = {}
+        """By statement: where labels are used, and the scope to resolve them in."""
+        self.pending: dict[tuple[str, str], ir.Instruction] = {}
+        """Instructions that compute operands of the current statement, to stand before it."""
         self.numbers: dict[tuple[str, ScalarType | None], ir.Immediate] = {}
 
     def fail(self, message: str, part: str, hint: str | None = None) -> NoReturn:
-        """An error at an operand of the statement in hand."""
+        """An error at an operand of the current statement."""
         at = self.source.text.find(part, self.position)
         self.source.fail(message, self.position if at < 0 else at, hint=hint)
 
@@ -136,7 +138,7 @@ class Reader:
         if text == "_":
             return ir.Sink()
         if spec.kind == "label":
-            self.uses[len(self.body)] = (self.scopes.current, self.position)
+            self.label_uses[len(self.body)] = (self.scopes.current, self.position)
             return ir.LabelRef(text)
         if text in self.context.symbols:
             return self.context.symbols[text]
@@ -190,18 +192,18 @@ class Reader:
     def make(self, mnemonic: str, kind: ScalarType, *operands: ir.Operand) -> ir.Register:
         """A register for what ptxas takes as an operand and PTX does not have: ``%r1+4``, a number for a predicate.
 
-        It is computed before the statement in hand, by an instruction that `function` puts there.
+        It is computed before the current statement, by an instruction that `function` puts there.
         """
         key = (mnemonic, repr(operands))
-        if key not in self.made:
+        if key not in self.pending:
             register = ir.Register(self.scopes.fresh("%made"), kind)
             self.result.registers.append(register)
             every = (register, *operands)
             form = next(form for form in lookup(mnemonic) if fits(form, every))
-            self.made[key] = ir.Instruction(form, every)
-        made = self.made[key].operands[0]
-        assert isinstance(made, ir.Register)
-        return made
+            self.pending[key] = ir.Instruction(form, every)
+        result = self.pending[key].operands[0]
+        assert isinstance(result, ir.Register)
+        return result
 
     def _expression(self, text: str) -> Source:
         """An operand on its own; a percent sign in it is the operator, since no register is in an expression."""
@@ -242,7 +244,7 @@ class Reader:
             return self.make("mov.pred", kind, ir.Immediate(bits, kind))
         exact = number.exact
         immediate = ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
-        if kind.kind == "p" and not spec.immediate and self.alone:
+        if kind.kind == "p" and not spec.immediate and self.unambiguous:
             return self.make("mov.pred", kind, immediate)
         self.numbers[text, kind] = immediate
         return immediate

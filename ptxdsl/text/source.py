@@ -33,7 +33,7 @@ class Token(NamedTuple):
 class Source:
     """A text with its comments blanked out, a position in it, and the tokens from there on.
 
-    ``remarks`` are the ``//`` comments that have a line of their own, as (position, text).
+    ``comments`` are the ``//`` comments that have a line of their own, as (position, text).
     """
 
     def __init__(self, text: str, filename: str) -> None:
@@ -41,7 +41,7 @@ class Source:
             text = " " + text[1:]
         self.original = text
         self.filename = filename
-        self.remarks: list[tuple[int, str]] = []
+        self.comments: list[tuple[int, str]] = []
         self.text = _COMMENT.sub(self._blank, text) if re.search(r"/[/*]|#", text) else text
         self.at = 0
 
@@ -53,9 +53,9 @@ class Source:
             self.fail("a comment that does not end", match.start(), hint="close it with `*/`")
         start = match.start()
         if text.startswith("//") and not self.original[self.original.rfind("\n", 0, start) + 1 : start].strip():
-            remark = text[2:].strip()
-            if remark:
-                self.remarks.append((start, remark))
+            comment = text[2:].strip()
+            if comment:
+                self.comments.append((start, comment))
         return re.sub(r"[^\n]", " ", text)
 
     def line(self, position: int) -> int:
@@ -105,14 +105,14 @@ class Source:
         """Go past ``text``, which has to come; ``after`` says behind what."""
         token = self.next()
         if token.text != text:
-            self.fail(f"expected `{text}` after {after}, not {self.shown(token)}", token.start)
+            self.fail(f"expected `{text}` after {after}, not {self.quoted(token)}", token.start)
         return token
 
     def name(self, what: str) -> Token:
         """The next token, which has to be an identifier; ``what`` says of what."""
         token = self.next()
         if not re.match(r"[A-Za-z_$%][\w$]*$", token.text):
-            self.fail(f"expected the name of {what}, not {self.shown(token)}", token.start)
+            self.fail(f"expected the name of {what}, not {self.quoted(token)}", token.start)
         return token
 
     def integer(self, what: str) -> int:
@@ -122,12 +122,12 @@ class Source:
         try:
             value = whole(token.text)
         except ValueError:
-            self.fail(f"expected {what}, a whole number, not {self.shown(token)}", token.start)
+            self.fail(f"expected {what}, a whole number, not {self.quoted(token)}", token.start)
         return -value if negative else value
 
     @staticmethod
-    def shown(token: Token) -> str:
-        """A token for a message."""
+    def quoted(token: Token) -> str:
+        """A token as messages quote it."""
         return f"`{token.text}`" if token.text else "the end of the text"
 
 

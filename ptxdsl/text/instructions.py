@@ -1,0 +1,123 @@
+"""Reading instructions and calls: the form that a mnemonic and its operands spell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from .. import ir
+from ..errors import Loc, ParseError, UnknownInstruction
+from ..ir.operand_matching import fits, mismatch
+from ..isa import Form, lookup
+from .legacy import forms_of
+from .reader import Context, Reader
+from .spelling import canonical
+from ..types import pred
+
+__all__ = ["InstructionReader"]
+
+
+class InstructionReader(Reader):
+    """The instructions of one function."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.forms = forms_of(context.result.version, context.result.target)
+
+    def _flush(self, statement: ir.Instruction | ir.Call) -> None:
+        """Put what computes operands of a statement before it."""
+        for computed in self.pending.values():
+            self.body.append(replace(computed, guard=statement.guard, loc=statement.loc, line=statement.line))
+        self.pending.clear()
+
+    def _respell(self, mnemonic: str, position: int, arity: int) -> tuple[str, tuple[Form, ...]]:
+        """The forms of a mnemonic in another order than the manual's; an error if there are none."""
+        spelled = canonical(mnemonic)
+        try:
+            return spelled, self.forms(spelled, arity)
+        except UnknownInstruction as error:
+            self.source.fail(error.message, position, hint=error.hint)
+
+    def _choose(
+        self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int
+    ) -> tuple[Form, tuple[ir.Operand, ...]]:
+        """The form, of several that a mnemonic spells, that the operands fit; else the nearest."""
+        self.unambiguous = False
+        try:
+            return self._nearest(mnemonic, candidates, parts, start)
+        finally:
+            self.unambiguous = True
+
+    def _nearest(
+        self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int
+    ) -> tuple[Form, tuple[ir.Operand, ...]]:
+        if not candidates:
+            self._miscounted(mnemonic, len(parts), start)
+        readings: list[tuple[int, int, Form, tuple[ir.Operand, ...]]] = []
+        failure: ParseError | None = None
+        for number, form in enumerate(candidates):
+            try:
+                operands = tuple([self.names.get(p) or self.operand(p, s) for p, s in zip(parts, form.operands)])
+            except ParseError as error:
+                failure = failure or error
+                continue
+            if fits(form, operands):
+                return form, operands
+            relaxed = form.row.relaxed
+            wrong = sum(mismatch(s, o, relaxed) is not None for s, o in zip(form.operands, operands))
+            readings.append((wrong, number, form, operands))
+        if not readings:
+            assert failure is not None
+            raise failure
+        return min(readings)[2:]
+
+    def _miscounted(self, mnemonic: str, count: int, start: int) -> NoReturn:
+        forms = lookup(mnemonic)
+        counts = sorted({len(form.operands) for form in forms})
+        said = " or ".join(map(str, counts))
+        if self.source.text.find("\n", start, self.source.text.find(";", start)) >= 0:
+            hint = "is a `;` missing at its end?"
+            self.source.fail(f"`{mnemonic}` takes {said} operands, not {count}", start, hint=hint)
+        self.source.fail(
+            f"`{mnemonic}` takes {said} operand{'' if said == '1' else 's'}, not {count}", start,
+            hint="; or ".join(dict.fromkeys(f"{f.row.syntax}" for f in forms)),
+        )
+
+    def _guard(self, name: str, negated: str, position: int) -> ir.Register | ir.Not:
+        found = self.names.get(name)
+        if not isinstance(found, ir.Register) or found.type is not pred:
+            what = "is not declared" if found is None else "is no predicate"
+            self.source.fail(f"the guard {name} {what}", position, hint="declare it: `.reg .pred p;`")
+        return ir.Not(found) if negated else found
+
+    def _call(
+        self, text: str, uniform: bool, guard: ir.Register | ir.Not | None, loc: Loc | None, line: int
+    ) -> ir.Call:
+        groups = self.groups(text)
+        results = self.arguments(groups.pop(0), []) if groups and groups[0].startswith("(") else ()
+        if not groups:
+            self.fail("a call without a function", text)
+        name = groups.pop(0)
+        callee = self.names.get(name) or self.context.symbols.get(name)
+        if not isinstance(callee, (ir.Symbol, ir.Register)):
+            self.unknown(name)
+        given = groups.pop(0) if groups and groups[0].startswith("(") else "()"
+        prototype = None
+        if groups:
+            found = self.names.get(groups[0])
+            if not isinstance(found, ir.Symbol):
+                self.fail(f"no .callprototype is called {groups[0]}", groups[0])
+            prototype = found.symbol
+        if len(groups) > 1:
+            hint = "a call is `call (results), function, (arguments), prototype`"
+            self.fail(f"`{groups[1]}` is too much", groups[1], hint)
+        arguments = self.arguments(given, self._parameters(callee, prototype))
+        return ir.Call(callee, results, arguments, prototype, uniform, guard, loc, line)
+
+    def _parameters(self, callee: ir.Symbol | ir.Register, prototype: str | None) -> list[ir.Parameter]:
+        """What is declared of the parameters of a call, which gives numbers among its arguments their types."""
+        if prototype in self.result.prototypes:
+            return self.result.prototypes[prototype].parameters
+        targets = self.result.call_targets.get(prototype or "", ())
+        head = self.context.heads.get(callee.symbol if isinstance(callee, ir.Symbol) else next(iter(targets), ""))
+        return head.parameters if head is not None else []
