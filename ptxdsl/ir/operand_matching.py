@@ -16,7 +16,7 @@ from ..errors import UnknownInstruction
 from ..isa import Form, OperandSpec, special
 from ..types import ScalarType, compatible, f32, f64
 
-__all__ = ["accepts", "elements", "fits", "mismatch", "wanted"]
+__all__ = ["accepts", "elements", "fits", "mismatch", "takes", "wanted"]
 
 
 def accepts(type: ScalarType, register: ScalarType, relaxed: bool) -> bool:
@@ -35,6 +35,24 @@ def accepts(type: ScalarType, register: ScalarType, relaxed: bool) -> bool:
     if register.kind == "p" or type.kind == "p":
         return False
     return type.kind == "b" or register.kind != "f"
+
+
+def takes(type: ScalarType, value: ScalarType, relaxed: bool) -> bool:
+    """Whether an operand of ``type`` may be a value of the language's type ``value``.
+
+    As `accepts`, but by what a value means, where PTX only sees a register's size: never one float for another.
+
+    >>> from .types import b16, bf16, f16, u16
+    >>> takes(b16, bf16, relaxed=False), takes(f16, bf16, relaxed=False), takes(f16, u16, relaxed=False)
+    (True, False, False)
+    """
+    if type is value:
+        return True
+    if "p" in (type.kind, value.kind) or (type.bits != value.bits and not (relaxed and value.bits > type.bits)):
+        return False
+    if "b" in (type.kind, value.kind):
+        return True
+    return type.kind in "us" and value.kind in "us" and type.lanes == value.lanes
 
 
 def fits(form: Form, operands: tuple[ir.Operand, ...]) -> bool:
@@ -125,17 +143,15 @@ def _immediate(spec: OperandSpec, type: ScalarType, number: ir.Immediate) -> str
         return f"it is {described(number)}"
     if not 0 <= number.bits < 1 << type.bits:
         return f"{number.bits} does not fit in {type}"
-    if spec.choices and number.value not in spec.choices:
-        return f"{number.value} is not one of {', '.join(map(str, spec.choices))}"
-    if spec.bounds is not None:
-        low, high = spec.bounds
-        value = number.value
-        signed = value - (1 << type.bits) if isinstance(value, int) and low < 0 and value >> (type.bits - 1) else value
-        if not low <= signed <= high:
-            return f"{signed} is not between {low} and {high}"
-        if isinstance(signed, int) and signed % spec.step:
-            return f"{signed} is not a multiple of {spec.step}"
-    return None
+    value = number.value
+    low, high = spec.bounds or (0, 0)
+    if isinstance(value, int) and low < 0 and value >> (type.bits - 1):
+        value -= 1 << type.bits
+    if spec.admits(value):
+        return None
+    if spec.choices:
+        return f"{value} is not one of {', '.join(map(str, spec.choices))}"
+    return f"{value} is not " + (f"a multiple of {spec.step}" if low <= value <= high else f"between {low} and {high}")
 
 
 def _special(spec: OperandSpec, type: ScalarType, operand: ir.SpecialRegister) -> str | None:

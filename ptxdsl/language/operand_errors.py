@@ -1,23 +1,23 @@
-"""Why an argument is not what an operand of an instruction must be, in words that name both.
+"""Operand errors: why an argument is not what an operand of an instruction must be, in words that name both.
 
-`problem` and `target_problem` only look: nothing is appended and no register is named until a form without a problem
-is found. Most arguments have none, so a name or a hint is looked for only when one is needed.
+What an operand must be is said by the table and `ir.operand_matching`; here Python's arguments are held against it.
+Nothing is appended and no register is named until a form without an error is found. Most arguments have none, so a name
+or a hint is looked up only when there is one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import PtxTypeError
-from ..ir import operand_matching as operands
+from ..ir.operand_matching import elements, mismatch, takes
 from ..isa import Form, OperandSpec
 from ..types import ScalarType, encode, pred
 from .builder import current
+from .call_signature import SINK, inputs, outputs, returned, syntax
 from .errors import described, located, named
 from .memory.addresses import NARROW
 from .memory.pointers import Pointer
@@ -26,66 +26,25 @@ from .values.literals import is_number, plain
 from .values.value import Part, Reg, Value
 
 __all__ = [
-    "SINK", "Problem", "elements", "inputs", "miscounted", "misfit", "number_problem", "outputs", "problem", "returned",
-    "symbol", "syntax", "target_problem", "unfit_outs",
+    "OperandError", "argument_error", "count_error", "number_error", "operand_error", "out_error", "outs_error",
+    "symbol",
 ]
 
-SINK = "_"
-"""What ``out`` is for a result that is not wanted."""
 
-
-class Problem(NamedTuple):
-    """Why an argument is not what an operand must be; ``grave`` where it is not even of the right kind."""
+class OperandError(NamedTuple):
+    """Why an argument is not what an operand must be; ``wrong_kind`` where it is not even of the right kind."""
 
     text: str
     hint: str
-    grave: bool = False
+    wrong_kind: bool = False
 
 
-def syntax(form: Form) -> str:
-    """A form as it is written: ``shfl.sync.bfly.b32 d, a, b, c, membermask``."""
-    text = form.mnemonic
-    for i, spec in enumerate(form.operands):
-        text += ("|" if spec.joined else " " if i == 0 else ", ") + _notation(spec)
-    return text
-
-
-def _notation(spec: OperandSpec) -> str:
-    if spec.kind == "address":
-        return f"[{', '.join((spec.name, *map(_notation, spec.parts)))}]"
-    if spec.count:
-        names = [f"{spec.name}{i}" for i in range(spec.count)]
-        return f"{{{', '.join(names if len(names) <= 4 else (names[0], '...', names[-1]))}}}"
-    return spec.name
-
-
-def inputs(form: Form) -> list[OperandSpec]:
-    """The operands that the caller gives."""
-    return [spec for spec in form.operands if not returned(spec) and spec.name != SINK]
-
-
-def outputs(form: Form) -> list[OperandSpec]:
-    """The operands that are returned."""
-    return [spec for spec in form.operands if returned(spec)]
-
-
-def returned(spec: OperandSpec) -> bool:
-    return spec.kind == "value" and spec.role == "w" and spec.name != SINK
-
-
-@cache
-def elements(spec: OperandSpec) -> tuple[OperandSpec, ...]:
-    """An operand in braces as its elements."""
-    types = spec.types or (spec.type,) * spec.count
-    return tuple(replace(spec, count=0, types=(), type=kind) for kind in types)
-
-
-def misfit(form: Form, spec: OperandSpec, why: Problem) -> PtxTypeError:
+def operand_error(form: Form, spec: OperandSpec, why: OperandError) -> PtxTypeError:
     name = "out" if returned(spec) else f"operand `{spec.name}`"
     return located(PtxTypeError, f"{name} of `{syntax(form)}` {why.text}", why.hint)
 
 
-def miscounted(forms: Sequence[Form], arguments: tuple[Any, ...]) -> PtxTypeError:
+def count_error(forms: Sequence[Form], arguments: tuple[Any, ...]) -> PtxTypeError:
     counts = sorted({len(inputs(form)) for form in forms})
     wanted = " or ".join(map(str, counts))
     form = min(forms, key=lambda form: abs(len(inputs(form)) - len(arguments)))
@@ -100,7 +59,7 @@ def miscounted(forms: Sequence[Form], arguments: tuple[Any, ...]) -> PtxTypeErro
     )
 
 
-def unfit_outs(forms: Sequence[Form], out: Any) -> PtxTypeError:
+def outs_error(forms: Sequence[Form], out: Any) -> PtxTypeError:
     form = forms[0]
     specs = outputs(form)
     got = f"{len(out)} of them" if isinstance(out, (list, tuple)) else described(out)
@@ -112,66 +71,57 @@ def unfit_outs(forms: Sequence[Form], out: Any) -> PtxTypeError:
     return located(PtxTypeError, f"out of `{syntax(form)}` is {wanted}, not {got}", f"`out=reg({specs[0].type})`")
 
 
-def fits(wanted: ScalarType, type: ScalarType, relaxed: bool) -> bool:
-    """Whether an operand of type ``wanted`` takes a value of ``type``: PTX's rule, and never one float for another."""
-    if wanted is type:
-        return True
-    if pred in (wanted, type) or (wanted.bits != type.bits and not (relaxed and type.bits > wanted.bits)):
-        return False
-    if "b" in (wanted.kind, type.kind):
-        return True
-    return wanted.kind in "us" and type.kind in "us" and wanted.lanes == type.lanes
-
-
-def problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | None:
+def argument_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError | None:
     if spec.kind == "address":
-        return _address_problem(form, spec, argument)
+        return _address_error(form, spec, argument)
     if spec.kind == "value":
-        return _many_problem(form, spec, argument) if spec.count else _value_problem(form, spec, argument)
+        return _vector_error(form, spec, argument) if spec.count else _value_error(form, spec, argument)
     if spec.kind == "label" or isinstance(argument, (list, tuple)):
         return None
-    return Problem(f"is a list of labels, not {_what(argument)}", "`ptx.brx.idx(i, [first, second])`", True)
+    return OperandError(f"is a list of labels, not {_what(argument)}", "`ptx.brx.idx(i, [first, second])`", True)
 
 
-def _many_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | None:
+def _vector_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError | None:
     if not isinstance(argument, (tuple, list)) or len(argument) != spec.count:
         got = f"{len(argument)}" if isinstance(argument, (tuple, list)) else _what(argument)
-        return Problem(
+        return OperandError(
             f"is {spec.count} values of {spec.type} in braces, not {got}", f"a list or a Vec of {spec.count}", True
         )
-    return next(filter(None, (_value_problem(form, one, item) for one, item in zip(elements(spec), argument))), None)
+    return next(filter(None, (_value_error(form, one, item) for one, item in zip(elements(spec), argument))), None)
 
 
 def _what(argument: Any) -> str:
     return argument._kind() if isinstance(argument, (Value, Pointer, TensorMapValue)) else described(argument)
 
 
-def _value_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | None:
+def _value_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError | None:
     wanted = spec.type
     assert wanted is not None
     if isinstance(argument, Value):
-        return _register_problem(form, spec, wanted, argument)
+        return _register_error(form, spec, wanted, argument)
     if argument.__class__ is str:
-        return _name_problem(spec, wanted, argument)
+        return _name_error(spec, wanted, argument)
     if isinstance(argument, Part):
-        return _part_problem(spec, argument)
+        return _part_error(spec, argument)
     if is_number(argument):
-        return number_problem(spec, wanted, plain(argument))
+        return number_error(spec, wanted, plain(argument))
     if spec.variable and (
         hasattr(argument, "symbol") or (isinstance(argument, Pointer) and isinstance(argument.base, ir.Symbol))
     ):
         return None
     if isinstance(argument, (Pointer, TensorMapValue)):
-        return Problem(
+        return OperandError(
             f"is a {wanted}, not a {_what(argument)}", f"`{named(argument, 'p')}.address` is its address as a number",
             True,
         )
     if isinstance(argument, (tuple, list)):
-        return Problem(f"is one {wanted}, not {len(argument)} values", "the vector forms have `.v2` or `.v4`", True)
+        return OperandError(
+            f"is one {wanted}, not {len(argument)} values", "the vector forms have `.v2` or `.v4`", True
+        )
     hint = "operands are Values, regs and Python numbers"
     if hasattr(argument, "mnemonic"):
         hint = f"call it, `{argument!r}(..)`"
-    return Problem(f"is a {wanted}, not {described(argument)}", hint, True)
+    return OperandError(f"is a {wanted}, not {described(argument)}", hint, True)
 
 
 _NAME = re.compile(r"([a-zA-Z_$][\w$]*)(?:\+(\d+))?")
@@ -186,47 +136,47 @@ def symbol(text: str) -> ir.Symbol | None:
     return ir.Symbol(found[1], int(found[2] or 0))
 
 
-def _name_problem(spec: OperandSpec, wanted: ScalarType, text: str) -> Problem | None:
+def _name_error(spec: OperandSpec, wanted: ScalarType, text: str) -> OperandError | None:
     """Whether a str is the sink, a special register or a parameter's address, where such may stand."""
     if text == SINK and spec.sink:
         return None
     if text.startswith("%") and spec.special:
-        why = operands.mismatch(spec, ir.SpecialRegister(text))
-        return Problem(f"is a {wanted}: {why}", '`ptx.tid.x`, or as here `"%tid.x"`') if why else None
+        why = mismatch(spec, ir.SpecialRegister(text))
+        return OperandError(f"is a {wanted}: {why}", '`ptx.tid.x`, or as here `"%tid.x"`') if why else None
     if spec.variable and symbol(text):
         return None
-    return Problem(f"is a {wanted}, not {described(text)}", "operands are Values, regs and Python numbers", True)
+    return OperandError(f"is a {wanted}, not {described(text)}", "operands are Values, regs and Python numbers", True)
 
 
-def _part_problem(spec: OperandSpec, part: Part) -> Problem | None:
+def _part_error(spec: OperandSpec, part: Part) -> OperandError | None:
     if spec.role != "r" and not isinstance(part.value, Reg):
-        return Problem(
+        return OperandError(
             "is written by the instruction, and a Value is not", f'`v = reg({part.value.type}, 0)`, `v.part("b0")`'
         )
-    why = operands.mismatch(spec, part.operand())
+    why = mismatch(spec, part.operand())
     if why is None:
         return None
     if spec.selector:
-        return Problem(f"has no such part: {why}", '`v.part("b0")` to "b3", `v.part("h0")`, `v.part("h1")`')
-    return Problem(f"is a whole register: {why}", "`v` without `.part()`")
+        return OperandError(f"has no such part: {why}", '`v.part("b0")` to "b3", `v.part("h0")`, `v.part("h1")`')
+    return OperandError(f"is a whole register: {why}", "`v` without `.part()`")
 
 
-def _register_problem(form: Form, spec: OperandSpec, wanted: ScalarType, value: Value) -> Problem | None:
-    if spec.register and spec.role == "r" and not spec.selected and fits(wanted, value.type, form.row.relaxed):
+def _register_error(form: Form, spec: OperandSpec, wanted: ScalarType, value: Value) -> OperandError | None:
+    if spec.register and spec.role == "r" and not spec.selected and takes(wanted, value.type, form.row.relaxed):
         return None
     name = named(value, "v")
     if spec.selected:
-        return Problem("names bytes or halfwords of the register", f'`{name}.part("b3210")`')
+        return OperandError("names bytes or halfwords of the register", f'`{name}.part("b3210")`')
     if not spec.register:
-        return Problem(
+        return OperandError(
             f"is a number known while tracing, not a run-time {value.type}", "a keyword-only parameter of the kernel",
             True,
         )
     if spec.role == "rw" and not isinstance(value, Reg):
-        return Problem(
+        return OperandError(
             "is changed by the instruction, and a Value is not", f"`{name} = reg({value.type}, {name})` before it"
         )
-    if fits(wanted, value.type, form.row.relaxed):
+    if takes(wanted, value.type, form.row.relaxed):
         return None
     if pred in (wanted, value.type):
         hint = f"`{name} != 0`" if wanted is pred else f"`{name}.to({wanted})`"
@@ -234,18 +184,18 @@ def _register_problem(form: Form, spec: OperandSpec, wanted: ScalarType, value: 
         hint = f"`{name}.to({wanted})` converts (cvt)"
         if wanted.bits == value.type.bits:
             hint += f"; `{name}.bits({wanted})` keeps the bits (mov)"
-    return Problem(f"is a {wanted}, not a {value.type}", hint)
+    return OperandError(f"is a {wanted}, not a {value.type}", hint)
 
 
-def number_problem(spec: OperandSpec, wanted: ScalarType, number: Any) -> Problem | None:
+def number_error(spec: OperandSpec, wanted: ScalarType, number: Any) -> OperandError | None:
     if not spec.immediate:
-        return Problem(f"is a register, not the number {number!r}", f"`reg({wanted}, {number!r})`")
+        return OperandError(f"is a register, not the number {number!r}", f"`reg({wanted}, {number!r})`")
     try:
         encode(number, wanted)
     except PtxTypeError as error:
-        return Problem(f"is a {wanted}: {error.message}", error.hint or "a number that fits")
+        return OperandError(f"is a {wanted}: {error.message}", error.hint or "a number that fits")
     if spec.name == "membermask" and number == 0:
-        return Problem("is the set of lanes that take part, not 0", "`0xFFFFFFFF` is all 32 lanes of the warp")
+        return OperandError("is the set of lanes that take part, not 0", "`0xFFFFFFFF` is all 32 lanes of the warp")
     if not spec.admits(number):
         if spec.choices:
             wanted_numbers = f"one of {', '.join(map(str, spec.choices))}"
@@ -253,30 +203,30 @@ def number_problem(spec: OperandSpec, wanted: ScalarType, number: Any) -> Proble
             assert spec.bounds is not None
             steps = f" in steps of {spec.step}" if spec.step > 1 else ""
             wanted_numbers = f"a number from {spec.bounds[0]} to {spec.bounds[1]}{steps}"
-        return Problem(f"is {wanted_numbers}, not {number}", "a number within the bounds")
+        return OperandError(f"is {wanted_numbers}, not {number}", "a number within the bounds")
     return None
 
 
-def _address_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | None:
+def _address_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError | None:
     space = (spec.space or form.space).split("::")[0]
     if spec.parts:
         if not isinstance(argument, (tuple, list)) or len(argument) != 1 + len(spec.parts):
             name = named(argument, spec.name) if isinstance(argument, Value) else spec.name
-            return Problem(
+            return OperandError(
                 f"is a tuple of an address and what belongs to it, not {_what(argument)}",
                 f"one operand for all of it: `{_tuple(spec, name)}`", True,
             )
         for part, item in zip(spec.parts, argument[1:]):
-            why = problem(form, part, item)
+            why = argument_error(form, part, item)
             if why is not None:
                 return why
         argument = argument[0]
     if isinstance(argument, TensorMapValue):
         return None
     if isinstance(argument, str):
-        return _parameter_problem(space, argument)
+        return _parameter_error(space, argument)
     if isinstance(argument, Pointer):
-        return _space_problem(space, argument)
+        return _space_error(space, argument)
     if isinstance(argument, Value):
         type = argument.type
         narrow = space in ("tmem", "fabric")
@@ -285,23 +235,25 @@ def _address_problem(form: Form, spec: OperandSpec, argument: Any) -> Problem | 
         ):
             return None
         name = named(argument, "v")
-        return Problem(f"is an address, not a {argument.type}", f"`{name}.to(u64)`, or a pointer: `x + {name}`", True)
-    return Problem(
+        return OperandError(
+            f"is an address, not a {argument.type}", f"`{name}.to(u64)`, or a pointer: `x + {name}`", True
+        )
+    return OperandError(
         f"is an address, not {described(argument)}", "a pointer `x + i`, a shared array, or an address in a u64", True
     )
 
 
-def _parameter_problem(space: str, text: str) -> Problem | None:
+def _parameter_error(space: str, text: str) -> OperandError | None:
     if space in ("param", "generic") and symbol(text):
         return None
     known = ", ".join(f"`{name}`" for name in sorted(current().parameters)) or "none"
-    return Problem(
+    return OperandError(
         f"is an address, not {described(text)}", f"a pointer `x + i`; `.param` instructions name a parameter: {known}",
         True,
     )
 
 
-def _space_problem(space: str, pointer: Pointer) -> Problem | None:
+def _space_error(space: str, pointer: Pointer) -> OperandError | None:
     if pointer.space == space or (space == "generic" and pointer.space == "global"):
         return None
     name = named(pointer, "p")
@@ -311,7 +263,7 @@ def _space_problem(space: str, pointer: Pointer) -> Problem | None:
         hint = f"`ptx.cvta.to.{space}{'_' if space == 'global' else ''}.u64({name}.address)`"
     else:
         hint = f"`.{pointer.space}` in the instruction's name"
-    return Problem(f"is an address in {space} memory, not in {pointer.space} memory", hint)
+    return OperandError(f"is an address in {space} memory, not in {pointer.space} memory", hint)
 
 
 def _tuple(spec: OperandSpec, name: str = "") -> str:
@@ -319,27 +271,27 @@ def _tuple(spec: OperandSpec, name: str = "") -> str:
     return f"({', '.join((name or spec.name, *parts))})"
 
 
-def target_problem(form: Form, spec: OperandSpec, target: Any) -> Problem | None:
+def out_error(form: Form, spec: OperandSpec, target: Any) -> OperandError | None:
     wanted = spec.type
     assert wanted is not None
     if target is None or (target is SINK and spec.sink and not spec.count):
         return None
     if spec.count and isinstance(target, (list, tuple)):
         if len(target) != spec.count:
-            return Problem(
+            return OperandError(
                 f"is {spec.count} regs, not {len(target)}", f"`[reg({wanted}) for _ in range({spec.count})]`", True
             )
-        return next(filter(None, (target_problem(form, one, item) for one, item in zip(elements(spec), target))), None)
+        return next(filter(None, (out_error(form, one, item) for one, item in zip(elements(spec), target))), None)
     if isinstance(target, Part):
-        return _part_problem(spec, target)
+        return _part_error(spec, target)
     if isinstance(target, Reg):
         if spec.selected:
-            return Problem("names bytes or halfwords of the reg", '`out=v.part("b3210")`')
-        if fits(wanted, target.type, form.row.relaxed):
+            return OperandError("names bytes or halfwords of the reg", '`out=v.part("b3210")`')
+        if takes(wanted, target.type, form.row.relaxed):
             return None
-        return Problem(f"is a {wanted}, not a reg of {target.type}", f"`reg({wanted})`")
+        return OperandError(f"is a {wanted}, not a reg of {target.type}", f"`reg({wanted})`")
     if target is SINK:
-        return Problem("must be kept: PTX has no `_` here", f"`out=reg({wanted})`", True)
+        return OperandError("must be kept: PTX has no `_` here", f"`out=reg({wanted})`", True)
     name = named(target, "v")
     hint = f"`{name} = reg({target.type}, {name})`" if isinstance(target, Value) else f"`reg({wanted})`"
-    return Problem(f"is a reg, not {'a Value' if isinstance(target, Value) else described(target)}", hint, True)
+    return OperandError(f"is a reg, not {'a Value' if isinstance(target, Value) else described(target)}", hint, True)

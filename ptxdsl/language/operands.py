@@ -1,8 +1,8 @@
 """From Python arguments to the operands of an instruction.
 
 A mnemonic may spell several forms (with a mask or without, packing or unpacking); the arguments decide. Each form is
-tried by `problem`, which only looks: the first without a problem is bound, and if all have one, the problem of the
-nearest is the error. What was bound once is remembered by the types of its arguments, so that a loop unrolled a
+tried by `argument_error`, which changes nothing: the first without an error is bound, and if all have one, that of the
+nearest form is raised. What was bound once is remembered by the types of its arguments, so that a loop unrolled a
 thousand times decides once.
 """
 
@@ -13,38 +13,39 @@ from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import PtxTypeError
+from ..ir.operand_matching import elements
 from ..isa import Form, OperandSpec, special
 from ..types import ScalarType, pred
 from .builder import Trace, current
+from .call_signature import SINK, inputs, outputs, returned
 from .control.labels import table_of, target_of
 from .errors import located
 from .memory.addresses import address_of
 from .memory.pointers import Pointer
 from .memory.tensor_map import TensorMapValue
 from .operand_errors import (
-    SINK, Problem, elements, inputs, miscounted, misfit, number_problem, outputs, problem, returned, symbol,
-    target_problem, unfit_outs,
+    OperandError, argument_error, count_error, number_error, operand_error, out_error, outs_error, symbol,
 )
 from .values.literals import is_number, known_literal, literal, plain
 from .values.value import Negated, Parameter, Part, Reg, Result, Value, Vec
 
-__all__ = ["REG_KINDS", "Numbers", "Plan", "apply", "kind_of", "plan"]
+__all__ = ["REG_KINDS", "Binding", "Numbers", "apply", "bind", "kind_of"]
 
 # ruff: noqa: ARG001 -- the converters have one signature, of which none needs all
 
 Converter = Callable[[Trace, Form, OperandSpec, Any], ir.Operand]
 
 
-class Plan(NamedTuple):
+class Binding(NamedTuple):
     """How arguments of certain kinds become the operands of a form.
 
-    ``steps`` has, for each operand of the form, what converts the caller's argument, or None for a result; ``kept``
-    is the type of each result.
+    ``steps`` has, for each operand of the form, what converts the caller's argument, or None for a result; ``results``
+    are the types of the results.
     """
 
     form: Form
     steps: tuple[tuple[OperandSpec, Converter | None], ...]
-    kept: tuple[ScalarType, ...]
+    results: tuple[ScalarType, ...]
     stable: bool
     """Whether the arguments' kinds alone decide on the form, not what numbers they are."""
     direct: bool
@@ -101,7 +102,7 @@ def kind_of(argument: Any) -> Any:
     return kind if kind is not Negated else (Negated, argument.type)
 
 
-def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
+def bind(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Binding:
     """How the first of the forms that takes the arguments does; a located PtxTypeError if none does."""
     form = _choose(forms, arguments, out)
     given = iter(arguments)
@@ -119,9 +120,9 @@ def plan(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Plan:
             numbers.append((at, Numbers(form, spec)))
         elif argument.__class__ not in _REGISTERS or convert not in (_used, _predicate):
             others.append((at, spec, convert))
-    kept = tuple(_kept(spec, form, arguments) for spec in specs)
+    result_types = tuple(_result_type(spec, form, arguments) for spec in specs)
     width = specs[0].count if direct and specs else 0
-    return Plan(form, steps, kept, _stable(forms, arguments), direct, width, tuple(numbers), tuple(others))
+    return Binding(form, steps, result_types, _stable(forms, arguments), direct, width, tuple(numbers), tuple(others))
 
 
 def _stable(forms: Sequence[Form], arguments: tuple[Any, ...]) -> bool:
@@ -132,25 +133,27 @@ def _stable(forms: Sequence[Form], arguments: tuple[Any, ...]) -> bool:
     )
 
 
-def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard: ir.Register | ir.Not | None) -> Any:
+def apply(
+    trace: Trace, binding: Binding, arguments: tuple[Any, ...], out: Any, guard: ir.Register | ir.Not | None
+) -> Any:
     """Append the instruction; its result, or a tuple of several."""
-    form = plan.form
-    outs = (out,) if len(plan.kept) == 1 else out if out is not None else (None,) * len(plan.kept)
-    if guard is not None and plan.kept and any(target is None for target in _flat(outs)):
+    form = binding.form
+    outs = (out,) if len(binding.results) == 1 else out if out is not None else (None,) * len(binding.results)
+    if guard is not None and binding.results and any(target is None for target in _flat(outs)):
         raise located(
             PtxTypeError, f"a guarded `{form.mnemonic}` may compute nothing, and a Value has always been computed",
-            f"`v = reg({plan.kept[0]}, 0)` before it, then `out=v, pred=..`",
+            f"`v = reg({binding.results[0]}, 0)` before it, then `out=v, pred=..`",
         )
     # Sources first: reading `~p` may take an instruction of its own, and a result must not be named before it.
     given = iter(arguments)
     operands: list[Any] = [
         None if convert is None else convert(trace, form, spec, SINK if convert is _dropped else next(given))
-        for spec, convert in plan.steps
+        for spec, convert in binding.steps
     ]
     results: list[Any] = []
-    for at, (spec, convert) in enumerate(plan.steps):
+    for at, (spec, convert) in enumerate(binding.steps):
         if convert is None:
-            operands[at], result = _result(trace, spec, outs[len(results)], plan.kept[len(results)])
+            operands[at], result = _result(trace, spec, outs[len(results)], binding.results[len(results)])
             results.append(result)
     trace.emit(form, tuple(operands), guard, None, 3)
     return results[0] if len(results) == 1 else tuple(results) if results else None
@@ -163,28 +166,28 @@ def apply(trace: Trace, plan: Plan, arguments: tuple[Any, ...], out: Any, guard:
 def _choose(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Form:
     candidates = [form for form in forms if len(inputs(form)) == len(arguments)]
     if not candidates:
-        raise miscounted(forms, arguments)
+        raise count_error(forms, arguments)
     fitting = sorted((form for form in candidates if _outs_fit(form, out)), key=lambda form: len(outputs(form)))
     if not fitting:
-        raise unfit_outs(candidates, out)
-    nearest: tuple[Form, OperandSpec, Problem] | None = None
+        raise outs_error(candidates, out)
+    nearest: tuple[Form, OperandSpec, OperandError] | None = None
     for form in fitting:
-        found = _first_problem(form, arguments, out)
+        found = _first_error(form, arguments, out)
         if found is None:
             return form
-        if nearest is None or (nearest[2].grave and not found[1].grave):
+        if nearest is None or (nearest[2].wrong_kind and not found[1].wrong_kind):
             nearest = (form, *found)
     assert nearest is not None
-    raise misfit(*nearest)
+    raise operand_error(*nearest)
 
 
-def _first_problem(form: Form, arguments: tuple[Any, ...], out: Any) -> tuple[OperandSpec, Problem] | None:
+def _first_error(form: Form, arguments: tuple[Any, ...], out: Any) -> tuple[OperandSpec, OperandError] | None:
     for spec, argument in zip(inputs(form), arguments):
-        why = problem(form, spec, argument)
+        why = argument_error(form, spec, argument)
         if why is not None:
             return spec, why
     for spec, target in zip(outputs(form), _outs(form, out)):
-        why = target_problem(form, spec, target)
+        why = out_error(form, spec, target)
         if why is not None:
             return spec, why
     return None
@@ -217,7 +220,7 @@ def _outs_fit(form: Form, out: Any) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Conversion: no problem is left
+# Conversion: what is left has no error
 
 
 def _converter(spec: OperandSpec, argument: Any) -> Converter:
@@ -279,9 +282,9 @@ def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Op
     found = known_literal(argument, spec.type)
     narrow = spec.bounds is not None or spec.choices or not spec.immediate or spec.name == "membermask"
     if found is None or narrow:
-        why = number_problem(spec, spec.type, plain(argument))
+        why = number_error(spec, spec.type, plain(argument))
         if why is not None:
-            raise misfit(form, spec, why)
+            raise operand_error(form, spec, why)
     return found or literal(argument, spec.type)
 
 
@@ -337,7 +340,7 @@ def _symbol(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Op
     return table_of(trace, argument)
 
 
-def _kept(spec: OperandSpec, form: Form, arguments: tuple[Any, ...]) -> ScalarType:
+def _result_type(spec: OperandSpec, form: Form, arguments: tuple[Any, ...]) -> ScalarType:
     """The type of a result: where the table says only bits, that of the first operand whose bits they are."""
     wanted = spec.type
     assert wanted is not None

@@ -222,7 +222,7 @@ _SAMPLER = HandleType("sampler")
 
 def _returned(body: list[ir.Statement]) -> bool:
     last = body[-1] if body else None
-    return isinstance(last, ir.Instruction) and last.guard is None and last.form.opcode in ("ret", "exit", "trap")
+    return isinstance(last, ir.Instruction) and last.guard is None and last.form.effects.ends
 
 
 def _last(trace: Trace) -> Loc:

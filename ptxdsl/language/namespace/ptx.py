@@ -1,7 +1,7 @@
 """``ptx``: every instruction under its PTX name, one call for one instruction.
 
 ``ptx.fma.rn.f32(a, b, c)`` walks the table modifier by modifier, so that a wrong one is an error where it stands, with
-what would be right. The steps are kept: the second time an instruction is spelled costs four dictionary look-ups.
+what would be right. The parts of a name are kept: an instruction spelled a second time costs four dictionary lookups.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from ..errors import located
 from ..instruction_names import InstructionName, Name, NoValue, is_private
 from ..introspection.call_sites import getframe, places
 from ..memory.addresses import guard_of
-from ..operands import REG_KINDS, Plan, apply, kind_of
-from ..operands import plan as make_plan
+from ..operands import REG_KINDS, Binding, apply, bind, kind_of
 from ..values.operators import data_type, find
 from ..values.value import Parameter, Reg, Result, Value, Vec
 
@@ -54,7 +53,7 @@ class Instruction(InstructionName):
     def __init__(self, mnemonic: str) -> None:
         self.__dict__["mnemonic"] = mnemonic
         self._forms: tuple[Form, ...] | None = None
-        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._bindings: dict[tuple[object, ...], Binding] = {}
 
     def __repr__(self) -> str:
         return f"ptx.{self.mnemonic}"
@@ -90,22 +89,22 @@ class Instruction(InstructionName):
         if out is not None:
             kinds += None, kind_of(out) if out.__class__ is not Reg else REG_KINDS[out.type]
         key = tuple(kinds)
-        plan = self._plans.get(key) or self._planned(key, operands, out)
+        binding = self._bindings.get(key) or self._bound(key, operands, out)
         guard = None if pred is None else guard_of(trace, pred)
-        form, _, kept, _, direct, width, numbers, others = plan
-        if not direct or (out.__class__ is not Reg and (out is not None or (guard is not None and kept))):
-            return apply(trace, plan, operands, out, guard)
+        form, _, results, _, direct, width, numbers, others = binding
+        if not direct or (out.__class__ is not Reg and (out is not None or (guard is not None and results))):
+            return apply(trace, binding, operands, out, guard)
         for at, table in numbers:
             sources[at] = table[sources[at]]
         for at, spec, convert in others:
             sources[at] = convert(trace, form, spec, operands[at - 1])
         result = out
-        if not kept:
+        if not results:
             del sources[0]
         elif out is not None:
             sources[0] = out.write(trace)
         else:
-            type, region = kept[0], trace.region
+            type, region = results[0], trace.region
             fresh = trace.supply[type]
             if width:
                 registers = [fresh() for _ in range(width)]
@@ -121,11 +120,11 @@ class Instruction(InstructionName):
         trace.append(ir.Instruction(form, tuple(sources), guard, loc))
         return result
 
-    def _planned(self, key: tuple[object, ...], operands: tuple[Any, ...], out: Any) -> Plan:
-        plan = make_plan(self._known_forms(), operands, out)
-        if plan.stable:
-            self._plans[key] = plan
-        return plan
+    def _bound(self, key: tuple[object, ...], operands: tuple[Any, ...], out: Any) -> Binding:
+        binding = bind(self._known_forms(), operands, out)
+        if binding.stable:
+            self._bindings[key] = binding
+        return binding
 
     def _known_forms(self) -> tuple[Form, ...]:
         if self._forms is None:

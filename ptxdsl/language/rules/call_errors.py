@@ -16,7 +16,7 @@ from ...errors import Loc, PtxError, PtxTypeError
 from ...isa import lookup
 from ..control.labels import label
 from ..control.regions import Block
-from ..operand_errors import syntax
+from ..call_signature import syntax
 from .python_protocol import RunTime
 
 __all__ = ["miscalled"]

@@ -82,9 +82,10 @@ def _leaves(statement: ir.Statement) -> bool:
         return statement.callee != ir.Symbol("vprintf")
     if not isinstance(statement, ir.Instruction):
         return False
-    if statement.form.opcode == "bra":
+    effects = statement.form.effects
+    if effects.control == "branch":
         return not str(statement.operands[0][0]).startswith(("$endif_", "$else_", "$loop_", "$next_", "$endloop_"))
-    return statement.form.opcode in ("ret", "exit", "trap", "brx")
+    return effects.ends or effects.branches
 
 
 def check_unchanged(loop: Region, bounds: Sequence[InRegister]) -> None:
