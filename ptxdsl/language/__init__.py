@@ -1,6 +1,6 @@
 """Tracing: a Python function runs once, and what it does to proxies becomes a PTX module.
 
-The user's words are gathered here; each is at home in the module named after its subject.
+The public names of the language; each is defined in the module named after its subject.
 """
 
 from __future__ import annotations

@@ -153,12 +153,13 @@ class Trace:
 
     ``supply`` is `fresh` without its call, ``trace.supply[f32]()``; what it gave is in ``registers`` at the end.
     ``before_write`` is called before each in-place change of a `Reg` (rule R3), with it and with how many frames from
-    there on are ours. ``declared`` are the bytes of ``variables`` by state space, ``not_entered`` the blocks made and
-    not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first branched
-    to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the `ptx_func`
-    functions called, by function and constants; ``unaliased`` is what rule R3 remembers. A trace is preverified, since
-    each operand was checked when it was appended, unless ``needs_verification``: with branches of the user's own,
-    calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can tell.
+    there on are ptxdsl's. ``declared`` are the bytes of ``variables`` by state space, ``not_entered`` the blocks made
+    and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
+    branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
+    `ptx_func` functions called, by function and constants; ``unaliased`` is what rule R3 remembers. A trace is
+    preverified, since each operand was checked when it was appended, unless ``needs_verification``: with branches of
+    the user's own, calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can
+    tell.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
@@ -238,7 +239,7 @@ class Trace:
     ) -> ir.Instruction:
         """Append an instruction with the user's line; a TargetError where the kernel's target does not have it.
 
-        The first ``depth`` frames, this one among them, are known to be ours: each frame object costs. Operators and
+        The first ``depth`` frames, this one among them, are ptxdsl's: each frame object costs. Operators and
         `Instruction`, which append most instructions, have copies of these lines.
         """
         if loc is None:
@@ -296,7 +297,7 @@ class Trace:
         self.parameters.add(name)
 
     def fresh_label(self, stem: str) -> str:
-        """A label that nobody has: ``$loop_27``, and ``$loop_27_1`` where that one is taken."""
+        """An unused label: ``$loop_27``, or ``$loop_27_1`` where that is taken."""
         name = f"${stem}"
         while name in self._names:
             number = self._counters[stem] = self._counters.get(stem, 0) + 1
@@ -305,7 +306,7 @@ class Trace:
         return name
 
     def count(self, stem: str) -> int:
-        """How often this was asked for a stem before: 0, 1, 2, ..."""
+        """The number of earlier calls for a stem: 0, 1, 2, ..."""
         number = self._counters.get("#" + stem, 0)
         self._counters["#" + stem] = number + 1
         return number
@@ -340,7 +341,7 @@ class Trace:
     # -- lines
 
     def location(self, depth: int = 1) -> Loc:
-        """The innermost line of the user's on the stack; the first ``depth`` frames are known to be ours."""
+        """The innermost line of the user's on the stack; the first ``depth`` frames are ptxdsl's."""
         frame: FrameType | None = getframe(depth)
         while frame is not None:
             code = frame.f_code

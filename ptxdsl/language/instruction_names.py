@@ -1,6 +1,6 @@
-"""The names that ``ptx`` is made of, whatever they stand for: they are no values, and nothing is assigned to them.
+"""The names in the namespace ``ptx``: they are no values, and nothing is assigned to them.
 
-Below everything that emits, so that a rule can ask whether an expression is such a name.
+This module lies below all that emits, so that a rule can ask whether an expression is such a name.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class label:
 
 
 def target_of(trace: Trace, target: Any) -> ir.LabelRef:
-    """The label that ``ptx.bra`` names; rule R6 sees to it that it stands somewhere."""
+    """The label that ``ptx.bra`` names; rule R6 checks at the end that it was placed."""
     if isinstance(target, label):
         if target.trace is not trace:
             raise located(StructureError, f"label `{target.name}` belongs to another kernel", "make it in this kernel")

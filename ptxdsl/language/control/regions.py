@@ -51,7 +51,7 @@ class Block:
         return region
 
     def close(self) -> None:
-        """What stands at the end of the block."""
+        """Append what ends the block."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         region = self.region

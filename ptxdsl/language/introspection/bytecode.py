@@ -1,9 +1,9 @@
 """What a Python function's bytecode does with its names.
 
-Rules R2 and R3 ask questions of the running function that no run-time object can answer: is this name read again
-before it is rebound, and through which name was that register changed? The bytecode answers them where there is no
-source at all (doctests, `exec`) and without parsing anything. Only the *names* of opcodes are relied upon (LOAD, STORE,
-JUMP, RETURN), which has been stable from Python 3.10 on, superinstructions included.
+Rules R2 and R3 need to know of the running function whether a name is read again before it is rebound, and through
+which name a register was changed. The bytecode answers this even where there is no source (doctests, `exec`). Only the
+*names* of opcodes are relied upon (LOAD, STORE, JUMP, RETURN), which has been stable from Python 3.10 on,
+superinstructions included.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Flow:
             self.handlers.setdefault(self.index(entry.start) - 1, self.index(entry.target))
 
     def index(self, offset: int) -> int:
-        """The instruction at a byte offset; ``f_lasti`` may lie in the caches that follow it."""
+        """The instruction at a byte offset; ``f_lasti`` may point into the caches that follow it."""
         return max(0, bisect_right(self.offsets, offset) - 1)
 
     def reads(self, name: str, start: int, stop: int | None = None) -> bool:
@@ -157,7 +157,7 @@ class Flow:
             one, other = first.next[0], second.next[0]
 
     def _settled(self, at: int) -> int:
-        """Where control that arrives at ``at`` next does something."""
+        """The first instruction at or after ``at`` that is no jump and no clean-up."""
         while self.steps[at].opname.startswith(("POP_TOP", "POP_EXCEPT", "NOP", "NOT_TAKEN", "JUMP")):
             at = self.steps[at].next[0]
         return at
@@ -170,7 +170,7 @@ class Flow:
         return range(start, at + 1)
 
     def changed(self, at: int) -> str | None:
-        """The name through which the in-place operation at ``at`` changes a register, as far as can be told."""
+        """The name through which the in-place operation at ``at`` changes a register, as far as that is known."""
         step = self.steps[at]
         if step.opname.startswith("INPLACE") or step.opname == "BINARY_OP":
             later = self.steps[at + 1] if at + 1 < len(self.steps) else step
@@ -222,5 +222,5 @@ def _lines(code: CodeType) -> dict[int, int]:
 
 @PerCode
 def flow_of(code: CodeType) -> Flow:
-    """The flow of a code object, worked out once."""
+    """The flow of a code object, computed once."""
     return Flow(code)

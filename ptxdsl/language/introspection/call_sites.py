@@ -21,7 +21,7 @@ _BETWEEN = ("/contextlib.py", "/functools.py", "/copy.py")
 
 
 class _Internal(dict[str, bool]):
-    """By file name, whether its lines are not the user's: ours, and those of what calls us for the user."""
+    """By file name, whether its lines are not the user's: those of ptxdsl, and of what calls it for the user."""
 
     def __missing__(self, filename: str) -> bool:
         path = filename.replace("\\", "/")
@@ -34,7 +34,7 @@ internal = _Internal()
 
 
 def is_user_file(filename: str) -> bool:
-    """Whether the lines of a file are the user's, not ours."""
+    """Whether the lines of a file are the user's, not ptxdsl's."""
     return not internal[filename]
 
 

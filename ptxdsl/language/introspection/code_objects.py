@@ -1,7 +1,7 @@
-"""What was found out about a function's code, kept by the code object.
+"""A cache of what is computed from a function's code.
 
-By its id, for a code object hashes all that it holds whenever it is asked, which takes longer than most answers. It is
-kept with the answer: else its id could come to be another's.
+Its key is the id of the code object, which hashes all its constants at each lookup. The object is kept with the
+result: else its id could come to be another's.
 """
 
 from __future__ import annotations

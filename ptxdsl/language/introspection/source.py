@@ -45,7 +45,7 @@ def _block(lines: list[str]) -> str:
 
 
 class Names:
-    """What the names in a function's source stand for, as far as that can be known before it runs."""
+    """The objects that the names in a function's source refer to, as far as that is known before it runs."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         self.scopes: list[dict[str, Any]] = [function.__globals__, vars(builtins)]
@@ -53,7 +53,7 @@ class Names:
         self.scopes.insert(0, {name: cell.cell_contents for name, cell in cells if not _empty(cell)})
 
     def value(self, node: ast.expr) -> object:
-        """What a name or an attribute of one stands for; None where that is not known."""
+        """The object that a name or an attribute of one refers to; None where that is not known."""
         if isinstance(node, ast.Name):
             return next((scope[node.id] for scope in self.scopes if node.id in scope), None)
         if isinstance(node, ast.Attribute):

@@ -1,7 +1,7 @@
-"""The names that Python's variables lend to registers, arrays and error messages.
+"""The Python variable that a result is assigned to: the name of registers, of arrays, and in error messages.
 
-PTX that reads like its source is worth a look at the bytecode: the instruction after the call says where the result
-goes. Where it says nothing (list comprehensions, unpacking), the source line does.
+The bytecode instruction after the call says where its result goes. Where that does not name a variable (list
+comprehensions, unpacking), the source line does.
 """
 
 from __future__ import annotations

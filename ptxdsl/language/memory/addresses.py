@@ -1,6 +1,6 @@
 """Addresses as instructions: what a pointer emits to move on by a run-time index, and which ld or st serves it.
 
-The same index on the same base is computed once, for the address arithmetic is ours, not the user's.
+The same index on the same base is computed once, for the address arithmetic is not the user's.
 """
 
 from __future__ import annotations

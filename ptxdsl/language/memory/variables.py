@@ -1,4 +1,4 @@
-"""The variables of a kernel's own: shared and local memory, constant tables, variables of the module."""
+"""The variables that a kernel declares: shared and local memory, constant tables, variables of the module."""
 
 from __future__ import annotations
 

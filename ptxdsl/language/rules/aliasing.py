@@ -36,7 +36,7 @@ def check_alias(reg: Reg, depth: int = 2) -> None:
 
     The search takes longer than the instruction. So the number of references to the register is kept where there was
     no error, less those of names no longer used: at the same place no more of them means no other name. The first
-    ``depth`` frames, this one among them, are known to be ours.
+    ``depth`` frames, this one among them, are ptxdsl's.
     """
     trace = thread.trace or current()
     frame, references = sys._getframe(depth), sys.getrefcount(reg)

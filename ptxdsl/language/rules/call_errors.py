@@ -1,7 +1,7 @@
-"""Calls that Python refuses before a function of ours is entered: a keyword that it does not have, too few arguments.
+"""Calls that Python refuses before a function of ptxdsl is entered: an unknown keyword, too few arguments.
 
-Python's TypeError has no line in a PtxError's sense and speaks of ``Instruction.__call__()``. It is caught where the
-kernel ends, and said again in the user's words, with how the call is written.
+Python's TypeError carries no line of the user's and names ``Instruction.__call__()``. It is caught when the kernel
+function ends, and raised again in the user's words, with how the call is written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPELLED = re.compile(r"\bptx((?:\.\w+)+|\[[\"'][^\"']+[\"']\])\(")
 def miscalled(
     error: TypeError, place: tuple[FrameType, Loc] | None, innermost: FrameType | None
 ) -> PtxTypeError | None:
-    """The error for a call of ours that Python refused in the user's line at ``place``; None if this is another."""
+    """The error for a call of ptxdsl's that Python refused in the user's line at ``place``; None if this is another."""
     found = _REFUSED.match(str(error))
     if place is None or found is None or place[0] is not innermost:
         return None
@@ -59,7 +59,7 @@ def _instruction(why: str, loc: Loc) -> PtxTypeError:
 
 
 def _target(owner: str, name: str, frame: FrameType) -> tuple[str, Any] | None:
-    """How a function of ours is spelled, and the function."""
+    """How a function of ptxdsl is spelled by the user, and the function."""
     if owner and name != "__init__":
         kinds = [kind for kind in _kinds(RunTime, label) if kind.__name__ == owner and name in kind.__dict__]
         return (f".{name}", kinds[0].__dict__[name]) if kinds else None

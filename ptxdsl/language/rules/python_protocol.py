@@ -1,7 +1,12 @@
-"""Rule R4: a run-time value has no Python truth, number, length or iterator.
+"""Rule R4: a run-time value has no Python truth, number, length, hash or iterator.
 
-The kernel function runs once, while it is traced, for all threads together; there is nothing that ``if v:`` could
-look at. Each of Python's ways to ask is refused here, with the way to say it instead.
+The kernel function runs once, while it is traced, for all threads together: a value has no number then that ``if v:``
+could test. Refused are the methods of Python's protocols: ``__bool__`` (``if``, ``and``, ``or``, ``not``, chained
+comparisons, ``in``), ``__index__`` (``range(v)``), ``__int__``, ``__len__``, ``__iter__``, ``__hash__`` and the like,
+each with the way to say it at run time: `when`, `loop`, `select`, ``&``. A truth that was asked for ends the trace even
+if the kernel catches the error, since Python has taken one way by then.
+
+What it cannot see: questions that Python answers without a protocol: ``v is w``, ``isinstance``, ``type(v)``.
 """
 
 from __future__ import annotations
@@ -25,14 +30,14 @@ _ELSEWHERE = {
     "max": "`ptxdsl.warp.reduce_max(v)`, `ptxdsl.block.reduce_max(v, threads)`",
     "dtype": "`v.type` of a value, `p.dtype` of a pointer", "reshape": "`p + i` and `p.cast(u32)` make other pointers",
 }
-"""What numpy calls otherwise."""
+"""Names of numpy, and what is used instead."""
 
 
 class MissingAttribute(PtxTypeError, AttributeError):
     """A name that a value does not have; `hasattr` sees an AttributeError."""
 
 
-# ruff: noqa: PLE0303, PLE0304, PLE0305, PLE0309 -- what these methods return is nothing, ever
+# ruff: noqa: PLE0303, PLE0304, PLE0305, PLE0309 -- these methods never return
 
 
 class RunTime:
@@ -127,7 +132,7 @@ class RunTime:
 def missing(error: AttributeError, place: tuple[FrameType, Loc] | None) -> MissingAttribute | None:
     """The error for a name that a value does not have, where Python's own, raised at ``place``, is of one.
 
-    A ``__getattr__`` could tell at once, and would make every attribute of every value take twice as long.
+    A ``__getattr__`` would do too, and make every attribute of every value take twice as long.
     """
     value, name = error.obj, error.name or "__"
     if place is None or not isinstance(value, RunTime) or name.startswith("__"):

@@ -1,7 +1,7 @@
-"""What the variables of a kernel's frames hold, and what of it has changed.
+"""Snapshots of the variables of a kernel's frames, and what has changed since: for rules R2 and R3.
 
-Names alone are not enough: state likes to live in lists, dicts and small objects. So a look at a frame goes into what
-its variables hold, to a depth where no one keeps registers any more, and notes each container with its contents.
+State is kept in lists, dicts and small objects too. So a snapshot holds, besides the names of a frame, each container
+that they reach, to a depth of five, with its elements.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 INERT = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, GeneratorType, CodeType, FrameType)
-"""What no kernel computes with: a change from one to another is none of ours."""
+"""What no kernel computes with: a change from one to another is no change of its state."""
 _NUMBERS = (int, float, complex, str, bytes, type(None))
 _LIBRARY = tuple(f"ptxdsl.{name}" for name in ("block", "kernels", "math", "mbarrier", "mma", "tma", "warp"))
 _DEPTH = 5

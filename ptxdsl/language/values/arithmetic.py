@@ -1,4 +1,4 @@
-"""The operands of Python's operators: what may stand on the other side, and what it becomes.
+"""The second operand of Python's operators: what it may be, and what it becomes.
 
 `operators` finds the instruction of an operator and a type; here its second operand is checked, and a Python number
 becomes an operand. Every error says which conversion the author may have meant.

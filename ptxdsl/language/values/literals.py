@@ -1,4 +1,4 @@
-"""Python numbers as operands: they take the type of what stands beside them, and must fit it."""
+"""Python numbers as operands: they take the type of the other operand, and must fit it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _known: dict[tuple[type, Any, ScalarType, ScalarType | None], ir.Immediate] = {}
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a Python number, or a numpy scalar that stands for one."""
+    """Whether a value is a Python number, or a numpy scalar, which is taken for one."""
     return isinstance(value, (int, float)) or _is_numpy(value)
 
 

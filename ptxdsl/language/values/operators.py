@@ -24,8 +24,8 @@ _NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem
 class Operation(NamedTuple):
     """An instruction and the types of its result and of its second operand.
 
-    ``fma`` holds, for the bf16 types that PTX gave no ``add`` before sm_90, the places of the operands and the
-    constants of the fused multiply-add that computes the same: ``a + b`` is ``a * 1 + b``.
+    ``fma`` holds, for the bf16 types that have no ``add`` before sm_90, the places of the operands and the constants of
+    the fused multiply-add that computes the same: ``a + b`` is ``a * 1 + b``.
     """
 
     form: Form

@@ -231,7 +231,7 @@ class Parameter(Value):
 class Negated(Value):
     """``~p``: as a guard it is ``@!p``; only where a predicate is an operand does it become an instruction.
 
-    Only of an immutable predicate, which is the same whenever it is looked at.
+    Only of an immutable predicate, since it is negated when it is used.
     """
 
     __slots__ = ("source",)
@@ -267,7 +267,7 @@ class Reg(Value):
     def write(self, trace: Trace, depth: int = 2) -> ir.Register:
         """The register to write to: alive, and held by one name only (rules R1 and R3).
 
-        The first ``depth`` frames, this one among them, are known to be ours.
+        The first ``depth`` frames, this one among them, are ptxdsl's.
         """
         if self.region.owner is not trace:
             region = home(self, trace)
