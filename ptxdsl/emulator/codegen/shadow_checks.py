@@ -14,14 +14,14 @@ from llvmlite import ir
 
 from ..machine.layout import LANES, Entry
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, Shadow, WarpClock,
+    EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, Role, Shadow, WarpClock,
 )
 from .data import guard_mask
 from .epochs import ShadowState
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
 from .library import Shape
 from .memory import Access, twins
-from .shadow_inspection import ATOMIC, INSPECT, READ, WRITE
+from .shadow_inspection import INSPECT
 
 __all__ = ["ShadowCheck", "can_fuse", "check_with", "shadow_check"]
 
@@ -75,7 +75,7 @@ def can_fuse(shape: Shape) -> bool:
 def check_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     """The code of a check; its slow path where ``slow`` is None."""
     check = ShadowCheck(*shape[1:])
-    access = h.access(check.kind, check.pattern, check.nbytes, check.role != READ)
+    access = h.access(check.kind, check.pattern, check.nbytes, check.role != Role.READ)
     mask = guard_mask(h, check.guard, True)
     statement = h.field()
     if check.guard:
@@ -124,7 +124,7 @@ class _Fast:
 
     def emit(self) -> None:
         for group in self.groups():
-            if self.check.role == READ:
+            if self.check.role == Role.READ:
                 self.read(group)
             else:
                 self.write(group)
@@ -137,7 +137,7 @@ class _Fast:
         if letter in "KU":
             good, host = access.check_scalar()
             alone = h.ir.icmp_unsigned("==", h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))), h.i32(0))
-            if check.role == WRITE and not check.same_value:
+            if check.role == Role.WRITE and not check.same_value:
                 good = h.ir.and_(good, alone)
             access.demand(good, self.slow)
             lane = h.ir.zext(h.call("llvm.cttz.i32", i32, self.mask, ir.Constant(i1, 0)), i64)
@@ -149,7 +149,7 @@ class _Fast:
         if letter in "AH" and check.pattern is not None:
             good, host = access.check_scalar()
             access.demand(h.ir.and_(good, h.full(self.mask)), self.slow)
-            if check.folded and check.role == READ:
+            if check.folded and check.role == Role.READ:
                 return [self.segment(host, 0)]
             return [self.segment(host, number) for number in range(LANES // check.pattern[1])]
         hosts = access.hosts(self.mask, self.slow)
@@ -165,7 +165,7 @@ class _Fast:
             who = first | (SEVERAL_LANES if lanes > 1 else 0)
             ids = [who | statement for statement in self.h.merged() or (0,) * check.granules]
         else:
-            more = SEVERAL_LANES if check.folded and check.role == READ else 0
+            more = SEVERAL_LANES if check.folded and check.role == Role.READ else 0
             ids = [first + lane | more for lane in range(lanes) for _ in range(check.granules)]
         return self.line(start, len(ids), self.constant(ids))
 
@@ -338,7 +338,7 @@ class _Fast:
             good = self.fine(writers, mine, n)
             for plane in (1, 2) if check.readers else ():
                 good = h.ir.and_(good, self.fine(group.get(plane), mine, n))
-            if check.init and check.role == ATOMIC:
+            if check.init and check.role == Role.ATOMIC:
                 good = h.ir.and_(good, self.written(writers, n))
             self.access.demand(self.all(good, n), self.slow)
             if check.strength:
@@ -346,10 +346,11 @@ class _Fast:
                 same = h.ir.icmp_unsigned("==", same, self.splat(0, n))
                 weak = h.ir.icmp_unsigned("==", h.ir.and_(writers, self.splat(STRENGTH, n)), self.splat(0, n))
                 mine = h.ir.select(h.ir.and_(same, weak), writers, mine)
-        elif check.role == ATOMIC:
+        elif check.role == Role.ATOMIC:
             self.access.demand(self.all(self.written(group.get(0), n), n), self.slow)
         group.put(0, mine, None)
-        if n == LANES and check.kind[0] not in "KU" and check.pattern is None and check.role == WRITE and check.race:
+        scattered = n == LANES and check.kind[0] not in "KU" and check.pattern is None
+        if scattered and check.role == Role.WRITE and check.race:
             lost = h.ir.icmp_unsigned("==", group.get(0), mine)
             lost = h.ir.or_(lost, h.ir.not_(h.bools(self.mask)))
             self.access.demand(self.all(lost, n), self.slow)

@@ -9,16 +9,15 @@ from llvmlite import ir
 from ..machine.layout import Block, Status
 from ..machine.shadow import (
     EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT,
-    SUPPRESSED, THREAD, UNWRITTEN, WARP, WHOLE_WARP, Reason, Region, Shadow, WarpClock,
+    SUPPRESSED, THREAD, UNWRITTEN, WARP, WHOLE_WARP, Kind, Reason, Region, Role, Shadow, WarpClock,
 )
 from .epochs import ShadowState
 from .handler import Handler, i1, i32, i64, pointer
 from .library import Shape
 
-__all__ = ["ATOMIC", "INSPECT", "READ", "WRITE", "inspect"]
+__all__ = ["INSPECT", "inspect"]
 
 INSPECT = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i32])
-READ, WRITE, ATOMIC = 0, 1, 2
 
 
 def inspect(module: ir.Module, name: str, shape: Shape) -> None:  # noqa: ARG001
@@ -99,20 +98,20 @@ class _Inspect:
         h, shadow = self.h, self.shadow
         role, same = self.bits(0, 2), h.ir.trunc(self.bits(12, 1), i1)
         race, init = h.ir.trunc(self.bits(13, 1), i1), h.ir.trunc(self.bits(14, 1), i1)
-        local = h.ir.icmp_unsigned("==", self.kind, h.i32(2))
+        local = h.ir.icmp_unsigned("==", self.kind, h.i32(Kind.LOCAL))
         race = h.ir.and_(race, h.ir.not_(local))
         self.mine = h.ir.or_(self.mine_warp, h.ir.zext(self.number, i64))
         writer = self.get(0)
-        reads = h.ir.icmp_unsigned("!=", role, h.i32(WRITE))
+        reads = h.ir.icmp_unsigned("!=", role, h.i32(Role.WRITE))
         stale = h.ir.icmp_unsigned("<", writer, shadow.get(Shadow.BASE))
-        stale = h.ir.select(h.ir.icmp_unsigned("!=", self.kind, h.i32(0)), stale,
+        stale = h.ir.select(h.ir.icmp_unsigned("!=", self.kind, h.i32(Kind.GLOBAL)), stale,
                             h.ir.icmp_unsigned("==", writer, h.i64(UNWRITTEN)))
         stale = h.ir.and_(h.ir.and_(init, reads), h.ir.and_(stale, h.ir.not_(self.suppressed)))
         h.branch_unless(h.ir.not_(stale), lambda: self.leave(Reason.UNINITIALISED, writer))
         quiet = h.ir.or_(h.ir.not_(race), self.suppressed)
         fine = h.ir.or_(quiet, self.fine(writer, h.ir.and_(same, h.ir.not_(reads))))
         h.branch_unless(fine, lambda: self.leave(Reason.WRITER, writer))
-        is_read = h.ir.icmp_unsigned("==", role, h.i32(READ))
+        is_read = h.ir.icmp_unsigned("==", role, h.i32(Role.READ))
         no = ir.Constant(i1, 0)
         with h.ir.if_else(is_read) as (then, otherwise):
             with then, h.ir.if_then(race):
@@ -145,7 +144,7 @@ class _Inspect:
         since = h.call("llvm.usub.sat.i64", i64, floor, window)  # none where another block had its turn since
         inside = below("<", h.ir.sub(word, window), since)
         there = h.ir.or_(below("<", word, shadow.get(Shadow.LAUNCH)), inside)
-        return h.ir.select(below("!=", self.kind, h.i32(0)), below("<", word, floor), there)
+        return h.ir.select(below("!=", self.kind, h.i32(Kind.GLOBAL)), below("<", word, floor), there)
 
     def fine(self, word: Any, same: Any) -> Any:
         """Whether the access of a shadow word happens before this one, or does not race with it for another reason."""

@@ -8,8 +8,8 @@ from llvmlite import ir
 
 from ..codegen import data, shadow_checks
 from ..codegen.handler import Handler, i64, pointer
-from ..codegen.shadow_inspection import READ
 from ..machine.layout import FULL, NEVER, Block
+from ..machine.shadow import Role
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
 from .inlining import EXITS_IF_ACTIVE, INLINE, SIDE_EFFECTS
@@ -231,7 +231,8 @@ class BarrierRegion:
     def _two_warps_suffice(self, op: PlacedOp) -> bool:
         """Whether a shadow check of a place that all warps read is done after two: shadow memory keeps two readers."""
         check = shadow_checks.ShadowCheck(*op.shape[1:])
-        plain = check.role == READ and check.block_private and check.barriers_only and check.race and not check.guard
+        plain = check.role == Role.READ and check.block_private and check.barriers_only
+        plain = plain and check.race and not check.guard
         invariant = op.values[2] in self.plan.warp_invariant
         return bool(plain and check.pattern is not None and check.kind[0] in "AU" and invariant)
 

@@ -51,6 +51,22 @@ class WarpClock(Struct):
     """Barriers of the whole block that it has passed."""
 
 
+class Role(Number):
+    """What an access does, in a shadow check."""
+
+    READ = 0
+    WRITE = 1
+    ATOMIC = 2
+
+
+class Kind(Number):
+    """Whose memory a region is. In a cluster, shared memory counts as global memory does."""
+
+    GLOBAL = 0
+    SHARED = 1
+    LOCAL = 2
+
+
 class Region(Struct):
     """The description of a range of host memory: its shadow words, and who shares it."""
 
@@ -61,7 +77,7 @@ class Region(Struct):
     STRIDE = field("Q")
     """Bytes between the shadow words of last writers, last readers and earlier readers."""
     KIND = field("i")
-    """0 for global memory, 1 for shared memory of the block, 2 for local memory."""
+    """A :class:`Kind`."""
 
 
 class Shadow(Struct):

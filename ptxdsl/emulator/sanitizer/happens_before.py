@@ -1,14 +1,13 @@
-"""What is ordered before what, where it takes more than a barrier of the whole block: a sparse vector clock a thread.
+"""Happens-before among threads beyond barriers of the whole block: a sparse vector clock for each thread.
 
-A clock says up to which segment a thread knows what others did: of a block as a whole (key ``b``), of one of its warps
-(``(b, w)``), or of one thread (``(b, w, lane)``). Clocks are dicts that nobody changes once they are made, so threads
-that know the same share one. The rules are those of the PTX memory model (ISA manual, "Memory Consistency Model"): a
-release or a fence before a strong write publishes what the thread knows, an acquire or a fence behind a strong read
-takes it over, and read-modify-write operations hand on what was published before.
+A clock holds the last epoch that happens before a thread's next access: of a block as a whole (key ``b``), of one of
+its warps (``(b, w)``), or of one thread (``(b, w, lane)``). Clocks are dicts that are never changed once made, so
+threads with equal clocks share one. The rules are those of the PTX memory model (ISA manual, "Memory Consistency
+Model"): a release, or a fence before a strong write, publishes the thread's clock; an acquire, or a fence after a
+strong read, joins it; read-modify-write operations pass on what was published before.
 
-Two things are taken more kindly than the axioms would have it, since NVIDIA's own guides and libraries rely on them: a
-barrier of the block or warp counts as the fence behind a strong read of any of its threads, and hands on the fences
-before it.
+Two rules are weaker than the axioms, since NVIDIA's own guides and libraries rely on them: a barrier of the block or
+warp counts as the fence after a strong read of any of its threads, and passes on the fences before it.
 """
 
 from __future__ import annotations
@@ -17,150 +16,138 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BlockOrder", "Clock", "Meeting", "Order", "Phase", "Thread", "join", "knows"]
+__all__ = ["BlockOrder", "Clock", "HappensBefore", "Rendezvous", "Thread", "covers", "join"]
 
 Clock = dict[Any, int]
 Thread = tuple[int, int]
-Wide = dict[bool, Clock]
-"""A clock for what reaches the whole GPU (True) and one for what reaches the block only (False)."""
+Scoped = dict[bool, Clock]
+"""A clock at the scope of the whole GPU (True) and one at that of the block (False)."""
 
 
 def join(*clocks: Clock) -> Clock:
-    """The clock that knows whatever one of them knows."""
+    """The least clock that covers all of these."""
     best = max(clocks, key=len, default={})
     result = best
     for clock in clocks:
         if clock is best:
             continue
-        for key, segment in clock.items():
-            if result.get(key, 0) < segment:
+        for key, epoch in clock.items():
+            if result.get(key, 0) < epoch:
                 if result is best:
                     result = dict(best)
-                result[key] = segment
+                result[key] = epoch
     return result
 
 
-def knows(clock: Clock, thread: tuple[int, int, int], segment: int, several: bool) -> bool:
-    """Whether what a thread did in a segment is known; ``several`` lanes of its warp did it, the thread is one."""
+def covers(clock: Clock, thread: tuple[int, int, int], epoch: int, several: bool) -> bool:
+    """Whether an epoch of a thread is in a clock; ``several``: of all lanes of its warp."""
     block, warp, _ = thread
-    if clock.get(block, 0) >= segment or clock.get((block, warp), 0) >= segment:
+    if clock.get(block, 0) >= epoch or clock.get((block, warp), 0) >= epoch:
         return True
     lanes = range(32) if several else (thread[2],)
-    return all(clock.get((block, warp, lane), 0) >= segment for lane in lanes)
+    return all(clock.get((block, warp, lane), 0) >= epoch for lane in lanes)
 
 
 @dataclass
-class Meeting:
-    """One use of a named barrier: what those who have come know together."""
+class Rendezvous:
+    """One use of a named barrier: the joined clocks of the warps that have arrived."""
 
     clock: Clock = field(default_factory=dict)
     warps: int = 0
 
 
 class BlockOrder:
-    """What the threads of one block know."""
+    """The clocks of the threads of one block.
+
+    ``read`` holds what strong reads of a thread have seen, which its next fence acquires; ``fenced`` what its next
+    strong write releases.
+    """
 
     def __init__(self, block: int) -> None:
         self.block = block
         self.common: Clock = {}
         self.own: dict[Thread, Clock] = {}
-        self.read: dict[Thread, Wide] = {}
-        self.fenced: dict[Thread, Wide] = {}
-        self.fences: Wide = {}
+        self.read: dict[Thread, Scoped] = {}
+        self.fenced: dict[Thread, Scoped] = {}
+        self.fences: Scoped = {}
+        """As ``fenced``, of all threads."""
         self.barriers = 0
-        self.meetings: dict[int, int] = {}
-        self.open: dict[int, Meeting] = {}
-        self.waits: dict[int, Meeting] = {}
+        self.warp_floors: dict[int, int] = {}
+        self.open: dict[int, Rendezvous] = {}
+        self.waits: dict[int, Rendezvous] = {}
+        """Named barriers: those where warps still arrive, by number, and those where a warp waits, by warp."""
 
     def clock(self, thread: Thread) -> Clock:
-        """What a thread has learned of others."""
+        """What a thread has acquired of others."""
         return self.own.get(thread, self.common)
 
     def barrier(self, count: int, floor: int) -> None:
-        """The whole block has met since we last looked."""
+        """The whole block has passed so many barriers."""
         if count == self.barriers:
             return
         self.barriers = count
-        read = [clock for wide in self.read.values() for clock in wide.values()]
+        read = [clock for scoped in self.read.values() for clock in scoped.values()]
         self.common = join(self.common, *self.own.values(), *read, {self.block: floor - 1})
-        for wide in self.fenced.values():
-            self._keep(self.fences, wide)
+        for scoped in self.fenced.values():
+            self._join_into(self.fences, scoped)
         for table in (self.own, self.read, self.fenced):
             table.clear()
 
     @staticmethod
-    def _keep(into: Wide, more: Wide) -> None:
+    def _join_into(into: Scoped, more: Scoped) -> None:
         for wide, clock in more.items():
             into[wide] = join(into.get(wide, {}), clock)
 
-    def warp_met(self, warp: int, before: int) -> None:
-        """All lanes of a warp have met: each knows what one of them knew, and what all did before that segment."""
-        if self.meetings.get(warp) == before:
+    def warp_barrier(self, warp: int, floor: int) -> None:
+        """All lanes of a warp have passed a barrier of the warp, in the epoch before ``floor``."""
+        if self.warp_floors.get(warp) == floor:
             return
-        self.meetings[warp] = before
+        self.warp_floors[warp] = floor
         mine = [self.own[thread] for thread in list(self.own) if thread[0] == warp]
         if mine or any(thread[0] == warp for thread in (*self.read, *self.fenced)):
-            self.meet([(warp, lane) for lane in range(32)], mine or [self.common])
+            self.synchronise([(warp, lane) for lane in range(32)], mine or [self.common])
 
-    def meet(self, threads: list[Thread], clocks: list[Clock]) -> None:
-        """Threads meet that know the clocks; as with a barrier of the block, fences and strong reads are shared."""
+    def synchronise(self, threads: list[Thread], clocks: list[Clock]) -> None:
+        """Threads pass a barrier among them; as with a barrier of the block, fences and strong reads are shared."""
         read = [clock for thread in threads for clock in self.read.pop(thread, {}).values()]
-        whole = join(*clocks, *read)
-        fenced: Wide = {}
+        joined = join(*clocks, *read)
+        fenced: Scoped = {}
         for thread in threads:
-            self._keep(fenced, self.fenced.get(thread, {}))
+            self._join_into(fenced, self.fenced.get(thread, {}))
         for thread in threads:
-            self.own[thread] = whole
+            self.own[thread] = joined
             if fenced:
                 self.fenced[thread] = dict(fenced)
 
-    def fence(self, thread: Thread, view: Clock, wide: bool) -> None:
-        """A fence: takes over what strong reads before it saw, and marks what a strong write behind it publishes."""
+    def fence(self, thread: Thread, clock: Clock, wide: bool) -> None:
+        """A fence: acquires what strong reads before it saw, and marks what a strong write after it releases."""
         read = self.read.pop(thread, {})
-        taken = list(read.values())
-        self.own[thread] = view = join(view, *taken)
-        self._keep(self.fenced.setdefault(thread, {}), {wide: view})
+        self.own[thread] = clock = join(clock, *read.values())
+        self._join_into(self.fenced.setdefault(thread, {}), {wide: clock})
+
+    def released(self, thread: Thread) -> Iterable[tuple[bool, Clock]]:
+        """What a strong write without release semantics publishes, thanks to a fence before it."""
+        for wide in (True, False):
+            found = [table[wide] for table in (self.fences, self.fenced.get(thread, {})) if wide in table]
+            if found:
+                yield wide, join(*found)
 
 
-@dataclass
-class Phase:
-    """What those know who have arrived at an mbarrier: in the phase that goes on, and in those before it.
-
-    ``made`` is the tag of who has initialised it.
-    """
-
-    parity: int
-    made: int = 0
-    pending: Clock = field(default_factory=dict)
-    done: Clock = field(default_factory=dict)
-
-    def turn(self, parity: int) -> None:
-        """Its phase has this parity now."""
-        if parity != self.parity:
-            self.parity, self.done, self.pending = parity, join(self.done, self.pending), {}
-
-
-class Order:
-    """What threads know of each other in one launch, and what they have published at which addresses."""
+class HappensBefore:
+    """The order of all threads of a launch: the clocks of each block, and those published at addresses."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, BlockOrder] = {}
         self.published: dict[int, dict[int | None, Clock]] = {}
-        self.mbarriers: dict[int, Phase] = {}
-        self.clusters: dict[Any, Clock] = {}
-        """What those know who have arrived at the barrier of a cluster, by its index and the phase."""
 
     def block(self, number: int) -> BlockOrder:
-        """The order of a block."""
         found = self.blocks.get(number)
         if found is None:
             found = self.blocks[number] = BlockOrder(number)
         return found
 
-    def write(
-        self, block: BlockOrder, address: int, clocks: Iterable[tuple[bool, Clock]], keeps: bool
-    ) -> None:
-        """A strong write publishes clocks; unless it is part of a read-modify-write, it ends what stood there."""
+    def write(self, block: BlockOrder, address: int, clocks: Iterable[tuple[bool, Clock]], keeps: bool) -> None:
+        """A strong write publishes clocks; unless it is a read-modify-write, it replaces those published before."""
         entry = dict(self.published.get(address, {})) if keeps else {}
         for wide, clock in clocks:
             key = None if wide else block.block
@@ -168,21 +155,14 @@ class Order:
         if entry or address in self.published:
             self.published[address] = entry
 
-    def fenced(self, block: BlockOrder, thread: Thread) -> Iterable[tuple[bool, Clock]]:
-        """What a strong write without an order of its own publishes, thanks to a fence before it."""
-        for wide in (True, False):
-            found = [table[wide] for table in (block.fences, block.fenced.get(thread, {})) if wide in table]
-            if found:
-                yield wide, join(*found)
-
-    def read(self, block: BlockOrder, thread: Thread, address: int, acquires: bool, view: Clock) -> None:
-        """A strong read sees what was published; at once if it acquires, else with the next fence."""
+    def read(self, block: BlockOrder, thread: Thread, address: int, acquires: bool, clock: Clock) -> None:
+        """A strong read acquires what was published; at once with acquire semantics, else by the next fence."""
         entry = self.published.get(address)
         if not entry:
             return
-        clock = join(*[c for c in (entry.get(None), entry.get(block.block)) if c is not None])
+        seen = join(*[c for c in (entry.get(None), entry.get(block.block)) if c is not None])
         if acquires:
-            block.own[thread] = join(view, clock)
+            block.own[thread] = join(clock, seen)
         else:
-            seen = block.read.setdefault(thread, {})
-            seen[True] = join(seen.get(True, {}), clock)
+            table = block.read.setdefault(thread, {})
+            table[True] = join(table.get(True, {}), seen)

@@ -1,23 +1,22 @@
-"""What the sanitizer found, said so that it can be repaired: both lines, both threads, the element, what is missing."""
+"""The sanitizer's findings: both lines and threads, the element, and how to repair it."""
 
 from __future__ import annotations
 
 import ctypes
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
+from ...isa import Form
 from ..machine.address_spaces import Guarded
+from ..machine.block_state import LaunchState, State
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
-from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow
+from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow, WarpClock
 from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
 from ..runtime.faults import Scene, element_name
-from .instrumentation import strength
-
-if TYPE_CHECKING:
-    from ..machine.block_state import LaunchState, State
+from .accesses import checked_access, strength
 
 __all__ = ["Access", "Finding", "Reporter", "raised"]
 
@@ -76,7 +75,7 @@ class Finding:
 _KINDS: dict[str, type[EmulationError]] = {"race": RaceError, "init": UninitializedError}
 
 
-def raised(findings: list[Finding], _: LaunchState) -> EmulationError:
+def raised(findings: list[Finding]) -> EmulationError:
     """The error of the first finding that tells of the others too; ``error.findings`` has them all."""
     first = findings[0]
     kind = _KINDS[first.kind]
@@ -98,6 +97,12 @@ def raised(findings: list[Finding], _: LaunchState) -> EmulationError:
     return error
 
 
+class _Memory(NamedTuple):
+    name: str
+    element: str
+    space: str
+
+
 class Reporter:
     """Collects the findings of a launch, each bug once."""
 
@@ -105,9 +110,9 @@ class Reporter:
         self.launch = launch
         self.findings: list[Finding] = []
         self.copies: dict[int, tuple[int, int]] = {}
-        """Pieces of memory whose copies are not complete, and the threads that wait for them."""
+        """Host addresses of granules whose copies are incomplete, and the threads that made these."""
         self.states: list[State] = []
-        """Those of a cluster."""
+        """The block states of a cluster."""
         self._known: set[Any] = set()
         self._places: set[int] = set()
 
@@ -116,64 +121,69 @@ class Reporter:
         return statement in self._places
 
     def note(
-        self, state: State, record: int, warp: int, lane: int, reason: int, tag: int, other: Index, host: int
+        self, state: State, record: int, warp: int, lane: int, reason: int, word: int, other: Index, host: int
     ) -> None:
-        """A thread did what it should not; ``tag`` tells of whoever touched the memory before."""
-        place = state.code.statement_at(record)
-        before = tag >> STATEMENT_SHIFT & 0xFFFF
+        """Record a race, or a read of unwritten memory; ``word`` holds the access before, ``other`` its thread."""
+        place, before = state.code.statement_at(record), word >> STATEMENT_SHIFT & 0xFFFF
         kind = "init" if reason == Reason.UNINITIALISED else "race"
         self._places.add(place)
         copier = self.copies.pop(host, None) if kind == "init" else None
-        scene = Scene(state, warp, lane, record)
         guarded, address = self._range(state, host)
         lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
-        key = (kind, guarded and guarded.name, *lines)
-        if key in self._known:
+        if not self._is_new(kind, guarded and guarded.name, *lines):
             return
-        self._known.add(key)
-        space, name = self._space(guarded), guarded.name if guarded is not None else "memory"
-        what = self._element(scene, guarded, address)
+        scene = Scene(state, warp, lane, record)
+        name = guarded.name if guarded is not None else "memory"
+        memory = _Memory(name, self._element(scene, guarded, address), self._space(guarded))
         mine = self._access(state, place, scene.raised(EmulationError, "").block, (warp, lane))
         if kind == "init":
-            message = f"{mine.verb} {_at(mine.verb)} {what}, which nobody has written"
-            if copier is not None:
-                theirs = self._access(state, place, mine.block, copier)
-                message = (
-                    f"{mine.verb} {_at(mine.verb)} {what}, whose copy by thread {theirs.thread} is not known to be "
-                    "complete"
-                )
-                hint = "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one"
-                self.findings.append(Finding(kind, message, mine, None, name, what, f"{space}", hint))
-                return
-            hint = f"write {name} before it is read" + (", then `ptx.bar.sync(0)`" if space == "shared" else "")
-            self.findings.append(Finding(kind, message, mine, None, name, what, f"{space}", hint))
+            self.findings.append(self._unwritten_memory(mine, memory, copier))
             return
-        place_of = self._block(other[0])
-        theirs = self._access(state, before, place_of, (other[1], other[2]))
-        if mine.instruction == theirs.instruction and place == before and mine.block == theirs.block \
-                and other[1] == warp and tag >> EPOCH_SHIFT == _current(state, warp):
+        theirs = self._access(state, before, self._block(other[0]), (other[1], other[2]))
+        sides = (place, before, other[1] == warp)
+        one = place == before and mine.block == theirs.block and other[1] == warp
+        one = one and word >> EPOCH_SHIFT == _epoch(state, warp)
+        self.findings.append(self._race(state, mine, theirs, memory, sides, one))
+
+    def _is_new(self, *key: Any) -> bool:
+        new = key not in self._known
+        self._known.add(key)
+        return new
+
+    def _unwritten_memory(self, mine: Access, memory: _Memory, copier: tuple[int, int] | None) -> Finding:
+        what = f"{mine.verb} {_at(mine.verb)} {memory.element}"
+        if copier is None:
+            message = f"{what}, which nobody has written"
+            shared = ", then `ptx.bar.sync(0)`" if memory.space == "shared" else ""
+            hint = f"write {memory.name} before it is read{shared}"
+        else:
+            message = f"{what}, whose copy by thread {self._index(copier)} is not known to be complete"
+            hint = "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one"
+        return Finding("init", message, mine, None, *memory, hint)
+
+    def _race(
+        self, state: State, mine: Access, theirs: Access, memory: _Memory, sides: tuple[int, int, bool], one: bool
+    ) -> Finding:
+        if one:
             message = (
-                f"race: threads {theirs.thread} and {mine.thread} of one warp {mine.verb} {_at(mine.verb)} {what} in "
-                f"{space} memory with one instruction; which value stays is not known"
+                f"race: threads {theirs.thread} and {mine.thread} of one warp {mine.verb} {_at(mine.verb)} "
+                f"{memory.element} in {memory.space} memory with one instruction; which value stays is not known"
             )
         else:
             message = (
-                f"race on {what} in {space} memory: {mine.verb} by thread {mine.thread}"
+                f"race on {memory.element} in {memory.space} memory: {mine.verb} by thread {mine.thread}"
                 f"{_other_block(mine, theirs)} and {theirs.verb} by thread {theirs.thread}"
                 f" of block {theirs.block} are not ordered"
             )
-        hint = self._hint(state, mine, theirs, (warp, lane), other, place, before)
-        self.findings.append(Finding(kind, message, mine, theirs, name, what, space, hint))
+        return Finding("race", message, mine, theirs, *memory, self._hint(state, mine, theirs, *sides))
 
     def unwritten(self, state: State, record: int, thread: tuple[int, int], register: str) -> None:
         """A thread reads a register that it has not written."""
         statements = state.code.graph.statements
         place = state.code.statement_at(record)
         place = next(n for n in range(place, len(statements)) if not checks_definedness(statements[n]))
-        key = ("init", register, self._line(state, place))
-        if key in self._known:
+        if not self._is_new("init", register, self._line(state, place)):
             return
-        self._known.add(key)
         scene = Scene(state, *thread, record)
         access = self._access(state, place, scene.raised(EmulationError, "").block, thread)
         message = f"`{access.instruction}` reads {register}, which this thread has not written"
@@ -182,17 +192,17 @@ class Reporter:
         self.findings.append(Finding("init", message, access, None, register, register, "register", hint))
 
     def bugs(self) -> list[Finding]:
-        """The findings. What is not written yet where a race is has that same cause, and is no bug of its own."""
+        """The findings, without the reads of unwritten memory that a race explains."""
         raced = {(f.array, a.line) for f in self.findings if f.kind == "race" for a in (f.access, f.earlier) if a}
         return [f for f in self.findings if f.kind == "race" or (f.array, f.access.line) not in raced]
 
     def incomplete(self, state: State, place: int) -> None:
-        """An instruction that cannot be judged."""
+        """Warn of an instruction that is no longer checked."""
         statement: Any = state.code.graph.statements[place]
         self._warn(f"the sanitizer is incomplete: it could not follow `{render(statement)}` to the end of the launch")
 
     def overflow(self) -> None:
-        """More segments than there are records of."""
+        """Warn that the launch has more epochs than the store keeps."""
         self._warn("the sanitizer is incomplete: the launch has too many barriers for races between blocks to be told")
 
     @staticmethod
@@ -203,7 +213,7 @@ class Reporter:
 
     @staticmethod
     def _line(state: State, place: int) -> Any:
-        """The line that a statement comes from, which is the same for all turns of an unrolled loop."""
+        """The line that a statement comes from, the same for all iterations of an unrolled loop."""
         statements = state.code.graph.statements
         statement = statements[place] if place < len(statements) else None
         return statement and (statement.loc or statement.line)
@@ -252,38 +262,42 @@ class Reporter:
         x, y, _ = self.launch.config.grid
         return number % x, number // x % y, number // (x * y)
 
+    def _index(self, thread: tuple[int, int]) -> Index:
+        flat = thread[0] * LANES + thread[1]
+        x, y, _ = self.launch.config.block
+        return flat % x, flat // x % y, flat // (x * y)
+
     def _access(self, state: State, place: int, block: Any, thread: tuple[int, int]) -> Access:
         statements = state.code.graph.statements
         statement: Any = statements[place] if place < len(statements) else None
-        flat = thread[0] * LANES + thread[1]
-        x, y, _ = self.launch.config.block
-        index = (flat % x, flat // x % y, flat // (x * y))
+        index = self._index(thread)
         if statement is None:
             return Access("access", block, index, None, None, "")
-        form = statement.form
-        verb = {"ld": "load", "ldu": "load", "st": "store"}.get(form.opcode, "atomic operation")
-        if strength(form) and verb != "atomic operation":
-            verb = "volatile " + verb if "volatile" in form.tokens else "relaxed " + verb
-        return Access(verb, block, index, statement.loc, statement.line or None, render(statement))
+        return Access(_verb(statement.form), block, index, statement.loc, statement.line or None, render(statement))
 
-    def _hint(
-        self, state: State, mine: Access, theirs: Access, thread: tuple[int, int], other: Index, place: int,
-        before: int,
-    ) -> str:
-        """What is missing between the two."""
+    def _hint(self, state: State, mine: Access, theirs: Access, place: int, before: int, one_warp: bool) -> str:
+        """How to order the two accesses."""
         statements = state.code.graph.statements
         forms = [statements[n].form for n in (place, before) if n < len(statements)]  # type: ignore[union-attr]
         if mine.block != theirs.block:
             if any(strength(form) for form in forms) and not all(strength(form) for form in forms):
                 return "let both be atomic, or order them: `fence.acq_rel.gpu` on both sides of a flag"
             return "blocks are ordered by nothing but atomics and flags: release one and acquire it, or launch twice"
-        if other[1] == thread[0]:
-            if place == before:
-                return "let one thread store, or use an atomic operation"
-            return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
         if place == before:
             return "let one thread store, or use an atomic operation"
+        if one_warp:
+            return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
         return "put a barrier between the two: `ptx.bar.sync(0)`"
+
+
+def _verb(form: Form) -> str:
+    access = checked_access(form)
+    if access is None or (access.reads and access.writes):
+        return "atomic operation"
+    verb = "store" if access.writes else "load"
+    if not form.effects.strong:
+        return verb
+    return f"volatile {verb}" if form.effects.order == "volatile" else f"relaxed {verb}"
 
 
 def _at(verb: str) -> str:
@@ -294,9 +308,6 @@ def _other_block(mine: Access, theirs: Access) -> str:
     return f" of block {mine.block}" if mine.block != theirs.block else ""
 
 
-
-
-def _current(state: State, warp: int) -> int:
-    place = state.shadow + Shadow.WARP_CLOCKS + warp * 64
+def _epoch(state: State, warp: int) -> int:
+    place = state.shadow + Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + WarpClock.EPOCH
     return int.from_bytes(ctypes.string_at(place, 8), "little") >> EPOCH_SHIFT
-

@@ -1,8 +1,8 @@
-"""The sanitizer: uninitialised memory and races, found while a kernel runs.
+"""The sanitizer: uninitialised memory and data races, found while a kernel runs.
 
-Compiled checks (``handlers/watch``) decide nearly everything. What they cannot, they ask here, where the order of the
-threads is known exactly (``sanitizer_order``). A finding is noted, the memory in question is taken to be fine from then
-on, and the kernel goes on, so that one run tells of all its bugs; the launch raises the first at its end.
+Compiled shadow checks (:mod:`..codegen.shadow_checks`) decide nearly all accesses. The others return to Python, where
+the vector clocks are known. A finding is recorded, its memory counts as written and ordered from then on, and the
+kernel continues, so that one launch reports all of its bugs; it raises the first at its end.
 """
 
 from __future__ import annotations
@@ -14,37 +14,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import numpy as np
-
 from ...errors import EmulationError
-from ...ir import Immediate
-from ...launch import Buffer
-from ..codegen.library import library
-from ..instructions.instrumentation import ShadowInspection
+from ...ir import Instruction
 from ..machine.block_state import LaunchState, State, Tool
-from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
+from ..machine.layout import LANES, Block
 from ..machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, UNWRITTEN,
-    WARP, WARP_SHIFT, WHOLE_WARP, Reason, Shadow, WarpClock,
+    EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, WARP_SHIFT, WHOLE_WARP,
+    Reason, Role, Shadow, WarpClock,
 )
-from .clusters import connect, renew
-from .copies import Copies
-from .events import synchronise
-from .happens_before import BlockOrder, Clock, Order, Thread, join, knows
-from .instrumentation import Checks, grain
+from .accesses import checked_access, role_of
+from .barriers import operand_value
+from .clocks import Clocks
+from .happens_before import BlockOrder, Thread, covers
+from .instrumentation import Checks
 from .report import Finding, Reporter, raised
-from .shadow_store import store
+from .shadow_memory import ShadowMemory
+from .synchronisation import Synchronisation
 
 __all__ = ["Sanitizer", "collect"]
 
-_INSPECT = ShadowInspection()
 PATIENCE = 200
-"""Questions about one instruction after which it is not looked at any more in this launch."""
-POLL = 128
-"""What a strong read counts of a block state's turns: it probably waits for another block."""
-TAG_BYTES = 8
-PLANES = 3
-_WORD = (1 << 64) - 1
+"""Callbacks of one instruction after which its accesses are suppressed for the rest of the launch."""
+_SYNCHRONISES = (Reason.SYNC_ACCESS, Reason.SYNC_INSTRUCTION, Reason.WARP_BARRIER)
 
 
 _collected: ContextVar[list[Finding] | None] = ContextVar("ptxdsl_findings", default=None)
@@ -68,320 +59,127 @@ def collect() -> Iterator[list[Finding]]:
 
 
 class Sanitizer(Tool):
-    """The tools that are on for one launch."""
+    """The checks of one launch."""
 
     def __init__(self, launch: LaunchState, tools: frozenset[str]) -> None:
-        self.launch, self.store = launch, store()
-        self.store.lock.acquire()
-        if int(self.store.counter[0]) >> (EPOCH_BITS - 1):
-            self.store.counter[0], self.store.free = 1, []
-        self.first = int(self.store.counter[0]) + 1
-        self.grain = grain(launch.spaces.function)
-        self.arrays: list[np.ndarray[Any, Any]] = []
-        self.kept: list[Any] = []
-        self.regions: list[tuple[int, int, int, int]] = []
-        self.owned: dict[int, list[tuple[int, int, int, int, int]]] = {}
-        """Shared (1) and local (2) memory of each state, by its address, as ``describe`` takes them."""
-        self.fresh = self._fresh_buffers() if "init" in tools else []
-        overlap = self._global_regions()
-        heap = any(guarded is not None and guarded.heap for guarded in launch.ranges)
-        self.poisoned = "init" in tools and (heap or bool(self.fresh))
-        self.checks = Checks("race" in tools, "init" in tools, overlap, self.poisoned)
-        self.order = Order()
-        self.copies = Copies(self)
+        self.launch = launch
+        self.memory = memory = ShadowMemory(launch, "init" in tools)
+        self.checks = Checks("race" in tools, "init" in tools, memory.overlap, memory.has_unwritten)
+        self.clocks = Clocks(memory)
         self.reporter = Reporter(launch)
-        self.reporter.copies = self.copies.by_host
-        self.asked: dict[int, int] = {}
-        self.spared: list[tuple[int, bytes]] = []
-        self.current: State | None = None
+        self.synchronisation = Synchronisation(self.clocks, self.reporter)
+        self._callbacks: dict[int, int] = {}
+        self._suppressed: list[tuple[int, bytes]] = []
 
-    # Tags
-
-    def _tags(self, nbytes: int) -> tuple[int, int]:
-        """Tags for host memory: their address, and the bytes from one plane to the next."""
-        pieces = (nbytes >> self.grain) + 9
-        stride = pieces + (24 - pieces % 16)  # planes apart by odd cache lines, so that they do not evict each other
-        array = self.store.take(PLANES * stride + 16)
-        self.arrays.append(array)
-        return array.ctypes.data, stride * TAG_BYTES
-
-    def _fresh_buffers(self) -> list[Buffer]:
-        buffers = [argument for argument in self.launch.arguments if isinstance(argument, Buffer)]
-        return [buffer for buffer in buffers if getattr(buffer.owner, "unwritten", None) is not None]
-
-    def _global_regions(self) -> bool:
-        """Give tags to all global memory; whether any two arrays overlap."""
-        mask = (1 << self.grain) - 1
-        reach = SPACE_BITS["global"] | SPACE_BITS["generic"]
-        spans = sorted(
-            (g.place & ~mask, (g.place + g.nbytes + mask) & ~mask) for g in self.launch.ranges
-            if g is not None and not g.shared and g.spaces & reach and not g.spaces & SPACE_BITS["param"] and g.nbytes
-        )
-        merged: list[list[int]] = []
-        overlap = False
-        for low, high in spans:
-            if merged and low < merged[-1][1]:
-                overlap = True
-                merged[-1][1] = max(merged[-1][1], high)
-            else:
-                merged.append([low, high])
-        for low, high in merged:
-            self.regions.append((low, high - low, *self._tags(high - low)))
-        for buffer in self.fresh:
-            self._poison(buffer)
-        return overlap
-
-    def _plane(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """The tags of the last writers of a buffer."""
-        low, _, tags, _ = next(r for r in self.regions if r[0] <= buffer.address < r[0] + r[1])
-        start = tags + (buffer.address - low >> self.grain) * TAG_BYTES
-        count = (buffer.nbytes + (1 << self.grain) - 1) >> self.grain
-        return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(start))
-
-    def _poison(self, buffer: Buffer) -> None:
-        unwritten = buffer.owner.unwritten  # type: ignore[attr-defined]
-        plane = self._plane(buffer)
-        known = np.zeros(plane.size << self.grain, bool)
-        known[: buffer.nbytes] = unwritten
-        plane[:] = np.where(known.reshape(plane.size, -1).any(1), UNWRITTEN, 0)
+    # What the engine reports
 
     def attach(self, state: State) -> None:
-        """Give a block state its ledger."""
-        memory = np.zeros(Shadow.nbytes + 64, np.uint8)
-        seen = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
-        local = self.launch.spaces.local_bytes * state.count * LANES
-        own = [(state.shared, self.launch.shared_bytes, 1), (state.local, local, 2)]
-        regions = [(*region, 0) for region in self.regions]
-        owned = [(low, nbytes, *self._tags(nbytes), kind) for low, nbytes, kind in own if nbytes]
-        self.owned[state.address] = owned
-        regions += owned
-        self.kept += [memory, seen]
-        state.shadow = address = memory.ctypes.data + -memory.ctypes.data % 64
-        state.put(Block.SHADOW, "Q", address)
-        inspect = library().need([_INSPECT])[_INSPECT]
-        for offset, codes, value in (
-            (Shadow.EPOCH_COUNTER, "Q", self.store.counter.ctypes.data),
-            (Shadow.EPOCH_BLOCKS, "Q", self.store.owners.ctypes.data),
-            (Shadow.LAUNCH, "Q", self.first << EPOCH_SHIFT), (Shadow.ORDER_CACHE, "Q", seen.ctypes.data),
-            (Shadow.INSPECT, "Q", inspect),
-        ):
-            self.put(state, offset, codes, value)
-        self.describe(state, regions)
-        for number, guarded in enumerate(self.launch.ranges):
-            if guarded is not None:
-                host = guarded.place
-                if guarded.shared:
-                    host = state.shared - SHARED_START + guarded.address - guarded.window
-                for low, nbytes, tags, stride, _ in regions:
-                    if low <= host < low + nbytes:
-                        start = (tags - (low >> self.grain) * TAG_BYTES) & _WORD
-                        place = state.table + number * Entry.nbytes + Entry.SHADOW_WORDS
-                        ctypes.memmove(place, struct.pack("<QQ", start, stride), 16)
-                        break
-
-    def describe(self, state: State, regions: list[tuple[int, int, int, int, int]]) -> None:
-        """Let a block know of pieces of host memory: address, bytes, tags, bytes to the next plane of them, kind."""
-        table = b"".join(struct.pack("<QQQQi28x", *region) for region in regions)
-        described = np.frombuffer(table, np.uint8).copy()
-        self.kept.append(described)
-        self.put(state, Shadow.REGIONS, "Q", described.ctypes.data)
-        self.put(state, Shadow.REGION_COUNT, "i", len(regions))
+        self.memory.attach(state)
 
     def connect(self, states: list[State]) -> None:
-        """Let each block of a cluster know of the shared memory of all of them."""
-        connect(self, states)
+        self.memory.connect(states)
+        self.reporter.states = states
 
     def begin_cluster(self, states: list[State]) -> None:
-        """The shared memory of a new cluster: nobody has touched it."""
-        renew(self, states)
+        self.memory.begin_cluster(states)
 
-    def untracked(self, state: State, statement: int) -> None:
-        self.reporter.incomplete(state, statement)
+    def switch(self, state: State) -> None:
+        self.memory.switch(state)
+
+    def allocated(self, address: int, nbytes: int) -> None:
+        self.memory.allocated(address, nbytes)
 
     def unwritten(self, state: State, record: int, thread: tuple[int, int], register: str) -> None:
         self.reporter.unwritten(state, record, thread, register)
 
-    def allocated(self, address: int, nbytes: int) -> None:
-        """Memory of malloc changes hands: nobody has touched it, and where that is looked for nobody has written it."""
-        low, _, tags, stride = next(region for region in self.regions if region[0] <= address < region[0] + region[1])
-        first = address - low >> self.grain
-        count = -(-nbytes >> self.grain) if nbytes else 0
-        for plane in range(PLANES):
-            start = tags + plane * stride + first * TAG_BYTES
-            words = np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(start))
-            words[:] = UNWRITTEN if plane == 0 and self.checks.fresh else 0
-
-    # The ledger
-
-    @staticmethod
-    def put(state: State, offset: int, codes: str, value: int) -> None:
-        data = struct.pack("<" + codes, value)
-        ctypes.memmove(state.shadow + offset, data, len(data))
-
-    @staticmethod
-    def get(state: State, offset: int, codes: str = "Q") -> int:
-        data = ctypes.string_at(state.shadow + offset, struct.calcsize("<" + codes))
-        value: int = struct.unpack("<" + codes, data)[0]
-        return value
-
-    def own(self, state: State, warp: int, offset: int) -> int:
-        return self.get(state, Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + offset)
-
-    def switch(self, state: State) -> None:
-        """Where another block state takes its turn, segments so far may be of any block."""
-        if state is self.current:
-            return
-        self.current = state
-        self.put(state, Shadow.WINDOW, "Q", (int(self.store.counter[0]) + 1) << EPOCH_SHIFT)
-
-    def advance(self, state: State, warp: int) -> None:
-        """A new segment for a warp."""
-        segment = int(self.store.counter[0]) + 1
-        self.store.counter[0] = segment
-        self.store.owners[segment & (1 << EPOCH_BITS) - 1] = self.get(state, Shadow.BLOCK, "I")
-        place = Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + WarpClock.EPOCH
-        self.put(state, place, "Q", segment << EPOCH_SHIFT | warp << WARP_SHIFT)
-
-    # Questions
+    def untracked(self, state: State, statement: int) -> None:
+        self.reporter.incomplete(state, statement)
 
     def callback(self, state: State) -> None:
-        """Answer the question for which compiled code came back; the same warp goes on."""
+        """Compiled code reports synchronisation, or an access that it cannot decide; the same warp resumes."""
         warp = state.get(Block.FAULT_WARP, "i")
         state.put(Block.CURRENT, "I", warp - 1 & 31)
         state.put(Block.STAY, "I", 1)
-        reason = self.get(state, Shadow.REASON, "i")
-        block = self._caught_up(state)
-        if reason in (Reason.SYNC_ACCESS, Reason.SYNC_INSTRUCTION, Reason.WARP_BARRIER):
+        reason = self.memory.get(state, Shadow.REASON, "i")
+        block = self.clocks.of_block(state)
+        if reason in _SYNCHRONISES:
             mask = state.get(Block.FAULT_ADDRESS, "Q")
-            synchronise(self, state, block, warp, [lane for lane in range(LANES) if mask >> lane & 1], reason)
+            lanes = [lane for lane in range(LANES) if mask >> lane & 1]
+            self.synchronisation.event(state, block, warp, lanes, reason)
         else:
-            self._judge(state, block, warp, reason)
+            self._access(state, block, warp, reason)
 
-    def _caught_up(self, state: State) -> BlockOrder:
-        """The order of the state's block, with the barriers and meetings since the last question."""
-        block = self.order.block(self.get(state, Shadow.BLOCK, "I") - 1)
-        data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.nbytes)
-        base = self.get(state, Shadow.BASE)  # warps before it have not begun with this block
-        fields = [struct.unpack_from("<QQQQ", data, number * WarpClock.nbytes) for number in range(state.count)]
-        fields = [own if own[0] > base else (0, 0, 0, 0) for own in fields]
-        most = max(fields, key=lambda own: own[3])
-        block.barrier(most[3], most[1] >> EPOCH_SHIFT)
-        for number, own in enumerate(fields):
-            if own[2] > own[1]:
-                block.warp_met(number, own[2])
-        return block
+    # Accesses
 
-    def view(self, state: State, block: BlockOrder, thread: Thread) -> Clock:
-        """All that a thread knows, itself included."""
-        warp, lane = thread
-        number = block.block
-        current, floor, meeting = (
-            self.own(state, warp, offset) >> EPOCH_SHIFT
-            for offset in (WarpClock.EPOCH, WarpClock.BLOCK_FLOOR, WarpClock.WARP_FLOOR)
-        )
-        mine = {(number, warp, lane): current, number: floor - 1, (number, warp): meeting - 1}
-        return join(block.clock(thread), mine)
-
-    # What orders threads
-
-    @staticmethod
-    def polls(state: State) -> None:
-        """A thread looks at what others write: it probably waits."""
-        state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
-
-    @staticmethod
-    def value(state: State, warp: int, operand: Any, lane: int) -> int:
-        """The number that an operand is in a lane; -1 where that is not known."""
-        if isinstance(operand, Immediate):
-            return operand.bits
-        name = getattr(operand, "name", None)
-        return state.register(warp, name)[lane] if name in state.code.registers.offsets else -1
-
-    # What may be wrong
-
-    def _judge(self, state: State, block: BlockOrder, warp: int, reason: int) -> None:
-        tag, lane = self.get(state, Shadow.WORD), self.get(state, Shadow.LANE, "i")
+    def _access(self, state: State, block: BlockOrder, warp: int, reason: int) -> None:
+        memory = self.memory
+        word, lane = memory.get(state, Shadow.WORD), memory.get(state, Shadow.LANE, "i")
         record = state.get(Block.FAULT_RECORD, "Q")
-        segment = tag >> EPOCH_SHIFT
-        owner = int(self.store.owners[segment & (1 << EPOCH_BITS) - 1]) - 1
-        other = (owner, (tag & WARP) >> WARP_SHIFT, tag & LANE)
-        if reason != Reason.UNINITIALISED and self._ordered(state, block, (warp, lane), tag, other):
-            self._ask_no_more(state, record)
-            return
-        plane = {Reason.READER: 1, Reason.EARLIER_READER: 2}.get(Reason(reason), 0)
-        if reason != Reason.WRITER or not self._same_value(state, record, warp, lane, tag, other):
-            self.reporter.note(state, record, warp, lane, reason, tag, other, self.get(state, Shadow.HOST))
-        self._forgive(state, plane)
-        self._ask_no_more(state, record)
+        other = memory.thread_of(word)
+        if reason == Reason.UNINITIALISED or not self._ordered(state, block, (warp, lane), word, other):
+            if reason != Reason.WRITER or not self._same_value(state, record, warp, lane, word, other):
+                self.reporter.note(state, record, warp, lane, reason, word, other, memory.get(state, Shadow.HOST))
+            self._clear(state, {Reason.READER: 1, Reason.EARLIER_READER: 2}.get(Reason(reason), 0))
+        self._limit(state, record)
 
     def _ordered(
-        self, state: State, block: BlockOrder, thread: Thread, tag: int, other: tuple[int, int, int]
+        self, state: State, block: BlockOrder, thread: Thread, word: int, other: tuple[int, int, int]
     ) -> bool:
+        """Whether the access of a shadow word happens before the current one; the answer goes to the cache."""
         warp, lane = thread
-        segment, several = tag >> EPOCH_SHIFT, bool(tag & SEVERAL_LANES)
-        if not knows(block.clock(thread), other, segment, several):
+        epoch, several = word >> EPOCH_SHIFT, bool(word & SEVERAL_LANES)
+        if not covers(block.clock(thread), other, epoch, several):
             return False
-        mine = [block.own.get((warp, n), block.common) for n in range(LANES)]
-        broad = all(knows(clock, other, segment, True) for clock in {id(clock): clock for clock in mine}.values())
-        if broad:
-            key = segment << EPOCH_SHIFT | WHOLE_WARP | warp
+        clocks = [block.own.get((warp, n), block.common) for n in range(LANES)]
+        if all(covers(clock, other, epoch, True) for clock in {id(clock): clock for clock in clocks}.values()):
+            key = epoch << EPOCH_SHIFT | WHOLE_WARP | warp
         else:
-            key = segment << EPOCH_SHIFT | warp << WARP_SHIFT | lane | (tag & (LANE | SEVERAL_LANES)) << 10
-        slot = (key * ORDER_HASH & _WORD) >> (64 - ORDER_CACHE_BITS)
-        ctypes.memmove(self.get(state, Shadow.ORDER_CACHE) + 8 * slot, struct.pack("<Q", key), 8)
-        self.put(state, Shadow.CACHE_USED, "i", 1)
+            key = epoch << EPOCH_SHIFT | warp << WARP_SHIFT | lane | (word & (LANE | SEVERAL_LANES)) << 10
+        slot = (key * ORDER_HASH & (1 << 64) - 1) >> (64 - ORDER_CACHE_BITS)
+        ctypes.memmove(self.memory.get(state, Shadow.ORDER_CACHE) + 8 * slot, struct.pack("<Q", key), 8)
+        self.memory.put(state, Shadow.CACHE_USED, "i", 1)
         return True
 
-    def _forgive(self, state: State, plane: int) -> None:
-        """Take the memory in question to be fine from now on."""
-        place = self.get(state, Shadow.WORD_ADDRESS) + plane * self.get(state, Shadow.STRIDE)
-        fine = self.get(state, Shadow.BASE) if plane == 0 and self._is_own(state) else 0
-        ctypes.memmove(place, struct.pack("<Q", fine), 8)
-
-    def _is_own(self, state: State) -> bool:
-        """Whether no other block reaches the memory in question, whose tags begin with the block."""
-        host, shared = self.get(state, Shadow.HOST), bool(self.reporter.states)
-        return any(
-            low <= host < low + nbytes and not (shared and kind == 1)
-            for low, nbytes, _, _, kind in self.owned[state.address]
-        )
+    def _clear(self, state: State, plane: int) -> None:
+        """Let the granule in question count as written and ordered from now on."""
+        memory = self.memory
+        place = memory.get(state, Shadow.WORD_ADDRESS) + plane * memory.get(state, Shadow.STRIDE)
+        private = plane == 0 and memory.is_private(state, memory.get(state, Shadow.HOST))
+        ctypes.memmove(place, struct.pack("<Q", memory.get(state, Shadow.BASE) if private else 0), 8)
 
     def _same_value(
-        self, state: State, record: int, warp: int, lane: int, tag: int, other: tuple[int, int, int]
+        self, state: State, record: int, warp: int, lane: int, word: int, other: tuple[int, int, int]
     ) -> bool:
-        """Whether two plain stores write the same number, which does no harm; the lanes of one instruction, too."""
+        """Whether two plain stores, or two lanes of one, write the same number: that is no race."""
         statements = state.code.graph.statements
         mine: Any = statements[state.code.statement_at(record)]
-        place = tag >> STATEMENT_SHIFT & 0xFFFF
-        theirs: Any = statements[place] if place < len(statements) else None
-        if mine.form.opcode != "st" or getattr(theirs, "form", None) is None or theirs.form.opcode != "st":
+        place = word >> STATEMENT_SHIFT & 0xFFFF
+        theirs = statements[place] if place < len(statements) else None
+        if not _stores(mine) or not _stores(theirs) or len(mine.operands) != 2:
             return False
-        if len(mine.operands) != 2:
-            return False
-        size, host = mine.form.type.bits // 8, self.get(state, Shadow.HOST)
+        size, host = mine.form.type.bits // 8, self.memory.get(state, Shadow.HOST)
         items = getattr(mine.operands[1], "items", mine.operands[1:])
         item = items[host % (size * len(items)) // size]  # accesses are aligned to all that they take
-        value = self.value(state, warp, item, lane) & (1 << 8 * size) - 1
-        block = self.get(state, Shadow.BLOCK, "I") - 1
-        current = self.own(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
-        if theirs is mine and other[:2] == (block, warp) and tag >> EPOCH_SHIFT == current:
-            before = self.value(state, warp, item, other[2]) & (1 << 8 * size) - 1
+        value = operand_value(state, warp, item, lane) & (1 << 8 * size) - 1
+        epoch = self.memory.clock(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
+        if theirs is mine and other[:2] == (self.memory.block_of(state), warp) and word >> EPOCH_SHIFT == epoch:
+            before = operand_value(state, warp, item, other[2]) & (1 << 8 * size) - 1
         else:
             before = int.from_bytes(ctypes.string_at(host - host % size, size), "little")
         return value == before
 
-    def _ask_no_more(self, state: State, record: int) -> None:
-        """An instruction that asks again and again is not judged any more; what else it might do is not known."""
-        asked = self.asked[record] = self.asked.get(record, 0) + 1
+    def _limit(self, state: State, record: int) -> None:
+        """Suppress an instruction that calls back again and again; what else it might do is not known."""
+        count = self._callbacks[record] = self._callbacks.get(record, 0) + 1
         statement = state.code.statement_at(record)
         found = self.reporter.has(statement)
-        if asked < (PATIENCE if found else 1000 * PATIENCE):
+        if count < (PATIENCE if found else 1000 * PATIENCE):
             return
         code = state.code
         codes = code.records[code.offsets.index(record - code.base)].op.codes
         place = record + struct.calcsize("<Q" + codes) - 4
         data = ctypes.string_at(place, 4)
-        self.spared.append((place, data))
+        self._suppressed.append((place, data))
         ctypes.memmove(place, struct.pack("<I", int.from_bytes(data, "little") | SUPPRESSED), 4)
         if not found:
             self.reporter.incomplete(state, statement)
@@ -389,17 +187,12 @@ class Sanitizer(Tool):
     # The end
 
     def release(self) -> None:
-        """Put everything back."""
-        for place, data in self.spared:
+        """Undo the suppressions and give the shadow memory back."""
+        for place, data in self._suppressed:
             ctypes.memmove(place, data, len(data))
-        for buffer in self.fresh:
-            unwritten = np.repeat(self._plane(buffer) == UNWRITTEN, 1 << self.grain)[: buffer.nbytes]
-            buffer.owner.unwritten = unwritten if unwritten.any() else None  # type: ignore[attr-defined]
-        if not self.poisoned:
-            self.store.give(self.arrays)
-        if int(self.store.counter[0]) >> EPOCH_BITS:
+        if self.memory.exhausted():
             self.reporter.overflow()
-        self.store.lock.release()
+        self.memory.release()
 
     def finish(self, fault: EmulationError | None = None) -> None:
         """Raise the first finding, if there is one; ``fault`` ended the kernel early."""
@@ -408,7 +201,9 @@ class Sanitizer(Tool):
         if into is not None:
             into.extend(findings)
         elif findings:
-            raise raised(findings, self.launch) from fault
+            raise raised(findings) from fault
 
 
-
+def _stores(statement: Any) -> bool:
+    access = checked_access(statement.form) if isinstance(statement, Instruction) else None
+    return access is not None and role_of(access) == Role.WRITE

@@ -1,4 +1,4 @@
-"""What the sanitizer keeps from launch to launch, so that a launch need not begin with clearing memory."""
+"""Shadow memory that is kept from launch to launch, so that a launch need not begin with clearing it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["Store", "store"]
 
 
 class Store:
-    """What outlives a launch: the number of the last segment, the blocks of segments, memory for tags to use again.
+    """The number of the last epoch, the blocks of epochs, and free memory for shadow words.
 
-    Old tags need not be wiped: their segments are before the launch, which is as good as none.
+    Old words need no clearing: their epochs precede the launch, so they are ordered before all of it.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.counter = np.ones(1, np.uint64)
-        self.owners = np.zeros(1 << EPOCH_BITS, np.uint32)
+        self.blocks = np.zeros(1 << EPOCH_BITS, np.uint32)
         self.free: list[np.ndarray[Any, Any]] = []
 
     def take(self, words: int) -> np.ndarray[Any, Any]:
-        """Memory for so many tags."""
+        """Memory for so many shadow words."""
         fitting = [array for array in self.free if words <= array.size <= 2 * words + 4096]
         if not fitting:
             return np.zeros(words, np.uint64)
@@ -43,5 +43,5 @@ class Store:
 
 @functools.cache
 def store() -> Store:
-    """That of this process."""
+    """The store of this process."""
     return Store()

@@ -1,0 +1,53 @@
+"""Which memory accesses the sanitizer checks, and how strong they are, from the effects of instruction forms."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ...ir import Function, Instruction
+from ...isa import Form
+from ...isa.effects import Access
+from ..machine.shadow import Role
+
+__all__ = ["checked_access", "granule_of", "orders", "role_of", "strength"]
+
+_SPACES = ("global", "shared", "generic", "local")
+
+
+@lru_cache(maxsize=256)
+def checked_access(form: Form) -> Access | None:
+    """The access of an instruction to memory that threads could share, or that could be uninitialised."""
+    access = form.effects.access
+    return access if access is not None and access.space in _SPACES and not form.effects.completes else None
+
+
+def role_of(access: Access) -> int:
+    """The :class:`Role` of an access."""
+    if access.reads and access.writes:
+        return Role.ATOMIC
+    return Role.WRITE if access.writes else Role.READ
+
+
+@lru_cache(maxsize=256)
+def strength(form: Form) -> int:
+    """0 for a weak access, 1 for one that is strong in its block, 2 for one that is strong in the whole GPU."""
+    if not form.effects.strong:
+        return 0
+    return 1 if form.effects.scope in ("cta", "cluster") else 2
+
+
+def orders(form: Form) -> bool:
+    """Whether threads can synchronise through memory by an instruction: a fence, an acquire or a release."""
+    effects = form.effects
+    return effects.fence == "threads" or (
+        checked_access(form) is not None and (effects.acquires or effects.releases)
+    )
+
+
+def granule_of(function: Function) -> int:
+    """Bytes of a granule, as a power of two: those of the smallest access to one element, 4 at most."""
+    sizes = [
+        statement.form.type.bits // 8 for statement in function.body or ()
+        if isinstance(statement, Instruction) and statement.form.type is not None and checked_access(statement.form)
+    ]
+    return min(max(1, min(sizes, default=4)), 4).bit_length() - 1

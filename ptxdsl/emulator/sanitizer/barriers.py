@@ -1,0 +1,166 @@
+"""Happens-before by barriers that compiled code does not count: of some warps or lanes, of a cluster, and mbarriers.
+
+Threads that arrive at an mbarrier release their clocks to those that find that phase complete. Transactions count as
+arrivals here, since they stand for the stores of the thread before them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...ir import Immediate, Instruction
+from ..machine.block_state import State
+from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier
+from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, WarpClock
+from .clocks import Clocks
+from .happens_before import BlockOrder, Clock, Rendezvous, Thread, covers, join
+from .report import Reporter
+
+__all__ = ["Barriers", "charge_poll", "operand_value"]
+
+POLL = 128
+"""Turns of a block state that a strong read costs: the thread probably waits for another block."""
+
+
+def charge_poll(state: State) -> None:
+    """A thread reads what others write; shorten the time slice of its block."""
+    state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
+
+
+def operand_value(state: State, warp: int, operand: Any, lane: int) -> int:
+    """The number that an operand is in a lane; -1 where that is not known."""
+    if isinstance(operand, Immediate):
+        return operand.bits
+    name = getattr(operand, "name", None)
+    return state.register(warp, name)[lane] if name in state.code.registers.offsets else -1
+
+
+@dataclass
+class _Mbarrier:
+    """Clocks of an mbarrier: released in its current phase, and acquired by a wait for the phases before.
+
+    ``initialiser`` is the shadow word of the initialisation.
+    """
+
+    parity: int
+    initialiser: int = 0
+    pending: Clock = field(default_factory=dict)
+    complete: Clock = field(default_factory=dict)
+
+    def update(self, parity: int) -> None:
+        """Its current phase has this parity."""
+        if parity != self.parity:
+            self.parity, self.complete, self.pending = parity, join(self.complete, self.pending), {}
+
+
+class Barriers:
+    """The clocks of all barriers of a launch."""
+
+    def __init__(self, clocks: Clocks, reporter: Reporter) -> None:
+        self.clocks, self.reporter = clocks, reporter
+        self._mbarriers: dict[int, _Mbarrier] = {}
+        self._clusters: dict[Any, Clock] = {}
+        """Clocks released at the barrier of a cluster, by the cluster's index and the phase."""
+
+    # Lanes and warps of a block
+
+    def warp_barrier(
+        self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+    ) -> None:
+        """After a ``bar.warp.sync`` of part of a warp."""
+        groups: dict[int, list[int]] = {}
+        for lane in lanes:
+            groups.setdefault(operand_value(state, warp, statement.operands[0], lane), []).append(lane)
+        for members in groups.values():
+            threads = [(warp, lane) for lane in members]
+            block.synchronise(threads, [self.clocks.of_thread(state, block, thread) for thread in threads])
+
+    def named_barrier(
+        self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+    ) -> None:
+        """Before a barrier of some warps, and once more after it."""
+        threads = [(warp, lane) for lane in lanes]
+        if warp in block.waits:
+            rendezvous = block.waits.pop(warp)
+            self._acquire(state, block, threads, rendezvous.clock)
+            return
+        named = dict(zip([spec.name for spec in statement.form.operands], statement.operands))
+        number, count = (operand_value(state, warp, named[name], lanes[0]) for name in "ab")
+        rendezvous = block.open.setdefault(number, Rendezvous())
+        known = [self.clocks.of_thread(state, block, thread) for thread in threads]
+        rendezvous.clock = join(rendezvous.clock, *known)
+        rendezvous.warps += 1
+        if rendezvous.warps * LANES >= count:
+            del block.open[number]
+        if statement.form.effects.waits:
+            block.waits[warp] = rendezvous
+
+    def _acquire(self, state: State, block: BlockOrder, threads: list[Thread], clock: Clock) -> None:
+        for thread in threads:
+            block.own[thread] = join(self.clocks.of_thread(state, block, thread), clock)
+
+    def _released(self, state: State, block: BlockOrder, thread: Thread, relaxed: bool) -> list[Clock]:
+        """What a thread releases: its clock, or with relaxed order only what a fence has."""
+        if relaxed:
+            return [clock for _, clock in block.released(thread)]
+        return [self.clocks.of_thread(state, block, thread)]
+
+    # Clusters
+
+    def cluster_barrier(
+        self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+    ) -> None:
+        """Before threads arrive at the barrier of the cluster, and after a wait."""
+        head = int.from_bytes(ctypes.string_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD, 8), "little")
+        phase = int.from_bytes(ctypes.string_at(head + Cluster.PHASE, 4), "little")
+        cluster = tuple(state.get(Block.CLUSTERID + 4 * axis, "i") for axis in range(3))
+        threads = [(warp, lane) for lane in lanes]
+        effects = statement.form.effects
+        if effects.waits:
+            self._acquire(state, block, threads, self._clusters.get((cluster, phase - 1), {}))
+            return
+        clock = self._clusters.get((cluster, phase), {})
+        for thread in threads:
+            clock = join(clock, *self._released(state, block, thread, effects.order == "relaxed"))
+        self._clusters[cluster, phase] = clock
+
+    def mbarrier(
+        self, state: State, block: BlockOrder, thread: Thread, statement: Instruction, host: int
+    ) -> None:
+        """Before an operation on the mbarrier at a host address."""
+        what, effects = statement.form.tokens[0], statement.form.effects
+        parity = int.from_bytes(ctypes.string_at(host, 8), "little") >> Mbarrier.PARITY & 1
+        if what in ("init", "inval"):
+            self._mbarriers[host] = _Mbarrier(0, self._word(state, thread))
+            return
+        mbarrier = self._mbarriers.setdefault(host, _Mbarrier(parity))
+        mbarrier.update(parity)
+        clock = self.clocks.of_thread(state, block, thread)
+        self._check_initialised(state, block, thread, clock, host, mbarrier)
+        relaxed = effects.order == "relaxed" and what != "complete_tx"
+        if effects.waits:
+            charge_poll(state)
+            if not relaxed and mbarrier.complete:
+                block.own[thread] = join(clock, mbarrier.complete)
+        elif effects.arrives or what == "complete_tx":
+            mbarrier.pending = join(mbarrier.pending, *self._released(state, block, thread, relaxed))
+
+    def _word(self, state: State, thread: Thread) -> int:
+        """The shadow word of a thread's current instruction."""
+        warp, lane = thread
+        place = min(state.code.statement_at(state.get(Block.FAULT_RECORD, "Q")), 0x7FFF)
+        return self.clocks.memory.clock(state, warp, WarpClock.EPOCH) | place << STATEMENT_SHIFT | lane
+
+    def _check_initialised(
+        self, state: State, block: BlockOrder, thread: Thread, clock: Clock, host: int, mbarrier: _Mbarrier
+    ) -> None:
+        """Report a race with the thread that has initialised the mbarrier, unless that happens before its use."""
+        word, memory = mbarrier.initialiser, self.clocks.memory
+        other = memory.thread_of(word)
+        reached = other[0] == block.block or memory.clustered
+        if word and reached and not covers(clock, other, word >> EPOCH_SHIFT, False):
+            record = state.get(Block.FAULT_RECORD, "Q")
+            self.reporter.note(state, record, *thread, Reason.WRITER, word, other, host)
+            mbarrier.initialiser = 0

@@ -1,0 +1,46 @@
+"""The vector clock of each thread: the clock that compiled code keeps for its warp, joined with what Python follows."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+from ..machine.block_state import State
+from ..machine.shadow import EPOCH_SHIFT, Shadow, WarpClock
+from .happens_before import BlockOrder, Clock, HappensBefore, Thread, join
+from .shadow_memory import ShadowMemory
+
+__all__ = ["Clocks"]
+
+
+class Clocks:
+    """The vector clocks of a launch."""
+
+    def __init__(self, memory: ShadowMemory) -> None:
+        self.memory = memory
+        self.order = HappensBefore()
+
+    def of_block(self, state: State) -> BlockOrder:
+        """The order of the state's block, with the barriers that compiled code has counted since the last call."""
+        block = self.order.block(self.memory.block_of(state))
+        data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.nbytes)
+        base = self.memory.get(state, Shadow.BASE)  # warps before it have not begun with this block
+        clocks = [struct.unpack_from("<QQQQ", data, number * WarpClock.nbytes) for number in range(state.count)]
+        clocks = [clock if clock[0] > base else (0, 0, 0, 0) for clock in clocks]
+        _, floor, _, barriers = max(clocks, key=lambda clock: clock[3])
+        block.barrier(barriers, floor >> EPOCH_SHIFT)
+        for warp, (_, block_floor, warp_floor, _) in enumerate(clocks):
+            if warp_floor > block_floor:
+                block.warp_barrier(warp, warp_floor)
+        return block
+
+    def of_thread(self, state: State, block: BlockOrder, thread: Thread) -> Clock:
+        """The whole clock of a thread, its own epoch included."""
+        warp, lane = thread
+        number = block.block
+        epoch, block_floor, warp_floor = (
+            self.memory.clock(state, warp, offset) >> EPOCH_SHIFT
+            for offset in (WarpClock.EPOCH, WarpClock.BLOCK_FLOOR, WarpClock.WARP_FLOOR)
+        )
+        mine = {(number, warp, lane): epoch, number: block_floor - 1, (number, warp): warp_floor - 1}
+        return join(block.clock(thread), mine)

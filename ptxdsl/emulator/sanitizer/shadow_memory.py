@@ -1,0 +1,247 @@
+"""The shadow memory of a launch: words for all memory that its threads share, and the shadow state of each block."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...launch import Buffer
+from ..codegen.library import library
+from ..instructions.instrumentation import ShadowInspection
+from ..machine.block_state import LaunchState, State
+from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
+from ..machine.shadow import (
+    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, UNWRITTEN, WARP, WARP_SHIFT, Kind, Shadow, WarpClock,
+)
+from ..runtime.clusters import window_entry
+from .accesses import granule_of
+from .shadow_store import store
+
+__all__ = ["Region", "ShadowMemory"]
+
+_INSPECT = ShadowInspection()
+WORD_BYTES = 8
+PLANES = 3
+_MASK = (1 << 64) - 1
+
+
+class Region(NamedTuple):
+    """A range of host memory and its shadow words: their address, and the bytes from one plane to the next."""
+
+    low: int
+    nbytes: int
+    words: int
+    stride: int
+    kind: int
+
+    def holds(self, host: int) -> bool:
+        return self.low <= host < self.low + self.nbytes
+
+
+def _array(address: int, count: int) -> np.ndarray[Any, Any]:
+    return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(address))
+
+
+class ShadowMemory:
+    """``init``: the words also tell what has been written, from the memory that the host left uninitialised on."""
+
+    def __init__(self, launch: LaunchState, init: bool) -> None:
+        self.launch, self.init, self.store = launch, init, store()
+        self.store.lock.acquire()
+        if int(self.store.counter[0]) >> (EPOCH_BITS - 1):
+            self.store.counter[0], self.store.free = 1, []
+        self.first_epoch = int(self.store.counter[0]) + 1
+        self.granule = granule_of(launch.spaces.function)
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.kept: list[Any] = []
+        self.regions: list[Region] = []
+        self.private: dict[int, list[Region]] = {}
+        """Shared and local memory of each block state, by its address."""
+        self.clustered = False
+        """Whether blocks reach each other's shared memory."""
+        self.unwritten_buffers = self._unwritten_buffers() if init else []
+        self.overlap = self._add_global_memory()
+        heap = any(guarded is not None and guarded.heap for guarded in launch.ranges)
+        self.has_unwritten = init and (heap or bool(self.unwritten_buffers))
+        self.current: State | None = None
+
+    # Global memory
+
+    def _region(self, low: int, nbytes: int, kind: int) -> Region:
+        granules = (nbytes >> self.granule) + 9
+        stride = granules + (24 - granules % 16)  # odd cache lines between planes, so that they do not evict each other
+        array = self.store.take(PLANES * stride + 16)
+        self.arrays.append(array)
+        return Region(low, nbytes, array.ctypes.data, stride * WORD_BYTES, kind)
+
+    def _unwritten_buffers(self) -> list[Buffer]:
+        buffers = [argument for argument in self.launch.arguments if isinstance(argument, Buffer)]
+        return [buffer for buffer in buffers if getattr(buffer.owner, "unwritten", None) is not None]
+
+    def _add_global_memory(self) -> bool:
+        """Add a region for each range of global memory; whether any two arrays overlap."""
+        mask = (1 << self.granule) - 1
+        reach = SPACE_BITS["global"] | SPACE_BITS["generic"]
+        spans = sorted(
+            (g.place & ~mask, (g.place + g.nbytes + mask) & ~mask) for g in self.launch.ranges
+            if g is not None and not g.shared and g.spaces & reach and not g.spaces & SPACE_BITS["param"] and g.nbytes
+        )
+        merged: list[list[int]] = []
+        overlap = False
+        for low, high in spans:
+            if merged and low < merged[-1][1]:
+                overlap = True
+                merged[-1][1] = max(merged[-1][1], high)
+            else:
+                merged.append([low, high])
+        self.regions = [self._region(low, high - low, Kind.GLOBAL) for low, high in merged]
+        for buffer in self.unwritten_buffers:
+            self._mark_unwritten(buffer)
+        return overlap
+
+    def _last_writers(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        region = next(region for region in self.regions if region.holds(buffer.address))
+        start = region.words + (buffer.address - region.low >> self.granule) * WORD_BYTES
+        return _array(start, (buffer.nbytes + (1 << self.granule) - 1) >> self.granule)
+
+    def _mark_unwritten(self, buffer: Buffer) -> None:
+        writers = self._last_writers(buffer)
+        unwritten = np.zeros(writers.size << self.granule, bool)
+        unwritten[: buffer.nbytes] = buffer.owner.unwritten  # type: ignore[attr-defined]
+        writers[:] = np.where(unwritten.reshape(writers.size, -1).any(1), UNWRITTEN, 0)
+
+    def allocated(self, address: int, nbytes: int) -> None:
+        """Clear the words of memory that ``malloc`` has given."""
+        region = next(region for region in self.regions if region.holds(address))
+        first = region.words + (address - region.low >> self.granule) * WORD_BYTES
+        count = -(-nbytes >> self.granule) if nbytes else 0
+        self._clear(first, region.stride, count, self.has_unwritten)
+
+    @staticmethod
+    def _clear(first: int, stride: int, count: int, unwritten: bool) -> None:
+        for plane in range(PLANES):
+            _array(first + plane * stride, count)[:] = UNWRITTEN if plane == 0 and unwritten else 0
+
+    def release(self) -> None:
+        """Return the words to the store, and to the arrays what is still unwritten."""
+        for buffer in self.unwritten_buffers:
+            unwritten = np.repeat(self._last_writers(buffer) == UNWRITTEN, 1 << self.granule)[: buffer.nbytes]
+            buffer.owner.unwritten = unwritten if unwritten.any() else None  # type: ignore[attr-defined]
+        if not self.has_unwritten:
+            self.store.give(self.arrays)
+        self.store.lock.release()
+
+    # Blocks
+
+    def attach(self, state: State) -> None:
+        """Give a block state its shadow state and the words of its shared and local memory."""
+        memory = np.zeros(Shadow.nbytes + 64, np.uint8)
+        cache = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
+        self.kept += [memory, cache]
+        shared, local = self.launch.shared_bytes, self.launch.spaces.local_bytes * state.count * LANES
+        private = [self._region(state.shared, shared, Kind.SHARED)] if shared else []
+        private += [self._region(state.local, local, Kind.LOCAL)] if local else []
+        self.private[state.address] = private
+        state.shadow = address = memory.ctypes.data + -memory.ctypes.data % 64
+        state.put(Block.SHADOW, "Q", address)
+        inspect = library().need([_INSPECT])[_INSPECT]
+        for offset, value in (
+            (Shadow.EPOCH_COUNTER, self.store.counter.ctypes.data),
+            (Shadow.EPOCH_BLOCKS, self.store.blocks.ctypes.data),
+            (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, cache.ctypes.data),
+            (Shadow.INSPECT, inspect),
+        ):
+            self.put(state, offset, "Q", value)
+        regions = [*self.regions, *private]
+        self._describe(state, regions)
+        for number, guarded in enumerate(self.launch.ranges):
+            if guarded is not None:
+                host = guarded.place
+                if guarded.shared:
+                    host = state.shared - SHARED_START + guarded.address - guarded.window
+                region = next((region for region in regions if region.holds(host)), None)
+                if region is not None:
+                    self._link(state.table + number * Entry.nbytes, region)
+
+    def _link(self, entry: int, region: Region) -> None:
+        """Tell compiled checks, in an entry of a buffer table, where the shadow words are."""
+        origin = (region.words - (region.low >> self.granule) * WORD_BYTES) & _MASK
+        ctypes.memmove(entry + Entry.SHADOW_WORDS, struct.pack("<QQ", origin, region.stride), 16)
+
+    def _describe(self, state: State, regions: list[Region]) -> None:
+        table = b"".join(struct.pack("<QQQQi28x", *region) for region in regions)
+        described = np.frombuffer(table, np.uint8).copy()
+        self.kept.append(described)
+        self.put(state, Shadow.REGIONS, "Q", described.ctypes.data)
+        self.put(state, Shadow.REGION_COUNT, "i", len(regions))
+
+    def shared_region(self, state: State) -> Region | None:
+        return next((region for region in self.private[state.address] if region.kind == Kind.SHARED), None)
+
+    def connect(self, states: list[State]) -> None:
+        """Make the shared memory of all blocks of a cluster known to each; its words are as those of global memory."""
+        self.clustered = True
+        shared = {state.rank: region for state in states if (region := self.shared_region(state)) is not None}
+        for state in states:
+            local = [region for region in self.private[state.address] if region.kind == Kind.LOCAL]
+            reached = [region._replace(kind=Kind.GLOBAL) for region in shared.values()]
+            self._describe(state, [*self.regions, *reached, *local])
+            for (rank, region), generic in itertools.product(shared.items(), (0, 1)):
+                self._link(window_entry(state, rank, generic), region)
+
+    def begin_cluster(self, states: list[State]) -> None:
+        """Clear the words of the shared memory of all blocks."""
+        granules = (self.launch.shared_bytes >> self.granule) + 1
+        for region in filter(None, map(self.shared_region, states)):
+            self._clear(region.words, region.stride, granules, self.init)
+
+    def is_private(self, state: State, host: int) -> bool:
+        """Whether no other block reaches a host address: there, words of epochs before the block count as unwritten."""
+        found = next((region for region in self.private[state.address] if region.holds(host)), None)
+        return found is not None and not (self.clustered and found.kind == Kind.SHARED)
+
+    # Epochs
+
+    def put(self, state: State, offset: int, codes: str, value: int) -> None:
+        data = struct.pack("<" + codes, value)
+        ctypes.memmove(state.shadow + offset, data, len(data))
+
+    def get(self, state: State, offset: int, codes: str = "Q") -> int:
+        data = ctypes.string_at(state.shadow + offset, struct.calcsize("<" + codes))
+        value: int = struct.unpack("<" + codes, data)[0]
+        return value
+
+    def clock(self, state: State, warp: int, offset: int) -> int:
+        """A field of a warp's :class:`WarpClock`."""
+        return self.get(state, Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + offset)
+
+    def block_of(self, state: State) -> int:
+        """Number of the block that a state runs."""
+        return self.get(state, Shadow.BLOCK, "I") - 1
+
+    def thread_of(self, word: int) -> tuple[int, int, int]:
+        """Block, warp and lane of the access that a shadow word holds."""
+        epoch = word >> EPOCH_SHIFT
+        block = int(self.store.blocks[epoch & (1 << EPOCH_BITS) - 1]) - 1
+        return block, (word & WARP) >> WARP_SHIFT, word & LANE
+
+    def switch(self, state: State) -> None:
+        """Another block state has its time slice: the epochs until now may be of any block."""
+        if state is not self.current:
+            self.current = state
+            self.put(state, Shadow.WINDOW, "Q", (int(self.store.counter[0]) + 1) << EPOCH_SHIFT)
+
+    def begin_epoch(self, state: State, warp: int) -> None:
+        epoch = int(self.store.counter[0]) + 1
+        self.store.counter[0] = epoch
+        self.store.blocks[epoch & (1 << EPOCH_BITS) - 1] = self.block_of(state) + 1
+        place = Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + WarpClock.EPOCH
+        self.put(state, place, "Q", epoch << EPOCH_SHIFT | warp << WARP_SHIFT)
+
+    def exhausted(self) -> bool:
+        """Whether the launch had more epochs than there are entries for their blocks."""
+        return bool(int(self.store.counter[0]) >> EPOCH_BITS)

@@ -1,0 +1,77 @@
+"""Events that order threads other than by a barrier of the whole block: they update the vector clocks."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+from ...ir import Instruction
+from ..machine.block_state import State
+from ..machine.layout import Block
+from ..machine.shadow import Reason
+from .accesses import strength
+from .barriers import Barriers, charge_poll
+from .clocks import Clocks
+from .copies import Copies
+from .happens_before import BlockOrder, Thread
+from .report import Reporter
+
+__all__ = ["Synchronisation"]
+
+
+class Synchronisation:
+    """What compiled code reports of a launch's synchronisation."""
+
+    def __init__(self, clocks: Clocks, reporter: Reporter) -> None:
+        self.clocks, self.order = clocks, clocks.order
+        self.barriers = Barriers(clocks, reporter)
+        self.copies = Copies(clocks.memory, reporter)
+
+    def event(self, state: State, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
+        """Lanes of a warp are about to execute, or have executed, an instruction that orders threads."""
+        statement = state.code.graph.statements[state.code.statement_at(state.get(Block.FAULT_RECORD, "Q"))]
+        assert isinstance(statement, Instruction)
+        if reason == Reason.SYNC_ACCESS:
+            hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
+            for lane in lanes:
+                self._access(state, block, (warp, lane), statement, hosts[lane])
+        else:
+            self._instruction(state, block, warp, lanes, statement)
+        self.clocks.memory.begin_epoch(state, warp)
+
+    def _instruction(
+        self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+    ) -> None:
+        effects = statement.form.effects
+        if effects.commits or effects.waits == "async_group":
+            self.copies.synchronise(state, [(warp, lane) for lane in lanes], statement)
+        elif effects.barrier == "cluster":
+            self.barriers.cluster_barrier(state, block, warp, lanes, statement)
+        elif effects.barrier == "warp":
+            self.barriers.warp_barrier(state, block, warp, lanes, statement)
+        elif effects.barrier == "block":
+            self.barriers.named_barrier(state, block, warp, lanes, statement)
+        else:
+            wide = effects.scope not in ("cta", "cluster")
+            for lane in lanes:
+                thread = warp, lane
+                block.fence(thread, self.clocks.of_thread(state, block, thread), wide)
+
+    def _access(self, state: State, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
+        effects = statement.form.effects
+        access = effects.access
+        if effects.completes == "async_group":
+            self.copies.begin(state, thread, statement, host)
+            return
+        if access is None:
+            self.barriers.mbarrier(state, block, thread, statement, host)
+            return
+        clock = self.clocks.of_thread(state, block, thread)
+        if access.reads:
+            charge_poll(state)
+            self.order.read(block, thread, host, effects.acquires, clock)
+        if access.writes:
+            clocks = list(block.released(thread))
+            if effects.releases:
+                clocks.append((strength(statement.form) == 2, self.clocks.of_thread(state, block, thread)))
+            self.order.write(block, host, clocks, access.reads)
