@@ -1,7 +1,7 @@
-"""Python's cyclic garbage collector, kept out of the way while a kernel is read or made.
+"""Python's cyclic garbage collector, paused while a kernel is traced, parsed or lowered.
 
-A large kernel is a million small objects, none of them garbage. The collector looks through them again and again as
-they grow in number, which would double the time of a first call.
+A large kernel is a million small objects, none of them garbage. The collector traverses them again and again as they
+grow in number, which would double the time of a first call.
 """
 
 from __future__ import annotations

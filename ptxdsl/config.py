@@ -1,7 +1,7 @@
 """Every setting of ptxdsl, in one place: the ``PTXDSL_*`` variables as typed fields.
 
-A variable that is misspelt, or has a value that means nothing, is an error and never ignored: a sanitizer that somebody
-believes to be on must not be off. The environment is read when a setting is needed, not at import, so that tests and
+A variable that is misspelt, or has a value that means nothing, is an error and never ignored: a sanitizer that
+seems to be on must not be off. The environment is read when a setting is needed, not at import, so that tests and
 notebooks can change it; :func:`override` changes a setting for a block of Python.
 """
 
@@ -134,7 +134,7 @@ class Config:
     sanitize: frozenset[str] | None = None
     """The emulator's checks: ``memory``, ``race``, ``init``, ``barrier``, separated by commas; ``all`` or ``off``."""
     seed: int | None = None
-    """Warps on the emulator take turns by lot, in the same way for the same number; in a fixed order if unset."""
+    """The seed of a random schedule of the warps on the emulator; they run in a fixed order if unset."""
     emulator_threads: int | None = None
     """How many threads the emulator spreads blocks over; all cores that the process may use if unset. With 1, what
     depends on the order of blocks, as sums of floats by ``atom.add`` do, is the same in every run."""
@@ -205,7 +205,7 @@ def current() -> Config:
 
 
 def backend_token() -> tuple[object, ...]:
-    """Equal for two moments only if nobody chose another backend or observer in between; costs next to nothing."""
+    """Equal at two times only if backend and observer are the same; cheaper than :func:`current`."""
     return _environ.get(_BACKEND), _overrides.get(), observer.get()
 
 

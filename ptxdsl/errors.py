@@ -1,6 +1,6 @@
-"""Every way a user can be told no.
+"""The errors and warnings of ptxdsl.
 
-An error of ptxdsl names the place (Python file, line and source line), says what came and what was wanted, and
+An error of ptxdsl has the place (Python file, line and source line), what came and what was wanted, and
 offers a repair that can be pasted. The tree, with the stable code of each class::
 
     PtxError

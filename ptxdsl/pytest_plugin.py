@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--ptx-tools", dest="ptx_sanitize", metavar="TOOLS", help="check for some of these only, separated by commas"
     )
     group.addoption(
-        "--ptx-seed", type=int, metavar="N", help="let the warps take turns by lot, the same way for the same N"
+        "--ptx-seed", type=int, metavar="N", help="run the warps in a random schedule, the same for the same N"
     )
 
 

@@ -1,7 +1,7 @@
-"""PTX text to machine code through NVIDIA's ptxas, and what it has to say about it, in terms of Python lines.
+"""PTX text to machine code through NVIDIA's ptxas, with its diagnostics in terms of Python lines.
 
 ptxas knows only lines of the PTX. The ``.loc`` directives in the text lead from there to the Python line, so nothing
-but the text is needed: PTX of nvcc or Triton is reported in terms of its own source in the same way. Text goes in and
+but the text is needed: PTX of nvcc or Triton is reported in terms of its source in the same way. Text goes in and
 machine code comes out through pipes; what was assembled before comes from the disk cache without running anything.
 """
 
@@ -64,7 +64,7 @@ class _Diagnostic(NamedTuple):
 
 
 def assemble(text: str, arch: str = "auto", *, options: Sequence[str] = ()) -> bytes:
-    """The cubin of a PTX module for a target such as ``"sm_90a"``; ``auto`` is the module's own ``.target``.
+    """The cubin of a PTX module for a target such as ``"sm_90a"``; ``auto`` is the module's ``.target``.
 
     ``options`` are passed to ptxas (``"-O1"``, ``"--maxrregcount=64"``). Raises AssembleError, located at the Python
     line where the text has ``.loc``; performance advice (C75xx) becomes a PerformanceWarning.
@@ -120,7 +120,7 @@ def _run(assembler: Assembler, text: str, arch: str, options: Sequence[str]) -> 
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What ptxas said, and where
+# Diagnostics of ptxas
 
 _LINE = re.compile(r"^ptxas (?:\S+, line (\d+); )?(error|fatal|warning|info)\s*: (.*)$", re.MULTILINE)
 _CODE = re.compile(r"\(C\d+\) ")
@@ -166,7 +166,7 @@ _registry: dict[Any, Any] = {}
 
 
 def _warn(text: str, log: str) -> None:
-    """Performance advice and warnings as Python warnings, at the Python line of the instruction they speak of."""
+    """Performance advice and warnings as Python warnings, at the Python line of the instruction that they are about."""
     lines: list[str] = []
     for line, severity, message in _diagnostics(log):
         if severity != "warning" and not _CODE.match(message):
@@ -209,7 +209,7 @@ def _attributes(assembled: Assembled, entry: str) -> Attributes:
 
 
 def _max_threads(text: str, entry: str, registers: int) -> int:
-    """What the entry's own bound and the register file allow: 64 Ki registers a block, in warps of 8 a thread."""
+    """What the entry's bound and the register file allow: 64 Ki registers a block, in warps of 8 a thread."""
     head = re.search(rf"\.entry\s+{re.escape(entry)}\b[^{{]*", text)
     bounds = re.search(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", head[0]) if head else None
     bound = 1024

@@ -18,15 +18,15 @@ __all__ = ["HostCopies"]
 class HostCopies:
     """The host arrays of one launch, on the GPU for its duration.
 
-    Arrays that overlap are one stretch of memory there as they are here, so that in-place and aliased arguments mean
-    what they say. Only what the kernel may write comes back.
+    Arrays that overlap are copied as one range of memory, so that in-place and aliased arguments stay what they are.
+    Only what the kernel may write is copied back.
     """
 
     def __init__(
         self, gpu: Driver, stream: int, host: Sequence[Buffer], entry: str, written: frozenset[str]
     ) -> None:
         self.gpu, self.stream, self.host, self.entry, self.written = gpu, stream, host, entry, written
-        self.stretches: list[tuple[int, int, int]] = []
+        self.ranges: list[tuple[int, int, int]] = []
 
     def __enter__(self) -> Self:
         capturing = self.gpu.call("cuStreamIsCapturing", self.stream)
@@ -38,7 +38,7 @@ class HostCopies:
         try:
             for start, end in _merged(self.host):
                 address = self.gpu.allocate(end - start)
-                self.stretches.append((start, end, address))
+                self.ranges.append((start, end, address))
                 self.gpu.call("cuMemcpyHtoDAsync", address, start, end - start, self.stream)
         except DriverError:
             self.__exit__()
@@ -49,7 +49,7 @@ class HostCopies:
         """The argument as the GPU sees it."""
         if type(argument) is not Buffer or argument.device is not None:
             return argument
-        for start, end, address in self.stretches:
+        for start, end, address in self.ranges:
             if start <= argument.address < end:
                 return argument._replace(address=address + argument.address - start)
         return argument._replace(address=0)
@@ -64,12 +64,12 @@ class HostCopies:
         self.gpu.call("cuStreamSynchronize", self.stream)
 
     def __exit__(self, *exception: object) -> None:
-        for _, _, address in self.stretches:
+        for _, _, address in self.ranges:
             self.gpu.free(address)
 
 
 def _merged(buffers: Sequence[Buffer]) -> list[tuple[int, int]]:
-    """The stretches of memory that the buffers cover, those that overlap made one."""
+    """The ranges of memory that the buffers cover, those that overlap made one."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted((b.address, b.address + b.nbytes) for b in buffers if b.nbytes):
         if merged and start < merged[-1][1]:

@@ -1,4 +1,4 @@
-"""The GPU itself, through NVIDIA's driver and cuda-python: is there one, its context, its memory, its errors."""
+"""A GPU, through NVIDIA's driver and cuda-python: whether there is one, its context, its memory, its errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["Driver", "driver", "unavailable"]
 
 @functools.cache
 def _bindings() -> Any:
-    """``cuda.bindings.driver``, initialised; LaunchError says what is missing. Looks for the library itself first,
-    since on a machine without a driver importing the bindings costs 50 ms to learn nothing else.
+    """``cuda.bindings.driver``, initialised; LaunchError says what is missing. Checks for the library first, since
+    on a machine without a driver the import of the bindings costs 50 ms and tells no more.
     """
     name = "cuda.bindings.driver"
     if name not in sys.modules:
@@ -138,10 +138,10 @@ class Driver:
 
     def target(self, wanted: str) -> str:
         """What to assemble for, to run PTX of target ``wanted`` here; LaunchError if it cannot run here."""
-        own = [t for t in TARGETS.values() if t.number == self.capability]
-        if not own:
+        same = [t for t in TARGETS.values() if t.number == self.capability]
+        if not same:
             return f"sm_{self.capability}"
-        for target in sorted(own, key=lambda target: target.suffix):
+        for target in sorted(same, key=lambda target: target.suffix):
             if serves(target.name, wanted):
                 return target.name
         raise LaunchError(f"the kernel is for {wanted}, the GPU ({self.name}) is sm_{self.capability}", loc=caller())

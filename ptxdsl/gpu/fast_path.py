@@ -142,7 +142,7 @@ def fast_path(
 
 
 def stream_of(owner: object, ordinal: int) -> Callable[[], int] | None:
-    """What tells the current stream of the library that an array belongs to; None if it has no such thing."""
+    """A function for the current stream of the library that an array belongs to; None if it has none."""
     library = type(owner).__module__.split(".")[0]
     if library == "torch":
         torch = sys.modules["torch"]

@@ -26,7 +26,7 @@ __all__ = ["Loadable", "LoadedFunction", "Prepared", "Slot", "variable"]
 
 
 class Loadable(Protocol):
-    """What a kernel to be loaded says of itself."""
+    """A kernel that can be loaded on a GPU."""
 
     entry: str
     module: Module
@@ -98,10 +98,10 @@ class LoadedFunction:
         options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
         result, *values = cu.cuModuleLoadDataEx(self.kernel.text.encode() + b"\0", 2, options, [log, len(log)])
         if result != 0:
-            said = log.rstrip(b"\0").decode(errors="replace").strip()
+            message = log.rstrip(b"\0").decode(errors="replace").strip()
             error = self.gpu.error("cuModuleLoadDataEx", result)
             raise DriverError(
-                f"{error.message}\n{said}".strip(), loc=caller(), name=error.name,
+                f"{error.message}\n{message}".strip(), loc=caller(), name=error.name,
                 hint="ptxas explains better: pip install 'nvidia-cuda-nvcc>=13,<14'",
             )
         return values[0]

@@ -73,8 +73,8 @@ class GpuRun:
         if layout is None or packs is None:
             return None
         current = geometry.stream
-        tell = _current_stream(buffers, function.gpu.device) if current is None else None
-        return fast_path(function, function.prepare(geometry), packs, layout.pack_into, tell or current or 0)
+        current_stream = _current_stream(buffers, function.gpu.device) if current is None else None
+        return fast_path(function, function.prepare(geometry), packs, layout.pack_into, current_stream or current or 0)
 
     def _function(self, ordinal: int) -> LoadedFunction:
         found = self.functions.get(ordinal)
@@ -125,13 +125,13 @@ def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer | View], ordinal: i
     """The stream given, or else the current one of the library that owns an array, or else the default."""
     if geometry.stream is not None:
         return geometry.stream
-    tell = _current_stream(buffers, ordinal)
-    return tell() if tell else 0
+    current_stream = _current_stream(buffers, ordinal)
+    return current_stream() if current_stream else 0
 
 
 def _current_stream(buffers: Sequence[Buffer | View], ordinal: int) -> Callable[[], int] | None:
     known = (stream_of(buffer.owner, ordinal) for buffer in buffers if buffer.device is not None)
-    return next((tell for tell in known if tell), None)
+    return next((each for each in known if each), None)
 
 
 def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer | View]) -> None:

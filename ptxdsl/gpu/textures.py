@@ -1,7 +1,7 @@
 """Textures and surfaces on a GPU: CUDA arrays, the objects that name them, and copies from and to the user's arrays.
 
-An image is made once a GPU and filled at each launch, since its array may have changed; one of an array that nobody can
-write is filled once. What a kernel may have stored to a surface goes back into its array.
+An image is made once a GPU and filled at each launch, since its array may have changed; that of a read-only array
+is filled once. What a kernel may have stored to a surface goes back into its array.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def find_tool(tool: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _probe(path: str, size: int, changed: int, folder: Path | None) -> Assembler | None:
-    """Three runs of 4 ms each, so their answers are kept on disk for as long as the file stays the same."""
+    """Three runs of 4 ms each, so their output is kept on disk for as long as the file stays the same."""
     disk, key = DiskCache(folder), digest("ptxas --help", path, str(size), str(changed))
     kept = disk.get(key)
     if kept is None:

@@ -1,4 +1,4 @@
-"""Whether an operand is what the table says it must be, in words where it is not.
+"""Whether an operand is what the table wants, and the words of the error where it is not.
 
 The parser chooses with it between the forms that a mnemonic spells, the verifier holds every instruction against it.
 The rules are those of the PTX manual, "Operand Size and Type Checking": sizes agree, and where a row is ``relaxed``

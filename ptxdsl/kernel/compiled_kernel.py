@@ -1,4 +1,4 @@
-"""One PTX text with one entry of it, and all that is ever made of it: machine code, loaded kernels, a binder."""
+"""One entry of a PTX text, compiled: its machine code, the kernels loaded on the backends, the binder of arguments."""
 
 from __future__ import annotations
 
@@ -39,10 +39,7 @@ class ModuleCache:
 
 
 class CompiledKernel:
-    """One PTX text with one entry of it, and what was made of them: arguments' binder, machine code, loaded kernels.
-
-    ``warned`` are the warnings that the kernel has given, which each give once.
-    """
+    """One entry of a PTX text. ``warned`` are the warnings that it has given: each is given once a kernel."""
 
     def __init__(
         self, entry: str, parameters: Sequence[KernelParameter], module: Module, warned: set[str], *,
@@ -143,7 +140,7 @@ class CompiledKernel:
             config.write_dump("sass", f"{name}.sass", disassemble(made.cubin, lines=True))
 
     def check(self, geometry: LaunchConfig) -> None:
-        """Refuse a geometry that the kernel's own directives and memory exclude."""
+        """Refuse a geometry that the kernel's directives and memory exclude."""
         for name, numbers in self.function.directives:
             self._check_directive(name, [int(n) for n in numbers if isinstance(n, int)], geometry)
         static, dynamic = self.shared

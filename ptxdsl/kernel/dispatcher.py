@@ -1,4 +1,4 @@
-"""What can be launched, whoever wrote it: ``k[grid, block](arguments)``, and what shows what a kernel became.
+"""The dispatch of launches, ``k[grid, block](arguments)``, and the inspection of what a kernel is compiled to.
 
 A :class:`Dispatcher` finds or makes the :class:`~ptxdsl.kernel.compiled_kernel.CompiledKernel` for the compile-time
 constants and the target of a launch.
@@ -32,7 +32,7 @@ __all__ = ["Dispatcher", "Launch", "apply"]
 
 
 class Dispatcher:
-    """A kernel: ``k[grid, block](arguments)`` launches it, ``k.ptx()`` and the like show what it became."""
+    """A kernel: ``k[grid, block](arguments)`` launches it, ``k.ptx()`` and the like show what it is compiled to."""
 
     parameters: tuple[KernelParameter, ...]
 
@@ -78,7 +78,7 @@ class Dispatcher:
         cooperative: bool = False, backend: str | None = None, sanitize: Any = None,
         seed: int | None = None,
     ) -> Launch:
-        """A launch with everything that one can say: see :class:`~ptxdsl.launch.LaunchConfig`.
+        """A launch with all its options: see :class:`~ptxdsl.launch.LaunchConfig`.
 
         ``backend`` is ``"gpu"``, ``"emulator"`` or ``"auto"``; None leaves it to ``use`` and ``PTXDSL_BACKEND``.
         """
@@ -104,7 +104,7 @@ class Dispatcher:
         return to_text(found.module, comments=True)
 
     def cubin(self, *, arch: str | None = None, **constants: Any) -> bytes:
-        """The machine code for a target, the PTX's own if none is given; needs ptxas."""
+        """The machine code for a target, the PTX's ``.target`` if none is given; needs ptxas."""
         return self._assembled(arch, constants).cubin
 
     def sass(self, *, arch: str | None = None, lines: bool = False, **constants: Any) -> str:

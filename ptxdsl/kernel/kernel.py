@@ -40,8 +40,8 @@ class Kernel(Dispatcher):
 
     Made by :func:`ptx_kernel`; launched by ``k[grid, block](arguments, constants by keyword)``, with a stream,
     clusters, the sanitizer and the like by ``k.configure(grid, block, ...)``. ``k.ptx()``, ``k.ir()``, ``k.cubin()``,
-    ``k.sass()`` and ``k.attributes()`` show what it becomes. TraceError and its kin say why a function cannot become
-    PTX, LaunchError what of a launch does not fit, before anything runs.
+    ``k.sass()`` and ``k.attributes()`` show what it becomes. TraceError and its subclasses say why a function cannot
+    become PTX, LaunchError what of a launch does not fit, before anything runs.
 
     >>> @ptx_kernel
     ... def fill(x: Ptr[u32], *, value: int = 1):

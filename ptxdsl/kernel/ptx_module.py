@@ -1,4 +1,4 @@
-"""PTX that somebody else wrote: its kernels, launched as our own are, and its variables.
+"""Foreign PTX: its kernels, launched as traced ones are, and its variables.
 
 A module is loaded once on each backend, however many kernels it has, since they share its variables.
 """
@@ -152,8 +152,8 @@ class Variables(Mapping[str, "DeviceArray"]):
         return len(self._declared)
 
     def __repr__(self) -> str:
-        said = (f"{v.name}: .{v.type}{''.join(f'[{extent}]' for extent in v.shape)}" for v in self._declared.values())
-        return f"<variables of {self._owner.filename}: {', '.join(said)}>"
+        listed = (f"{v.name}: .{v.type}{''.join(f'[{extent}]' for extent in v.shape)}" for v in self._declared.values())
+        return f"<variables of {self._owner.filename}: {', '.join(listed)}>"
 
 
 def _values(values: Any, array: DeviceArray, name: str) -> Any:
@@ -218,7 +218,7 @@ _PLURALS = {"entry": "entries", "variable": "variables"}
 
 
 def load(source: str | bytes | Path) -> PtxModule:
-    """A module of PTX that nvcc, Triton or anybody wrote: the text itself, or the path of a file.
+    """A module of PTX from nvcc, Triton or another compiler: the text itself, or the path of a file.
 
     The text may be bytes, as NVRTC gives them, and end with zero bytes.
 

@@ -91,7 +91,7 @@ class EmulatorRun:
 
 def _reachable(given: Sequence[Scalar | Buffer]) -> list[Buffer]:
     """The device arrays that are not arguments."""
-    device_array = sys.modules.get("ptxdsl.launch.device_array")  # where nobody loaded it there are none
+    device_array = sys.modules.get("ptxdsl.launch.device_array")  # where it is not loaded there are none
     passed = {argument.address for argument in given if type(argument) is Buffer}
     if device_array is None:
         return []

@@ -228,9 +228,9 @@ def _sampling(
 
 
 class Sampler:
-    """How a texture is read, apart from any: for PTX of ``.target ..., texmode_independent``, where samplers are named.
+    """How a texture is read, for PTX of ``.target ..., texmode_independent``, where samplers have names.
 
-    Its arguments are those of :class:`Texture`; whether coordinates are normalized is the texture's affair, unless
+    Its arguments are those of :class:`Texture`; the texture decides whether coordinates are normalized, unless
     ``force_unnormalized``. With ``m = ptxdsl.load(...)``, ``m["s"] = Sampler(filter="linear")`` binds it to the
     module's ``.samplerref s``. A kernel takes it as a parameter annotated ``Sampler``, and all its textures with one:
     ``ptx["tex.2d.v4.f32.f32"]((image, sampler, [x, y]))``. On the emulator only: CUDA's driver has no way to make one.

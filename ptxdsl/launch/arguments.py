@@ -30,7 +30,7 @@ class Binder:
     """The arguments of one kernel: ``binder(args)`` gives one Scalar or Buffer a ``.param``, or raises LaunchError.
 
     ``written`` are the parameters whose memory the kernel stores to. ``foreign`` is the size of addresses where the
-    PTX is not ours: parameters of that size take an array or a number, since PTX does not tell pointers from integers.
+    PTX is not ours: parameters of that size take an array or a number, since pointers are integers in PTX.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ def _check_shape(check: ParameterCheck, array: ArrayType, value: object, shape: 
 
 
 def _steps(check: ParameterCheck, array: ArrayType, value: object, seen: View, strided: bool) -> tuple[int, ...]:
-    """The strides in elements. Those of dimensions of extent 1 say nothing and are taken as contiguous."""
+    """The strides in elements. Those of dimensions of extent 1 have no meaning and are taken as contiguous."""
     size, dense = seen.itemsize, contiguous_strides(seen.shape, seen.itemsize)
     if not math.prod(seen.shape):
         return tuple(stride // size for stride in dense)
@@ -235,7 +235,7 @@ def _steps(check: ParameterCheck, array: ArrayType, value: object, seen: View, s
 
 
 def _handle(check: ParameterCheck, image_kind: str) -> Convert:
-    """A texture, a sampler or a surface, or the handle of one that somebody else made."""
+    """A texture, a sampler or a surface, or the handle of one that another library made."""
     number, name, made = scalar(check, u64), check.parameter.ptx[0].name, f"ptxdsl.{image_kind.capitalize()}"
 
     def handle(value: Any) -> tuple[Argument, ...]:

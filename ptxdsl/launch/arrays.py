@@ -1,8 +1,8 @@
-"""Arrays of anybody, seen as one thing: an address, a dtype, a shape and strides.
+"""Arrays of any library as one record: an address, a dtype, a shape and strides.
 
 A kernel takes numpy arrays, torch tensors, CuPy and JAX arrays, and whatever speaks ``__cuda_array_interface__`` or
 DLPack. The libraries are never imported: an object of theirs can only come from a program that did so itself. The way
-to read an object is chosen once for its type, because a launch has microseconds, not milliseconds.
+to read an object is chosen once for its type, because a launch takes microseconds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["Unreadable", "View", "contiguous", "contiguous_strides", "describe",
 
 
 class View(NamedTuple):
-    """Memory that somebody else owns. ``strides`` are in bytes, ``device`` is a GPU's ordinal or None for the host.
+    """Memory of another owner. ``strides`` are in bytes, ``device`` is a GPU's ordinal or None for the host.
 
     ``dtype`` is numpy's (or ml_dtypes') name; one of foreign byte order is numpy's string, such as ``">f4"``.
-    ``stream`` is the handle of the stream on which the memory becomes valid, where the owner says so.
+    ``stream`` is the handle of the stream on which the memory becomes valid, where the owner gives one.
     """
 
     address: int
@@ -148,9 +148,9 @@ def _dtype_of_typestr(typestr: str) -> np.dtype[Any]:
 
 
 def _name_of(value: Any, dtype: np.dtype[Any]) -> str:
-    """The interface has no code for bf16 and the 8-bit floats and says ``V2``; the array itself knows better."""
-    own = getattr(value, "dtype", None) if dtype.kind == "V" else None
-    return str(getattr(own, "name", own or dtype_name(dtype)))
+    """The interface has no code for bf16 and the 8-bit floats but ``V2``; the dtype of the array has the name."""
+    named = getattr(value, "dtype", None) if dtype.kind == "V" else None
+    return str(getattr(named, "name", named or dtype_name(dtype)))
 
 
 def _ordinal(value: Any) -> int:
@@ -186,7 +186,7 @@ _DL_NAMES = {
 
 
 def _dlpack(value: Any) -> View | None:
-    """Reads the capsule without consuming it: the View keeps it, and the capsule's own destructor frees the loan."""
+    """Reads the capsule without consuming it: the View keeps it, and its destructor releases the array."""
     kind, ordinal = value.__dlpack_device__()
     if kind not in _DL_HOST + _DL_CUDA:
         return None

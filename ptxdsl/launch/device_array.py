@@ -161,7 +161,7 @@ class DeviceArray(TracksWrites):
         return host if dtype is None else host.astype(dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
-        """The protocols, each where it can be kept: the GPU's on the GPU, DLPack on the host."""
+        """The array protocols: ``__cuda_array_interface__`` on the GPU, DLPack on the host."""
         if name == "__cuda_array_interface__" and self._memory is not None:
             return {
                 "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3,
@@ -182,7 +182,7 @@ class DeviceArray(TracksWrites):
 
 
 def in_host_memory() -> list[Buffer]:
-    """The device arrays of the emulator that somebody still holds, as what a launch may reach."""
+    """All live device arrays of the emulator, as buffers of a launch."""
     return [
         Buffer("a device array", view.address, array.nbytes, view.dtype, view.shape, view.strides, True, array)
         for array in list(_in_host_memory) for view in [array._ptxdsl_view()]

@@ -1,8 +1,8 @@
-"""Arguments of PTX that somebody else wrote, whose parameters say less than the source's did.
+"""Arguments of foreign PTX, whose parameters have less of a type than the source's.
 
 Compilers write `.u32` for C's ``int`` as well and untyped bits for floats, so a number of the right size is taken as
-the bits that it is, where our own annotations would ask for exactly one type. A parameter of the size of an address may
-be one: it takes an array or a number. Structs, and TMA descriptors of our own kernels too, are passed by value.
+its bits, where an annotation asks for exactly one type. A parameter of the size of an address may be one: it takes an
+array or a number. Structs, and the TMA descriptors of traced kernels too, are passed by value.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def aggregate(check: ParameterCheck, address_bits: int) -> Convert:
 
 
 def _bytes_of(value: Any, nbytes: int) -> bytes:
-    """What an object consists of; nothing for one that does not say."""
+    """The bytes of an object; none for one that does not give them."""
     if hasattr(value, "getPtr"):  # the structs of cuda-python
         return ctypes.string_at(int(value.getPtr()), nbytes)
     if isinstance(value, np.generic):

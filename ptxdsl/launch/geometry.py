@@ -24,7 +24,7 @@ __all__ = [
 _LIMITS = Limits(
     shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
 )
-"""What no GPU goes beyond; whether the one at hand goes so far is for the backend to say."""
+"""The largest of any GPU; the backend checks those of the one at hand."""
 
 
 class Scalar(NamedTuple):
@@ -47,7 +47,7 @@ class Buffer(NamedTuple):
 
     The kernel may touch ``nbytes`` bytes from ``address`` on. ``dtype`` is numpy's name of the elements' type,
     ``strides`` are in bytes. ``device`` is the ordinal of the GPU that holds the memory, None for host memory; on
-    ``stream`` it becomes valid, where its owner says so. ``owner`` keeps the memory alive. The elements of a table of
+    ``stream`` it becomes valid, where its owner gives one. ``owner`` keeps the memory alive. The elements of a table of
     pointers point to the memory of ``targets``.
     """
 
@@ -88,12 +88,12 @@ Argument = Union[Scalar, Buffer, Handle]
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """How many blocks of how many threads, and what else a launch may say.
+    """How many blocks of how many threads, and the other options of a launch.
 
     ``grid`` counts blocks, also with a ``cluster``; ``shared`` is dynamic shared memory in bytes; ``stream`` is the
     handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks; with a ``seed`` the emulator's
-    warps take turns by lot, in the same way each time. A dimension may be given as an int or a tuple of one to three.
-    Raises LaunchError for what no GPU can launch.
+    warps run in a random schedule, the same for the same seed. A dimension is an int or a tuple of one to three. Raises
+    LaunchError for what no GPU can launch.
 
     >>> config = LaunchConfig((4, 2), 256)
     >>> config.grid, config.block, config.blocks

@@ -61,7 +61,7 @@ class Library:
         if self.storage is not None:
             for name in names.values():
                 if name not in self._symbols:
-                    self._load(self.storage, self.storage.home(name))
+                    self._load(self.storage, self.storage.object_file(name))
         fresh = [shape for shape in shapes if names[shape] not in self._symbols]
         if fresh:
             self._compile({names[shape]: shape for shape in fresh})
@@ -79,12 +79,12 @@ class Library:
         if self.storage is not None:
             self.storage.store(image, list(shapes))
 
-    def _load(self, storage: Storage, home: str | None) -> None:
+    def _load(self, storage: Storage, object_file: str | None) -> None:
         """Link an object file from disk, at most once."""
-        if home is None or home in self._loaded:
+        if object_file is None or object_file in self._loaded:
             return
-        self._loaded.add(home)
-        found = storage.load(home)
+        self._loaded.add(object_file)
+        found = storage.load(object_file)
         if found is not None:
             with contextlib.suppress(RuntimeError):  # it does not have what the index says: compile that again
                 self._link(*found)
@@ -119,7 +119,7 @@ class Library:
         name = f"w{digest(key.encode())}"
         with self._lock:
             if name not in self._symbols and self.storage is not None:
-                self._load(self.storage, self.storage.home(name))
+                self._load(self.storage, self.storage.object_file(name))
             if name in self._symbols:
                 return self._symbols[name]
         from llvmlite import ir

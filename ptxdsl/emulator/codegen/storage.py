@@ -59,21 +59,21 @@ class Storage:
         with contextlib.suppress(OSError):
             os.utime(self._folder)
 
-    def home(self, name: str) -> str | None:
+    def object_file(self, name: str) -> str | None:
         """The object file that has a handler."""
         return self._index.pairs.get(name)
 
-    def load(self, home: str) -> tuple[bytes, list[str]] | None:
+    def load(self, object_file: str) -> tuple[bytes, list[str]] | None:
         """An object file with the names in it, if it is whole."""
-        image = self._objects.get(f"{home}.o")
-        names = [name for name, other in self._index.pairs.items() if other == home]
+        image = self._objects.get(f"{object_file}.o")
+        names = [name for name, other in self._index.pairs.items() if other == object_file]
         return None if image is None else (image, names)
 
     def store(self, image: bytes, names: list[str]) -> None:
         """Keep an object file; where that cannot be done its handlers stay in memory only."""
-        home = digest(image)
-        pairs, first = [(name, home) for name in names], not self._index.pairs
-        if self._writable and self._objects.put(f"{home}.o", image):
+        key = digest(image)
+        pairs, first = [(name, key) for name in names], not self._index.pairs
+        if self._writable and self._objects.put(f"{key}.o", image):
             self._writable = self._index.add(pairs)
             if first:
                 _prune(self._folder.parent)
