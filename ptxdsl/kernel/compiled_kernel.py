@@ -15,7 +15,8 @@ from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import TARGETS, limits
-from ..launch import LaunchConfig, clustered
+from . import directives
+from ..launch import LaunchConfig
 from .run import EmulatorRun, Run
 from ..text.printer import to_text
 
@@ -141,8 +142,7 @@ class CompiledKernel:
 
     def check(self, geometry: LaunchConfig) -> None:
         """Refuse a geometry that the kernel's directives and memory exclude."""
-        for name, numbers in self.function.directives:
-            self._check_directive(name, [int(n) for n in numbers if isinstance(n, int)], geometry)
+        directives.check(self.entry, self.function.directives, geometry)
         static, dynamic = self.shared
         if dynamic and not geometry.shared:
             raise LaunchError(
@@ -159,35 +159,4 @@ class CompiledKernel:
             raise LaunchError(
                 f"kernel `{self.entry}` declares {static} bytes of shared memory and the launch adds "
                 f"{geometry.shared}; the most a block can have is {most}", loc=caller(),
-            )
-
-    def _check_directive(self, name: str, numbers: list[int], geometry: LaunchConfig) -> None:
-        sizes = (*numbers, 1, 1)[:3] if len(numbers) < 3 else tuple(numbers[:3])
-        if name == "maxntid" and geometry.threads > sizes[0] * sizes[1] * sizes[2]:
-            raise LaunchError(
-                f"block {geometry.block} has {geometry.threads} threads; kernel `{self.entry}` is made for at most "
-                f"{sizes[0] * sizes[1] * sizes[2]} (maxntid)", loc=caller(),
-            )
-        if name == "reqntid" and geometry.block != sizes:
-            raise LaunchError(
-                f"block is {geometry.block}; kernel `{self.entry}` is made for {sizes} only (reqntid)", loc=caller(),
-                hint=f"`block={sizes}`",
-            )
-        if name == "reqnctapercluster" and geometry.cluster is None:
-            clustered(sizes, geometry.grid)
-        elif name == "reqnctapercluster" and geometry.cluster != sizes:
-            raise LaunchError(
-                f"cluster is {geometry.cluster}; kernel `{self.entry}` is made for {sizes} only (reqnctapercluster)",
-                loc=caller(), hint=f"`.configure(grid, block, cluster={sizes})`",
-            )
-        if name == "explicitcluster" and geometry.cluster is None:
-            raise LaunchError(
-                f"kernel `{self.entry}` is launched without a cluster, which it asks for (explicitcluster)",
-                loc=caller(), hint="`.configure(grid, block, cluster=...)`",
-            )
-        x, y, z = geometry.cluster or (1, 1, 1)
-        if name == "maxclusterrank" and x * y * z > numbers[0]:
-            raise LaunchError(
-                f"cluster {geometry.cluster} has {x * y * z} blocks; kernel `{self.entry}` is made for at most "
-                f"{numbers[0]} (maxclusterrank)", loc=caller(),
             )

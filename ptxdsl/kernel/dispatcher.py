@@ -6,17 +6,15 @@ constants and the target of a launch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import config
 from ..collector import paused
-from ..errors import LaunchError, Loc, TargetError, TraceError, caller
-from ..ir import Directive, Module
-from ..isa import Need
-from ..isa.directives import DIRECTIVES
-from ..isa.targets import assembled, lowest, unmet
+from ..errors import LaunchError, caller
+from ..ir import Module
+from ..isa.targets import assembled
 from .backends import choose
 from ..launch import LaunchConfig
 from ..ir.signature import KernelParameter
@@ -28,7 +26,7 @@ from ..text.printer import to_text
 if TYPE_CHECKING:
     from ..gpu.assembler import Assembled, Attributes
 
-__all__ = ["Dispatcher", "Launch", "apply"]
+__all__ = ["Dispatcher", "Launch"]
 
 
 class Dispatcher:
@@ -195,23 +193,3 @@ class Launch:
             if len(self._fast_paths) >= 16:
                 self._fast_paths.clear()
             self._fast_paths[key] = (self.kernel.generation, fast_path)
-
-
-def apply(
-    module: Module, entry: str, directives: Sequence[Directive], arch: str, loc: Loc
-) -> None:
-    """Add performance directives to an entry; the module's version and target rise to what they need."""
-    names = [name for name, _ in directives]
-    if "maxntid" in names and "reqntid" in names:
-        raise TraceError("maxntid and reqntid exclude each other", loc=loc, hint="reqntid alone says both")
-    if "minnctapersm" in names and not {"maxntid", "reqntid"}.intersection(names):
-        raise TraceError("minnctapersm means nothing without maxntid or reqntid", loc=loc, hint="`maxntid=256`")
-    needs = tuple(need for name in names if name in DIRECTIVES for need in DIRECTIVES[name].needs)
-    module.function(entry).directives.extend(directives)
-    if arch == "auto":
-        module.version, module.target = lowest((Need(module.version, (module.target,)), *needs))
-        return
-    module.version = max(module.version, *(need.version for need in needs), (1, 0))
-    if unmet(needs, module.version, module.target):
-        wanted = " or ".join(needs[0].targets)
-        raise TargetError(f"kernel `{entry}` is for {module.target}, and its directives need {wanted}", loc=loc)

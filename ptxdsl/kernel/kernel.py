@@ -19,9 +19,9 @@ from typing import Any, overload
 from .. import config, ir
 from ..collector import paused
 from ..errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
-from ..isa.directives import DIRECTIVES
 from ..isa.targets import TARGETS
-from .dispatcher import Dispatcher, apply
+from . import directives as performance_directives
+from .dispatcher import Dispatcher
 from .compiled_kernel import CompiledKernel
 from ..ir.signature import Signature
 from ..language.tracing import check_source, traced
@@ -29,10 +29,6 @@ from ..language.tracing import check_source, traced
 __all__ = ["Kernel", "ptx_kernel"]
 
 _RESERVED = ("arch", "comments", "lines")
-_DIRECTIVES = (
-    "maxntid", "reqntid", "minnctapersm", "maxnreg", "reqnctapercluster", "explicitcluster",
-    "maxclusterrank", "blocksareclusters", "minperctamemory", "pragma",
-)
 
 
 class Kernel(Dispatcher):
@@ -63,7 +59,7 @@ class Kernel(Dispatcher):
         super().__init__(_entry_name(name or function.__name__, self.loc))
         self.function, self.arch, self.lineinfo = function, arch, lineinfo
         _check_target(arch or "auto")
-        self.directives = _directives(directives, self.loc)
+        self.directives = performance_directives.of_options(directives, self.loc)
         self._check_constants()
         functools.update_wrapper(self, function)
         self._compiled: dict[Any, CompiledKernel] = {}
@@ -116,7 +112,7 @@ class Kernel(Dispatcher):
             module, needs_verification = traced(
                 self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
             )
-        apply(module, self.entry, self.directives, arch, self.loc)
+        performance_directives.add(module, self.entry, self.directives, arch, self.loc)
         if not lineinfo:
             for instruction in module.function(self.entry).body or ():
                 if isinstance(instruction, (ir.Instruction, ir.Call)):
@@ -168,9 +164,10 @@ def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
     >>> x
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
-    unknown = [option for option in options if option not in ("name", "arch", "lineinfo", *_DIRECTIVES)]
+    known = ("name", "arch", "lineinfo", *performance_directives.OPTIONS)
+    unknown = [option for option in options if option not in known]
     if unknown:
-        near = nearest(unknown[0], ("name", "arch", "lineinfo", *_DIRECTIVES))
+        near = nearest(unknown[0], known)
         raise TraceError(
             f"ptx_kernel has no option `{unknown[0]}`", loc=caller(),
             hint=f"did you mean `{near}=`?" if near else None,
@@ -210,30 +207,6 @@ def _entry_name(name: str, loc: Loc) -> str:
     if not re.fullmatch(r"[a-zA-Z][\w$]*|[_$%][\w$]+", name, re.ASCII):
         raise TraceError(f"{name!r} is no name of an entry in PTX", loc=loc, hint='`@ptx_kernel(name="kernel")`')
     return name
-
-
-def _directives(options: Mapping[str, Any], loc: Loc) -> list[ir.Directive]:
-    found: list[ir.Directive] = []
-    for name, value in options.items():
-        if value is None or value is False:
-            continue
-        numbers = value if isinstance(value, tuple) else (value,)
-        if name == "pragma":
-            if not numbers or not all(isinstance(text, str) for text in numbers):
-                raise TraceError(f"pragma is a str or a tuple of them, not {value!r}", loc=loc)
-            found.append((name, numbers))
-            continue
-        most = DIRECTIVES[name].most
-        if most == 0:
-            if value is not True:
-                raise TraceError(f"{name} takes no number; it is True or False, not {value!r}", loc=loc)
-            found.append((name, ()))
-            continue
-        if not 1 <= len(numbers) <= most or not all(type(n) is int and n > 0 for n in numbers):
-            wanted = "a positive int" if most == 1 else "a positive int or a tuple of 1 to 3"
-            raise TraceError(f"{name} is {wanted}, not {value!r}", loc=loc)
-        found.append((name, numbers))
-    return found
 
 
 def _fingerprint(kernel: str, name: str, value: Any) -> tuple[Any, ...]:
