@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...errors import PtxError, caller
 from .canvas import ADVANCE, Canvas
-from .profile import Figures, LineProfile, total
-from .profile_report import place, summary
-
-if TYPE_CHECKING:
-    from .profile import profile
+from .counters import Counters
+from .profile_data import LineProfile, ProfileData, total
+from .profile_table import place, summary
 
 __all__ = ["plot"]
 
@@ -28,27 +26,27 @@ class _Kind(NamedTuple):
 
     title: str
     colour: tuple[int, int, int]
-    amount: Callable[[Figures], int]
-    note: Callable[[Figures], str]
+    amount: Callable[[Counters], int]
+    note: Callable[[Counters], str]
 
 
-def _lanes(f: Figures) -> str:
+def _lanes(f: Counters) -> str:
     return f"{f.lanes_per_execution or 0:.0f} lanes"
 
 
-def _parted(f: Figures) -> str:
-    return f"{f.divergent_branches:,} parted" if f.divergent_branches else ""
+def _divergent(f: Counters) -> str:
+    return f"{f.divergent_branches:,} divergent" if f.divergent_branches else ""
 
 
 _KINDS = (
-    _Kind("warp instructions", (219, 84, 52), lambda f: f.executions, lambda f: _parted(f) or _lanes(f)),
+    _Kind("warp instructions", (219, 84, 52), lambda f: f.executions, lambda f: _divergent(f) or _lanes(f)),
     _Kind("global sectors", (46, 117, 182), lambda f: f.global_sectors, lambda f: f"{f.sectors_per_request:.1f} each"),
     _Kind("shared wavefronts", (52, 143, 92), lambda f: f.shared_wavefronts, lambda f: f"{f.conflict_ways:.1f}-way"),
     _Kind("flops", (130, 88, 170), lambda f: sum(f.flops.values()), lambda _: ""),
 )
 
 
-def plot(p: profile, path: Path) -> None:
+def plot(p: ProfileData, path: Path) -> None:
     """Write the picture of a profile to a PNG file."""
     if path.suffix.lower() not in ("", ".png"):
         name = path.with_suffix(".png").name
@@ -76,7 +74,7 @@ def _section(
 ) -> int:
     canvas.text(MARGIN, y, title, INK, UNIT * 1.15, WEIGHT * 1.5)
     y += round(ROW * 1.5)
-    figures = total(lines)
+    counters = total(lines)
     hidden = f" ({len(lines) - len(shown)} lines with less left out)" if len(shown) < len(lines) else ""
     canvas.text(MARGIN, y, f"line{hidden}", DIM, UNIT, WEIGHT)
     for number, kind in enumerate(kinds):
@@ -88,7 +86,7 @@ def _section(
         cut = CODE - 2
         canvas.text(MARGIN, y, code if len(code) <= cut else code[: cut - 3] + "...", INK, UNIT, WEIGHT)
         for number, kind in enumerate(kinds):
-            _bar(canvas, _left(number), y, kind, line.figures, kind.amount(figures))
+            _bar(canvas, _left(number), y, kind, line.counters, kind.amount(counters))
         y += ROW
     return y + round(ROW * 1.5)
 
@@ -97,12 +95,12 @@ def _left(number: int) -> int:
     return MARGIN + round(LETTER * CODE) + number * (BAR + 2 * MARGIN + round(LETTER * 12))
 
 
-def _bar(canvas: Canvas, x: int, y: int, kind: _Kind, figures: Figures, whole: int) -> None:
-    amount = kind.amount(figures)
+def _bar(canvas: Canvas, x: int, y: int, kind: _Kind, counters: Counters, whole: int) -> None:
+    amount = kind.amount(counters)
     if not amount:
         return
     share = amount / whole
     canvas.box(x, y - 1, max(1.0, BAR * share), ROW - 10, kind.colour)
-    note = kind.note(figures)
+    note = kind.note(counters)
     text = f"{100 * share:.0f} %" + (f"  {note}" if note else "")
     canvas.text(x + BAR * share + 6, y, text, DIM, UNIT, WEIGHT)

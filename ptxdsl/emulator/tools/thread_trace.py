@@ -214,7 +214,7 @@ class ThreadTrace(list[Step]):
     error: EmulationError | None = None
 
     def __str__(self) -> str:
-        from .profile_report import place
+        from .profile_table import place
 
         places = [place(step.loc) if step.loc else "" for step in self]
         width = max([len(text) for text in places] or [0])

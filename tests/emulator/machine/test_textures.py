@@ -414,7 +414,7 @@ def test_where_somebody_watches(rng: np.random.Generator, emulated: None) -> Non
     with profile() as profiled:
         check()
     (line,) = (row for row in profiled.instructions if "tex.2d" in row.text)
-    assert (line.figures.executions, line.figures.lanes) == (30, 960)
+    assert (line.counters.executions, line.counters.lanes) == (30, 960)
     arguments = texture, Surface(image.copy()), np.zeros_like(image), 5
     steps = str(trace_thread(smear[(2, 3), 32], *arguments, block=(1, 1, 0), thread=4))
     assert f"= {image[1, 36]:g}, " in next(step for step in steps.splitlines() if "tex.2d" in step)

@@ -18,7 +18,7 @@ from ptxdsl import (
     Array, LaunchError, Ptr, PtxError, f16, f32, f64, loop, printf, profile, ptx, ptx_func, ptx_kernel, reg, shared, u8,
     u32, when,
 )
-from ptxdsl.emulator.tools.profile import Figures, flops_of
+from ptxdsl.emulator.tools.counters import Counters, flops_of
 from ptxdsl.isa import lookup
 
 pytestmark = pytest.mark.usefixtures("emulated")
@@ -46,11 +46,11 @@ def transposed(x: Ptr[f32], y: Ptr[f32], *, pad: int = 0):
     y[row * 32 + column] = tile[column, row]
 
 
-def line_with(p: profile, text: str) -> Figures:
+def line_with(p: profile, text: str) -> Counters:
     """The figures of the only line that contains a text."""
     found = [line for line in p.lines if text in line.source]
     assert len(found) == 1, [line.source for line in p.lines]
-    return found[0].figures
+    return found[0].counters
 
 
 def run_saxpy(n: int = 1000, blocks: int = 4) -> profile:
@@ -98,8 +98,8 @@ def test_sectors_of_strided_loads(stride: int, sectors: int) -> None:
         strided[1, 32](x, y, stride=stride)
     np.testing.assert_array_equal(y, x[: 32 * stride : stride] if stride else np.zeros(32))
     load = next(row for row in p.instructions if row.text.startswith("ld.global"))
-    assert load.figures.sectors_per_request == sectors
-    assert load.figures.read == {"global": 128}
+    assert load.counters.sectors_per_request == sectors
+    assert load.counters.read == {"global": 128}
 
 
 @pytest.mark.parametrize("shift", [0, 1, 5, 8])
@@ -118,7 +118,7 @@ def test_an_access_across_sectors() -> None:
     x, y = np.arange(33, dtype=np.float32), np.zeros(32, np.float32)
     with profile() as p:
         shifted[1, 32](x, y)
-    assert [row.figures.global_sectors for row in p.instructions if row.figures.global_requests] == [5, 4]
+    assert [row.counters.global_sectors for row in p.instructions if row.counters.global_requests] == [5, 4]
 
 
 def test_wide_and_narrow_elements() -> None:
@@ -147,11 +147,11 @@ def test_bank_conflicts_of_a_column(pad: int, ways: int) -> None:
     with profile() as p:
         transposed[1, (32, 32)](x, y, pad=pad)
     np.testing.assert_array_equal(y.reshape(32, 32), x.reshape(32, 32).T)
-    load = next(row for row in p.instructions if row.text.startswith("ld.shared")).figures
+    load = next(row for row in p.instructions if row.text.startswith("ld.shared")).counters
     assert load.shared_requests == 32
     assert load.conflict_ways == ways
     assert load.bank_conflicts == 32 * (ways - 1)
-    store = next(row for row in p.instructions if row.text.startswith("st.shared")).figures
+    store = next(row for row in p.instructions if row.text.startswith("st.shared")).counters
     assert (store.conflict_ways, store.bank_conflicts, store.written) == (1, 0, {"shared": 4096})
 
 
@@ -211,7 +211,7 @@ def test_atomics_on_one_word_of_shared_memory_conflict() -> None:
     with profile() as p:
         total[1, 32](out)
     assert out[0] == 32
-    assert next(row for row in p.instructions if row.text.startswith("red")).figures.conflict_ways == 32
+    assert next(row for row in p.instructions if row.text.startswith("red")).counters.conflict_ways == 32
 
 
 def test_flops_and_traffic_of_a_tiled_matmul() -> None:
@@ -244,7 +244,7 @@ def test_flops_and_traffic_of_a_tiled_matmul() -> None:
     assert p.totals.read["global"] == 2 * 4 * n**3 // tile
     assert p.totals.intensity == pytest.approx(2 * n**3 / (2 * 4 * n**3 / tile + 4 * n * n))
     assert p.totals.bank_conflicts == 0
-    barriers = [row.figures.executions for row in p.instructions if row.text.startswith("bar.sync")]
+    barriers = [row.counters.executions for row in p.instructions if row.text.startswith("bar.sync")]
     assert barriers == [16 * 8 * 4] * 2  # blocks x warps x steps, each once although warps wait there
 
 
@@ -262,7 +262,7 @@ def test_lanes_that_wait_for_others_are_counted_once() -> None:
     with profile() as p:
         meet[1, 32](out)
     assert (out == 3).all()
-    counted = {row.text.split()[0]: (row.figures.executions, row.figures.lanes) for row in p.instructions}
+    counted = {row.text.split()[0]: (row.counters.executions, row.counters.lanes) for row in p.instructions}
     assert counted["shfl.sync.idx.b32"] == (1, 32)
     assert counted["bar.warp.sync"] == (1, 32)
 
@@ -294,7 +294,7 @@ def test_a_guarded_instruction_counts_the_lanes_that_it_works_for() -> None:
     out = np.zeros(32, np.uint32)
     with profile() as p:
         guarded[1, 32](out)
-    store = next(row for row in p.instructions if "st.global" in row.text).figures
+    store = next(row for row in p.instructions if "st.global" in row.text).counters
     assert (store.executions, store.lanes, store.global_sectors, store.written) == (1, 3, 1, {"global": 12})
 
 
@@ -322,7 +322,7 @@ def test_launches_add_up_by_kernel() -> None:
     assert line_with(p, "y[i] = a").flops == {"f32": 4 * 512}
     assert line_with(p, "y[i] = x[i * stride]").global_sectors == 8 + 4 + 16 + 4
     assert sum(line.share for line in p.lines) == pytest.approx(1)
-    assert sum(row.figures.executions for row in p.instructions) == p.totals.executions
+    assert sum(row.counters.executions for row in p.instructions) == p.totals.executions
 
 
 def test_calls_and_printf(capsys: pytest.CaptureFixture[str]) -> None:
@@ -384,7 +384,7 @@ def test_nothing_is_counted_outside() -> None:
     with profile() as p:
         pass
     saxpy[1, 32](32, 1.0, x, y)
-    assert p.totals == Figures()
+    assert p.totals == Counters()
     assert p.lines == [] and p.table() == "nothing was launched"
 
 
@@ -566,7 +566,7 @@ def test_html(tmp_path: Path) -> None:
 
 
 def test_html_escapes() -> None:
-    from ptxdsl.emulator.tools.profile_report import page
+    from ptxdsl.emulator.tools.profile_page import page
 
     p = run_saxpy(32, 1)
     assert "i &lt; n" in page(p) and "when(i < n)" not in page(p)

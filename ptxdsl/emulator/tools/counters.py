@@ -1,0 +1,137 @@
+"""The profiler's counters: what they count, and how they follow from what compiled code counts of an instruction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
+
+from ...ir import Call, Instruction
+from ...isa import Form
+from ...isa.effects import Access
+from ..machine.layout import Count
+
+__all__ = ["Counters", "counted_access", "counters_of", "flops_of"]
+
+SECTOR = 32
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What was counted, in sums over all launches, blocks and warps.
+
+    ``executions`` are warp instructions; ``lanes`` the threads that took part, at most 32 an execution, those for
+    which a guard does not hold left out. A request is a warp's access to global or shared memory, a sector 32 aligned
+    bytes, a wavefront what the banks of shared memory give at once. Bytes are what the threads ask for, by state space;
+    ``flops`` are by type, a fused multiply-add has two.
+    """
+
+    executions: int = 0
+    lanes: int = 0
+    divergent_branches: int = 0
+    global_requests: int = 0
+    global_sectors: int = 0
+    shared_requests: int = 0
+    shared_wavefronts: int = 0
+    bank_conflicts: int = 0
+    """Wavefronts beyond those that the accesses need without a conflict."""
+    read: Mapping[str, int] = field(default_factory=dict)
+    written: Mapping[str, int] = field(default_factory=dict)
+    flops: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def lanes_per_execution(self) -> float | None:
+        """Active lanes, on average; None if it was not executed."""
+        return _ratio(self.lanes, self.executions)
+
+    @property
+    def sectors_per_request(self) -> float | None:
+        """Sectors of a request to global memory: 4 for contiguous 4-byte elements, 32 at worst."""
+        return _ratio(self.global_sectors, self.global_requests)
+
+    @property
+    def conflict_ways(self) -> float | None:
+        """Wavefronts for each that the access needs without a conflict: 1, and 32 at worst."""
+        return _ratio(self.shared_wavefronts, self.shared_wavefronts - self.bank_conflicts)
+
+    @property
+    def global_bytes(self) -> int:
+        """Bytes that the sectors have, which is what the memory system moves if no cache helps."""
+        return SECTOR * self.global_sectors
+
+    @property
+    def intensity(self) -> float | None:
+        """Arithmetic intensity: flops for each byte of the sectors; None where no global memory is touched."""
+        return _ratio(sum(self.flops.values()), self.global_bytes)
+
+    def __add__(self, other: Counters) -> Counters:
+        values: dict[str, Any] = {}
+        for f in fields(Counters):
+            mine, theirs = getattr(self, f.name), getattr(other, f.name)
+            values[f.name] = _merged(mine, theirs) if isinstance(mine, Mapping) else mine + theirs
+        return Counters(**values)
+
+
+def _ratio(a: int, b: int) -> float | None:
+    return a / b if b else None
+
+
+def _merged(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
+    return {name: a.get(name, 0) + b.get(name, 0) for name in (*a, *(name for name in b if name not in a))}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Counters of an instruction
+
+
+def counted_access(form: Form) -> Access | None:
+    """The access of an instruction whose lanes access elements at an address each."""
+    return form.effects.access if not form.effects.completes else None
+
+
+_ONE = ("add", "sub", "mul", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "tanh", "ex2", "lg2")
+_TILE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
+
+
+@cache
+def flops_of(form: Form) -> tuple[str, int, int]:
+    """The type of an instruction's arithmetic, its flops a lane and its flops a warp."""
+    kind = form.type
+    if form.opcode in ("mma", "wmma", "wgmma") and (tile := next(filter(None, map(_TILE.match, form.tokens)), None)):
+        m, n, k = (int(size) for size in tile.groups())
+        types = [token for token in form.tokens if re.fullmatch(r"(tf|bf|f|e\dm)\d+", token)]
+        factors = types[-2] if len(types) > 2 else "f16"  # wmma names only what it adds where the factors are f16
+        count = 2 * m * n * k // (2 if "sp" in form.tokens else 1)
+        return (factors, 0, count) if types else ("", 0, 0)
+    adds = form.effects.atomic == "add"
+    if kind is None or kind.kind != "f" or not (adds or form.opcode in (*_ONE, "fma", "mad")):
+        return "", 0, 0
+    result = form.operands[0].type if not adds else kind  # add.f32.bf16 adds in f32
+    name, lanes = str(result), max(1, kind.lanes)
+    return name.removesuffix("x2"), lanes * (2 if form.opcode in ("fma", "mad") else 1), 0
+
+
+def counters_of(statement: Instruction | Call, counts: list[int]) -> Counters:
+    """Counters from the columns (:class:`~..machine.layout.Count`) of a statement."""
+    lanes, executions = counts[Count.LANES], counts[Count.EXECUTIONS]
+    common: dict[str, Any] = {"executions": executions, "lanes": lanes, "divergent_branches": counts[Count.DIVERGENT]}
+    if isinstance(statement, Call):
+        return Counters(**common)
+    name, per_lane, per_warp = flops_of(statement.form)
+    if flops := per_lane * lanes + per_warp * executions:
+        common["flops"] = {name: flops}
+    access = counted_access(statement.form)
+    if access is not None:
+        moved = {"global": counts[Count.GLOBAL_LANES], "shared": counts[Count.SHARED_LANES]}
+        moved["local"] = counts[Count.LOCAL_LANES]
+        if access.space in ("param", "const"):
+            moved = {access.space: lanes}
+        nbytes = {space: access.nbytes * count for space, count in moved.items() if count}
+        common |= {"read": nbytes if access.reads else {}, "written": nbytes if access.writes else {}}
+    return Counters(
+        **common, global_requests=counts[Count.GLOBAL_REQUESTS], global_sectors=counts[Count.SECTORS],
+        shared_requests=counts[Count.SHARED_REQUESTS], shared_wavefronts=counts[Count.WAVEFRONTS],
+        bank_conflicts=counts[Count.WAVEFRONTS] - counts[Count.LEAST],
+    )
