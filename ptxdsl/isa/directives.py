@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .notation import Need
+from .specs import Need
 
 __all__ = ["DIRECTIVES", "TARGET_OPTIONS", "VARIABLE_ATTRIBUTES", "Directive"]
 

@@ -30,7 +30,7 @@ class Access(NamedTuple):
     ``mbarrier``, ``tensormap``, ``tensor`` (what a tensor map describes), ``texel``, or ``handle`` (of a texture,
     sampler or surface, whose properties are asked for). ``space`` is a state space, ``generic``, ``tmem``, ``fabric``,
     ``texture`` or ``surface``. ``nbytes`` is 0 where an operand or a shape decides. Neither ``reads`` nor ``writes``:
-    only the address is used, as by a prefetch.
+    only the address is used, as by a prefetch. What a descriptor in a register names is no access.
     """
 
     operand: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from .notation import Need
+from .specs import Need
 
 __all__ = ["earlier"]
 

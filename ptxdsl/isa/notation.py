@@ -51,226 +51,155 @@ slot ``type``, or else the last type in the mnemonic.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import product
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
-from ..types import TYPES, ScalarType
-from .effects import Effects, derive
-from .expressions import NAMES, evaluate, number
-from .reprs import Shown
-from .specs import Modifiers, Need, OperandSpec, Slot, Special
+from ..types import TYPES
+from .effects import STATED
+from .forms import Row
+from .specs import Need, Slot, Special
 
-__all__ = ["Form", "Modifiers", "Need", "OperandSpec", "Row", "Slot", "Special", "Template"]
+__all__ = ["Block", "blocks", "parse_specials"]
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Template(Shown):
-    """An operand as written in a row: its types and counts still expressions.
-
-    ``present`` is the condition under which it may or must stand there, ``other`` what may stand in its place.
-    """
-
-    spec: OperandSpec
-    type: str = ""
-    count: str = ""
-    optional: bool = False
-    present: str = ""
-    parts: tuple[Template, ...] = ()
-    other: Template | None = None
-
-    def choices(self) -> Iterator[Template | None]:
-        """What may stand in its place: nothing, itself, its alternative."""
-        if self.optional:
-            yield None
-        if any(part.optional for part in self.parts):
-            yield from (replace(self, parts=parts) for parts in _choices(self.parts))
-        else:
-            yield self
-        if self.other:
-            yield self.other
-
-    def resolve(self, names: dict[str, Any], default: str | None) -> OperandSpec:
-        """The operand for a choice of modifiers; ``default`` is its type if the row gives none."""
-        spec = self.spec
-        if spec.kind != "value":
-            parts = tuple(part.resolve(names, default) for part in self.parts if part.stands(names))
-            return replace(spec, parts=parts) if parts else spec
-        asked = evaluate(self.type, names) if self.type else default
-        if asked is None:
-            raise ValueError(f"operand {spec.name} has no type")
-        types = tuple(TYPES[each] for each in asked) if isinstance(asked, tuple) else ()
-        kind = types[0] if types else TYPES[asked]
-        count = len(types) or (evaluate(self.count, names) if self.count else 0)
-        return replace(
-            spec, type=kind, types=types, count=count if isinstance(count, int) else number(count),
-            immediate=spec.immediate and (kind in _NUMERIC or not spec.register),
-            sink=spec.sink and (bool(count) or not self.count),
-        )
-
-    def stands(self, names: dict[str, Any]) -> bool:
-        """Whether the operand can be there with these modifiers."""
-        return not self.present or bool(evaluate(self.present, names))
+_BLOCK = re.compile(r"^(\w+)(.*)\n((?:[ ].*\n)*)", re.MULTILINE)
 
 
-_NUMERIC = (*(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32, 64)), TYPES["f32"], TYPES["f64"])
-"""The types that a number can be written in."""
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The text of a row, and the ``let`` lines above it."""
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Form:
-    """A spelling of a row: every slot chosen, every operand's type known. One object for one spelling.
-
-    ``mnemonic`` is the text before the operands, ``modifiers`` the choice in each slot.
-    """
-
-    row: Row
-    mnemonic: str
-    modifiers: Modifiers
-    operands: tuple[OperandSpec, ...]
-    needs: tuple[Need, ...]
-
-    @property
-    def opcode(self) -> str:
-        return self.row.opcode
-
-    @property
-    def semantics(self) -> str:
-        return self.row.semantics
-
-    @cached_property
-    def tokens(self) -> tuple[str, ...]:
-        """The modifiers of the mnemonic in order: ``("rn", "f32")`` for ``fma.rn.f32``."""
-        return tuple(self.mnemonic.split(".")[1:])
-
-    @cached_property
-    def type(self) -> ScalarType | None:
-        """The type of the operation: the slot ``type``, or else the last type in the mnemonic."""
-        name = _default(self.modifiers, self.tokens)
-        return TYPES.get(name) if name else None
-
-    @cached_property
-    def space(self) -> str:
-        """The state space in the mnemonic, without ``::cta`` or ``::cluster``; ``generic`` where there is none."""
-        spaces = ("global", "shared", "local", "const", "param")
-        return next((t.split("::")[0] for t in self.tokens if t.split("::")[0] in spaces), "generic")
-
-    @cached_property
-    def effects(self) -> Effects:
-        """What it does beside computing its results."""
-        stated = self.row.stated
-        names = {**NAMES, **self.modifiers} if stated else {}
-        return derive(
-            self.mnemonic, self.operands, self.type, self.space,
-            {word: value for word, value, condition in stated if not condition or evaluate(condition, names)},
-        )
-
-    def __repr__(self) -> str:
-        return f"<Form {self.mnemonic}/{len(self.operands)}>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from .table import form_of, lookup
-
-        return (form_of, (self.mnemonic, lookup(self.mnemonic).index(self)))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Row(Shown):
-    """One row of the table. ``syntax`` is the mnemonic as written, ``written`` the operands."""
-
-    opcode: str
-    syntax: str
-    written: str
-    slots: tuple[Slot, ...]
+    head: str
+    body: str
+    lets: dict[str, str]
     chapter: str
-    doc: str = ""
-    semantics: str = ""
-    relaxed: bool = False
-    needs: tuple[tuple[Need, str], ...] = ()
-    until: tuple[int, int] | None = None
-    where: tuple[str, ...] = ()
-    derived: tuple[tuple[str, str], ...] = ()
-    stated: tuple[tuple[str, str, str], ...] = ()
+
+    def may(self, tokens: tuple[str, ...]) -> bool:
+        """Whether the modifiers that the row begins with allow these: a cheap filter, before the row is read."""
+        for literal, token in zip(self.head.partition(" ")[0].partition("{")[0].split(".")[1:], tokens):
+            if literal != token:
+                return literal in self.lets or f".{literal} =" in self.body
+        return True
 
     @cached_property
-    def operands(self) -> tuple[Template, ...]:
-        from .reading import operands
-
-        return operands(self.written)
-
-    def forms(self, tokens: tuple[str, ...]) -> tuple[Form, ...]:
-        """The forms that ``opcode.tokens`` spells in this row, one for each way to leave out operands; () if none."""
-        for chosen, needs in _walk(self.slots, tokens):
-            names: dict[str, Any] = {**NAMES, **chosen}
-            for name, expression in self.derived:
-                names[name] = evaluate(expression, names)
-            if all(evaluate(expression, names) for expression in self.where):
-                return tuple(self._expand(tokens, chosen, names, needs))
-        return ()
-
-    def completions(self, tokens: tuple[str, ...]) -> set[str]:
-        """What may stand after these modifiers; "" if they are complete."""
-        return set(_complete(self.slots, tokens))
-
-    def _expand(
-        self, tokens: tuple[str, ...], chosen: Modifiers, names: dict[str, Any], needs: tuple[Need, ...]
-    ) -> Iterator[Form]:
-        mnemonic = ".".join((self.opcode, *tokens))
-        default = _default(chosen, tokens)
-        needs += tuple(need for need, condition in self.needs if not condition or evaluate(condition, names))
-        for kept in _choices(tuple(t for t in self.operands if t.stands(names))):
-            yield Form(self, mnemonic, chosen, tuple(t.resolve(names, default) for t in kept), needs)
+    def row(self) -> Row:
+        """The row; ValueError if the text is none."""
+        try:
+            return _row(self)
+        except Exception as error:
+            raise ValueError(f"chapter {self.chapter}: {self.head!r}: {error}") from error
 
 
-def _default(chosen: Modifiers, tokens: tuple[str, ...]) -> str | None:
-    """The type of operands that the row gives none."""
-    return chosen.get("type") or next((t for t in reversed(tokens) if t in TYPES), None)
+def blocks(text: str, chapter: str) -> dict[str, list[Block]]:
+    """The rows of a chapter by their opcode, not yet read."""
+    lets: dict[str, str] = {}
+    found: dict[str, list[Block]] = {}
+    for match in _BLOCK.finditer(text if text.endswith("\n") else text + "\n"):
+        opcode, rest, body = match.groups()
+        if opcode == "let":
+            name, _, value = rest.partition("=")
+            lets = {**lets, name.strip(): _filled(value.strip(), lets)}
+        else:
+            found.setdefault(opcode, []).append(Block(opcode + rest, body, lets, chapter))
+    return found
 
 
-def _choices(templates: tuple[Template, ...]) -> list[tuple[Template, ...]]:
-    """Every way to choose among operands that may be absent or something else; the shortest first."""
-    ways = (tuple(t for t in way if t) for way in product(*(t.choices() for t in templates)))
-    return sorted(ways, key=len)
+def parse_specials(text: str) -> Iterator[Special]:
+    """The special registers of a chapter: ``%name u32``, ``%name.xyz u32`` or ``%name0..7 u32``, then need and doc."""
+    for block in re.split(r"\n(?=%)", text)[1:]:
+        head, *body = (line.strip() for line in block.splitlines())
+        name, kind = head.split()
+        name, _, letters = name.partition(".") if ".." not in name else (name, "", "")
+        needs = tuple(_need(line[4:]) for line in body if line.startswith("ptx "))
+        doc = next(line.strip('"') for line in body if line.startswith('"'))
+        span = re.search(r"(\d+)\.\.(\d+)", name)
+        for index in range(int(span[1]), int(span[2]) + 1) if span else (0,):
+            full = name.replace(span[0], str(index)) if span else name
+            yield Special(full, TYPES[kind], tuple(letters), needs, doc)
 
 
-def _walk(slots: tuple[Slot, ...], tokens: tuple[str, ...]) -> Iterator[tuple[Modifiers, tuple[Need, ...]]]:
-    """Every way to read the modifiers ``tokens`` as a choice in each slot."""
-    if not slots:
-        if not tokens:
-            yield {}, ()
-        return
-    slot, rest = slots[0], slots[1:]
-    for value, need, size in _standing(slot, tokens):
-        for chosen, needs in _walk(rest, tokens[size:]):
-            yield {slot.name or value: value, **chosen}, (need, *needs) if need else needs
-    if slot.optional:
-        for chosen, needs in _walk(rest, tokens):
-            yield {slot.name or next(iter(slot.values)): None, **chosen}, needs
+def _filled(text: str, lets: dict[str, str]) -> str:
+    """The text with what ``$name`` stands for."""
+    return re.sub(r"\$(\w+)", lambda match: lets.get(match[1], match[0]), text) if "$" in text else text
 
 
-def _standing(slot: Slot, tokens: tuple[str, ...]) -> Iterator[tuple[str, Need | None, int]]:
-    """The values of a slot that the modifiers begin with, what each needs, and of how many modifiers it consists."""
-    if tokens and tokens[0] in slot.values:
-        yield tokens[0], slot.values[tokens[0]], 1
-    for size in range(2, min(len(tokens), 4) + 1):
-        value = ".".join(tokens[:size])
-        if value in slot.values:
-            yield value, slot.values[value], size
+def _need(text: str) -> Need:
+    version, *targets = text.split()
+    major, minor = version.split(".")
+    return Need((int(major), int(minor)), tuple(targets))
 
 
-def _complete(slots: tuple[Slot, ...], tokens: tuple[str, ...]) -> Iterator[str]:
-    if not slots:
-        if not tokens:
-            yield ""
-        return
-    slot, rest = slots[0], slots[1:]
-    for _, _, size in _standing(slot, tokens):
-        yield from _complete(rest, tokens[size:])
-    for value in slot.values:
-        parts = tuple(value.split("."))
-        if len(parts) > len(tokens) and parts[: len(tokens)] == tokens:
-            yield parts[len(tokens)]
-    if slot.optional:
-        yield from _complete(rest, tokens)
+@cache
+def _values(text: str) -> dict[str, Need | None]:
+    text = re.sub(r"(\S*)\{(\d+)\.\.(\d+)/(\d+)\}(\S*)", _range, text)
+    return {m[1]: _need(m[2]) if m[2] else None for m in re.finditer(r"([^\s\[]+)(?:\[([^\]]*)\])?", text)}
+
+
+def _range(match: re.Match[str]) -> str:
+    before, first, last, step, after = match.groups()
+    return " ".join(f"{before}{n}{after}" for n in range(int(first), int(last) + 1, int(step)))
+
+
+def _row(block: Block) -> Row:
+    syntax, _, written = block.head.partition(" ")
+    opcode = re.split(r"[.{]", syntax, maxsplit=1)[0]
+    facts: dict[str, Any] = {"semantics": opcode, "where": (), "derived": (), "needs": (), "stated": ()}
+    slots: dict[str, dict[str, Need | None]] = {}
+    for line in block.body.splitlines():
+        key, value = _fact(line.strip(), block.lets)
+        if key.startswith("."):
+            slots[key[1:]] = value
+        elif isinstance(facts.get(key), tuple):
+            facts[key] += (value,)
+        else:
+            facts[key] = value
+    found = tuple(_slots(syntax[len(opcode) :], slots, block.lets))
+    return Row(opcode, syntax, _filled(written, block.lets), found, block.chapter, **facts)
+
+
+def _fact(line: str, lets: dict[str, str]) -> tuple[str, Any]:
+    """What one line below a form says: the field of Row and its value, or a slot, with its dot, and its values."""
+    if line.startswith('"'):
+        return "doc", line.strip('"')
+    line = _filled(line, lets)
+    word, _, rest = line.partition(" ")
+    if line.startswith("."):
+        return word, _values(rest.partition("=")[2])
+    if word == "ptx":
+        needed, _, condition = rest.partition(" if ")
+        return "needs", (_need(needed), condition)
+    if word == "relaxed":
+        return "relaxed", True
+    if word == "where":
+        return "where", rest
+    if word == "does":
+        return "semantics", rest
+    if word in STATED and not rest.startswith("= "):
+        value, _, condition = rest.partition(" if ")
+        return "stated", (word, value, condition)
+    if word == "until":
+        return "until", _need(rest).version
+    if rest.startswith("= "):
+        return "derived", (word, rest[2:])
+    raise ValueError(f"a line that means nothing: {line!r}")
+
+
+_MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
+
+
+def _slots(text: str, own: dict[str, dict[str, Need | None]], lets: dict[str, str]) -> Iterator[Slot]:
+    at = 0
+    while at < len(text):
+        match = _MODIFIER.match(text, at)
+        if match is None:
+            raise ValueError(f"modifiers not understood at {text[at:]!r}")
+        name = match[1] or match[2]
+        if name in own:
+            yield Slot(name, own[name], bool(match[1]))
+        elif name in lets:
+            yield Slot(name, _values(lets[name]), bool(match[1]))
+        else:
+            yield Slot("", {name: None}, bool(match[1]))
+        at = match.end()

@@ -6,13 +6,17 @@ opcode is first asked for, and only the rows of that opcode, so that importing c
 
 from __future__ import annotations
 
+import copyreg
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..errors import UnknownInstruction
 from ..types import TYPES
-from .notation import Form, Need, OperandSpec, Row, Special
-from .reading import Block, blocks, parse_specials
+from .forms import Form, Row
+from .notation import Block, blocks, parse_specials
+from .specs import Need, OperandSpec, Special
 
 __all__ = [
     "Form", "Need", "OperandSpec", "Row", "Special", "chapters", "completions", "form_of", "lookup", "opcodes", "rows",
@@ -100,6 +104,14 @@ def lookup(mnemonic: str) -> tuple[Form, ...]:
 def form_of(mnemonic: str, index: int) -> Form:
     """The form of a mnemonic at that place in ``lookup``."""
     return lookup(mnemonic)[index]
+
+
+def _reduced(form: Form) -> tuple[Callable[..., Form], tuple[Any, ...]]:
+    """A form is pickled as its spelling, so that there stays one object for each."""
+    return form_of, (form.mnemonic, lookup(form.mnemonic).index(form))
+
+
+copyreg.pickle(Form, _reduced)
 
 
 def completions(mnemonic: str) -> set[str]:

@@ -16,7 +16,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ..errors import TargetError
-from .notation import Need
+from .specs import Need
 
 __all__ = [
     "EARLIER", "LATEST", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest", "satisfies",

@@ -25,8 +25,9 @@ from ptxdsl.isa import Need
 from ptxdsl.isa import targets
 from ptxdsl.isa.generate import pages, stubs
 from ptxdsl.isa.__main__ import derived
-from ptxdsl.isa.notation import Form, OperandSpec, Row
-from ptxdsl.isa.reading import blocks, parse_specials
+from ptxdsl.isa.forms import Form, Row
+from ptxdsl.isa.notation import blocks, parse_specials
+from ptxdsl.isa.specs import OperandSpec
 from ptxdsl.isa.targets import LATEST, TARGETS, introduced, limits, lowest, satisfies, served
 
 ROOT = Path(__file__).parent.parent.parent

@@ -14,7 +14,7 @@ import pytest
 from isa_modules import VERSIONS, instruction, refused, sample
 
 from ptxdsl import isa
-from ptxdsl.isa.notation import Form
+from ptxdsl.isa.forms import Form
 from ptxdsl.isa.targets import LATEST, TARGETS, Version, introduced, lowest, unmet
 
 pytestmark = pytest.mark.ptxas

@@ -13,7 +13,8 @@ from isa_modules import sample
 
 from ptxdsl import isa, language as trace
 from ptxdsl import pred, ptx, reg, shared, u8, u32, u64
-from ptxdsl.isa.notation import Form, OperandSpec
+from ptxdsl.isa.forms import Form
+from ptxdsl.isa.specs import OperandSpec
 from ptxdsl.text import parse, to_text
 
 NOT_ALONE = {

@@ -121,7 +121,6 @@ DEBTS = {
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.runtime.clusters]",
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.runtime.faults]",
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.runtime.launch]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[isa.notation]",
     "test_late_imports_are_of_what_is_loaded_on_demand[verify.checker]",
 }
 

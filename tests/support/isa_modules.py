@@ -15,7 +15,8 @@ from itertools import product
 import numpy as np
 
 from ptxdsl.gpu.tools import find_assembler
-from ptxdsl.isa.notation import Form, OperandSpec, Row
+from ptxdsl.isa.forms import Form, Row
+from ptxdsl.isa.specs import OperandSpec
 from ptxdsl.isa.targets import LATEST, Version
 
 VERSIONS = [

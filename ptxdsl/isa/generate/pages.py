@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from ...errors import UnknownInstruction
 from ..table import chapters, completions, lookup, opcodes, rows, special_registers, unknown
-from ..notation import Form, Need, OperandSpec, Row, Slot, Special
+from ..forms import Form, Row
+from ..specs import Need, OperandSpec, Slot, Special
 from ..targets import TARGETS, introduced, lowest, served
+from .effects_text import effects_of
 
 __all__ = ["describe", "lowest_of", "operands_of", "pages", "summary"]
 
@@ -168,6 +170,8 @@ def _entry(row: Row) -> list[str]:
     lines = [f"### `{f'{row.syntax} {operands_of(row)}'.rstrip()}`", "", row.doc, ""]
     lines += [f"- `.{slot.name}`: {_listed(slot)}" for slot in row.slots if slot.name]
     lines += [f"- only where `{condition}`" for condition in row.where]
+    if effects := effects_of(row):
+        lines.append(f"- {effects}")
     lines += [f"- {_needed(row)}"]
     lines += [f"- {_said(need)} where `{condition}`" for need, condition in row.needs if condition]
     if row.until:

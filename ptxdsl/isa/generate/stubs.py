@@ -11,7 +11,8 @@ import keyword
 from collections.abc import Iterator
 
 from ..table import opcodes, rows, special_registers
-from ..notation import Row, Template
+from ..forms import Row
+from ..templates import Template
 from .pages import lowest_of, operands_of
 
 __all__ = ["attribute", "stub"]

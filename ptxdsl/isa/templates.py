@@ -1,0 +1,157 @@
+"""The operands that a row writes, with types and counts still expressions, and what they are for chosen modifiers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Any
+
+from ..types import TYPES
+from .expressions import evaluate, number
+from .reprs import Shown
+from .specs import OperandSpec
+
+__all__ = ["Template", "choices", "operands"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Template(Shown):
+    """An operand as written in a row: its types and counts still expressions.
+
+    ``present`` is the condition under which it may or must stand there, ``other`` what may stand in its place.
+    """
+
+    spec: OperandSpec
+    type: str = ""
+    count: str = ""
+    optional: bool = False
+    present: str = ""
+    parts: tuple[Template, ...] = ()
+    other: Template | None = None
+
+    def choices(self) -> Iterator[Template | None]:
+        """What may stand in its place: nothing, itself, its alternative."""
+        if self.optional:
+            yield None
+        if any(part.optional for part in self.parts):
+            yield from (replace(self, parts=parts) for parts in choices(self.parts))
+        else:
+            yield self
+        if self.other:
+            yield self.other
+
+    def resolve(self, names: dict[str, Any], default: str | None) -> OperandSpec:
+        """The operand for a choice of modifiers; ``default`` is its type if the row gives none."""
+        spec = self.spec
+        if spec.kind != "value":
+            parts = tuple(part.resolve(names, default) for part in self.parts if part.stands(names))
+            return replace(spec, parts=parts) if parts else spec
+        asked = evaluate(self.type, names) if self.type else default
+        if asked is None:
+            raise ValueError(f"operand {spec.name} has no type")
+        types = tuple(TYPES[each] for each in asked) if isinstance(asked, tuple) else ()
+        kind = types[0] if types else TYPES[asked]
+        count = len(types) or (evaluate(self.count, names) if self.count else 0)
+        return replace(
+            spec, type=kind, types=types, count=count if isinstance(count, int) else number(count),
+            immediate=spec.immediate and (kind in _NUMERIC or not spec.register),
+            sink=spec.sink and (bool(count) or not self.count),
+        )
+
+    def stands(self, names: dict[str, Any]) -> bool:
+        """Whether the operand can be there with these modifiers."""
+        return not self.present or bool(evaluate(self.present, names))
+
+
+_NUMERIC = (*(TYPES[f"{kind}{bits}"] for kind in "usb" for bits in (8, 16, 32, 64)), TYPES["f32"], TYPES["f64"])
+"""The types that a number can be written in."""
+
+
+def choices(templates: tuple[Template, ...]) -> list[tuple[Template, ...]]:
+    """Every way to choose among operands that may be absent or something else; the shortest first."""
+    ways = (tuple(t for t in way if t) for way in product(*(t.choices() for t in templates)))
+    return sorted(ways, key=len)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading them
+
+
+_OPERAND = re.compile(
+    r"(?P<bar>\|)?(?P<neg>\{[!-]\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?:\.(?P<part>\w+)(?P<must>\+?))?(?P<only>!)?"
+    r"(?::(?P<type>[^*]+?))?"
+    r"(?:\((?P<choices>-?\d+(?:\|-?\d+)*)\)|\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?"
+    r"(?:\*(?P<count>.+))?$"
+)
+_PARTS = {
+    "part": "b[0-3]|h[01]", "halves": "h[0-3]{2}", "bytes": "b[0-7]{4}", "half": "h(?!$)1?0?", "byte": "b(?!$)3?2?1?0?",
+}
+
+
+@cache
+def operands(text: str) -> tuple[Template, ...]:
+    """The operands that a row writes."""
+    return tuple(_conditional(item, optional) for item, optional in _split(text))
+
+
+def _split(text: str) -> Iterator[tuple[str, bool]]:
+    """Operands at the top level: on commas, and before a bar; ``{, c}`` and ``{|p}`` are optional ones."""
+    depth, item, optional = 0, "", False
+    for at, char in enumerate(text):
+        if depth == 0 and (char in ",|" or (char == "{" and text[at + 1] in ",|") or (char == "}" and optional)):
+            if item.strip(" |"):
+                yield item.strip(), optional
+            item = char if char == "|" else ""
+            optional = char == "{" or (optional and char != "}")
+            continue
+        depth += (char in "[({") - (char in "])}")
+        item += char
+    if item.strip():
+        yield item.strip(), optional
+
+
+def _conditional(item: str, optional: bool) -> Template:
+    if match := re.match(r"(\w+!?:\w+) or (\[.*\])$", item):
+        return replace(_operand(match[1], optional), other=_operand(match[2], False))
+    for word in (" if ", " when "):
+        if optional and word in item:
+            item, _, condition = item.rpartition(word)
+            return replace(_operand(item, word == " when "), present=condition)
+    return _operand(item, optional)
+
+
+@cache
+def _operand(text: str, optional: bool) -> Template:
+    if text.startswith("["):
+        return _address(text[1:-1], optional)
+    match = _OPERAND.match(text)
+    if match is None:
+        raise ValueError(f"operand not understood: {text!r}")
+    mark, name, kind = match["mark"], match["name"], match["type"] or ""
+    written = "=" in mark or name == "_" or match["bar"] or (name.startswith("d") and "#" not in mark)
+    role = "rw" if "+" in mark else "w" if written else "r"
+    spec = OperandSpec(
+        name, role, kind if kind in ("label", "symbol") else "value", register="#" not in mark and name != "_",
+        immediate=role == "r" and not match["only"], negatable=bool(match["neg"]), sink="~" in mark or name == "_",
+        joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
+        bounds=(_bound(match["low"]), _bound(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
+        choices=tuple(map(int, match["choices"].split("|"))) if match["choices"] else (),
+        selector=_PARTS[match["part"]] if match["part"] else "", selected=bool(match["must"]),
+    )
+    return Template(spec, "" if spec.kind != "value" else kind, match["count"] or "", optional)
+
+
+def _bound(text: str) -> int | float:
+    return float(text) if "e" in text else int(text)
+
+
+def _address(text: str, optional: bool) -> Template:
+    first, *parts = _split(text)
+    match = re.match(r"([=+]?)(\w+)(?::(\w+))?$", first[0])
+    if match is None:
+        raise ValueError(f"address not understood: [{text}]")
+    spec = OperandSpec(match[2], {"": "r", "=": "w", "+": "rw"}[match[1]], "address", space=match[3])
+    return Template(spec, optional=optional, parts=tuple(_conditional(*part) for part in parts))
