@@ -7,15 +7,16 @@ from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 
 __all__ = [
-    "Breakpoint", "CountBranch", "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin",
-    "EpochWarpBarrier", "ShadowCheck", "ShadowInspection", "SyncAccess", "SyncInstruction",
+    "Breakpoint", "CountBranch", "CountExecution", "CountMemory", "EpochArrive",
+    "EpochBarrier", "EpochBegin", "EpochWarpBarrier", "ShadowCheck", "ShadowInspection", "SyncAccess",
+    "SyncInstruction",
 ]
 
 
 class ShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True, kind="shadow_check"):
     """The shadow of the memory that an access is about to touch is checked and brought up to date.
 
-    ``role`` is 0 of a read, 1 of a write, 2 of an atomic access; ``own``: the memory is certainly the block's, False
+    ``role`` is READ, WRITE or ATOMIC; ``own``: the memory is certainly the block's, False
     certainly not, None unknown. ``same``: all lanes write the same. ``readers``: somebody reads the memory.
     ``simple``: nothing orders the kernel's threads but barriers of the block. ``folded``: all segments of the address
     pattern are the same.

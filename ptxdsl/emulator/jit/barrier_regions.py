@@ -6,14 +6,17 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..codegen import data, shadow_checks
+from ..codegen import data
 from ..codegen.handler import Handler, i64, pointer
+from ..instructions.control import Branch, Jump
+from ..instructions.instrumentation import ShadowCheck
+from ..instructions.memory import Load
 from ..machine.layout import FULL, NEVER, Block
 from ..machine.shadow import Role
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
-from .inlining import EXITS_IF_ACTIVE, INLINE, SIDE_EFFECTS
-from .plan import RETIRED, BasicBlock, PlacedOp, loop_cost
+from .inlining import INLINE
+from .plan import RETIRED, PlacedBlock, PlacedOp, loop_cost
 
 __all__ = ["BUDGET", "BarrierRegion"]
 
@@ -58,7 +61,7 @@ class BarrierRegion:
         h.exit_block = self.exit_block
         h.ir.position_at_end(self.head)
         self.read_only = plan.warps > 1 and not any(
-            op.shape[0] in SIDE_EFFECTS for block in self.inside for op in block.ops
+            not placed.op.repeatable for block in self.inside for placed in block.ops
         )
         if self.read_only:
             self._hoist()
@@ -69,8 +72,8 @@ class BarrierRegion:
             self._body(self.first, self.at_barrier.place + 1)
         else:
             h.lanes, h.masked = h.i32(FULL), False
-            for op in plan.prologue:
-                self._inline(op)
+            for placed in plan.prologue:
+                self._inline(placed)
             self.edge(0)
         for number in self.reached:
             h.ir.position_at_end(self.bodies[number])
@@ -83,9 +86,9 @@ class BarrierRegion:
         h.ir.branch(self.hand_over)
         self._emit_latch()
 
-    def _inline(self, op: PlacedOp) -> None:
-        self.h.begin(op)
-        INLINE[op.shape[0]](self.h, op.shape)
+    def _inline(self, placed: PlacedOp) -> None:
+        self.h.begin(placed)
+        INLINE[placed.op.kind](self.h, placed.op)
 
     # The loop over the warps
 
@@ -93,22 +96,21 @@ class BarrierRegion:
         """Load once what all warps of the block load from the same address, before the loop."""
         h, plan = self.h, self.plan
         loads = [
-            (number, op) for number, op in enumerate(self.first.ops)
-            if op.shape[0] == "load" and not op.shape[6] and op.shape[1][0] in "AU" and op.shape[2] is not None
-            and op.values[2] in plan.warp_invariant
+            (number, placed) for number, placed in enumerate(self.first.ops)
+            if isinstance(placed.op, Load) and self._same_in_all_warps(placed)
         ][:MAX_HOISTED]
         if not loads:
             return
         h.number = h.i32(0)
         h.warp = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         names = {register.slot: name for name, register in plan.registers.items()}
-        h.load_registers({names[op.values[2]] for _, op in loads})
+        h.load_registers({names[placed.value("slot")] for _, placed in loads})
         h.set("position", 0)
         h.lanes, h.masked, h.canonical = h.i32(FULL), False, set()
         point = h.deopt_point = DeoptPoint(h.block_named("not_hoisted"), 0, {})
-        for number, op in loads:
+        for number, placed in loads:
             h.captured = self.hoisted[number] = []
-            self._inline(op)
+            self._inline(placed)
         h.captured = h.deopt_point = None
         self.loop = h.block_named("warps")
         h.ir.branch(self.loop)
@@ -117,6 +119,13 @@ class BarrierRegion:
         h.set("start", self.start_offset)
         h.ir.branch(self.exit_block)
         h.ir.position_at_end(self.loop)
+
+    def _same_in_all_warps(self, placed: PlacedOp) -> bool:
+        """Whether all warps load the same from memory, or check the same place, and no lane is masked."""
+        op = placed.op
+        if not isinstance(op, (Load, ShadowCheck)) or op.guard or op.pattern is None:
+            return False
+        return (op.address.affine or op.address.uniform) and placed.value("slot") in self.plan.warp_invariant
 
     @property
     def start_offset(self) -> int:
@@ -180,8 +189,8 @@ class BarrierRegion:
         if block.barrier is None:
             self.h.ir.branch(self.bodies[number])
             return
-        for op in block.ops[: block.barrier.place]:
-            self._inline(op)
+        for placed in block.ops[: block.barrier.place]:
+            self._inline(placed)
         self._end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0))
 
     def _end_warp(self, number: int, offset: int, live: set[str]) -> None:
@@ -200,72 +209,58 @@ class BarrierRegion:
         h.set("barrier", number)
         h.ir.branch(self.latch)
 
-    def emit_ops(self, block: BasicBlock, first: int) -> bool:
-        """Emit a basic block's micro-ops from one on; whether all paths have left the function before its end."""
+    def emit_ops(self, block: PlacedBlock, first: int) -> None:
+        """Emit a basic block's micro-ops from one on."""
         h = self.h
         hoists = first > 0 or (block is self.first and self.start < 0)
-        for number, op in enumerate(block.ops[first:], first):
+        for number, placed in enumerate(block.ops[first:], first):
+            op = placed.op
             hoisted = self.hoisted.get(number) if hoists else None
             if hoisted is not None:
                 for slot, value in hoisted:
                     h.store(value, slot, 0)
                 continue
-            if op.shadowed == ():
+            if placed.shadowed == ():
                 continue
-            h.begin(op)
-            kind = op.shape[0]
-            if kind in INLINE:
-                if kind == "shadow_check" and self.read_only and self._two_warps_suffice(op):
-                    h.in_first_two_warps()
-                INLINE[kind](h, op.shape)
-            elif op.shape[1]:  # guarded
-                EXITS_IF_ACTIVE[kind](h, op.shape)
-                h.canonical.clear()
-            else:
-                h.side_exit()
-                return True
-            if kind in SIDE_EFFECTS:
-                h.commit(kind)
-        return False
+            h.begin(placed)
+            if isinstance(op, ShadowCheck) and self.read_only and self._two_warps_suffice(placed, op):
+                h.in_first_two_warps()
+            INLINE[op.kind](h, op)
+            if not op.repeatable:
+                h.commit(op)
 
-    def _two_warps_suffice(self, op: PlacedOp) -> bool:
-        """Whether a shadow check of a place that all warps read is done after two: shadow memory keeps two readers."""
-        check = shadow_checks.ShadowCheck(*op.shape[1:])
-        plain = check.role == Role.READ and check.block_private and check.barriers_only
-        plain = plain and check.race and not check.guard
-        invariant = op.values[2] in self.plan.warp_invariant
-        return bool(plain and check.pattern is not None and check.kind[0] in "AU" and invariant)
+    def _two_warps_suffice(self, placed: PlacedOp, check: ShadowCheck) -> bool:
+        """Whether a check of a place that all warps read is done after two: shadow memory keeps two readers."""
+        plain = check.role == Role.READ and check.own and check.simple and check.race
+        return bool(plain and self._same_in_all_warps(placed))
 
-    def condition(self, terminator: PlacedOp) -> Any:
+    def condition(self, terminator: PlacedOp, branch: Branch) -> Any:
         """The mask of the lanes that take a branch."""
-        h = self.h
-        h.begin(terminator)
-        return data.guard_mask(h, terminator.shape[1], False)
+        self.h.begin(terminator)
+        return data.guard_mask(self.h, branch.guard, False)
 
-    def _body(self, block: BasicBlock, first: int) -> None:
+    def _body(self, block: PlacedBlock, first: int) -> None:
         h = self.h
         h.lanes, h.masked, h.canonical, h.exit_block = h.i32(FULL), False, set(), self.exit_block
-        if not self.emit_ops(block, first):
-            self._terminator(block)
+        self.emit_ops(block, first)
+        self._terminator(block)
         h.emit_side_exits()
 
-    def _terminator(self, block: BasicBlock) -> None:
+    def _terminator(self, block: PlacedBlock) -> None:
         terminator = block.terminator
         if terminator is None:
-            self.edge(block.fall)
-        elif terminator.shape[0] == "exit":
-            self._end_warp(RETIRED, terminator.offset, set())
-        elif terminator.shape[0] == "jump":
-            self._jump(block.targets[0], self._cost(block, terminator, terminator.shape[2]))
+            self.edge(block.fallthrough)
+        elif isinstance(terminator.op, Branch):
+            self._branch(block, terminator, terminator.op)
+        elif isinstance(terminator.op, Jump):
+            self._jump(terminator, block.targets[0])
         else:
-            self._branch(block, terminator)
+            self._end_warp(RETIRED, terminator.offset, set())
 
-    def _cost(self, block: BasicBlock, terminator: PlacedOp, backward: bool) -> int:
-        return loop_cost(terminator, self.plan.blocks[block.targets[0]]) if backward else 0
-
-    def _jump(self, target: int, cost: int) -> None:
+    def _jump(self, terminator: PlacedOp, target: int) -> None:
         """Go on with a basic block while the budget lasts."""
         h = self.h
+        cost = loop_cost(terminator, self.plan.blocks[target])
         if cost:
             budget = h.ir.sub(h.get("budget"), h.i32(cost))
             h.set("budget", budget)
@@ -277,30 +272,29 @@ class BarrierRegion:
             h.ir.position_at_end(within)
         self.edge(target)
 
-    def _branch(self, block: BasicBlock, terminator: PlacedOp) -> None:
+    def _branch(self, block: PlacedBlock, terminator: PlacedOp, branch: Branch) -> None:
         h = self.h
-        _, _, diverges, backward = terminator.shape[:4]
-        mask = self.condition(terminator)
+        mask = self.condition(terminator, branch)
         taken, not_all = h.block_named("taken"), h.block_named("not_all")
         target = block.targets[0]
-        h.ir.cbranch(h.full(mask) if diverges else h.ir.icmp_unsigned("!=", mask, h.i32(0)), taken, not_all)
+        h.ir.cbranch(h.full(mask) if branch.divergent else h.ir.icmp_unsigned("!=", mask, h.i32(0)), taken, not_all)
         h.ir.position_at_end(taken)
         canonical = set(h.canonical)
-        self._jump(target, self._cost(block, terminator, backward))
+        self._jump(terminator, target)
         h.ir.position_at_end(not_all)
         h.canonical = canonical
-        if not diverges:
-            self.edge(block.fall)
+        if not branch.divergent:
+            self.edge(block.fallthrough)
             return
         none, mixed = h.block_named("none"), h.block_named("mixed")
         h.ir.cbranch(h.ir.icmp_unsigned("==", mask, h.i32(0)), none, mixed)
         h.ir.position_at_end(none)
-        self.edge(block.fall)
+        self.edge(block.fallthrough)
         h.ir.position_at_end(mixed)
         h.canonical = set()
-        ways = {target, block.fall}
+        ways = {target, block.fallthrough}
         region = next((region for region in self.divergent if ways & region.members), None)
         if region is None or len(ways) == 1 or not ways <= set(region.pending):
             h.exit_at(terminator.offset, self.plan.live(terminator.statement, 0))
         else:
-            region.enter({target: mask, block.fall: h.ir.not_(mask)})
+            region.enter({target: mask, block.fallthrough: h.ir.not_(mask)})

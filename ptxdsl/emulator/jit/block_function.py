@@ -2,7 +2,7 @@
 
 Between two barriers the warps run one after the other, in the order of the scheduler, as a loop around the basic blocks
 in between. A basic block is compiled for all 32 lanes converged; where they may diverge for longer, once more under a
-mask, and then the lanes at the basic block of the lowest rank run first, as everywhere else.
+mask, and then the lanes at the basic block of the lowest priority run first, as everywhere else.
 
 Whatever is unusual (a check that fails, lanes that diverge where that was not expected, a partial exit) deoptimises:
 the registers and program counters of all warps are stored as the scheduler wants them, and the function returns; the
@@ -20,7 +20,7 @@ from ..codegen.scheduler import PAIR, starting
 from ..machine.layout import FULL, LANES, NEVER, Barrier, Block, Warp
 from .barrier_regions import BUDGET, BarrierRegion
 from .function_builder import BlockFunction
-from .plan import RETIRED, BasicBlock, Plan, TooLong
+from .plan import RETIRED, PlacedBlock, Plan, TooLong
 
 __all__ = ["emit_block_function"]
 
@@ -61,7 +61,7 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
 class _HandOver:
     """Gives all warps to the scheduler: those before the current one wait at the barrier or have ended."""
 
-    def __init__(self, h: BlockFunction, barriers: list[BasicBlock]) -> None:
+    def __init__(self, h: BlockFunction, barriers: list[PlacedBlock]) -> None:
         self.h = h
         self.current, at = h.get("position"), h.get("barrier")
         self.retired = h.ir.icmp_signed("<", at, h.i32(0))

@@ -14,8 +14,9 @@ from ...analysis.def_use import DefUse
 from ...ir import Call, Instruction, Not, Operand, Register
 from ...isa import lookup
 from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets
-from ..analysis.statements import plan_of
 from ..analysis.row_affine import RowAffine, RowAffineAnalysis, relative
+from ..analysis.statements import plan_of
+from ..instructions.control import Reconvergence
 from ..instructions.lowering import Lowering
 from ..instructions.memory import Pattern
 from ..instructions.micro_op import PlacedMicroOp
@@ -95,7 +96,7 @@ class ConvergentLowering(Lowering):
         for number, node in enumerate(self.graph.blocks):
             before = len(self.records)
             self._node(number, node)
-            found.append([record for record in self.records[before:] if record.op[0] != "check"])
+            found.append([record for record in self.records[before:] if not isinstance(record.op, Reconvergence)])
         return found
 
     def written(self, record: PlacedMicroOp) -> set[int]:

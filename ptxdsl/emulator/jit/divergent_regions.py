@@ -7,9 +7,10 @@ from typing import Any, Protocol
 from llvmlite import ir
 
 from ..codegen.handler import i32, lanes_of
+from ..instructions.control import Branch, Jump
 from ..machine.layout import FULL, NEVER, Warp
 from .function_builder import BlockFunction
-from .plan import BasicBlock, PlacedOp, Plan, loop_cost
+from .plan import PlacedBlock, PlacedOp, Plan, loop_cost
 
 __all__ = ["DivergentRegion"]
 
@@ -22,26 +23,26 @@ class ConvergentCode(Protocol):
     hand_over: ir.Block
     exit_block: ir.Block
 
-    def emit_ops(self, block: BasicBlock, first: int) -> bool:
-        """Emit micro-ops; whether all paths have left."""
+    def emit_ops(self, block: PlacedBlock, first: int) -> None:
+        """Emit a basic block's micro-ops from one on."""
         ...
 
     def edge(self, number: int) -> None:
         """Go on with a basic block, all lanes converged."""
         ...
 
-    def condition(self, terminator: PlacedOp) -> Any:
+    def condition(self, terminator: PlacedOp, branch: Branch) -> Any:
         """The mask of the lanes that take a branch."""
         ...
 
 
 class DivergentRegion:
-    """Basic blocks with a mask each of the lanes that are pending there; the one of the lowest rank runs first."""
+    """Basic blocks with a mask each of the lanes that are pending there; the one of the lowest priority runs first."""
 
-    def __init__(self, outside: ConvergentCode, members: list[BasicBlock], exits: list[BasicBlock]) -> None:
+    def __init__(self, outside: ConvergentCode, members: list[PlacedBlock], exits: list[PlacedBlock]) -> None:
         self.outside, self.members = outside, {block.number for block in members}
         h = self.h = outside.h
-        self.chain = sorted([*members, *exits], key=lambda block: block.rank)
+        self.chain = sorted([*members, *exits], key=lambda block: block.priority)
         self.pending = {block.number: h.room(i32, 4) for block in self.chain}
         self.checks = {block.number: h.block_named(f"check{block.number}_") for block in self.chain}
         self.bodies = {
@@ -55,7 +56,7 @@ class DivergentRegion:
         h = self.h
         for number, place in self.pending.items():
             h.ir.store(lanes.get(number, h.i32(0)), place)
-        h.ir.branch(self.checks[min(lanes, key=lambda number: self.outside.plan.blocks[number].rank)])
+        h.ir.branch(self.checks[min(lanes, key=lambda number: self.outside.plan.blocks[number].priority)])
 
     def emit(self) -> None:
         for place, block in enumerate(self.chain):
@@ -65,7 +66,7 @@ class DivergentRegion:
                 self._body(block, after)
         self._emit_exit()
 
-    def _check(self, block: BasicBlock, after: BasicBlock | None) -> None:
+    def _check(self, block: PlacedBlock, after: PlacedBlock | None) -> None:
         """Run a basic block if lanes are pending there; one outside, or of the whole warp, only with all lanes."""
         h = self.h
         h.ir.position_at_end(self.checks[block.number])
@@ -87,7 +88,7 @@ class DivergentRegion:
         h.ir.position_at_end(partial)
         self._exit_at(block)
 
-    def _exit_at(self, block: BasicBlock) -> None:
+    def _exit_at(self, block: PlacedBlock) -> None:
         """Resume in the first tier with the lanes that are pending at a basic block."""
         h = self.h
         h.set("active", h.ir.load(self.pending[block.number]))
@@ -96,7 +97,7 @@ class DivergentRegion:
         h.exit_at(block.offset, h.plan.live(block.start, 0))
         h.exit_block = self.outside.exit_block
 
-    def _body(self, block: BasicBlock, after: BasicBlock | None) -> None:
+    def _body(self, block: PlacedBlock, after: PlacedBlock | None) -> None:
         h, outside = self.h, self.outside
         h.ir.position_at_end(self.bodies[block.number])
         place = self.pending[block.number]
@@ -104,37 +105,35 @@ class DivergentRegion:
         h.ir.store(h.i32(0), place)
         h.set("active", lanes)
         h.lanes, h.masked, h.canonical, h.exit_block = lanes, True, set(), self.exit_block
-        if not outside.emit_ops(block, 0):
-            self._terminator(block, lanes, after)
+        outside.emit_ops(block, 0)
+        self._terminator(block, lanes, after)
         h.emit_side_exits()
         h.lanes, h.masked, h.exit_block = h.i32(FULL), False, outside.exit_block
 
-    def _terminator(self, block: BasicBlock, lanes: Any, after: BasicBlock | None) -> None:
+    def _terminator(self, block: PlacedBlock, lanes: Any, after: PlacedBlock | None) -> None:
         h, terminator, blocks = self.h, block.terminator, self.outside.plan.blocks
         edges: list[tuple[int, Any]] = []
-        cost = 0
         if terminator is None:
-            edges.append((block.fall, lanes))
-        elif terminator.shape[0] == "jump":
+            edges.append((block.fallthrough, lanes))
+        elif isinstance(terminator.op, Jump):
             edges.append((block.targets[0], lanes))
-            cost = loop_cost(terminator, blocks[block.targets[0]]) if terminator.shape[2] else 0
-        elif terminator.shape[0] == "branch":
-            mask = h.ir.and_(self.outside.condition(terminator), lanes)
+        elif isinstance(terminator.op, Branch):
+            mask = h.ir.and_(self.outside.condition(terminator, terminator.op), lanes)
             edges.append((block.targets[0], mask))
-            edges.append((block.fall, h.ir.and_(lanes, h.ir.not_(mask))))
-            cost = loop_cost(terminator, blocks[block.targets[0]]) if terminator.shape[3] else 0
+            edges.append((block.fallthrough, h.ir.and_(lanes, h.ir.not_(mask))))
+        cost = loop_cost(terminator, blocks[block.targets[0]]) if edges and terminator is not None else 0
         for number, mask in edges:
             pending = self.pending[number]
             h.ir.store(h.ir.or_(h.ir.load(pending), mask), pending)
         for number, _ in edges:
-            if blocks[number].rank <= block.rank:
+            if blocks[number].priority <= block.priority:
                 self._back_edge(blocks[number], cost)
         if after is None:
             h.ir.unreachable()
         else:
             h.ir.branch(self.checks[after.number])
 
-    def _back_edge(self, target: BasicBlock, cost: int) -> None:
+    def _back_edge(self, target: PlacedBlock, cost: int) -> None:
         """Lanes that go back run first, while the budget lasts."""
         h = self.h
         some, none, within = h.block_named("back"), h.block_named("forward"), h.block_named("within_budget")
@@ -164,9 +163,9 @@ class DivergentRegion:
         parked: Any = h.i32(NEVER)
         for block in reversed(self.chain):
             lanes = h.ir.load(self.pending[block.number])
-            rank = h.i32(block.rank)
-            places = h.ir.select(h.bools(lanes), h.splat(rank), places)
-            parked = h.ir.select(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), rank, parked)
+            priority = h.i32(block.priority)
+            places = h.ir.select(h.bools(lanes), h.splat(priority), places)
+            parked = h.ir.select(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), priority, parked)
         h.store(places, h.warp, Warp.PLACES, 64)
         h.set("parked", parked)
         h.ir.branch(self.outside.hand_over)

@@ -10,11 +10,13 @@ from llvmlite import ir
 
 from ..codegen import memory
 from ..codegen.handler import i32, i64, lanes_of, natural, pointer
+from ..instructions.memory import Store
+from ..instructions.micro_op import MicroOp
 from ..machine.layout import FULL, LANES, NEVER, Block, Entry, Warp
 from ..semantics.lanes import Lanes
-from .inlined import InlinedOps, Slot, tolerates_any_nan
-from .inlining import NEVER_EXITS, HoistedAccess, RowAccess
-from .plan import Layout, PlacedOp, Plan, PlacedRegister
+from .inlined import InlinedOps, Slot
+from .inlining import HoistedAccess, RowAccess
+from .plan import Layout, PlacedOp, PlacedRegister, Plan, defers_nan
 
 __all__ = ["BlockFunction", "DeoptPoint"]
 
@@ -101,12 +103,12 @@ class BlockFunction(InlinedOps):
         instruction.set_metadata("tbaa", self.kinds[what])
         return instruction
 
-    def begin(self, op: PlacedOp) -> None:
-        super().begin(op)
+    def begin(self, placed: PlacedOp) -> None:
+        super().begin(placed)
         self.after = None
-        self.defers_nan = tolerates_any_nan(op.shape) and not self.masked
-        if op.shape[0] not in NEVER_EXITS:
-            self.add_deopt_point(op)
+        self.defers_nan = defers_nan(placed.op) and not self.masked
+        if placed.op.may_fault:
+            self.add_deopt_point(placed)
 
     def micro_op_at(self, offset: int) -> Any:
         return self.ir.inttoptr(self.ir.add(self.base, self.i64(offset)), pointer)
@@ -177,8 +179,8 @@ class BlockFunction(InlinedOps):
         return found
 
     def merged(self) -> tuple[int, ...] | None:
-        assert self.op is not None
-        return self.op.shadowed
+        assert self.placed is not None
+        return self.placed.shadowed
 
     def following(self) -> Any:
         return _FOLLOWING
@@ -192,7 +194,7 @@ class BlockFunction(InlinedOps):
 
     def next(self) -> None:
         if self._read != len(self.codes):
-            raise AssertionError(f"read {self._read} of the fields {self.codes!r} of {self.op}")
+            raise AssertionError(f"read {self._read} of the fields {self.codes!r} of {self.placed}")
         if self.after is not None:
             self.ir.branch(self.after)
             self.ir.position_at_end(self.after)
@@ -300,17 +302,17 @@ class BlockFunction(InlinedOps):
         assert self.deopt_point is not None
         self.ir.branch(self.deopt_point.block)
 
-    def add_deopt_point(self, op: PlacedOp) -> None:
+    def add_deopt_point(self, placed: PlacedOp) -> None:
         """Before a micro-op that may exit: keep what the registers hold, unless an earlier point will do."""
-        point = self.deopt_point
-        reads = op.shape[0] not in ("store", "shadow_check", "wrap", "wrap_parts")
+        point, op = self.deopt_point, placed.op
+        reads = op.reads_memory or op.converges or op.rare
         if point is not None and point.clobbered <= MAX_CLOBBERED and not (point.stores and reads):
             point.loads |= reads
             return
-        names = sorted(self.plan.live(op.statement, 0) & self.written)
+        names = sorted(self.plan.live(placed.statement, 0) & self.written)
         registers = [self.plan.registers[name] for name in names]
         values = {register.slot: (register, self._current(register)) for register in registers}
-        self.deopt_point = DeoptPoint(self.block_named("side_exit"), op.offset, values, loads=reads)
+        self.deopt_point = DeoptPoint(self.block_named("side_exit"), placed.offset, values, loads=reads)
         self.deopt_points.append(self.deopt_point)
 
     def _current(self, register: PlacedRegister) -> Any:
@@ -318,10 +320,10 @@ class BlockFunction(InlinedOps):
             return self._read_register(register.slot, type_of(register))
         return self.ir.load(self._variable(register.slot, type_of(register)))
 
-    def commit(self, kind: str) -> None:
+    def commit(self, op: MicroOp) -> None:
         """A side effect has been done: stores may be repeated with other stores, but no load before them."""
         point = self.deopt_point
-        if point is not None and kind == "store" and not point.loads:
+        if point is not None and isinstance(op, Store) and not point.loads:
             point.stores = True
         else:
             self.deopt_point = None

@@ -11,20 +11,13 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from ..codegen.handler import Handler, i32, i64
-from ..codegen.library import Shape
 from ..semantics.lanes import Lanes
 from .plan import PlacedOp
 
-__all__ = ["Deferring", "InlinedOps", "Slot", "tolerates_any_nan"]
+__all__ = ["Deferring", "InlinedOps", "RawNumber", "Slot"]
 
 _ENTRY_FIELD, _ENTRY_OFFSET = 2, 12
 """Which field of an access has its buffer entry, and where that is in memory."""
-_TOLERANT = frozenset(f"{operation}{mode}.f32" for operation in ("add", "sub", "mul", "fma") for mode in ("", ".rn"))
-
-
-def tolerates_any_nan(shape: Shape) -> bool:
-    """Whether an operation gives NaN for every NaN, so that those that it reads need not be canonical."""
-    return shape[0] == "data" and shape[1] in _TOLERANT and not shape[4]
 
 
 class Slot(NamedTuple):
@@ -33,7 +26,7 @@ class Slot(NamedTuple):
     offset: int
 
 
-class _Raw(NamedTuple):
+class RawNumber(NamedTuple):
     """A number whose NaN is not canonical yet, and how to make it so."""
 
     value: Any
@@ -46,26 +39,26 @@ class Deferring(Lanes):
 
     __slots__ = ("raw",)
 
-    def __init__(self, builder: ir.IRBuilder, width: int, raw: dict[int, _Raw] | None = None) -> None:
+    def __init__(self, builder: ir.IRBuilder, width: int, raw: dict[int, RawNumber] | None = None) -> None:
         super().__init__(builder, width)
         self.raw = raw
 
     def seldom(self, condition: Any, repair: Callable[[], Any], value: Any) -> Any:
         if self.raw is not None:
-            self.raw[id(value)] = _Raw(value, condition, repair)
+            self.raw[id(value)] = RawNumber(value, condition, repair)
         return value
 
 
 class InlinedOps(Handler):
     """A function under construction."""
 
-    op: PlacedOp | None = None
+    placed: PlacedOp | None = None
     defers_nan = False
-    raw: dict[int, _Raw] | None = None
+    raw: dict[int, RawNumber] | None = None
 
-    def begin(self, op: PlacedOp) -> None:
+    def begin(self, placed: PlacedOp) -> None:
         """The micro-op that is emitted next."""
-        self.op, self.codes, self._read = op, op.shape[-1], 0
+        self.placed, self.codes, self._read = placed, placed.op.codes, 0
 
     def micro_op_at(self, offset: int) -> Any:
         """Address of a micro-op of the first tier."""
@@ -75,17 +68,17 @@ class InlinedOps(Handler):
         return Deferring(self.ir, width, self.raw) if self.defers_nan else super().numbers(width)
 
     def field(self, code: str = "i") -> Any:
-        op = self.op
-        assert op is not None and self.codes[self._read] == code
-        value = op.values[self._read]
+        placed = self.placed
+        assert placed is not None and self.codes[self._read] == code
+        value = placed.values[self._read]
         self._read += 1
-        if op.access >= 0 and self._read == _ENTRY_FIELD:
-            return Handler.load(self, self.micro_op_at(op.access), _ENTRY_OFFSET, i32, 4)
+        if placed.access >= 0 and self._read == _ENTRY_FIELD:
+            return Handler.load(self, self.micro_op_at(placed.access), _ENTRY_OFFSET, i32, 4)
         return ir.Constant(i32 if code == "i" else i64, value)
 
     def slot(self) -> Any:
         return Slot(int(self.field().constant))
 
     def checked_together(self) -> tuple[int, int] | None:
-        assert self.op is not None
-        return self.op.bounds
+        assert self.placed is not None
+        return self.placed.bounds

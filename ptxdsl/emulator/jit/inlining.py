@@ -14,15 +14,7 @@ from ..codegen.library import Shape
 from ..codegen import atomics as atomic, control, data, memory, epochs, warp, shadow_checks
 from ..codegen.handler import Handler, i64
 
-__all__ = ["EXITS_IF_ACTIVE", "INLINE", "NEVER_EXITS", "SIDE_EFFECTS", "HoistedAccess", "RowAccess"]
-
-NEVER_EXITS = (
-    "data", "parts", "param", "isspace", "fence", "branch", "jump", "barrier", "epoch_begin", "epoch_arrive",
-    "epoch_barrier",
-)
-"""Micro-ops without a side exit."""
-SIDE_EFFECTS = ("store", "atomic", "fence")
-"""Micro-ops that must not be repeated."""
+__all__ = ["INLINE", "HoistedAccess", "RowAccess"]
 
 
 def _exit_if_active(h: Handler, shape: Shape) -> None:
@@ -40,9 +32,9 @@ class HoistedAccess(memory.Access):
 
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
         h: Any = self.h
-        if h.op.access >= 0:
+        if h.placed.access >= 0:
             return super().limits(extent)
-        return h.limits(h.op.values[1], self.write, int(extent.constant))
+        return h.limits(h.placed.value("entry"), self.write, int(extent.constant))
 
 
 class RowAccess(HoistedAccess):
@@ -138,6 +130,7 @@ INLINE: dict[str, Callable[[Any, Shape], None]] = {
     "shadow_check": lambda h, shape: shadow_checks.check_with(h, shape, h.function),
     "epoch_begin": _of_module(epochs.begin), "epoch_arrive": _of_module(epochs.arrive),
     "epoch_barrier": _of_module(epochs.barrier),
+    **dict.fromkeys(("service", "trap", "exit"), _exit_if_active),
     "parts": _by_row, "wrap_parts": _bounded_rows,
     "isspace": _of_module(data.isspace), "fence": lambda h, _: h.ir.fence("seq_cst"),
     **{kind: _of_module(getattr(warp, name)) for kind, name in (
@@ -145,6 +138,4 @@ INLINE: dict[str, Callable[[Any, Shape], None]] = {
         ("match", "match"), ("redux", "redux"),
     )},
 }
-"""What can be inlined."""
-EXITS_IF_ACTIVE: dict[str, Callable[[Any, Shape], None]] = dict.fromkeys(("service", "trap", "exit"), _exit_if_active)
-"""What is done in the first tier, if a lane is active."""
+"""The emitters."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..instructions.instrumentation import EpochArrive, EpochBarrier, ShadowCheck
+from ..instructions.memory import Load, Store
 from ..instructions.micro_op import PlacedMicroOp
+from ..machine.shadow import Role
 from .plan import PlacedOp
 
 __all__ = ["merged_bounds_checks", "merged_shadow_checks"]
 
 Written = Callable[[PlacedMicroOp], "set[int]"]
-"""RegisterFile that the statement of a micro-op writes."""
+"""Slots that the statement of a micro-op writes."""
 MAX_GRANULES = 32
 """Granules of shadow memory in one check."""
 
@@ -41,20 +44,21 @@ def merged_bounds_checks(records: Sequence[PlacedMicroOp], written: Written) -> 
 
 def _bounds_key(record: PlacedMicroOp) -> Any:
     """What accesses with one check have in common: kind, base register, buffer entry, alignment."""
-    if record.op[0] not in ("load", "store") or record.op[6]:
+    op = record.op
+    if not isinstance(op, (Load, Store)) or op.guard:
         return None
-    kind, pattern = record.op[1], record.op[2]
-    uniform = kind[0] == "U" and (record.op[0] == "load" or record.op[5])
-    if not uniform and (kind[0] != "A" or pattern is None or (record.op[0] == "store" and pattern[0] != "c")):
+    address, pattern, load = op.address, op.pattern, isinstance(op, Load)
+    uniform = address.uniform and (isinstance(op, Load) or op.uniform)
+    if not uniform and (not address.affine or pattern is None or (not load and pattern[0] != "c")):
         return None
-    flags, entry, slot, offset = record.values[:4]
-    return record.op[0], slot, kind, flags, entry, offset % (flags & 255)
+    flags, entry, slot, offset = (record.value(name) for name in ("flags", "entry", "slot", "offset"))
+    return load, slot, address, flags, entry, offset % (flags & 255)
 
 
 def _span(record: PlacedMicroOp) -> tuple[int, int]:
     """First and last byte of an access, from its base register."""
-    flags, offset = record.values[0], record.values[3]
-    extent = record.values[5] if record.op[1][0] == "A" else (flags & 255) - 1
+    offset = record.value("offset")
+    extent = record.value("extent") if "extent" in record.op.values else (record.value("flags") & 255) - 1
     return offset, offset + extent
 
 
@@ -63,39 +67,42 @@ def merged_shadow_checks(ops: list[PlacedOp], records: Sequence[PlacedMicroOp], 
     groups: dict[Any, list[int]] = {}
     version: dict[int, int] = {}
     since = 0
-    for number, op in enumerate(ops):
-        if op.shape[0] == "shadow_check" and op.shape[1] == 0:
-            key = _shadow_key(op)
+    for number, placed in enumerate(ops):
+        op = placed.op
+        if isinstance(op, ShadowCheck) and op.role == Role.READ:
+            key = _shadow_key(placed, op)
             if key is not None:
-                groups.setdefault((*key, since, version.get(op.values[2], 0)), []).append(number)
-        elif op.shape[0] in ("store", "atomic", "fence", "shadow_check", "epoch_barrier", "epoch_arrive"):
+                groups.setdefault((*key, since, version.get(placed.value("slot"), 0)), []).append(number)
+        elif not op.repeatable or isinstance(op, (ShadowCheck, EpochArrive, EpochBarrier)):
             since += 1
         for slot in written(records[number]):
             version[slot] = version.get(slot, 0) + 1
     found = list(ops)
     for members in groups.values():
-        for run in _adjacent(sorted(members, key=lambda number: ops[number].values[3]), ops):
+        for run in _adjacent(sorted(members, key=lambda number: ops[number].value("offset")), ops):
             _merge(found, run)
     return found
 
 
-def _shadow_key(op: PlacedOp) -> Any:
+def _shadow_key(placed: PlacedOp, op: ShadowCheck) -> Any:
     """What shadow checks have in common that can be merged; None where this one cannot."""
-    _, _, level, _, own, kind, pattern, nbytes, granule, guard, *_ = op.shape
-    conservative = own and not level and not guard and not nbytes % (1 << granule)
-    if not conservative or kind[0] not in "AU" or (kind[0] == "A" and (pattern is None or pattern[0] != "b")):
+    if not op.own or op.strength or op.guard or op.nbytes % (1 << op.grain):
         return None
-    return op.shape, op.values[1], op.values[2], op.values[3] % nbytes
+    broadcast = op.pattern is not None and op.pattern[0] == "b"
+    if not op.address.uniform and not (op.address.affine and broadcast):
+        return None
+    return op, placed.value("entry"), placed.value("slot"), placed.value("offset") % op.nbytes
 
 
 def _adjacent(members: list[int], ops: list[PlacedOp]) -> list[list[int]]:
     """The members, which are sorted by address, in runs without a gap."""
     runs: list[list[int]] = []
-    nbytes, granule = ops[members[0]].shape[7:9]
-    most = max(1, MAX_GRANULES * (1 << granule) // nbytes)
+    check = ops[members[0]].op
+    assert isinstance(check, ShadowCheck)
+    most = max(1, MAX_GRANULES // check.pieces)
     for number in members:
         last = runs[-1] if runs else []
-        if last and len(last) < most and ops[number].values[3] == ops[last[-1]].values[3] + nbytes:
+        if last and len(last) < most and ops[number].value("offset") == ops[last[-1]].value("offset") + check.nbytes:
             last.append(number)
         else:
             runs.append([number])
@@ -106,12 +113,13 @@ def _merge(found: list[PlacedOp], run: list[int]) -> None:
     """The first of a run in program order checks for all."""
     if len(run) == 1:
         return
-    ops = [found[number] for number in run]
-    nbytes, granule = ops[0].shape[7:9]
-    statements = tuple(op.values[-1] for op in ops for _ in range(nbytes >> granule))
-    extent = (ops[0].values[5] if ops[0].shape[5][0] == "A" else nbytes - 1) + nbytes * (len(run) - 1)
-    leader = min(run)
-    values = [*found[leader].values[:3], ops[0].values[3], *found[leader].values[4:]]
+    first, leader = found[run[0]], found[min(run)]
+    check = first.op
+    assert isinstance(check, ShadowCheck)
+    statements = tuple(found[number].values[-1] for number in run for _ in range(check.pieces))
+    extent = (first.value("extent") if check.address.affine else check.nbytes - 1) + check.nbytes * (len(run) - 1)
+    values = list(leader.values)
+    values[check.values.index("offset")] = first.value("offset")
     for number in run:
         found[number] = found[number]._replace(shadowed=())
-    found[leader] = found[leader]._replace(values=values, bounds=(0, extent), shadowed=statements)
+    found[min(run)] = leader._replace(values=values, bounds=(0, extent), shadowed=statements)

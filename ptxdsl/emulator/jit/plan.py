@@ -6,10 +6,24 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ..codegen.library import Shape
+from ...isa import lookup
+from .. import semantics
+from ..instructions.control import Branch, Exit, Jump
+from ..instructions.data import Compute
+from ..instructions.micro_op import MicroOp, PlacedMicroOp
 
 __all__ = [
-    "ENTRY_KNOWN", "RETIRED", "BasicBlock", "BlockBarrier", "Layout", "PlacedOp", "PlacedRegister", "Plan", "TooLong",
+    "ENTRY_KNOWN",
+    "RETIRED",
+    "BlockBarrier",
+    "Layout",
+    "PlacedBlock",
+    "PlacedOp",
+    "PlacedRegister",
+    "Plan",
+    "TooLong",
+    "defers_nan",
+    "learns_entry",
     "loop_cost",
 ]
 
@@ -19,7 +33,12 @@ POLL_COST = 64
 """What one read of the memory that a loop waits for costs, in statements."""
 
 ENTRY_KNOWN = 1 << 17
-"""Flag of an access whose buffer entry follows from its pointer; others learn theirs while the kernel runs."""
+"""Flag of an access whose buffer entry follows from its pointer."""
+
+
+def learns_entry(record: PlacedMicroOp) -> bool:
+    """Whether a micro-op is an access that learns its buffer entry while the kernel runs."""
+    return "flags" in record.op.values and not record.value("flags") & ENTRY_KNOWN
 
 
 class TooLong(Exception):
@@ -33,7 +52,7 @@ class PlacedOp(NamedTuple):
     learned; -1 where the entry is known.
     """
 
-    shape: Shape
+    op: MicroOp
     values: Sequence[int]
     statement: int
     offset: int
@@ -42,6 +61,10 @@ class PlacedOp(NamedTuple):
     """Of a merged bounds check: bytes from the lowest access to this one, extent of all; (0, -1) if already checked."""
     shadowed: tuple[int, ...] | None = None
     """Of a merged shadow check: the statement of each granule; none where another micro-op checks them."""
+
+    def value(self, name: str) -> int:
+        """A value of the record by its name."""
+        return self.values[self.op.values.index(name)]
 
 
 class BlockBarrier(NamedTuple):
@@ -58,16 +81,16 @@ class BlockBarrier(NamedTuple):
     """Which micro-op of its basic block it is: the sanitizer's may come before."""
 
 
-class BasicBlock(NamedTuple):
-    """A basic block of the kernel; ``rank`` is its scheduling priority, ``start`` its first statement."""
+class PlacedBlock(NamedTuple):
+    """A basic block; lanes wait for those at blocks of a lower ``priority``. ``start`` is its first statement."""
 
     number: int
-    rank: int
+    priority: int
     offset: int
     start: int
     ops: tuple[PlacedOp, ...]
     terminator: PlacedOp | None
-    fall: int
+    fallthrough: int
     targets: tuple[int, ...]
     divergent: bool
     converges: bool
@@ -76,17 +99,20 @@ class BasicBlock(NamedTuple):
 
     @property
     def successors(self) -> list[int]:
-        kind = self.terminator.shape[0] if self.terminator is not None else ""
-        if kind == "exit":
+        last = self.terminator.op if self.terminator is not None else None
+        if isinstance(last, Exit):
             return []
-        if kind == "jump":
+        if isinstance(last, Jump):
             return [self.targets[0]]
-        return ([self.fall] if self.fall >= 0 else []) + ([self.targets[0]] if kind else [])
+        return ([self.fallthrough] if self.fallthrough >= 0 else []) + ([self.targets[0]] if last is not None else [])
 
 
-def loop_cost(terminator: PlacedOp, target: BasicBlock) -> int:
-    """What a backward branch takes of the block's budget: the length of the loop, more where it polls memory."""
-    cost = terminator.values[-1]
+def loop_cost(terminator: PlacedOp, target: PlacedBlock) -> int:
+    """What a branch takes of the block's budget: if backward, the length of the loop, more where it polls memory."""
+    op = terminator.op
+    if not isinstance(op, (Branch, Jump)) or not op.backward:
+        return 0
+    cost = terminator.value("cost")
     return max(1, terminator.statement - target.start) + (POLL_COST * cost if cost > 1 else 0)
 
 
@@ -115,7 +141,7 @@ class PlacedRegister(NamedTuple):
 class Plan(NamedTuple):
     """What to compile; ``key`` says all that the code depends on."""
 
-    blocks: tuple[BasicBlock, ...]
+    blocks: tuple[PlacedBlock, ...]
     warps: int
     warp_bytes: int
     registers: dict[str, PlacedRegister]
@@ -137,3 +163,10 @@ class Plan(NamedTuple):
     """Offset of the micro-op that warps begin with."""
     prologue: tuple[PlacedOp, ...]
     key: str
+
+
+def defers_nan(op: MicroOp) -> bool:
+    """Whether a micro-op may leave the host's NaN, and take any: others make what they read canonical first."""
+    if not isinstance(op, Compute) or op.guard:
+        return False
+    return semantics.tolerates_any_nan(lookup(op.mnemonic.partition(";")[0])[op.number])

@@ -6,21 +6,23 @@ from functools import lru_cache
 from typing import Any
 
 from ...ir import Address, Call, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol
-from ...analysis import control_flow
+from ...analysis.control_flow import BasicBlock
 from ..analysis.divergence import UNIFORM, VARYING, LaneOffsets, Shape3
 from ..analysis.row_affine import RowAffine
+from ..instructions.barriers import Barrier
+from ..instructions.control import Branch, IndexedBranch, Jump, Reconvergence
+from ..instructions.instrumentation import EpochArrive, EpochBegin
 from ..instructions.lowering import Code
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks, merged_shadow_checks
-from .plan import ENTRY_KNOWN, BasicBlock, BlockBarrier, Layout, PlacedOp, PlacedRegister, Plan
+from .plan import PlacedBlock, BlockBarrier, Layout, PlacedOp, PlacedRegister, Plan, defers_nan, learns_entry
 
 __all__ = ["key_of", "plan_block_function"]
 
 MAX_STATEMENTS = 1500
-_ACCESSES = ("load", "store", "atomic")
-_WARP_OPS = ("meet", "shuffle", "vote", "match", "redux", "elect", "activemask")
+
 
 def plan_block_function(code: Code) -> Plan | None:
     """How to compile a kernel as one function for a block; None where that cannot be done."""
@@ -46,28 +48,31 @@ def _stays_in_first_tier(statement: Instruction | Call) -> bool:
     return effects.polls if effects.atomic else effects.strong or access.space == "local"
 
 
+def _polls(terminator: PlacedOp) -> bool:
+    """Whether a loop waits for memory that another thread writes."""
+    op = terminator.op
+    return isinstance(op, (Branch, Jump)) and op.backward and terminator.value("cost") > 1
+
+
 class _Planner:
     def __init__(self, code: Code, low: ConvergentLowering, block: Shape3) -> None:
-        from .inlining import EXITS_IF_ACTIVE, INLINE
-
         self.code, self.low, self.block = code, low, block
         self.threads = block[0] * block[1] * block[2]
-        self.inline, self.exits_if_active = INLINE, EXITS_IF_ACTIVE
         entry = code.entry - code.base
         start = next(n for n, offset in enumerate(code.offsets) if offset >= entry)
         self.first: dict[int, int] = {}
         """The first micro-op of each statement, in the first tier; below, its first access and its barrier."""
         self.accesses: dict[int, int] = {}
         self.barriers: dict[int, int] = {}
-        prologue = [record for record in code.records[start:] if record.op[0] == "epoch_begin"]
+        prologue = [record for record in code.records[start:] if isinstance(record.op, EpochBegin)]
         self.prologue = tuple(PlacedOp(record.op, record.values, record.statement, entry) for record in prologue)
         for number in range(start + len(prologue), len(code.records)):
             record = code.records[number]
-            if record.op[0] == "barrier":
+            if isinstance(record.op, Barrier):
                 self.barriers[record.statement] = number
-            if record.op[0] != "check":
+            if not isinstance(record.op, Reconvergence):
                 self.first.setdefault(record.statement, number)
-            if record.op[0] in _ACCESSES:
+            if "flags" in record.op.values and not record.op.instrumentation:
                 self.accesses.setdefault(record.statement, number)
 
     def plan(self) -> Plan | None:
@@ -82,7 +87,7 @@ class _Planner:
         ops, nodes = low.graph.def_use, low.graph.blocks
         invariant, offsets = low.facts.launch_invariant, low.registers.offsets
 
-        def names(node: control_flow.BasicBlock, reads: bool) -> frozenset[str]:
+        def names(node: BasicBlock, reads: bool) -> frozenset[str]:
             places = [n for n in range(node.start, node.stop) if n not in invariant]
             return frozenset(r.name for n in places for r in (ops[n].uses if reads else ops[n].writes))
 
@@ -100,17 +105,15 @@ class _Planner:
         return made._replace(key=key_of(made, code))
 
     def _noncanonical(self, records: list[list[PlacedMicroOp]]) -> frozenset[int]:
-        from .inlined import tolerates_any_nan
-
         members = [record for some in records for record in some]
-        return frozenset().union(*(self.low.written(member) for member in members if tolerates_any_nan(member.op)))
+        return frozenset().union(*(self.low.written(member) for member in members if defers_nan(member.op)))
 
-    def _basic_block(self, number: int, records: list[PlacedMicroOp]) -> BasicBlock | None:
+    def _basic_block(self, number: int, records: list[PlacedMicroOp]) -> PlacedBlock | None:
         """A basic block; None where it has something that no block function can do."""
         node, code = self.low.graph.blocks[number], self.code
-        index = next((n for n, record in enumerate(records[:2]) if record.op[0] == "barrier"), None)
+        index = next((n for n, record in enumerate(records[:2]) if isinstance(record.op, Barrier)), None)
         barrier = None
-        if index is not None and (index == 0 or records[0].op[0] == "epoch_arrive"):
+        if index is not None and (index == 0 or isinstance(records[0].op, EpochArrive)):
             barrier = self._barrier(records[index], index)
             if barrier is None:
                 return None
@@ -118,41 +121,39 @@ class _Planner:
         terminator = None
         ops = []
         for place, record in enumerate(records):
-            kind = record.op[0]
-            op = self._place(record, bounds.get(place))
-            last = place + 1 == len(records)
-            if kind in ("jump", "branch") or (kind == "exit" and not record.op[1]):
-                if not last or (kind != "exit" and record.values[-1] > 1 and record.op[2 if kind == "jump" else 3]):
+            op, placed = record.op, self._place(record, bounds.get(place))
+            if op.ends:
+                if place + 1 < len(records) or isinstance(op, IndexedBranch) or _polls(placed):
                     return None
-                terminator = op
-            elif kind in self.inline or kind in self.exits_if_active or (barrier is not None and place == index):
-                ops.append(op)
+                terminator = placed
+            elif op.inlinable or op.rare or (barrier is not None and place == index):
+                ops.append(placed)
             else:
                 return None
         divergent = number in self.low.facts.divergent
         if not divergent:
             ops = merged_shadow_checks(ops, records, self.low.written)
-        return BasicBlock(
+        return PlacedBlock(
             number, node.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, node.start,
             tuple(ops), terminator, node.fallthrough, node.targets, divergent,
-            bool(records) and records[0].op[0] in _WARP_OPS, barrier,
+            bool(records) and records[0].op.converges, barrier,
         )
 
     def _barrier(self, record: PlacedMicroOp, index: int) -> BlockBarrier | None:
         """A barrier of the whole block; None if others are not meant, or that is not known."""
-        _, what, guard, masked, number, count, predicate, _ = record.op
-        if what != "sync" or guard or predicate or number[0] != "I" or (count and count[0] != "I"):
+        op = record.op
+        assert isinstance(op, Barrier)
+        if op.action != "sync" or op.guard or op.predicate or not op.number.immediate:
             return None
-        values = record.values[1 if masked else 0 :]
-        if values[0] > 15 or (count and values[1] != self.threads):
+        expected = record.value("threads") if op.threads.immediate else 0
+        if record.value("number") > 15 or (op.threads and expected != self.threads):
             return None
         wait, offsets = self.barriers[record.statement], self.code.offsets
-        expected = values[1] if count else 0
-        return BlockBarrier(values[0], expected, offsets[wait], offsets[wait + 1], record.statement, index)
+        return BlockBarrier(record.value("number"), expected, offsets[wait], offsets[wait + 1], record.statement, index)
 
     def _place(self, record: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlacedOp:
         access = -1
-        if record.op[0] in _ACCESSES and not record.values[0] & ENTRY_KNOWN:
+        if learns_entry(record) and not record.op.instrumentation:
             access = self.code.offsets[self.accesses[record.statement]]
         offset = self.code.offsets[self.first[record.statement]]
         return PlacedOp(record.op, record.values, record.statement, offset, access, bounds)

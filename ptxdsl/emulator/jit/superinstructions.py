@@ -14,27 +14,12 @@ from llvmlite import ir
 from ..codegen import control, data, memory, shadow_checks
 from ..codegen.handler import HANDLER, Handler, i64
 from ..codegen.library import Shape
+from ..instructions.data import Compute
 from ..semantics.lanes import Lanes
-from .inlined import InlinedOps, Slot, _Raw, tolerates_any_nan
-from .plan import PlacedOp
+from .inlined import InlinedOps, RawNumber, Slot
+from .plan import PlacedOp, defers_nan
 
-__all__ = ["can_join", "emit_superinstruction"]
-
-
-def can_join(shape: Shape) -> bool:
-    """Whether a micro-op may be part of a superinstruction: the next one follows it, for the same lanes."""
-    kind = shape[0]
-    if kind == "data":
-        return shape[3] > 1 or not shape[4]
-    if kind == "param":
-        return not shape[4]
-    if kind == "load":
-        return not shape[6]
-    if kind == "store":
-        return not shape[6]
-    if kind == "shadow_check":
-        return shadow_checks.can_fuse(shape)
-    return kind == "wrap"
+__all__ = ["emit_superinstruction"]
 
 
 class _Superinstruction(InlinedOps):
@@ -45,12 +30,12 @@ class _Superinstruction(InlinedOps):
         self.original = original
         self.values: dict[int, Any] = {}
         self.dirty: dict[int, None] = {}
-        self.raw: dict[int, _Raw] = {}
+        self.raw: dict[int, RawNumber] = {}
         self.lanes: Any = Handler.active.fget(self)  # type: ignore[attr-defined]
 
-    def begin(self, op: PlacedOp) -> None:
-        super().begin(op)
-        self.defers_nan = tolerates_any_nan(op.shape) and not op.shape[5]
+    def begin(self, placed: PlacedOp) -> None:
+        super().begin(placed)
+        self.defers_nan = isinstance(placed.op, Compute) and not placed.op.masked and defers_nan(placed.op)
 
     def micro_op_at(self, offset: int) -> Any:
         return self.add(self.rec, offset)
@@ -101,9 +86,9 @@ class _Superinstruction(InlinedOps):
     def side_exit(self) -> None:
         """Resume at this micro-op in the first tier."""
         self.write_back()
-        assert self.op is not None
-        if self.op.offset:
-            self.goto(self.micro_op_at(self.op.offset))
+        assert self.placed is not None
+        if self.placed.offset:
+            self.goto(self.micro_op_at(self.placed.offset))
         else:
             handler = self.ir.inttoptr(ir.Constant(i64, self.original), HANDLER.as_pointer())
             super().tail(handler, self.rec)
@@ -134,8 +119,8 @@ def emit_superinstruction(
     ``live`` are the slots that are live behind them.
     """
     h = _Superinstruction(module, name, original)
-    for op in ops:
-        h.begin(op)
-        _EMITTERS[op.shape[0]](h, op.shape)
+    for placed in ops:
+        h.begin(placed)
+        _EMITTERS[placed.op.kind](h, placed.op)
     h.write_back(live)
     h.goto(h.add(h.rec, size))

@@ -15,10 +15,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..codegen.library import library
+from ..instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory
 from ..instructions.lowering import Code
 from ..instructions.micro_op import PlacedMicroOp
 from .merged_checks import merged_bounds_checks
-from .plan import ENTRY_KNOWN, PlacedOp, TooLong
+from .plan import PlacedOp, TooLong, learns_entry
 
 __all__ = ["THREAD", "compile_block_function", "compile_superinstructions", "note_time", "tier_up"]
 
@@ -51,7 +52,8 @@ def _try(code: Code) -> None:
 
 def _observed(code: Code) -> bool:
     """Whether micro-ops read registers that are dead for the kernel: those must stay in memory."""
-    return any(record.op[0].startswith(("count", "breakpoint")) for record in code.records)
+    observers = (CountExecution, CountBranch, CountMemory, Breakpoint)
+    return any(isinstance(record.op, observers) for record in code.records)
 
 
 def tier_up(code: Code) -> None:
@@ -115,13 +117,11 @@ def compile_superinstructions(code: Code) -> None:
 
 def _runs(code: Code) -> Iterator[_Run]:
     """Sequences within a basic block; what comes before the kernel's entry runs only once."""
-    from .superinstructions import can_join
-
     records = code.records
     starts = {int(address) - code.base for address in code.blocks}
     start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
     for number in range(start, len(records) + 1):
-        fits = number < len(records) and can_join(records[number].op)
+        fits = number < len(records) and records[number].op.fusible
         full = number - start >= LONGEST
         if not fits or full or (number < len(records) and code.offsets[number] in starts):
             if number - start >= SHORTEST:
@@ -130,7 +130,7 @@ def _runs(code: Code) -> Iterator[_Run]:
 
 
 def _live_after(code: Code, run: _Run) -> set[int]:
-    """RegisterFile that are live behind a sequence."""
+    """Slots that are live behind a sequence."""
     offsets = code.registers.offsets
     last = code.records[run.last - 1].statement
     behind = next((r.statement for r in code.records[run.last :] if r.statement != last), -1)
@@ -151,7 +151,6 @@ def _placed(code: Code, run: _Run) -> list[PlacedOp]:
     ops = []
     for number, record in enumerate(records):
         offset = code.offsets[run.first + number] - code.offsets[run.first]
-        learns = record.op[0] in ("load", "store", "shadow_check") and not record.values[0] & ENTRY_KNOWN
-        access = offset if learns else -1
+        access = offset if learns_entry(record) else -1
         ops.append(PlacedOp(record.op, record.values, record.statement, offset, access, bounds.get(number)))
     return ops

@@ -36,7 +36,7 @@ from ..codegen.library import remembered
 if TYPE_CHECKING:
     from .lanes import Lanes
 
-__all__ = ["Carry", "carry", "covered", "lookup", "semantics"]
+__all__ = ["Carry", "carry", "covered", "lookup", "semantics", "tolerates_any_nan"]
 
 Builder = Callable[..., Any]
 
@@ -61,6 +61,16 @@ def carry(form: Form) -> Carry:
     Carry(reads=False, writes=False)
     """
     return Carry(form.opcode in ("addc", "subc", "madc"), "cc" in form.tokens)
+
+
+def tolerates_any_nan(form: Form) -> bool:
+    """Whether every NaN among the sources gives PTX's NaN, and which NaN it was makes no difference.
+
+    >>> from ptxdsl.isa import lookup as forms
+    >>> [tolerates_any_nan(forms(name)[0]) for name in ("fma.rn.f32", "min.f32", "mov.f32")]
+    [True, False, False]
+    """
+    return form.opcode in ("add", "sub", "mul", "fma") and form.tokens in (("f32",), ("rn", "f32"))
 
 
 def semantics(*names: str) -> Callable[[Builder], Builder]:

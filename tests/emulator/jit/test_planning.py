@@ -9,7 +9,7 @@ from emulator_harness import THREAD, kernel, pointer
 from llvmlite import ir
 
 from ptxdsl.emulator.jit.block_function import emit_block_function
-from ptxdsl.emulator.jit.plan import BasicBlock, BlockBarrier, PlacedOp, PlacedRegister, Plan
+from ptxdsl.emulator.jit.plan import PlacedBlock, BlockBarrier, PlacedOp, PlacedRegister, Plan
 from ptxdsl.emulator.jit.planning import key_of, plan_block_function
 from ptxdsl.emulator.program import Program
 from ptxdsl.launch import LaunchConfig
@@ -49,7 +49,7 @@ def changed(made: Any, name: str) -> Any:
     return made._replace(**{name: f"another {name}"})
 
 
-@pytest.mark.parametrize("kind", [Plan, BasicBlock, BlockBarrier, PlacedOp, PlacedRegister])
+@pytest.mark.parametrize("kind", [Plan, PlacedBlock, BlockBarrier, PlacedOp, PlacedRegister])
 def test_the_key_has_every_field(kind: Any) -> None:
     kernel_code = code()
     made = plan_block_function(kernel_code)
@@ -57,7 +57,7 @@ def test_the_key_has_every_field(kind: Any) -> None:
     barrier = next(block.number for block in made.blocks if block.barrier is not None)
     register = next(iter(made.registers))
 
-    def with_block(block: BasicBlock) -> Plan:
+    def with_block(block: PlacedBlock) -> Plan:
         return made._replace(blocks=(*made.blocks[:barrier], block, *made.blocks[barrier + 1 :]))
 
     for name in kind._fields:
@@ -65,7 +65,7 @@ def test_the_key_has_every_field(kind: Any) -> None:
             if name in ("key", "live"):  # liveness follows from the statements, which are in the key
                 continue
             other = changed(made, name)
-        elif kind is BasicBlock:
+        elif kind is PlacedBlock:
             other = with_block(changed(made.blocks[barrier], name))
         elif kind is BlockBarrier:
             other = with_block(made.blocks[barrier]._replace(barrier=changed(made.blocks[barrier].barrier, name)))
