@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -121,26 +121,26 @@ class Config:
     'out'
     """
 
-    backend: str = "auto"
+    backend: str = field(default="auto", metadata={"read": _one_of(*BACKENDS)})
     """``auto`` (a GPU if there is one, else the emulator), ``gpu`` or ``emulator``."""
-    cache_dir: Path | None = None
+    cache_dir: Path | None = field(default=None, metadata={"read": _cache_dir})
     """Where cubins and compiled handlers are kept; ``off`` keeps nothing. ``$XDG_CACHE_HOME/ptxdsl`` if unset."""
-    arch: str = "auto"
+    arch: str = field(default="auto", metadata={"read": _arch})
     """The target of every kernel that does not name one; ``auto`` is the lowest that its instructions need."""
-    ptxas: str | None = None
+    ptxas: str | None = field(default=None, metadata={"read": _program})
     """The assembler to use in place of the one found."""
-    dump: Dump = Dump()
+    dump: Dump = field(default=Dump(), metadata={"read": _dump})
     """Files to write: ``ptx``, ``cubin``, ``sass``, ``log``, separated by commas, then ``@folder``."""
-    sanitize: frozenset[str] | None = None
+    sanitize: frozenset[str] | None = field(default=None, metadata={"read": _sanitize})
     """The emulator's checks: ``memory``, ``race``, ``init``, ``barrier``, separated by commas; ``all`` or ``off``."""
-    seed: int | None = None
+    seed: int | None = field(default=None, metadata={"read": _number})
     """The seed of a random schedule of the warps on the emulator; they run in a fixed order if unset."""
-    emulator_threads: int | None = None
+    emulator_threads: int | None = field(default=None, metadata={"read": _threads})
     """How many threads the emulator spreads blocks over; all cores that the process may use if unset. With 1, what
     depends on the order of blocks, as sums of floats by ``atom.add`` do, is the same in every run."""
-    lineinfo: bool = True
+    lineinfo: bool = field(default=True, metadata={"read": _switch})
     """Whether the PTX carries the Python line of each instruction."""
-    log: str = "off"
+    log: str = field(default="off", metadata={"read": _one_of(*LOGS)})
     """What to report on stderr: ``off``, ``info`` or ``debug``."""
 
     @classmethod
@@ -157,18 +157,8 @@ class Config:
         return cls(**values)
 
 
-_READERS: dict[str, Callable[[str, str], Any]] = {
-    "backend": _one_of(*BACKENDS),
-    "cache_dir": _cache_dir,
-    "arch": _arch,
-    "ptxas": _program,
-    "dump": _dump,
-    "sanitize": _sanitize,
-    "seed": _number,
-    "emulator_threads": _threads,
-    "lineinfo": _switch,
-    "log": _one_of(*LOGS),
-}
+_READERS: dict[str, Callable[[str, str], Any]] = {each.name: each.metadata["read"] for each in fields(Config)}
+"""What makes the value of a setting of the variable's name and text."""
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("ptxdsl_config", default=())
 """What the :func:`override` around the call change."""

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..errors import LaunchError, PerformanceWarning, caller
+from ..launch import Argument, Buffer, Handle, LaunchConfig
 from .copies import HostCopies
 from .device import Driver, driver
-from ..errors import LaunchError, PerformanceWarning, caller
 from .fast_path import FastPath, fast_path, packers, parameter_struct, stream_of
 from .function import Loadable, LoadedFunction
-from ..launch import Argument, Buffer, Handle, LaunchConfig
 
 if TYPE_CHECKING:
     from ..launch.arrays import View

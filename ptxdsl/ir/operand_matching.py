@@ -11,10 +11,10 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from . import module as ir
 from ..errors import UnknownInstruction
 from ..isa import Form, OperandSpec, special
 from ..types import ScalarType, compatible, f32, f64
+from . import module as ir
 
 __all__ = ["accepts", "elements", "fits", "mismatch", "takes", "wanted"]
 
@@ -42,7 +42,7 @@ def takes(type: ScalarType, value: ScalarType, relaxed: bool) -> bool:
 
     As `accepts`, but by what a value means, where PTX only sees a register's size: never one float for another.
 
-    >>> from .types import b16, bf16, f16, u16
+    >>> from ptxdsl.types import b16, bf16, f16, u16
     >>> takes(b16, bf16, relaxed=False), takes(f16, bf16, relaxed=False), takes(f16, u16, relaxed=False)
     (True, False, False)
     """

@@ -13,9 +13,9 @@ from functools import cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
-from . import module as ir
 from ..errors import Loc, TraceError, caller
 from ..types import ScalarType, _Operand, b8, u32, u64
+from . import module as ir
 
 __all__ = [
     "Array", "ArrayType", "HandleType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap", "TensorMapType",

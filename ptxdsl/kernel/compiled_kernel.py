@@ -15,10 +15,10 @@ from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import TARGETS, limits
-from . import directives
 from ..launch import LaunchConfig
-from .run import EmulatorRun, Run
 from ..text.printer import to_text
+from . import directives
+from .run import EmulatorRun, Run
 
 if TYPE_CHECKING:
     from ..emulator.program import Program

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .backends import device_memory
 from ..errors import LaunchError, caller
 from ..launch.device_array import DeviceArray
 from ..types import ScalarType, dtype_of
+from .backends import device_memory
 
 __all__ = ["DeviceArray", "empty", "to_device", "zeros"]
 

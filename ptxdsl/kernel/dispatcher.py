@@ -14,14 +14,14 @@ from .. import config
 from ..collector import paused
 from ..errors import LaunchError, caller
 from ..ir import Module
-from ..isa.targets import assembled
-from .backends import choose
-from ..launch import LaunchConfig
 from ..ir.signature import KernelParameter
+from ..isa.targets import assembled
+from ..language.builder import active
+from ..launch import LaunchConfig
+from ..text.printer import to_text
+from .backends import choose
 from .compiled_kernel import CompiledKernel
 from .run import FastPath
-from ..language.builder import active
-from ..text.printer import to_text
 
 if TYPE_CHECKING:
     from ..gpu.assembler import Assembled, Attributes

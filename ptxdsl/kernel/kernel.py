@@ -19,12 +19,12 @@ from typing import Any, overload
 from .. import config, ir
 from ..collector import paused
 from ..errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
-from ..isa.targets import TARGETS
-from . import directives as performance_directives
-from .dispatcher import Dispatcher
-from .compiled_kernel import CompiledKernel
 from ..ir.signature import Signature
+from ..isa.targets import TARGETS
 from ..language.tracing import check_source, traced
+from . import directives as performance_directives
+from .compiled_kernel import CompiledKernel
+from .dispatcher import Dispatcher
 
 __all__ = ["Kernel", "ptx_kernel"]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from .. import ir
 from ..collector import paused
 from ..errors import LaunchError, caller, nearest
-from .backends import choose, device_memory
-from .compiled_kernel import CompiledKernel, ModuleCache
-from .dispatcher import Dispatcher
 from ..ir.signature import KernelParameter, TensorMapType
 from ..launch import IMAGE_KINDS, ImageArgument
 from ..types import dtype_of
+from .backends import choose, device_memory
+from .compiled_kernel import CompiledKernel, ModuleCache
+from .dispatcher import Dispatcher
 
 if TYPE_CHECKING:
     from ..launch.device_array import DeviceArray

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from .backends import choose
+from ..errors import LaunchError, caller
 from ..launch import TracksWrites
 from ..launch.arrays import View, contiguous, describe, view
-from ..errors import LaunchError, caller
 from ..launch.texture_description import TYPES, Levels, Sampling
+from .backends import choose
 
 __all__ = ["Sampler", "Surface", "Texture"]
 
@@ -25,8 +25,11 @@ _FILTERS = ("point", "linear")
 _READS = ("element", "normalized")
 
 
+_AXES = {"l": "layers", "f": "faces", "z": "depth", "y": "height", "x": "width", "s": "samples"}
+
+
 class _Geometry(NamedTuple):
-    """What the axes of an array are, the outermost first: l(ayers), f(aces), z, y, x, s(amples); and how long."""
+    """The axes of an array, the outermost first, as letters of ``_AXES``, and the most that each can be."""
 
     axes: str
     limits: tuple[int, ...]
@@ -67,7 +70,7 @@ class _Image:
         self.arrays = [self._view(array) for array in arrays]
         first = self.arrays[0]
         if geometry is None:
-            geometry = self._guessed(first.shape)
+            geometry = self._guessed_geometry(first.shape)
         _one_of("geometry", geometry, known)
         self.linear_memory = geometry == "linear"
         self.geometry = "1d" if self.linear_memory else geometry
@@ -94,7 +97,7 @@ class _Image:
             )
         return seen
 
-    def _guessed(self, shape: tuple[int, ...]) -> str:
+    def _guessed_geometry(self, shape: tuple[int, ...]) -> str:
         if len(shape) in (1, 2):
             return ("1d", "2d")[len(shape) - 1]
         cube = len(shape) > 2 and shape[-3] == 6 and shape[-2] == shape[-1]
@@ -107,8 +110,7 @@ class _Image:
         count = len(self.axes)
         if len(shape) == count:
             return 1
-        words = {"l": "layers", "f": "6 faces", "z": "depth", "y": "height", "x": "width", "s": "samples"}
-        names = ", ".join(words[axis] for axis in self.axes)
+        names = ", ".join("6 faces" if axis == "f" else _AXES[axis] for axis in self.axes)
         if len(shape) != count + 1:
             raise _wrong(
                 f"a {geometry} {self.image_kind} has the axes ({names}), or these and the channels; "
@@ -126,8 +128,7 @@ class _Image:
     def _check_extents(self, geometry: str, limits: tuple[int, ...]) -> None:
         for axis, extent, limit in zip(self.axes, self.shape, limits):
             if not 1 <= extent <= limit:
-                name = {"l": "layers", "f": "faces", "z": "depth", "y": "height", "x": "width", "s": "samples"}[axis]
-                raise _wrong(f"the {name} of a {geometry} {self.image_kind} can be 1 to {limit}, not {extent}")
+                raise _wrong(f"the {_AXES[axis]} of a {geometry} {self.image_kind} can be 1 to {limit}, not {extent}")
         if "f" in self.axes:
             at = self.axes.index("f")
             faces, height, width = self.shape[at : at + 3]

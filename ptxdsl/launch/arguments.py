@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from .arrays import Unreadable, View, contiguous, contiguous_strides, view
 from ..errors import LaunchError, caller
+from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
+from ..types import ScalarType, u64
+from .arrays import Unreadable, View, contiguous, contiguous_strides, view
 from .foreign_arguments import aggregate, foreign_scalar
 from .geometry import IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck, of_torch, plural
 from .scalars import Elements, elements, scalar
-from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
-from ..types import ScalarType, u64
 
 __all__ = ["Binder"]
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays import View, contiguous_strides, dtype_name
 from ..errors import LaunchError, caller
-from .geometry import Buffer, TracksWrites
 from ..types import ScalarType, dtype_of
+from .arrays import View, contiguous_strides, dtype_name
+from .geometry import Buffer, TracksWrites
 
 __all__ = ["DeviceArray", "DeviceMemory", "in_host_memory"]
 

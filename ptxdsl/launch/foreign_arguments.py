@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..types import TYPES, ScalarType, encode
 from .arrays import contiguous, view
 from .geometry import Argument, Buffer, Handle, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck
 from .scalars import scalar
-from ..types import TYPES, ScalarType, encode
 
 __all__ = ["aggregate", "foreign_scalar", "scalar_bits"]
 

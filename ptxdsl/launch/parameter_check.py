@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .arrays import View, describe
 from ..errors import LaunchError, caller
-from .geometry import Argument
 from ..ir.signature import KernelParameter
+from .arrays import View, describe
+from .geometry import Argument
 
 __all__ = ["Convert", "ParameterCheck", "of_torch", "plural"]
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import view
 from ..errors import PtxTypeError
+from ..types import TYPES, ScalarType, dtype_of, encode
+from .arrays import view
 from .geometry import Argument, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck
-from ..types import TYPES, ScalarType, dtype_of, encode
 
 __all__ = ["FLOAT32_LIMIT", "STRUCT_CODES", "Elements", "elements", "encoded", "scalar"]
 

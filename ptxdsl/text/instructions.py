@@ -9,10 +9,10 @@ from .. import ir
 from ..errors import Loc, ParseError, UnknownInstruction
 from ..ir.operand_matching import fits, mismatch
 from ..isa import Form, lookup
+from ..types import pred
 from .legacy import forms_of
 from .reader import Context, Reader
 from .spelling import canonical
-from ..types import pred
 
 __all__ = ["InstructionReader"]
 

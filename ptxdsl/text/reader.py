@@ -10,8 +10,8 @@ from typing import NoReturn
 
 from .. import ir
 from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction
-from ..isa import OperandSpec, lookup, special
 from ..ir.operand_matching import elements, fits
+from ..isa import OperandSpec, lookup, special
 from ..types import TYPES, ScalarType
 from .escape import unescape
 from .numbers import encoded, expression, literal
