@@ -442,7 +442,7 @@ def test_there_is_an_end_to_handles(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.message == "there are 16384 textures, samplers and surfaces already"
 
 
-@pytest.mark.parametrize("how", ["plain", "second_tier"])
+@pytest.mark.parametrize("how", ["conservative", "second_tier"])
 def test_in_every_tier(rng: np.random.Generator, how: str) -> None:
     """In conservative code, and beside superinstructions."""
     image, out = texels(rng, (8, 8), np.float32), np.zeros(64, np.float32)
