@@ -1,1 +1,1 @@
-"""What watches a launch: profiler, debugger, thread trace."""
+"""Observers of a launch: profiler, debugger, thread trace."""

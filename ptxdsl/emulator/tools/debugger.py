@@ -11,24 +11,24 @@ from ...errors import LaunchError, Loc, caller
 from ...ir import Call, Function, Instruction
 from ..machine.block_state import State
 from ..machine.unsupported import render
-from .thread_trace import Thread, shown
+from .observed_thread import ObservedThread, formatted
 from .variable_names import Held
 
 __all__ = ["debug"]
 
 
 class _Quit(Exception):
-    """The user has had enough."""
+    """The user ends the session."""
 
 
-class _Debugger(Thread, cmd.Cmd):
+class _Debugger(ObservedThread, cmd.Cmd):
     """Stop at lines of one thread; type help."""
 
     what = "ptxdsl.debug()"
     prompt = "(ptxdsl) "
 
     def __init__(self, block: Any, thread: Any, breakpoints: Iterable[int], stdin: Any, stdout: Any) -> None:
-        Thread.__init__(self, block, thread)
+        ObservedThread.__init__(self, block, thread)
         cmd.Cmd.__init__(self, stdin=stdin, stdout=stdout)
         self.use_rawinput = stdin is None
         self.breakpoints = set(breakpoints)
@@ -119,7 +119,7 @@ class _Debugger(Thread, cmd.Cmd):
         elif held.register not in self.written:
             self.say(f"{name} has no value yet ({held.type} {held.register})")
         else:
-            value = shown(self.value(self._state, held.register, held.type))
+            value = formatted(self.value(self._state, held.register, held.type))
             self.say(f"{name} = {value} ({held.type} {held.register})")
 
     def do_registers(self, _: str) -> None:
@@ -129,7 +129,7 @@ class _Debugger(Thread, cmd.Cmd):
             if register in self.written:
                 name = f"  {names[register]}" if register in names else ""
                 value = self.value(self._state, register, self.type_of(register, declared.type))
-                self.say(f"{register} = {shown(value)}{name}")
+                self.say(f"{register} = {formatted(value)}{name}")
 
     def do_where(self, _: str) -> None:
         """where: the line, the instruction and the thread."""
