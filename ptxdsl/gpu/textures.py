@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import LaunchError, caller
 from ..launch import Argument, Handle, Scalar
@@ -17,6 +17,9 @@ from .device import Driver
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from ..launch.arrays import View
+    from ..launch.texture_description import Sampling
 
 __all__ = ["DeviceImage", "Images", "image_on"]
 
@@ -30,10 +33,41 @@ _GATHERED = 32768
 """Extents up to which a 2d texture can be gathered from."""
 
 
+class Image(Protocol):
+    """A texture or surface of a host program, as far as a GPU needs it."""
+
+    image_kind: str
+    geometry: str
+    arrays: list[View]
+    """One a mipmap level."""
+    dtype: str
+    channels: int
+    layers: int
+    linear_memory: bool
+    sampling: Sampling
+    """Of a texture, as are the next two."""
+    read: str
+    srgb: bool
+
+    @property
+    def texel_bytes(self) -> int: ...
+
+    @property
+    def width_bytes(self) -> int:
+        """Of a row of the first level."""
+
+    @property
+    def described(self) -> str:
+        """For a message."""
+
+    def extents(self, array: View) -> tuple[int, int, int]:
+        """Width, height and depth of a level."""
+
+
 class DeviceImage:
     """A texture or surface on one GPU."""
 
-    def __init__(self, image: Any, gpu: Driver) -> None:
+    def __init__(self, image: Image, gpu: Driver) -> None:
         self.gpu, self.image_kind, self.geometry, self.layers = gpu, image.image_kind, image.geometry, image.layers
         if image.geometry.endswith("ms"):
             raise LaunchError(
@@ -82,14 +116,14 @@ class DeviceImage:
         self.mipmap = gpu.call("cuMipmappedArrayCreate", desc, len(self.arrays))
         self.levels = [gpu.call("cuMipmappedArrayGetLevel", self.mipmap, level) for level in range(len(self.arrays))]
 
-    def _flags(self, image: Any) -> int:
+    def _flags(self, image: Image) -> int:
         if self.image_kind == "surface":
             return 0
         as_integers = image.read == "element" and not image.dtype.startswith("float")
         normalized = image.sampling.normalized or "cube" in image.geometry
         return _AS_INTEGERS * as_integers | _NORMALIZED * normalized | _SRGB * image.srgb
 
-    def _object(self, image: Any) -> int:
+    def _object(self, image: Image) -> int:
         """The handle that kernels get."""
         cu = self.gpu.cu
         resource, kinds = cu.CUDA_RESOURCE_DESC(), cu.CUresourcetype
@@ -158,7 +192,7 @@ class DeviceImage:
 
     # References
 
-    def bind(self, module: Any, name: str, image: Any) -> None:
+    def bind(self, module: Any, name: str, image: Image) -> None:
         """Let a reference of a loaded module stand for this."""
         call, encoded = self.gpu.call, name.encode()
         if self.image_kind == "surface":
@@ -201,7 +235,7 @@ class DeviceImage:
 _images: weakref.WeakKeyDictionary[Any, dict[int, DeviceImage]] = weakref.WeakKeyDictionary()
 
 
-def image_on(image: Any, gpu: Driver) -> DeviceImage:
+def image_on(image: Image, gpu: Driver) -> DeviceImage:
     """A texture or surface on a GPU, made when it is first wanted there."""
     known = _images.setdefault(image, {})
     found = known.get(gpu.device)
@@ -221,7 +255,7 @@ class Images:
     """The textures and surfaces of one launch: its arguments as numbers, filled before it and fetched behind it."""
 
     def __init__(
-        self, gpu: Driver, stream: int, arguments: Sequence[Argument], module: Any, references: Mapping[str, Any]
+        self, gpu: Driver, stream: int, arguments: Sequence[Argument], module: Any, references: Mapping[str, Image]
     ) -> None:
         self.gpu, self.stream, self.given, self.module, self.references = gpu, stream, arguments, module, references
 
@@ -250,7 +284,7 @@ class Images:
         image = self._on(argument.owner, f"argument `{argument.name}`")
         return Scalar(argument.name, image.handle.to_bytes(8, "little"))
 
-    def _on(self, image: Any, what: str) -> DeviceImage:
+    def _on(self, image: Image, what: str) -> DeviceImage:
         if image.image_kind == "sampler":
             raise LaunchError(
                 f"{what} is a sampler of its own, which CUDA's driver has no way to make", loc=caller(),

@@ -65,6 +65,9 @@ class _Image:
     """What textures and surfaces share: arrays of a format, one a mipmap level, and their geometry."""
 
     image_kind: str
+    read = "element"
+    srgb = False
+    sampling = Sampling()
 
     def __init__(self, arrays: Sequence[object], geometry: str | None, known: Sequence[str]) -> None:
         self.arrays = [self._view(array) for array in arrays]
@@ -385,7 +388,6 @@ class Surface(_Image):
     """
 
     image_kind = "surface"
-    read, srgb = "element", False
 
     def __init__(self, array: Any, geometry: str | None = None) -> None:
         super().__init__([array], geometry, _SURFACES)

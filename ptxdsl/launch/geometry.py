@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Union, runtime_checkable
 
 from ..config import SANITIZERS
@@ -128,7 +129,7 @@ class LaunchConfig:
         if self.seed is not None:
             put(self, "seed", _integer("seed", self.seed, 0, (1 << 32) - 1, ""))
 
-    @property
+    @cached_property
     def threads(self) -> int:
         """Threads in a block."""
         x, y, z = self.block
