@@ -18,7 +18,7 @@ from .instructions.lowering import Code, lower
 from .analysis.statements import plan_of
 from .runtime.launch import run
 from .machine.address_spaces import ModuleMemory, Spaces
-from .machine.block_state import LaunchState
+from .runtime.block_state import LaunchState
 from .machine.unsupported import unsupported
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ import programs
 from ptxdsl import Ptr, break_if, loop, otherwise, ptx, ptx_kernel, reg, shared, u32, when
 from ptxdsl.bench import table
 from ptxdsl.config import override
-from ptxdsl.emulator.runtime import worker_pool as team
+from ptxdsl.emulator.jit import tier_up
+from ptxdsl.emulator.runtime.worker_pool import Returned, WorkerPool
 
 __all__ = ["main"]
 
@@ -41,24 +42,24 @@ MEGA = 1 << 20
 def processor_times() -> Iterator[list[float]]:
     """The processor time of each worker of the launches within."""
     times: list[float] = []
-    work = team.Team._work
+    work = WorkerPool._work
 
-    def timed(self: team.Team, worker: int) -> None:
+    def timed(self: WorkerPool, worker: int, returned: Returned | None = None) -> None:
         start = thread_time()
-        work(self, worker)
+        work(self, worker, returned)
         times.append(thread_time() - start)
 
-    team.Team._work = timed  # type: ignore[method-assign]
+    WorkerPool._work = timed  # type: ignore[method-assign]
     try:
         yield times
     finally:
-        team.Team._work = work  # type: ignore[method-assign]
+        WorkerPool._work = work  # type: ignore[method-assign]
 
 
 @contextmanager
 def first_tier() -> Iterator[None]:
     """Launches within are no reason for a second tier."""
-    with mock.patch.object(team, "heat", return_value=None):
+    with mock.patch.object(tier_up, "SECONDS", float("inf")):
         yield
 
 

@@ -51,8 +51,12 @@ ON_DEMAND = (
 """What a function may import for itself, since most scripts never need it, or need numpy for it: the backends, the
 parser, the verifier (the tracer checks what it emits), arguments, the generators.
 """
-INSIDE_THE_EMULATOR = ("emulator.rewrite", "emulator.codegen", "emulator.jit", "emulator.sanitizer", "emulator.tools")
-"""The same for modules of the emulator: what expands rare instructions, what needs LLVM, what watches a launch."""
+INSIDE_THE_EMULATOR = (
+    "emulator.rewrite", "emulator.codegen", "emulator.jit", "emulator.sanitizer", "emulator.tools",
+    "emulator.runtime.clusters", "emulator.runtime.events",
+)
+"""The same for modules of the emulator: what expands rare instructions, what needs LLVM, what watches a launch, and
+what happens in few of them: clusters, faults, calls of the system."""
 ENTRY_POINTS = ("__main__", "pytest_plugin")
 """Commands and options, each of which imports what it needs."""
 HEAVY = (
@@ -111,16 +115,12 @@ def rank(name: str) -> tuple[int, int] | None:
 
 DEBTS = {
     "test_dependencies_run_downwards[emulator.instructions.code]",
-    "test_dependencies_run_downwards[emulator.instructions.lowering]",
     "test_dependencies_run_downwards[emulator.instructions.textures]",
-    "test_dependencies_run_downwards[emulator.machine.block_state]",
     "test_dependencies_run_downwards[emulator.semantics]",
     "test_no_import_circles",
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.instructions.lowering]",
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.program]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[emulator.runtime.clusters]",
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.runtime.faults]",
-    "test_late_imports_are_of_what_is_loaded_on_demand[emulator.runtime.launch]",
     "test_late_imports_are_of_what_is_loaded_on_demand[verify.checker]",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...ir import Function, Instruction, Module, Operand, Reference, SpecialRegister, Symbol, Variable
 from ...isa import Form
@@ -19,29 +19,23 @@ from .unsupported import unsupported
 __all__ = ["Guarded", "ModuleMemory", "Spaces", "function_addresses"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Guarded:
+class Guarded(NamedTuple):
     """A range of addresses behind one entry of the table.
 
-    ``shared`` ranges lie in the block's own memory, ``window`` above where their addresses begin; of a ``heap`` only
-    the pieces that are given out may be touched. ``host`` is where other memory lies if not at its address.
+    ``place`` is where it lies in host memory. ``shared`` ranges lie in the block's memory instead, ``window`` above
+    where their addresses begin; of a ``heap`` only the pieces that are given out may be touched.
     """
 
     name: str
     address: int
     nbytes: int
     spaces: int
+    place: int
     writable: bool = True
     shared: bool = False
     heap: bool = False
     variable: Variable | None = None
     window: int = 0
-    host: int = 0
-
-    @property
-    def place(self) -> int:
-        """The host address of memory that is not shared."""
-        return self.host or self.address
 
 
 def _wide(form: Form) -> bool:
@@ -78,7 +72,7 @@ class ModuleMemory:
         self.heap = Heap()
         if any(function.name == "malloc" for function in module.functions):
             spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
-            self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces, heap=True))
+            self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces, self.heap.start, heap=True))
         self.narrow = module.address_size == 32
         self.end = NARROW_START
         """Where addresses of 32 bits begin that no variable has."""
@@ -101,12 +95,12 @@ class ModuleMemory:
         self.symbols[variable.name] = start
         constant = variable.space == "const"
         spaces = SPACE_BITS["generic"] | SPACE_BITS["const" if constant else "global"]
-        address, host = start, 0
+        address = start
         if self.narrow:
             address = self.symbols[variable.name] = _aligned(self.end, max(align, 256))
-            self.end, host = address + variable.nbytes, start
+            self.end = address + variable.nbytes
         self.ranges.append(
-            Guarded(variable.name, address, variable.nbytes, spaces, not constant, variable=variable, host=host)
+            Guarded(variable.name, address, variable.nbytes, spaces, start, not constant, variable=variable)
         )
 
     def _fill(self, variable: Variable) -> None:
@@ -137,6 +131,8 @@ class Spaces:
     windows: dict[str, int] = field(default_factory=dict)
     """Of variables in shared and local memory, what their generic addresses have beyond their own."""
     offsets: dict[str, int] = field(default_factory=dict)
+    parameters: list[tuple[str, int, int]] = field(default_factory=list)
+    """Name, offset and size of each parameter."""
     parameter_bytes: int = 0
     static_shared: int = 0
     dynamic_start: int = SHARED_START
@@ -176,6 +172,7 @@ class Spaces:
         for parameter in self.function.parameters:
             at = _aligned(at, parameter.align or parameter.type.bytes)
             self.offsets[parameter.name] = at
+            self.parameters.append((parameter.name, at, parameter.nbytes))
             at += parameter.nbytes
             self.origins[parameter.name] = parameter.name
             self.entries[parameter.name] = len(self.ranges)
@@ -201,11 +198,12 @@ class Spaces:
         """One entry for the shared address, the next one for the generic address of the same."""
         self.symbols[variable.name] = address
         self.shared.add(variable.name)
-        self._add(Guarded(variable.name, address, nbytes, SPACE_BITS["shared"], shared=True, variable=variable))
+        reach = SPACE_BITS["shared"]
+        self._add(Guarded(variable.name, address, nbytes, reach, address, shared=True, variable=variable))
         window = self.windows[variable.name] = NARROW_SHARED if self.memory.narrow else SHARED_WINDOW
         twin = Guarded(
-            variable.name, address + window, nbytes, SPACE_BITS["generic"], shared=True, variable=variable,
-            window=window,
+            variable.name, address + window, nbytes, SPACE_BITS["generic"], address + window, shared=True,
+            variable=variable, window=window,
         )
         self.ranges.append(twin)
 
@@ -219,7 +217,7 @@ class Spaces:
         if self.reserved:
             for space, window in (("shared", 0), ("generic", NARROW_SHARED if self.memory.narrow else SHARED_WINDOW)):
                 name, spaces = "the system's shared memory", SPACE_BITS[space]
-                self.ranges.append(Guarded(name, window, SHARED_START, spaces, shared=True, window=window))
+                self.ranges.append(Guarded(name, window, SHARED_START, spaces, window, shared=True, window=window))
 
     def _local(self, variables: list[Variable]) -> None:
         at = LOCAL_START
@@ -260,6 +258,6 @@ class Spaces:
         start = self.offsets.get(name)
         if start is None:
             raise unsupported(statement, f"`ld.param` from {name}, which is no parameter of the kernel")
-        if not 0 <= offset <= next(p.nbytes for p in self.function.parameters if p.name == name) - nbytes:
+        if not 0 <= offset <= next(size for other, _, size in self.parameters if other == name) - nbytes:
             raise unsupported(statement, f"a read beyond the parameter {name}")
         return start + offset

@@ -1,4 +1,4 @@
-"""Launches in clusters: the blocks of one run in turn on one host thread, each in a block state of its own.
+"""Launches in clusters: the blocks of one share the time of one host thread, each in a block state.
 
 An address of shared memory says in its upper bits which block of the cluster it is in, as on NVIDIA's hardware, so that
 an address that one block has of its own memory means the same to the others. Each state's table has the memory of all.
@@ -11,24 +11,22 @@ import itertools
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from ..instructions.code import Code
+from ..machine.allocation import allocate
 from ..machine.layout import (
     SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, Entry, Launch, Status,
 )
-from .system_calls import serve
-from ..machine.block_state import TURNS, LaunchState, State, allocate
-from .worker_pool import LOOK, LOOKS, LOTS
-from .deadlock import deadlock, livelock
-
-if TYPE_CHECKING:
-    from ..instructions.lowering import Code
+from . import block_state
+from .block_state import BlockState, LaunchState
+from .events import deadlock, deoptimise, handle, livelock
+from .quiescence import Quiescence, digest
 
 __all__ = ["run_clusters", "window_entry"]
 
 Shape3 = tuple[int, int, int]
-TURN = 64
-"""Turns of warps that wait, before the next block of the cluster has its turn."""
+TIME_SLICE = 64
+"""What a block of a cluster may use of its budget before the next one has its time slice."""
 
 
 class _Clusters:
@@ -36,14 +34,15 @@ class _Clusters:
 
     def __init__(self, launch: LaunchState, codes: Callable[[bool], Code]) -> None:
         self.launch, self.codes = launch, codes
+        self.random = launch.config.seed is not None
         self.shape: Shape3 = launch.spaces.cluster or (1, 1, 1)
         self.size = self.shape[0] * self.shape[1] * self.shape[2]
         self.memory, self.address = allocate(Cluster.nbytes + self.size * ClusterBlock.nbytes)
         self.states = self._made(False) or self._made(True) or []
 
-    def _made(self, conservative: bool) -> list[State] | None:
+    def _made(self, conservative: bool) -> list[BlockState] | None:
         """The states, with what does not change from block to block computed; None where it takes conservative code."""
-        states = [State(self.launch, self.codes(conservative), rank) for rank in range(self.size)]
+        states = [BlockState(self.launch, self.codes(conservative), rank) for rank in range(self.size)]
         self.launch.tool.connect(states)
         for state in states:
             _connect(state, states)
@@ -57,7 +56,7 @@ class _Clusters:
             _order(state, 0, 0)
             status: int = Status.YIELD
             while status == Status.YIELD:
-                state.left = TURNS
+                state.left = block_state.TIME_SLICE
                 status = state.run()
             if status == Status.DEOPT:
                 return None
@@ -97,86 +96,47 @@ class _Clusters:
                 _reach(state, other, self.launch.shared_bytes)
 
     def _run(self) -> None:
-        """Run the blocks of one cluster to their ends, in turns."""
+        """Run the blocks of one cluster to their ends, a time slice each."""
         active = deque(self.states)
-        self.turns, self.rounds, self.look, self.seen, self.same = 0, 0, LOOK, b"", 0
+        self.quiescence = Quiescence(self.random)
         for state in active:
-            state.left = TURN
+            state.left = TIME_SLICE
         while active:
             state = active[0]
             self.launch.tool.switch(state)
-            status = state.run(TURN)
+            status = state.run(TIME_SLICE)
             if status == Status.DONE:
                 active.popleft()
                 for other in active:
                     _reach(other, state, 0)
-                self.turns = self.rounds = 0
+                self.quiescence = Quiescence(self.random)
             elif status == Status.STUCK:
                 if not self._waits(state) or not any(map(_can_run, active)):
                     raise deadlock(state)
                 active.rotate(-1)
-            elif status == Status.YIELD:
-                if state.left > 0:
-                    continue
-                state.left = TURN
+            elif status != Status.YIELD:
+                handle(state, status, self.codes)
+            elif state.left <= 0:
+                state.left = TIME_SLICE
                 active.rotate(-1)
-                self._turn(active)
-            else:
-                self._answer(state, status)
+                if self.quiescence.slice_over(len(active)):
+                    self._look_for_changes(active)
 
-    def _turn(self, active: deque[State]) -> None:
-        """A state's turn is over; after some rounds without the end of a block see whether anything changes at all."""
-        self.turns += 1
-        if self.turns < len(active):
+    def _look_for_changes(self, active: deque[BlockState]) -> None:
+        """Where nothing changes any more, in conservative code it might."""
+        if not self.quiescence.reached(digest(self.launch, active, self.memory.tobytes())):
             return
-        self.turns, self.rounds = 0, self.rounds + 1
-        if self.rounds < self.look:
-            return
-        now = self._digest(active)
-        self.same = self.same + 1 if now == self.seen else 0
-        if self.same >= (1 if self.launch.config.seed is None else LOTS):
-            self._stuck(active)
-        self.seen = now
-        if self.rounds >= self.look + LOOKS and not self.same:
-            self.look = 2 * self.rounds
+        ordered = [state for state in active if not state.code.conservative]
+        for state in ordered:
+            deoptimise(state, self.codes(True))
+        if not ordered:
+            raise livelock(next(state for state in active if state.get(Block.RUNNABLE, "I")))
+        self.quiescence = Quiescence(self.random)
 
-    def _answer(self, state: State, status: int) -> None:
-        from .launch import gone_on, without_order
-
-        if status == Status.FAULT:
-            gone_on(state, self.codes)
-        elif status == Status.DEOPT:
-            without_order(state, self.codes(True))
-        elif status == Status.SERVICE:
-            serve(state)
-        else:
-            self.launch.tool.callback(state)
-
-    def _waits(self, state: State) -> bool:
+    def _waits(self, state: BlockState) -> bool:
         """Whether some warp of a block waits for other blocks."""
         waiting: int = struct.unpack("<I", ctypes.string_at(self._part(state.rank) + ClusterBlock.WAITING, 4))[0]
         return waiting != 0
-
-    def _stuck(self, active: deque[State]) -> None:
-        """Nothing changes any more; in conservative code it might."""
-        from .launch import without_order
-
-        ordered = [state for state in active if not state.code.conservative]
-        for state in ordered:
-            without_order(state, self.codes(True))
-        if not ordered:
-            raise livelock(next(state for state in active if state.get(Block.RUNNABLE, "I")))
-
-    def _digest(self, active: deque[State]) -> bytes:
-        from hashlib import blake2b
-
-        digest = blake2b(digest_size=16)
-        for state in self.states:
-            if state in active:
-                state.digest(digest)
-        self.launch.digest(digest)
-        digest.update(self.memory)
-        return digest.digest()
 
 
 def run_clusters(launch: LaunchState, codes: Callable[[bool], Code]) -> None:
@@ -189,23 +149,23 @@ def _index(number: int, extents: Shape3) -> Shape3:
     return number % x, number // x % y, number // (x * y)
 
 
-def _can_run(state: State) -> bool:
+def _can_run(state: BlockState) -> bool:
     """Whether a block has not begun, or has warps that can go on."""
     return state.between_blocks or bool(state.get(Block.RUNNABLE, "I"))
 
 
-def _order(state: State, first: int, end: int) -> None:
+def _order(state: BlockState, first: int, end: int) -> None:
     """Let a state take the blocks from one number to another."""
     place = state.get(Block.GRID, "Q")
     ctypes.memmove(place + Launch.NEXT, struct.pack("<qq", first, end), 16)
 
 
-def window_entry(state: State, rank: int, generic: int) -> int:
+def window_entry(state: BlockState, rank: int, generic: int) -> int:
     """Address of the entry of a state's buffer table for the shared memory of a block of the cluster."""
     return state.table + (len(state.launch.ranges) + 2 * rank + generic) * Entry.nbytes
 
 
-def _connect(state: State, states: list[State]) -> None:
+def _connect(state: BlockState, states: list[BlockState]) -> None:
     """Give a state the shared memory of all blocks of its cluster, for addresses of which no variable is known."""
     for (number, other), generic in itertools.product(enumerate(states), (0, 1)):
         window = generic * SHARED_WINDOW + (other.rank << Cluster.RANK_BITS)
@@ -216,7 +176,7 @@ def _connect(state: State, states: list[State]) -> None:
     state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
 
 
-def _reach(state: State, other: State, nbytes: int) -> None:
+def _reach(state: BlockState, other: BlockState, nbytes: int) -> None:
     """How much of another block's shared memory a block may touch: nothing once that has ended."""
     for generic in (0, 1):
         place = window_entry(state, other.rank, generic)

@@ -13,14 +13,13 @@ from weakref import WeakKeyDictionary
 from ...ir import Function, Immediate, Instruction, Operand, Register
 from ...isa import Form, lookup
 from ...types import TYPES
-from ..codegen.library import library
 from ..instructions.lowering import Code, lower
-from ..machine.block_state import State, allocate, entered, read_register, write_register
+from ..machine.allocation import allocate
+from .block_state import BlockState, compiled, scheduler
+from .register_access import read_register, write_register
 from ..machine.layout import LANES, NEVER, Block, Fault, Status, Warp
 
 __all__ = ["Converged", "lanes_of", "operands_of"]
-
-_SCHEDULE = ("machine", "schedule", "")
 
 
 def lanes_of(mask: int) -> list[int]:
@@ -39,7 +38,7 @@ class Converged:
     """Whether the warp waits at a barrier; ``resume`` is then the record behind it."""
     resume = 0
 
-    def __init__(self, state: State, warp: int, statement: Instruction, lanes: int) -> None:
+    def __init__(self, state: BlockState, warp: int, statement: Instruction, lanes: int) -> None:
         self.state, self.number, self.lanes = state, warp, lanes
         self.code, registers = _alone(state.code, statement)
         self.reads, self.writes = operands_of(registers, False), operands_of(registers, True)
@@ -86,9 +85,9 @@ class Converged:
         runnable, schedule = state.get(Block.RUNNABLE, "I"), state.get(Block.SCHEDULE, "Q")
         state.put(Block.STATUS, "i", Status.RUNNING)
         state.put(Block.RUNNABLE, "I", 0)  # a warp that waits would go on with the next one
-        state.put(Block.SCHEDULE, "Q", library().need([_SCHEDULE])[_SCHEDULE])
+        state.put(Block.SCHEDULE, "Q", scheduler("schedule"))
         handler = int.from_bytes(ctypes.string_at(record, 8), "little")
-        entered(handler)(record, self.warp, state.address)
+        compiled(handler)(record, self.warp, state.address)
         self.waits = state.get(Block.STATUS, "i") == Status.RUNNING
         woken = state.get(Block.RUNNABLE, "I")
         state.put(Block.RUNNABLE, "I", runnable & ~(1 << self.number) if self.waits else runnable | woken)

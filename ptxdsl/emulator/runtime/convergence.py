@@ -17,15 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ...ir import Immediate, Instruction, Not, Operand, Register
+from .block_state import BlockState
 from ..machine.layout import LANES, Block, Fault, Warp
 from .converged import Converged, lanes_of, operands_of
 from .faults import failure
-
-if TYPE_CHECKING:
-    from ..machine.block_state import State
 
 __all__ = ["Arrival", "converge", "raise_pending"]
 
@@ -51,7 +49,7 @@ class Arrival:
     resume: int = 0
 
 
-def converge(state: State) -> bool:
+def converge(state: BlockState) -> bool:
     """Go on where lanes are missing at an instruction; False where that takes other code. Raises all other faults."""
     kind, warp = state.get(Block.FAULT_KIND, "i"), state.get(Block.FAULT_WARP, "i")
     if kind not in (Fault.MEMBERS, Fault.BARRIER_DIVERGED, Fault.CONVERGENCE):
@@ -65,7 +63,7 @@ def converge(state: State) -> bool:
     return True
 
 
-def raise_pending(state: State) -> None:
+def raise_pending(state: BlockState) -> None:
     """Raise the fault of lanes that wait where nobody may come, before one that may follow from it."""
     for warp, arrivals in state.arrivals.items():
         for arrival in arrivals:
@@ -76,7 +74,7 @@ def raise_pending(state: State) -> None:
 class _Warp:
     """The lanes of one warp."""
 
-    def __init__(self, state: State, warp: int) -> None:
+    def __init__(self, state: BlockState, warp: int) -> None:
         self.state, self.warp = state, warp
         self.arrivals = state.arrivals.setdefault(warp, [])
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import DeadlockError
 from ...ir import Address, Instruction, Register, Symbol
+from .block_state import BlockState
 from .faults import Scene, ranges
 from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, ClusterBlock, Mbarrier, Warp
 from .convergence import raise_pending
 from ..machine.unsupported import render
 
-if TYPE_CHECKING:
-    from ..machine.block_state import State
-
 __all__ = ["deadlock", "livelock"]
 
-def deadlock(state: State) -> DeadlockError:
+def deadlock(state: BlockState) -> DeadlockError:
     """The error of a state in which every live warp waits at a barrier."""
     raise_pending(state)
     live = state.get(Block.LIVE, "I")
@@ -35,7 +33,7 @@ def deadlock(state: State) -> DeadlockError:
     return error
 
 
-def _waiting(state: State, warps: list[int]) -> Iterator[str]:
+def _waiting(state: BlockState, warps: list[int]) -> Iterator[str]:
     """One line for each barrier instruction that warps wait at."""
     groups: dict[tuple[int, int], list[int]] = {}
     for number in warps:
@@ -63,14 +61,14 @@ def _warps(members: list[int]) -> str:
     return f"warp {members[0]} waits" if len(members) == 1 else f"warps {ranges(members)} wait"
 
 
-def _line(state: State, record: int) -> str:
+def _line(state: BlockState, record: int) -> str:
     number = state.code.statement_at(record)
     statement: Any = state.code.graph.statements[max(0, number)]
     where = f" at {statement.loc}" if statement.loc is not None else f" at PTX line {statement.line}"
     return f"{render(statement)}{where}"
 
 
-def livelock(state: State) -> DeadlockError:
+def livelock(state: BlockState) -> DeadlockError:
     """The error where all warps go round in loops and nothing changes any more."""
     raise_pending(state)
     runnable = state.get(Block.RUNNABLE, "I")
@@ -94,7 +92,7 @@ NEAR = 16
 """Statements of a loop that waits; what lies further away is another one."""
 
 
-def _mbarriers(state: State, warps: list[int]) -> Iterator[str]:
+def _mbarriers(state: BlockState, warps: list[int]) -> Iterator[str]:
     """One line for each mbarrier that warps ask for again and again."""
     groups: dict[tuple[int, str], list[int]] = {}
     for number in warps:
@@ -108,7 +106,7 @@ def _mbarriers(state: State, warps: list[int]) -> Iterator[str]:
         yield f"  {_warps(members)}{pending}: {_line(state, record)}"
 
 
-def _pending(state: State, warp: int, wait: Instruction) -> str:
+def _pending(state: BlockState, warp: int, wait: Instruction) -> str:
     """What the mbarrier of a wait still waits for."""
     address = next(operand for operand in wait.operands if isinstance(operand, Address))
     if isinstance(address.base, Register):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,15 +10,13 @@ from ...errors import BarrierError, EmulationError, MemoryFault, TrapError
 from ...ir import Address, Instruction
 from ...launch import Buffer
 from ...types import TYPES
+from .block_state import BlockState
 from ..machine.array_history import what_lay_at
 from ..machine.layout import (
     LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Fault, Warp,
 )
 from ..machine.unsupported import render
 from ..machine.address_spaces import Guarded
-
-if TYPE_CHECKING:
-    from ..machine.block_state import State
 
 __all__ = ["Scene", "block_of", "element_name", "failure", "ranges", "thread_of"]
 
@@ -29,7 +27,7 @@ BESIDE = 256
 class Scene:
     """Where a fault happened: the statement, the thread, and how to say so."""
 
-    def __init__(self, state: State, warp: int, lane: int, record: int) -> None:
+    def __init__(self, state: BlockState, warp: int, lane: int, record: int) -> None:
         self.state, self.warp, self.lane = state, warp, lane
         number = state.code.statement_at(record)
         self.statement: Any = state.code.graph.statements[number] if number >= 0 else None
@@ -43,17 +41,17 @@ class Scene:
         )
 
 
-def block_of(state: State) -> tuple[int, int, int]:
+def block_of(state: BlockState) -> tuple[int, int, int]:
     x, y, z = (state.get(Block.CTAID + 4 * axis, "i") for axis in range(3))
     return x, y, z
 
 
-def thread_of(state: State, warp: int, lane: int) -> tuple[int, int, int]:
+def thread_of(state: BlockState, warp: int, lane: int) -> tuple[int, int, int]:
     x, y, z = (state.get_warp(warp, Warp.TIDS + 4 * (LANES * axis + lane), "i") for axis in range(3))
     return x, y, z
 
 
-def failure(state: State) -> EmulationError:
+def failure(state: BlockState) -> EmulationError:
     """The error of a state whose status is FAULT."""
     kind = state.get(Block.FAULT_KIND, "i")
     scene = Scene(

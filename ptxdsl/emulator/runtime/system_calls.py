@@ -7,17 +7,15 @@ import re
 import struct
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import EmulationError, Loc, MemoryFault, TrapError
 from ...ir import Call, Immediate, Operand, Register, Symbol
+from .block_state import BlockState
 from .faults import Scene, block_of, thread_of
 from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
 from ..rewrite.definedness import UNWRITTEN
 from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
-
-if TYPE_CHECKING:
-    from ..machine.block_state import State
 
 __all__ = ["serve"]
 
@@ -25,7 +23,7 @@ __all__ = ["serve"]
 class Service:
     """One call, by the lanes of one warp."""
 
-    def __init__(self, state: State, call: Call, warp: int, record: int) -> None:
+    def __init__(self, state: BlockState, call: Call, warp: int, record: int) -> None:
         self.state, self.call, self.warp, self.record = state, call, warp, record
 
     def values(self, operand: Operand) -> list[int]:
@@ -84,7 +82,7 @@ def _name(call: Call) -> str:
     return call.callee.symbol if isinstance(call.callee, Symbol) else call.callee.name
 
 
-def serve(state: State) -> None:
+def serve(state: BlockState) -> None:
     """Answer the call that a state has stopped for; the warp goes on behind it."""
     warp, record = state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_RECORD, "Q")
     call = state.code.graph.statements[state.code.statement_at(record)]

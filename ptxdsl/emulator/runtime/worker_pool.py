@@ -1,12 +1,11 @@
 """The host threads that run one launch: each takes a block state, runs it for a while, and goes on or gives it back.
 
-Compiled code runs without the interpreter's lock, so that workers are ordinary threads. They are called one after the
-other, as soon as what is left of a launch is worth a thread; most launches never call any. All else that happens to a
+Compiled code runs without the interpreter's lock, so that workers are ordinary threads. They are woken one after the
+other, as soon as what is left of a launch is worth a thread; most launches wake none. All else that happens to a
 launch (faults, calls of the system, new code) is done by one worker at a time.
 
-Blocks may wait for each other, so a state whose turn is over goes to the end of a queue that all workers take from, and
-makes room for a block that has not started. Compiled code is deterministic: if one worker, alone, finds everything as
-it was some rounds before, nothing will ever change, and the blocks wait for ever.
+Blocks may wait for each other, so a state whose time slice is over goes to the end of a queue that all workers take
+from, and makes room for a block that has not started.
 """
 
 from __future__ import annotations
@@ -14,38 +13,46 @@ from __future__ import annotations
 import _thread
 import os
 import threading
-import warnings
 from collections import deque
+from collections.abc import Callable
 from contextvars import copy_context
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from ...config import current
-from ...errors import EmulationError, PtxWarning, caller
+from ...errors import EmulationError
+from ..instructions.code import Code
 from ..jit.tier_up import note_time
-from ..machine.layout import Block
-from ..machine.block_state import TURNS, LaunchState, State
+from ..machine.layout import Status
+from .block_state import TIME_SLICE, BlockState, LaunchState
+from .quiescence import Quiescence, digest
 
-if TYPE_CHECKING:
-    from ..instructions.lowering import Code
-
-__all__ = ["Team"]
+__all__ = ["Returned", "WorkerPool", "first_slice"]
 
 RESIDENT_BYTES = 256 << 20
 """Memory that the states of waiting blocks may take."""
-HELP = 0.4e-3
-"""Seconds of work for which to call another thread."""
-FIRST = 32
-"""Turns of a launch's first stretch, where its pace is not known."""
+WAKE_SECONDS = 0.4e-3
+"""Seconds of work for which to wake another worker."""
+FIRST_BLOCKS = 32
+"""Blocks of a launch's first slice, where its pace is not known."""
 SHORT, LONG = 1e-3, 16e-3
-"""How long a stretch is to take: between two, a launch can be interrupted and its workers see what the others did."""
-LOOK, LOOKS = 16, 40
-"""Rounds without the end of a block after which to look whether anything changes, then doubled, and how many to look:
-more than a block has warps, since it may be another one's turn each time."""
-LOTS = 64
-"""Rounds in which nothing must change where warps are drawn by lot: one that would change something may be unlucky."""
+"""How long a call of compiled code is to take: between two, a launch can be interrupted and its workers see what the
+others did."""
 GRACE = 16
-"""Turns in which blocks before a faulty one may come to an end, or to a fault of their own, which is then the first."""
+"""Time slices in which blocks before a faulty one may end, or fault themselves: then theirs is the first fault."""
+
+
+class Returned(NamedTuple):
+    """A state that compiled code has returned from, with its status, after some seconds."""
+
+    state: BlockState
+    status: int
+    seconds: float
+
+
+def first_slice(pace: float) -> int:
+    """Blocks to begin with, at so many seconds a block (0 where that is not known)."""
+    return max(FIRST_BLOCKS, min(TIME_SLICE, int(SHORT / pace))) if pace else FIRST_BLOCKS
 
 
 def _cores() -> int:
@@ -56,50 +63,33 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Watch:
-    """Counts rounds, in which every state has its turn, without the end of a block."""
-
-    def __init__(self) -> None:
-        self.turns, self.rounds, self.look, self.seen, self.since, self.same = 0, 0, LOOK, b"", 0, 0
-
-    def turn(self, states: int) -> bool:
-        """A state has had its turn; whether all have."""
-        self.turns += 1
-        if self.turns < states:
-            return False
-        self.turns, self.rounds = 0, self.rounds + 1
-        return True
-
-
-class Team:
+class WorkerPool:
     """The workers of a launch, of which the caller is number 0. What they share is changed under ``mutex`` only."""
 
-    def __init__(self, launch: LaunchState, code: Code, alone: bool) -> None:
-        self.launch, self.code = launch, code
-        self.alone = alone or code.prints or launch.config.seed is not None
+    def __init__(self, launch: LaunchState, codes: Callable[[bool], Code], alone: bool) -> None:
+        self.launch, self.codes, self.code = launch, codes, codes(False)
+        self.random = launch.config.seed is not None
+        self.alone = alone or self.code.prints or self.random
         self.mutex = threading.Lock()
         self.changed = threading.Condition(self.mutex)
-        self.waiting: deque[State] = deque()
+        self.waiting: deque[BlockState] = deque()
         self.running: set[int] = set()
-        self.opening, self.quiet, self.stopped = False, False, False
-        self.watch = _Watch()
-        self.most, self.called, self.seconds, self.grace = 0, 0, 0.0, GRACE
+        self.admit, self.stopped = False, False
+        self.comparing = False
+        """Only worker 0 runs, to see whether anything changes."""
+        self.quiescence = Quiescence(self.random)
+        self.most, self.woken, self.seconds, self.grace = 0, 0, 0.0, GRACE
         self.error: BaseException | None = None
         self.fault: tuple[int, EmulationError] | None = None
 
-    def answer(self, worker: int, state: State, status: int) -> State | None:
-        """Do what compiled code asks for; the state to go on with, None where its turn is over."""
-        raise NotImplementedError
+    def run(self, returned: Returned | None = None) -> float:
+        """Run the launch to its end, from a state that has begun, if there is one; the seconds in compiled code.
 
-    def stuck(self) -> None:
-        """Nothing will ever change: raises, unless the states can be given other code."""
-        raise NotImplementedError
-
-    def run(self) -> None:
-        """Run the launch to its end; raises what went wrong."""
+        Raises what went wrong.
+        """
         try:
-            self.call()
-            self._work(0)
+            self.wake()
+            self._work(0, returned)
         except BaseException:
             self._abandon()
             raise
@@ -107,39 +97,31 @@ class Team:
             raise self.error
         if self.fault is not None:
             raise self.fault[1]
-        self.code.pace = self.seconds / max(1, self.launch.blocks)
-        if self.code.failure is not None:
-            self._tell()
+        return self.seconds
 
-    def _tell(self) -> None:
-        error, self.code.failure = self.code.failure, None
-        loc, name = caller(), self.launch.spaces.function.name
-        warnings.warn_explicit(
-            f"kernel `{name}` stays in the emulator's first tier, which is right but slower: making the second failed "
-            f"with {error!r}", PtxWarning, loc.file if loc else "<unknown>", loc.line if loc else 0,
-        )
+    def _work(self, worker: int, returned: Returned | None = None) -> None:
+        blocks, state = first_slice(self.code.pace), None
+        if returned is not None:
+            with self.mutex:
+                self.running.add(worker)
+                state = self._came_back(worker, *returned)
+        while state is not None or (state := self._take(worker)) is not None:
+            self.launch.tool.switch(state)
+            start = perf_counter()
+            status = state.run(blocks)
+            spent = perf_counter() - start
+            blocks = min(TIME_SLICE, blocks * 4) if spent < SHORT else max(1, blocks // 4) if spent > LONG else blocks
+            with self.mutex:
+                state = self._came_back(worker, state, status, spent)
 
-    def _work(self, worker: int) -> None:
-        turns = max(FIRST, min(TURNS, int(SHORT / self.code.pace))) if self.code.pace else FIRST
-        while (state := self._take(worker)) is not None:
-            going: State | None = state
-            while going is not None:
-                self.launch.tool.switch(going)
-                start = perf_counter()
-                status = going.run(turns)
-                spent = perf_counter() - start
-                turns = min(TURNS, turns * 4) if spent < SHORT else max(1, turns // 4) if spent > LONG else turns
-                with self.mutex:
-                    going = self._came_back(worker, going, status, spent)
-
-    def _take(self, worker: int) -> State | None:
+    def _take(self, worker: int) -> BlockState | None:
         """A state to run; None where nothing is left to do."""
         with self.mutex:
             while not self.stopped:
-                if worker and self.quiet:
+                if worker and self.comparing:
                     self.changed.wait()
-                elif self.launch.left() and (self.opening or not self.waiting):
-                    self.opening = False
+                elif self.launch.left() and (self.admit or not self.waiting):
+                    self.admit = False
                     self.running.add(worker)
                     break
                 elif self.waiting:
@@ -154,15 +136,16 @@ class Team:
                     self.changed.notify_all()
             else:
                 return None
-        return State(self.launch, self.code)
+        return BlockState(self.launch, self.code)
 
-    def _came_back(self, worker: int, state: State, status: int, spent: float) -> State | None:
+    def _came_back(self, worker: int, state: BlockState, status: int, spent: float) -> BlockState | None:
+        """The state to go on with; None to take another one."""
         self.seconds += spent
         note_time(state.code, spent)
-        going: State | None = None
+        going: BlockState | None = None
         if not self.stopped and not self._over(state):
             try:
-                going = self.answer(worker, state, status)
+                going = self._answer(worker, state, status)
             except EmulationError as error:
                 self._fail(state, error)
         if going is None:
@@ -170,87 +153,88 @@ class Team:
             self.changed.notify_all()
         return going
 
-    # Turns
+    def _answer(self, worker: int, state: BlockState, status: int) -> BlockState | None:
+        if status == Status.DONE:
+            self._progress()
+            return None
+        if status == Status.YIELD:
+            return self._yielded(worker, state)
+        from .events import deadlock, handle
 
-    def progress(self) -> None:
+        if status == Status.STUCK:
+            raise deadlock(state)
+        return handle(state, status, self.codes)
+
+    # Time slices
+
+    def _progress(self) -> None:
         """A block has come to an end."""
-        self.watch = _Watch()
-        if self.quiet:
-            self.quiet = False
-            self.changed.notify_all()
+        self.quiescence = Quiescence(self.random)
+        self._compare(False)
 
-    def yielded(self, worker: int, state: State) -> State | None:
-        """A stretch is over, and perhaps a turn."""
+    def _compare(self, comparing: bool) -> None:
+        if self.comparing and not comparing:
+            self.changed.notify_all()
+        self.comparing = comparing
+
+    def _yielded(self, worker: int, state: BlockState) -> BlockState | None:
+        """A call of compiled code is over, and perhaps a time slice."""
         if state.between_blocks:
-            state.left = TURNS
-            self.progress()
-            self.call()
+            state.left = TIME_SLICE
+            self._progress()
+            self.wake()
             return state
-        if state.left > 0 and not (worker and self.quiet):
-            self.call()
+        if state.left > 0 and not (worker and self.comparing):
+            self.wake()
             return state
         self.waiting.append(state)
         if state.left > 0:
             return None
-        state.left = TURNS
+        state.left = TIME_SLICE
         states = len(self.waiting) + len(self.running) - 1
         if self.fault is not None:
             self.grace -= 1
         elif self.launch.left() and states * state.nbytes < RESIDENT_BYTES:
-            self.opening = True
-        elif self.watch.turn(states):
-            self._look(worker)
-        self.call(1)
+            self.admit = True
+        elif self.quiescence.slice_over(states):
+            self.comparing = True
+            if not worker and len(self.running) == 1:
+                self._look_for_changes()
+        self.wake(1)
         return None
 
-    def _look(self, worker: int) -> None:
-        """All states have had a turn: see whether that changed anything, if it is time for that."""
-        watch = self.watch
-        if watch.rounds < watch.look:
-            return
-        self.quiet = True
-        if worker or len(self.running) > 1:
-            return
-        lots = self.launch.config.seed is not None
-        seen = self._digest()
-        watch.same = watch.same + 1 if seen == watch.seen else 0
-        if watch.same >= (LOTS if lots else 1):
-            self.stuck()
-        elif not watch.seen:
-            watch.seen, watch.since = seen, watch.rounds
-        elif watch.rounds >= watch.since + LOOKS and not watch.same:
-            watch.look, watch.seen, self.quiet = 2 * watch.rounds, b"", False
-            self.changed.notify_all()
-        elif lots:
-            watch.seen = seen
+    def _look_for_changes(self) -> None:
+        if self.quiescence.reached(digest(self.launch, self.waiting)):
+            self._quiescent()
+        else:
+            self._compare(bool(self.quiescence.seen))
 
-    def _digest(self) -> bytes:
-        from hashlib import blake2b
+    def _quiescent(self) -> None:
+        """All states resume in conservative code first: only there do lanes that wait give way to others of a warp."""
+        from .events import deoptimise, livelock
 
-        digest = blake2b(digest_size=16)
-        for state in sorted(self.waiting, key=lambda state: state.address):
-            state.digest(digest)
-            if self.launch.config.seed is None:  # a turn may be over before every warp had its own
-                digest.update(bytes([state.get(Block.CURRENT, "B")]))
-        self.launch.digest(digest)
-        return digest.digest()
+        if all(state.code.conservative for state in self.waiting):
+            raise livelock(min(self.waiting, key=lambda state: state.block))
+        code = self.codes(True)
+        self.waiting = deque(state if state.code.conservative else deoptimise(state, code) for state in self.waiting)
+        self._progress()
 
-    # Help
+    # Workers
 
-    def call(self, mine: int = 0) -> None:
-        """Call other workers, where what is left to do is worth it; ``mine`` of what waits this one takes itself."""
-        left = self.launch.left() + len(self.waiting) - mine
+    def wake(self, taken: int = 0) -> None:
+        """Wake other workers, where what is left to do is worth it; ``taken`` of what waits this one takes itself."""
+        left = self.launch.left() + len(self.waiting) - taken
         pace = max(self.code.pace, self.seconds / max(1, self.launch.blocks - self.launch.left()))
-        wanted = min(int(left * pace / HELP), left)
-        if self.alone or wanted <= self.called:
+        wanted = min(int(left * pace / WAKE_SECONDS), left)
+        if self.alone or wanted <= self.woken:
             return
         self.most = self.most or _cores() - 1
-        for _ in range(self.called, min(wanted, self.most)):
-            self.called += 1
-            _thread.start_new_thread(copy_context().run, (self._help, self.called))
-        self.alone = self.called >= self.most
+        for _ in range(self.woken, min(wanted, self.most)):
+            self.woken += 1
+            _thread.start_new_thread(copy_context().run, (self._worker, self.woken))
+        self.alone = self.woken >= self.most
 
-    def _help(self, worker: int) -> None:
+    def _worker(self, worker: int) -> None:
         try:
             self._work(worker)
         except BaseException as error:  # noqa: BLE001 - the caller of the launch gets it
@@ -263,11 +247,11 @@ class Team:
 
     # Ends
 
-    def _over(self, state: State) -> bool:
+    def _over(self, state: BlockState) -> bool:
         """Whether a state need not go on, since a block before its own has failed."""
         return self.fault is not None and (state.block >= self.fault[0] or self.grace < 0)
 
-    def _fail(self, state: State, error: EmulationError) -> None:
+    def _fail(self, state: BlockState, error: EmulationError) -> None:
         """A block has failed: none behind it starts any more, those before it have yet to show that they do not."""
         if self.fault is None or state.block < self.fault[0]:
             self.fault = state.block, error

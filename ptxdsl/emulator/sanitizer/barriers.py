@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir import Immediate, Instruction
-from ..machine.block_state import State
+from ..runtime.block_state import BlockState
 from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier
 from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, WarpClock
 from .clocks import Clocks
@@ -24,12 +24,12 @@ POLL = 128
 """Turns of a block state that a strong read costs: the thread probably waits for another block."""
 
 
-def charge_poll(state: State) -> None:
+def charge_poll(state: BlockState) -> None:
     """A thread reads what others write; shorten the time slice of its block."""
     state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
 
 
-def operand_value(state: State, warp: int, operand: Any, lane: int) -> int:
+def operand_value(state: BlockState, warp: int, operand: Any, lane: int) -> int:
     """The number that an operand is in a lane; -1 where that is not known."""
     if isinstance(operand, Immediate):
         return operand.bits
@@ -67,7 +67,7 @@ class Barriers:
     # Lanes and warps of a block
 
     def warp_barrier(
-        self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+        self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
     ) -> None:
         """After a ``bar.warp.sync`` of part of a warp."""
         groups: dict[int, list[int]] = {}
@@ -78,7 +78,7 @@ class Barriers:
             block.synchronise(threads, [self.clocks.of_thread(state, block, thread) for thread in threads])
 
     def named_barrier(
-        self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+        self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
     ) -> None:
         """Before a barrier of some warps, and once more after it."""
         threads = [(warp, lane) for lane in lanes]
@@ -97,11 +97,11 @@ class Barriers:
         if statement.form.effects.waits:
             block.waits[warp] = rendezvous
 
-    def _acquire(self, state: State, block: BlockOrder, threads: list[Thread], clock: Clock) -> None:
+    def _acquire(self, state: BlockState, block: BlockOrder, threads: list[Thread], clock: Clock) -> None:
         for thread in threads:
             block.own[thread] = join(self.clocks.of_thread(state, block, thread), clock)
 
-    def _released(self, state: State, block: BlockOrder, thread: Thread, relaxed: bool) -> list[Clock]:
+    def _released(self, state: BlockState, block: BlockOrder, thread: Thread, relaxed: bool) -> list[Clock]:
         """What a thread releases: its clock, or with relaxed order only what a fence has."""
         if relaxed:
             return [clock for _, clock in block.released(thread)]
@@ -110,7 +110,7 @@ class Barriers:
     # Clusters
 
     def cluster_barrier(
-        self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+        self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
     ) -> None:
         """Before threads arrive at the barrier of the cluster, and after a wait."""
         head = int.from_bytes(ctypes.string_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD, 8), "little")
@@ -127,7 +127,7 @@ class Barriers:
         self._clusters[cluster, phase] = clock
 
     def mbarrier(
-        self, state: State, block: BlockOrder, thread: Thread, statement: Instruction, host: int
+        self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int
     ) -> None:
         """Before an operation on the mbarrier at a host address."""
         what, effects = statement.form.tokens[0], statement.form.effects
@@ -147,14 +147,14 @@ class Barriers:
         elif effects.arrives or what == "complete_tx":
             mbarrier.pending = join(mbarrier.pending, *self._released(state, block, thread, relaxed))
 
-    def _word(self, state: State, thread: Thread) -> int:
+    def _word(self, state: BlockState, thread: Thread) -> int:
         """The shadow word of a thread's current instruction."""
         warp, lane = thread
         place = min(state.code.statement_at(state.get(Block.FAULT_RECORD, "Q")), 0x7FFF)
         return self.clocks.memory.clock(state, warp, WarpClock.EPOCH) | place << STATEMENT_SHIFT | lane
 
     def _check_initialised(
-        self, state: State, block: BlockOrder, thread: Thread, clock: Clock, host: int, mbarrier: _Mbarrier
+        self, state: BlockState, block: BlockOrder, thread: Thread, clock: Clock, host: int, mbarrier: _Mbarrier
     ) -> None:
         """Report a race with the thread that has initialised the mbarrier, unless that happens before its use."""
         word, memory = mbarrier.initialiser, self.clocks.memory

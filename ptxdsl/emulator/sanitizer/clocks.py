@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from ..machine.block_state import State
+from ..runtime.block_state import BlockState
 from ..machine.shadow import EPOCH_SHIFT, Shadow, WarpClock
 from .happens_before import BlockOrder, Clock, HappensBefore, Thread, join
 from .shadow_memory import ShadowMemory
@@ -20,7 +20,7 @@ class Clocks:
         self.memory = memory
         self.order = HappensBefore()
 
-    def of_block(self, state: State) -> BlockOrder:
+    def of_block(self, state: BlockState) -> BlockOrder:
         """The order of the state's block, with the barriers that compiled code has counted since the last call."""
         block = self.order.block(self.memory.block_of(state))
         data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.nbytes)
@@ -34,7 +34,7 @@ class Clocks:
                 block.warp_barrier(warp, warp_floor)
         return block
 
-    def of_thread(self, state: State, block: BlockOrder, thread: Thread) -> Clock:
+    def of_thread(self, state: BlockState, block: BlockOrder, thread: Thread) -> Clock:
         """The whole clock of a thread, its own epoch included."""
         warp, lane = thread
         number = block.block

@@ -9,7 +9,7 @@ import ctypes
 from typing import NamedTuple
 
 from ...ir import Immediate, Instruction
-from ..machine.block_state import State
+from ..runtime.block_state import BlockState
 from ..machine.shadow import UNWRITTEN
 from .happens_before import Thread
 from .report import Reporter
@@ -41,7 +41,7 @@ class Copies:
         self.blocks: dict[int, int] = {}
         self.count = 0
 
-    def begin(self, state: State, thread: Thread, statement: Instruction, host: int) -> None:
+    def begin(self, state: BlockState, thread: Thread, statement: Instruction, host: int) -> None:
         """A thread begins a copy to a host address of shared memory."""
         self.count += 1
         if self.count > MOST:
@@ -68,7 +68,7 @@ class Copies:
     def _put(place: int, number: int, word: int) -> None:
         ctypes.memmove(place + WORD_BYTES * number, word.to_bytes(8, "little"), 8)
 
-    def synchronise(self, state: State, threads: list[Thread], statement: Instruction) -> None:
+    def synchronise(self, state: BlockState, threads: list[Thread], statement: Instruction) -> None:
         """Threads commit a group, or wait; an arrival at an mbarrier comes when all copies so far are complete."""
         effects, operands = statement.form.effects, statement.operands
         left = operands[0] if effects.waits == "async_group" and operands else None

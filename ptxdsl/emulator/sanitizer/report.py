@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
 from ...isa import Form
 from ..machine.address_spaces import Guarded
-from ..machine.block_state import LaunchState, State
+from ..runtime.block_state import BlockState, LaunchState
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
 from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow, WarpClock
 from ..machine.unsupported import render
@@ -111,7 +111,7 @@ class Reporter:
         self.findings: list[Finding] = []
         self.copies: dict[int, tuple[int, int]] = {}
         """Host addresses of granules whose copies are incomplete, and the threads that made these."""
-        self.states: list[State] = []
+        self.states: list[BlockState] = []
         """The block states of a cluster."""
         self._known: set[Any] = set()
         self._places: set[int] = set()
@@ -121,7 +121,7 @@ class Reporter:
         return statement in self._places
 
     def note(
-        self, state: State, record: int, warp: int, lane: int, reason: int, word: int, other: Index, host: int
+        self, state: BlockState, record: int, warp: int, lane: int, reason: int, word: int, other: Index, host: int
     ) -> None:
         """Record a race, or a read of unwritten memory; ``word`` holds the access before, ``other`` its thread."""
         place, before = state.code.statement_at(record), word >> STATEMENT_SHIFT & 0xFFFF
@@ -162,7 +162,7 @@ class Reporter:
         return Finding("init", message, mine, None, *memory, hint)
 
     def _race(
-        self, state: State, mine: Access, theirs: Access, memory: _Memory, sides: tuple[int, int, bool], one: bool
+        self, state: BlockState, mine: Access, theirs: Access, memory: _Memory, sides: tuple[int, int, bool], one: bool
     ) -> Finding:
         if one:
             message = (
@@ -177,7 +177,7 @@ class Reporter:
             )
         return Finding("race", message, mine, theirs, *memory, self._hint(state, mine, theirs, *sides))
 
-    def unwritten(self, state: State, record: int, thread: tuple[int, int], register: str) -> None:
+    def unwritten(self, state: BlockState, record: int, thread: tuple[int, int], register: str) -> None:
         """A thread reads a register that it has not written."""
         statements = state.code.graph.statements
         place = state.code.statement_at(record)
@@ -196,7 +196,7 @@ class Reporter:
         raced = {(f.array, a.line) for f in self.findings if f.kind == "race" for a in (f.access, f.earlier) if a}
         return [f for f in self.findings if f.kind == "race" or (f.array, f.access.line) not in raced]
 
-    def incomplete(self, state: State, place: int) -> None:
+    def incomplete(self, state: BlockState, place: int) -> None:
         """Warn of an instruction that is no longer checked."""
         statement: Any = state.code.graph.statements[place]
         self._warn(f"the sanitizer is incomplete: it could not follow `{render(statement)}` to the end of the launch")
@@ -212,13 +212,13 @@ class Reporter:
     # Names
 
     @staticmethod
-    def _line(state: State, place: int) -> Any:
+    def _line(state: BlockState, place: int) -> Any:
         """The line that a statement comes from, the same for all iterations of an unrolled loop."""
         statements = state.code.graph.statements
         statement = statements[place] if place < len(statements) else None
         return statement and (statement.loc or statement.line)
 
-    def _range(self, state: State, host: int) -> tuple[Guarded | None, int]:
+    def _range(self, state: BlockState, host: int) -> tuple[Guarded | None, int]:
         """The array that a host address lies in, and the address as the kernel has it."""
         launch = self.launch
         for one in self.states or (state,):
@@ -245,7 +245,7 @@ class Reporter:
         for variable in spaces.function.variables:
             start = spaces.symbols.get(variable.name, -1)
             if variable.space == "local" and start <= address < start + variable.nbytes:
-                return Guarded(variable.name, start, variable.nbytes, 0, variable=variable)
+                return Guarded(variable.name, start, variable.nbytes, 0, start, variable=variable)
         return None
 
     @staticmethod
@@ -267,7 +267,7 @@ class Reporter:
         x, y, _ = self.launch.config.block
         return flat % x, flat // x % y, flat // (x * y)
 
-    def _access(self, state: State, place: int, block: Any, thread: tuple[int, int]) -> Access:
+    def _access(self, state: BlockState, place: int, block: Any, thread: tuple[int, int]) -> Access:
         statements = state.code.graph.statements
         statement: Any = statements[place] if place < len(statements) else None
         index = self._index(thread)
@@ -275,7 +275,7 @@ class Reporter:
             return Access("access", block, index, None, None, "")
         return Access(_verb(statement.form), block, index, statement.loc, statement.line or None, render(statement))
 
-    def _hint(self, state: State, mine: Access, theirs: Access, place: int, before: int, one_warp: bool) -> str:
+    def _hint(self, state: BlockState, mine: Access, theirs: Access, place: int, before: int, one_warp: bool) -> str:
         """How to order the two accesses."""
         statements = state.code.graph.statements
         forms = [statements[n].form for n in (place, before) if n < len(statements)]  # type: ignore[union-attr]
@@ -308,6 +308,6 @@ def _other_block(mine: Access, theirs: Access) -> str:
     return f" of block {mine.block}" if mine.block != theirs.block else ""
 
 
-def _epoch(state: State, warp: int) -> int:
+def _epoch(state: BlockState, warp: int) -> int:
     place = state.shadow + Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + WarpClock.EPOCH
     return int.from_bytes(ctypes.string_at(place, 8), "little") >> EPOCH_SHIFT

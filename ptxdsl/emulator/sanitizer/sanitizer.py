@@ -16,7 +16,7 @@ from typing import Any
 
 from ...errors import EmulationError
 from ...ir import Instruction
-from ..machine.block_state import LaunchState, State, Tool
+from ..runtime.block_state import BlockState, LaunchState, Tool
 from ..machine.layout import LANES, Block
 from ..machine.shadow import (
     EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, WARP_SHIFT, WHOLE_WARP,
@@ -73,29 +73,29 @@ class Sanitizer(Tool):
 
     # What the engine reports
 
-    def attach(self, state: State) -> None:
+    def attach(self, state: BlockState) -> None:
         self.memory.attach(state)
 
-    def connect(self, states: list[State]) -> None:
+    def connect(self, states: list[BlockState]) -> None:
         self.memory.connect(states)
         self.reporter.states = states
 
-    def begin_cluster(self, states: list[State]) -> None:
+    def begin_cluster(self, states: list[BlockState]) -> None:
         self.memory.begin_cluster(states)
 
-    def switch(self, state: State) -> None:
+    def switch(self, state: BlockState) -> None:
         self.memory.switch(state)
 
     def allocated(self, address: int, nbytes: int) -> None:
         self.memory.allocated(address, nbytes)
 
-    def unwritten(self, state: State, record: int, thread: tuple[int, int], register: str) -> None:
+    def unwritten(self, state: BlockState, record: int, thread: tuple[int, int], register: str) -> None:
         self.reporter.unwritten(state, record, thread, register)
 
-    def untracked(self, state: State, statement: int) -> None:
+    def untracked(self, state: BlockState, statement: int) -> None:
         self.reporter.incomplete(state, statement)
 
-    def callback(self, state: State) -> None:
+    def callback(self, state: BlockState) -> None:
         """Compiled code reports synchronisation, or an access that it cannot decide; the same warp resumes."""
         warp = state.get(Block.FAULT_WARP, "i")
         state.put(Block.CURRENT, "I", warp - 1 & 31)
@@ -111,7 +111,7 @@ class Sanitizer(Tool):
 
     # Accesses
 
-    def _access(self, state: State, block: BlockOrder, warp: int, reason: int) -> None:
+    def _access(self, state: BlockState, block: BlockOrder, warp: int, reason: int) -> None:
         memory = self.memory
         word, lane = memory.get(state, Shadow.WORD), memory.get(state, Shadow.LANE, "i")
         record = state.get(Block.FAULT_RECORD, "Q")
@@ -123,7 +123,7 @@ class Sanitizer(Tool):
         self._limit(state, record)
 
     def _ordered(
-        self, state: State, block: BlockOrder, thread: Thread, word: int, other: tuple[int, int, int]
+        self, state: BlockState, block: BlockOrder, thread: Thread, word: int, other: tuple[int, int, int]
     ) -> bool:
         """Whether the access of a shadow word happens before the current one; the answer goes to the cache."""
         warp, lane = thread
@@ -140,7 +140,7 @@ class Sanitizer(Tool):
         self.memory.put(state, Shadow.CACHE_USED, "i", 1)
         return True
 
-    def _clear(self, state: State, plane: int) -> None:
+    def _clear(self, state: BlockState, plane: int) -> None:
         """Let the granule in question count as written and ordered from now on."""
         memory = self.memory
         place = memory.get(state, Shadow.WORD_ADDRESS) + plane * memory.get(state, Shadow.STRIDE)
@@ -148,7 +148,7 @@ class Sanitizer(Tool):
         ctypes.memmove(place, struct.pack("<Q", memory.get(state, Shadow.BASE) if private else 0), 8)
 
     def _same_value(
-        self, state: State, record: int, warp: int, lane: int, word: int, other: tuple[int, int, int]
+        self, state: BlockState, record: int, warp: int, lane: int, word: int, other: tuple[int, int, int]
     ) -> bool:
         """Whether two plain stores, or two lanes of one, write the same number: that is no race."""
         statements = state.code.graph.statements
@@ -168,7 +168,7 @@ class Sanitizer(Tool):
             before = int.from_bytes(ctypes.string_at(host - host % size, size), "little")
         return value == before
 
-    def _limit(self, state: State, record: int) -> None:
+    def _limit(self, state: BlockState, record: int) -> None:
         """Suppress an instruction that calls back again and again; what else it might do is not known."""
         count = self._callbacks[record] = self._callbacks.get(record, 0) + 1
         statement = state.code.statement_at(record)

@@ -12,7 +12,7 @@ import numpy as np
 from ...launch import Buffer
 from ..codegen.library import library
 from ..instructions.instrumentation import ShadowInspection
-from ..machine.block_state import LaunchState, State
+from ..runtime.block_state import BlockState, LaunchState
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, UNWRITTEN, WARP, WARP_SHIFT, Kind, Shadow, WarpClock,
@@ -67,7 +67,7 @@ class ShadowMemory:
         self.overlap = self._add_global_memory()
         heap = any(guarded is not None and guarded.heap for guarded in launch.ranges)
         self.has_unwritten = init and (heap or bool(self.unwritten_buffers))
-        self.current: State | None = None
+        self.current: BlockState | None = None
 
     # Global memory
 
@@ -137,7 +137,7 @@ class ShadowMemory:
 
     # Blocks
 
-    def attach(self, state: State) -> None:
+    def attach(self, state: BlockState) -> None:
         """Give a block state its shadow state and the words of its shared and local memory."""
         memory = np.zeros(Shadow.nbytes + 64, np.uint8)
         cache = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
@@ -172,17 +172,17 @@ class ShadowMemory:
         origin = (region.words - (region.low >> self.granule) * WORD_BYTES) & _MASK
         ctypes.memmove(entry + Entry.SHADOW_WORDS, struct.pack("<QQ", origin, region.stride), 16)
 
-    def _describe(self, state: State, regions: list[Region]) -> None:
+    def _describe(self, state: BlockState, regions: list[Region]) -> None:
         table = b"".join(struct.pack("<QQQQi28x", *region) for region in regions)
         described = np.frombuffer(table, np.uint8).copy()
         self.kept.append(described)
         self.put(state, Shadow.REGIONS, "Q", described.ctypes.data)
         self.put(state, Shadow.REGION_COUNT, "i", len(regions))
 
-    def shared_region(self, state: State) -> Region | None:
+    def shared_region(self, state: BlockState) -> Region | None:
         return next((region for region in self.private[state.address] if region.kind == Kind.SHARED), None)
 
-    def connect(self, states: list[State]) -> None:
+    def connect(self, states: list[BlockState]) -> None:
         """Make the shared memory of all blocks of a cluster known to each; its words are as those of global memory."""
         self.clustered = True
         shared = {state.rank: region for state in states if (region := self.shared_region(state)) is not None}
@@ -193,33 +193,33 @@ class ShadowMemory:
             for (rank, region), generic in itertools.product(shared.items(), (0, 1)):
                 self._link(window_entry(state, rank, generic), region)
 
-    def begin_cluster(self, states: list[State]) -> None:
+    def begin_cluster(self, states: list[BlockState]) -> None:
         """Clear the words of the shared memory of all blocks."""
         granules = (self.launch.shared_bytes >> self.granule) + 1
         for region in filter(None, map(self.shared_region, states)):
             self._clear(region.words, region.stride, granules, self.init)
 
-    def is_private(self, state: State, host: int) -> bool:
+    def is_private(self, state: BlockState, host: int) -> bool:
         """Whether no other block reaches a host address: there, words of epochs before the block count as unwritten."""
         found = next((region for region in self.private[state.address] if region.holds(host)), None)
         return found is not None and not (self.clustered and found.kind == Kind.SHARED)
 
     # Epochs
 
-    def put(self, state: State, offset: int, codes: str, value: int) -> None:
+    def put(self, state: BlockState, offset: int, codes: str, value: int) -> None:
         data = struct.pack("<" + codes, value)
         ctypes.memmove(state.shadow + offset, data, len(data))
 
-    def get(self, state: State, offset: int, codes: str = "Q") -> int:
+    def get(self, state: BlockState, offset: int, codes: str = "Q") -> int:
         data = ctypes.string_at(state.shadow + offset, struct.calcsize("<" + codes))
         value: int = struct.unpack("<" + codes, data)[0]
         return value
 
-    def clock(self, state: State, warp: int, offset: int) -> int:
+    def clock(self, state: BlockState, warp: int, offset: int) -> int:
         """A field of a warp's :class:`WarpClock`."""
         return self.get(state, Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + offset)
 
-    def block_of(self, state: State) -> int:
+    def block_of(self, state: BlockState) -> int:
         """Number of the block that a state runs."""
         return self.get(state, Shadow.BLOCK, "I") - 1
 
@@ -229,13 +229,13 @@ class ShadowMemory:
         block = int(self.store.blocks[epoch & (1 << EPOCH_BITS) - 1]) - 1
         return block, (word & WARP) >> WARP_SHIFT, word & LANE
 
-    def switch(self, state: State) -> None:
+    def switch(self, state: BlockState) -> None:
         """Another block state has its time slice: the epochs until now may be of any block."""
         if state is not self.current:
             self.current = state
             self.put(state, Shadow.WINDOW, "Q", (int(self.store.counter[0]) + 1) << EPOCH_SHIFT)
 
-    def begin_epoch(self, state: State, warp: int) -> None:
+    def begin_epoch(self, state: BlockState, warp: int) -> None:
         epoch = int(self.store.counter[0]) + 1
         self.store.counter[0] = epoch
         self.store.blocks[epoch & (1 << EPOCH_BITS) - 1] = self.block_of(state) + 1

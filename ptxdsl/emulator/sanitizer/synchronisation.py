@@ -6,7 +6,7 @@ import ctypes
 import struct
 
 from ...ir import Instruction
-from ..machine.block_state import State
+from ..runtime.block_state import BlockState
 from ..machine.layout import Block
 from ..machine.shadow import Reason
 from .accesses import strength
@@ -27,7 +27,7 @@ class Synchronisation:
         self.barriers = Barriers(clocks, reporter)
         self.copies = Copies(clocks.memory, reporter)
 
-    def event(self, state: State, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
+    def event(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
         """Lanes of a warp are about to execute, or have executed, an instruction that orders threads."""
         statement = state.code.graph.statements[state.code.statement_at(state.get(Block.FAULT_RECORD, "Q"))]
         assert isinstance(statement, Instruction)
@@ -40,7 +40,7 @@ class Synchronisation:
         self.clocks.memory.begin_epoch(state, warp)
 
     def _instruction(
-        self, state: State, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+        self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
     ) -> None:
         effects = statement.form.effects
         if effects.commits or effects.waits == "async_group":
@@ -57,7 +57,7 @@ class Synchronisation:
                 thread = warp, lane
                 block.fence(thread, self.clocks.of_thread(state, block, thread), wide)
 
-    def _access(self, state: State, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
+    def _access(self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
         effects = statement.form.effects
         access = effects.access
         if effects.completes == "async_group":

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from ...errors import LaunchError, Loc, caller
 from ...ir import Call, Function, Instruction
-from ..machine.block_state import State
+from ..runtime.block_state import BlockState
 from ..machine.unsupported import render
 from .observed_thread import ObservedThread, formatted
 from .variable_names import Held
@@ -57,7 +57,7 @@ class _Debugger(ObservedThread, cmd.Cmd):
                 hint=f"lines with instructions: {', '.join(map(str, self._lines))}",
             )
 
-    def at(self, state: State, statement: Instruction | Call, values: dict[str, Any]) -> None:  # noqa: ARG002
+    def at(self, state: BlockState, statement: Instruction | Call, values: dict[str, Any]) -> None:  # noqa: ARG002
         line: Any = statement.loc if self._python is not None else statement.line
         fresh, self._line = line != self._line, line
         stops = {"step": True, "next": fresh}.get(self._mode, False)

@@ -16,7 +16,7 @@ from ...types import ScalarType
 from ..instructions.instrumentation import Breakpoint
 from ..instructions.lowering import Lowering
 from ..instructions.operands import raw
-from ..machine.block_state import LaunchState, State
+from ..runtime.block_state import BlockState, LaunchState
 from ..machine.layout import LANES, Block
 from ..program import load
 from ..runtime.launch import run
@@ -128,7 +128,7 @@ class ObservedThread(Observer):
     def after(self, low: Lowering, statement: Instruction | Call) -> None:
         """Nothing runs after a statement."""
 
-    def callback(self, state: State) -> None:
+    def callback(self, state: BlockState) -> None:
         """The thread is about to execute a statement."""
         place = state.code.statement_at(state.get(Block.FAULT_RECORD, "Q"))
         statement = state.code.graph.statements[place]
@@ -142,11 +142,11 @@ class ObservedThread(Observer):
         self._last = statement, self.values(state, statement, False)
         self.at(state, statement, self._last[1])
 
-    def value(self, state: State, register: str, kind: ScalarType) -> int | float | bool:
+    def value(self, state: BlockState, register: str, kind: ScalarType) -> int | float | bool:
         """The number that the thread has in a register."""
         return number(state.register(self._warp, register)[self._lane], kind)
 
-    def values(self, state: State, statement: Instruction | Call, written: bool) -> dict[str, int | float | bool]:
+    def values(self, state: BlockState, statement: Instruction | Call, written: bool) -> dict[str, int | float | bool]:
         """The registers that a statement reads or writes."""
         names = self.names.of_register if self.names is not None else {}
         found: dict[str, int | float | bool] = {}
@@ -167,7 +167,7 @@ class ObservedThread(Observer):
     def begin(self, function: Function) -> None:
         """The launch of a function begins."""
 
-    def at(self, state: State, statement: Instruction | Call, values: dict[str, Any]) -> None:
+    def at(self, state: BlockState, statement: Instruction | Call, values: dict[str, Any]) -> None:
         """Before a statement; ``values`` get what it writes when it is done."""
         raise NotImplementedError
 

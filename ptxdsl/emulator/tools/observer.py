@@ -18,7 +18,7 @@ from ...isa import Form
 from ..analysis.divergence import Shape3
 from ..instructions.lowering import Code, Lowering, lower
 from ..machine.address_spaces import Spaces
-from ..machine.block_state import LaunchState, Tool
+from ..runtime.block_state import LaunchState, Tool
 
 __all__ = ["Observer", "Probe", "converges", "probed"]
 

@@ -14,7 +14,7 @@ from ..instructions.instrumentation import CountBranch, CountExecution, CountMem
 from ..instructions.lowering import Code, Lowering
 from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import Spaces
-from ..machine.block_state import LaunchState
+from ..runtime.block_state import LaunchState
 from ..machine.layout import Count
 from ..runtime.launch import run
 from .counters import counted_access

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...errors import EmulationError, Loc
 from ...ir import Call, Instruction
-from ..machine.block_state import State
+from ..runtime.block_state import BlockState
 from ..machine.unsupported import render
 from .observed_thread import ObservedThread, formatted
 from .profile_table import place
@@ -56,7 +56,7 @@ class _Tracer(ObservedThread):
         super().__init__(block, thread)
         self.steps = ThreadTrace()
 
-    def at(self, state: State, statement: Instruction | Call, values: dict[str, Any]) -> None:  # noqa: ARG002
+    def at(self, state: BlockState, statement: Instruction | Call, values: dict[str, Any]) -> None:  # noqa: ARG002
         self.steps.append(Step(statement.loc, render(statement), values))
 
 

@@ -14,8 +14,8 @@ from emulator_harness import HEADER, THREAD, kernel, launch, pointer
 
 from ptxdsl.config import override
 from ptxdsl.emulator.jit import tier_up
-from ptxdsl.emulator.runtime import worker_pool as team
-from ptxdsl.emulator.machine.block_state import State
+from ptxdsl.emulator.runtime import worker_pool
+from ptxdsl.emulator.runtime.block_state import BlockState
 from ptxdsl.errors import EmulationError, MemoryFault, PtxWarning, TrapError
 
 WORKERS = 4
@@ -25,15 +25,15 @@ WORKERS = 4
 def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Four workers, called after the first block whatever they cost; the thread that ran each stretch."""
     seen: list[int] = []
-    run, call, here = State.run, team.Team.call, threading.get_ident()
+    run, wake, here = BlockState.run, worker_pool.WorkerPool.wake, threading.get_ident()
     called, helped = threading.Event(), threading.Event()
 
-    def calling(self: team.Team, mine: int = 0) -> None:
-        call(self, mine)
-        if self.called:
+    def calling(self: worker_pool.WorkerPool, taken: int = 0) -> None:
+        wake(self, taken)
+        if self.woken:
             called.set()
 
-    def noted(self: State, turns: int) -> int:
+    def noted(self: BlockState, turns: int) -> int:
         seen.append(threading.get_ident())
         if seen[-1] != here:
             helped.set()
@@ -42,10 +42,10 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             helped.wait(5)  # the launch is not to be over before help has come
         return run(self, turns)
 
-    monkeypatch.setattr(team.Team, "call", calling)
-    monkeypatch.setattr(team, "HELP", 1e-9)
-    monkeypatch.setattr(team, "FIRST", 1)
-    monkeypatch.setattr(State, "run", noted)
+    monkeypatch.setattr(worker_pool.WorkerPool, "wake", calling)
+    monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-9)
+    monkeypatch.setattr(worker_pool, "FIRST_BLOCKS", 1)
+    monkeypatch.setattr(BlockState, "run", noted)
     with override(emulator_threads=WORKERS):
         yield seen
 
@@ -68,8 +68,8 @@ def test_one_worker_is_the_caller(threads: list[int]) -> None:
 def test_small_launches_stay_on_the_calling_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[int] = []
     clock = count(step=1e-5)
-    monkeypatch.setattr(team, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(team.Team, "_help", lambda _, worker: called.append(worker))
+    monkeypatch.setattr(worker_pool, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(worker_pool.WorkerPool, "_worker", lambda _, worker: called.append(worker))
     text = kernel("u64 x", THREAD + pointer("%rd0", "x") + "st.global.u32 [%rd0], 7;\nret;")
     with override(emulator_threads=WORKERS):
         for _ in range(3):
@@ -80,8 +80,8 @@ def test_small_launches_stay_on_the_calling_thread(monkeypatch: pytest.MonkeyPat
 def test_one_block_is_no_work_for_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes, and however often its turn is over."""
     called: list[int] = []
-    monkeypatch.setattr(team, "HELP", 1e-9)
-    monkeypatch.setattr(team.Team, "_help", lambda _, worker: called.append(worker))
+    monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-9)
+    monkeypatch.setattr(worker_pool.WorkerPool, "_worker", lambda _, worker: called.append(worker))
     loop = "mov.u32 %r4, 3000000; LOOP: sub.u32 %r4, %r4, 1; setp.ne.u32 %p0, %r4, 0; @%p0 bra LOOP; ret;"
     with override(emulator_threads=WORKERS):
         launch(kernel("", loop), 1, 32)
@@ -313,15 +313,15 @@ def test_an_interrupt_ends_a_launch(workers: int, threads: list[int]) -> None:
 
 
 def test_what_goes_wrong_on_another_thread_is_raised_here(threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    here, run = threading.get_ident(), State.run
+    here, run = threading.get_ident(), BlockState.run
 
-    def failing(self: State, turns: int) -> int:
+    def failing(self: BlockState, turns: int) -> int:
         status = run(self, turns)
         if threading.get_ident() != here:
             raise MemoryError("none left")
         return status
 
-    monkeypatch.setattr(State, "run", failing)
+    monkeypatch.setattr(BlockState, "run", failing)
     text = kernel("", THREAD + SLOW + "ret;")
     with pytest.raises(MemoryError, match="none left"):
         launch(text, 400, 32)

@@ -1,0 +1,304 @@
+"""The memory of a launch, and that in which a block of it runs: its state, its warps, its shared and local memory."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from functools import cache
+from typing import Any
+
+from ...errors import EmulationError
+from ...launch import Buffer, LaunchConfig, Scalar
+from ..codegen.library import library
+from ..instructions.code import Code
+from ..machine.address_spaces import Guarded, Spaces
+from ..machine.allocation import address_of, allocate, memory_from
+from ..machine.layout import (
+    ALIGNED_START, LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
+    Launch, Status, Warp,
+)
+from ..machine.warp_headers import warp_headers
+from .register_access import read_register, write_register
+
+__all__ = ["NO_TOOL", "TIME_SLICE", "BlockState", "LaunchState", "Tool", "compiled", "scheduler"]
+
+TIME_SLICE = 4096
+"""Blocks that a state runs before another one has its time slice; a slice of a warp counts for more."""
+_GLOBAL = SPACE_BITS["global"] | SPACE_BITS["generic"]
+_BUFFER = _GLOBAL | SPACE_BITS["const"]
+_PARAMETERS = SPACE_BITS["param"] | SPACE_BITS["generic"]
+_HEAD = Launch.span("NEXT", "GRID")
+_ENTRY = Entry.span("LOW", "SPACES")
+_MEMORY = Block.span("SCHEDULE", "ALL")
+_CODE = Block.span("WARPS", "RECONVERGE")
+_POINTER = struct.Struct("<Q")
+_RUN = Block.span("FUNCTION", "BUDGET")
+_WARPS = Block.span("RUNNABLE", "CURRENT")
+
+
+@cache
+def compiled(address: int) -> Any:
+    """The compiled function at an address, to be called with a micro-op, a warp and a block state."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(address)
+
+
+@cache
+def scheduler(name: str) -> int:
+    """Address of a function of the compiled scheduler."""
+    routine = ("machine", name, "")
+    return library().need([routine])[routine]
+
+
+@cache
+def _scheduler() -> tuple[int, ...]:
+    """The functions from SCHEDULE to RESOLVE."""
+    return tuple(map(scheduler, ("schedule", "reschedule", "advance", "retire", "resolve")))
+
+
+class Tool:
+    """What the engine tells a tool that follows a launch: the sanitizer or a debugger. This one does nothing."""
+
+    def attach(self, state: BlockState) -> None:
+        """A block state has its memory."""
+
+    def connect(self, states: list[BlockState]) -> None:
+        """These are the block states of the clusters."""
+
+    def begin_cluster(self, states: list[BlockState]) -> None:
+        """They are about to run the blocks of another cluster."""
+
+    def switch(self, state: BlockState) -> None:
+        """A block state is about to have a time slice."""
+
+    def callback(self, state: BlockState) -> None:
+        """A micro-op of the tool has returned with Status.CALLBACK; the warp resumes after it."""
+
+    def allocated(self, address: int, nbytes: int) -> None:
+        """``malloc`` has given memory."""
+
+    def unwritten(self, state: BlockState, record: int, thread: tuple[int, int], register: str) -> None:
+        """A thread, warp and lane, reads a register that it has not written."""
+
+    def untracked(self, state: BlockState, statement: int) -> None:
+        """A diverged instruction was completed without the tool's micro-ops."""
+
+
+NO_TOOL = Tool()
+
+
+class LaunchState:
+    """What all blocks of a launch share: the counter of blocks, the parameters, the ranges of addresses.
+
+    Buffers beyond the parameters are memory that the kernel may come to by addresses in other memory.
+    """
+
+    def __init__(self, spaces: Spaces, config: LaunchConfig, arguments: list[Scalar | Buffer]) -> None:
+        self.spaces, self.config, self.arguments = spaces, config, arguments
+        self.memory, self.address = allocate(Launch.nbytes + spaces.parameter_bytes + 64)
+        x, y, z = config.grid
+        self.blocks = x * y * z
+        ctypes.memmove(self.address, _HEAD.pack(0, self.blocks, x, y, z), _HEAD.size)
+        self.parameters = self.address + Launch.nbytes
+        self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
+        self.ranges: list[Guarded | None] = list(spaces.ranges)
+        self._bind(self._placed() if spaces.memory.narrow or spaces.alignment > 1 else {})
+        reach = Guarded("the parameters", self.parameters, spaces.parameter_bytes, _PARAMETERS, self.parameters, False)
+        self.ranges.append(reach)
+        if config.cooperative:
+            counter = self.address + Launch.WORKSPACE
+            self.ranges.append(Guarded("the grid's workspace", counter, 8, _GLOBAL, counter))
+        self.tool = NO_TOOL
+
+    def _bind(self, placed: dict[int, int]) -> None:
+        """Write the parameters, and give each array its range of addresses."""
+        ranges, arguments, parameters = self.ranges, self.arguments, self.spaces.parameters
+        for number, ((name, offset, nbytes), argument) in enumerate(zip(parameters, arguments)):
+            if isinstance(argument, Scalar):
+                data = argument.data
+            else:
+                host = argument.address
+                address = placed.get(number, host)
+                data = _POINTER.pack(address)[: 4 if placed and nbytes == 4 else 8]
+                ranges[1 + number] = Guarded(
+                    argument.name, address, argument.nbytes, _BUFFER, host, argument.writable
+                )
+                if argument.targets:
+                    ranges += map(_range_of, argument.targets)
+            if len(data) != nbytes:
+                raise ValueError(f"parameter {name} has {nbytes} bytes; {len(data)} came")
+            ctypes.memmove(self.parameters + offset, data, nbytes)
+        ranges += [_range_of(further) for further in arguments[len(parameters) :] if isinstance(further, Buffer)]
+
+    def _placed(self) -> dict[int, int]:
+        """The addresses of arrays, by their number, that cannot have those of the host."""
+        memory, alignment = self.spaces.memory, self.spaces.alignment
+        end = memory.end if memory.narrow else ALIGNED_START
+        placed: dict[int, int] = {}
+        for number, argument in enumerate(self.arguments):
+            if isinstance(argument, Buffer) and (memory.narrow or argument.address % alignment):
+                # Apart, so that what goes beyond one array is in no other.
+                placed[number] = end = (end + 511) // 256 * 256
+                end += argument.nbytes
+        if memory.narrow and end > NARROW_SHARED:
+            raise EmulationError(f"the arrays have {end - memory.end} bytes, more than addresses of 32 bits reach")
+        return placed
+
+    def left(self) -> int:
+        """Blocks that have not been started."""
+        return max(0, self.blocks - int.from_bytes(ctypes.string_at(self.address + Launch.NEXT, 8), "little"))
+
+    def close(self, blocks: int) -> None:
+        """Start no block from this number on."""
+        self.blocks = min(self.blocks, blocks)
+        ctypes.memmove(self.address + Launch.BLOCKS, struct.pack("<q", self.blocks), 8)
+
+    def digest(self, digest: Any) -> None:
+        """Add the memory that all blocks see to a digest."""
+        for guarded in self.ranges:
+            if guarded is not None and guarded.writable and not guarded.shared:
+                digest.update((ctypes.c_ubyte * guarded.nbytes).from_address(guarded.place))
+
+    def size_of(self, guarded: Guarded) -> int:
+        """Bytes of a range; dynamic shared memory has what the launch gives it."""
+        return self.config.shared if guarded.nbytes < 0 else guarded.nbytes
+
+
+def _range_of(buffer: Buffer) -> Guarded:
+    return Guarded(buffer.name, buffer.address, buffer.nbytes, _BUFFER, buffer.address, buffer.writable)
+
+
+class BlockState:
+    """The memory in which one block runs at a time."""
+
+    def __init__(self, launch: LaunchState, code: Code, rank: int = 0) -> None:
+        self.launch, self.rank, self.left = launch, rank, TIME_SLICE
+        self.counter: Any = None
+        """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
+        self.arrivals: dict[int, list[Any]] = {}
+        """By warp, lanes that wait at ``.sync`` instructions for others of it (:mod:`.convergence`)."""
+        self.shadow = 0
+        """Address of the shadow state, where a sanitizer runs."""
+        spaces, config = launch.spaces, launch.config
+        x, y, z = config.block
+        self.count = -(-x * y * z // LANES)
+        self._allocate()
+        schedule, reschedule, advance, retire, resolve = _scheduler()
+        seed = config.seed
+        if seed is not None:
+            schedule, seed = scheduler("shuffled"), seed * 0x9E3779B1 % (1 << 32) or 1
+        _MEMORY.pack_into(
+            self._view, Block.SCHEDULE, schedule, reschedule, advance, retire, resolve, self.table, launch.address,
+            launch.parameters, self.shared, launch.shared_bytes, self.local, spaces.local_bytes,
+            NARROW_LOCAL if spaces.memory.narrow else LOCAL_WINDOW, rank << Cluster.RANK_BITS,
+            launch.address + Launch.WORKSPACE if config.cooperative else 0, len(launch.ranges), x, y, z, *config.grid,
+            config.shared, launch.shared_bytes, seed or 0, (1 << self.count) - 1,
+        )
+        self._fill_table()
+        self.attach(code)
+        launch.tool.attach(self)
+        self._start()
+
+    def _allocate(self) -> None:
+        """One piece of memory for the state, the shared and local memory, and the buffer table."""
+        launch, spaces = self.launch, self.launch.spaces
+        reserved = SHARED_START if spaces.reserved else 0
+        x, y, z = spaces.cluster or (0, 0, 0)
+        entries = len(launch.ranges) + 2 * x * y * z
+        first = -(-Block.nbytes // 128) * 128
+        local = first + (reserved + launch.shared_bytes + 191) // 128 * 128
+        table = local + (spaces.local_bytes * self.count * LANES + 191) // 128 * 128
+        self.memory, self.address = allocate(table + entries * Entry.nbytes, 1024)
+        self._view = memory_from(self.memory, self.address)
+        self.first, self.local, self.table = self.address + first, self.address + local, self.address + table
+        self.shared = self.first + reserved
+
+    def _fill_table(self) -> None:
+        launch, at = self.launch, self.table - self.address
+        for guarded in launch.ranges:
+            if guarded is not None and not guarded.heap:
+                low, delta, size = guarded.address, guarded.place - guarded.address, guarded.nbytes
+                if guarded.shared:
+                    rank = self.rank << Cluster.RANK_BITS
+                    low, delta = low + rank, self.shared - SHARED_START - guarded.window - rank
+                if size < 0:
+                    size = launch.config.shared
+                _ENTRY.pack_into(self._view, at, low, size, size if guarded.writable else 0, delta, guarded.spaces)
+            elif guarded is not None:
+                heap = launch.spaces.memory.heap
+                self.put(Block.HEAP, "QQ", heap.start, address_of(heap.valid))
+            at += Entry.nbytes
+
+    def attach(self, code: Code) -> None:
+        """Run this code from now on, with fresh warps."""
+        self.code, self.stride = code, code.registers.size
+        self.warps_memory, self.warps = allocate(self.stride * self.count)
+        self._warps_view = memory_from(self.warps_memory, self.warps)
+        for number, header in enumerate(warp_headers(self.launch.config.block)):
+            ctypes.memmove(self.warps + number * self.stride, header, len(header))
+        blocks = address_of(code.blocks)
+        _CODE.pack_into(self._view, Block.WARPS, self.warps, self.stride, blocks, code.entry, code.base)
+
+    def _start(self) -> None:
+        """Make the warps ready to compute what does not change from block to block."""
+        for number in range(self.count):
+            self.put_warp(number, Warp.PC, "Q", self.code.prologue)
+        everybody = (1 << self.count) - 1
+        _WARPS.pack_into(self._view, Block.RUNNABLE, everybody, everybody, 0, 0, LANES - 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the state takes."""
+        return int(self.memory.nbytes + self.warps_memory.nbytes)
+
+    def digest(self, digest: Any) -> None:
+        """Add what the block's threads see, their places and registers, to a digest."""
+        start = self.warps - address_of(self.warps_memory)
+        warps = self.warps_memory[start : start + self.stride * self.count].copy().reshape(self.count, self.stride)
+        warps[:, Warp.BUDGET : Warp.INITIAL] = 0
+        digest.update(warps)
+        digest.update(self._view[Block.RUNNABLE : Block.CURRENT])
+        digest.update(self._view[Block.BARRIERS : Block.HEAP])
+        digest.update((ctypes.c_ubyte * (self.table - self.first)).from_address(self.first))
+
+    def put(self, offset: int, codes: str, *values: Any) -> None:
+        struct.pack_into("<" + codes, self._view, offset, *values)
+
+    def get(self, offset: int, codes: str) -> Any:
+        return struct.unpack_from("<" + codes, self._view, offset)[0]
+
+    def put_warp(self, warp: int, offset: int, codes: str, *values: Any) -> None:
+        struct.pack_into("<" + codes, self._warps_view, warp * self.stride + offset, *values)
+
+    def get_warp(self, warp: int, offset: int, codes: str) -> Any:
+        return struct.unpack_from("<" + codes, self._warps_view, warp * self.stride + offset)[0]
+
+    @property
+    def block(self) -> int:
+        """The number of the block that is run, or was last."""
+        return int(self.get(Block.CTA64, "q"))
+
+    @property
+    def between_blocks(self) -> bool:
+        """Whether no block is being run."""
+        return bool(self.get(Block.LIVE, "I") == 0)
+
+    def register(self, warp: int, name: str) -> list[int]:
+        """The number that a register of a warp holds in each lane."""
+        return read_register(self.code, self.warps + warp * self.stride, name)
+
+    def set_register(self, warp: int, name: str, values: dict[int, int]) -> None:
+        """Write some lanes of a varying register."""
+        write_register(self.code, self.warps + warp * self.stride, name, values)
+
+    def run(self, blocks: int = TIME_SLICE) -> int:
+        """Run until compiled code returns; the Status, YIELD after so many blocks, and where the time slice is over."""
+        view = self._view
+        _, _, budget = _RUN.unpack_from(view, Block.FUNCTION)
+        if budget <= 0:
+            budget = min(blocks, self.left)
+            self.left -= budget
+        function = self.code.block_function if self.launch.config.seed is None else 0
+        _RUN.pack_into(view, Block.FUNCTION, function, Status.RUNNING, budget)
+        compiled(scheduler("run"))(None, None, self.address)
+        _, status, _ = _RUN.unpack_from(view, Block.FUNCTION)
+        return int(status)

@@ -1,0 +1,78 @@
+"""Deoptimisation: a block that runs resumes in conservative code, which assumes nothing about which lanes run when."""
+
+from __future__ import annotations
+
+import ctypes
+from bisect import bisect_right
+
+from ..instructions.code import Code
+from ..machine.layout import LANES, NEVER, Block, Fault, Warp
+from .block_state import BlockState
+from .register_access import read_register
+
+__all__ = ["deoptimise"]
+
+
+def deoptimise(state: BlockState, code: Code) -> BlockState:
+    """Resume in other code: the same block, the same statements, other registers. The state to go on with."""
+    old, warps, stride = state.code, state.warps, state.stride
+    wrapped = state.get(Block.FAULT_KIND, "i") == Fault.WRAP
+    if wrapped and old.prologue <= state.get(Block.FAULT_RECORD, "Q") < old.entry:
+        return BlockState(state.launch, code)
+    keep = state.warps_memory
+    state.attach(code)
+    for number in range(state.count):
+        before = warps + number * stride
+        ctypes.memmove(state.warps + number * state.stride, before, Warp.REGISTERS)
+        for name in sorted(_live(state, number, code, old)):
+            state.set_register(number, name, dict(enumerate(read_register(old, before, name))))
+        _move_lanes(state, number, old, code)
+        for field in (Warp.PC, Warp.WAITS):
+            record = state.get_warp(number, field, "Q")
+            nowhere = code.base if field == Warp.PC else 0
+            state.put_warp(number, field, "Q", _resume_at(old, code, record) if record else nowhere)
+    del keep
+    return state
+
+
+def _move_lanes(state: BlockState, warp: int, old: Code, new: Code) -> None:
+    """Let lanes wait at the blocks of the new code that begin with the same statements."""
+    ranks = {node.start: node.priority for node in new.graph.blocks}
+    active, alive = state.get_warp(warp, Warp.ACTIVE, "I"), state.get_warp(warp, Warp.ALIVE, "I")
+    parked = NEVER
+    for lane in range(LANES):
+        place = Warp.PLACES + 4 * lane
+        number = old.nodes_by_rank[state.get_warp(warp, place, "i")]
+        rank = ranks[old.graph.blocks[number].start] if old.graph.blocks else 0
+        state.put_warp(warp, place, "i", rank)
+        if (alive & ~active) >> lane & 1:
+            parked = min(parked, rank)
+    state.put_warp(warp, Warp.PARKED, "i", parked)
+
+
+def _live(state: BlockState, warp: int, code: Code, old: Code) -> set[str]:
+    """The registers that some lane of a warp still reads: where the active lanes are, and where the others wait."""
+    record, alive = state.get_warp(warp, Warp.PC, "Q"), state.get_warp(warp, Warp.ALIVE, "I")
+    waiting = alive if record == 0 else alive & ~state.get_warp(warp, Warp.ACTIVE, "I")
+    ranks = {state.get_warp(warp, Warp.PLACES + 4 * lane, "i") for lane in range(LANES) if waiting >> lane & 1}
+    places = {old.graph.blocks[old.nodes_by_rank[rank]].start for rank in ranks}
+    if record and alive:
+        places.add(max(0, old.statement_at(record)))
+    needed = {name for place in places for name in code.registers.needed(place)}
+    return needed | ({_CARRY} & set(code.registers.offsets) & set(old.registers.offsets))
+
+
+_CARRY = "%CF"
+
+
+def _resume_at(old: Code, new: Code, record: int) -> int:
+    """The record of the new code at which to go on where the old one was at ``record``."""
+    at = bisect_right(old.offsets, record - old.base) - 1
+    statement = old.statements[at]
+    mine, theirs = (
+        [n for n, owner in enumerate(code.statements)
+         if owner == statement and code.base + code.offsets[n] >= code.entry]
+        for code in (old, new)
+    )
+    place = theirs[0] if not mine or at == mine[0] else theirs[max(0, len(theirs) - (len(mine) - mine.index(at)))]
+    return new.base + new.offsets[place]

@@ -1,0 +1,28 @@
+"""What to do when compiled code returns for another reason than the end of a block or of a time slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..instructions.code import Code
+from ..machine.layout import Status
+from .block_state import BlockState
+from .convergence import converge
+from .deadlock import deadlock, livelock
+from .deoptimise import deoptimise
+from .system_calls import serve
+
+__all__ = ["deadlock", "deoptimise", "handle", "livelock"]
+
+
+def handle(state: BlockState, status: int, codes: Callable[[bool], Code]) -> BlockState:
+    """Do what compiled code asks for; the state to go on with. Raises faults."""
+    if status == Status.FAULT:
+        return state if converge(state) else deoptimise(state, codes(True))
+    if status == Status.DEOPT:
+        return deoptimise(state, codes(True))
+    if status == Status.SERVICE:
+        serve(state)
+    else:
+        state.launch.tool.callback(state)
+    return state

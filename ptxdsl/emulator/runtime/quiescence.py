@@ -1,0 +1,65 @@
+"""Whether blocks that wait for each other wait for ever.
+
+Compiled code is deterministic: if everything is as it was some rounds before, when every block had a time slice, then
+nothing will ever change. Where warps run in a random order, it is enough that nothing changes for many rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..machine.layout import Block
+from .block_state import BlockState, LaunchState
+
+__all__ = ["Quiescence", "digest"]
+
+FIRST, ROUNDS = 16, 40
+"""Rounds without the end of a block before the first comparison, then doubled, and how many to compare: more than a
+block has warps, since each time another one may run."""
+RANDOM_ROUNDS = 64
+"""Rounds in which nothing must change where warps run in a random order: a warp that would change something may not
+have run."""
+
+
+class Quiescence:
+    """Counts rounds without the end of a block, and compares what there was after them."""
+
+    def __init__(self, random: bool) -> None:
+        self.random = random
+        self.slices, self.rounds, self.first, self.since, self.same = 0, 0, FIRST, 0, 0
+        self.seen = b""
+        """What to compare with; empty where it is not yet time to."""
+
+    def slice_over(self, states: int) -> bool:
+        """A block state has had a time slice; whether all have had one, and it is time to compare."""
+        self.slices += 1
+        if self.slices < states:
+            return False
+        self.slices, self.rounds = 0, self.rounds + 1
+        return self.rounds >= self.first
+
+    def reached(self, now: bytes) -> bool:
+        """Whether nothing will ever change, since ``now`` everything is as it was."""
+        self.same = self.same + 1 if now == self.seen else 0
+        if self.same >= (RANDOM_ROUNDS if self.random else 1):
+            return True
+        if not self.seen:
+            self.seen, self.since = now, self.rounds
+        elif self.rounds >= self.since + ROUNDS and not self.same:
+            self.first, self.seen = 2 * self.rounds, b""
+        elif self.random:
+            self.seen = now
+        return False
+
+
+def digest(launch: LaunchState, states: Iterable[BlockState], further: bytes = b"") -> bytes:
+    """A digest of all that the threads of these states see."""
+    from hashlib import blake2b
+
+    found = blake2b(further, digest_size=16)
+    for state in sorted(states, key=lambda state: state.address):
+        state.digest(found)
+        if launch.config.seed is None:  # a time slice may be over before every warp had its own
+            found.update(bytes([state.get(Block.CURRENT, "B")]))
+    launch.digest(found)
+    return found.digest()
