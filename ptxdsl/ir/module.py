@@ -6,6 +6,7 @@ tuples: millions are made while tracing, and these cost least.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -203,6 +204,10 @@ def registers(operand: Operand) -> Iterator[Register]:
             yield from registers(part)
 
 
+def _nbytes(type: ScalarType, shape: tuple[int | None, ...]) -> int:
+    return math.prod([extent or 0 for extent in shape]) * type.bytes
+
+
 @dataclass(slots=True, repr=False)
 class Variable(Shown):
     """A variable in memory: ``.shared .align 16 .b8 tile[4096]``.
@@ -226,10 +231,7 @@ class Variable(Shown):
     @property
     def nbytes(self) -> int:
         """Size in bytes; an unbounded array has 0."""
-        count = 1
-        for extent in self.shape:
-            count *= extent or 0
-        return count * self.type.bytes
+        return _nbytes(self.type, self.shape)
 
 
 @dataclass(slots=True, repr=False)
@@ -249,10 +251,8 @@ class Parameter(Shown):
 
     @property
     def nbytes(self) -> int:
-        count = 1
-        for extent in self.shape:
-            count *= extent or 0
-        return count * self.type.bytes
+        """Size in bytes."""
+        return _nbytes(self.type, self.shape) if self.shape else self.type.bytes
 
 
 Statement = Union[Instruction, Call, Label, Comment]

@@ -177,7 +177,7 @@ def test_disassembles() -> None:
 
 
 @needs_ptxas
-def test_errors_are_told_in_python_lines() -> None:
+def test_errors_name_python_lines() -> None:
     text = kernel("st.global.u32 [%rd1], %f9;\n.loc 1 33 0\nadd.u32 %f1, %r1, %r1;")
     with pytest.raises(AssembleError) as caught:
         assemble(text)
@@ -252,13 +252,13 @@ def test_bad_calls(call: Callable[[], object], message: str, hint: str | None) -
     assert caught.value.loc.file == __file__
 
 
-def test_a_crash_is_told(tmp_path: Path) -> None:
+def test_a_crash_is_reported(tmp_path: Path) -> None:
     with override(ptxas=script(tmp_path, "cat > /dev/null; kill -SEGV $$")), pytest.raises(AssembleError) as caught:
         assemble(kernel(""))
     assert caught.value.message == "ptxas 13.9.1 crashed (SIGSEGV) on this PTX for sm_90a"
 
 
-def test_an_assembler_that_makes_nothing_is_told(tmp_path: Path) -> None:
+def test_an_assembler_that_makes_nothing_is_reported(tmp_path: Path) -> None:
     with override(ptxas=script(tmp_path, "cat > /dev/null")), pytest.raises(AssembleError) as caught:
         assemble(kernel(""))
     assert caught.value.message == "ptxas 13.9.1 does not assemble this for sm_90a: it says nothing"

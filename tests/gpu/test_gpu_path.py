@@ -149,8 +149,8 @@ def test_device_arrays_of_the_gpu_on_the_emulator(cu: Standin) -> None:
     )
 
 
-def test_the_short_way_launches_the_same(cu: Standin, rng: np.random.Generator) -> None:
-    """The second launch with arguments of the same types takes the short way, and whatever is odd the long one."""
+def test_the_fast_path_launches_the_same(cu: Standin, rng: np.random.Generator) -> None:
+    """The second launch with arguments of the same types takes the fast path; unusual ones go through all checks."""
     saxpy = make_saxpy()
     cu.layout = "IfQQ"
     x, y = (ptxdsl.to_device(rng.random(64, np.float32)) for _ in range(2))
@@ -171,7 +171,7 @@ def test_the_short_way_launches_the_same(cu: Standin, rng: np.random.Generator) 
         saxpy[2, 32](7, 1.0, x, y)
 
 
-def test_the_short_way_sees_constants(cu: Standin) -> None:
+def test_the_fast_path_sees_constants(cu: Standin) -> None:
     @ptx_kernel
     def fill(x: Ptr[u32], *, value: int) -> None:
         x[ptx.tid.x] = value
@@ -184,7 +184,7 @@ def test_the_short_way_sees_constants(cu: Standin) -> None:
     assert len(set(cu.images)) == 2
 
 
-def test_the_short_way_tells_true_from_one(cu: Standin) -> None:
+def test_the_fast_path_keeps_true_from_one(cu: Standin) -> None:
     @ptx_kernel
     def fill(x: Ptr[u32], *, value: Any) -> None:
         x[ptx.tid.x] = 5 if value is True else int(str(value).startswith("-"))
@@ -209,7 +209,7 @@ def test_one_warning_a_kernel(cu: Standin) -> None:
     fill[1, 32](x, value=1)  # a second warning would be an error
 
 
-def test_retrace_ends_the_short_way(cu: Standin) -> None:
+def test_retrace_ends_the_fast_path(cu: Standin) -> None:
     factor = [1]
 
     @ptx_kernel

@@ -188,7 +188,7 @@ def test_references_of_a_module(cu: ImageStandin) -> None:
 
 
 def test_references_are_filled_at_each_launch_of_device_arrays(cu: ImageStandin) -> None:
-    """Also at those that go the short way."""
+    """Also at those that take the fast path."""
     text = "tex.2d.v4.f32.s32 {%d0, %d1, %d2, %d3}, [image, {%c0, %c1}];"
     module = ptxdsl.load(program(text, 2, 4, handles=0, variables=".global .texref image;\n"))
     image, data = IMAGE.copy(), ptxdsl.to_device(np.zeros(8, np.uint32))

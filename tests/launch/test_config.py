@@ -19,7 +19,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-def told(error: ConfigError) -> str:
+def text_of(error: ConfigError) -> str:
     """The message and the hint; the place must be this file."""
     assert error.loc is not None
     assert error.loc.file == __file__
@@ -113,7 +113,7 @@ def test_wrong(variable: str, text: str, message: str, monkeypatch: pytest.Monke
     monkeypatch.setenv(variable, text)
     with pytest.raises(ConfigError) as caught:
         current()
-    assert told(caught.value) == message
+    assert text_of(caught.value) == message
     assert isinstance(caught.value, ValueError)
 
 
@@ -179,5 +179,5 @@ def test_other_threads_are_not_changed() -> None:
 def test_wrong_override(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         override(**settings)
-    assert told(caught.value) == message
+    assert text_of(caught.value) == message
     assert current().backend == "auto"
