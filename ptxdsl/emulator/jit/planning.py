@@ -61,8 +61,8 @@ class _Planner:
         entry = code.entry - code.base
         start = next(n for n, offset in enumerate(code.offsets) if offset >= entry)
         self.first: dict[int, int] = {}
-        """The first micro-op of each statement, in the first tier; below, its first access and its barrier."""
-        self.accesses: dict[int, int] = {}
+        """The first micro-op of each statement, in the first tier; below, its access, its shadow check, its barrier."""
+        self.accesses: dict[tuple[int, bool], int] = {}
         self.barriers: dict[int, int] = {}
         prologue = [record for record in code.records[start:] if isinstance(record.op, EpochBegin)]
         self.prologue = tuple(PlacedOp(record.op, record.values, record.statement, entry) for record in prologue)
@@ -72,8 +72,8 @@ class _Planner:
                 self.barriers[record.statement] = number
             if not isinstance(record.op, Reconvergence):
                 self.first.setdefault(record.statement, number)
-            if "flags" in record.op.values and not record.op.instrumentation:
-                self.accesses.setdefault(record.statement, number)
+            if "flags" in record.op.values:
+                self.accesses.setdefault((record.statement, record.op.instrumentation), number)
 
     def plan(self) -> Plan | None:
         code, low = self.code, self.low
@@ -153,8 +153,8 @@ class _Planner:
 
     def _place(self, record: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlacedOp:
         access = -1
-        if learns_entry(record) and not record.op.instrumentation:
-            access = self.code.offsets[self.accesses[record.statement]]
+        if learns_entry(record):
+            access = self.code.offsets[self.accesses[record.statement, record.op.instrumentation]]
         offset = self.code.offsets[self.first[record.statement]]
         return PlacedOp(record.op, record.values, record.statement, offset, access, bounds)
 
