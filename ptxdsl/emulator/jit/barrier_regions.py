@@ -16,7 +16,7 @@ from ..machine.shadow import Role
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
 from .inlining import INLINE
-from .plan import RETIRED, PlacedBlock, PlacedOp, loop_cost
+from .plan import RETIRED, PlannedBlock, PlannedOp, loop_cost
 
 __all__ = ["BUDGET", "BarrierRegion"]
 
@@ -61,7 +61,7 @@ class BarrierRegion:
         h.exit_block = self.exit_block
         h.ir.position_at_end(self.head)
         self.read_only = plan.warps > 1 and not any(
-            not placed.op.repeatable for block in self.inside for placed in block.ops
+            not planned.op.repeatable for block in self.inside for planned in block.ops
         )
         if self.read_only:
             self._hoist()
@@ -72,8 +72,8 @@ class BarrierRegion:
             self._body(self.first, self.at_barrier.place + 1)
         else:
             h.lanes, h.masked = h.i32(FULL), False
-            for placed in plan.prologue:
-                self._inline(placed)
+            for planned in plan.prologue:
+                self._inline(planned)
             self.edge(0)
         for number in self.reached:
             h.ir.position_at_end(self.bodies[number])
@@ -86,9 +86,9 @@ class BarrierRegion:
         h.ir.branch(self.hand_over)
         self._emit_latch()
 
-    def _inline(self, placed: PlacedOp) -> None:
-        self.h.begin(placed)
-        INLINE[placed.op.kind](self.h, placed.op)
+    def _inline(self, planned: PlannedOp) -> None:
+        self.h.begin(planned)
+        INLINE[planned.op.kind](self.h, planned.op)
 
     # The loop over the warps
 
@@ -96,21 +96,21 @@ class BarrierRegion:
         """Load once what all warps of the block load from the same address, before the loop."""
         h, plan = self.h, self.plan
         loads = [
-            (number, placed) for number, placed in enumerate(self.first.ops)
-            if isinstance(placed.op, Load) and self._same_in_all_warps(placed)
+            (number, planned) for number, planned in enumerate(self.first.ops)
+            if isinstance(planned.op, Load) and self._same_in_all_warps(planned)
         ][:MAX_HOISTED]
         if not loads:
             return
         h.number = h.i32(0)
         h.warp = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         names = {register.slot: name for name, register in plan.registers.items()}
-        h.load_registers({names[placed.value("slot")] for _, placed in loads})
+        h.load_registers({names[planned.value("slot")] for _, planned in loads})
         h.set("position", 0)
         h.lanes, h.masked, h.canonical = h.i32(FULL), False, set()
         point = h.deopt_point = DeoptPoint(h.block_named("not_hoisted"), 0, {})
-        for number, placed in loads:
+        for number, planned in loads:
             h.captured = self.hoisted[number] = []
-            self._inline(placed)
+            self._inline(planned)
         h.captured = h.deopt_point = None
         self.loop = h.block_named("warps")
         h.ir.branch(self.loop)
@@ -120,12 +120,12 @@ class BarrierRegion:
         h.ir.branch(self.exit_block)
         h.ir.position_at_end(self.loop)
 
-    def _same_in_all_warps(self, placed: PlacedOp) -> bool:
+    def _same_in_all_warps(self, planned: PlannedOp) -> bool:
         """Whether all warps load the same from memory, or check the same place, and no lane is masked."""
-        op = placed.op
+        op = planned.op
         if not isinstance(op, (Load, ShadowCheck)) or op.guard or op.pattern is None:
             return False
-        return (op.address.affine or op.address.uniform) and placed.value("slot") in self.plan.warp_invariant
+        return (op.address.affine or op.address.uniform) and planned.value("slot") in self.plan.warp_invariant
 
     @property
     def start_offset(self) -> int:
@@ -189,8 +189,8 @@ class BarrierRegion:
         if block.barrier is None:
             self.h.ir.branch(self.bodies[number])
             return
-        for placed in block.ops[: block.barrier.place]:
-            self._inline(placed)
+        for planned in block.ops[: block.barrier.place]:
+            self._inline(planned)
         self._end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0))
 
     def _end_warp(self, number: int, offset: int, live: set[str]) -> None:
@@ -209,44 +209,44 @@ class BarrierRegion:
         h.set("barrier", number)
         h.ir.branch(self.latch)
 
-    def emit_ops(self, block: PlacedBlock, first: int) -> None:
+    def emit_ops(self, block: PlannedBlock, first: int) -> None:
         """Emit a basic block's micro-ops from one on."""
         h = self.h
         hoists = first > 0 or (block is self.first and self.start < 0)
-        for number, placed in enumerate(block.ops[first:], first):
-            op = placed.op
+        for number, planned in enumerate(block.ops[first:], first):
+            op = planned.op
             hoisted = self.hoisted.get(number) if hoists else None
             if hoisted is not None:
                 for slot, value in hoisted:
                     h.store(value, slot, 0)
                 continue
-            if placed.shadowed == ():
+            if planned.shadowed == ():
                 continue
-            h.begin(placed)
-            if isinstance(op, ShadowCheck) and self.read_only and self._two_warps_suffice(placed, op):
+            h.begin(planned)
+            if isinstance(op, ShadowCheck) and self.read_only and self._two_warps_suffice(planned, op):
                 h.in_first_two_warps()
             INLINE[op.kind](h, op)
             if not op.repeatable:
                 h.commit(op)
 
-    def _two_warps_suffice(self, placed: PlacedOp, check: ShadowCheck) -> bool:
+    def _two_warps_suffice(self, planned: PlannedOp, check: ShadowCheck) -> bool:
         """Whether a check of a place that all warps read is done after two: shadow memory keeps two readers."""
         plain = check.role == Role.READ and check.own and check.simple and check.race
-        return bool(plain and self._same_in_all_warps(placed))
+        return bool(plain and self._same_in_all_warps(planned))
 
-    def condition(self, terminator: PlacedOp, branch: Branch) -> Any:
+    def condition(self, terminator: PlannedOp, branch: Branch) -> Any:
         """The mask of the lanes that take a branch."""
         self.h.begin(terminator)
         return data.guard_mask(self.h, branch.guard, False)
 
-    def _body(self, block: PlacedBlock, first: int) -> None:
+    def _body(self, block: PlannedBlock, first: int) -> None:
         h = self.h
         h.lanes, h.masked, h.canonical, h.exit_block = h.i32(FULL), False, set(), self.exit_block
         self.emit_ops(block, first)
         self._terminator(block)
         h.emit_side_exits()
 
-    def _terminator(self, block: PlacedBlock) -> None:
+    def _terminator(self, block: PlannedBlock) -> None:
         terminator = block.terminator
         if terminator is None:
             self.edge(block.fallthrough)
@@ -257,7 +257,7 @@ class BarrierRegion:
         else:
             self._end_warp(RETIRED, terminator.offset, set())
 
-    def _jump(self, terminator: PlacedOp, target: int) -> None:
+    def _jump(self, terminator: PlannedOp, target: int) -> None:
         """Go on with a basic block while the budget lasts."""
         h = self.h
         cost = loop_cost(terminator, self.plan.blocks[target])
@@ -272,7 +272,7 @@ class BarrierRegion:
             h.ir.position_at_end(within)
         self.edge(target)
 
-    def _branch(self, block: PlacedBlock, terminator: PlacedOp, branch: Branch) -> None:
+    def _branch(self, block: PlannedBlock, terminator: PlannedOp, branch: Branch) -> None:
         h = self.h
         mask = self.condition(terminator, branch)
         taken, not_all = h.block_named("taken"), h.block_named("not_all")

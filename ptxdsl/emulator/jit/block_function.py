@@ -20,7 +20,7 @@ from ..codegen.scheduler import PAIR, starting
 from ..machine.layout import FULL, LANES, NEVER, Barrier, Block, Warp
 from .barrier_regions import BUDGET, BarrierRegion
 from .function_builder import BlockFunction
-from .plan import RETIRED, PlacedBlock, Plan, TooLong
+from .plan import RETIRED, PlannedBlock, Plan, TooLong
 
 __all__ = ["emit_block_function"]
 
@@ -61,7 +61,7 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
 class _HandOver:
     """Gives all warps to the scheduler: those before the current one wait at the barrier or have ended."""
 
-    def __init__(self, h: BlockFunction, barriers: list[PlacedBlock]) -> None:
+    def __init__(self, h: BlockFunction, barriers: list[PlannedBlock]) -> None:
         self.h = h
         self.current, at = h.get("position"), h.get("barrier")
         self.retired = h.ir.icmp_signed("<", at, h.i32(0))

@@ -10,7 +10,7 @@ from ..codegen.handler import i32, lanes_of
 from ..instructions.control import Branch, Jump
 from ..machine.layout import FULL, NEVER, Warp
 from .function_builder import BlockFunction
-from .plan import PlacedBlock, PlacedOp, Plan, loop_cost
+from .plan import PlannedBlock, PlannedOp, Plan, loop_cost
 
 __all__ = ["DivergentRegion"]
 
@@ -23,7 +23,7 @@ class ConvergentCode(Protocol):
     hand_over: ir.Block
     exit_block: ir.Block
 
-    def emit_ops(self, block: PlacedBlock, first: int) -> None:
+    def emit_ops(self, block: PlannedBlock, first: int) -> None:
         """Emit a basic block's micro-ops from one on."""
         ...
 
@@ -31,7 +31,7 @@ class ConvergentCode(Protocol):
         """Go on with a basic block, all lanes converged."""
         ...
 
-    def condition(self, terminator: PlacedOp, branch: Branch) -> Any:
+    def condition(self, terminator: PlannedOp, branch: Branch) -> Any:
         """The mask of the lanes that take a branch."""
         ...
 
@@ -39,7 +39,7 @@ class ConvergentCode(Protocol):
 class DivergentRegion:
     """Basic blocks with a mask each of the lanes that are pending there; the one of the lowest priority runs first."""
 
-    def __init__(self, outside: ConvergentCode, members: list[PlacedBlock], exits: list[PlacedBlock]) -> None:
+    def __init__(self, outside: ConvergentCode, members: list[PlannedBlock], exits: list[PlannedBlock]) -> None:
         self.outside, self.members = outside, {block.number for block in members}
         h = self.h = outside.h
         self.chain = sorted([*members, *exits], key=lambda block: block.priority)
@@ -66,7 +66,7 @@ class DivergentRegion:
                 self._body(block, after)
         self._emit_exit()
 
-    def _check(self, block: PlacedBlock, after: PlacedBlock | None) -> None:
+    def _check(self, block: PlannedBlock, after: PlannedBlock | None) -> None:
         """Run a basic block if lanes are pending there; one outside, or of the whole warp, only with all lanes."""
         h = self.h
         h.ir.position_at_end(self.checks[block.number])
@@ -88,7 +88,7 @@ class DivergentRegion:
         h.ir.position_at_end(partial)
         self._exit_at(block)
 
-    def _exit_at(self, block: PlacedBlock) -> None:
+    def _exit_at(self, block: PlannedBlock) -> None:
         """Resume in the first tier with the lanes that are pending at a basic block."""
         h = self.h
         h.set("active", h.ir.load(self.pending[block.number]))
@@ -97,7 +97,7 @@ class DivergentRegion:
         h.exit_at(block.offset, h.plan.live(block.start, 0))
         h.exit_block = self.outside.exit_block
 
-    def _body(self, block: PlacedBlock, after: PlacedBlock | None) -> None:
+    def _body(self, block: PlannedBlock, after: PlannedBlock | None) -> None:
         h, outside = self.h, self.outside
         h.ir.position_at_end(self.bodies[block.number])
         place = self.pending[block.number]
@@ -110,7 +110,7 @@ class DivergentRegion:
         h.emit_side_exits()
         h.lanes, h.masked, h.exit_block = h.i32(FULL), False, outside.exit_block
 
-    def _terminator(self, block: PlacedBlock, lanes: Any, after: PlacedBlock | None) -> None:
+    def _terminator(self, block: PlannedBlock, lanes: Any, after: PlannedBlock | None) -> None:
         h, terminator, blocks = self.h, block.terminator, self.outside.plan.blocks
         edges: list[tuple[int, Any]] = []
         if terminator is None:
@@ -133,7 +133,7 @@ class DivergentRegion:
         else:
             h.ir.branch(self.checks[after.number])
 
-    def _back_edge(self, target: PlacedBlock, cost: int) -> None:
+    def _back_edge(self, target: PlannedBlock, cost: int) -> None:
         """Lanes that go back run first, while the budget lasts."""
         h = self.h
         some, none, within = h.block_named("back"), h.block_named("forward"), h.block_named("within_budget")

@@ -16,7 +16,7 @@ from ..machine.layout import FULL, LANES, NEVER, Block, Entry, Warp
 from ..semantics.lanes import Lanes
 from .inlined import InlinedOps, Slot
 from .inlining import HoistedAccess, RowAccess
-from .plan import Layout, PlacedOp, PlacedRegister, Plan, defers_nan
+from .plan import Layout, PlannedOp, PlannedRegister, Plan, defers_nan
 
 __all__ = ["BlockFunction", "DeoptPoint"]
 
@@ -38,13 +38,13 @@ class DeoptPoint:
 
     block: ir.Block
     offset: int
-    values: dict[int, tuple[PlacedRegister, Any]]
+    values: dict[int, tuple[PlannedRegister, Any]]
     clobbered: int = 0
     loads: bool = False
     stores: bool = False
 
 
-def type_of(register: PlacedRegister) -> ir.Type:
+def type_of(register: PlannedRegister) -> ir.Type:
     """The type of a register's variable."""
     element = ir.IntType(32 if register.layout is Layout.PREDICATE else register.bits)
     return lanes_of(element) if register.layout in (Layout.ROW_AFFINE, Layout.VARYING) else element
@@ -103,12 +103,12 @@ class BlockFunction(InlinedOps):
         instruction.set_metadata("tbaa", self.kinds[what])
         return instruction
 
-    def begin(self, placed: PlacedOp) -> None:
-        super().begin(placed)
+    def begin(self, planned: PlannedOp) -> None:
+        super().begin(planned)
         self.after = None
-        self.defers_nan = defers_nan(placed.op) and not self.masked
-        if placed.op.may_fault:
-            self.add_deopt_point(placed)
+        self.defers_nan = defers_nan(planned.op) and not self.masked
+        if planned.op.may_fault:
+            self.add_deopt_point(planned)
 
     def micro_op_at(self, offset: int) -> Any:
         return self.ir.inttoptr(self.ir.add(self.base, self.i64(offset)), pointer)
@@ -179,8 +179,8 @@ class BlockFunction(InlinedOps):
         return found
 
     def merged(self) -> tuple[int, ...] | None:
-        assert self.placed is not None
-        return self.placed.shadowed
+        assert self.planned is not None
+        return self.planned.shadowed
 
     def following(self) -> Any:
         return _FOLLOWING
@@ -194,7 +194,7 @@ class BlockFunction(InlinedOps):
 
     def next(self) -> None:
         if self._read != len(self.codes):
-            raise AssertionError(f"read {self._read} of the fields {self.codes!r} of {self.placed}")
+            raise AssertionError(f"read {self._read} of the fields {self.codes!r} of {self.planned}")
         if self.after is not None:
             self.ir.branch(self.after)
             self.ir.position_at_end(self.after)
@@ -278,7 +278,7 @@ class BlockFunction(InlinedOps):
                 value = self.ir.sub(value, ir.Constant(kind, register.lane_offsets[0] & (1 << register.bits) - 1))
             self.ir.store(value, self._variable(register.slot, kind))
 
-    def _load_rows(self, register: PlacedRegister) -> None:
+    def _load_rows(self, register: PlannedRegister) -> None:
         element = ir.IntType(register.bits)
         for lane in range(0, LANES, self.plan.row_affine[register.slot].lanes):
             value = self.load(self.warp, register.offset + lane * register.bits // 8, element)
@@ -290,7 +290,7 @@ class BlockFunction(InlinedOps):
             register = self.plan.registers[name]
             self._store_register(register, self._read_register(register.slot, type_of(register)))
 
-    def _store_register(self, register: PlacedRegister, value: Any) -> None:
+    def _store_register(self, register: PlannedRegister, value: Any) -> None:
         if register.lane_offsets is not None:
             value = self.ir.add(self.splat(value), self.vector(register.lane_offsets, register.bits))
         self.store(value, self.warp, register.offset)
@@ -302,20 +302,20 @@ class BlockFunction(InlinedOps):
         assert self.deopt_point is not None
         self.ir.branch(self.deopt_point.block)
 
-    def add_deopt_point(self, placed: PlacedOp) -> None:
+    def add_deopt_point(self, planned: PlannedOp) -> None:
         """Before a micro-op that may exit: keep what the registers hold, unless an earlier point will do."""
-        point, op = self.deopt_point, placed.op
+        point, op = self.deopt_point, planned.op
         reads = op.reads_memory or op.converges or op.rare
         if point is not None and point.clobbered <= MAX_CLOBBERED and not (point.stores and reads):
             point.loads |= reads
             return
-        names = sorted(self.plan.live(placed.statement, 0) & self.written)
+        names = sorted(self.plan.live(planned.statement, 0) & self.written)
         registers = [self.plan.registers[name] for name in names]
         values = {register.slot: (register, self._current(register)) for register in registers}
-        self.deopt_point = DeoptPoint(self.block_named("side_exit"), placed.offset, values, loads=reads)
+        self.deopt_point = DeoptPoint(self.block_named("side_exit"), planned.offset, values, loads=reads)
         self.deopt_points.append(self.deopt_point)
 
-    def _current(self, register: PlacedRegister) -> Any:
+    def _current(self, register: PlannedRegister) -> Any:
         if register.layout is Layout.ROW_AFFINE:
             return self._read_register(register.slot, type_of(register))
         return self.ir.load(self._variable(register.slot, type_of(register)))

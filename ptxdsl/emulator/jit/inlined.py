@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from ..codegen.handler import Handler, i32, i64
 from ..semantics.lanes import Lanes
-from .plan import PlacedOp
+from .plan import PlannedOp
 
 __all__ = ["Deferring", "InlinedOps", "RawNumber", "Slot"]
 
@@ -52,13 +52,13 @@ class Deferring(Lanes):
 class InlinedOps(Handler):
     """A function under construction."""
 
-    placed: PlacedOp | None = None
+    planned: PlannedOp | None = None
     defers_nan = False
     raw: dict[int, RawNumber] | None = None
 
-    def begin(self, placed: PlacedOp) -> None:
+    def begin(self, planned: PlannedOp) -> None:
         """The micro-op that is emitted next."""
-        self.placed, self.codes, self._read = placed, placed.op.codes, 0
+        self.planned, self.codes, self._read = planned, planned.op.codes, 0
 
     def micro_op_at(self, offset: int) -> Any:
         """Address of a micro-op of the first tier."""
@@ -68,17 +68,17 @@ class InlinedOps(Handler):
         return Deferring(self.ir, width, self.raw) if self.defers_nan else super().numbers(width)
 
     def field(self, code: str = "i") -> Any:
-        placed = self.placed
-        assert placed is not None and self.codes[self._read] == code
-        value = placed.values[self._read]
+        planned = self.planned
+        assert planned is not None and self.codes[self._read] == code
+        value = planned.values[self._read]
         self._read += 1
-        if placed.access >= 0 and self._read == _ENTRY_FIELD:
-            return Handler.load(self, self.micro_op_at(placed.access), _ENTRY_OFFSET, i32, 4)
+        if planned.access >= 0 and self._read == _ENTRY_FIELD:
+            return Handler.load(self, self.micro_op_at(planned.access), _ENTRY_OFFSET, i32, 4)
         return ir.Constant(i32 if code == "i" else i64, value)
 
     def slot(self) -> Any:
         return Slot(int(self.field().constant))
 
     def checked_together(self) -> tuple[int, int] | None:
-        assert self.placed is not None
-        return self.placed.bounds
+        assert self.planned is not None
+        return self.planned.bounds

@@ -32,9 +32,9 @@ class HoistedAccess(memory.Access):
 
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
         h: Any = self.h
-        if h.placed.access >= 0:
+        if h.planned.access >= 0:
             return super().limits(extent)
-        return h.limits(h.placed.value("entry"), self.write, int(extent.constant))
+        return h.limits(h.planned.value("entry"), self.write, int(extent.constant))
 
 
 class RowAccess(HoistedAccess):

@@ -9,7 +9,7 @@ from ..instructions.instrumentation import EpochArrive, EpochBarrier, ShadowChec
 from ..instructions.memory import Load, Store
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.shadow import Role
-from .plan import PlacedOp
+from .plan import PlannedOp
 
 __all__ = ["merged_bounds_checks", "merged_shadow_checks"]
 
@@ -62,17 +62,17 @@ def _span(record: PlacedMicroOp) -> tuple[int, int]:
     return offset, offset + extent
 
 
-def merged_shadow_checks(ops: list[PlacedOp], records: Sequence[PlacedMicroOp], written: Written) -> list[PlacedOp]:
+def merged_shadow_checks(ops: list[PlannedOp], records: Sequence[PlacedMicroOp], written: Written) -> list[PlannedOp]:
     """Merge the sanitizer's checks of adjacent reads with the same base register."""
     groups: dict[Any, list[int]] = {}
     version: dict[int, int] = {}
     since = 0
-    for number, placed in enumerate(ops):
-        op = placed.op
+    for number, planned in enumerate(ops):
+        op = planned.op
         if isinstance(op, ShadowCheck) and op.role == Role.READ:
-            key = _shadow_key(placed, op)
+            key = _shadow_key(planned, op)
             if key is not None:
-                groups.setdefault((*key, since, version.get(placed.value("slot"), 0)), []).append(number)
+                groups.setdefault((*key, since, version.get(planned.value("slot"), 0)), []).append(number)
         elif not op.repeatable or isinstance(op, (ShadowCheck, EpochArrive, EpochBarrier)):
             since += 1
         for slot in written(records[number]):
@@ -84,17 +84,17 @@ def merged_shadow_checks(ops: list[PlacedOp], records: Sequence[PlacedMicroOp], 
     return found
 
 
-def _shadow_key(placed: PlacedOp, op: ShadowCheck) -> Any:
+def _shadow_key(planned: PlannedOp, op: ShadowCheck) -> Any:
     """What shadow checks have in common that can be merged; None where this one cannot."""
     if not op.own or op.strength or op.guard or op.nbytes % (1 << op.grain):
         return None
     broadcast = op.pattern is not None and op.pattern[0] == "b"
     if not op.address.uniform and not (op.address.affine and broadcast):
         return None
-    return op, placed.value("entry"), placed.value("slot"), placed.value("offset") % op.nbytes
+    return op, planned.value("entry"), planned.value("slot"), planned.value("offset") % op.nbytes
 
 
-def _adjacent(members: list[int], ops: list[PlacedOp]) -> list[list[int]]:
+def _adjacent(members: list[int], ops: list[PlannedOp]) -> list[list[int]]:
     """The members, which are sorted by address, in runs without a gap."""
     runs: list[list[int]] = []
     check = ops[members[0]].op
@@ -109,7 +109,7 @@ def _adjacent(members: list[int], ops: list[PlacedOp]) -> list[list[int]]:
     return runs
 
 
-def _merge(found: list[PlacedOp], run: list[int]) -> None:
+def _merge(found: list[PlannedOp], run: list[int]) -> None:
     """The first of a run in program order checks for all."""
     if len(run) == 1:
         return

@@ -1,4 +1,4 @@
-"""What is to be compiled as one function: placed micro-ops, basic blocks, registers. Without LLVM, as planning is."""
+"""What is to be compiled as one function: micro-ops, basic blocks, registers. No LLVM, so that planning needs none."""
 
 from __future__ import annotations
 
@@ -13,25 +13,14 @@ from ..instructions.data import Compute
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
 
 __all__ = [
-    "ENTRY_KNOWN",
-    "RETIRED",
-    "BlockBarrier",
-    "Layout",
-    "PlacedBlock",
-    "PlacedOp",
-    "PlacedRegister",
-    "Plan",
-    "TooLong",
-    "defers_nan",
-    "learns_entry",
-    "loop_cost",
+    "ENTRY_KNOWN", "RETIRED", "BlockBarrier", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
+    "TooLong", "defers_nan", "learns_entry", "loop_cost",
 ]
 
 RETIRED = -1
 """In place of the number of a barrier's basic block: the end of a warp, and also its begin."""
 POLL_COST = 64
 """What one read of the memory that a loop waits for costs, in statements."""
-
 ENTRY_KNOWN = 1 << 17
 """Flag of an access whose buffer entry follows from its pointer."""
 
@@ -45,8 +34,8 @@ class TooLong(Exception):
     """A kernel whose function would take too long to compile."""
 
 
-class PlacedOp(NamedTuple):
-    """A micro-op with its place: ``offset`` is where execution resumes in the first tier if it cannot be done here.
+class PlannedOp(NamedTuple):
+    """A micro-op; ``offset`` is where the first tier resumes if the function cannot execute it.
 
     ``access`` is the offset of the micro-op whose buffer entry is to be read while the kernel runs, since that is
     learned; -1 where the entry is known.
@@ -81,15 +70,15 @@ class BlockBarrier(NamedTuple):
     """Which micro-op of its basic block it is: the sanitizer's may come before."""
 
 
-class PlacedBlock(NamedTuple):
+class PlannedBlock(NamedTuple):
     """A basic block; lanes wait for those at blocks of a lower ``priority``. ``start`` is its first statement."""
 
     number: int
     priority: int
     offset: int
     start: int
-    ops: tuple[PlacedOp, ...]
-    terminator: PlacedOp | None
+    ops: tuple[PlannedOp, ...]
+    terminator: PlannedOp | None
     fallthrough: int
     targets: tuple[int, ...]
     divergent: bool
@@ -107,7 +96,7 @@ class PlacedBlock(NamedTuple):
         return ([self.fallthrough] if self.fallthrough >= 0 else []) + ([self.targets[0]] if last is not None else [])
 
 
-def loop_cost(terminator: PlacedOp, target: PlacedBlock) -> int:
+def loop_cost(terminator: PlannedOp, target: PlannedBlock) -> int:
     """What a branch takes of the block's budget: if backward, the length of the loop, more where it polls memory."""
     op = terminator.op
     if not isinstance(op, (Branch, Jump)) or not op.backward:
@@ -125,7 +114,7 @@ class Layout(Enum):
     VARYING = "one for each lane"
 
 
-class PlacedRegister(NamedTuple):
+class PlannedRegister(NamedTuple):
     """A register: its slot in the function, and its offset in the warp's memory.
 
     ``lane_offsets`` are to be added where the function keeps one number and memory has one for each lane.
@@ -141,10 +130,10 @@ class PlacedRegister(NamedTuple):
 class Plan(NamedTuple):
     """What to compile; ``key`` says all that the code depends on."""
 
-    blocks: tuple[PlacedBlock, ...]
+    blocks: tuple[PlannedBlock, ...]
     warps: int
     warp_bytes: int
-    registers: dict[str, PlacedRegister]
+    registers: dict[str, PlannedRegister]
     live: Callable[[int, int], set[str]]
     """The registers that are live at a statement, or (1) behind it."""
     reads: tuple[frozenset[str], ...]
@@ -161,7 +150,7 @@ class Plan(NamedTuple):
     """Slots that hold the same in all warps of a block."""
     entry: int
     """Offset of the micro-op that warps begin with."""
-    prologue: tuple[PlacedOp, ...]
+    prologue: tuple[PlannedOp, ...]
     key: str
 
 

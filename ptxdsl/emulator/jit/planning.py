@@ -17,7 +17,7 @@ from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks, merged_shadow_checks
-from .plan import PlacedBlock, BlockBarrier, Layout, PlacedOp, PlacedRegister, Plan, defers_nan, learns_entry
+from .plan import PlannedBlock, BlockBarrier, Layout, PlannedOp, PlannedRegister, Plan, defers_nan, learns_entry
 
 __all__ = ["key_of", "plan_block_function"]
 
@@ -48,7 +48,7 @@ def _stays_in_first_tier(statement: Instruction | Call) -> bool:
     return effects.polls if effects.atomic else effects.strong or access.space == "local"
 
 
-def _polls(terminator: PlacedOp) -> bool:
+def _polls(terminator: PlannedOp) -> bool:
     """Whether a loop waits for memory that another thread writes."""
     op = terminator.op
     return isinstance(op, (Branch, Jump)) and op.backward and terminator.value("cost") > 1
@@ -65,7 +65,7 @@ class _Planner:
         self.accesses: dict[tuple[int, bool], int] = {}
         self.barriers: dict[int, int] = {}
         prologue = [record for record in code.records[start:] if isinstance(record.op, EpochBegin)]
-        self.prologue = tuple(PlacedOp(record.op, record.values, record.statement, entry) for record in prologue)
+        self.prologue = tuple(PlannedOp(record.op, record.values, record.statement, entry) for record in prologue)
         for number in range(start + len(prologue), len(code.records)):
             record = code.records[number]
             if isinstance(record.op, Barrier):
@@ -108,7 +108,7 @@ class _Planner:
         members = [record for some in records for record in some]
         return frozenset().union(*(self.low.written(member) for member in members if defers_nan(member.op)))
 
-    def _basic_block(self, number: int, records: list[PlacedMicroOp]) -> PlacedBlock | None:
+    def _basic_block(self, number: int, records: list[PlacedMicroOp]) -> PlannedBlock | None:
         """A basic block; None where it has something that no block function can do."""
         node, code = self.low.graph.blocks[number], self.code
         index = next((n for n, record in enumerate(records[:2]) if isinstance(record.op, Barrier)), None)
@@ -121,19 +121,19 @@ class _Planner:
         terminator = None
         ops = []
         for place, record in enumerate(records):
-            op, placed = record.op, self._place(record, bounds.get(place))
+            op, planned = record.op, self._place(record, bounds.get(place))
             if op.ends:
-                if place + 1 < len(records) or isinstance(op, IndexedBranch) or _polls(placed):
+                if place + 1 < len(records) or isinstance(op, IndexedBranch) or _polls(planned):
                     return None
-                terminator = placed
+                terminator = planned
             elif op.inlinable or op.rare or (barrier is not None and place == index):
-                ops.append(placed)
+                ops.append(planned)
             else:
                 return None
         divergent = number in self.low.facts.divergent
         if not divergent:
             ops = merged_shadow_checks(ops, records, self.low.written)
-        return PlacedBlock(
+        return PlannedBlock(
             number, node.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, node.start,
             tuple(ops), terminator, node.fallthrough, node.targets, divergent,
             bool(records) and records[0].op.converges, barrier,
@@ -151,14 +151,14 @@ class _Planner:
         wait, offsets = self.barriers[record.statement], self.code.offsets
         return BlockBarrier(record.value("number"), expected, offsets[wait], offsets[wait + 1], record.statement, index)
 
-    def _place(self, record: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlacedOp:
+    def _place(self, record: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlannedOp:
         access = -1
         if learns_entry(record):
             access = self.code.offsets[self.accesses[record.statement, record.op.instrumentation]]
         offset = self.code.offsets[self.first[record.statement]]
-        return PlacedOp(record.op, record.values, record.statement, offset, access, bounds)
+        return PlannedOp(record.op, record.values, record.statement, offset, access, bounds)
 
-    def _registers(self) -> dict[str, PlacedRegister]:
+    def _registers(self) -> dict[str, PlannedRegister]:
         found = {}
         mine, first, slots = self.low.facts.offsets, self.code.operands.facts.offsets, self.code.registers
         types = {r.name: r.type for op in self.low.graph.def_use for r in (*op.uses, *op.writes)}
@@ -171,7 +171,7 @@ class _Planner:
                 layout = Layout.ROW_AFFINE
             offsets = here if layout is Layout.UNIFORM and first.get(name, UNIFORM) is VARYING else None
             place = self.low.registers.offsets[name]
-            found[name] = PlacedRegister(place, layout, kind.bits, slots.offsets[name], offsets)
+            found[name] = PlannedRegister(place, layout, kind.bits, slots.offsets[name], offsets)
         return found
 
 

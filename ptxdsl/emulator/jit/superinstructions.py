@@ -17,7 +17,7 @@ from ..codegen.library import Shape
 from ..instructions.data import Compute
 from ..semantics.lanes import Lanes
 from .inlined import InlinedOps, RawNumber, Slot
-from .plan import PlacedOp, defers_nan
+from .plan import PlannedOp, defers_nan
 
 __all__ = ["emit_superinstruction"]
 
@@ -33,9 +33,9 @@ class _Superinstruction(InlinedOps):
         self.raw: dict[int, RawNumber] = {}
         self.lanes: Any = Handler.active.fget(self)  # type: ignore[attr-defined]
 
-    def begin(self, placed: PlacedOp) -> None:
-        super().begin(placed)
-        self.defers_nan = isinstance(placed.op, Compute) and not placed.op.masked and defers_nan(placed.op)
+    def begin(self, planned: PlannedOp) -> None:
+        super().begin(planned)
+        self.defers_nan = isinstance(planned.op, Compute) and not planned.op.masked and defers_nan(planned.op)
 
     def micro_op_at(self, offset: int) -> Any:
         return self.add(self.rec, offset)
@@ -86,9 +86,9 @@ class _Superinstruction(InlinedOps):
     def side_exit(self) -> None:
         """Resume at this micro-op in the first tier."""
         self.write_back()
-        assert self.placed is not None
-        if self.placed.offset:
-            self.goto(self.micro_op_at(self.placed.offset))
+        assert self.planned is not None
+        if self.planned.offset:
+            self.goto(self.micro_op_at(self.planned.offset))
         else:
             handler = self.ir.inttoptr(ir.Constant(i64, self.original), HANDLER.as_pointer())
             super().tail(handler, self.rec)
@@ -112,15 +112,15 @@ _EMITTERS: dict[str, Callable[[Handler, Shape], None]] = {
 
 
 def emit_superinstruction(
-    module: ir.Module, name: str, ops: Sequence[PlacedOp], original: int, size: int, live: set[int]
+    module: ir.Module, name: str, ops: Sequence[PlannedOp], original: int, size: int, live: set[int]
 ) -> None:
     """Add the function of ``ops``, whose offsets count from the first and which take ``size`` bytes.
 
     ``live`` are the slots that are live behind them.
     """
     h = _Superinstruction(module, name, original)
-    for placed in ops:
-        h.begin(placed)
-        _EMITTERS[placed.op.kind](h, placed.op)
+    for planned in ops:
+        h.begin(planned)
+        _EMITTERS[planned.op.kind](h, planned.op)
     h.write_back(live)
     h.goto(h.add(h.rec, size))

@@ -19,7 +19,7 @@ from ..instructions.instrumentation import Breakpoint, CountBranch, CountExecuti
 from ..instructions.lowering import Code
 from ..instructions.micro_op import PlacedMicroOp
 from .merged_checks import merged_bounds_checks
-from .plan import PlacedOp, TooLong, learns_entry
+from .plan import PlannedOp, TooLong, learns_entry
 
 __all__ = ["THREAD", "compile_block_function", "compile_superinstructions", "note_time", "tier_up"]
 
@@ -106,7 +106,7 @@ def compile_superinstructions(code: Code) -> None:
         start = code.offsets[run.first]
         original = int.from_bytes(ctypes.string_at(code.base + start, 8), "little")
         size = code.offsets[run.last - 1] + code.records[run.last - 1].size - start
-        emit_superinstruction(module, f"run{run.first}", _placed(code, run), original, size, _live_after(code, run))
+        emit_superinstruction(module, f"run{run.first}", _planned(code, run), original, size, _live_after(code, run))
         chosen.append(run)
     if not chosen:
         return
@@ -144,7 +144,7 @@ def _written(code: Code, record: PlacedMicroOp) -> set[int]:
     return {offsets[register.name] for register in code.graph.def_use[record.statement].writes}
 
 
-def _placed(code: Code, run: _Run) -> list[PlacedOp]:
+def _planned(code: Code, run: _Run) -> list[PlannedOp]:
     """The micro-ops of a sequence, by their offset from its first, with their bounds checks merged."""
     records = code.records[run.first : run.last]
     bounds = merged_bounds_checks(records, partial(_written, code))
@@ -152,5 +152,5 @@ def _placed(code: Code, run: _Run) -> list[PlacedOp]:
     for number, record in enumerate(records):
         offset = code.offsets[run.first + number] - code.offsets[run.first]
         access = offset if learns_entry(record) else -1
-        ops.append(PlacedOp(record.op, record.values, record.statement, offset, access, bounds.get(number)))
+        ops.append(PlannedOp(record.op, record.values, record.statement, offset, access, bounds.get(number)))
     return ops

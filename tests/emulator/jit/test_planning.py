@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from emulator_harness import THREAD, kernel, pointer
 from llvmlite import ir
 
 from ptxdsl.emulator.jit.block_function import emit_block_function
-from ptxdsl.emulator.jit.plan import PlacedBlock, BlockBarrier, PlacedOp, PlacedRegister, Plan
+from ptxdsl.emulator.jit.plan import PlannedBlock, BlockBarrier, PlannedOp, PlannedRegister, Plan
 from ptxdsl.emulator.jit.planning import key_of, plan_block_function
 from ptxdsl.emulator.program import Program
 from ptxdsl.launch import LaunchConfig
@@ -49,7 +51,7 @@ def changed(made: Any, name: str) -> Any:
     return made._replace(**{name: f"another {name}"})
 
 
-@pytest.mark.parametrize("kind", [Plan, PlacedBlock, BlockBarrier, PlacedOp, PlacedRegister])
+@pytest.mark.parametrize("kind", [Plan, PlannedBlock, BlockBarrier, PlannedOp, PlannedRegister])
 def test_the_key_has_every_field(kind: Any) -> None:
     kernel_code = code()
     made = plan_block_function(kernel_code)
@@ -57,7 +59,7 @@ def test_the_key_has_every_field(kind: Any) -> None:
     barrier = next(block.number for block in made.blocks if block.barrier is not None)
     register = next(iter(made.registers))
 
-    def with_block(block: PlacedBlock) -> Plan:
+    def with_block(block: PlannedBlock) -> Plan:
         return made._replace(blocks=(*made.blocks[:barrier], block, *made.blocks[barrier + 1 :]))
 
     for name in kind._fields:
@@ -65,11 +67,11 @@ def test_the_key_has_every_field(kind: Any) -> None:
             if name in ("key", "live"):  # liveness follows from the statements, which are in the key
                 continue
             other = changed(made, name)
-        elif kind is PlacedBlock:
+        elif kind is PlannedBlock:
             other = with_block(changed(made.blocks[barrier], name))
         elif kind is BlockBarrier:
             other = with_block(made.blocks[barrier]._replace(barrier=changed(made.blocks[barrier].barrier, name)))
-        elif kind is PlacedOp:
+        elif kind is PlannedOp:
             first, *others = made.blocks[barrier].ops
             other = with_block(made.blocks[barrier]._replace(ops=(changed(first, name), *others)))
         else:
@@ -100,3 +102,10 @@ def test_some_kernels_stay_in_the_first_tier(body: str, block: int) -> None:
 
 def test_relaxed_additions_do_not() -> None:
     assert plan("ld.param.u64 %rd0, [x]; atom.relaxed.gpu.global.add.u32 %r0, [%rd0], 1; ret;")
+
+
+def test_planning_loads_no_llvm() -> None:
+    """A block function that is on disk is found by its key alone."""
+    program = "import sys, ptxdsl.emulator.jit.planning; print('llvmlite' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

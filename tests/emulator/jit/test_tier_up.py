@@ -1,4 +1,4 @@
-"""The second tier gives what the first gives, to the bit: whole kernels, and where it has to leave to the records.
+"""The second tier gives what the first gives, to the bit: block functions, superinstructions, and their side exits.
 
 The first tier is tested against references elsewhere; here both run the same PTX on the same data.
 """
@@ -26,13 +26,13 @@ import programs
 
 
 def tiers(text: str, block: Any) -> list[Program]:
-    """The same module three times: in the first tier, as one function, and with its runs compiled too."""
+    """The same module three times: in the first tier, with a block function, and with superinstructions too."""
     found = []
     for level in range(3):
         program = Program(parse(text))
         code = program.code(program.module.functions[-1].name, LaunchConfig(1, block).block)
         if level:
-            assert compile_block_function(code) and code.block_function, "not compiled as a whole"
+            assert compile_block_function(code) and code.block_function, "no block function"
         if level == 2:
             compile_superinstructions(code)
         found.append(program)
@@ -40,12 +40,12 @@ def tiers(text: str, block: Any) -> list[Program]:
 
 
 def outcomes(text: str, grid: Any, block: Any, shared: int = 0, **arguments: Any) -> list[tuple[str, list[bytes]]]:
-    """What each tier says and leaves behind."""
+    """The error of each tier, and what is in memory then."""
     found = []
     for program in tiers(text, block):
         mine = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
         said = ""
-        for _ in range(2):  # the second launch meets what the first has learned
+        for _ in range(2):  # the second launch reads the entries that the first has learned
             given = [argument(name, value) for name, value in mine.items()]
             try:
                 program.run(program.module.functions[-1].name, LaunchConfig(grid, block, shared), given)
@@ -76,10 +76,10 @@ def test_programs(program: programs.Program, rng: np.random.Generator) -> None:
 # Random kernels
 
 
-def exchange(rng: random.Random, stretches: int) -> str:
-    """Threads of a block that hand numbers on through shared memory, in loops and under conditions."""
+def exchange(rng: random.Random, count: int) -> str:
+    """Threads of a block that exchange numbers through shared memory, in loops and under conditions."""
     lines = []
-    for number in range(stretches):
+    for number in range(count):
         kind = rng.choice(["store", "loop", "some", "half", "product", "early"])
         value = f"%r{rng.randrange(10, 14)}"
         if kind == "loop":
@@ -96,7 +96,7 @@ def exchange(rng: random.Random, stretches: int) -> str:
                          f"J{number}:")
         elif kind == "product":
             lines.append(f"mul.lo.u32 %r22, %r17, %r15; add.u32 {value}, {value}, %r22; sub.u32 %r13, {value}, %r18;")
-        elif kind == "early" and number > stretches // 2:
+        elif kind == "early" and number > count // 2:
             lines.append(f"setp.ge.u32 %p2, %r2, {rng.choice([32, 64, 200])}; @%p2 bra DONE;")
         shift = rng.choice([1, 16, 32, 33, 64])
         lines.append(f"""
@@ -130,7 +130,7 @@ def test_random_exchange(seed: int) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Where it leaves to the records
+# Side exits
 
 
 def elementwise(body: str) -> str:
@@ -138,7 +138,7 @@ def elementwise(body: str) -> str:
 
 
 @pytest.mark.parametrize("short", [1, 31, 32, 100])
-def test_a_fault_is_told_alike(short: int) -> None:
+def test_a_fault_is_reported_alike(short: int) -> None:
     x, y = np.arange(256 - short, dtype=np.uint32), np.zeros(256, np.uint32)
     text = elementwise("ld.global.u32 %r3, [%rd0]; st.global.u32 [%rd1], %r3; ret;")
     said, _ = same(text, 4, 64, x=x, y=y, n=np.uint32(0))
@@ -165,7 +165,7 @@ def test_a_trap_behind_a_barrier(lane: int) -> None:
     assert "trap" in said
 
 
-def test_warps_that_meet_different_barriers() -> None:
+def test_warps_that_arrive_at_different_barriers() -> None:
     """Two instructions, one barrier: the warps of the first wait for those of the second."""
     x, y = np.arange(96, dtype=np.uint32), np.zeros(96, np.uint32)
     text = elementwise("""
@@ -198,7 +198,7 @@ def test_addresses_that_wrap_around() -> None:
 
 
 def test_a_long_loop_comes_to_its_end() -> None:
-    """Longer than a function may run without a return."""
+    """Its budget is spent before: the first tier resumes."""
     y = np.zeros(64, np.uint32)
     text = kernel("u64 y", """
         mov.u32 %r2, %tid.x; ld.param.u64 %rd1, [y]; mov.u32 %r3, 0; mov.u32 %r4, 0;
@@ -207,8 +207,8 @@ def test_a_long_loop_comes_to_its_end() -> None:
     same(text, 1, 64, y=y)
 
 
-def test_barriers_in_a_loop_do_not_keep_a_function_from_its_return() -> None:
-    """Whoever waits can be interrupted, also where each warp's way from barrier to barrier is short."""
+def test_a_loop_with_barriers_can_be_interrupted() -> None:
+    """The host can interrupt it, also where the code between two barriers is short."""
     text = kernel("u64 y", """
         mov.u32 %r2, %tid.x; ld.param.u64 %rd1, [y]; mov.u32 %r3, 0; mov.u32 %r4, 0;
         AGAIN: bar.sync 0; mad.lo.u32 %r4, %r4, 3, %r2; add.u32 %r3, %r3, 1;
