@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...launch import Buffer
+from ...launch import Buffer, TracksWrites
 from ..codegen.library import library
 from ..instructions.instrumentation import ShadowInspection
 from ..runtime.block_state import BlockState, LaunchState
@@ -78,9 +78,10 @@ class ShadowMemory:
         self.arrays.append(array)
         return Region(low, nbytes, array.ctypes.data, stride * WORD_BYTES, kind)
 
-    def _unwritten_buffers(self) -> list[Buffer]:
+    def _unwritten_buffers(self) -> list[tuple[Buffer, TracksWrites]]:
         buffers = [argument for argument in self.launch.arguments if isinstance(argument, Buffer)]
-        return [buffer for buffer in buffers if getattr(buffer.owner, "unwritten", None) is not None]
+        tracked = [(buffer, buffer.owner) for buffer in buffers if isinstance(buffer.owner, TracksWrites)]
+        return [(buffer, owner) for buffer, owner in tracked if owner.unwritten is not None]
 
     def _add_global_memory(self) -> bool:
         """Add a region for each range of global memory; whether any two arrays overlap."""
@@ -99,8 +100,8 @@ class ShadowMemory:
             else:
                 merged.append([low, high])
         self.regions = [self._region(low, high - low, Kind.GLOBAL) for low, high in merged]
-        for buffer in self.unwritten_buffers:
-            self._mark_unwritten(buffer)
+        for buffer, owner in self.unwritten_buffers:
+            self._mark_unwritten(buffer, owner)
         return overlap
 
     def _last_writers(self, buffer: Buffer) -> np.ndarray[Any, Any]:
@@ -108,10 +109,10 @@ class ShadowMemory:
         start = region.words + (buffer.address - region.low >> self.granule) * WORD_BYTES
         return _array(start, (buffer.nbytes + (1 << self.granule) - 1) >> self.granule)
 
-    def _mark_unwritten(self, buffer: Buffer) -> None:
+    def _mark_unwritten(self, buffer: Buffer, owner: TracksWrites) -> None:
         writers = self._last_writers(buffer)
         unwritten = np.zeros(writers.size << self.granule, bool)
-        unwritten[: buffer.nbytes] = buffer.owner.unwritten  # type: ignore[attr-defined]
+        unwritten[: buffer.nbytes] = owner.unwritten
         writers[:] = np.where(unwritten.reshape(writers.size, -1).any(1), UNWRITTEN, 0)
 
     def allocated(self, address: int, nbytes: int) -> None:
@@ -128,9 +129,9 @@ class ShadowMemory:
 
     def release(self) -> None:
         """Return the words to the store, and to the arrays what is still unwritten."""
-        for buffer in self.unwritten_buffers:
+        for buffer, owner in self.unwritten_buffers:
             unwritten = np.repeat(self._last_writers(buffer) == UNWRITTEN, 1 << self.granule)[: buffer.nbytes]
-            buffer.owner.unwritten = unwritten if unwritten.any() else None  # type: ignore[attr-defined]
+            owner.unwritten = unwritten if unwritten.any() else None
         if not self.has_unwritten:
             self.store.give(self.arrays)
         self.store.lock.release()
