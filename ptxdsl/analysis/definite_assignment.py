@@ -38,8 +38,8 @@ def plan(form: Form, address_size: int) -> Plan:  # noqa: ARG001 - what fits dep
     """The plan of a form, the same object at every call."""
     roles = tuple((BOTH if s.role == "rw" else WRITE) if s.written else READ for s in reversed(form.operands))
     bounded = any(s.bounds or s.choices for s in form.operands)
-    branches = form.opcode in ("bra", "brx")
-    return Plan(roles, len(roles), bounded, branches or form.opcode in ("ret", "exit", "trap"), branches, set())
+    effects = form.effects
+    return Plan(roles, len(roles), bounded, effects.branches or effects.ends, effects.branches, set())
 
 
 class Early(NamedTuple):

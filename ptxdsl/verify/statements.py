@@ -102,7 +102,8 @@ class Uses:
     def _sampler(self, statement: ir.Instruction, apart: bool) -> None:
         """In one mode textures have samplers, in the other each instruction names one."""
         module = self.module.module
-        if statement.form.opcode not in ("tex", "tld4") or apart == ("texmode_independent" in module.target_options):
+        access = statement.form.effects.accesses[0]
+        if (access.kind, access.space) != ("texel", "texture") or apart == ("texmode_independent" in module.target_options):
             return
         if apart:
             hint = f"write `.target {module.target}, texmode_independent`, or leave the sampler out"
@@ -188,7 +189,7 @@ class Uses:
         self, statement: ir.Instruction, address: ir.Address, parameter: ir.Parameter | ir.Variable, role: str
     ) -> None:
         form = statement.form
-        if form.opcode not in ("ld", "st"):
+        if form.effects.access is None:
             return
         kernel = self.function.kind == "entry"
         if role == "w" and (parameter in self.function.parameters or (kernel and isinstance(parameter, ir.Parameter))):

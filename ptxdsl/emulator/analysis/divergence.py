@@ -36,7 +36,7 @@ IOTA = tuple(range(LANES))
 
 Shape3 = tuple[int, int, int]
 Diverges = Callable[[Operand, Callable[[Operand], LaneOffsets]], bool]
-LINEAR = frozenset(("pure", "add", "sub", "copy", "cvt", "shl", "mul", "mad", "mul.wide", "mad.wide"))
+LINEAR = frozenset(("pure", "copy", "sum", "difference", "shift", "product", "product_sum"))
 """Rules of instructions that compute each lane by itself."""
 MIXED = "?"
 """Origin of an address computed from more than one."""
@@ -246,16 +246,16 @@ class DivergenceAnalysis:
     def _affine(self, op: DefUse, kind: str, vectors: list[LaneOffsets]) -> LaneOffsets:
         bits, read = op.writes[0].type.bits, op.reads
         a, b = vectors[0] or UNIFORM, (vectors[1] if len(vectors) > 1 else UNIFORM) or UNIFORM
-        if kind in ("copy", "cvt"):
+        if kind == "copy":
             return _wrapped(a, bits)
-        if kind in ("add", "sub"):
-            sign = 1 if kind == "add" else -1
+        if kind in ("sum", "difference"):
+            sign = 1 if kind == "sum" else -1
             return _wrapped([x + sign * y for x, y in zip(a, b)], bits)
-        if kind == "shl":
+        if kind == "shift":
             count = read[1]
             return _scaled(a, 1 << min(count.bits, 64), bits) if isinstance(count, Immediate) else VARYING
         product = _product(read, a, b, bits)
-        if product is VARYING or not kind.startswith("mad"):
+        if product is VARYING or kind != "product_sum":
             return product
         return _wrapped([x + y for x, y in zip(product or UNIFORM, vectors[2] or UNIFORM)], bits)
 
@@ -273,7 +273,7 @@ class DivergenceAnalysis:
         found = [origin for operand in op.reads if (origin := self.provenance_of(operand))]
         if len(found) < 2:
             return found[0] if found else ""
-        if rule == "sub" and found[0] == found[1]:
+        if rule == "difference" and found[0] == found[1]:
             return ""
         return found[0] if found.count(found[0]) == len(found) else MIXED
 

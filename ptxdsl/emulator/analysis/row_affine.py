@@ -75,18 +75,18 @@ class RowAffineAnalysis(DivergenceAnalysis):
         if not any(any(some) for some in offsets):
             return RowAffine.of(UNIFORM, self.lanes, bits)
         a, b = offsets[0], offsets[1] if len(offsets) > 1 else UNIFORM
-        if kind in ("copy", "cvt"):
+        if kind == "copy":
             return RowAffine.of(a, self.lanes, bits)
-        if kind in ("add", "sub"):
-            sign = 1 if kind == "add" else -1
+        if kind in ("sum", "difference"):
+            sign = 1 if kind == "sum" else -1
             return RowAffine.of([x + sign * y for x, y in zip(a, b)], self.lanes, bits)
-        if kind == "pure" or (any(b) and kind == "shl"):
+        if kind == "pure" or (any(b) and kind == "shift"):
             return VARYING
         factor = self._factor(op, kind, a, b)
         if factor is None:
             return VARYING
         product = [x * factor for x in (a if any(a) else b)]
-        if kind.startswith("mad"):
+        if kind == "product_sum":
             product = [x + y for x, y in zip(product, offsets[2])]
         return RowAffine.of(product, self.lanes, bits)
 
@@ -98,7 +98,7 @@ class RowAffineAnalysis(DivergenceAnalysis):
             return 0
         if (any(a) and any(b)) or not isinstance(other, Immediate):
             return None
-        return 1 << min(other.bits, 64) if kind == "shl" else int(other.value)
+        return 1 << min(other.bits, 64) if kind == "shift" else int(other.value)
 
 
 def relative_to(vector: tuple[int, ...], lanes: int) -> tuple[int, ...]:

@@ -10,20 +10,23 @@ from typing import NamedTuple
 
 from ...isa import Form, OperandSpec, lookup
 from .. import semantics
+from ..semantics.affine import affine
 
-__all__ = ["Plan", "plan_of"]
+__all__ = ["CALL", "Plan", "plan_of"]
 
 
 class Plan(NamedTuple):
     """What is known of a form.
 
-    The rule says how it treats lane offsets: ``pure`` lane by lane; ``add`` and the like exactly; ``load`` by its
-    address; ``uniform`` gives all lanes of a group the same; ``varying`` is never uniform.
+    The rule says how it treats lane offsets: ``pure`` lane by lane; that of an affine combination exactly; ``load`` by
+    its address; ``uniform`` gives all lanes of a group the same; ``varying`` is never uniform.
     """
 
     rule: str
     pure: bool
     """Whether it only computes."""
+    widens: bool = False
+    """Whether its result may be wider than what it reads, so that offsets must not wrap there."""
     covered: bool = False
     carry: semantics.Carry = semantics.Carry(False, False)
     number: int = 0
@@ -33,13 +36,6 @@ class Plan(NamedTuple):
     parts: bool = False
     """Whether it may take parts of registers, or their negatives, as operands."""
 
-    @property
-    def widens(self) -> bool:
-        """Whether its result may be wider than what it reads, so that offsets must not wrap there."""
-        return self.rule in _WIDENING
-
-
-_WIDENING = ("mul.wide", "mad.wide", "cvt")
 
 CALL = Plan("varying", False)
 """That of a call."""
@@ -48,40 +44,24 @@ CALL = Plan("varying", False)
 @cache
 def plan_of(form: Form) -> Plan:
     """What is known of a form."""
-    rule = _rule(form)
-    access = form.effects.access
-    loads = access is not None and access.reads and not access.writes
-    pure = form.space == "param" if loads else rule not in ("varying", "uniform")
+    rule, widens = _rule(form)
+    pure = form.space == "param" if rule == "load" else rule not in ("varying", "uniform")
     index = next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
     parts = any(spec.selector or spec.selected or spec.negatable for spec in form.operands)
     steps = tuple((s, s.written, s.type.bits if s.type and s.register else 0) for s in form.operands)
-    return Plan(rule, pure, semantics.covered(form), semantics.carry(form), index, steps, parts)
+    return Plan(rule, pure, widens, semantics.covered(form), semantics.carry(form), index, steps, parts)
 
 
-_UNIFORM_RESULTS = ("vote", "activemask", "redux", "bar_red")
-
-
-def _rule(form: Form) -> str:
-    opcode, tokens, kind = form.opcode, form.tokens, form.type
+def _rule(form: Form) -> tuple[str, bool]:
+    """How a form treats lane offsets, and whether it widens them."""
     if any(semantics.carry(form)):
-        return "varying"  # the carry flag is kept for each lane
-    plain = kind is not None and kind.kind in "usb" and kind.lanes == 1 and "sat" not in tokens
-    if opcode in ("add", "sub") and plain:
-        return opcode
-    if opcode in ("mul", "mad") and plain and "lo" in tokens:
-        return opcode
-    if opcode in ("mul", "mad") and plain and "wide" in tokens:
-        return f"{opcode}.wide"
-    if opcode == "shl":
-        return "shl"
-    if opcode == "mov" and kind is not None and kind.kind != "p" and not any(spec.count for spec in form.operands):
-        return "copy"
-    if opcode == "cvta":
-        return "copy"
-    if opcode == "cvt" and plain and len(tokens) == 2:
-        return "cvt" if all(token[0] in "us" and token[1:] in ("32", "64") for token in tokens) else "pure"
-    if opcode in ("ld", "ldu"):
-        return "load" if form.space != "local" else "varying"
-    if semantics.covered(form) or opcode == "isspacep":
-        return "pure"
-    return "uniform" if form.semantics in _UNIFORM_RESULTS else "varying"
+        return "varying", False  # the carry flag is kept for each lane
+    combination = affine(form)
+    if combination is not None:
+        return combination
+    effects = form.effects
+    if effects.access is not None and effects.access.reads and not effects.access.writes:
+        return "load" if form.space != "local" else "varying", False
+    if semantics.covered(form) or form.opcode == "isspacep":
+        return "pure", False
+    return "uniform" if effects.uniform else "varying", False

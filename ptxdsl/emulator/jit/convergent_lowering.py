@@ -145,8 +145,8 @@ class ConvergentLowering(Lowering):
     ) -> tuple[OperandClass, Pattern | None, Field]:
         kind, pattern, place = super().address(statement, operand, nbytes, write)
         rows = self.operands.rows(operand.base)
-        opcode = statement.form.opcode
-        if rows is None or self.parted or statement.guard is not None or opcode not in ("ld", "st"):
+        effects = statement.form.effects
+        if rows is None or self.parted or statement.guard is not None or effects.access is None or effects.atomic:
             return kind, pattern, place
         lanes = rows.lanes
         for letter, step in (("c", nbytes), ("b", 0)):

@@ -40,7 +40,8 @@ class Guarded(NamedTuple):
 
 def _wide(form: Form) -> bool:
     """Whether an access is of more than 16 bytes."""
-    return any(s.count > 2 and s.type is not None and s.count * s.type.bits > 128 for s in form.operands)
+    access = form.effects.access
+    return access is not None and access.nbytes > 16
 
 
 def _is_reserved(operand: Operand) -> bool:
@@ -232,7 +233,7 @@ class Spaces:
     def alignment(self) -> int:
         """What an array must be aligned to for the widest access of the kernel, where numpy's 16 bytes may not do."""
         forms = {s.form for s in self.function.body or () if s.__class__ is Instruction}
-        return 32 if any(form.opcode in ("ld", "st") and _wide(form) for form in forms) else 1
+        return 32 if any(_wide(form) for form in forms) else 1
 
     def entry(self, origin: str, space: str) -> tuple[int, bool]:
         """Offset in the table of the entry that an access is checked against, and whether it is the only one."""

@@ -202,8 +202,7 @@ class AsyncCopies(Expander):
             kind = TYPES["u64"]
         small = ".noftz" if kind.is_float and (kind.bits < 32 or kind.lanes > 1) else ""
         vector = f".v{len(value.items)}" if isinstance(value, Vector) else ""
-        operation = next(token for token in form.tokens if token in ("add", "and", "or", "xor", "min", "max"))
-        self.guarded(f"red{order}.{operation}{small}{vector}.{kind}", self.operand("a"), value)
+        self.guarded(f"red{order}.{form.effects.atomic}{small}{vector}.{kind}", self.operand("a"), value)
 
     # Cluster launch control: no launch can be cancelled
 

@@ -86,7 +86,7 @@ class _Inliner(CallBuilder):
         form, guard = statement.form, scope.operand(statement.guard)
         if form.opcode == "ret" and scope.end is not None:
             self.branch(scope.end, guard)
-        elif form.opcode in ("ld", "st") and form.space == "param" and self._accesses_cell(operands):
+        elif form.effects.access is not None and form.space == "param" and self._accesses_cell(operands):
             tokens = ["local" if token.split("::")[0] == "param" else token for token in form.tokens]
             self.emit(".".join((form.opcode, *tokens)), *operands, guard=guard)
         else:

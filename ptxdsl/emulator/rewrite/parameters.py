@@ -119,12 +119,12 @@ def _symbols(statement: Any) -> Iterator[str]:
 
 def _whole(statement: Any) -> _Access | None:
     """The access of a plain ld or st of a number at a fixed place; None for anything else."""
-    if not isinstance(statement, Instruction) or statement.form.opcode not in ("ld", "st"):
+    if not isinstance(statement, Instruction) or statement.form.effects.access is None or statement.form.effects.atomic:
         return None
     kind = statement.form.type
     if kind is None or len(statement.operands) != 2:
         return None
-    loads = statement.form.opcode == "ld"
+    loads = statement.form.effects.reads
     other, address = statement.operands if loads else reversed(statement.operands)
     if not isinstance(address, Address) or not isinstance(other, (Register, Immediate)):
         return None

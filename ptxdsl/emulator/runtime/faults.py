@@ -214,10 +214,7 @@ class _Access:
         self.verb = {"r": "load from", "w": "store to", "rw": "atomic operation on"}[spec.role]
         self.writes = spec.role != "r"
         self.space = form.space
-        count = max((s.count for s in form.operands if s.kind == "value"), default=0)
-        self.nbytes = (form.type.bytes if form.type is not None else 1) * max(1, count)
-        if form.opcode in ("discard", "applypriority"):
-            self.nbytes = 128
+        self.nbytes = form.effects.accesses[0].nbytes or 1
 
 
 def _meant(scene: Scene, access: _Access) -> Guarded | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any
 
 from ...ir import Call, Instruction
 from ...isa import Form
+from ...isa.arithmetic import flops
 from ...isa.effects import Access
 from ..machine.layout import Count
 
-__all__ = ["Counters", "counted_access", "counters_of", "flops_of"]
+__all__ = ["Counters", "counted_access", "counters_of"]
 
 SECTOR = 32
 
@@ -91,37 +90,15 @@ def counted_access(form: Form) -> Access | None:
     return form.effects.access if not form.effects.completes else None
 
 
-_ONE = ("add", "sub", "mul", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "tanh", "ex2", "lg2")
-_TILE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
-
-
-@cache
-def flops_of(form: Form) -> tuple[str, int, int]:
-    """The type of an instruction's arithmetic, its flops a lane and its flops a warp."""
-    kind = form.type
-    if form.opcode in ("mma", "wmma", "wgmma") and (tile := next(filter(None, map(_TILE.match, form.tokens)), None)):
-        m, n, k = (int(size) for size in tile.groups())
-        types = [token for token in form.tokens if re.fullmatch(r"(tf|bf|f|e\dm)\d+", token)]
-        factors = types[-2] if len(types) > 2 else "f16"  # wmma names only what it adds where the factors are f16
-        count = 2 * m * n * k // (2 if "sp" in form.tokens else 1)
-        return (factors, 0, count) if types else ("", 0, 0)
-    adds = form.effects.atomic == "add"
-    if kind is None or kind.kind != "f" or not (adds or form.opcode in (*_ONE, "fma", "mad")):
-        return "", 0, 0
-    result = form.operands[0].type if not adds else kind  # add.f32.bf16 adds in f32
-    name, lanes = str(result), max(1, kind.lanes)
-    return name.removesuffix("x2"), lanes * (2 if form.opcode in ("fma", "mad") else 1), 0
-
-
 def counters_of(statement: Instruction | Call, counts: list[int]) -> Counters:
     """Counters from the columns (:class:`~..machine.layout.Count`) of a statement."""
     lanes, executions = counts[Count.LANES], counts[Count.EXECUTIONS]
     common: dict[str, Any] = {"executions": executions, "lanes": lanes, "divergent_branches": counts[Count.DIVERGENT]}
     if isinstance(statement, Call):
         return Counters(**common)
-    name, per_lane, per_warp = flops_of(statement.form)
-    if flops := per_lane * lanes + per_warp * executions:
-        common["flops"] = {name: flops}
+    operations = flops(statement.form)
+    if done := operations.lane * lanes + operations.warp * executions:
+        common["flops"] = {operations.type: done}
     access = counted_access(statement.form)
     if access is not None:
         moved = {"global": counts[Count.GLOBAL_LANES], "shared": counts[Count.SHARED_LANES]}

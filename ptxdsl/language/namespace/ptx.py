@@ -157,7 +157,7 @@ class _Call(Instruction):
 
 
 def _instruction(mnemonic: str) -> Instruction:
-    return (_Call if mnemonic in ("call", "call.uni") else Instruction)(mnemonic)
+    return (_Call if mnemonic.partition(".")[0] == "call" else Instruction)(mnemonic)
 
 
 class _Components(NoValue):
