@@ -101,9 +101,9 @@ class Uses:
 
     def _sampler(self, statement: ir.Instruction, apart: bool) -> None:
         """In one mode textures have samplers, in the other each instruction names one."""
-        module = self.module.module
-        access = statement.form.effects.accesses[0]
-        if (access.kind, access.space) != ("texel", "texture") or apart == ("texmode_independent" in module.target_options):
+        module, access = self.module.module, statement.form.effects.accesses[0]
+        samples = access.kind == "texel" and access.space == "texture"
+        if not samples or apart == ("texmode_independent" in module.target_options):
             return
         if apart:
             hint = f"write `.target {module.target}, texmode_independent`, or leave the sampler out"

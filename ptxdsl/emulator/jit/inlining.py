@@ -133,9 +133,8 @@ INLINE: dict[str, Callable[[Any, Shape], None]] = {
     **dict.fromkeys(("service", "trap", "exit"), _exit_if_active),
     "parts": _by_row, "wrap_parts": _bounded_rows,
     "isspace": _of_module(data.isspace), "fence": lambda h, _: h.ir.fence("seq_cst"),
-    **{kind: _of_module(getattr(warp, name)) for kind, name in (
-        ("meet", "meet"), ("shuffle", "shuffle"), ("vote", "vote"), ("activemask", "activemask"), ("elect", "elect"),
-        ("match", "match"), ("redux", "redux"),
+    **{kind: _of_module(getattr(warp, kind)) for kind in (
+        "meet", "shuffle", "vote", "activemask", "elect", "match", "redux",
     )},
 }
 """The emitters."""

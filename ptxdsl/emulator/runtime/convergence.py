@@ -27,8 +27,6 @@ from .faults import failure
 
 __all__ = ["Arrival", "converge", "raise_pending"]
 
-_WARP_INSTRUCTIONS = ("bar", "shfl", "vote", "match", "elect", "redux")
-
 
 @dataclass
 class Arrival:
@@ -202,9 +200,8 @@ def _key(statement: Instruction, kind: int, members: int, reads: list[int]) -> t
     """What lanes that converge have in common; None at instructions that they may only come to together."""
     form = statement.form
     if kind == Fault.MEMBERS:
-        return (form.mnemonic, members) if form.opcode in _WARP_INSTRUCTIONS else None
-    unaligned = form.opcode == "barrier" and "aligned" not in form.tokens
-    if not unaligned or form.semantics not in ("bar_sync", "bar_arrive", "bar_red"):
+        return (form.mnemonic, members) if form.effects.converges == "mask" else None
+    if form.effects.barrier != "block" or form.effects.converges:
         return None
     what = next(token for token in form.tokens if token in ("sync", "arrive", "popc", "and", "or"))
-    return what, *(reads[:-1] if form.semantics == "bar_red" else reads)
+    return what, *(reads[:-1] if form.effects.uniform else reads)

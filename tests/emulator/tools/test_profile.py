@@ -18,7 +18,8 @@ from ptxdsl import (
     Array, LaunchError, Ptr, PtxError, f16, f32, f64, loop, printf, profile, ptx, ptx_func, ptx_kernel, reg, shared, u8,
     u32, when,
 )
-from ptxdsl.emulator.tools.counters import Counters, flops_of
+from ptxdsl.emulator.tools.counters import Counters
+from ptxdsl.isa.arithmetic import flops
 from ptxdsl.isa import lookup
 
 pytestmark = pytest.mark.usefixtures("emulated")
@@ -426,7 +427,7 @@ def test_checks_that_add_records_are_refused() -> None:
     ("neg.f64", "", 0, 0), ("setp.lt.f32", "", 0, 0), ("mad.lo.u32", "", 0, 0), ("rsqrt.approx.f32", "f32", 1, 0),
 ])
 def test_flops_of_instructions(mnemonic: str, kind: str, lane: int, warp: int) -> None:
-    assert {flops_of(form) for form in lookup(mnemonic)} == {(kind, lane, warp)}
+    assert {flops(form) for form in lookup(mnemonic)} == {(kind, lane, warp)}
 
 
 def test_an_indirect_branch_parts_where_lanes_go_different_ways() -> None:
