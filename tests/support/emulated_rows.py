@@ -64,12 +64,12 @@ def lowered(text: str) -> Lowering:
 
 def emitted(texts: list[str]) -> int:
     """How many handlers the instructions need; LLVM verifies the code of each."""
-    shapes = {record.op for text in texts for record in lowered(text).records}
+    ops = {record.op for text in texts for record in lowered(text).records}
     code = ir.Module()
-    for number, shape in enumerate(sorted(shapes, key=repr)):
-        emit(code, f"handler{number}", shape)
+    for number, op in enumerate(sorted(ops, key=repr)):
+        emit(code, f"handler{number}", op)
     binding.parse_assembly(str(code)).verify()
-    return len(shapes)
+    return len(ops)
 
 
 def report(chapters: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Handlers of atom and red: lane by lane, in the order of the lanes.
+"""atom and red: lane by lane, in the order of the lanes.
 
 Shared memory belongs to the one host thread that runs the block, so a plain read and write is atomic there; global
 memory is changed with the host's atomic instructions.
@@ -14,74 +14,47 @@ from ...isa import lookup
 from .. import semantics
 from ..semantics.lanes import Lanes
 from ..machine.layout import LANES
-from .library import Shape
+from ..instructions.atomics import Atomic
+from ..instructions.operand_classes import SINK
 from .handler import Handler, i64, lanes_of
 from .data import fit, guard_mask, put, source
-from .memory import twins
+from .registry import emits
 
-__all__ = ["ATOMIC_OPS", "array_of", "atomic", "atomic_with", "element_at", "place_at", "reach", "spill"]
+__all__ = ["ATOMIC_OPS", "array_of", "element_at", "place_at", "spill"]
 
 ATOMIC_OPS = {
     "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap",
 }
 
 
-def atomic(module: ir.Module, name: str, shape: Shape) -> None:
-    """("atomic", op, function, bits, real, address, dests, values, guard, masked, codes).
-
-    ``op`` is PTX's name of the operation, ``function`` the mnemonic of the instruction that computes the new value
-    where LLVM has no such operation. ``values`` has one entry an operand, each with one class an element.
-    """
-    twins(module, name, shape, atomic_with)
-
-
-def atomic_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
-    _, op, function, bits, real, kind, dests, values, guard, masked, _ = shape
-    count = max(1, len(values[0]))
-    access = h.access(kind, None, bits // 8 * count, True)
-    lanes = guard_mask(h, guard, True)
-    slots = [None if dest == "_" else h.slot() for dest in dests]
+@emits(Atomic, slow_path=True)
+def atomic(h: Handler, op: Atomic) -> None:
+    bits, count = op.bits, max(1, len(op.sources[0]))
+    access = h.access(op.address, None, bits // 8 * count, True)
+    lanes = guard_mask(h, op.guard, True)
+    slots = [None if dest == SINK else h.slot() for dest in op.dests]
     element = ir.IntType(bits)
-    given = [[fit(h, source(h, item, LANES), bits, False) for item in value] for value in values]
-    if guard:
-        go, skip = h.block_named("go"), h.block_named("skip")
-        h.ir.cbranch(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), go, skip)
-        h.ir.position_at_end(skip)
-        h.goto(h.following())
-        h.ir.position_at_end(go)
-    places = spill(h, access.hosts(lanes, slow))
+    given = [[fit(h, source(h, item, LANES), bits, False) for item in value] for value in op.sources]
+    if op.guard:
+        h.skip_unless_any(lanes)
+    places = spill(h, access.hosts(lanes))
     arrays = [[spill(h, item) for item in value] for value in given]
-    results = [array_of(h, element) for _ in dests]
+    results = [array_of(h, element) for _ in op.dests]
 
     def one(lane: Any) -> None:
         host = element_at(h, places, lane, i64)
         for number in range(count):
             place = h.ir.inttoptr(h.ir.add(host, h.i64(number * bits // 8)), element.as_pointer())
             operands = [element_at(h, array[number], lane, element) for array in arrays]
-            old = _update(h, op, function, real, place, operands, bits)
+            old = _update(h, op, place, operands)
             if slots and slots[number] is not None:
                 h.ir.store(old, place_at(h, results[number], lane, element), align=bits // 8)
 
     h.for_each_lane(lanes, one)
-    for slot, result, dest in zip(slots, results, dests):
+    for slot, result, dest in zip(slots, results, op.dests):
         if slot is not None:
             value = h.ir.load(h.ir.bitcast(result, lanes_of(element).as_pointer()), align=16)
-            put(h, slot, fit(h, value, int(dest[1:]), False), lanes if masked or guard else None)
-    h.next()
-
-
-def reach(module: ir.Module, name: str, shape: Shape) -> None:
-    """("reach", address, bytes, writes, guard, codes): the memory must be there; nothing happens to it."""
-    twins(module, name, shape, _reach)
-
-
-def _reach(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
-    _, kind, nbytes, writes, guard, _ = shape
-    access = h.access(kind, None, nbytes, writes)
-    mask = guard_mask(h, guard, True)
-    if guard:
-        h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
-    access.hosts(mask, slow)
+            put(h, slot, fit(h, value, dest.bits, False), lanes if op.masked or op.guard else None)
     h.next()
 
 
@@ -107,45 +80,46 @@ def element_at(h: Handler, array: Any, lane: Any, element: ir.Type) -> Any:
     return h.ir.load(place_at(h, array, lane, element), align=element.width // 8)
 
 
-def _update(h: Handler, op: str, function: str, real: bool, place: Any, operands: list[Any], bits: int) -> Any:
+def _update(h: Handler, op: Atomic, place: Any, operands: list[Any]) -> Any:
     """Change the number at ``place``; the number that was there."""
-    if real and op in ATOMIC_OPS and not function and bits <= 64:
-        return h.ir.atomic_rmw(ATOMIC_OPS[op], place, operands[0], "seq_cst")
-    if real and op == "cas":
+    bits = op.bits
+    if op.host_atomic and op.operation in ATOMIC_OPS and not op.function and bits <= 64:
+        return h.ir.atomic_rmw(ATOMIC_OPS[op.operation], place, operands[0], "seq_cst")
+    if op.host_atomic and op.operation == "cas":
         return h.ir.extract_value(h.ir.cmpxchg(place, operands[0], operands[1], "seq_cst", "seq_cst"), 0)
     old = h.ir.load(place, align=bits // 8)
-    if not real:
-        h.ir.store(_new(h, op, function, old, operands), place, align=bits // 8)
+    if not op.host_atomic:
+        h.ir.store(_new(h, op.operation, op.function, old, operands), place, align=bits // 8)
         return old
     before, again, done = h.ir.block, h.block_named("again"), h.block_named("changed")
     h.ir.branch(again)
     h.ir.position_at_end(again)
     seen = h.ir.phi(old.type)
     seen.add_incoming(old, before)
-    pair = h.ir.cmpxchg(place, seen, _new(h, op, function, seen, operands), "seq_cst", "seq_cst")
+    pair = h.ir.cmpxchg(place, seen, _new(h, op.operation, op.function, seen, operands), "seq_cst", "seq_cst")
     seen.add_incoming(h.ir.extract_value(pair, 0), h.ir.block)
     h.ir.cbranch(h.ir.extract_value(pair, 1), done, again)
     h.ir.position_at_end(done)
     return seen
 
 
-def _new(h: Handler, op: str, function: str, old: Any, operands: list[Any]) -> Any:
+def _new(h: Handler, operation: str, function: str, old: Any, operands: list[Any]) -> Any:
     """The number that an operation leaves."""
     if function:
         form = lookup(function)[0]
         return semantics.lookup(form)(Lanes(h.ir, 1), form, old, operands[0])
     b = operands[0]
-    if op in ("add", "and", "or", "xor"):
-        return {"add": h.ir.add, "and": h.ir.and_, "or": h.ir.or_, "xor": h.ir.xor}[op](old, b)
-    if op == "exch":
+    if operation in ("add", "and", "or", "xor"):
+        return {"add": h.ir.add, "and": h.ir.and_, "or": h.ir.or_, "xor": h.ir.xor}[operation](old, b)
+    if operation == "exch":
         return b
-    if op == "cas":
+    if operation == "cas":
         return h.ir.select(h.ir.icmp_unsigned("==", old, b), operands[1], old)
     zero, one = ir.Constant(old.type, 0), ir.Constant(old.type, 1)
-    if op == "inc":
+    if operation == "inc":
         return h.ir.select(h.ir.icmp_unsigned(">=", old, b), zero, h.ir.add(old, one))
-    if op != "dec":
-        raise AssertionError(f"no atomic operation {op}")
+    if operation != "dec":
+        raise AssertionError(f"no atomic operation {operation}")
     reset = h.ir.or_(h.ir.icmp_unsigned("==", old, zero), h.ir.icmp_unsigned(">", old, b))
     return h.ir.select(reset, b, h.ir.sub(old, one))
 

@@ -1,4 +1,4 @@
-"""Handlers of barriers and fences.
+"""Barriers and fences.
 
 A warp that waits is taken out of the mask of warps that can run; the last one to arrive puts all of them back. A
 barrier counts warps, as the hardware does: its thread count is a multiple of 32, and a barrier without a count is for
@@ -12,37 +12,32 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import Barrier, Block, Fault, Warp
-from .library import Shape
+from ..instructions.barriers import Barrier as BarrierOp
+from ..instructions.barriers import BarrierResult, Fence
+from ..instructions.operand_classes import SINK, OperandClass
 from .handler import Handler, i1, i32, i64
 from .control import await_others
 from .data import guard_mask, put, source
+from .registry import emits
 from .scheduler import release
 
-__all__ = ["barrier", "fence", "outcome"]
 
-
-def barrier(module: ir.Module, name: str, shape: Shape) -> None:
-    """("barrier", what, guard, masked, number, count, predicate, codes): what is sync, arrive, popc, and, or."""
-    _, what, guard, masked, number, count, predicate, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, True)
-    rank = h.field() if masked else None
-    which = _first(h, number)
-    wanted = _first(h, count) if count else h.i32(0)
-    holds = guard_mask(h, predicate, True) if predicate else None
-    if guard:
-        go, skip = h.block_named("go"), h.block_named("skip")
-        h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
-        h.ir.position_at_end(skip)
-        h.goto(h.following())
-        h.ir.position_at_end(go)
+@emits(BarrierOp)
+def barrier(h: Handler, op: BarrierOp) -> None:
+    mask = guard_mask(h, op.guard, True)
+    rank = h.field() if op.masked else None
+    which = _first(h, op.number)
+    wanted = _first(h, op.threads) if op.threads else h.i32(0)
+    holds = guard_mask(h, op.predicate, True) if op.predicate else None
+    if op.guard:
+        h.skip_unless_any(mask)
     alive = h.load(h.warp, Warp.ALIVE, i32)
     await_others(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
     _demand(h, h.ir.icmp_unsigned("==", mask, alive), Fault.BARRIER_DIVERGED, mask)
     _demand(h, h.ir.icmp_unsigned("<", which, h.i32(16)), Fault.BARRIER_NUMBER, mask)
     place = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.nbytes)))
     arrived = h.load(place, Barrier.ARRIVED, i32)
-    if count:
+    if op.threads:
         whole = h.ir.icmp_unsigned("==", h.ir.and_(wanted, h.i32(31)), h.i32(0))
         some = h.ir.icmp_unsigned("!=", wanted, h.i32(0))
         _demand(h, h.ir.and_(whole, some), Fault.BARRIER_COUNT, mask)
@@ -51,11 +46,11 @@ def barrier(module: ir.Module, name: str, shape: Shape) -> None:
     _demand(h, h.ir.or_(fresh, same), Fault.BARRIER_MISMATCH, mask)
     h.store(wanted, place, Barrier.EXPECTED)
     if holds is not None:
-        _vote(h, what, place, holds, mask, fresh)
+        _vote(h, op.action, place, holds, mask, fresh)
     arrived = h.ir.add(arrived, h.i32(1))
     h.store(arrived, place, Barrier.ARRIVED)
     live = h.load(h.block, Block.LIVE, i32)
-    needed = h.ir.lshr(wanted, h.i32(5)) if count else h.call("llvm.ctpop.i32", i32, live)
+    needed = h.ir.lshr(wanted, h.i32(5)) if op.threads else h.call("llvm.ctpop.i32", i32, live)
     complete, wait = h.block_named("complete"), h.block_named("wait")
     bit = h.ir.shl(h.i32(1), h.load(h.warp, Warp.INDEX, i32))
     h.ir.cbranch(h.ir.icmp_unsigned(">=", arrived, needed), complete, wait)
@@ -67,7 +62,7 @@ def barrier(module: ir.Module, name: str, shape: Shape) -> None:
     h.ir.position_at_end(wait)
     barred = h.ir.or_(h.load(h.block, Block.BARRED, i32), h.ir.shl(h.i32(1), which))
     h.store(barred, h.block, Block.BARRED)
-    if what == "arrive":
+    if op.action == "arrive":
         h.next()
         return
     h.store(h.ir.or_(h.load(place, Barrier.WAITING, i32), bit), place, Barrier.WAITING)
@@ -78,9 +73,9 @@ def barrier(module: ir.Module, name: str, shape: Shape) -> None:
     h.schedule(h.following())
 
 
-def _first(h: Handler, kind: str) -> Any:
+def _first(h: Handler, kind: OperandClass) -> Any:
     """An operand that is the same for all threads: its value in the first active lane."""
-    if kind[0] != "X":
+    if not kind.per_lane:
         return source(h, kind, 1)
     value = source(h, kind, 32)
     lane = h.call("llvm.cttz.i32", i32, h.active, ir.Constant(i1, 0))
@@ -91,13 +86,13 @@ def _demand(h: Handler, condition: Any, kind: int, mask: Any) -> None:
     h.branch_unless(condition, lambda: h.fault(kind, mask))
 
 
-def _vote(h: Handler, what: str, place: Any, holds: Any, mask: Any, fresh: Any) -> None:
+def _vote(h: Handler, action: str, place: Any, holds: Any, mask: Any, fresh: Any) -> None:
     """Add this warp's predicates to the barrier's result: a count, or all ones or zero."""
     old = h.load(place, Barrier.RESULT, i32)
-    if what == "popc":
+    if action == "popc":
         mine = h.call("llvm.ctpop.i32", i32, holds)
         new = h.ir.add(mine, h.ir.select(fresh, h.i32(0), old))
-    elif what == "and":
+    elif action == "and":
         mine = h.ir.sext(h.ir.icmp_unsigned("==", holds, mask), i32)
         new = h.ir.and_(mine, h.ir.select(fresh, h.i32(-1), old))
     else:
@@ -106,29 +101,21 @@ def _vote(h: Handler, what: str, place: Any, holds: Any, mask: Any, fresh: Any) 
     h.store(new, place, Barrier.RESULT)
 
 
-def outcome(module: ir.Module, name: str, shape: Shape) -> None:
-    """("outcome", dest, guard, masked, codes): what the bar.red before gave to this warp."""
-    _, dest, guard, masked, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, masked)
+@emits(BarrierResult)
+def barrier_result(h: Handler, op: BarrierResult) -> None:
+    dest, mask = op.dest, guard_mask(h, op.guard, op.masked)
     value = h.load(h.warp, Warp.RESULT, i32)
-    if dest[1:] == "P":
+    if dest.predicate:
         whole = h.ir.icmp_unsigned("!=", value, h.i32(0))
-        value = whole if dest[0] == "U" else h.bools(value)
-    elif dest[0] == "X":
+        value = whole if dest.uniform else h.bools(value)
+    elif dest.per_lane:
         value = h.splat(value)
-    if dest != "_":
-        put(h, h.slot(), value, mask if dest[0] == "X" else None)
+    if dest != SINK:
+        put(h, h.slot(), value, mask if dest.per_lane else None)
     h.next()
 
 
-def fence(module: ir.Module, name: str, shape: Shape) -> None:
-    """("fence", which, codes): order memory accesses, between the threads of the host too.
-
-    ``which`` is acquire, release, acq_rel or seq_cst, or block: a block is on one thread of the host, so that only LLVM
-    must not change the order.
-    """
-    h = Handler(module, name, shape[-1])
-    which = shape[1]
-    h.ir.fence(*(("seq_cst", "singlethread") if which == "block" else (which,)))
+@emits(Fence)
+def fence(h: Handler, op: Fence) -> None:
+    h.ir.fence(*(("seq_cst", "singlethread") if op.order == "block" else (op.order,)))
     h.next()

@@ -1,4 +1,4 @@
-"""Handlers of the barrier of a cluster, whose blocks are block states that one host thread runs in turn.
+"""The barrier of a cluster, whose blocks are block states that one host thread runs in turn.
 
 Threads arrive, and wait later. A warp that waits is taken out of the mask of its block's warps that can run; the last
 thread to arrive, in whichever block, puts all of them back. A thread that ends counts no longer.
@@ -8,36 +8,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
 
+from ..instructions.clusters import ClusterBarrier
 from ..machine.layout import Block, Cluster, ClusterBlock, Fault, Warp
-from .library import Shape
 from .handler import Handler, i32, i64, pointer
 from .control import await_others
 from .data import guard_mask
+from .registry import emits
 
-__all__ = ["cluster"]
 
-
-def cluster(module: ir.Module, name: str, shape: Shape) -> None:
-    """("cluster", what, aligned, guard, masked, codes): what is arrive, wait, or leave, before lanes end."""
-    _, what, aligned, guard, masked, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, True)
-    rank = h.field() if masked and what != "leave" else None
-    if guard:
-        go, skip = h.block_named("go"), h.block_named("skip")
-        h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
-        h.ir.position_at_end(skip)
-        h.goto(h.following())
-        h.ir.position_at_end(go)
+@emits(ClusterBarrier)
+def cluster_barrier(h: Handler, op: ClusterBarrier) -> None:
+    mask = guard_mask(h, op.guard, True)
+    rank = h.field() if op.masked and op.action != "leave" else None
+    if op.guard:
+        h.skip_unless_any(mask)
     alive = h.load(h.warp, Warp.ALIVE, i32)
-    if what != "leave":
+    if op.action != "leave":
         await_others(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
-    if aligned:
+    if op.aligned:
         together = h.ir.icmp_unsigned("==", mask, alive)
         h.branch_unless(together, lambda: h.fault(Fault.BARRIER_DIVERGED, mask))
-    {"arrive": _arrive, "wait": _wait, "leave": _leave}[what](_Barrier(h), mask)
+    {"arrive": _arrive, "wait": _wait, "leave": _leave}[op.action](_Barrier(h), mask)
 
 
 class _Barrier:

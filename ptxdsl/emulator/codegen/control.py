@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
 
 from ..machine.layout import NEVER, PATIENCE, POLL_TURNS, SLICE, SLICE_TURNS, Block, Fault, Status, Warp
-from .library import Shape
+from ..instructions.control import Branch, Exit, IndexedBranch, Jump, Reconvergence, SystemCall, Trap
+from ..instructions.data import WrapCheck
 from .handler import Handler, i32, i64, lanes_of, pointer
 from .data import guard_mask, source
+from .registry import emits
 from .scheduler import retire
 
-__all__ = ["await_others", "bounded", "branch", "check", "exit_", "index", "jump", "park", "service", "trap", "wrap"]
+__all__ = ["await_others", "park"]
 
 
 def park(h: Handler, lanes: Any, rank: Any) -> None:
@@ -103,16 +104,14 @@ def _lose_patience(h: Handler, yields: Any, rank: Any) -> None:
     h.branch_unless(h.ir.not_(stuck), leave)
 
 
-def jump(module: ir.Module, name: str, shape: Shape) -> None:
-    """("jump", checked, back, conservative, codes): distance, then rank if checked, then cost if back."""
-    _, checked, back, conservative, codes = shape
-    h = Handler(module, name, codes)
+@emits(Jump)
+def jump(h: Handler, op: Jump) -> None:
     target = h.add(h.rec, h.field())
-    rank = h.field() if checked else None
-    if checked:
+    rank = h.field() if op.divergent else None
+    if op.divergent:
         _arrive(h, rank)
-    if back:
-        spend(h, h.field(), target, conservative, rank)
+    if op.backward:
+        spend(h, h.field(), target, op.conservative, rank)
     h.goto(target)
 
 
@@ -126,38 +125,32 @@ def _arrive(h: Handler, rank: Any) -> None:
     h.branch_unless(h.ir.icmp_signed("<", rank, h.load(h.warp, Warp.PARKED, i32)), meet)
 
 
-def check(module: ir.Module, name: str, shape: Shape) -> None:
-    """("check", codes): the start of a block that lanes fall into where others may wait."""
-    h = Handler(module, name, shape[-1])
+@emits(Reconvergence)
+def reconvergence(h: Handler, _: Reconvergence) -> None:
     _arrive(h, h.field())
     h.next()
 
 
-def branch(module: ir.Module, name: str, shape: Shape) -> None:
-    """("branch", guard, divergent, back, conservative, codes): distance; if divergent both ranks; the cost if back.
-
-    A branch that is not divergent stands where all live lanes are active, on a predicate that is the same for all.
-    """
-    _, guard, divergent, back, conservative, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, False)
+@emits(Branch)
+def branch(h: Handler, op: Branch) -> None:
+    mask = guard_mask(h, op.guard, False)
     target = h.add(h.rec, h.field())
-    if not divergent:
+    if not op.divergent:
         taken = h.ir.icmp_unsigned("!=", mask, h.i32(0))
-        if back:
+        if op.backward:
             cost = h.field()
             go, fall = h.block_named("go"), h.block_named("fall")
             h.ir.cbranch(taken, go, fall)
             h.ir.position_at_end(fall)
             h.goto(h.following())
             h.ir.position_at_end(go)
-            spend(h, cost, target, conservative)
+            spend(h, cost, target, op.conservative)
             h.goto(target)
         else:
             h.goto(h.ir.select(taken, target, h.following()))
         return
     to, on = h.field(), h.field()
-    cost = h.field() if back else None
+    cost = h.field() if op.backward else None
     active = h.active
     taken, left = h.ir.and_(active, mask), h.ir.and_(active, h.ir.not_(mask))
     all_go, some, some_go, part = (h.block_named(n) for n in ("all_go", "some", "some_go", "part"))
@@ -165,7 +158,7 @@ def branch(module: ir.Module, name: str, shape: Shape) -> None:
     h.ir.position_at_end(all_go)
     _arrive(h, to)
     if cost is not None:
-        spend(h, cost, target, conservative, to)
+        spend(h, cost, target, op.conservative, to)
     h.goto(target)
     h.ir.position_at_end(some)
     h.ir.cbranch(h.ir.icmp_unsigned("==", taken, h.i32(0)), some_go, part)
@@ -196,42 +189,37 @@ def _part(h: Handler, some: tuple[Any, Any, Any], others: tuple[Any, Any, Any]) 
     h.goto(record)
 
 
-def exit_(module: ir.Module, name: str, shape: Shape) -> None:
-    """("exit", guard, masked, codes): the lanes end; the next record follows where some are left."""
-    _, guard, masked, codes = shape
-    h = Handler(module, name, codes)
-    gone = guard_mask(h, guard, False)
+@emits(Exit)
+def exit_(h: Handler, op: Exit) -> None:
+    gone = guard_mask(h, op.guard, False)
     gone = h.active if gone is None else h.ir.and_(h.active, gone)
     alive = h.ir.and_(h.load(h.warp, Warp.ALIVE, i32), h.ir.not_(gone))
     h.store(alive, h.warp, Warp.ALIVE)
     active = h.ir.and_(h.active, h.ir.not_(gone))
     h.store(active, h.warp, Warp.ACTIVE)
-    if not guard and not masked:
+    if not op.guard and not op.masked:
         retire(h)
         return
     h.branch_unless(h.ir.icmp_unsigned("!=", alive, h.i32(0)), lambda: h.through(Block.RETIRE, h.rec))
-    if masked:
+    if op.masked:
         h.branch_unless(h.ir.icmp_unsigned("!=", active, h.i32(0)), lambda: reschedule(h))
     h.next()
 
 
-def trap(module: ir.Module, name: str, shape: Shape) -> None:
-    """("trap", guard, kind, codes): stop with a fault of that kind."""
-    _, guard, kind, codes = shape
-    h = Handler(module, name, codes)
-    lanes = guard_mask(h, guard, True)
-    if guard:
+@emits(Trap)
+def trap(h: Handler, op: Trap) -> None:
+    lanes = guard_mask(h, op.guard, True)
+    if op.guard:
         h.branch_unless(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), h.next)
-    h.fault(kind, lanes)
+    h.fault(op.fault, lanes)
 
 
-def index(module: ir.Module, name: str, shape: Shape) -> None:
-    """("index", class of the index, guard, codes): brx.idx; how many targets there are, and where their ranks lie."""
-    _, kind, guard, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, True)
-    number = source(h, kind, 32)
-    on = h.field() if guard else None
+@emits(IndexedBranch)
+def indexed_branch(h: Handler, op: IndexedBranch) -> None:
+    """Its record says how many targets there are, and where their ranks lie."""
+    mask = guard_mask(h, op.guard, True)
+    number = source(h, op.selector, 32)
+    on = h.field() if op.guard else None
     count, table = h.field(), h.field("q")
     wrong = h.ir.icmp_unsigned(">=", number, h.splat(count))
     bad = h.ir.and_(mask, h.mask(wrong))
@@ -247,19 +235,13 @@ def index(module: ir.Module, name: str, shape: Shape) -> None:
     reschedule(h)
 
 
-def wrap(module: ir.Module, name: str, shape: Shape) -> None:
-    """("wrap", base, signed, codes): leave for conservative code where base + vector wraps around in some lane."""
-    bounded(Handler(module, name, shape[-1]), shape)
-
-
-def bounded(h: Handler, shape: Shape) -> None:
-    """The code of a wrap handler."""
-    _, kind, signed, _ = shape
-    base = source(h, kind, 1)
+@emits(WrapCheck)
+def wrap_check(h: Handler, op: WrapCheck) -> None:
+    base = source(h, op.base, 1)
     bits = base.type.width
-    wide = (h.ir.sext if signed else h.ir.zext)(base, i64)
+    wide = (h.ir.sext if op.signed else h.ir.zext)(base, i64)
     low, high = h.ir.add(wide, h.field("q")), h.ir.add(wide, h.field("q"))
-    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if op.signed else (0, (1 << bits) - 1)
     good = h.ir.icmp_signed(">=", low, h.i64(least))
     good = h.ir.and_(good, h.ir.icmp_signed("<=", high, h.i64(most)))
 
@@ -272,12 +254,11 @@ def bounded(h: Handler, shape: Shape) -> None:
     h.next()
 
 
-def service(module: ir.Module, name: str, shape: Shape) -> None:
-    """("service", guard, codes): leave for Python, which answers the call, and go on behind it."""
-    _, guard, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, True)
-    if guard:
+@emits(SystemCall)
+def system_call(h: Handler, op: SystemCall) -> None:
+    """Return to Python, which answers the call; the warp resumes behind it."""
+    mask = guard_mask(h, op.guard, True)
+    if op.guard:
         h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), h.next)
     h.stop(Status.SERVICE)
     h.store(h.following(), h.warp, Warp.PC)

@@ -12,12 +12,11 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
+from ..instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory
 from .data import guard_mask, source
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
-from .library import Shape
 from .memory import Access
-
-__all__ = ["breakpoint_", "count", "count_branch", "count_memory"]
+from .registry import emits
 
 BANKS = 32
 BANK_BYTES = 4
@@ -48,26 +47,20 @@ def _executed(h: Handler, counters: Any, lanes: Any) -> None:
     _add(h, counters, Count.LANES, _population(h, lanes))
 
 
-def count(module: ir.Module, name: str, shape: Shape) -> None:
-    """("count", guard, codes): one execution, and the lanes for which the guard holds."""
-    _, guard, codes = shape
-    h = Handler(module, name, codes)
-    lanes = guard_mask(h, guard, True)
+@emits(CountExecution)
+def count_execution(h: Handler, op: CountExecution) -> None:
+    lanes = guard_mask(h, op.guard, True)
     _executed(h, _counters(h), lanes)
     h.next()
 
 
-def count_branch(module: ir.Module, name: str, shape: Shape) -> None:
-    """("count_branch", guard, index, codes): also whether lanes diverge; ``index`` is the class of brx.idx's operand.
-
-    A branch that is not taken is executed all the same: by all lanes that are there.
-    """
-    _, guard, index, codes = shape
-    h = Handler(module, name, codes)
-    lanes = guard_mask(h, guard, True)
+@emits(CountBranch)
+def count_branch(h: Handler, op: CountBranch) -> None:
+    """A branch that is not taken is executed all the same: by all active lanes."""
+    lanes = guard_mask(h, op.guard, True)
     diverges = h.ir.and_(_some(h, lanes), _some(h, h.ir.and_(h.active, h.ir.not_(lanes))))
-    if index:
-        numbers = source(h, index, LANES)
+    if op.selector:
+        numbers = source(h, op.selector, LANES)
         lane = h.ir.and_(h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0)), h.i32(LANES - 1))
         first = h.ir.extract_element(numbers, lane)
         others = h.mask(h.ir.icmp_unsigned("!=", numbers, h.splat(first)))
@@ -78,20 +71,15 @@ def count_branch(module: ir.Module, name: str, shape: Shape) -> None:
     h.next()
 
 
-def count_memory(module: ir.Module, name: str, shape: Shape) -> None:
-    """("count_memory", space, address, nbytes, exclusive, guard, codes): also what the memory system has to do.
-
-    ``nbytes`` is what one lane accesses; of ``exclusive`` accesses, atomics, two to one word conflict.
-    """
-    _, space, kind, nbytes, exclusive, guard, codes = shape
-    h = Handler(module, name, codes)
-    access = Access(h, kind, None, nbytes, False)
-    lanes = guard_mask(h, guard, True)
+@emits(CountMemory)
+def count_memory(h: Handler, op: CountMemory) -> None:
+    access = Access(h, op.address, None, op.nbytes, False)
+    lanes = guard_mask(h, op.guard, True)
     counters = _counters(h)
     _executed(h, counters, lanes)
     places = access.vector()
-    ways: dict[str, Any] = {space: lanes}
-    if space == "generic":
+    ways: dict[str, Any] = {op.space: lanes}
+    if op.space == "generic":
         windows = h.ir.lshr(places, h.splat(h.i64(56)))
         ways = {"global": lanes}
         for name, window in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
@@ -99,7 +87,7 @@ def count_memory(module: ir.Module, name: str, shape: Shape) -> None:
             ways[name] = h.ir.and_(lanes, inside)
             ways["global"] = h.ir.and_(ways["global"], h.ir.not_(inside))
     for way, mask in ways.items():
-        _SPACES[way](h, counters, places, mask, nbytes, exclusive)
+        _SPACES[way](h, counters, places, mask, op.nbytes, op.exclusive)
     h.next()
 
 
@@ -221,9 +209,9 @@ def _each_distinct(h: Handler, values: Any, mask: Any, body: Callable[[Any, Any]
     h.ir.position_at_end(done)
 
 
-def breakpoint_(module: ir.Module, name: str, shape: Shape) -> None:
-    """("breakpoint", codes): return to Python where one lane of a block is active; the warp resumes after it."""
-    h = Handler(module, name, shape[-1])
+@emits(Breakpoint)
+def breakpoint_(h: Handler, _: Breakpoint) -> None:
+    """The warp resumes after it."""
     block, warp, lanes = h.field("q"), h.field(), h.field()
     here = h.ir.icmp_unsigned("==", h.load(h.block, Block.CTA64, i64), block)
     here = h.ir.and_(here, h.ir.icmp_unsigned("==", h.load(h.warp, Warp.INDEX, i32), warp))

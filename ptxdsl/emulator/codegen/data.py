@@ -1,9 +1,4 @@
-"""Handlers of the instructions that only compute: their semantics between loads and stores of slots.
-
-The class of each operand is one letter and its width: ``X32`` one number a lane, ``U32`` one for the warp, ``A32`` one
-for the warp plus a vector known beforehand, ``B32`` one of the block, ``I32`` an immediate; ``P`` and ``N`` a predicate
-and its complement, ``_`` a sink, ``#5`` a number that shapes the code. A tuple stands for an operand in braces.
-"""
+"""Instructions that only compute: their semantics between loads and stores of register slots."""
 
 from __future__ import annotations
 
@@ -14,33 +9,34 @@ from llvmlite import ir
 from ...isa import OperandSpec, lookup
 from .. import semantics
 from ..semantics.lanes import Lanes
-from .library import Shape
+from ..instructions.data import Compute, ReadClock, SpaceTest
+from ..instructions.operand_classes import NEGATED, PREDICATE, OperandClass
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
+from .registry import emits
 
-__all__ = ["clock", "compute", "cut", "data", "fit", "guard_mask", "isspace", "put", "source"]
+__all__ = ["cut", "fit", "guard_mask", "put", "source"]
 
 
 def source(h: Handler, kind: Any, width: int) -> Any:
-    """The value of the next operand: <32 x iN> at width 32, iN at width 1."""
+    """The value of the next operand: <32 x iN> at width 32, iN at width 1; a tuple for an operand in braces."""
     if isinstance(kind, tuple):
         return tuple(source(h, item, width) for item in kind)
-    letter = kind[0]
-    if letter in "PN":
+    if kind in (PREDICATE, NEGATED):
         mask = h.load(h.slot(), 0, i32)
-        if letter == "N":
+        if kind == NEGATED:
             mask = h.ir.not_(mask)
         return h.bools(mask) if width > 1 else h.ir.trunc(mask, i1)
-    bits = int(kind[1:])
+    bits = kind.bits
     element = ir.IntType(bits)
-    if letter == "I":
+    if kind.immediate:
         number = h.field("q")
         if bits == 128:
             number = h.ir.or_(h.ir.zext(number, element), h.ir.shl(h.ir.zext(h.field("q"), element), element(64)))
         elif bits < 64:
             number = h.ir.trunc(number, element)
         return h.splat(number) if width > 1 else number
-    slot = h.add(h.block, h.field()) if letter == "B" else h.slot()
-    if letter == "X":
+    slot = h.add(h.block, h.field()) if kind.storage == "B" else h.slot()
+    if kind.per_lane:
         if width == 1:
             raise AssertionError("one number is wanted of a register that has one a lane")
         return h.load(slot, 0, lanes_of(element))
@@ -48,7 +44,7 @@ def source(h: Handler, kind: Any, width: int) -> Any:
     if width == 1:
         return number
     spread = h.splat(number)
-    if letter == "A":
+    if kind.affine:
         spread = h.ir.add(spread, h.known(h.field("q"), bits))
     return spread
 
@@ -68,12 +64,12 @@ def put(h: Handler, slot: Any, value: Any, mask: Any) -> None:
     h.store(value, slot, 0)
 
 
-def guard_mask(h: Handler, guard: str, masked: bool) -> Any:
-    """The lanes that execute: those of the guard (``P``, ``N`` or empty) that are active; None for all."""
+def guard_mask(h: Handler, guard: OperandClass, masked: bool) -> Any:
+    """The lanes that execute: those of the guard, if there is one, that are active; None for all."""
     mask = None
     if guard:
         mask = h.load(h.slot(), 0, i32)
-        mask = h.ir.not_(mask) if guard == "N" else mask
+        mask = h.ir.not_(mask) if guard == NEGATED else mask
     if masked:
         mask = h.active if mask is None else h.ir.and_(mask, h.active)
     return mask
@@ -91,29 +87,15 @@ def fit(h: Handler, value: Any, bits: int, signed: bool) -> Any:
     return (h.ir.sext if signed else h.ir.zext)(value, wanted)
 
 
-
-def data(module: ir.Module, name: str, shape: Shape) -> None:
-    """("data", mnemonic, index among its forms, width, guard, masked, class of each operand, codes).
-
-    Behind the mnemonic may stand the parts of registers that the operands name: ``vadd.s32.s32.s32;,b0,h1``.
-    """
-    compute(Handler(module, name, shape[-1]), shape)
-
-
-def compute(h: Handler, shape: Shape) -> None:
-    """The code of a data handler."""
-    _, spelled, index, width, guard, masked, kinds, _ = shape
-    mnemonic, _, parts = spelled.partition(";")
-    form = lookup(mnemonic)[index]
-    mask = guard_mask(h, guard, masked)
+@emits(Compute)
+def compute(h: Handler, op: Compute) -> None:
+    mnemonic, _, parts = op.mnemonic.partition(";")
+    width, kinds, form = op.width, op.operands, lookup(mnemonic)[op.number]
+    mask = guard_mask(h, op.guard, op.masked)
     if width == 1 and mask is not None:
-        go, skip = h.block_named("go"), h.block_named("skip")
-        h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
-        h.ir.position_at_end(skip)
-        h.goto(h.following())
-        h.ir.position_at_end(go)
+        h.skip_unless_any(mask)
         mask = None
-    places: list[tuple[OperandSpec | None, tuple[str, ...], list[Any]]] = []
+    places: list[tuple[OperandSpec | None, tuple[OperandClass, ...], list[Any]]] = []
     values: list[Any] = []
     for spec, kind in zip(form.operands, kinds):
         if spec.written:
@@ -124,7 +106,7 @@ def compute(h: Handler, shape: Shape) -> None:
                 loaded = tuple(h.load(slot, 0, _register(item, width)) for item, slot in zip(items, slots))
                 values.append(loaded if isinstance(kind, tuple) else loaded[0])
         elif kind[0] == "#":
-            values.append(int(kind[1:]))
+            values.append(kind.bits)
         else:
             values.append(cut(h, source(h, kind, width), spec))
     carry = semantics.carry(form)
@@ -138,24 +120,20 @@ def compute(h: Handler, shape: Shape) -> None:
         signed = written is not None and written.type is not None and written.type.is_signed
         for item, slot, part in zip(items, slots, value if isinstance(value, tuple) else (value,)):
             if slot is not None:
-                if (item[0] == "X") != (width > 1):
+                if item.per_lane != (width > 1):
                     raise AssertionError(f"a result of width {width} for the class {item}")
-                put(h, slot, part if item[1:] == "P" else fit(h, part, int(item[1:]), signed), mask)
+                put(h, slot, part if item.predicate else fit(h, part, item.bits, signed), mask)
     h.next()
 
 
-def isspace(module: ir.Module, name: str, shape: Shape) -> None:
-    """("isspace", negated, ranges, dest, a, width, guard, masked, codes): isspacep.
-
-    A range is a base and a size; before the base stands, for the letter B, a field of the block that is added to it.
-    """
-    _, negated, ranges, _, a, width, guard, masked, codes = shape
-    h = Handler.of(module, name, codes)
-    mask = guard_mask(h, guard, masked)
+@emits(SpaceTest)
+def space_test(h: Handler, op: SpaceTest) -> None:
+    width = op.width
+    mask = guard_mask(h, op.guard, op.masked)
     slot = h.slot()
-    address = Lanes(h.ir, width).wrap(source(h, a, width))
-    found = address.b.bits(1, int(negated))
-    for letter in ranges:
+    address = Lanes(h.ir, width).wrap(source(h, op.address, width))
+    found = address.b.bits(1, int(op.negated))
+    for letter in op.ranges:
         moved = h.load(h.block, h.field(), i64) if letter == "B" else i64(0)
         base, size = (fit(h, each, address.bits, False) for each in (h.ir.add(moved, h.field("q")), h.field("q")))
         if width > 1:
@@ -170,17 +148,15 @@ def isspace(module: ir.Module, name: str, shape: Shape) -> None:
     h.next()
 
 
-def clock(module: ir.Module, name: str, shape: Shape) -> None:
-    """("clock", special register, dest, guard, masked, codes): cycles and nanoseconds of the host."""
-    _, special, dest, guard, masked, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, masked)
+@emits(ReadClock)
+def read_clock(h: Handler, op: ReadClock) -> None:
+    mask = guard_mask(h, op.guard, op.masked)
     slot = h.slot()
-    value = _nanoseconds(h) if "timer" in special else h.call("llvm.readcyclecounter", i64)
-    if special.endswith("_hi"):
+    value = _nanoseconds(h) if "timer" in op.register else h.call("llvm.readcyclecounter", i64)
+    if op.register.endswith("_hi"):
         value = h.ir.lshr(value, i64(32))
-    value = fit(h, value, int(dest[1:]), False)
-    if dest[0] == "U":
+    value = fit(h, value, op.dest.bits, False)
+    if op.dest.uniform:
         put(h, slot, value, None)
     else:
         put(h, slot, h.splat(value), mask)
@@ -204,6 +180,6 @@ def cut(h: Handler, value: Any, spec: OperandSpec) -> Any:
     return value if spec.type is None or spec.type.kind == "p" else fit(h, value, spec.type.bits, False)
 
 
-def _register(item: str, width: int) -> ir.Type:
-    element = ir.IntType(int(item[1:]))
+def _register(item: OperandClass, width: int) -> ir.Type:
+    element = ir.IntType(item.bits)
     return lanes_of(element) if width > 1 else element

@@ -11,10 +11,13 @@ from llvmlite import ir
 
 from ..machine.layout import LANES, Block, Status, Warp
 from ..machine.shadow import EPOCH_BITS, EPOCH_SHIFT, ORDER_CACHE_BITS, Reason, Shadow, WarpClock
+from ..instructions.instrumentation import (
+    EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, SyncAccess, SyncInstruction,
+)
 from .data import guard_mask, source
 from .handler import Handler, byte, i1, i32, i64, pointer
-from .library import Shape
-from .memory import Access, twins
+from .memory import Access
+from .registry import emits
 
 __all__ = ["ShadowState", "arrive", "barrier", "begin", "sync_access", "sync_instruction", "warp_barrier"]
 
@@ -56,9 +59,9 @@ class ShadowState:
         return word
 
 
-def begin(module: ir.Module, name: str, shape: Shape) -> None:
-    """("epoch_begin", codes): a warp starts on a block; the first warp resets the block's shadow state."""
-    h = Handler.of(module, name, shape[-1])
+@emits(EpochBegin)
+def begin(h: Handler, _: EpochBegin) -> None:
+    """The first warp resets the block's shadow state."""
     shadow = ShadowState(h)
     number = h.ir.add(h.ir.trunc(h.load(h.block, Block.CTA64, i64), i32), h.i32(1))
     with h.ir.if_then(h.ir.icmp_unsigned("!=", shadow.get(Shadow.BLOCK, i32), number)):
@@ -85,20 +88,18 @@ def _pending(shadow: ShadowState) -> Any:
     return h.add(shadow.block, h.ir.add(h.ir.shl(odd, h.i64(3)), h.i64(Shadow.PENDING_BARRIERS)))
 
 
-def arrive(module: ir.Module, name: str, shape: Shape) -> None:
-    """("epoch_arrive", codes): before a barrier of the whole block. The epoch of the last warp to arrive remains."""
-    h = Handler.of(module, name, shape[-1])
+@emits(EpochArrive)
+def arrive(h: Handler, _: EpochArrive) -> None:
+    """The epoch of the last warp to arrive remains."""
     shadow = ShadowState(h)
     place = _pending(shadow)
     h.store(shadow.begin_epoch(), place, 0)
     h.next()
 
 
-def barrier(module: ir.Module, name: str, shape: Shape) -> None:
-    """("epoch_barrier", guard, codes): after a barrier of the whole block."""
-    _, guard, codes = shape
-    h = Handler.of(module, name, codes)
-    mask = guard_mask(h, guard, True)
+@emits(EpochBarrier)
+def barrier(h: Handler, op: EpochBarrier) -> None:
+    mask = guard_mask(h, op.guard, True)
     shadow = ShadowState(h)
     with h.ir.if_then(h.ir.icmp_unsigned("!=", mask, h.i32(0))):
         floor = h.load(_pending(shadow), 0, i64)
@@ -109,12 +110,11 @@ def barrier(module: ir.Module, name: str, shape: Shape) -> None:
     h.next()
 
 
-def warp_barrier(module: ir.Module, name: str, shape: Shape) -> None:
-    """("epoch_warp_barrier", guard, members, codes): after a bar.warp.sync; one of part of the warp is reported."""
-    _, guard, kind, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, True)
-    members = source(h, kind, LANES)
+@emits(EpochWarpBarrier)
+def warp_barrier(h: Handler, op: EpochWarpBarrier) -> None:
+    """A barrier of part of the warp is reported."""
+    mask = guard_mask(h, op.guard, True)
+    members = source(h, op.members, LANES)
     shadow = ShadowState(h)
     some, whole, part, after = (h.block_named(n) for n in ("some", "whole", "part", "after"))
     h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), some, after)
@@ -140,28 +140,21 @@ def _leave(h: Handler, shadow: ShadowState, reason: int, resume: Any, mask: Any)
     h.ir.ret_void()
 
 
-def sync_instruction(module: ir.Module, name: str, shape: Shape) -> None:
-    """("sync_instruction", guard, whole, codes): report an instruction; ``whole``: only if the warp has converged."""
-    _, guard, whole, codes = shape
-    h = Handler(module, name, codes)
-    mask = guard_mask(h, guard, True)
+@emits(SyncInstruction)
+def sync_instruction(h: Handler, op: SyncInstruction) -> None:
+    mask = guard_mask(h, op.guard, True)
     go = h.ir.icmp_unsigned("!=", mask, h.i32(0))
-    if whole:
+    if op.whole:
         go = h.ir.and_(go, h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.ALIVE, i32)))
     h.branch_unless(go, h.next)
     _leave(h, ShadowState(h), Reason.SYNC_INSTRUCTION, h.following(), mask)
 
 
-def sync_access(module: ir.Module, name: str, shape: Shape) -> None:
-    """("sync_access", address, bytes, writes, guard, codes): report an access that may synchronise threads."""
-    twins(module, name, shape, _sync_access)
-
-
-def _sync_access(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
-    _, kind, nbytes, writes, guard, _ = shape
-    access = Access(h, kind, None, nbytes, writes)
-    mask = guard_mask(h, guard, True)
+@emits(SyncAccess, slow_path=True)
+def sync_access(h: Handler, op: SyncAccess) -> None:
+    access = Access(h, op.address, None, op.nbytes, op.writes)
+    mask = guard_mask(h, op.guard, True)
     h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
-    hosts = access.hosts(mask, slow)
+    hosts = access.hosts(mask)
     h.store(hosts, h.block, Block.SCRATCH)
     _leave(h, ShadowState(h), Reason.SYNC_ACCESS, h.following(), mask)

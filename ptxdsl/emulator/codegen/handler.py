@@ -12,6 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..instructions.memory import Pattern
+from ..instructions.operand_classes import OperandClass
 from ..semantics.lanes import Lanes
 from ..machine.layout import FULL, LANES, Block, Status, Warp
 
@@ -50,14 +52,11 @@ class Handler:
         self.rec, self.warp, self.block = self.function.args[:3]
         self.ir = ir.IRBuilder(self.function.append_basic_block())
         self.codes = codes
+        self.slow_path: ir.Function | None = None
+        """The function that starts over where the fast check of an access fails; None in that function itself."""
         self._at = 8
         self._read = 0
         self.size = (8 + sum(4 if code == "i" else 8 for code in codes) + 7) // 8 * 8
-
-    @staticmethod
-    def of(module: Any, name: str, codes: str) -> Handler:
-        """A new handler, or where the module is a function under construction that function, to go on in."""
-        return module if isinstance(module, Handler) else Handler(module, name, codes)
 
     # Fields and memory
 
@@ -103,7 +102,7 @@ class Handler:
         """The vector of known numbers at an address."""
         return self.load(self.ir.inttoptr(place, pointer), 0, lanes_of(ir.IntType(bits)))
 
-    def access(self, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> Any:
+    def access(self, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> Any:
         """The address of a memory handler."""
         from .memory import Access
 
@@ -240,6 +239,14 @@ class Handler:
         self.ir.position_at_end(rare)
         otherwise()
         self.ir.position_at_end(on)
+
+    def skip_unless_any(self, mask: Any) -> None:
+        """Go on here where the mask has a lane, else with the record that follows."""
+        go, skip = self.block_named("go"), self.block_named("skip")
+        self.ir.cbranch(self.ir.icmp_unsigned("!=", mask, const(i32, 0)), go, skip)
+        self.ir.position_at_end(skip)
+        self.goto(self.following())
+        self.ir.position_at_end(go)
 
     def for_each_lane(self, mask: Any, body: Callable[[Any], None]) -> None:
         """Run ``body(lane)`` for each lane in the mask, lowest first; the lane is an i32."""

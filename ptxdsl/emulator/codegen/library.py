@@ -1,7 +1,7 @@
-"""The library of compiled handlers: one machine-code function for each instruction shape, kept in memory and on disk.
+"""The library of compiled handlers: one machine-code function for each micro-op, kept in memory and on disk.
 
-A shape says everything that a handler's code depends on (instruction, operand classes, access pattern, masked or not),
-so handlers are shared by all kernels. Those that a kernel is the first to need are compiled together, as one LLVM
+A micro-op says everything that its code depends on (instruction, operand classes, access pattern, masked or not), so
+handlers are shared by all kernels. Those that a kernel is the first to need are compiled together, as one LLVM
 module, and the object file is kept: the next process links it in a millisecond instead of compiling it in a second.
 """
 
@@ -16,18 +16,16 @@ from typing import Any
 
 from ...config import current
 from ...errors import EmulationError
+from ..instructions.micro_op import Key
 from .storage import Storage, digest
 
-__all__ = ["Library", "Shape", "library", "remembered"]
+__all__ = ["Library", "library", "remembered"]
 
-Shape = tuple[Any, ...]
-"""The key of a handler: the kind, then what that kind's emitter takes; nothing but strings, numbers and tuples."""
-
-Emitter = Callable[[Any, str, Shape], None]
+Emitter = Callable[[Any, str, Key], None]
 
 
 class Library:
-    """Handlers by shape. ``emit(module, name, shape)`` adds the LLVM function of a shape to a module."""
+    """Compiled functions by key. ``emit(module, name, key)`` adds the LLVM function of a key to a module."""
 
     def __init__(self, emit: Emitter, storage: Storage | None) -> None:
         from llvmlite import binding
@@ -38,46 +36,46 @@ class Library:
         self._emit = emit
         self.storage = storage
         self._lock = threading.RLock()
-        self._handlers: dict[Shape, int] = {}
+        self._handlers: dict[Key, int] = {}
         self._linked: list[Any] = []
         self._numbers = itertools.count()
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
 
-    def address(self, shape: Shape) -> int:
+    def address(self, key: Key) -> int:
         """The address of a handler that is there."""
-        return self._handlers[shape]
+        return self._handlers[key]
 
-    def need(self, shapes: Iterable[Shape]) -> dict[Shape, int]:
-        """The handlers by shape, with these among them: from memory, from disk, or compiled now."""
-        missing = [shape for shape in dict.fromkeys(shapes) if shape not in self._handlers]
+    def need(self, keys: Iterable[Key]) -> dict[Key, int]:
+        """The handlers by key, with these among them: from memory, from disk, or compiled now."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._handlers]
         if missing:
             with self._lock:
                 self._provide(missing)
         return self._handlers
 
-    def _provide(self, shapes: list[Shape]) -> None:
-        names = {shape: f"h{digest(repr(shape).encode())}" for shape in shapes}
+    def _provide(self, keys: list[Key]) -> None:
+        names = {key: f"h{digest(repr(key).encode())}" for key in keys}
         if self.storage is not None:
             for name in names.values():
                 if name not in self._symbols:
                     self._load(self.storage, self.storage.object_file(name))
-        fresh = [shape for shape in shapes if names[shape] not in self._symbols]
+        fresh = [key for key in keys if names[key] not in self._symbols]
         if fresh:
-            self._compile({names[shape]: shape for shape in fresh})
-        for shape in shapes:
-            self._handlers[shape] = self._symbols[names[shape]]
+            self._compile({names[key]: key for key in fresh})
+        for key in keys:
+            self._handlers[key] = self._symbols[names[key]]
 
-    def _compile(self, shapes: dict[str, Shape]) -> None:
+    def _compile(self, keys: dict[str, Key]) -> None:
         from llvmlite import ir
 
         module = ir.Module()
-        for name, shape in shapes.items():
-            self._try_emit(module, name, shape)
+        for name, key in keys.items():
+            self._try_emit(module, name, key)
         image = self._image(module)
-        self._link(image, list(shapes))
+        self._link(image, list(keys))
         if self.storage is not None:
-            self.storage.store(image, list(shapes))
+            self.storage.store(image, list(keys))
 
     def _load(self, storage: Storage, object_file: str | None) -> None:
         """Link an object file from disk, at most once."""
@@ -89,11 +87,11 @@ class Library:
             with contextlib.suppress(RuntimeError):  # it does not have what the index says: compile that again
                 self._link(*found)
 
-    def _try_emit(self, module: Any, name: str, shape: Shape) -> None:
+    def _try_emit(self, module: Any, name: str, key: Key) -> None:
         try:
-            self._emit(module, name, shape)
+            self._emit(module, name, key)
         except Exception as error:
-            raise EmulationError(f"a bug in the emulator: no code for {shape}: {error!r}") from error
+            raise EmulationError(f"a bug in the emulator: no code for {key}: {error!r}") from error
 
     def _image(self, module: Any) -> bytes:
         """The object file of an LLVM module."""
@@ -164,10 +162,10 @@ def _machine(features: str) -> Any:
     return target.create_target_machine(cpu=name, features=all_features + features, opt=2, jit=True)
 
 
-def _emit(module: Any, name: str, shape: Shape) -> None:
+def _emit(module: Any, name: str, key: Key) -> None:
     from .registry import emit  # not loaded where all handlers are on disk
 
-    emit(module, name, shape)
+    emit(module, name, key)
 
 
 def remembered(key: str, make: Callable[[], Iterable[str]]) -> frozenset[str]:

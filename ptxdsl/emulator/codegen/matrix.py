@@ -1,4 +1,4 @@
-"""The handler of mma and wmma.mma: a product of fragments, in vectors over the lanes.
+"""mma and wmma.mma: a product of fragments, in vectors over the lanes.
 
 Every element of an operand lies at a lane and in a register that the layout fixes, so a step of the product is two
 shuffles with constant lanes and one fma. The order is ours, for PTX leaves it open: products are exact, and are added
@@ -15,13 +15,13 @@ from llvmlite import ir
 from ...isa.fragments import ELEMENT_BITS, Place, layout
 from ..semantics.lanes import Bits
 from ..machine.layout import LANES
-from .library import Shape
+from ..instructions.matrix import MatrixProduct
 from ..semantics.formats import FORMATS, widen
 from .handler import Handler, i16, i32, i64, lanes_of
+from ..instructions.operand_classes import SINK
 from .data import put, source
+from .registry import emits
 from .warp import Members
-
-__all__ = ["product"]
 
 floats, halves, words, shorts = (lanes_of(kind) for kind in (ir.FloatType(), ir.HalfType(), i32, i16))
 doubles, longs = lanes_of(ir.DoubleType()), lanes_of(i64)
@@ -83,22 +83,21 @@ def widened(h: Handler, word: Any, part: int, kind: str) -> Any:
     return widen(Bits(h.numbers(LANES), code, 8), FORMATS[kind]).value
 
 
-def product(module: ir.Module, name: str, shape: Shape) -> None:
-    """("product", matrix shape, types of a and b, type of d and of c, variant, class of each d, a, b, c, ...).
-
-    The variant is ``satfinite``, what single bits are combined by, or "". Then members, guard, masked, codes.
-    """
-    _, size, kinds, results, addend, variant, dests, a, b, c, members, guard, masked, codes = shape
-    h = Handler(module, name, codes)
-    group = Members(h, guard, masked)
-    slots = [None if dest == "_" else h.slot() for dest in dests]
-    operands = _Operands(h, size, kinds, [source(h, x, LANES) for x in a], [source(h, x, LANES) for x in b])
-    before = [source(h, x, LANES) for x in c]
-    group.check(members)
-    sums = {place: _sum(h, operands, size, place, before, addend, variant) for place in _places(size, results)}
+@emits(MatrixProduct)
+def matrix_product(h: Handler, op: MatrixProduct) -> None:
+    group = Members(h, op.guard, op.masked)
+    slots = [None if dest == SINK else h.slot() for dest in op.d]
+    a, b = ([source(h, x, LANES) for x in classes] for classes in (op.a, op.b))
+    operands = _Operands(h, op.shape, op.types, a, b)
+    before = [source(h, x, LANES) for x in op.c]
+    group.check(op.members)
+    sums = {
+        place: _sum(h, operands, op.shape, place, before, op.addend, op.variant)
+        for place in _places(op.shape, op.result)
+    }
     words_of: dict[int, Any] = {}
     for place, value in sums.items():
-        words_of[place.register] = _joined(h, words_of.get(place.register), place, value, results)
+        words_of[place.register] = _joined(h, words_of.get(place.register), place, value, op.result)
     for number, slot in enumerate(slots):
         if slot is not None:
             put(h, slot, words_of[number], group.mask_for_put)

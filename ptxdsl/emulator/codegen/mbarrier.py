@@ -1,4 +1,4 @@
-"""Handlers of mbarriers: barriers that are words of shared memory, which threads and copies count down.
+"""mbarriers: barriers that are words of shared memory, which threads and copies count down.
 
 The word is opaque to a kernel; here it holds (``layout.Mbarrier``) the arrivals that the phase still waits for, those
 of the next phase, the bytes, and the parity of the phase. It is changed lane by lane with plain reads and writes: the
@@ -13,39 +13,26 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES, Block, Fault, Mbarrier, Status, Warp
-from .library import Shape
+from ..instructions.mbarrier import MbarrierOperation
+from ..instructions.operand_classes import SINK
 from .atomics import array_of, element_at, place_at, spill
 from .handler import Handler, i1, i32, i64, lanes_of
 from .data import guard_mask, put, source
-from .memory import Access, twins
-
-__all__ = ["mbarrier"]
-
-
-def mbarrier(module: ir.Module, name: str, shape: Shape) -> None:
-    """("mbarrier", what, address, dest, count, bytes, polled, guard, masked, codes).
-
-    ``what`` is init, inval, check, wait (bytes: the state), parity (bytes: the parity), or change; a change may have
-    ``.drop`` and ``.stay`` (it must not complete the phase) behind it, and counts arrivals, bytes that will come
-    (``.expect``), or bytes that have come. A wait that is ``polled`` stands in a short loop, which gives way itself.
-    """
-    twins(module, name, shape, _mbarrier)
+from .memory import Access
+from .registry import emits
 
 
-def _mbarrier(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
-    _, what, kind, dest, count, nbytes, polled, guard, masked, _ = shape
-    together = kind[0] in "KU" and all(each[:1] in "IU" for each in (count, nbytes))
-    access = Access(h, kind, None, 8, True)
-    lanes = guard_mask(h, guard, True)
-    slot = h.slot() if dest not in ("", "_") else None
-    given = [source(h, each, 1 if together else LANES) if each else None for each in (count, nbytes)]
-    if guard:
-        go, skip = h.block_named("go"), h.block_named("skip")
-        h.ir.cbranch(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), go, skip)
-        h.ir.position_at_end(skip)
-        h.goto(h.following())
-        h.ir.position_at_end(go)
-    work = _Word(h, access, what, lanes, slow, together)
+@emits(MbarrierOperation, slow_path=True)
+def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
+    what, amounts_given = op.action, (op.arrivals, op.nbytes)
+    together = op.address.scalar and all(not each or each.immediate or each.uniform for each in amounts_given)
+    access = Access(h, op.address, None, 8, True)
+    lanes = guard_mask(h, op.guard, True)
+    slot = None if op.dest == SINK else h.slot()
+    given = [source(h, each, 1 if together else LANES) if each else None for each in amounts_given]
+    if op.guard:
+        h.skip_unless_any(lanes)
+    work = _Word(h, access, what, lanes, together)
     amounts = [_Amount(h, value) for value in given]
     result = array_of(h, i64)
     met = h.ir.alloca(i32)
@@ -61,14 +48,14 @@ def _mbarrier(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
 
     turns = _together(h, work, what, lanes, amounts, slot is not None) if together else lanes
     h.for_each_lane(turns, one)
-    put_mask = lanes if masked or guard else None
+    put_mask = lanes if op.masked or op.guard else None
     if what in ("wait", "parity"):
         holds = h.ir.load(met)
         if turns is not lanes:
             holds = h.ir.select(h.ir.icmp_unsigned("!=", holds, h.i32(0)), lanes, holds)
         if slot is not None:
             put(h, slot, h.bools(holds), put_mask)
-        h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _give_way(h, polled))
+        h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _give_way(h, op.polled))
     elif slot is not None:
         put(h, slot, h.ir.load(h.ir.bitcast(result, lanes_of(i64).as_pointer()), align=16), put_mask)
     h.next()
@@ -128,12 +115,10 @@ def _give_way(h: Handler, polled: bool) -> None:
 class _Word:
     """What a handler does to the mbarrier of one lane."""
 
-    def __init__(
-        self, h: Handler, access: Access, what: str, lanes: Any, slow: ir.Function | None, together: bool
-    ) -> None:
+    def __init__(self, h: Handler, access: Access, what: str, lanes: Any, together: bool) -> None:
         self.h, self.what = h, what
         self.address = _Amount(h, access.base() if together else access.vector())
-        self.host = _Amount(h, access.host(lanes, slow) if together else access.hosts(lanes, slow))
+        self.host = _Amount(h, access.host(lanes) if together else access.hosts(lanes))
 
     def place(self, lane: Any) -> Any:
         """Where the word of a lane lies."""

@@ -1,4 +1,4 @@
-"""Handlers of ld and st: address classes, bounds checks, and the shapes of access that need no gather.
+"""Loads and stores: address classes, bounds checks, and the shapes of access that need no gather.
 
 Every access names an entry of the block's buffer table: the one of the array that its pointer came from where that is
 known, else the one hit last. The check against it is a subtraction and a comparison; what fails it goes lane by lane
@@ -12,19 +12,18 @@ through the block's RESOLVE function, which searches the table and judges. The a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 
 from ..machine.layout import LANES, Block, Entry
-from .library import Shape
+from ..instructions.memory import Load, LoadParameter, MemoryCheck, Pattern, Store
+from ..instructions.operand_classes import SINK, OperandClass
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, source
+from .registry import emits
 
-__all__ = [
-    "RESOLVE", "Access", "concat", "fetch", "load", "load_with", "param", "spread", "store", "store_with", "twins",
-]
+__all__ = ["RESOLVE", "Access", "concat", "spread"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
@@ -33,11 +32,11 @@ wide = lanes_of(i64)
 class Access:
     """The address of a memory handler: its fields, its checks, its translation to host addresses."""
 
-    def __init__(self, h: Handler, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> None:
+    def __init__(self, h: Handler, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> None:
         self.h, self.kind, self.nbytes, self.write = h, kind, nbytes, write
         h.field()  # flags, for RESOLVE
         self.entry = h.add(h.load(h.block, Block.TABLE, pointer, fixed=True), h.field())
-        self.letter, self.bits = kind[0], int(kind[1:] or 64)
+        self.letter, self.bits = kind.storage, kind.bits or 64
         self.pattern = pattern
         if self.letter == "K":
             self.offset = h.field("q")
@@ -108,16 +107,16 @@ class Access:
         bad = h.ir.and_(mask, h.ir.not_(h.mask(good)))
         return h.ir.icmp_unsigned("==", bad, h.i32(0)), h.ir.add(lanes, h.splat(delta))
 
-    def demand(self, good: Any, slow: ir.Function) -> None:
-        """Go on here where the check holds, else start over in the handler's slow twin."""
-        self.h.branch_unless(good, lambda: self.h.tail(slow, self.h.rec))
+    def demand(self, good: Any) -> None:
+        """Go on here where the check holds, else start over on the slow path."""
+        self.h.branch_unless(good, lambda: self.h.tail(self.h.slow_path, self.h.rec))
 
-    def hosts(self, mask: Any, slow: ir.Function | None) -> Any:
-        """Checked host addresses of the lanes in the mask, <32 x i64>; ``slow`` is None in the slow twin itself."""
-        if slow is None:
+    def hosts(self, mask: Any) -> Any:
+        """Checked host addresses of the lanes in the mask, <32 x i64>."""
+        if self.h.slow_path is None:
             return self.resolve(mask)
         good, lanes = self.check_vector(mask)
-        self.demand(good, slow)
+        self.demand(good)
         return lanes
 
     def resolve(self, mask: Any) -> Any:
@@ -130,89 +129,59 @@ class Access:
         h.branch_unless(fine, h.ir.ret_void)
         return h.load(scratch, 0, wide)
 
-    def host(self, mask: Any, slow: ir.Function | None) -> Any:
+    def host(self, mask: Any) -> Any:
         """The one host address that a uniform access has."""
         h = self.h
-        if slow is None:
+        if h.slow_path is None:
             lane = h.call("llvm.cttz.i32", i32, mask, ir.Constant(i1, 0))
             return h.ir.extract_element(self.resolve(h.ir.and_(mask, h.ir.sub(h.i32(0), mask))), lane)
         good, host = self.check_scalar()
-        self.demand(good, slow)
+        self.demand(good)
         return host
 
 
-Body = Callable[[Handler, Shape, "ir.Function | None"], None]
-
-
-def twins(module: ir.Module, name: str, shape: Shape, body: Body) -> None:
-    """The handler of an access, and apart from it, so that it costs the handler nothing, the slow way."""
-    slow = Handler(module, f"{name}.slow", shape[-1])
-    slow.function.linkage = "internal"
-    slow.function.attributes.add("noinline")
-    body(slow, shape, None)
-    body(Handler(module, name, shape[-1]), shape, slow.function)
-
-
-def param(module: ir.Module, name: str, shape: Shape) -> None:
-    """("param", bits, dests, guard, masked, codes): a load from the kernel's parameters, checked when lowered."""
-    fetch(Handler(module, name, shape[-1]), shape)
-
-
-def fetch(h: Handler, shape: Shape) -> None:
-    """The code of a handler that reads parameters."""
-    _, bits, signed, dests, guard, masked, _ = shape
-    mask = guard_mask(h, guard, masked)
-    if guard and dests[0][0] == "U":
-        _skip(h, mask)
+@emits(LoadParameter)
+def load_parameter(h: Handler, op: LoadParameter) -> None:
+    bits = op.bits
+    mask = guard_mask(h, op.guard, op.masked)
+    if op.guard and op.dests[0].uniform:
+        h.skip_unless_any(mask)
         mask = None
     element = ir.IntType(bits)
     base = h.load(h.block, Block.LAUNCH, pointer, fixed=True)
     place = h.add(base, h.field())
-    for number, dest in enumerate(dests):
-        if dest == "_":
+    for number, dest in enumerate(op.dests):
+        if dest == SINK:
             continue
-        value = fit(h, h.load(place, number * bits // 8, element, 1), int(dest[1:]), signed)
-        put(h, h.slot(), value if dest[0] == "U" else h.splat(value), mask)
+        value = fit(h, h.load(place, number * bits // 8, element, 1), dest.bits, op.signed)
+        put(h, h.slot(), value if dest.uniform else h.splat(value), mask)
     h.next()
 
 
-def _skip(h: Handler, mask: Any) -> None:
-    """Leave for the next record where no lane is in the mask."""
-    go, skip = h.block_named("go"), h.block_named("skip")
-    h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
-    h.ir.position_at_end(skip)
-    h.goto(h.following())
-    h.ir.position_at_end(go)
-
-
-def load(module: ir.Module, name: str, shape: Shape) -> None:
-    """("load", address, pattern, bits, signed, dests, guard, masked, codes)."""
-    twins(module, name, shape, load_with)
-
-
-def load_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
-    _, kind, pattern, bits, signed, dests, guard, masked, _ = shape
+@emits(Load, slow_path=True)
+def load(h: Handler, op: Load) -> None:
+    kind, pattern, bits, dests = op.address, op.pattern, op.bits, op.dests
     count = len(dests)
     access = h.access(kind, pattern, bits // 8 * count, False)
-    mask = guard_mask(h, guard, masked or bool(guard))
-    slots = [None if dest == "_" else h.slot() for dest in dests]
-    if guard:
-        _skip(h, mask)
+    mask = guard_mask(h, op.guard, op.masked or bool(op.guard))
+    slots = [None if dest == SINK else h.slot() for dest in dests]
+    if op.guard:
+        h.skip_unless_any(mask)
     lanes = mask if mask is not None else h.active
-    if all(dest[0] in "U_" for dest in dests):
-        host, mask = access.host(lanes, slow), None
+    if all(dest.uniform or dest == SINK for dest in dests):
+        host, mask = access.host(lanes), None
         values = [h.load(_host(h, host, byte), n * bits // 8, ir.IntType(bits), bits // 8) for n in range(count)]
-    elif slow is None:
+    elif h.slow_path is None:
         values = _gather(h, access.resolve(lanes), bits, count, lanes)
-    elif kind[0] == "X" or (kind[0] == "A" and pattern is None):
-        values = _load_lanes(h, access, bits, count, lanes, slow)
+    elif kind.per_lane or (kind.affine and pattern is None):
+        values = _load_lanes(h, access, bits, count, lanes)
     else:
         good, host = access.check_scalar()
-        access.demand(good, slow)
+        access.demand(good)
         values = _segments(h, access, host, bits, count)
     for dest, slot, value in zip(dests, slots, values):
         if slot is not None:
-            put(h, slot, fit(h, value, int(dest[1:]), signed), mask)
+            put(h, slot, fit(h, value, dest.bits, op.signed), mask)
     h.next()
 
 
@@ -275,8 +244,8 @@ def concat(h: Handler, parts: list[Any]) -> Any:
     return parts[0]
 
 
-def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any, slow: ir.Function) -> list[Any]:
-    hosts = access.hosts(lanes, slow)
+def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
+    hosts = access.hosts(lanes)
     halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
     starts, regular = _halves(h, hosts, bits // 8 * count)
     h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)
@@ -323,31 +292,37 @@ def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
         h.call(f"llvm.masked.scatter.v32i{bits}.v32p0", ir.VoidType(), value, places, h.i32(bits // 8), h.bools(lanes))
 
 
-def store(module: ir.Module, name: str, shape: Shape) -> None:
-    """("store", address, pattern, bits, class of each value, whether all is uniform, guard, masked, codes)."""
-    twins(module, name, shape, store_with)
-
-
-def store_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
-    _, kind, pattern, bits, kinds, scalar, guard, masked, _ = shape
-    access = h.access(kind, pattern, bits // 8 * len(kinds), True)
-    mask = guard_mask(h, guard, masked or bool(guard))
-    values = [fit(h, source(h, value, 1 if scalar else LANES), bits, False) for value in kinds]
-    if guard:
-        _skip(h, mask)
+@emits(Store, slow_path=True)
+def store(h: Handler, op: Store) -> None:
+    pattern, bits = op.pattern, op.bits
+    access = h.access(op.address, pattern, bits // 8 * len(op.sources), True)
+    mask = guard_mask(h, op.guard, op.masked or bool(op.guard))
+    values = [fit(h, source(h, value, 1 if op.uniform else LANES), bits, False) for value in op.sources]
+    if op.guard:
+        h.skip_unless_any(mask)
     lanes = mask if mask is not None else h.active
-    if scalar:
-        host = access.host(lanes, slow)
+    if op.uniform:
+        host = access.host(lanes)
         for number, value in enumerate(values):
             h.store(value, _host(h, host, byte), number * bits // 8, bits // 8)
-    elif slow is None:
+    elif h.slow_path is None:
         scatter(h, values, access.resolve(lanes), lanes)
-    elif kind[0] in "AH" and pattern is not None and pattern[0] == "c":
+    elif (op.address.affine or op.address.by_row) and pattern is not None and pattern[0] == "c":
         good, host = access.check_scalar()
-        access.demand(good, slow)
+        access.demand(good)
         _store_segments(h, access, values, host, lanes)
     else:
-        _store_lanes(h, access, values, lanes, slow)
+        _store_lanes(h, access, values, lanes)
+    h.next()
+
+
+@emits(MemoryCheck, slow_path=True)
+def memory_check(h: Handler, op: MemoryCheck) -> None:
+    access = h.access(op.address, None, op.nbytes, op.writes)
+    mask = guard_mask(h, op.guard, True)
+    if op.guard:
+        h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
+    access.hosts(mask)
     h.next()
 
 
@@ -385,8 +360,8 @@ def _padded(values: list[Any]) -> list[Any]:
     return values + [values[0]] * (size - len(values))
 
 
-def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any, slow: ir.Function) -> None:
-    hosts = access.hosts(lanes, slow)
+def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
+    hosts = access.hosts(lanes)
     halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
     starts, regular = _halves(h, hosts, access.nbytes)
     h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)

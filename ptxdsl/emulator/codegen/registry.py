@@ -1,71 +1,93 @@
-"""The emitters of handlers, by the kind of their shape."""
+"""Which function emits the code of a micro-op: they register themselves, and are loaded when something is compiled.
+
+The emitters of a family, the micro-ops of ``instructions/<family>.py``, are in the module of the same name here. One
+emitter serves a handler of its own, a superinstruction and a block function: ``h`` says which, and answers accordingly.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
 
-from . import (
-    atomics as atomic, clusters as cluster, control, counters as count, data, shadow_inspection,
-    scheduler as machine, matrix, mbarrier, memory, epochs, surface_unit, barriers as sync,
-    textures as texture, texture_unit, warp, shadow_checks,
-)
+from ..instructions.micro_op import Key, MicroOp
+from .handler import Handler
 
-if TYPE_CHECKING:
-    from .library import Emitter, Shape
+__all__ = ["builds", "emit", "emit_inline", "emits", "has_emitter"]
 
-__all__ = ["emit"]
-
-_KINDS: dict[str, Emitter] = {
-    "data": data.data,
-    "isspace": data.isspace,
-    "clock": data.clock,
-    "param": memory.param,
-    "load": memory.load,
-    "store": memory.store,
-    "jump": control.jump,
-    "branch": control.branch,
-    "check": control.check,
-    "exit": control.exit_,
-    "index": control.index,
-    "trap": control.trap,
-    "wrap": control.wrap,
-    "service": control.service,
-    "machine": machine.machine,
-    "barrier": sync.barrier,
-    "outcome": sync.outcome,
-    "fence": sync.fence,
-    "meet": warp.meet,
-    "shuffle": warp.shuffle,
-    "vote": warp.vote,
-    "activemask": warp.activemask,
-    "elect": warp.elect,
-    "match": warp.match,
-    "redux": warp.redux,
-    "product": matrix.product,
-    "atomic": atomic.atomic,
-    "mbarrier": mbarrier.mbarrier,
-    "reach": atomic.reach,
-    "cluster": cluster.cluster,
-    "request": texture.request,
-    "kind_of": texture.kind_of,
-    "query_unit": texture.query_unit,
-    "texture_unit": texture_unit.texture_unit,
-    "surface_unit": surface_unit.surface_unit,
-    "shadow_check": shadow_checks.shadow_check,
-    "epoch_begin": epochs.begin,
-    "epoch_arrive": epochs.arrive,
-    "epoch_barrier": epochs.barrier,
-    "epoch_warp_barrier": epochs.warp_barrier,
-    "sync_instruction": epochs.sync_instruction,
-    "sync_access": epochs.sync_access,
-    "shadow_inspection": shadow_inspection.inspect,
-    "count": count.count,
-    "count_branch": count.count_branch,
-    "count_memory": count.count_memory,
-    "breakpoint": count.breakpoint_,
+_PARTS = {
+    "instrumentation": ("counters", "epochs", "shadow_checks", "shadow_inspection"),
+    "textures": ("textures", "texture_unit", "surface_unit"),
 }
+"""Families of several modules."""
 
 
-def emit(module: Any, name: str, shape: Shape) -> None:
-    """Add the function of a shape to an LLVM module."""
-    _KINDS[shape[0]](module, name, shape)
+class _Emitter(NamedTuple):
+    body: Callable[[Any, Any], None]
+    slow_path: bool
+
+
+_Body = TypeVar("_Body", bound=Callable[..., None])
+_EMITTERS: dict[type[Key], _Emitter] = {}
+_BUILDERS: dict[type[Key], Callable[[Any, str, Any], None]] = {}
+
+
+def emits(op: type[MicroOp], *, slow_path: bool = False) -> Callable[[_Body], _Body]:
+    """Register ``emit(h, op)``; with a slow path it is called twice for a handler, at first for that."""
+
+    def register(body: _Body) -> _Body:
+        _EMITTERS[op] = _Emitter(body, slow_path)
+        return body
+
+    return register
+
+
+def builds(key: type[Key]) -> Callable[[_Body], _Body]:
+    """Register ``build(module, name, key)``, for a function that is made in another way."""
+
+    def register(build: _Body) -> _Body:
+        _BUILDERS[key] = build
+        return build
+
+    return register
+
+
+def has_emitter(kind: type[Key]) -> bool:
+    """Whether there is code for a kind; loads its family."""
+    if kind not in _EMITTERS and kind not in _BUILDERS and kind.__module__.startswith(_INSTRUCTIONS):
+        family = kind.__module__.rpartition(".")[2]
+        for part in _PARTS.get(family, (family,)):
+            import_module(f"{__package__}.{part}")
+    return kind in _EMITTERS or kind in _BUILDERS
+
+
+_INSTRUCTIONS = Key.__module__.rpartition(".")[0] + "."
+
+
+def emit(module: Any, name: str, key: Key) -> None:
+    """Add the function of a key to an LLVM module."""
+    kind = type(key)
+    if not has_emitter(kind):
+        raise LookupError(f"no emitter for {kind.__name__}")
+    if kind in _BUILDERS:
+        _BUILDERS[kind](module, name, key)
+        return
+    assert isinstance(key, MicroOp)
+    body, slow_path = _EMITTERS[kind]
+    slow = None
+    if slow_path:  # apart from the handler, so that it costs the handler nothing
+        h = Handler(module, f"{name}.slow", key.codes)
+        h.function.linkage = "internal"
+        h.function.attributes.add("noinline")
+        body(h, key)
+        slow = h.function
+    h = Handler(module, name, key.codes)
+    h.slow_path = slow
+    body(h, key)
+
+
+def emit_inline(h: Handler, op: MicroOp) -> None:
+    """Add the code of a micro-op to a function under construction."""
+    if not has_emitter(type(op)):
+        raise LookupError(f"no emitter for {type(op).__name__}")
+    _EMITTERS[type(op)].body(h, op)

@@ -14,19 +14,20 @@ from ..machine.heap import Heap
 from ..machine.layout import (
     LANES, LOCAL_START, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
 )
-from .library import Shape
+from ..instructions.scheduler import SchedulerFunction
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
 from .memory import RESOLVE
+from .registry import builds
 
-__all__ = ["PAIR", "machine", "release", "retire", "starting"]
+__all__ = ["PAIR", "release", "retire", "starting"]
 
 VOID = ir.VoidType()
 PAIR = ir.VectorType(i64, 2)
 
 
-def machine(module: ir.Module, name: str, shape: Shape) -> None:
-    """("machine", which): one of the functions below."""
-    _FUNCTIONS[shape[1]](module, name)
+@builds(SchedulerFunction)
+def scheduler_function(module: ir.Module, name: str, key: SchedulerFunction) -> None:
+    _FUNCTIONS[key.name](module, name)
 
 
 def _schedule(module: ir.Module, name: str) -> None:

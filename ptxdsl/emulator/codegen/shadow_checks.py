@@ -16,66 +16,18 @@ from ..machine.layout import LANES, Entry
 from ..machine.shadow import (
     EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, Role, Shadow, WarpClock,
 )
+from ..instructions.instrumentation import ShadowCheck
 from .data import guard_mask
 from .epochs import ShadowState
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
-from .library import Shape
-from .memory import Access, twins
+from .memory import Access
+from .registry import emits
 from .shadow_inspection import INSPECT
 
-__all__ = ["ShadowCheck", "can_fuse", "check_with", "shadow_check"]
 
-
-class ShadowCheck(NamedTuple):
-    """The shape of a check. ``block_private``: only this block reaches the memory, None where that is not known.
-
-    ``readers``: the kernel reads the memory. ``barriers_only``: only barriers of the whole block order its threads.
-    ``folded``: all segments of the address pattern coincide. ``granule``: bytes of a granule, as a power of two.
-    """
-
-    role: int
-    strength: int
-    same_value: bool
-    block_private: bool | None
-    kind: str
-    pattern: tuple[str, int] | None
-    nbytes: int
-    granule: int
-    guard: str
-    race: bool
-    init: bool
-    readers: bool
-    barriers_only: bool
-    folded: bool
-    codes: str
-
-    @property
-    def granules(self) -> int:
-        """Granules that a lane accesses."""
-        return self.nbytes >> self.granule
-
-    @property
-    def flags(self) -> int:
-        """The last argument of ``inspect``."""
-        bits = self.role | self.granule << 2 | self.granules << 5 | self.same_value << 12
-        return bits | self.race << 13 | self.init << 14
-
-
-def shadow_check(module: ir.Module, name: str, shape: Shape) -> None:
-    """("shadow_check", *ShadowCheck): check an access before it is made."""
-    twins(module, name, shape, check_with)
-
-
-def can_fuse(shape: Shape) -> bool:
-    """Whether a check may be part of a superinstruction."""
-    check = ShadowCheck(*shape[1:])
-    return not check.guard and check.block_private is not None
-
-
-def check_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
-    """The code of a check; its slow path where ``slow`` is None."""
-    check = ShadowCheck(*shape[1:])
-    access = h.access(check.kind, check.pattern, check.nbytes, check.role != Role.READ)
+@emits(ShadowCheck, slow_path=True)
+def shadow_check(h: Handler, check: ShadowCheck) -> None:
+    access = h.access(check.address, check.pattern, check.nbytes, check.role != Role.READ)
     mask = guard_mask(h, check.guard, True)
     statement = h.field()
     if check.guard:
@@ -84,7 +36,7 @@ def check_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
     if h.merged() is not None:
         statement = h.i32(0)  # each granule has its own
     place = h.ir.or_(h.ir.zext(statement, i64), h.i64(check.strength << STRENGTH_SHIFT))
-    if slow is None:
+    if h.slow_path is None:
         access.resolve(mask)
         function = h.ir.bitcast(shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())
         fine = h.ir.call(function, [h.rec, h.warp, h.block, mask, place, h.i32(check.flags)])
@@ -92,9 +44,9 @@ def check_with(h: Handler, shape: Shape, slow: ir.Function | None) -> None:
         h.next()
         return
     if check.block_private is None:
-        h.tail(slow, h.rec)
+        h.tail(h.slow_path, h.rec)
         return
-    _Fast(h, check, access, shadow, h.ir.or_(shadow.clock(WarpClock.EPOCH), place), mask, slow).emit()
+    _Fast(h, check, access, shadow, h.ir.or_(shadow.clock(WarpClock.EPOCH), place), mask).emit()
     h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
     h.next()
 
@@ -112,10 +64,9 @@ class _Fast:
     """A check on whole vectors of shadow words; what it cannot decide starts over on the slow path."""
 
     def __init__(
-        self, h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, word: Any, mask: Any,
-        slow: ir.Function,
+        self, h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, word: Any, mask: Any
     ) -> None:
-        self.h, self.check, self.access, self.word, self.mask, self.slow = h, check, access, word, mask, slow
+        self.h, self.check, self.access, self.word, self.mask = h, check, access, word, mask
         self.floor = shadow.clock(WarpClock.BLOCK_FLOOR)
         self.base, self.launch, self.window = (shadow.get(n) for n in (Shadow.BASE, Shadow.LAUNCH, Shadow.WINDOW))
         self.words, self.stride = (
@@ -133,26 +84,26 @@ class _Fast:
 
     def groups(self) -> list[_Group]:
         h, check, access = self.h, self.check, self.access
-        letter = check.kind[0]
-        if letter in "KU":
+        kind = check.address
+        if kind.scalar:
             good, host = access.check_scalar()
             alone = h.ir.icmp_unsigned("==", h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))), h.i32(0))
             if check.role == Role.WRITE and not check.same_value:
                 good = h.ir.and_(good, alone)
-            access.demand(good, self.slow)
+            access.demand(good)
             lane = h.ir.zext(h.call("llvm.cttz.i32", i32, self.mask, ir.Constant(i1, 0)), i64)
             lane = h.ir.or_(lane, h.ir.select(alone, h.i64(0), h.i64(SEVERAL_LANES)))
             merged = h.merged()
             if merged is None:
                 return [self.line(host, check.granules, self.splat(lane, check.granules))]
             return [self.line(host, len(merged), h.ir.or_(self.splat(lane, len(merged)), self.constant([*merged])))]
-        if letter in "AH" and check.pattern is not None:
+        if (kind.affine or kind.by_row) and check.pattern is not None:
             good, host = access.check_scalar()
-            access.demand(h.ir.and_(good, h.full(self.mask)), self.slow)
+            access.demand(h.ir.and_(good, h.full(self.mask)))
             if check.folded and check.role == Role.READ:
                 return [self.segment(host, 0)]
             return [self.segment(host, number) for number in range(LANES // check.pattern[1])]
-        hosts = access.hosts(self.mask, self.slow)
+        hosts = access.hosts(self.mask)
         return [self.scattered(hosts, number) for number in range(check.granules)]
 
     def segment(self, host: Any, number: int) -> _Group:
@@ -301,14 +252,14 @@ class _Fast:
             h.ir.cbranch(h.likely(self.all(usual, n)), on, rare)
             h.ir.position_at_end(rare)
             good = h.ir.and_(self.fine(writers, mine, n), self.written(writers, n))
-            self.access.demand(self.all(good, n), self.slow)
+            self.access.demand(self.all(good, n))
             h.ir.branch(on)
             h.ir.position_at_end(on)
             return
         good = self.fine(writers, mine, n) if check.race else self.written(writers, n)
         if check.race and check.init:
             good = h.ir.and_(good, self.written(writers, n))
-        self.access.demand(self.all(good, n), self.slow)
+        self.access.demand(self.all(good, n))
 
     def read_first(self, group: _Group, readers: Any, mine: Any, n: int, after: ir.Block) -> None:
         """The first reader since the last barrier replaces the word; one after two of other warps changes nothing."""
@@ -340,17 +291,17 @@ class _Fast:
                 good = h.ir.and_(good, self.fine(group.get(plane), mine, n))
             if check.init and check.role == Role.ATOMIC:
                 good = h.ir.and_(good, self.written(writers, n))
-            self.access.demand(self.all(good, n), self.slow)
+            self.access.demand(self.all(good, n))
             if check.strength:
                 same = h.ir.and_(h.ir.xor(writers, mine), self.splat(THREAD, n))
                 same = h.ir.icmp_unsigned("==", same, self.splat(0, n))
                 weak = h.ir.icmp_unsigned("==", h.ir.and_(writers, self.splat(STRENGTH, n)), self.splat(0, n))
                 mine = h.ir.select(h.ir.and_(same, weak), writers, mine)
         elif check.role == Role.ATOMIC:
-            self.access.demand(self.all(self.written(group.get(0), n), n), self.slow)
+            self.access.demand(self.all(self.written(group.get(0), n), n))
         group.put(0, mine, None)
-        scattered = n == LANES and check.kind[0] not in "KU" and check.pattern is None
+        scattered = n == LANES and not check.address.scalar and check.pattern is None
         if scattered and check.role == Role.WRITE and check.race:
             lost = h.ir.icmp_unsigned("==", group.get(0), mine)
             lost = h.ir.or_(lost, h.ir.not_(h.bools(self.mask)))
-            self.access.demand(self.all(lost, n), self.slow)
+            self.access.demand(self.all(lost, n))

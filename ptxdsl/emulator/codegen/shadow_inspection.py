@@ -11,17 +11,19 @@ from ..machine.shadow import (
     EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT,
     SUPPRESSED, THREAD, UNWRITTEN, WARP, WHOLE_WARP, Kind, Reason, Region, Role, Shadow, WarpClock,
 )
+from ..instructions.instrumentation import ShadowInspection
 from .epochs import ShadowState
 from .handler import Handler, i1, i32, i64, pointer
-from .library import Shape
+from .registry import builds
 
-__all__ = ["INSPECT", "inspect"]
+__all__ = ["INSPECT"]
 
 INSPECT = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i32])
 
 
-def inspect(module: ir.Module, name: str, shape: Shape) -> None:  # noqa: ARG001
-    """("shadow_inspection",): check the addresses in SCRATCH for the lanes of a mask; False to return to Python."""
+@builds(ShadowInspection)
+def inspect(module: ir.Module, name: str, _: ShadowInspection) -> None:
+    """Check the addresses in SCRATCH for the lanes of a mask; False to return to Python."""
     _Inspect(module, name)
 
 

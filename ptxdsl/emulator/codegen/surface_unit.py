@@ -14,18 +14,18 @@ from ...launch.texture_description import TYPES
 from ..machine.texture_pool import Header, Kind, Level, Request
 from ..semantics.lanes import Bits
 from ..machine.layout import Fault
-from .library import Shape
+from ..instructions.textures import SurfaceUnit
 from .handler import i32, i64, pointer
+from .registry import builds
 from .texture_request import Unit, axes, layered
-
-__all__ = ["surface_unit"]
 
 
 class _Access(Unit):
     """The start of every unit: the address, or the end where there is nothing to do."""
 
-    def __init__(self, module: ir.Module, name: str, shape: Shape) -> None:
-        _, self.what, self.geometry, self.bits, self.vector, self.mode, self.formatted = shape
+    def __init__(self, module: ir.Module, name: str, key: SurfaceUnit) -> None:
+        self.what, self.geometry, self.mode, self.formatted = key.action, key.geometry, key.mode, key.formatted
+        self.bits, self.vector = key.bits, key.elements
         super().__init__(module, name)
         self.surface = self.header(Request.HANDLE, Kind.SURFACE, geometry=self.geometry)
         self.entry = self.load(self.surface, Header.TABLE, pointer, 8)
@@ -163,9 +163,9 @@ def _reduce(unit: _Access) -> None:
     unit.fine()
 
 
-def surface_unit(module: ir.Module, name: str, shape: Shape) -> None:
-    """("surface_unit", "load", "store" or an operation and its sign, geometry, bits, how many, mode, formatted)."""
-    unit = _Access(module, name, shape)
+@builds(SurfaceUnit)
+def surface_unit(module: ir.Module, name: str, key: SurfaceUnit) -> None:
+    unit = _Access(module, name, key)
     if unit.what == "load":
         _load(unit)
     elif unit.what == "store":

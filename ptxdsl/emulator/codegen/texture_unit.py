@@ -13,12 +13,11 @@ from llvmlite import ir
 
 from ..machine.texture_pool import ADDRESSES, Header, Kind, Level, Request
 from ..semantics.lanes import Bits, Real
-from .library import Shape
+from ..instructions.textures import TextureUnit
 from .handler import i32, i64, pointer
+from .registry import builds
 from .texel import texel
 from .texture_request import Unit, axes, doubles, floats, layered, words
-
-__all__ = ["texture_unit"]
 
 WRAP, MIRROR, OGL, CLAMP, BORDER = range(len(ADDRESSES))
 _BEYOND = float(1 << 29)
@@ -42,8 +41,8 @@ class _Sampler(Unit):
 class Sampling(_Sampler):
     """The function that samples one mipmap level: (header, sampler, request, lane, level, layer, coordinates)."""
 
-    def __init__(self, module: ir.Module, name: str, shape: Shape) -> None:
-        _, self.what, self.geometry, _, self.offsets, self.compares, _ = shape
+    def __init__(self, module: ir.Module, name: str, key: TextureUnit) -> None:
+        self.what, self.geometry, self.offsets, self.compares = key.action, key.geometry, key.offsets, key.compares
         super().__init__(module, f"{name}.level", _LEVEL)
         self.function.linkage = "internal"
         self.read = texel(module, name)
@@ -167,8 +166,8 @@ def _splat(builder: ir.IRBuilder, value: Any) -> Any:
 class Fetching(Unit):
     """The unit that takes texels by integer coordinates: zeros beyond the texture, whatever the sampler says."""
 
-    def __init__(self, module: ir.Module, name: str, shape: Shape) -> None:
-        _, _, geometry, _, offsets, _, _ = shape
+    def __init__(self, module: ir.Module, name: str, key: TextureUnit) -> None:
+        geometry, offsets = key.geometry, key.offsets
         read = texel(module, name)
         super().__init__(module, name)
         texture = self.header(Request.HANDLE, Kind.TEXTURE, geometry=geometry)
@@ -207,9 +206,9 @@ def _give(unit: Unit, result: Any) -> None:
 class Filtering(_Sampler):
     """The unit that samples: which mipmap levels, and what of a cube, then :class:`Sampling`."""
 
-    def __init__(self, module: ir.Module, name: str, shape: Shape) -> None:
-        _, _, self.geometry, self.detail, _, _, separate = shape
-        self.level_function = Sampling(module, name, shape).function
+    def __init__(self, module: ir.Module, name: str, key: TextureUnit) -> None:
+        self.geometry, self.detail, separate = key.geometry, key.detail, key.separate
+        self.level_function = Sampling(module, name, key).function
         super().__init__(module, name)
         self.texture = self.header(Request.HANDLE, Kind.TEXTURE, geometry=self.geometry)
         self.sampler = self.header(Request.SAMPLER, Kind.SAMPLER) if separate else self.texture
@@ -305,10 +304,6 @@ class Filtering(_Sampler):
         return coordinates, steps
 
 
-def texture_unit(module: ir.Module, name: str, shape: Shape) -> None:
-    """("texture_unit", "sample", "gather" or "fetch", geometry, detail, whether there are offsets, whether a reference
-    is compared, whether the sampler is apart).
-
-    ``detail`` is "" for the base level, "level" or "grad".
-    """
-    (Fetching if shape[1] == "fetch" else Filtering)(module, name, shape)
+@builds(TextureUnit)
+def texture_unit(module: ir.Module, name: str, key: TextureUnit) -> None:
+    (Fetching if key.action == "fetch" else Filtering)(module, name, key)

@@ -1,4 +1,4 @@
-"""Handlers of texture and surface instructions: operands into a request, a unit for each lane, results out of it."""
+"""Texture and surface instructions: operands into a request, a unit for each lane, results out of it."""
 
 from __future__ import annotations
 
@@ -8,41 +8,31 @@ from llvmlite import ir
 
 from ..machine.texture_pool import HEADERS, Header, Request
 from ..machine.layout import LANES, Block, Status
-from .library import Shape
+from ..instructions.operand_classes import SINK
+from ..instructions.textures import HandleTest, HeaderQuery, ImageRequest
 from .handler import Handler, i32, i64, lanes_of, pointer
 from .data import fit, guard_mask, put, source
+from .registry import builds, emits
 from .texture_request import UNIT, Unit
 
-__all__ = ["kind_of", "query_unit", "request"]
 
-
-def request(module: ir.Module, name: str, shape: Shape) -> None:
-    """("request", inputs, class of each result, their bits, how they are made, whether resident, guard, masked, codes).
-
-    An input is its place in the request, its class, its bits, and whether an integer becomes a float. ``made`` is ""
-    for results as they are, "half" for f16, "pairs" for f16x2. Behind the results may stand a predicate that always
-    holds: texels are resident.
-    """
-    _, inputs, dests, bits, made, resident, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+@emits(ImageRequest)
+def image_request(h: Handler, op: ImageRequest) -> None:
+    dests, bits, made = op.dests, op.bits, op.conversion
     pool, unit = h.field("q"), h.ir.inttoptr(h.field("q"), UNIT.as_pointer())
-    mask = guard_mask(h, guard, True)
+    mask = guard_mask(h, op.guard, True)
     place = h.ir.alloca(ir.ArrayType(i64, Request.nbytes // 8))
     place.align = 64
     base = h.ir.bitcast(place, pointer)
-    for offset, kind, size, real in inputs:
+    for offset, kind, size, real in op.inputs:
         value = fit(h, source(h, kind, LANES), size, False)
         if real:
             value = h.ir.bitcast(h.ir.sitofp(value, lanes_of(ir.FloatType())), lanes_of(i32))
         h.store(value, base, offset, size // 8)
-    slots = [None if dest == "_" else h.slot() for dest in dests]
-    flag = None if resident in ("", "_") else h.slot()
-    if guard:
-        go, skip = h.block_named("go"), h.block_named("skip")
-        h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), go, skip)
-        h.ir.position_at_end(skip)
-        h.goto(h.following())
-        h.ir.position_at_end(go)
+    slots = [None if dest == SINK else h.slot() for dest in dests]
+    flag = None if not op.resident or op.resident == SINK else h.slot()
+    if op.guard:
+        h.skip_unless_any(mask)
 
     def one(lane: Any) -> None:
         fault = h.ir.call(unit, [pool, base, lane])
@@ -60,10 +50,10 @@ def request(module: ir.Module, name: str, shape: Shape) -> None:
     step = bits // 8 * LANES
     count = 4 if made else len(dests)
     values = [h.load(base, Request.RESULT + step * number, element, bits // 8) for number in range(count)]
-    kept = mask if masked or guard else None
+    kept = mask if op.masked or op.guard else None
     for dest, slot, value in zip(dests, slots, _made(h, values, made)):
         if slot is not None:
-            put(h, slot, fit(h, value, int(dest[1:]), False), kept)
+            put(h, slot, fit(h, value, dest.bits, False), kept)
     if flag is not None:
         put(h, flag, h.bools(h.i32(-1)), kept)
     h.next()
@@ -84,26 +74,23 @@ def _made(h: Handler, values: list[Any], made: str) -> list[Any]:
     return [h.ir.or_(wide[n], h.ir.shl(wide[n + 1], sixteen)) for n in (0, 2)]
 
 
-def query_unit(module: ir.Module, name: str, shape: Shape) -> None:
-    """("query_unit", kinds of headers, offset, bytes of a level or 0): a number of a header, or of a mipmap level."""
-    _, kinds, offset, level = shape
+@builds(HeaderQuery)
+def header_query(module: ir.Module, name: str, key: HeaderQuery) -> None:
     unit = Unit(module, name)
-    header = unit.header(Request.HANDLE, *kinds)
-    if level:
+    header = unit.header(Request.HANDLE, *key.kinds)
+    if key.level:
         number = unit.given(Request.LOD).min(unit.field(header, Header.LEVELS) - 1)
-        header = unit.at(unit.load(header, Header.TABLE, pointer, 8), number * level)
-    unit.answer(unit.field(header, offset).value, Request.RESULT, 4)
+        header = unit.at(unit.load(header, Header.TABLE, pointer, 8), number * key.level)
+    unit.answer(unit.field(header, key.offset).value, Request.RESULT, 4)
     unit.fine()
 
 
-def kind_of(module: ir.Module, name: str, shape: Shape) -> None:
-    """("kind_of", kind, dest, class of a, guard, masked, codes): istypep."""
-    _, kind, _, a, guard, masked, codes = shape
-    h = Handler(module, name, codes)
+@emits(HandleTest)
+def handle_test(h: Handler, op: HandleTest) -> None:
     pool = h.splat(h.field("q"))
-    mask = guard_mask(h, guard, masked)
+    mask = guard_mask(h, op.guard, op.masked)
     slot = h.slot()
-    handles = source(h, a, LANES)
+    handles = source(h, op.handle, LANES)
     distance = h.ir.sub(handles, pool)
     inside = h.ir.icmp_unsigned("<", distance, h.splat(h.i64(HEADERS * Header.nbytes)))
     odd = h.ir.and_(distance, h.splat(h.i64(Header.nbytes - 1)))
@@ -111,6 +98,6 @@ def kind_of(module: ir.Module, name: str, shape: Shape) -> None:
     places = h.ir.inttoptr(handles, lanes_of(pointer))
     nothing = ir.Constant(lanes_of(i32), None)
     kinds = h.call("llvm.masked.gather.v32i32.v32p0", lanes_of(i32), places, h.i32(4), inside, nothing)
-    value = h.ir.icmp_unsigned("==", kinds, h.splat(h.i32(kind)))
+    value = h.ir.icmp_unsigned("==", kinds, h.splat(h.i32(op.wanted)))
     put(h, slot, value, mask)
     h.next()

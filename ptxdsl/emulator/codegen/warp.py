@@ -1,4 +1,4 @@
-"""Handlers of the instructions by which the lanes of a warp see each other: shfl, vote, match, redux and the like.
+"""Instructions by which the lanes of a warp see each other: shfl, vote, match, redux and the like.
 
 A member mask names lanes that take part. All of them that live must be here, and each lane that is here must be named:
 everything else waits for ever or is undefined on a GPU, so it is a fault.
@@ -13,12 +13,14 @@ from llvmlite import ir
 from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES, Block, Fault, Warp
-from .library import Shape
+from ..instructions.operand_classes import NEGATED, SINK, OperandClass
+from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier
 from .handler import Handler, i1, i32, i64, lanes_of
 from .control import await_others
 from .data import guard_mask, put, source
+from .registry import emits
 
-__all__ = ["activemask", "elect", "match", "meet", "redux", "shuffle", "vote"]
+__all__ = ["Members", "words"]
 
 words = lanes_of(i32)
 
@@ -26,22 +28,18 @@ words = lanes_of(i32)
 class Members:
     """The executing lanes and the member mask of a warp instruction, checked."""
 
-    def __init__(self, h: Handler, guard: str, masked: bool) -> None:
+    def __init__(self, h: Handler, guard: OperandClass, masked: bool) -> None:
         self.h, self.guard = h, guard
         self.lanes = guard_mask(h, guard, True)
         self.rank = h.field() if masked else None
         self.mask_for_put = self.lanes if masked or guard else None
         if guard:
-            go, skip = h.block_named("go"), h.block_named("skip")
-            h.ir.cbranch(h.ir.icmp_unsigned("!=", self.lanes, h.i32(0)), go, skip)
-            h.ir.position_at_end(skip)
-            h.goto(h.following())
-            h.ir.position_at_end(go)
+            h.skip_unless_any(self.lanes)
 
-    def check(self, kind: str) -> Any:
+    def check(self, kind: OperandClass) -> Any:
         """Read the member mask and check it; the members of each lane's group, an i32 or <32 x i32>."""
         h = self.h
-        varies = kind[0] in "XA"
+        varies = kind.per_lane or kind.affine
         members = source(h, kind, LANES if varies else 1)
         alive = h.load(h.warp, Warp.ALIVE, i32)
         if varies:
@@ -72,48 +70,41 @@ class Members:
         h.store(h.ir.zext(members, i64), h.block, Block.FAULT_ADDRESS)
         h.fault(Fault.MEMBERS, self.lanes)
 
-    def put(self, dest: str, slot: Any, value: Any) -> None:
+    def put(self, dest: OperandClass, slot: Any, value: Any) -> None:
         """Store a result that may be the same for all lanes."""
         if slot is None:
             return
         scalar = not isinstance(value.type, ir.VectorType)
-        if dest[0] == "X" and scalar:
+        if dest.per_lane and scalar:
             value = self.h.splat(value) if value.type != i1 else self.h.bools(self.h.ir.sext(value, i32))
-        put(self.h, slot, value, self.mask_for_put if dest[0] == "X" else None)
+        put(self.h, slot, value, self.mask_for_put if dest.per_lane else None)
 
 
-def _slot(h: Handler, dest: str) -> Any:
-    return None if dest == "_" else h.slot()
+def _slot(h: Handler, dest: OperandClass) -> Any:
+    return None if dest == SINK else h.slot()
 
 
-def meet(module: ir.Module, name: str, shape: Shape) -> None:
-    """("meet", guard, masked, members, codes): bar.warp.sync."""
-    _, guard, masked, kind, codes = shape
-    h = Handler.of(module, name, codes)
-    Members(h, guard, masked).check(kind)
+@emits(WarpBarrier)
+def warp_barrier(h: Handler, op: WarpBarrier) -> None:
+    Members(h, op.guard, op.masked).check(op.members)
     h.next()
 
 
-def shuffle(module: ir.Module, name: str, shape: Shape) -> None:
-    """("shuffle", mode, dest, predicate or "", a, b, c, members or "", constant, guard, masked, codes).
-
-    ``constant`` is (b, c) where both are numbers: the lanes to take from are known then.
-    """
-    _, mode, dest, flag, a, b, c, kind, constant, guard, masked, codes = shape
-    h = Handler.of(module, name, codes)
-    group = Members(h, guard, masked)
-    slots = _slot(h, dest), _slot(h, flag) if flag else None
-    value = source(h, a, LANES)
-    if constant is not None:
-        lanes, inside = _constant_lanes(mode, *constant)
+@emits(Shuffle)
+def shuffle(h: Handler, op: Shuffle) -> None:
+    group = Members(h, op.guard, op.masked)
+    slots = _slot(h, op.dest), _slot(h, op.predicate) if op.predicate else None
+    value = source(h, op.a, LANES)
+    if op.constant is not None:
+        lanes, inside = _constant_lanes(op.mode, *op.constant)
         found, within = h.ir.shuffle_vector(value, value, ir.Constant(words, lanes)), h.i32(inside)
     else:
-        lanes, good = _lanes(h, mode, source(h, b, LANES), source(h, c, LANES))
+        lanes, good = _lanes(h, op.mode, source(h, op.b, LANES), source(h, op.c, LANES))
         found, within = _permute(h, value, lanes), h.mask(good)
-    if kind:
-        group.check(kind)
-    group.put(dest, slots[0], found)
-    group.put(flag, slots[1], h.bools(within))
+    if op.members:
+        group.check(op.members)
+    group.put(op.dest, slots[0], found)
+    group.put(op.predicate, slots[1], h.bools(within))
     h.next()
 
 
@@ -159,67 +150,59 @@ def _permute(h: Handler, value: Any, lanes: Any) -> Any:
     return result
 
 
-def vote(module: ir.Module, name: str, shape: Shape) -> None:
-    """("vote", mode, dest, predicate, members or "", guard, masked, codes)."""
-    _, mode, dest, flag, kind, guard, masked, codes = shape
-    h = Handler.of(module, name, codes)
-    group = Members(h, guard, masked)
-    slot = _slot(h, dest)
-    holds = h.ir.and_(_predicate(h, flag), group.lanes)
-    members: Any = group.check(kind) if kind else h.i32(-1)
+@emits(Vote)
+def vote(h: Handler, op: Vote) -> None:
+    group = Members(h, op.guard, op.masked)
+    slot = _slot(h, op.dest)
+    holds = h.ir.and_(_predicate(h, op.predicate), group.lanes)
+    members: Any = group.check(op.members) if op.members else h.i32(-1)
     if isinstance(members.type, ir.VectorType):
         ballot, asked = h.ir.and_(h.splat(holds), members), h.ir.and_(h.splat(group.lanes), members)
         none = ir.Constant(words, None)
     else:
         ballot, asked, none = h.ir.and_(holds, members), h.ir.and_(group.lanes, members), h.i32(0)
     every, any_ = h.ir.icmp_unsigned("==", ballot, asked), h.ir.icmp_unsigned("!=", ballot, none)
-    result = {"ballot": ballot, "all": every, "any": any_, "uni": h.ir.or_(every, h.ir.not_(any_))}[mode]
-    group.put(dest, slot, result)
+    result = {"ballot": ballot, "all": every, "any": any_, "uni": h.ir.or_(every, h.ir.not_(any_))}[op.mode]
+    group.put(op.dest, slot, result)
     h.next()
 
 
-def _predicate(h: Handler, kind: str) -> Any:
-    if kind[0] == "I":
+def _predicate(h: Handler, kind: OperandClass) -> Any:
+    if kind.immediate:
         return h.ir.sext(h.ir.trunc(h.field("q"), i1), i32)
     mask = h.load(h.slot(), 0, i32)
-    return h.ir.not_(mask) if kind == "N" else mask
+    return h.ir.not_(mask) if kind == NEGATED else mask
 
 
-def activemask(module: ir.Module, name: str, shape: Shape) -> None:
-    """("activemask", dest, guard, masked, codes)."""
-    _, dest, guard, masked, codes = shape
-    h = Handler.of(module, name, codes)
-    group = Members(h, guard, masked)
-    group.put(dest, _slot(h, dest), group.lanes)
+@emits(ActiveMask)
+def active_mask(h: Handler, op: ActiveMask) -> None:
+    group = Members(h, op.guard, op.masked)
+    group.put(op.dest, _slot(h, op.dest), group.lanes)
     h.next()
 
 
-def elect(module: ir.Module, name: str, shape: Shape) -> None:
-    """("elect", dest, predicate, members, guard, masked, codes): the lowest member is elected."""
-    _, dest, flag, kind, guard, masked, codes = shape
-    h = Handler.of(module, name, codes)
-    group = Members(h, guard, masked)
-    slots = _slot(h, dest), _slot(h, flag)
-    members: Any = group.check(kind)
+@emits(Elect)
+def elect(h: Handler, op: Elect) -> None:
+    group = Members(h, op.guard, op.masked)
+    slots = _slot(h, op.dest), _slot(h, op.predicate)
+    members: Any = group.check(op.members)
     if isinstance(members.type, ir.VectorType):
         low = h.call("llvm.cttz.v32i32", words, h.ir.and_(members, h.splat(group.lanes)), ir.Constant(i1, 0))
         chosen = h.ir.icmp_unsigned("==", low, h.iota(32))
     else:
         low = h.call("llvm.cttz.i32", i32, h.ir.and_(members, group.lanes), ir.Constant(i1, 0))
         chosen = h.ir.icmp_unsigned("==", h.splat(low), h.iota(32))
-    group.put(dest, slots[0], low)
-    group.put(flag, slots[1], chosen)
+    group.put(op.dest, slots[0], low)
+    group.put(op.predicate, slots[1], chosen)
     h.next()
 
 
-def match(module: ir.Module, name: str, shape: Shape) -> None:
-    """("match", mode, dest, predicate or "", a, members, guard, masked, codes)."""
-    _, mode, dest, flag, a, kind, guard, masked, codes = shape
-    h = Handler.of(module, name, codes)
-    group = Members(h, guard, masked)
-    slots = _slot(h, dest), _slot(h, flag) if flag else None
-    value = source(h, a, LANES)
-    members: Any = group.check(kind)
+@emits(Match)
+def match(h: Handler, op: Match) -> None:
+    group = Members(h, op.guard, op.masked)
+    slots = _slot(h, op.dest), _slot(h, op.predicate) if op.predicate else None
+    value = source(h, op.a, LANES)
+    members: Any = group.check(op.members)
     members = members if isinstance(members.type, ir.VectorType) else h.splat(members)
     members = h.ir.and_(members, h.splat(group.lanes))
     same = ir.Constant(words, None)
@@ -228,45 +211,40 @@ def match(module: ir.Module, name: str, shape: Shape) -> None:
         bit = ir.Constant(words, [1 << lane] * LANES)
         same = h.ir.or_(same, h.ir.select(h.ir.icmp_unsigned("==", value, other), bit, ir.Constant(words, None)))
     same = h.ir.and_(same, members)
-    if mode == "any":
-        group.put(dest, slots[0], same)
+    if op.mode == "any":
+        group.put(op.dest, slots[0], same)
     else:
         every = h.ir.icmp_unsigned("==", same, members)
-        group.put(dest, slots[0], h.ir.select(every, members, ir.Constant(words, None)))
-        group.put(flag, slots[1], every)
+        group.put(op.dest, slots[0], h.ir.select(every, members, ir.Constant(words, None)))
+        group.put(op.predicate, slots[1], every)
     h.next()
 
 
-def redux(module: ir.Module, name: str, shape: Shape) -> None:
-    """("redux", op, signed, dest, a, members, guard, masked, codes).
-
-    Of floats ``op`` is the mnemonic of the instruction for two, and ``signed`` says that absolute values are taken.
-    """
-    _, op, signed, dest, a, kind, guard, masked, codes = shape
-    h = Handler.of(module, name, codes)
-    group = Members(h, guard, masked)
-    slot = _slot(h, dest)
-    value = source(h, a, LANES)
-    members: Any = group.check(kind)
-    real = op.endswith("f32")
-    name_, neutral = _REDUCTIONS[op, False] if real else _REDUCTIONS[op, signed]
+@emits(Reduce)
+def reduce(h: Handler, op: Reduce) -> None:
+    group = Members(h, op.guard, op.masked)
+    slot = _slot(h, op.dest)
+    value = source(h, op.a, LANES)
+    members: Any = group.check(op.members)
+    real = op.operation.endswith("f32")
+    name, neutral = _REDUCTIONS[op.operation, op.signed and not real]
     start = h.splat(h.i32(neutral))
-    if real and signed:
+    if real and op.signed:
         value = h.ir.and_(value, h.splat(h.i32(0x7FFFFFFF)))
 
-    def reduce(lanes: Any) -> Any:
+    def reduced(lanes: Any) -> Any:
         if real:
-            return _fold(h, name_, h.ir.select(h.bools(lanes), value, start))
-        return h.call(f"llvm.vector.reduce.{name_}.v32i32", i32, h.ir.select(h.bools(lanes), value, start))
+            return _fold(h, name, h.ir.select(h.bools(lanes), value, start))
+        return h.call(f"llvm.vector.reduce.{name}.v32i32", i32, h.ir.select(h.bools(lanes), value, start))
 
     if not isinstance(members.type, ir.VectorType):
-        group.put(dest, slot, reduce(h.ir.and_(members, group.lanes)))
+        group.put(op.dest, slot, reduced(h.ir.and_(members, group.lanes)))
     else:
         result = ir.Constant(words, ir.Undefined)
         for lane in range(LANES):
             lanes = h.ir.and_(h.ir.extract_element(members, h.i32(lane)), group.lanes)
-            result = h.ir.insert_element(result, reduce(lanes), h.i32(lane))
-        group.put(dest, slot, result)
+            result = h.ir.insert_element(result, reduced(lanes), h.i32(lane))
+        group.put(op.dest, slot, result)
     h.next()
 
 

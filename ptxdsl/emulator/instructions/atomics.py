@@ -10,7 +10,7 @@ __all__ = ["Atomic"]
 
 
 class Atomic(
-    MicroOp, may_fault=True, repeatable=False, inlinable=True, reads_memory=True, writes_memory=True, kind="atomic"
+    MicroOp, may_fault=True, repeatable=False, inlinable=True, reads_memory=True, writes_memory=True
 ):
     """A read and a write that nothing comes between, lane by lane.
 

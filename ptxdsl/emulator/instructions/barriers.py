@@ -8,7 +8,7 @@ from .operand_classes import OperandClass
 __all__ = ["Barrier", "BarrierResult", "Fence"]
 
 
-class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable=False, converges=True, kind="barrier"):
+class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable=False, converges=True):
     """``action`` is sync, arrive, popc, and, or. Block functions end at it, so that no bail-out goes back behind it."""
 
     action: str
@@ -24,7 +24,7 @@ class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable=False, conver
         return tuple(name for name, there in names if there)
 
 
-class BarrierResult(MicroOp, may_fault=False, repeatable=False, inlinable=False, kind="outcome"):
+class BarrierResult(MicroOp, may_fault=False, repeatable=False, inlinable=False):
     """What the bar.red before gave to this warp."""
 
     dest: OperandClass
@@ -32,7 +32,7 @@ class BarrierResult(MicroOp, may_fault=False, repeatable=False, inlinable=False,
     masked: bool
 
 
-class Fence(MicroOp, may_fault=False, repeatable=False, inlinable=True, kind="fence"):
+class Fence(MicroOp, may_fault=False, repeatable=False, inlinable=True):
     """Orders memory accesses, between the threads of the host too.
 
     ``order`` is acquire, release, acq_rel or seq_cst, or block: a block is on one thread of the host, so that only LLVM

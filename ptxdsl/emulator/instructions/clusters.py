@@ -8,7 +8,7 @@ from .operand_classes import OperandClass
 __all__ = ["ClusterBarrier"]
 
 
-class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable=False, converges=True, kind="cluster"):
+class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable=False, converges=True):
     """``action`` is arrive, wait, or leave, before lanes end."""
 
     action: str

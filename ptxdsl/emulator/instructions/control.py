@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-class Jump(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="jump"):
+class Jump(MicroOp, may_fault=False, repeatable=True, inlinable=False):
     """To a basic block; ``divergent`` where other lanes may wait there or before it."""
 
     divergent: bool
@@ -37,7 +37,7 @@ class Jump(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="jum
         return ("distance", *(("rank",) if self.divergent else ()), *(("cost",) if self.backward else ()))
 
 
-class Branch(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="branch"):
+class Branch(MicroOp, may_fault=False, repeatable=True, inlinable=False):
     """To a basic block or on. One that is not divergent is the same for all lanes that live, and these are active."""
 
     guard: OperandClass
@@ -55,7 +55,7 @@ class Branch(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="b
         return ("guard", "distance", *ranks, *(("cost",) if self.backward else ()))
 
 
-class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable=False, kind="index"):
+class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable=False):
     """brx.idx."""
 
     selector: OperandClass
@@ -66,11 +66,11 @@ class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable=False, 
         return True
 
 
-class Reconvergence(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="check"):
+class Reconvergence(MicroOp, may_fault=False, repeatable=True, inlinable=False):
     """The start of a basic block that lanes fall into where others may wait."""
 
 
-class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True, kind="exit"):
+class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True):
     """Lanes end; ``masked`` where others of the warp may be left."""
 
     guard: OperandClass
@@ -81,14 +81,14 @@ class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True,
         return not self.guard
 
 
-class Trap(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True, kind="trap"):
+class Trap(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True):
     """Stops with a fault."""
 
     guard: OperandClass
     fault: int
 
 
-class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True, kind="service"):
+class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True):
     """A call that Python answers."""
 
     guard: OperandClass

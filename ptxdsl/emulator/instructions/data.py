@@ -10,7 +10,7 @@ from .operand_classes import OperandClass
 __all__ = ["Compute", "ReadClock", "SpaceTest", "WrapCheck"]
 
 
-class Compute(MicroOp, may_fault=False, repeatable=True, inlinable=True, kind="data"):
+class Compute(MicroOp, may_fault=False, repeatable=True, inlinable=True):
     """An instruction by its semantics.
 
     ``mnemonic`` may have the parts of registers behind it that operands name (``vadd.s32.s32.s32;,b0,h1``), ``number``
@@ -29,7 +29,7 @@ class Compute(MicroOp, may_fault=False, repeatable=True, inlinable=True, kind="d
         return self.width > 1 or not self.guard
 
 
-class SpaceTest(MicroOp, may_fault=False, repeatable=True, inlinable=True, kind="isspace"):
+class SpaceTest(MicroOp, may_fault=False, repeatable=True, inlinable=True):
     """isspacep: ``ranges`` has a letter for each range, B where a field of the block is added to its base."""
 
     negated: bool
@@ -41,7 +41,7 @@ class SpaceTest(MicroOp, may_fault=False, repeatable=True, inlinable=True, kind=
     masked: bool
 
 
-class ReadClock(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="clock"):
+class ReadClock(MicroOp, may_fault=False, repeatable=True, inlinable=False):
     """Cycles and nanoseconds of the host, as the special register of that name."""
 
     register: str
@@ -50,7 +50,7 @@ class ReadClock(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind
     masked: bool
 
 
-class WrapCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, kind="wrap"):
+class WrapCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True):
     """Deoptimises where base plus lane offset wraps around in some lane."""
 
     base: OperandClass

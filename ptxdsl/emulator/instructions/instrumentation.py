@@ -13,54 +13,60 @@ __all__ = [
 ]
 
 
-class ShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True, kind="shadow_check"):
-    """The shadow of the memory that an access is about to touch is checked and brought up to date.
+class ShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True):
+    """Checks the shadow of the memory that an access is about to touch, and brings it up to date.
 
-    ``role`` is READ, WRITE or ATOMIC; ``own``: the memory is certainly the block's, False
-    certainly not, None unknown. ``same``: all lanes write the same. ``readers``: somebody reads the memory.
-    ``simple``: nothing orders the kernel's threads but barriers of the block. ``folded``: all segments of the address
-    pattern are the same.
+    ``role`` is READ, WRITE or ATOMIC. ``block_private``: only this block reaches the memory, None where that is not
+    known. ``readers``: the kernel reads the memory. ``barriers_only``: only barriers of the whole block order its
+    threads. ``folded``: all segments of the address pattern coincide. ``granule``: bytes of a granule, as a power of
+    two.
     """
 
     role: int
     strength: int
-    same: bool
-    own: bool | None
+    same_value: bool
+    block_private: bool | None
     address: OperandClass
     pattern: Pattern | None
     nbytes: int
-    grain: int
+    granule: int
     guard: OperandClass
     race: bool
     init: bool
     readers: bool
-    simple: bool
+    barriers_only: bool
     folded: bool
 
     @property
-    def pieces(self) -> int:
-        """Pieces of memory that an access touches."""
-        return self.nbytes >> self.grain
+    def granules(self) -> int:
+        """Granules that a lane accesses."""
+        return self.nbytes >> self.granule
+
+    @property
+    def flags(self) -> int:
+        """The last argument of a shadow inspection."""
+        bits = self.role | self.granule << 2 | self.granules << 5 | self.same_value << 12
+        return bits | self.race << 13 | self.init << 14
 
     @property
     def fusible(self) -> bool:
-        return not self.guard and self.own is not None
+        return not self.guard and self.block_private is not None
 
     @property
     def values(self) -> tuple[str, ...]:
         return address_values(self.address)
 
 
-class EpochBegin(MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True, kind="epoch_begin"):
+class EpochBegin(MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True):
     """A warp starts on a block; the block's first one makes the shadow state ready."""
 
 
-class EpochArrive(MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True, kind="epoch_arrive"):
+class EpochArrive(MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True):
     """Before a barrier of the whole block."""
 
 
 class EpochBarrier(
-    MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True, kind="epoch_barrier"
+    MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True
 ):
     """Behind a barrier of the whole block."""
 
@@ -68,7 +74,7 @@ class EpochBarrier(
 
 
 class EpochWarpBarrier(
-    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True, kind="epoch_warp_barrier"
+    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True
 ):
     """Behind a warp barrier."""
 
@@ -77,7 +83,7 @@ class EpochWarpBarrier(
 
 
 class SyncInstruction(
-    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True, kind="sync_instruction"
+    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True
 ):
     """Tells Python of an instruction; ``whole`` only where all lanes of the warp are active."""
 
@@ -86,7 +92,7 @@ class SyncInstruction(
 
 
 class SyncAccess(
-    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True, kind="sync_access"
+    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True
 ):
     """Tells Python of an access by which threads synchronise."""
 
@@ -96,18 +102,18 @@ class SyncAccess(
     guard: OperandClass
 
 
-class ShadowInspection(Routine, kind="shadow_inspection"):
+class ShadowInspection(Routine):
     """What a shadow check calls for lanes that the fast path does not decide."""
 
 
-class CountExecution(MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True, kind="count"):
+class CountExecution(MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True):
     """One execution, and the lanes for which the guard holds."""
 
     guard: OperandClass
 
 
 class CountBranch(
-    MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True, kind="count_branch"
+    MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True
 ):
     """Also whether lanes diverge; ``selector`` is the class of brx.idx's operand."""
 
@@ -116,7 +122,7 @@ class CountBranch(
 
 
 class CountMemory(
-    MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True, kind="count_memory"
+    MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True
 ):
     """Also what the memory system has to do; of ``exclusive`` accesses, atomics, two to one word conflict."""
 
@@ -127,5 +133,5 @@ class CountMemory(
     guard: OperandClass
 
 
-class Breakpoint(MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True, kind="breakpoint"):
+class Breakpoint(MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True):
     """Returns to Python where one lane of one warp of one block is active."""

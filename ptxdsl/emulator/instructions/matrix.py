@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "MatrixProduct"]
 
 
-class MatrixProduct(MicroOp, may_fault=True, repeatable=True, inlinable=False, converges=True, kind="product"):
+class MatrixProduct(MicroOp, may_fault=True, repeatable=True, inlinable=False, converges=True):
     """mma and wmma.mma of fragments with classes ``d``, ``a``, ``b`` and ``c``.
 
     ``types`` are those of a and b, ``result`` and ``addend`` of d and c; ``variant`` is ``satfinite``, what single bits

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "MbarrierOperation"]
 
 
-class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable=False, kind="mbarrier"):
+class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable=False):
     """Something that happens to the word of an mbarrier.
 
     ``action`` is init, inval, check, wait (``nbytes``: the state), parity (``nbytes``: the parity), or change; a change

@@ -23,7 +23,7 @@ def address_values(address: OperandClass) -> tuple[str, ...]:
     return ("flags", "entry", "slot", "offset", "low", "extent", "vector")[: 7 if address.affine else 4]
 
 
-class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True, kind="param"):
+class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True):
     """A load from the kernel's parameters, whose place is checked when it is lowered."""
 
     bits: int
@@ -37,7 +37,7 @@ class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True, k
         return not self.guard
 
 
-class Load(MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memory=True, kind="load"):
+class Load(MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memory=True):
     """ld of one or more elements of so many bits."""
 
     address: OperandClass
@@ -57,7 +57,7 @@ class Load(MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memor
         return address_values(self.address)
 
 
-class Store(MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_memory=True, kind="store"):
+class Store(MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_memory=True):
     """st; ``uniform`` where all lanes store the same at one address."""
 
     address: OperandClass
@@ -77,7 +77,7 @@ class Store(MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_me
         return address_values(self.address)
 
 
-class MemoryCheck(MicroOp, may_fault=True, repeatable=True, inlinable=False, kind="reach"):
+class MemoryCheck(MicroOp, may_fault=True, repeatable=True, inlinable=False):
     """The memory must be there; nothing happens to it."""
 
     address: OperandClass

@@ -6,9 +6,9 @@ is a tuple (kind, fields in the order of the class, codes), so that it is hashed
 
 A class is declared by its fields and its traits::
 
-    class Exit(MicroOp, may_fault=False, repeatable=False, inlinable=False):
+    class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True):
         guard: OperandClass
-        divergent: bool
+        masked: bool
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ else:
         return lambda made: made
 
 
-__all__ = ["Key", "MicroOp", "PlacedMicroOp", "Routine", "layout_of", "micro_ops"]
+__all__ = ["Key", "MicroOp", "PlacedMicroOp", "Routine", "layout_of"]
 
 
 @dataclass_transform(frozen_default=True)
@@ -36,15 +36,12 @@ class Key(tuple[Any, ...]):
     """The key of a compiled function: its class and numbers, strings and tuples; the same in every process."""
 
     __slots__ = ()
-    fields: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls, kind: str = "") -> None:
-        cls.kind = kind or cls.__name__
-        cls.fields = tuple(name for name in cls.__annotations__ if not name.isupper())
-        for number, name in enumerate(cls.fields):
-            setattr(cls, name, property(itemgetter(1 + number)))
-
     kind: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__
+        for number, name in enumerate(cls.__annotations__):
+            setattr(cls, name, property(itemgetter(1 + number)))
 
     if not TYPE_CHECKING:
 
@@ -82,9 +79,9 @@ class MicroOp(Key):
 
     def __init_subclass__(
         cls, *, may_fault: bool, repeatable: bool, inlinable: bool, rare: bool = False, reads_memory: bool = False,
-        writes_memory: bool = False, converges: bool = False, instrumentation: bool = False, kind: str = "",
+        writes_memory: bool = False, converges: bool = False, instrumentation: bool = False,
     ) -> None:
-        super().__init_subclass__(kind)
+        super().__init_subclass__()
         cls.may_fault, cls.repeatable, cls.inlinable, cls.rare = may_fault, repeatable, inlinable, rare
         cls.reads_memory, cls.writes_memory, cls.converges = reads_memory, writes_memory, converges
         cls.instrumentation = instrumentation
@@ -148,8 +145,3 @@ def layout_of(codes: str) -> tuple[struct.Struct, int]:
     """How the fields of a record lie behind the address of its code, and its size."""
     packer = struct.Struct("<Q" + codes)
     return packer, (packer.size + 7) // 8 * 8
-
-
-def micro_ops() -> list[type[MicroOp]]:
-    """The kinds that have been declared so far."""
-    return MicroOp.__subclasses__()

@@ -7,7 +7,7 @@ from .micro_op import MicroOp
 __all__ = ["SchedulerFunction"]
 
 
-class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable=False, kind="machine"):
+class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable=False):
     """``name`` is schedule, shuffled, reschedule, advance, retire, run or resolve."""
 
     name: str

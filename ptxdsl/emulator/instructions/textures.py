@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-class ImageRequest(MicroOp, may_fault=True, repeatable=False, inlinable=False, kind="request"):
+class ImageRequest(MicroOp, may_fault=True, repeatable=False, inlinable=False):
     """Operands into a request, a unit for each lane, results out of it.
 
     An input is its place in the request, its class, its bits, and whether an integer becomes a float. ``conversion`` is
@@ -44,7 +44,7 @@ class ImageRequest(MicroOp, may_fault=True, repeatable=False, inlinable=False, k
     masked: bool
 
 
-class HandleTest(MicroOp, may_fault=False, repeatable=True, inlinable=False, kind="kind_of"):
+class HandleTest(MicroOp, may_fault=False, repeatable=True, inlinable=False):
     """istypep: whether a handle is one of this kind."""
 
     wanted: int
@@ -54,7 +54,7 @@ class HandleTest(MicroOp, may_fault=False, repeatable=True, inlinable=False, kin
     masked: bool
 
 
-class HeaderQuery(Routine, kind="query_unit"):
+class HeaderQuery(Routine):
     """A number of a header of one of these kinds, or of a mipmap level of so many bytes."""
 
     kinds: tuple[int, ...]
@@ -62,7 +62,7 @@ class HeaderQuery(Routine, kind="query_unit"):
     level: int
 
 
-class TextureUnit(Routine, kind="texture_unit"):
+class TextureUnit(Routine):
     """Answers a request to a texture: ``action`` is fetch, sample or gather, ``detail`` level, grad or empty."""
 
     action: str
@@ -73,7 +73,7 @@ class TextureUnit(Routine, kind="texture_unit"):
     separate: bool
 
 
-class SurfaceUnit(Routine, kind="surface_unit"):
+class SurfaceUnit(Routine):
     """Answers a request to a surface: ``action`` is load, store, or the operation of a reduction with its sign."""
 
     action: str

@@ -8,7 +8,7 @@ from .operand_classes import OperandClass
 __all__ = ["ActiveMask", "Elect", "Match", "Reduce", "Shuffle", "Vote", "WarpBarrier"]
 
 
-class WarpBarrier(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True, kind="meet"):
+class WarpBarrier(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """bar.warp.sync."""
 
     guard: OperandClass
@@ -16,7 +16,7 @@ class WarpBarrier(MicroOp, may_fault=True, repeatable=True, inlinable=True, conv
     members: OperandClass
 
 
-class Shuffle(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True, kind="shuffle"):
+class Shuffle(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """shfl; ``constant`` is (b, c) where both are numbers: the lanes to take from are known then."""
 
     mode: str
@@ -31,7 +31,7 @@ class Shuffle(MicroOp, may_fault=True, repeatable=True, inlinable=True, converge
     masked: bool
 
 
-class Vote(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True, kind="vote"):
+class Vote(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """vote; ``mode`` is ballot, all, any or uni."""
 
     mode: str
@@ -42,7 +42,7 @@ class Vote(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=T
     masked: bool
 
 
-class ActiveMask(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True, kind="activemask"):
+class ActiveMask(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """The mask of the lanes that execute it."""
 
     dest: OperandClass
@@ -50,7 +50,7 @@ class ActiveMask(MicroOp, may_fault=True, repeatable=True, inlinable=True, conve
     masked: bool
 
 
-class Elect(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True, kind="elect"):
+class Elect(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """The lowest member."""
 
     dest: OperandClass
@@ -60,7 +60,7 @@ class Elect(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=
     masked: bool
 
 
-class Match(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True, kind="match"):
+class Match(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """match; ``mode`` is any or all."""
 
     mode: str
@@ -72,7 +72,7 @@ class Match(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=
     masked: bool
 
 
-class Reduce(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True, kind="redux"):
+class Reduce(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """redux. Of floats ``operation`` is the mnemonic for two numbers, and ``signed`` that absolute values are taken."""
 
     operation: str

@@ -8,14 +8,16 @@ from llvmlite import ir
 
 from ..codegen import data
 from ..codegen.handler import Handler, i64, pointer
-from ..instructions.control import Branch, Jump
+from ..codegen.registry import emit_inline
+from ..instructions.control import Branch, Exit, Jump, SystemCall, Trap
 from ..instructions.instrumentation import ShadowCheck
 from ..instructions.memory import Load
+from ..instructions.micro_op import MicroOp
 from ..machine.layout import FULL, NEVER, Block
 from ..machine.shadow import Role
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
-from .inlining import INLINE
+from .inlining import exit_if_active
 from .plan import RETIRED, PlannedBlock, PlannedOp, loop_cost
 
 __all__ = ["BUDGET", "BarrierRegion"]
@@ -88,7 +90,13 @@ class BarrierRegion:
 
     def _inline(self, planned: PlannedOp) -> None:
         self.h.begin(planned)
-        INLINE[planned.op.kind](self.h, planned.op)
+        self._emit(planned.op)
+
+    def _emit(self, op: MicroOp) -> None:
+        if isinstance(op, (Exit, SystemCall, Trap)):
+            exit_if_active(self.h, op.guard)
+        else:
+            emit_inline(self.h, op)
 
     # The loop over the warps
 
@@ -225,13 +233,13 @@ class BarrierRegion:
             h.begin(planned)
             if isinstance(op, ShadowCheck) and self.read_only and self._two_warps_suffice(planned, op):
                 h.in_first_two_warps()
-            INLINE[op.kind](h, op)
+            self._emit(op)
             if not op.repeatable:
                 h.commit(op)
 
     def _two_warps_suffice(self, planned: PlannedOp, check: ShadowCheck) -> bool:
         """Whether a check of a place that all warps read is done after two: shadow memory keeps two readers."""
-        plain = check.role == Role.READ and check.own and check.simple and check.race
+        plain = check.role == Role.READ and check.block_private and check.barriers_only and check.race
         return bool(plain and self._same_in_all_warps(planned))
 
     def condition(self, terminator: PlannedOp, branch: Branch) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen import memory
+from ..instructions.memory import Pattern
+from ..instructions.operand_classes import OperandClass
 from ..codegen.handler import i32, i64, lanes_of, natural, pointer
 from ..instructions.memory import Store
 from ..instructions.micro_op import MicroOp
@@ -61,6 +63,7 @@ class BlockFunction(InlinedOps):
         self.allocas = self.ir
         self.ir = ir.IRBuilder(self.function.append_basic_block("body"))
         self.body = self.ir.block
+        self.slow_path = self.function
         self.preheader = ir.IRBuilder(self.function.append_basic_block("preheader"))
         self.entries: dict[tuple[int, bool, int], tuple[Any, Any, Any]] = {}
         self.variables: dict[Any, Any] = {}
@@ -162,7 +165,7 @@ class BlockFunction(InlinedOps):
     def active(self) -> Any:
         return self.lanes
 
-    def access(self, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> Any:
+    def access(self, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> Any:
         return (RowAccess if kind[0] == "H" else HoistedAccess)(self, kind, pattern, nbytes, write)
 
     def limits(self, entry: int, write: bool, extent: int) -> tuple[Any, Any, Any]:

@@ -10,21 +10,20 @@ from llvmlite import ir
 from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES
-from ..codegen.library import Shape
-from ..codegen import atomics as atomic, control, data, memory, epochs, warp, shadow_checks
+from ..codegen import data, memory
 from ..codegen.handler import Handler, i64
+from ..codegen.registry import emits
+from ..instructions.memory import Pattern
+from ..instructions.operand_classes import OperandClass
+from .row_micro_ops import ComputeRows, RowWrapCheck
 
-__all__ = ["INLINE", "HoistedAccess", "RowAccess"]
+__all__ = ["HoistedAccess", "RowAccess", "exit_if_active"]
 
 
-def _exit_if_active(h: Handler, shape: Shape) -> None:
+def exit_if_active(h: Handler, guard: OperandClass) -> None:
     """A side exit if a lane is active under the guard."""
-    mask = data.guard_mask(h, shape[1], True)
+    mask = data.guard_mask(h, guard, True)
     h.branch_unless(h.ir.icmp_unsigned("==", mask, h.i32(0)), h.side_exit)  # type: ignore[attr-defined]
-
-
-def _of_module(emit: Callable[[Any, str, Shape], None]) -> Callable[[Handler, Shape], None]:
-    return lambda h, shape: emit(h, "", shape)
 
 
 class HoistedAccess(memory.Access):
@@ -40,7 +39,7 @@ class HoistedAccess(memory.Access):
 class RowAccess(HoistedAccess):
     """A row-affine address, contiguous or the same within a row."""
 
-    def __init__(self, h: Handler, kind: str, pattern: tuple[str, int] | None, nbytes: int, write: bool) -> None:
+    def __init__(self, h: Handler, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> None:
         super().__init__(h, kind, pattern, nbytes, write)
         self.extent: Any = h.field()
 
@@ -63,17 +62,16 @@ class RowAccess(HoistedAccess):
         return good, hosts[0]
 
 
-def _by_row(h: Any, shape: Shape) -> None:
-    """("parts", mnemonic, index among its forms, classes, codes): the result in the first lane of each row."""
-    _, mnemonic, index, kinds, _ = shape
-    form = lookup(mnemonic)[index]
+@emits(ComputeRows)
+def compute_rows(h: Any, op: ComputeRows) -> None:
+    form, kinds = lookup(op.mnemonic)[op.number], op.operands
     slot: Any = None
     read: list[tuple[Any, Any, Any]] = []
     for spec, kind in zip(form.operands, kinds):
         if spec.written:
             slot = h.slot()
-        elif kind[0] == "#":
-            read.append((int(kind[1:]), None, None))
+        elif kind.storage == "#":
+            read.append((kind.bits, None, None))
         else:
             read.append((_first_lane(h, kind), kind, spec))
     results = []
@@ -82,7 +80,7 @@ def _by_row(h: Any, shape: Shape) -> None:
         values = [data.cut(h, get(), spec) if kind else get for get, kind, spec in read]
         result = semantics.lookup(form)(h.numbers(1), form, *values)
         signed = form.operands[0].type is not None and form.operands[0].type.is_signed
-        results.append((h.row, data.fit(h, result, int(kinds[0][1:]), signed)))
+        results.append((h.row, data.fit(h, result, kinds[0].bits, signed)))
     for row, result in results:
         h.row = row
         h.store(result, slot, 0)
@@ -90,23 +88,23 @@ def _by_row(h: Any, shape: Shape) -> None:
     h.next()
 
 
-def _first_lane(h: Any, kind: str) -> Callable[[], Any]:
+def _first_lane(h: Any, kind: OperandClass) -> Callable[[], Any]:
     """What gives an operand's number in the first lane of the current row."""
-    if kind[0] in "IBUPN":
+    if kind.scalar or kind.predicate:
         value = data.source(h, kind, 1)
         return lambda: value
-    element = ir.IntType(int(kind[1:]))
+    element = ir.IntType(kind.bits)
     slot = h.slot()
-    if kind[0] == "X":
+    if kind.per_lane:
         return lambda: h.load(slot, 0, element)
     number, known = h.load(slot, 0, element), h.plan.lane_offsets[int(h.field("q").constant)]
     return lambda: h.ir.add(number, ir.Constant(element, known[h.row] & (1 << element.width) - 1))
 
 
-def _bounded_rows(h: Any, shape: Shape) -> None:
-    """("wrap_parts", class, signed, codes): as wrap, for each row."""
-    _, kind, signed, _ = shape
-    first = _first_lane(h, kind)
+@emits(RowWrapCheck)
+def row_wrap_check(h: Any, op: RowWrapCheck) -> None:
+    signed = op.signed
+    first = _first_lane(h, op.base)
     least, most = h.field("q"), h.field("q")
     good: Any = ir.Constant(ir.IntType(1), 1)
     for row in range(0, LANES, h.plan.row_lanes):
@@ -120,21 +118,3 @@ def _bounded_rows(h: Any, shape: Shape) -> None:
     h.row = 0
     h.branch_unless(good, h.side_exit)
     h.next()
-
-
-INLINE: dict[str, Callable[[Any, Shape], None]] = {
-    "data": data.compute, "param": memory.fetch, "wrap": control.bounded,
-    "load": lambda h, shape: memory.load_with(h, shape, h.function),
-    "store": lambda h, shape: memory.store_with(h, shape, h.function),
-    "atomic": lambda h, shape: atomic.atomic_with(h, shape, h.function),
-    "shadow_check": lambda h, shape: shadow_checks.check_with(h, shape, h.function),
-    "epoch_begin": _of_module(epochs.begin), "epoch_arrive": _of_module(epochs.arrive),
-    "epoch_barrier": _of_module(epochs.barrier),
-    **dict.fromkeys(("service", "trap", "exit"), _exit_if_active),
-    "parts": _by_row, "wrap_parts": _bounded_rows,
-    "isspace": _of_module(data.isspace), "fence": lambda h, _: h.ir.fence("seq_cst"),
-    **{kind: _of_module(getattr(warp, kind)) for kind in (
-        "meet", "shuffle", "vote", "activemask", "elect", "match", "redux",
-    )},
-}
-"""The emitters."""

@@ -86,7 +86,7 @@ def merged_shadow_checks(ops: list[PlannedOp], records: Sequence[PlacedMicroOp],
 
 def _shadow_key(planned: PlannedOp, op: ShadowCheck) -> Any:
     """What shadow checks have in common that can be merged; None where this one cannot."""
-    if not op.own or op.strength or op.guard or op.nbytes % (1 << op.grain):
+    if not op.block_private or op.strength or op.guard or op.nbytes % (1 << op.granule):
         return None
     broadcast = op.pattern is not None and op.pattern[0] == "b"
     if not op.address.uniform and not (op.address.affine and broadcast):
@@ -99,7 +99,7 @@ def _adjacent(members: list[int], ops: list[PlannedOp]) -> list[list[int]]:
     runs: list[list[int]] = []
     check = ops[members[0]].op
     assert isinstance(check, ShadowCheck)
-    most = max(1, MAX_GRANULES // check.pieces)
+    most = max(1, MAX_GRANULES // check.granules)
     for number in members:
         last = runs[-1] if runs else []
         if last and len(last) < most and ops[number].value("offset") == ops[last[-1]].value("offset") + check.nbytes:
@@ -116,7 +116,7 @@ def _merge(found: list[PlannedOp], run: list[int]) -> None:
     first, leader = found[run[0]], found[min(run)]
     check = first.op
     assert isinstance(check, ShadowCheck)
-    statements = tuple(found[number].values[-1] for number in run for _ in range(check.pieces))
+    statements = tuple(found[number].values[-1] for number in run for _ in range(check.granules))
     extent = (first.value("extent") if check.address.affine else check.nbytes - 1) + check.nbytes * (len(run) - 1)
     values = list(leader.values)
     values[check.values.index("offset")] = first.value("offset")

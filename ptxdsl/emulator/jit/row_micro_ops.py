@@ -10,7 +10,7 @@ from ..instructions.operand_classes import OperandClass
 __all__ = ["ComputeRows", "RowWrapCheck"]
 
 
-class ComputeRows(MicroOp, may_fault=False, repeatable=True, inlinable=True, kind="parts"):
+class ComputeRows(MicroOp, may_fault=False, repeatable=True, inlinable=True):
     """As Compute: the result in the first lane of each row."""
 
     mnemonic: str
@@ -18,7 +18,7 @@ class ComputeRows(MicroOp, may_fault=False, repeatable=True, inlinable=True, kin
     operands: tuple[Any, ...]
 
 
-class RowWrapCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, kind="wrap_parts"):
+class RowWrapCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True):
     """As WrapCheck, for each row."""
 
     base: OperandClass

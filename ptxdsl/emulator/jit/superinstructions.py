@@ -11,9 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..codegen import control, data, memory, shadow_checks
 from ..codegen.handler import HANDLER, Handler, i64
-from ..codegen.library import Shape
+from ..codegen.registry import emit_inline
 from ..instructions.data import Compute
 from ..semantics.lanes import Lanes
 from .inlined import InlinedOps, RawNumber, Slot
@@ -28,6 +27,7 @@ class _Superinstruction(InlinedOps):
     def __init__(self, module: ir.Module, name: str, original: int) -> None:
         super().__init__(module, name)
         self.original = original
+        self.slow_path = self.function
         self.values: dict[int, Any] = {}
         self.dirty: dict[int, None] = {}
         self.raw: dict[int, RawNumber] = {}
@@ -103,14 +103,6 @@ class _Superinstruction(InlinedOps):
         self.side_exit()
 
 
-_EMITTERS: dict[str, Callable[[Handler, Shape], None]] = {
-    "data": data.compute, "param": memory.fetch, "wrap": control.bounded,
-    "load": lambda h, shape: memory.load_with(h, shape, h.function),
-    "store": lambda h, shape: memory.store_with(h, shape, h.function),
-    "shadow_check": lambda h, shape: shadow_checks.check_with(h, shape, h.function),
-}
-
-
 def emit_superinstruction(
     module: ir.Module, name: str, ops: Sequence[PlannedOp], original: int, size: int, live: set[int]
 ) -> None:
@@ -121,6 +113,6 @@ def emit_superinstruction(
     h = _Superinstruction(module, name, original)
     for planned in ops:
         h.begin(planned)
-        _EMITTERS[planned.op.kind](h, planned.op)
+        emit_inline(h, planned.op)
     h.write_back(live)
     h.goto(h.add(h.rec, size))

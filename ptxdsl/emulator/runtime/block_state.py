@@ -11,6 +11,7 @@ from ...errors import EmulationError
 from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.library import library
 from ..instructions.code import Code
+from ..instructions.scheduler import SchedulerFunction
 from ..machine.address_spaces import Guarded, Spaces
 from ..machine.allocation import address_of, allocate, memory_from
 from ..machine.layout import (
@@ -45,8 +46,8 @@ def compiled(address: int) -> Any:
 @cache
 def scheduler(name: str) -> int:
     """Address of a function of the compiled scheduler."""
-    routine = ("machine", name, "")
-    return library().need([routine])[routine]
+    function = SchedulerFunction(name)
+    return library().need([function])[function]
 
 
 @cache

@@ -14,8 +14,11 @@ from ptxdsl import config
 from ptxdsl.emulator.codegen import storage
 from ptxdsl.emulator.codegen.library import Library, _emit
 from ptxdsl.emulator.codegen.storage import KEPT, Storage, fingerprint
+from ptxdsl.emulator.instructions.control import Exit
+from ptxdsl.emulator.instructions.operand_classes import ABSENT, PREDICATE
+from ptxdsl.emulator.instructions.scheduler import SchedulerFunction
 
-SHAPES = [("machine", "reschedule", ""), ("exit", "", False, ""), ("exit", "P", False, "i")]
+OPS = [SchedulerFunction("reschedule"), Exit(ABSENT, False), Exit(PREDICATE, False).with_codes("i")]
 HOST = "some LLVM on some CPU"
 
 
@@ -29,17 +32,17 @@ def compiled(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[int]:
     counts = []
     original = Library._compile
     with monkeypatch.context() as patch:
-        patch.setattr(Library, "_compile", lambda self, shapes: (counts.append(len(shapes)), original(self, shapes)))
-        handlers = library(folder).need(SHAPES)
-    assert all(handlers[shape] for shape in SHAPES)
+        patch.setattr(Library, "_compile", lambda self, keys: (counts.append(len(keys)), original(self, keys)))
+        handlers = library(folder).need(OPS)
+    assert all(handlers[op] for op in OPS)
     return counts
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the handlers of two batches."""
-    library(tmp_path).need(SHAPES[:1])
-    library(tmp_path).need(SHAPES)
+    library(tmp_path).need(OPS[:1])
+    library(tmp_path).need(OPS)
     return tmp_path
 
 
@@ -99,8 +102,8 @@ def test_a_folder_that_cannot_be_written(folder: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, "replace", refuse)
     fresh = library(folder)
-    for shape in SHAPES:
-        assert fresh.need([shape])[shape]
+    for op in OPS:
+        assert fresh.need([op])[op]
     assert len(objects(folder)) == 1
     assert list(folder.glob("*/*.*")) == objects(folder)
 
@@ -121,7 +124,7 @@ def test_old_folders_are_dropped(tmp_path: Path) -> None:
         other = tmp_path / f"{number:024x}"
         other.mkdir()
         os.utime(other, (number, number))
-    library(tmp_path).need(SHAPES[:1])
+    library(tmp_path).need(OPS[:1])
     names = {path.name for path in tmp_path.iterdir() if path.is_dir()}
     assert len(names) == KEPT
     assert {f"{number:024x}" for number in range(4, KEPT + 3)} < names

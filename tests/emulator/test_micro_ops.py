@@ -1,0 +1,56 @@
+"""Every kind of micro-op has code, every kind is used, and what tells them apart is written the same everywhere."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import pytest
+
+from ptxdsl.emulator import instructions
+from ptxdsl.emulator.codegen import registry
+from ptxdsl.emulator.instructions.atomics import Atomic
+from ptxdsl.emulator.instructions.control import Exit, Jump
+from ptxdsl.emulator.instructions.memory import Load, Store
+from ptxdsl.emulator.instructions.micro_op import Key, MicroOp, Routine
+from ptxdsl.emulator.instructions.operand_classes import ABSENT, PREDICATE, affine, per_lane, uniform
+
+for module in iter_modules(instructions.__path__):
+    import_module(f"{instructions.__name__}.{module.name}")
+import_module("ptxdsl.emulator.jit.inlining")
+KINDS: list[type[Key]] = [*MicroOp.__subclasses__(), *Routine.__subclasses__()]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_kind_has_an_emitter(kind: type[Key]) -> None:
+    assert registry.has_emitter(kind)
+
+
+def test_no_two_kinds_are_equal() -> None:
+    assert len({kind.kind for kind in KINDS}) == len(KINDS)
+    assert Exit(ABSENT, True) != Jump(False, True, False)
+
+
+@pytest.mark.parametrize("kind", MicroOp.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_traits(kind: type[MicroOp]) -> None:
+    """What can be compiled in place is not left for; what writes memory must not be done twice."""
+    assert not (kind.inlinable and kind.rare)
+    assert not (kind.writes_memory and kind.repeatable)
+
+
+def test_fields_by_name() -> None:
+    op = Load(affine(64), ("c", 32), 32, False, (per_lane(32),), PREDICATE, True).with_codes("iiiqiiqii")
+    assert (op.address.bits, op.pattern, op.dests, op.guard, op.codes) == (
+        64, ("c", 32), ("X32",), "P", "iiiqiiqii",
+    )
+    assert op.values.index("extent") == 5
+    assert not op.fusible
+    assert Store(uniform(64), None, 32, (uniform(32),), True, ABSENT, False).fusible
+
+
+def test_a_key_is_written_as_a_tuple() -> None:
+    """The name of its code on disk follows from that, in whatever order a process makes them."""
+    op = Atomic("add", "", 32, True, affine(64), (), ((per_lane(32),),), ABSENT, False)
+    plain: Any = tuple(op)
+    assert repr(op) == repr(plain) == "('Atomic', 'add', '', 32, True, 'A64', (), (('X32',),), '', False, '')"
