@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Protocol, TypeVar
 
@@ -26,7 +25,6 @@ __all__ = [
 ]
 
 
-@dataclass(eq=False, slots=True)
 class Region:
     """A part of the trace within which Values live: the kernel, the body of a ``when`` or of a ``loop``.
 
@@ -36,16 +34,17 @@ class Region:
     last inside it and the index of what follows that (rule R6), ``pending`` its `PendingRegion`, if any was needed.
     """
 
-    kind: str
-    loc: Loc
-    parent: Region | None
-    trace: Trace
-    owner: Trace | None
-    start: int = 0
-    statement: Any = None
-    before: list[Any] = field(default_factory=list)
-    last: Any = None
-    pending: Any = None
+    __slots__ = ("before", "kind", "last", "loc", "owner", "parent", "pending", "start", "statement", "trace")
+
+    def __init__(
+        self, kind: str, loc: Loc, parent: Region | None, trace: Trace, owner: Trace | None, start: int = 0
+    ) -> None:
+        self.kind, self.loc, self.parent, self.trace, self.start = kind, loc, parent, trace, start
+        self.owner = owner
+        self.statement: Any = None
+        self.before: list[Any] = []
+        self.last: Any = None
+        self.pending: Any = None
 
     @property
     def closed(self) -> bool:
@@ -61,7 +60,7 @@ class PendingRegion(Region):
     __slots__ = ("home",)
 
     def __init__(self, home: Region) -> None:
-        Region.__init__(self, home.kind, home.loc, home, home.trace, None)
+        super().__init__(home.kind, home.loc, home, home.trace, None)
         self.home = home
 
     @classmethod

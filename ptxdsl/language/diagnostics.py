@@ -23,7 +23,7 @@ from .values.value import Result, Value, emit
 
 __all__ = ["check", "printf"]
 
-_CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*\d*(?:\.\d+)?)(?P<length>hh|h|ll|l|z|t|j)?(?P<kind>.?)", re.DOTALL)
+_CONVERSION = r"(?s)%(?P<flags>[-+ #0]*\d*(?:\.\d+)?)(?P<length>hh|h|ll|l|z|t|j)?(?P<kind>.?)"
 _INTEGERS, _FLOATS = "diouxXc", "fFeEgGaA"
 
 
@@ -46,7 +46,7 @@ def printf(format: str, *values: Any) -> None:  # noqa: A002 -- C's name for it
         raise located(
             PtxTypeError, f"the format of `printf` is a string, not {described(format)}", '`printf("%d\\n", v)`'
         )
-    wanted = [match for match in _CONVERSION.finditer(format) if match["kind"] != "%"]
+    wanted = [match for match in re.finditer(_CONVERSION, format) if match["kind"] != "%"]
     if len(wanted) != len(values):
         raise located(
             PtxTypeError, f"the format {format!r} has {len(wanted)} conversions, and there are {len(values)} values",

@@ -124,12 +124,12 @@ def _value_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError |
     return OperandError(f"is a {wanted}, not {described(argument)}", hint, True)
 
 
-_NAME = re.compile(r"([a-zA-Z_$][\w$]*)(?:\+(\d+))?")
+_NAME = r"([a-zA-Z_$][\w$]*)(?:\+(\d+))?"
 
 
 def symbol(text: str) -> ir.Symbol | None:
     """A parameter of the kernel by name, as ``"p"`` or ``"p+8"``; None if there is none."""
-    found, trace = _NAME.fullmatch(text), current()
+    found, trace = re.fullmatch(_NAME, text), current()
     if found is None or found[1] not in trace.parameters:
         return None
     trace.needs_verification = True

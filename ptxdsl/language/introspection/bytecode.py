@@ -11,7 +11,7 @@ from __future__ import annotations
 import dis
 import re
 from bisect import bisect_right
-from functools import cached_property
+from functools import cache, cached_property
 from types import CodeType
 from typing import NamedTuple
 
@@ -19,8 +19,7 @@ from .code_objects import PerCode
 
 __all__ = ["Flow", "flow_of"]
 
-_VARIABLE = re.compile(r"(?:LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|GLOBAL|CLOSURE|CLASSDEREF|FROM_DICT)")
-_ACTIONS = re.compile(r"(LOAD|STORE|DELETE)_")
+_VARIABLE = r"(?:LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|GLOBAL|CLOSURE|CLASSDEREF|FROM_DICT)"
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT")
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
@@ -188,13 +187,21 @@ class Flow:
         return [name for index in self.statement(at) for name in self.steps[index].loads]
 
 
+@cache
+def _actions(opname: str) -> list[str]:
+    """What an opcode does with each variable that it names."""
+    if not re.match(_VARIABLE, opname) or opname == "LOAD_FAST_AND_CLEAR":
+        return []
+    return re.findall(r"(LOAD|STORE|DELETE)_", opname)
+
+
 def _names(instruction: dis.Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names that an instruction reads and writes."""
-    if not _VARIABLE.match(instruction.opname) or instruction.opname == "LOAD_FAST_AND_CLEAR":
+    actions = _actions(instruction.opname)
+    if not actions:
         return (), ()
     value = instruction.argval
     names = value if isinstance(value, tuple) else (value,)
-    actions = _ACTIONS.findall(instruction.opname)
     loads = tuple(name for name, action in zip(names, actions) if action == "LOAD")
     stores = tuple(name for name, action in zip(names, actions) if action != "LOAD")
     return loads, stores

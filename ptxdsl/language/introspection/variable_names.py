@@ -17,7 +17,7 @@ __all__ = ["Target", "name_of", "target_of_call"]
 _CACHE = opmap.get("CACHE", -1)
 _ROTATIONS = {"ROT_TWO": 1, "ROT_THREE": 2}
 """How Python 3.10 ends `a, b = x, y`: so many stores of other values come before that of the last."""
-_ASSIGNMENT = re.compile(r"^\s*(?P<targets>[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*(?::[^=]+)?=(?!=)")
+_ASSIGNMENT = r"\s*(?P<targets>[^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*(?::[^=]+)?=(?!=)"
 
 
 class Target(NamedTuple):
@@ -50,7 +50,7 @@ def _target(frame: FrameType) -> Target | None:
     if code.co_name in ("<listcomp>", "<genexpr>") and frame.f_back is not None:
         frame = frame.f_back
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
-    found = _ASSIGNMENT.match(line)
+    found = re.match(_ASSIGNMENT, line)
     if found is None:
         return None
     names = tuple(name.strip() for name in found["targets"].split(","))

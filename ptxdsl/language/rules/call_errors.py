@@ -21,18 +21,18 @@ from .python_protocol import RunTime
 
 __all__ = ["miscalled"]
 
-_REFUSED = re.compile(
+_REFUSED = (
     r"(?P<owner>\w+\.)?(?P<name>\w+)\(\) "
     r"(?P<why>got an unexpected keyword argument .*|missing \d+ required .*|takes .* given|got multiple values .*)"
 )
-_SPELLED = re.compile(r"\bptx((?:\.\w+)+|\[[\"'][^\"']+[\"']\])\(")
+_SPELLED = r"\bptx((?:\.\w+)+|\[[\"'][^\"']+[\"']\])\("
 
 
 def miscalled(
     error: TypeError, place: tuple[FrameType, Loc] | None, innermost: FrameType | None
 ) -> PtxTypeError | None:
     """The error for a call of ptxdsl's that Python refused in the user's line at ``place``; None if this is another."""
-    found = _REFUSED.match(str(error))
+    found = re.match(_REFUSED, str(error))
     if place is None or found is None or place[0] is not innermost:
         return None
     frame, loc = place
@@ -48,7 +48,7 @@ def miscalled(
 
 def _instruction(why: str, loc: Loc) -> PtxTypeError:
     hint = "operands by position, in PTX's order; `out=` for the result, `pred=` for the guard"
-    spelled = _SPELLED.search(loc.source)
+    spelled = re.search(_SPELLED, loc.source)
     name = "an instruction"
     if spelled is not None:
         name = f"`ptx{spelled[1]}()`"

@@ -28,7 +28,7 @@ from .structure import Statement
 
 __all__ = ["check", "check_closed", "check_with"]
 
-_LEAVING = re.compile(r"\b(return|break|continue)\b")
+_LEAVING = r"\b(return|break|continue)\b"
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _With = (ast.With, ast.AsyncWith)
 
@@ -144,5 +144,5 @@ def _is_block(call: ast.expr, names: Names) -> bool:
 
 @PerCode
 def _tree(code: CodeType) -> ast.AST | None:
-    """The syntax tree of a function; None where there is nothing in it to complain of."""
-    return tree_of(code) if _LEAVING.search(text_of(code)) else None
+    """The syntax tree of a function; None where no statement can leave a block."""
+    return tree_of(code) if re.search(_LEAVING, text_of(code)) else None
