@@ -16,14 +16,11 @@ from ...types import TYPES
 from ..instructions.lowering import Code, lower
 from ..machine.allocation import allocate
 from .block_state import BlockState, compiled, scheduler
+from .faults import lanes_of
 from .register_access import read_register, write_register
 from ..machine.layout import LANES, NEVER, Block, Fault, Status, Warp
 
-__all__ = ["Converged", "lanes_of", "operands_of"]
-
-
-def lanes_of(mask: int) -> list[int]:
-    return [lane for lane in range(LANES) if mask >> lane & 1]
+__all__ = ["Converged", "operands_of"]
 
 
 def operands_of(statement: Instruction, written: bool) -> list[Operand]:

@@ -22,8 +22,8 @@ from typing import Any, NoReturn
 from ...ir import Immediate, Instruction, Not, Operand, Register
 from .block_state import BlockState
 from ..machine.layout import LANES, Block, Fault, Warp
-from .converged import Converged, lanes_of, operands_of
-from .faults import failure
+from .converged import Converged, operands_of
+from .faults import failure, lanes_of
 
 __all__ = ["Arrival", "converge", "raise_pending"]
 

@@ -15,7 +15,8 @@ from ..machine.layout import LANES, LOCAL_START, SHARED_START
 from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow, WarpClock
 from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
-from ..runtime.faults import Scene, element_name
+from ..runtime.faults import Scene
+from ..runtime.memory_faults import element_name
 from .accesses import checked_access, strength
 
 __all__ = ["Access", "Finding", "Reporter", "raised"]

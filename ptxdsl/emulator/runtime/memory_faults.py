@@ -1,0 +1,236 @@
+"""Faults of accesses to memory: outside of an array, misaligned, freed, of nothing at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import EmulationError, MemoryFault
+from ...ir import Address, Instruction
+from ...launch import Buffer
+from ...types import TYPES
+from ..machine.address_spaces import Guarded
+from ..machine.array_history import what_lay_at
+from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Cluster, Fault
+from .faults import Scene, explains
+
+__all__ = ["accessed", "element_name"]
+
+BESIDE = 256
+"""An access so near to an array of the launch was meant for it, whatever else lay there once."""
+
+
+@explains(Fault.MEMORY, Fault.ALIGNMENT)
+def _memory(scene: Scene, kind: Fault) -> EmulationError:
+    access = _Access(scene.statement)
+    address = _in_first_block(scene, access, scene.address)
+    guarded = _meant(scene, access) or _around(scene, address)
+    if kind == Fault.ALIGNMENT:
+        place = f" ({element_name(scene, guarded, address)})" if guarded is not None else ""
+        rule = f"{access.nbytes} bytes must be aligned to {access.nbytes} bytes"
+        return scene.raised(MemoryFault, f"{access.verb} address {address:#x}{place}: {rule}")
+    if guarded is not None:
+        return _outside(scene, access, guarded, address)
+    if address < 4096 and access.space in ("global", "generic"):
+        return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, a null pointer")
+    if access.space in ("shared", "local") or SHARED_WINDOW <= address < 2 * LOCAL_WINDOW:
+        return _outside_window(scene, access, address)
+    piece = _piece(scene, access, address)
+    if piece is not None:
+        return piece
+    distance, near = _nearest(scene, address)
+    past = what_lay_at(address)
+    if past is not None and distance > BESIDE:
+        return scene.raised(
+            MemoryFault, f"{access.verb} address {address:#x}, {past}",
+            "pass every array that a kernel follows pointers to, as an argument or in a table (`Ptr[Ptr[f32]]`)",
+        )
+    return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, which lies in no array of the launch{near}")
+
+
+def _in_first_block(scene: Scene, access: _Access, address: int) -> int:
+    """An address in the window of the block, as the first block of the cluster, and variables, have it."""
+    window = scene.state.rank << Cluster.RANK_BITS
+    start = window + (SHARED_WINDOW if access.space == "generic" else 0)
+    own = access.space in ("shared", "generic") and 0 <= address - start < 1 << Cluster.RANK_BITS
+    return address - window if own else address
+
+
+def _piece(scene: Scene, access: _Access, address: int) -> EmulationError | None:
+    """The fault of an access to what malloc has not given, or no longer."""
+    heap = scene.state.launch.spaces.memory.heap
+    piece, gone = heap.around(address)
+    if piece is None:
+        return None
+    offset = address - piece.address
+    where = f"byte {offset}" if access.nbytes == 1 else f"bytes {offset} to {offset + access.nbytes - 1}"
+    what = f"the {piece.nbytes} bytes that `malloc` gave"
+    if gone:
+        return scene.raised(MemoryFault, f"{access.verb} {where} of {what}, freed by {piece.by}")
+    return scene.raised(MemoryFault, f"{access.verb} {where} of {what} to {piece.by}")
+
+
+_LINE = 128
+"""Bytes that applypriority is about."""
+
+
+class _Access:
+    """What an instruction does to memory."""
+
+    def __init__(self, statement: Instruction) -> None:
+        access = statement.form.effects.accesses[0]
+        address = statement.operands[access.operand]
+        assert isinstance(address, Address)
+        self.address, self.writes, self.space = address, access.writes, access.space
+        self.nbytes = access.nbytes or _LINE
+        self.verb = "load from" if not access.writes else "atomic operation on" if access.reads else "store to"
+
+
+def accessed(scene: Scene) -> str:
+    """What the address at fault names."""
+    access = _Access(scene.statement)
+    guarded, address = _meant(scene, access), _in_first_block(scene, access, scene.address)
+    return element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+
+
+def _meant(scene: Scene, access: _Access) -> Guarded | None:
+    """The array that the address was computed from, where that is known."""
+    code, base = scene.state.code, access.address.base
+    name = code.operands.facts.provenance.get(getattr(base, "name", ""), "")
+    if hasattr(base, "symbol"):
+        name = base.symbol  # type: ignore[union-attr]
+    number = scene.state.launch.spaces.entries.get(name)
+    guarded = scene.state.launch.ranges[number] if number is not None else None
+    if guarded is not None and guarded.shared and access.space == "generic":
+        guarded = scene.state.launch.ranges[number + 1]  # type: ignore[operator]
+    return guarded if guarded is not None and guarded.spaces & SPACE_BITS[access.space] else None
+
+
+def _around(scene: Scene, address: int) -> Guarded | None:
+    """The array in which an access begins that goes beyond its end."""
+    for guarded in scene.state.launch.ranges:
+        if guarded is None or guarded.shared or guarded.heap:
+            continue
+        if 0 <= address - guarded.address < guarded.nbytes:
+            return guarded
+    return None
+
+
+def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> EmulationError:
+    element, what = element_name(scene, guarded, address), _description(scene, guarded)
+    size = scene.state.launch.size_of(guarded)
+    wide = access.nbytes > _itemsize(scene, guarded)
+    verb = f"{access.verb.split()[0]} of {access.nbytes} bytes {access.verb.split()[-1]}" if wide else access.verb
+    if guarded.address <= address and address + access.nbytes <= guarded.address + size and access.writes:
+        return scene.raised(MemoryFault, f"{verb} {element}: {guarded.name} is read-only")
+    return scene.raised(
+        MemoryFault, f"{verb} {element}: {guarded.name} is {what}", _wrapped(scene, guarded, address)
+    )
+
+
+def _wrapped(scene: Scene, guarded: Guarded, address: int) -> str | None:
+    """The hint for an index that is a small negative number, read as one without a sign."""
+    index = (address - guarded.address) // _itemsize(scene, guarded)
+    if not 0 < (1 << 32) - index <= 1 << 20:
+        return None
+    return f"{index} is {index - (1 << 32)} as a u32: the index went below 0"
+
+
+def _buffer(scene: Scene, guarded: Guarded) -> Buffer | None:
+    for argument in scene.state.launch.arguments:
+        if isinstance(argument, Buffer) and argument.name == guarded.name and argument.address == guarded.address:
+            return argument
+    return None
+
+
+def _type_name(dtype: Any) -> str:
+    """A numpy dtype as PTX has it: ``f32``; its own name where PTX has none."""
+    for name, kind in TYPES.items():
+        if kind.numpy_name == str(dtype) and kind.kind != "b":
+            return name
+    return str(dtype)
+
+
+def _itemsize(scene: Scene, guarded: Guarded) -> int:
+    buffer = _buffer(scene, guarded)
+    if buffer is not None:
+        kind = TYPES.get(_type_name(buffer.dtype))
+        return kind.bytes if kind is not None else int(np.dtype(buffer.dtype).itemsize)
+    return guarded.variable.type.bytes if guarded.variable is not None else 1
+
+
+def _description(scene: Scene, guarded: Guarded) -> str:
+    buffer = _buffer(scene, guarded)
+    if buffer is not None:
+        return f"{_type_name(buffer.dtype)}[{', '.join(str(extent) for extent in buffer.shape)}]"
+    size = scene.state.launch.size_of(guarded)
+    variable = guarded.variable
+    if variable is None:
+        return f"{size} bytes"
+    space = f"{variable.space} memory"
+    return f"{variable.type}[{size // variable.type.bytes}] in {space}"
+
+
+def element_name(scene: Scene, guarded: Guarded, address: int) -> str:
+    """``x[3, 70]``: the element at an address, also where the array has none there."""
+    piece, _ = scene.state.launch.spaces.memory.heap.around(address) if guarded.heap else (None, False)
+    if piece is not None:
+        return f"byte {address - piece.address} of the {piece.nbytes} bytes that `malloc` gave to {piece.by}"
+    size, offset = _itemsize(scene, guarded), address - guarded.address
+    if address >> 63:
+        offset -= 1 << 64
+    index, rest = divmod(offset, size)
+    buffer = _buffer(scene, guarded)
+    inner = buffer.shape[1:] if buffer is not None else ()
+    places = []
+    for extent in reversed(inner):
+        index, place = divmod(index, max(1, extent))
+        places.append(place)
+    text = f"{guarded.name}[{', '.join(str(place) for place in (index, *reversed(places)))}]"
+    return f"{text} plus {rest} bytes" if rest else text
+
+
+def _outside_window(scene: Scene, access: _Access, address: int) -> EmulationError:
+    launch, space = scene.state.launch, access.space
+    offset = address & (SHARED_WINDOW - 1)
+    if space == "generic":
+        space = "local" if address >= LOCAL_WINDOW else "shared"
+    if space == "shared" and launch.spaces.cluster is not None:
+        return _outside_cluster(scene, access, offset)
+    has = launch.shared_bytes if space == "shared" else launch.spaces.local_bytes
+    whose = "the block has" if space == "shared" else "the thread has"
+    start = f" from address {0x400 if space == 'shared' else LOCAL_START:#x} on" if has else ""
+    hint = "give it dynamic shared memory: `kernel.configure(grid, block, shared=...)`"
+    message = f"{access.verb} {space} address {offset:#x}: {whose} {has} bytes of {space} memory{start}"
+    return scene.raised(MemoryFault, message, hint if space == "shared" and not has else None)
+
+
+def _outside_cluster(scene: Scene, access: _Access, offset: int) -> EmulationError:
+    launch = scene.state.launch
+    x, y, z = launch.spaces.cluster or (1, 1, 1)
+    rank, offset = offset >> Cluster.RANK_BITS, offset & (1 << Cluster.RANK_BITS) - 1
+    what = f"{access.verb} shared address {offset:#x} of block {rank} of the cluster"
+    if rank >= x * y * z:
+        return scene.raised(MemoryFault, f"{what}, which has {x * y * z} blocks")
+    if offset >= SHARED_START and offset + access.nbytes <= SHARED_START + launch.shared_bytes:
+        hint = "let the blocks meet before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
+        return scene.raised(MemoryFault, f"{what}, which has ended", hint)
+    start = f" from address {SHARED_START:#x} on" if launch.shared_bytes else ""
+    return scene.raised(MemoryFault, f"{what}: a block has {launch.shared_bytes} bytes of shared memory{start}")
+
+
+def _nearest(scene: Scene, address: int) -> tuple[int, str]:
+    """How far the nearest array of the launch is, and that in words where it is not too far to matter."""
+    best = 1 << 20, ""
+    for guarded in scene.state.launch.ranges:
+        if guarded is None or guarded.shared:
+            continue
+        end = guarded.address + guarded.nbytes
+        distance, text = (
+            (address - end, f"; {address - end} bytes after the end of {guarded.name}") if address >= end
+            else (guarded.address - address, f"; {guarded.address - address} bytes before {guarded.name}")
+        )
+        if distance < best[0]:
+            best = distance, text
+    return best
