@@ -71,10 +71,6 @@ def _piece(scene: Scene, access: _Access, address: int) -> EmulationError | None
     return scene.raised(MemoryFault, f"{access.verb} {where} of {what} to {piece.by}")
 
 
-_LINE = 128
-"""Bytes that applypriority is about."""
-
-
 class _Access:
     """What an instruction does to memory."""
 
@@ -83,7 +79,7 @@ class _Access:
         address = statement.operands[access.operand]
         assert isinstance(address, Address)
         self.address, self.writes, self.space = address, access.writes, access.space
-        self.nbytes = access.nbytes or _LINE
+        self.nbytes = access.nbytes or 1
         self.verb = "load from" if not access.writes else "atomic operation on" if access.reads else "store to"
 
 
