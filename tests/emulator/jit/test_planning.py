@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
@@ -13,7 +15,10 @@ from llvmlite import ir
 from ptxdsl.emulator.jit.block_function import emit_block_function
 from ptxdsl.emulator.jit.plan import PlannedBlock, BlockBarrier, PlannedOp, PlannedRegister, Plan
 from ptxdsl.emulator.jit.planning import key_of, plan_block_function
+from ptxdsl.emulator import instructions
+from ptxdsl.emulator.instructions.micro_op import MicroOp, micro_ops
 from ptxdsl.emulator.program import Program
+from ptxdsl.emulator.sanitizer.instrumentation import Checks
 from ptxdsl.launch import LaunchConfig
 from ptxdsl.text import parse
 
@@ -109,3 +114,41 @@ def test_planning_loads_no_llvm() -> None:
     program = "import sys, ptxdsl.emulator.jit.planning; print('llvmlite' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+EVERYTHING = """
+    ld.param.u64 %rd0, [x]; isspacep.global %p1, %rd0; mul.wide.u32 %rd1, %r2, 4; add.u64 %rd1, %rd1, %rd0;
+    ld.global.u32 %r3, [%rd1]; fence.acq_rel.gpu; red.global.add.u32 [%rd0], 1; st.global.u32 [%rd1], %r3;
+    bar.sync 0; bar.warp.sync -1; shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; vote.sync.any.pred %p1, %p1, -1;
+    activemask.b32 %r5; elect.sync _|%p2, -1; match.any.sync.b32 %r6, %r3, -1; redux.sync.add.u32 %r7, %r3, -1;
+    setp.eq.u32 %p3, %r3, 77; @%p3 trap; @%p3 exit; ret;"""
+ROWS = """
+    ld.param.u64 %rd0, [x]; mov.u32 %r2, %tid.x; mov.u32 %r3, %tid.y; ld.global.u32 %r4, [%rd0];
+    mad.lo.u32 %r5, %r3, %r4, %r2; mul.wide.u32 %rd1, %r5, 4; add.u64 %rd1, %rd1, %rd0; ld.global.u32 %r6, [%rd1];
+    add.u32 %r7, %r2, %r4; mul.wide.u32 %rd2, %r7, 4; add.u64 %rd2, %rd2, %rd0; st.global.u32 [%rd2], %r6; ret;"""
+
+
+PRINTS = """
+    { .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %rd0; st.param.b64 [b], %rd1;
+      @%p0 call (r), vprintf, (a, b); } ret;"""
+PARAMETER = THREAD + """
+    setp.lt.u32 %p0, %r2, 9; mov.u64 %rd0, 0; @%p0 ld.param.u64 %rd0, [x]; st.global.u64 [%rd0], %rd0; ret;"""
+VPRINTF = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
+
+
+def test_every_inlinable_micro_op_is_compiled() -> None:
+    """A kind without an emitter, or one that no kernel here has, is an error and not a slow path."""
+    for module in iter_modules(instructions.__path__, f"{instructions.__name__}."):
+        import_module(module.name)
+    found: set[type[MicroOp]] = set()
+    cases = ((THREAD + EVERYTHING, 64, False), (ROWS, (16, 4), False), (BODY, 64, True), (PRINTS, 64, False),
+             (PARAMETER, 64, False))
+    for body, block, sanitized in cases:
+        text = kernel("u64 x", body).replace(".visible", VPRINTF + ".visible")
+        checks = Checks(True, True, False, False) if sanitized else None
+        made = plan_block_function(Program(parse(text)).code("k", LaunchConfig(1, block).block, checks=checks))
+        assert made is not None
+        assert llvm(made)
+        planned = [*made.prologue, *(op for each in made.blocks for op in each.ops)]
+        found |= {type(each.op) for each in planned}
+    assert {kind for kind in micro_ops() if kind.inlinable or kind.rare} <= found
