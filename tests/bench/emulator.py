@@ -102,7 +102,7 @@ def checked(case: Case, call: Callable[[], object]) -> float:
     return spent
 
 
-def heated(call: Callable[[], object]) -> None:
+def tiered_up(call: Callable[[], object]) -> None:
     """Launch until the second tier has had time to be ready."""
     start = perf_counter()
     while perf_counter() - start < WARM_UP:
@@ -120,7 +120,7 @@ def measure(program: Program, others: dict[str, dict[str, Callable[..., None]]],
     checked(case, launch)
     found = {COLD: statistics.median(seconds(launch) for _ in range(3))}
     for call in (launch, all_tools):
-        heated(call)
+        tiered_up(call)
     calls: dict[str, Callable[[], object]] = {HOT: launch, ALL: all_tools}
     slow: dict[str, Callable[[], object]] = {}
     for name, runs in others.items():
@@ -159,7 +159,7 @@ def large_matmul(rounds: int) -> Verdict:
     case = matmul_case(np.random.default_rng(), 1024)
     launch = case.launcher()
     checked(case, launch)
-    heated(launch)
+    tiered_up(launch)
     a, b = case.arguments[:2]
     ours: list[float] = []
     blas: list[float] = []

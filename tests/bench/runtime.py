@@ -81,7 +81,7 @@ def scaling(rounds: int = 9) -> list[tuple[str, ...]]:
         case = make(np.random.default_rng()).poisoned()
         with first_tier():
             rows.append((name, "first", *_two_against_one(case, rounds)))
-        emulator.heated(case.launcher())
+        emulator.tiered_up(case.launcher())
         rows.append((name, "second", *_two_against_one(case, rounds)))
     return rows
 
@@ -193,10 +193,10 @@ def hand_overs(rounds: int = 5, n: int = 100_000) -> list[tuple[str, ...]]:
             launch = kernel.configure(1, 64, backend="emulator")
             with first_tier():
                 spent = [_processor(lambda: launch(n, out, stages=stages)) for _ in range(rounds)]
-            emulator.heated(lambda: launch(n, out, stages=stages))
-            hot = [_processor(lambda: launch(n, out, stages=stages)) for _ in range(rounds)]
+            emulator.tiered_up(lambda: launch(n, out, stages=stages))
+            compiled = [_processor(lambda: launch(n, out, stages=stages)) for _ in range(rounds)]
             assert (out == n * (n - 1) // 2 % (1 << 32)).all()
-            rows.append((what, str(stages), f"{n / min(spent) / 1e6:.1f}", f"{n / min(hot) / 1e6:.1f}"))
+            rows.append((what, str(stages), f"{n / min(spent) / 1e6:.1f}", f"{n / min(compiled) / 1e6:.1f}"))
     return rows
 
 
@@ -250,7 +250,7 @@ def _child(name: str) -> None:
     import llvmlite.binding  # noqa: F401 - a library is no part of a launch
 
     before = _resident()
-    emulator.heated(case.launcher())
+    emulator.tiered_up(case.launcher())
     after = _resident()
     print(json.dumps((arrays, after["VmHWM"] - before["VmRSS"], after["RssFile"] - before["RssFile"])))
 

@@ -6,8 +6,8 @@ threads with equal clocks share one. The rules are those of the PTX memory model
 Model"): a release, or a fence before a strong write, publishes the thread's clock; an acquire, or a fence after a
 strong read, joins it; read-modify-write operations pass on what was published before.
 
-Two rules are weaker than the axioms, since NVIDIA's own guides and libraries rely on them: a barrier of the block or
-warp counts as the fence after a strong read of any of its threads, and passes on the fences before it.
+Two rules are more permissive than the axioms, since NVIDIA's own guides and libraries rely on them: a barrier of the
+block or warp counts as the fence after a strong read of any of its threads, and passes on the fences before it.
 """
 
 from __future__ import annotations
