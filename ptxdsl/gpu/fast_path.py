@@ -15,16 +15,15 @@ from typing import Any
 
 from .. import config
 from ..ir.signature import KernelParameter, PtrType
+from ..launch import FastPath
 from ..launch.arrays import view
 from ..launch.device_array import DeviceArray
 from ..launch.scalars import FLOAT32_LIMIT, STRUCT_CODES
 from ..types import ScalarType
 from .function import LoadedFunction, Prepared
 
-__all__ = ["FastPath", "fast_path", "packers", "parameter_struct", "stream_of"]
+__all__ = ["fast_path", "packers", "parameter_struct", "stream_of"]
 
-FastPath = Callable[[Sequence[object]], bool]
-"""Makes a launch with other arguments; False, and nothing was done, if one of them is unusual."""
 Pack = Callable[[Any], Any]
 
 

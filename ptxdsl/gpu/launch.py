@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LaunchError, PerformanceWarning, caller
-from ..launch import Argument, Buffer, Handle, LaunchConfig
+from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig
 from .copies import HostCopies
 from .device import Driver, driver
-from .fast_path import FastPath, fast_path, packers, parameter_struct, stream_of
+from .fast_path import fast_path, packers, parameter_struct, stream_of
 from .function import Loadable, LoadedFunction
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 from ..errors import Loc, TraceError, caller
-from ..types import ScalarType, _Operand, b8, u32, u64
+from ..types import KernelOperand, ScalarType, b8, u32, u64
 from . import module as ir
 
 __all__ = [
@@ -78,7 +78,7 @@ def _pointer(dtype: ScalarType) -> PtrType:
     return PtrType(dtype)
 
 
-class Ptr(_Operand, Generic[T]):
+class Ptr(KernelOperand, Generic[T]):
     """``Ptr[f32]``: a pointer to contiguous float32 in global memory; ``Ptr[Ptr[f32]]``: a table of such pointers.
 
     It counts elements: ``p[i]``, ``p[i] = v``, ``p + i``; ``p.load(i, width=4)`` and ``p.store(i, values)`` are vector

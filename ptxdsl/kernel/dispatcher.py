@@ -17,11 +17,10 @@ from ..ir import Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import assembled
 from ..language.builder import active
-from ..launch import LaunchConfig
+from ..launch import FastPath, LaunchConfig
 from ..text.printer import to_text
 from .backends import choose
 from .compiled_kernel import CompiledKernel
-from .run import FastPath
 
 if TYPE_CHECKING:
     from ..gpu.assembler import Assembled, Attributes

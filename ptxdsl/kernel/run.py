@@ -12,19 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .. import config
 from ..errors import LaunchError, caller
 from ..language.builder import active
-from ..launch import Argument, Buffer, Handle, LaunchConfig, Scalar, TracksWrites
+from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Scalar, TracksWrites
 
 if TYPE_CHECKING:
     from ..emulator.program import Program
 
-__all__ = ["Bind", "EmulatorRun", "FastPath", "Run"]
+__all__ = ["Bind", "EmulatorRun", "Run"]
 
 Bind = Callable[[Sequence[object]], "list[Argument]"]
 """Turns the user's arguments into the kernel's; LaunchError for those that do not fit."""
-FastPath = Callable[[Sequence[object]], bool]
-"""Makes a launch again with other arguments of the same types. False if it did nothing, since an argument is unusual or
-the settings are others: then the launch goes through all its checks again.
-"""
 
 
 class Run(Protocol):

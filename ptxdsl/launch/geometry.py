@@ -8,7 +8,7 @@ that a backend never sees a bad launch, and a bad launch never runs in part.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Union, runtime_checkable
@@ -18,8 +18,8 @@ from ..errors import LaunchError, caller
 from ..isa.targets import TARGETS, Limits, limits
 
 __all__ = [
-    "IMAGE_KINDS", "Argument", "Buffer", "Handle", "ImageArgument", "LaunchConfig", "Scalar", "TracksWrites",
-    "clustered", "stream_handle",
+    "IMAGE_KINDS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
+    "TracksWrites", "clustered", "stream_handle",
 ]
 
 _LIMITS = Limits(
@@ -85,6 +85,10 @@ class Handle(NamedTuple):
 
 
 Argument = Union[Scalar, Buffer, Handle]
+FastPath = Callable[[Sequence[object]], bool]
+"""Makes a launch again with other arguments of the same types. False if it did nothing, since an argument is unusual or
+the settings are others: then the launch goes through all its checks again.
+"""
 
 
 @dataclass(frozen=True)
