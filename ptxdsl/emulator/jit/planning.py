@@ -93,7 +93,7 @@ class _Planner:
 
         made = Plan(
             blocks=tuple(blocks), warps=self.threads // LANES, warp_bytes=code.registers.size,
-            registers=self._registers(), live=lru_cache(None)(code.registers.needed),
+            registers=self._registers(), live=lru_cache(None)(code.registers.liveness.before),
             reads=tuple(names(node, True) for node in nodes), writes=tuple(names(node, False) for node in nodes),
             launch_invariant=frozenset(r.name for n in invariant for r in ops[n].writes),
             noncanonical=self._noncanonical(records), lane_offsets=dict(enumerate(low.pool.vectors)),

@@ -135,7 +135,7 @@ def _live_after(code: Code, run: _Run) -> set[int]:
     last = code.records[run.last - 1].statement
     behind = next((r.statement for r in code.records[run.last :] if r.statement != last), -1)
     inside = run.last < len(code.records) and code.records[run.last].statement == last  # the statement goes on
-    names = code.registers.needed_after(last) if behind != last and not inside else set(offsets)
+    names = code.registers.liveness.after(last) if behind != last and not inside else set(offsets)
     return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
 
 

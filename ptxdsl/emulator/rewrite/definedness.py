@@ -7,7 +7,8 @@ predicate, set where the register is written and tested where it is read. A ``mo
 
 from __future__ import annotations
 
-from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
+from ...analysis.control_flow import control_flow_graph
+from ...analysis.definite_assignment import maybe_unwritten
 from ...ir import Address, Call, Function, Instruction, Not, Register, Symbol
 from ...analysis.def_use import DefUse
 from .builder import PtxBuilder
@@ -31,7 +32,7 @@ def checks_definedness(statement: Instruction | Call) -> bool:
 def check_definedness(function: Function) -> Function:
     """The function with such checks; itself where none is needed."""
     flow = control_flow_graph(function)
-    exposed = _exposed(flow)
+    exposed = maybe_unwritten(flow)
     if not exposed:
         return function
     copies = [op for op in flow.def_use if _copies(op)]
@@ -48,38 +49,6 @@ def _saves(op: DefUse) -> bool:
     """Whether it is the push of a register around a recursive call: nobody computes with it."""
     addresses = [operand for operand in op.reads if isinstance(operand, Address)]
     return any(isinstance(a.base, Register) and a.base.name == STACK_POINTER for a in addresses)
-
-
-def _exposed(flow: ControlFlowGraph) -> set[Register]:
-    """The registers that are read on a path on which nothing wrote them for certain."""
-    numbers: dict[Register, int] = {}
-    for op in flow.def_use:
-        for register in (*op.uses, *op.writes):
-            numbers.setdefault(register, len(numbers))
-
-    def bits(registers: tuple[Register, ...]) -> int:
-        return sum({1 << numbers[register] for register in registers})
-
-    writes = [bits(op.writes) if op.statement.guard is None else 0 for op in flow.def_use]
-    known: dict[int, int] = {0: 0} if flow.blocks else {}
-    work = list(known)
-    while work:
-        node = flow.blocks[number := work.pop()]
-        have = known[number]
-        for place in range(node.start, node.stop):
-            have |= writes[place]
-        for successor in node.successors:
-            now = have & known.get(successor, -1)
-            if now != known.get(successor):
-                known[successor] = now
-                work.append(successor)
-    found: set[Register] = set()
-    for number, have in known.items():
-        node = flow.blocks[number]
-        for place in range(node.start, node.stop):
-            found.update(register for register in flow.def_use[place].uses if not have >> numbers[register] & 1)
-            have |= writes[place]
-    return found
 
 
 class _Checks(PtxBuilder):

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...analysis.control_flow import control_flow_graph
+from ...analysis.liveness import Liveness
 from ...ir import Address, Call, Function, LabelRef, Module, Register, Symbol, Variable
 from ...types import TYPES
-from ..analysis.divergence import Facts
-from ..analysis.registers import RegisterFile
 from .alloca import allocates
 from .indirect_calls import targets
 from .parameters import CallBuilder
@@ -191,14 +190,14 @@ class Recursion:
 def _saved(function: Function, scope: Scope) -> dict[int, tuple[Register, ...]]:
     """By the id of each call in a function: the registers that are needed after it."""
     code = control_flow_graph(function)
-    slots = RegisterFile(code, Facts())
+    liveness = Liveness(code)
     known = {register.name: register for op in code.def_use for register in (*op.uses, *op.writes)}
     results = {parameter.name for parameter in function.results}
     frame = () if scope.frame is None else (scope.frame.register,)
     found = {}
     for place, statement in enumerate(code.statements):
         if isinstance(statement, Call):
-            names = slots.needed_after(place) | results & known.keys()
+            names = liveness.after(place) | results & known.keys()
             found[id(statement)] = (*(scope.register(known[name]) for name in sorted(names)), *frame)
     return found
 

@@ -58,7 +58,7 @@ def _live(state: BlockState, warp: int, code: Code, old: Code) -> set[str]:
     places = {old.graph.blocks[old.nodes_by_rank[rank]].start for rank in ranks}
     if record and alive:
         places.add(max(0, old.statement_at(record)))
-    needed = {name for place in places for name in code.registers.needed(place)}
+    needed = {name for place in places for name in code.registers.liveness.before(place)}
     return needed | ({_CARRY} & set(code.registers.offsets) & set(old.registers.offsets))
 
 
