@@ -56,7 +56,8 @@ def _texture(scene: Scene, kind: Fault) -> EmulationError:
     places = [_lane_value(scene, inputs[Request.X + 128 * axis]) for axis in range(int(geometry.removeprefix("a")[0]))]
     layer = f"layer {_lane_value(scene, inputs[Request.LAYER], False)}, " if Request.LAYER in inputs else ""
     formatted = form.tokens[0] == "p"
-    verb = {"suld": "load from", "sust": "store to", "sured": "reduction in"}[form.opcode]
+    access = form.effects.accesses[0]
+    verb = {(True, False): "load from", (False, True): "store to"}.get((access.reads, access.writes), "reduction in")
     first = f"x = {places[0]}" if formatted else f"byte {places[0]}"
     where = ", ".join([first, *(f"{axis} = {place}" for axis, place in zip("yz", places[1:]))])
     extent = picture.described if picture is not None else "gone"
@@ -79,7 +80,7 @@ def _texture(scene: Scene, kind: Fault) -> EmulationError:
 def _no_handle(scene: Scene, statement: Any, address: Address, handle: int) -> EmulationError:
     """A number that stands for nothing, or for something else than the instruction takes."""
     form = statement.form
-    wanted = Kind.SURFACE if form.opcode in ("suld", "sust", "sured", "suq") else Kind.TEXTURE
+    wanted = Kind.SURFACE if form.effects.accesses[0].space == "surface" else Kind.TEXTURE
     geometry = form.modifiers.get("geom")
     known = pool().kind(handle)
     if known == wanted and len(address.parts) > 1:
