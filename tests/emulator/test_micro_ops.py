@@ -24,7 +24,12 @@ KINDS: list[type[Key]] = [*MicroOp.__subclasses__(), *Routine.__subclasses__()]
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_kind_has_an_emitter(kind: type[Key]) -> None:
+    """In a module of its family, which is the only one that is sure to be loaded."""
     assert registry.has_emitter(kind)
+    emitter = registry._EMITTERS[kind].body if kind in registry._EMITTERS else registry._BUILDERS[kind]
+    family = kind.__module__.rpartition(".")[2]
+    if kind.__module__.startswith(f"{instructions.__name__}."):
+        assert emitter.__module__.rpartition(".")[2] in registry._PARTS.get(family, (family,))
 
 
 def test_no_two_kinds_are_equal() -> None:

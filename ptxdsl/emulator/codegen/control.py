@@ -13,7 +13,6 @@ from typing import Any
 
 from ..machine.layout import NEVER, PATIENCE, POLL_TURNS, SLICE, SLICE_TURNS, Block, Fault, Status, Warp
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump, Reconvergence, SystemCall, Trap
-from ..instructions.data import WrapCheck
 from .handler import Handler, i32, i64, lanes_of, pointer
 from .data import guard_mask, source
 from .registry import emits
@@ -233,25 +232,6 @@ def indexed_branch(h: Handler, op: IndexedBranch) -> None:
     name = "llvm.masked.gather.v32i32.v32p0"
     h.store(h.call(name, kind, places, h.i32(4), h.bools(mask), waiting), h.add(h.warp, Warp.PLACES), 0)
     reschedule(h)
-
-
-@emits(WrapCheck)
-def wrap_check(h: Handler, op: WrapCheck) -> None:
-    base = source(h, op.base, 1)
-    bits = base.type.width
-    wide = (h.ir.sext if op.signed else h.ir.zext)(base, i64)
-    low, high = h.ir.add(wide, h.field("q")), h.ir.add(wide, h.field("q"))
-    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if op.signed else (0, (1 << bits) - 1)
-    good = h.ir.icmp_signed(">=", low, h.i64(least))
-    good = h.ir.and_(good, h.ir.icmp_signed("<=", high, h.i64(most)))
-
-    def leave() -> None:
-        h.store(h.i32(Fault.WRAP), h.block, Block.FAULT_KIND)
-        h.stop(Status.DEOPT)
-        h.ir.ret_void()
-
-    h.branch_unless(good, lambda: h.give_up(leave))
-    h.next()
 
 
 @emits(SystemCall)

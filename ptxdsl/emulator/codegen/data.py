@@ -8,8 +8,9 @@ from llvmlite import ir
 
 from ...isa import OperandSpec, lookup
 from .. import semantics
+from ..machine.layout import Block, Fault, Status
 from ..semantics.lanes import Lanes
-from ..instructions.data import Compute, ReadClock, SpaceTest
+from ..instructions.data import Compute, ReadClock, SpaceTest, WrapCheck
 from ..instructions.operand_classes import NEGATED, PREDICATE, OperandClass
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
 from .registry import emits
@@ -183,3 +184,22 @@ def cut(h: Handler, value: Any, spec: OperandSpec) -> Any:
 def _register(item: OperandClass, width: int) -> ir.Type:
     element = ir.IntType(item.bits)
     return lanes_of(element) if width > 1 else element
+
+
+@emits(WrapCheck)
+def wrap_check(h: Handler, op: WrapCheck) -> None:
+    base = source(h, op.base, 1)
+    bits = base.type.width
+    wide = (h.ir.sext if op.signed else h.ir.zext)(base, i64)
+    low, high = h.ir.add(wide, h.field("q")), h.ir.add(wide, h.field("q"))
+    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if op.signed else (0, (1 << bits) - 1)
+    good = h.ir.icmp_signed(">=", low, h.i64(least))
+    good = h.ir.and_(good, h.ir.icmp_signed("<=", high, h.i64(most)))
+
+    def leave() -> None:
+        h.store(h.i32(Fault.WRAP), h.block, Block.FAULT_KIND)
+        h.stop(Status.DEOPT)
+        h.ir.ret_void()
+
+    h.branch_unless(good, lambda: h.give_up(leave))
+    h.next()
