@@ -15,12 +15,13 @@ from .. import semantics
 from ..semantics.lanes import Lanes
 from ..machine.layout import LANES
 from ..instructions.atomics import Atomic
+from ..instructions.bulk_copies import BulkMove
 from ..instructions.operand_classes import SINK
 from .handler import Handler, i64, lanes_of
 from .data import fit, guard_mask, put, source
 from .registry import emits
 
-__all__ = ["ATOMIC_OPS", "array_of", "element_at", "place_at", "spill"]
+__all__ = ["ATOMIC_OPS", "array_of", "element_at", "place_at", "spill", "update"]
 
 ATOMIC_OPS = {
     "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap",
@@ -46,7 +47,7 @@ def atomic(h: Handler, op: Atomic) -> None:
         for number in range(count):
             place = h.ir.inttoptr(h.ir.add(host, h.i64(number * bits // 8)), element.as_pointer())
             operands = [element_at(h, array[number], lane, element) for array in arrays]
-            old = _update(h, op, place, operands)
+            old = update(h, op, place, operands)
             if slots and slots[number] is not None:
                 h.ir.store(old, place_at(h, results[number], lane, element), align=bits // 8)
 
@@ -80,7 +81,7 @@ def element_at(h: Handler, array: Any, lane: Any, element: ir.Type) -> Any:
     return h.ir.load(place_at(h, array, lane, element), align=element.width // 8)
 
 
-def _update(h: Handler, op: Atomic, place: Any, operands: list[Any]) -> Any:
+def update(h: Handler, op: Atomic | BulkMove, place: Any, operands: list[Any]) -> Any:
     """Change the number at ``place``; the number that was there."""
     bits = op.bits
     if op.host_atomic and op.operation in ATOMIC_OPS and not op.function and bits <= 64:

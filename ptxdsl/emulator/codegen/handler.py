@@ -248,6 +248,21 @@ class Handler:
         self.goto(self.following())
         self.ir.position_at_end(go)
 
+    def count(self, end: Any, step: int, body: Callable[[Any], None]) -> None:
+        """Run ``body(number)`` for 0, step, ... below ``end``, an i64 that is a multiple of step."""
+        head, inner, done = self.block_named("count"), self.block_named("turn"), self.block_named("counted")
+        before = self.ir.block
+        self.ir.branch(head)
+        self.ir.position_at_end(head)
+        number = self.ir.phi(i64)
+        number.add_incoming(self.i64(0), before)
+        self.ir.cbranch(self.ir.icmp_unsigned("<", number, end), inner, done)
+        self.ir.position_at_end(inner)
+        body(number)
+        number.add_incoming(self.ir.add(number, self.i64(step)), self.ir.block)
+        self.ir.branch(head)
+        self.ir.position_at_end(done)
+
     def for_each_lane(self, mask: Any, body: Callable[[Any], None]) -> None:
         """Run ``body(lane)`` for each lane in the mask, lowest first; the lane is an i32."""
         head, inner, done = self.block_named("head"), self.block_named("lane"), self.block_named("done")

@@ -14,6 +14,7 @@ from ..machine.heap import Heap
 from ..machine.layout import (
     LANES, LOCAL_START, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
 )
+from ..instructions.bulk_copies import ALIGNMENT
 from ..instructions.scheduler import SchedulerFunction
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
 from .memory import RESOLVE
@@ -272,15 +273,16 @@ class _Search:
     """Emits RESOLVE: translates the addresses in SCRATCH to host addresses for the lanes of a mask.
 
     False where a lane is at fault; the block state then says which, and how. The record's flags hold the bytes of an
-    access (bits 0-7), the spaces it may reach (8-15), whether it writes (16) and whether its entry is the only one that
-    will do (17): that of the array which the pointer came from.
+    access (bits 0-7; 0 where EXTENTS has those of each lane), the spaces it may reach (8-15), whether it writes (16)
+    and whether its entry is the only one that will do (17): that of the array which the pointer came from.
     """
 
     def __init__(self, module: ir.Module, name: str) -> None:
         self.h = h = Handler(module, name, result=RESOLVE)
         mask = h.function.args[3]
         flags = h.load(h.rec, 8, i32, 4)
-        self.nbytes = h.ir.zext(h.ir.and_(flags, h.i32(255)), i64)
+        self.fixed = h.ir.zext(h.ir.and_(flags, h.i32(255)), i64)
+        self.is_fixed = h.ir.icmp_unsigned("!=", self.fixed, h.i64(0))
         self.spaces = h.ir.and_(h.ir.lshr(flags, h.i32(8)), h.i32(255))
         self.writes = self.flag(flags, 16)
         self.strict = self.flag(flags, 17)
@@ -296,7 +298,10 @@ class _Search:
         h = self.h
         place = h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(3)), h.i64(Block.SCRATCH))
         address = h.load(h.block, place, i64)
-        odd = h.ir.and_(address, h.ir.sub(self.nbytes, h.i64(1)))
+        extent = h.load(h.block, h.ir.add(place, h.i64(Block.EXTENTS - Block.SCRATCH)), i64)
+        self.nbytes = h.ir.select(self.is_fixed, self.fixed, extent)
+        alignment = h.ir.select(self.is_fixed, self.fixed, h.i64(ALIGNMENT))
+        odd = h.ir.and_(address, h.ir.sub(alignment, h.i64(1)))
         even = h.ir.icmp_unsigned("==", odd, h.i64(0))
         h.branch_unless(even, lambda: self.fail(lane, address, Fault.ALIGNMENT))
         done, search, lost = h.block_named("translated"), h.block_named("search"), h.block_named("lost")
@@ -378,12 +383,26 @@ class _Search:
         reach = h.ir.or_(self.allows("global"), self.allows("generic"))
         h.ir.cbranch(h.ir.and_(there, reach), inside, elsewhere)
         h.ir.position_at_end(inside)
-        granule = h.ir.inttoptr(h.ir.add(valid, h.ir.lshr(offset, h.i64(Heap.GRANULE_BITS))), pointer)
-        room = h.ir.zext(h.load(granule, 0, byte, 1), i64)
+        granule = h.ir.add(valid, h.ir.lshr(offset, h.i64(Heap.GRANULE_BITS)))
+        size = h.i64(Heap.GRANULE)
         end = h.ir.add(h.ir.and_(offset, h.i64(Heap.GRANULE - 1)), self.nbytes)
-        h.ir.cbranch(h.ir.icmp_unsigned("<=", end, room), done, lost)
+        head, again, whole = (h.block_named(n) for n in ("granules", "granule", "allocated"))
+        h.ir.branch(head)
+        h.ir.position_at_end(head)
+        at, left = h.ir.phi(i64), h.ir.phi(i64)  # the bytes from the granule's start to the end of the access
+        at.add_incoming(granule, inside)
+        left.add_incoming(end, inside)
+        room = h.ir.zext(h.load(h.ir.inttoptr(at, pointer), 0, byte, 1), i64)
+        least = h.ir.select(h.ir.icmp_unsigned("<", left, size), left, size)
+        h.ir.cbranch(h.ir.icmp_unsigned("<=", least, room), again, lost)
+        h.ir.position_at_end(again)
+        at.add_incoming(h.ir.add(at, h.i64(1)), again)
+        left.add_incoming(h.ir.sub(left, size), again)
+        h.ir.cbranch(h.ir.icmp_unsigned(">", left, size), head, whole)
+        h.ir.position_at_end(whole)
+        h.ir.branch(done)
         h.ir.position_at_end(elsewhere)
-        return address, inside
+        return address, whole
 
     def local(self, lane: Any, address: Any, done: ir.Block, lost: ir.Block) -> tuple[Any, ir.Block]:
         """The thread's own memory, through its window or directly."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...ir import Function
 from ...analysis.control_flow import ControlFlowGraph
 from ..codegen.library import library
-from .micro_op import Key, PlacedMicroOp, layout_of
+from .micro_op import Key, MicroOp, PlacedMicroOp, layout_of
 from .operands import Operands
 from ..analysis.registers import RegisterFile
 
@@ -55,6 +55,10 @@ class Code:
     def statement_at(self, record: int) -> int:
         """The number of the statement that the record at an address belongs to."""
         return self.statements[bisect_right(self.offsets, record - self.base) - 1]
+
+    def op_at(self, record: int) -> MicroOp:
+        """The micro-op whose record lies at an address."""
+        return self.records[bisect_right(self.offsets, record - self.base) - 1].op
 
     def record_of(self, statement: int) -> int:
         """Address of the first record of a statement."""

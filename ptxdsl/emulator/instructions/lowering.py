@@ -281,10 +281,10 @@ class Lowering:
         return self.facts.provenance.get(base.name, "") if isinstance(base, Register) else ""
 
     def address(
-        self, statement: Instruction, operand: Address, nbytes: int, write: bool
+        self, statement: Instruction, operand: Address, nbytes: int, write: bool, space: str = ""
     ) -> tuple[OperandClass, Pattern | None, Field]:
         """Class, pattern and fields of an address: flags, entry, then what the class needs."""
-        space = statement.form.space
+        space = space or statement.form.space
         base, offset = operand.base, operand.offset
         key = (base, space, nbytes, write)
         found = self._places.get(key)
@@ -387,6 +387,8 @@ def _parts(operands: tuple[Operand, ...]) -> str:
 
 Instrument = Callable[[Lowering], Instrumentation]
 
+_SEVERAL = ("cp", "multimem")
+"""Opcodes of several families, which the semantics tell apart."""
 _METHODS: dict[str, Any] = {
     "ld": Lowering._load, "ldu": Lowering._load, "st": Lowering._store, **BRANCHES, **METHODS,
 }
@@ -395,16 +397,17 @@ _METHODS: dict[str, Any] = {
 @cache
 def _method(form: Form) -> Callable[[Lowering, Instruction], None]:
     """What makes the records of a form."""
-    method: Any = _METHODS.get(form.opcode) or (Lowering.data if plan_of(form).covered else None)
-    return method or _further().get(form.opcode, Lowering._unknown)
+    name = form.semantics if form.opcode in _SEVERAL else form.opcode
+    method: Any = _METHODS.get(name) or (Lowering.data if plan_of(form).covered else None)
+    return method or _further().get(name, Lowering._unknown)
 
 
 @cache
 def _further() -> dict[str, Any]:
     """What makes the records of forms that few kernels have."""
-    from . import matrix, mbarrier, textures
+    from . import bulk_copies, matrix, mbarrier, textures
 
-    return {**matrix.METHODS, **mbarrier.METHODS, **textures.METHODS}
+    return {**matrix.METHODS, **mbarrier.METHODS, **textures.METHODS, **bulk_copies.METHODS}
 
 
 def lower(

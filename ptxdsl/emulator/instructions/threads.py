@@ -304,15 +304,13 @@ def _reach(low: Lowering, statement: Instruction) -> None:
     low.emit(MemoryCheck(kind, LINE, writes, guard.kind), place, guard)
 
 
-def _copy(_: Lowering, statement: Instruction) -> None:
-    """What is left of cp.async and its groups, which :mod:`.asynchronous` makes ordinary accesses of: a note."""
-    if statement.form.semantics not in COPIES:
-        raise unsupported(statement, f"`{statement.form.mnemonic}`")
+def _copied(low: Lowering, statement: Instruction) -> None:
+    """What is left of cp.async and its groups beside ordinary accesses (:mod:`..rewrite.async_copies`)."""
 
 
 COPIES = ("cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive")
 METHODS: dict[str, Any] = {
-    "cp": _copy,
+    **dict.fromkeys(COPIES, _copied),
     "discard": _reach, "applypriority": _reach,
     "createpolicy": _policy, "getctarank": _getctarank,
     "mov": _mov, "cvta": _cvta, "isspacep": _isspacep,

@@ -141,9 +141,9 @@ class ConvergentLowering(Lowering):
                 self.emit(RowWrapCheck(base.kind, spec.type.is_signed), base, bounds)
 
     def address(
-        self, statement: Instruction, operand: Any, nbytes: int, write: bool
+        self, statement: Instruction, operand: Any, nbytes: int, write: bool, space: str = ""
     ) -> tuple[OperandClass, Pattern | None, Field]:
-        kind, pattern, place = super().address(statement, operand, nbytes, write)
+        kind, pattern, place = super().address(statement, operand, nbytes, write, space)
         rows = self.operands.rows(operand.base)
         effects = statement.form.effects
         if rows is None or self.parted or statement.guard is not None or effects.access is None or effects.atomic:

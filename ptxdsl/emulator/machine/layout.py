@@ -121,6 +121,8 @@ class Block(Struct):
     CTAID = field("i", 3)
     SMID = field("i")
     SCRATCH = field("Q", LANES, align=64)
+    EXTENTS = field("Q", LANES)
+    """Bytes from each address in SCRATCH on, where a micro-op does not say how many it accesses."""
     BARRIERS = field(Barrier, 16)
 
     # Rarely used
@@ -307,6 +309,12 @@ class Fault(Number):
     """Of a texture, sampler or surface."""
     SURFACE = 18
     SURFACE_ALIGNMENT = 19
+    BULK_SIZE = 22
+    """Of a bulk copy: no multiple of 16 bytes."""
+    BULK_BLOCK = 23
+    """`.shared::cta` is not the block's own."""
+    BULK_MBARRIER = 24
+    """The mbarrier lies in another block than the memory that is written."""
     WRAP = 20
     """A register wraps around that was taken to be uniform plus a known vector."""
     CONVERGENCE = 21

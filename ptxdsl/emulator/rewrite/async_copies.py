@@ -1,4 +1,4 @@
-"""Asynchronous copies, stores and reductions of single threads, and multimem instructions, expanded to ordinary ones.
+"""Asynchronous copies, stores and reductions, and multimem instructions, expanded to ordinary ones.
 
 PTX lets them complete at any later time; here they complete where they stand, which a GPU could choose too. So a wait
 has nothing to do, and the transactions of an mbarrier are complete when the instruction is. There is one device, so
@@ -7,7 +7,7 @@ that a multimem address is an ordinary address, and no cluster whose launch coul
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...ir import Address, Immediate, Not, Operand, Register, Sink, Vector, elements
@@ -17,7 +17,7 @@ from .builder import Expander, integer
 
 __all__ = ["AsyncCopies"]
 
-_MULTICAST = "multicast::cluster::32b"
+_MULTICAST = "multicast::cluster"
 _MAX_CLUSTER = 16
 """Most blocks that a cluster can have on any GPU."""
 _PRED = TYPES["pred"]
@@ -30,8 +30,10 @@ class AsyncCopies(Expander):
     def expansion(cls, form: Form) -> Callable[[Any], None] | None:
         if form.opcode == "st" and "bulk" in form.tokens:
             return cls.fill
-        if form.opcode == "mbarrier" and _MULTICAST in form.tokens:
+        if form.opcode == "mbarrier" and any(token.startswith(_MULTICAST) for token in form.tokens):
             return cls.multicast
+        if form.semantics in ("cp_async_bulk", "cp_reduce_async_bulk") and form.effects.completes == "mbarrier":
+            return cls.bulk_multicast if any(token.startswith(_MULTICAST) for token in form.tokens) else cls.bulk
         name = f"multimem.{form.tokens[0]}" if form.semantics == "multimem" else form.semantics
         return _EXPANSIONS.get(name)
 
@@ -159,20 +161,59 @@ class AsyncCopies(Expander):
         self.branch(loop)
         self.place(end)
 
+    # Bulk copies: the copy stays, but for one block, and an instruction of its own tells the mbarrier
+
+    def bulk(self) -> None:
+        self.keep()
+        self._complete_bulk(self.operand("mbar"), self.guard)
+
+    def bulk_multicast(self) -> None:
+        mask, mbar = self.operand("mask"), self.operand("mbar")
+        mnemonic = self._without_multicast()
+        operands = [operand for operand in self.operands if operand is not mask]
+        for rank, chosen in self._blocks(mask):
+            dest, word = self._in_block(self.operand("d"), rank, "dest"), self._in_block(mbar, rank, "mbar")
+            moved = [dest if n == 0 else word if operand is mbar else operand for n, operand in enumerate(operands)]
+            self.emit(mnemonic, *moved, guard=chosen)
+            self._complete_bulk(word, chosen)
+
+    def _complete_bulk(self, mbar: Operand, guard: Register | Not | None) -> None:
+        space = next(token for token in self.form.tokens if token.startswith("shared"))
+        self.emit(f"mbarrier.complete_tx.{space}.b64", mbar, self.operand("size"), guard=guard)
+
+    # Multicast: the instruction in each block of a mask, one after the other
+
     def multicast(self) -> None:
-        """The instruction on the mbarriers of the blocks in a mask, one after the other."""
-        address, mask = self.operand("a"), self.operand("mask")
-        kind = f"u{address.base.type.bits}" if isinstance(address.base, Register) else "u64"
-        place, bit, chosen = self.word(f"block{kind[1:]}", kind), self.word("byte"), self.predicate("some")
-        mnemonic = ".".join((self.form.opcode, *(token for token in self.form.tokens if token != _MULTICAST)))
+        """An instruction on mbarriers."""
+        mask, mnemonic = self.operand("mask"), self._without_multicast()
         others = [operand for operand in self.operands if operand is not mask]
+        for rank, chosen in self._blocks(mask):
+            place = self._in_block(self.operand("a"), rank, "mbar")
+            self.emit(mnemonic, *[place if isinstance(o, Address) else o for o in others], guard=chosen)
+
+    def _without_multicast(self) -> str:
+        tokens = [token for token in self.form.tokens if not token.startswith(_MULTICAST)]
+        return ".".join((self.form.opcode, *tokens))
+
+    def _blocks(self, mask: Operand) -> Iterator[tuple[int, Register]]:
+        """The number of each block that there may be, and the predicate of its being in the mask."""
+        bit, chosen = self.word("bit"), self.predicate("chosen")
+        if isinstance(mask, Register) and mask.type.bits == 16:
+            wide = self.word("mask")
+            self.emit("cvt.u32.u16", wide, mask)
+            mask = wide
         for rank in range(_MAX_CLUSTER):
             self.emit("and.b32", bit, mask, 1 << rank)
             self.emit("setp.ne.u32", chosen, bit, 0)
             self.both(chosen, self.guard)
-            self.emit(f"mapa.shared::cluster.{kind}", place, address.base, rank)
-            moved = [other._replace(base=place) if isinstance(other, Address) else other for other in others]
-            self.emit(mnemonic, *moved, guard=chosen)
+            yield rank, chosen
+
+    def _in_block(self, address: Address, rank: int, name: str) -> Address:
+        """The place of an address in another block."""
+        kind = f"u{address.base.type.bits}" if isinstance(address.base, Register) else "u64"
+        place = self.word(f"{name}{kind[1:]}", kind)
+        self.emit(f"mapa.shared::cluster.{kind}", place, address.base, rank)
+        return address._replace(base=place)
 
     # One device
 

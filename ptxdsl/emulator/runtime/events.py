@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from ..instructions.code import Code
 from ..machine.layout import Status
-from . import barrier_faults, control_faults, memory_faults, texture_faults  # noqa: F401 - they register their texts
+from . import (  # noqa: F401 - they register their texts
+    barrier_faults, bulk_copy_faults, control_faults, memory_faults, texture_faults,
+)
 from .block_state import BlockState
 from .convergence import converge
 from .deadlock import deadlock, livelock

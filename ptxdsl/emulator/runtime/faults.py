@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import EmulationError
+from ...ir import Immediate, Operand, Register
 from ..machine.layout import LANES, Block, Fault, Warp
 from ..machine.unsupported import render
 from .block_state import BlockState
@@ -24,11 +25,18 @@ class Scene:
         self.state, self.warp, self.lane = state, warp, lane
         number = state.code.statement_at(record)
         self.statement: Any = state.code.graph.statements[number] if number >= 0 else None
+        self.op = state.code.op_at(record)
 
     @property
     def address(self) -> int:
         """The address at fault, or the member mask."""
         return int(self.state.get(Block.FAULT_ADDRESS, "Q"))
+
+    def number(self, operand: Operand) -> int:
+        """The number that a register or an immediate is in the lane."""
+        if isinstance(operand, Register):
+            return self.state.register(self.warp, operand.name)[self.lane]
+        return operand.bits if isinstance(operand, Immediate) else 0
 
     def raised(self, kind: type[EmulationError], message: str, hint: str | None = None) -> EmulationError:
         """The error, with everything that is known about the place."""

@@ -13,6 +13,7 @@ from ...types import TYPES
 from ..machine.address_spaces import Guarded
 from ..machine.array_history import what_lay_at
 from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Cluster, Fault
+from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, named
 from .faults import Scene, explains
 
 __all__ = ["accessed", "element_name"]
@@ -23,13 +24,12 @@ BESIDE = 256
 
 @explains(Fault.MEMORY, Fault.ALIGNMENT)
 def _memory(scene: Scene, kind: Fault) -> EmulationError:
-    access = _Access(scene.statement)
+    access = _Access(scene)
     address = _in_first_block(scene, access, scene.address)
     guarded = _meant(scene, access) or _around(scene, address)
     if kind == Fault.ALIGNMENT:
         place = f" ({element_name(scene, guarded, address)})" if guarded is not None else ""
-        rule = f"{access.nbytes} bytes must be aligned to {access.nbytes} bytes"
-        return scene.raised(MemoryFault, f"{access.verb} address {address:#x}{place}: {rule}")
+        return scene.raised(MemoryFault, f"{access.verb} address {address:#x}{place}: {access.rule}")
     if guarded is not None:
         return _outside(scene, access, guarded, address)
     if address < 4096 and access.space in ("global", "generic"):
@@ -74,18 +74,36 @@ def _piece(scene: Scene, access: _Access, address: int) -> EmulationError | None
 class _Access:
     """What an instruction does to memory."""
 
-    def __init__(self, statement: Instruction) -> None:
-        access = statement.form.effects.accesses[0]
+    def __init__(self, scene: Scene) -> None:
+        statement: Instruction = scene.statement
+        accesses, place = statement.form.effects.accesses, getattr(scene.op, "operand", None)
+        access = next((access for access in accesses if access.operand == place), accesses[0])
         address = statement.operands[access.operand]
         assert isinstance(address, Address)
         self.address, self.writes, self.space = address, access.writes, access.space
-        self.nbytes = access.nbytes or 1
+        self.nbytes, self.verb, self.rule = access.nbytes or 1, "", ""
+        if isinstance(scene.op, BulkAddress):
+            self._bulk(scene)
+            return
         self.verb = "load from" if not access.writes else "atomic operation on" if access.reads else "store to"
+        self.rule = f"{self.nbytes} bytes must be aligned to {self.nbytes} bytes"
+
+    def _bulk(self, scene: Scene) -> None:
+        what = "reduction" if "reduce" in scene.statement.form.tokens else "copy"
+        self.nbytes = scene.number(named(scene.statement, "size"))
+        self.verb = f"bulk {what} of {self.nbytes} bytes {'to' if self.writes else 'from'}"
+        self.rule = f"bulk copies must be aligned to {ALIGNMENT} bytes"
+
+    @property
+    def whole_verb(self) -> str:
+        """The verb with the number of bytes."""
+        words = self.verb.split()
+        return self.verb if "bytes" in words else f"{words[0]} of {self.nbytes} bytes {words[-1]}"
 
 
 def accessed(scene: Scene) -> str:
     """What the address at fault names."""
-    access = _Access(scene.statement)
+    access = _Access(scene)
     guarded, address = _meant(scene, access), _in_first_block(scene, access, scene.address)
     return element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
 
@@ -117,7 +135,7 @@ def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> E
     element, what = element_name(scene, guarded, address), _description(scene, guarded)
     size = scene.state.launch.size_of(guarded)
     wide = access.nbytes > _itemsize(scene, guarded)
-    verb = f"{access.verb.split()[0]} of {access.nbytes} bytes {access.verb.split()[-1]}" if wide else access.verb
+    verb = access.whole_verb if wide else access.verb
     if guarded.address <= address and address + access.nbytes <= guarded.address + size and access.writes:
         return scene.raised(MemoryFault, f"{verb} {element}: {guarded.name} is read-only")
     return scene.raised(

@@ -1,0 +1,164 @@
+"""Bulk copies and reductions: `cp.async.bulk` and `cp.reduce.async.bulk` of memory without a tensor map.
+
+Each is made where it stands, the first moment that a GPU could choose too, by three micro-ops: one for each end, which
+finds the host addresses of its bytes, and one that moves them. The mbarrier that counts the bytes is told by an
+instruction of its own (:mod:`..rewrite.async_copies`); groups and waits have nothing left to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...ir import Instruction
+from ..machine.layout import LANES
+from ..machine.unsupported import unsupported
+from .memory import address_values
+from .micro_op import MicroOp
+from .operand_classes import ABSENT, OperandClass
+from .operands import NOTHING, Field, raw
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
+
+__all__ = ["ALIGNMENT", "METHODS", "BulkAddress", "BulkMove", "End", "ends", "find", "move", "named"]
+
+ALIGNMENT = 16
+"""Of addresses and sizes."""
+
+
+class BulkAddress(MicroOp, may_fault=True, repeatable=True, inlinable=False):
+    """The host addresses of one end of a copy, for each lane, where all its bytes may be accessed.
+
+    ``operand`` is the place of the address in the statement. ``own_block``: it must lie in the block's own memory.
+    ``mbarrier`` is an address that must lie in the same block.
+    """
+
+    operand: int
+    address: OperandClass
+    writes: bool
+    own_block: bool
+    mbarrier: OperandClass
+    size: OperandClass
+    guard: OperandClass
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return address_values(self.address)
+
+
+class BulkMove(MicroOp, may_fault=False, repeatable=False, inlinable=False, reads_memory=True, writes_memory=True):
+    """Moves the bytes between host addresses, lane by lane.
+
+    ``operation`` and ``function`` are those of an atomic operation (:class:`.atomics.Atomic`) on elements of so many
+    bits, empty for a copy; ``host_atomic`` where other threads of the host may change them too. ``byte_mask`` says
+    which of each 16 bytes are copied.
+    """
+
+    operation: str
+    function: str
+    bits: int
+    host_atomic: bool
+    size: OperandClass
+    byte_mask: OperandClass
+    guard: OperandClass
+
+
+class End(NamedTuple):
+    """One end of a copy: the place of its address among the operands, and its space, ``shared::cta`` say."""
+
+    operand: int
+    space: str
+    writes: bool
+
+
+def ends(statement: Instruction) -> tuple[End, End]:
+    """Destination and source."""
+    spaces = [token for token in statement.form.tokens if token.split("::")[0] in ("shared", "global")]
+    return End(0, spaces[0], True), End(1, spaces[1], False)
+
+
+def named(statement: Instruction, name: str) -> Any:
+    """The operand that the table calls so; None where the instruction has none."""
+    return next((o for spec, o in zip(statement.form.operands, statement.operands) if spec.name == name), None)
+
+
+def _bulk(low: Lowering, statement: Instruction) -> None:
+    find(low, statement)
+    move(low, statement)
+
+
+def find(low: Lowering, statement: Instruction) -> None:
+    """Emit what finds the host addresses of both ends."""
+    if "ignore_oob" in statement.form.tokens:
+        raise unsupported(statement, f"`{statement.form.mnemonic}`")
+    clustered = low.spaces.cluster not in (None, (1, 1, 1))
+    size, guard = _size(low, statement), low.operands.guard(statement)
+    mbar = named(statement, "mbar") if clustered else None
+    for end in ends(statement)[::-1]:
+        address, field = address_of(low, statement, end)
+        own_block = clustered and end.space == "shared::cta"
+        word, place = ABSENT, NOTHING
+        if mbar is not None and end.writes:
+            word, place = _plain(*low.address(statement, mbar, 8, True, "shared"))
+        op = BulkAddress(end.operand, address, end.writes, own_block, word, size.kind, guard.kind)
+        low.emit(op, field, place, guard, size, hosts(low, end))
+
+
+def move(low: Lowering, statement: Instruction) -> None:
+    """Emit what moves the bytes."""
+    form = statement.form
+    dest, source = ends(statement)
+    size, guard = _size(low, statement), low.operands.guard(statement)
+    mask = named(statement, "mask") if "cp_mask" in form.tokens else None
+    chosen = NOTHING if mask is None else low.operands.source(mask, 16, False, statement)
+    operation, function = _reduction(statement) if form.semantics == "cp_reduce_async_bulk" else ("", "")
+    bits = form.type.bits if operation and form.type is not None else 8
+    op = BulkMove(operation, function, bits, dest.space == "global", size.kind, chosen.kind, guard.kind)
+    low.emit(op, guard, size, chosen, hosts(low, dest), hosts(low, source))
+
+
+def _reduction(statement: Instruction) -> tuple[str, str]:
+    """The operation, and the instruction that computes it where the host has none."""
+    tokens, kind = statement.form.tokens, statement.form.type
+    assert kind is not None
+    operation = next(t for t in tokens if t in ("add", "and", "or", "xor", "inc", "dec", "min", "max"))
+    if operation in ("min", "max"):
+        return operation, f"{operation}.{kind}"
+    if operation != "add" or kind.kind != "f":
+        return operation, ""
+    if str(kind) == "f32" and "noftz" not in tokens:
+        return operation, "add.ftz.f32"  # as red.global does
+    return operation, f"add.rn.{kind}"
+
+
+def _size(low: Lowering, statement: Instruction) -> Field:
+    return low.operands.source(named(statement, "size"), 32, False, statement)
+
+
+def address_of(low: Lowering, statement: Instruction, end: End) -> tuple[OperandClass, Field]:
+    """The address of an end; its flags say 0 bytes, for the size is that of each lane."""
+    address: Any = statement.operands[end.operand]
+    return _plain(*low.address(statement, address, 0, end.writes, end.space.split("::")[0]))
+
+
+def _plain(kind: OperandClass, _: object, place: Field) -> tuple[OperandClass, Field]:
+    """An address without its segments."""
+    return kind, Field(kind, "iiiqiiq", place.values[:7]) if kind.affine else place
+
+
+def hosts(low: Lowering, end: End) -> Field:
+    """Where a warp keeps the host addresses of an end."""
+    name = f"%bulk.{end.operand}"
+    if name not in low.registers.offsets:
+        low.registers.offsets[name] = low.registers.reserve(8 * LANES)
+    return raw("i", low.registers.offsets[name])
+
+
+def _nothing(low: Lowering, statement: Instruction) -> None:
+    """Groups, waits and prefetches: all copies are complete."""
+
+
+METHODS: dict[str, Any] = {
+    "cp_async_bulk": _bulk, "cp_reduce_async_bulk": _bulk, "cp_async_bulk_commit": _nothing,
+    "cp_async_bulk_wait": _nothing,
+}

@@ -1,0 +1,367 @@
+"""cp.async.bulk and cp.reduce.async.bulk on the emulator: every direction against numpy, faults word for word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_harness import THREAD, argument, buffer, kernel
+
+from ptxdsl import emulator
+from ptxdsl.errors import BarrierError, DeadlockError, EmulationError, MemoryFault
+from ptxdsl.launch import LaunchConfig
+
+TX = "mbarrier::complete_tx::bytes"
+BYTES = 4096
+SHARED = f"""
+.shared .align 16 .b8 tile[{BYTES}]; .shared .align 8 .b64 bar;
+mov.u32 %r10, tile; mov.u32 %r11, bar;
+ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [out]; ld.param.u32 %r12, [n];
+setp.eq.u32 %p0, %r2, 0;
+@%p0 mbarrier.init.shared.b64 [bar], 1;
+bar.sync 0;
+"""
+WAIT = "WAIT: mbarrier.try_wait.parity.shared.b64 %p31, [bar], 0;\n@!%p31 bra WAIT;\n"
+EXPECT = "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r12;\n"
+
+
+def module(body: str) -> str:
+    text = kernel("u64 x, u64 out, u32 n", THREAD + SHARED + body + "ret;")
+    return text.replace(".version 8.6\n.target sm_90", ".version 9.3\n.target sm_100a")
+
+
+def run(text: str, grid: int, block: int, cluster: int | None = None, **more: Any) -> None:
+    config = LaunchConfig(grid, block, cluster=cluster, sanitize=more.pop("sanitize", None))
+    conservative = more.pop("conservative", False)
+    arguments = [argument(name, value) for name, value in more.items()]
+    emulator.load(text).run("k", config, arguments, conservative=conservative)
+
+
+def random_bytes(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, count, np.uint8)
+
+
+COPY_OUT = """
+mov.u32 %r20, %r2;
+OUT: setp.ge.u32 %p30, %r20, %r12; @%p30 bra OVER;
+add.u32 %r21, %r10, %r20; ld.shared.u8 %r22, [%r21]; cvt.u64.u32 %rd20, %r20; add.u64 %rd20, %rd1, %rd20;
+st.global.u8 [%rd20], %r22; add.u32 %r20, %r20, %r1; bra OUT;
+OVER:
+"""
+"""The first n bytes of the tile, by all threads."""
+COPY_IN = """
+mov.u32 %r20, %r2;
+IN: setp.ge.u32 %p30, %r20, %r12; @%p30 bra READY;
+cvt.u64.u32 %rd20, %r20; add.u64 %rd20, %rd0, %rd20; ld.global.u8 %r22, [%rd20];
+add.u32 %r21, %r10, %r20; st.shared.u8 [%r21], %r22; add.u32 %r20, %r20, %r1; bra IN;
+READY: fence.proxy.async.shared::cta; bar.sync 0;
+"""
+STORED = "@%p0 cp.async.bulk.commit_group; @%p0 cp.async.bulk.wait_group 0;\n"
+SIZES = [0, 16, 32, 48, 112, 1008, 4080, 4096]
+
+
+@pytest.mark.parametrize("conservative", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("copy", [
+    f"cp.async.bulk.shared::cluster.global.{TX} [%r10], [%rd0], %r12, [%r11];",
+    f"cp.async.bulk.shared::cta.global.{TX} [tile], [%rd0], %r12, [bar];",
+    f"cp.async.bulk.shared::cluster.global.{TX}.L2::cache_hint [%r10], [%rd0], %r12, [%r11], %rd9;",
+    f"cp.async.bulk.relaxed.cta.shared::cta.global.{TX}.b128 [%r10], [%rd0], %r12, [%r11];",
+])
+def test_global_to_shared(copy: str, size: int, conservative: bool) -> None:
+    x, out = random_bytes(size, size), np.zeros(BYTES, np.uint8)
+    body = f"createpolicy.fractional.L2::evict_first.b64 %rd9;\n{EXPECT}@%p0 {copy}\n{WAIT}{COPY_OUT}"
+    run(module(body), 1, 64, x=x, out=out, n=np.uint32(size), conservative=conservative)
+    np.testing.assert_array_equal(out, np.append(x, np.zeros(BYTES - size, np.uint8)))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("mask", [None, 0xFFFF, 0, 0x0001, 0xA5C3])
+def test_shared_to_global(mask: int | None, size: int) -> None:
+    x, out = random_bytes(size, size), np.full(size, 7, np.uint8)
+    masked = ("", "") if mask is None else (".cp_mask", ", %h9")
+    copy = f"cp.async.bulk.global.shared::cta.bulk_group{masked[0]} [%rd1], [%r10], %r12{masked[1]};"
+    run(module(f"mov.b16 %h9, {mask or 0};\n{COPY_IN}@%p0 {copy}\n{STORED}"), 1, 96, x=x, out=out, n=np.uint32(size))
+    chosen = np.resize(np.array([(0xFFFF if mask is None else mask) >> bit & 1 for bit in range(16)], bool), size)
+    np.testing.assert_array_equal(out, np.where(chosen, x, 7))
+
+
+def test_each_lane_copies_its_own_bytes() -> None:
+    """Sizes of 0 to 15 times 16, for the lanes of a predicate."""
+    x, out, sizes = random_bytes(32 * 256), np.zeros((32, 256), np.uint8), np.arange(32) % 16 * 16
+    body = """
+        mul.lo.u32 %r13, %r2, 128; mul.wide.u32 %rd2, %r2, 256; add.u64 %rd3, %rd0, %rd2; add.u64 %rd4, %rd1, %rd2;
+        and.b32 %r14, %r2, 15; shl.b32 %r14, %r14, 4; min.u32 %r15, %r14, 128; add.u32 %r13, %r10, %r13;
+        setp.ne.u32 %p2, %r2, 9;
+        mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], %r15;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r13], [%rd3], %r15, [%r11];
+        bar.warp.sync -1;
+        @%p0 mbarrier.arrive.shared.b64 _, [bar];
+    """ + WAIT + """
+        @%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd4], [%r13], %r15;
+        cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0;
+    """
+    run(module(body), 1, 32, x=x, out=out, n=np.uint32(0))
+    wanted = np.where(np.arange(256) < np.minimum(sizes, 128)[:, None], x.reshape(32, 256), 0)
+    wanted[9] = 0
+    np.testing.assert_array_equal(out, wanted)
+
+
+RANK = "mov.u32 %r30, %cluster_ctarank; add.u32 %r31, %r30, 1; rem.u32 %r31, %r31, %cluster_nctarank;\n"
+BARRIER = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+OWN = "mad.wide.u32 %rd0, %r30, %r12, %rd0; mad.wide.u32 %rd1, %r30, %r12, %rd1;\n"
+
+
+@pytest.mark.parametrize("size", [16, 2032, 4096])
+def test_to_the_next_block_of_the_cluster(size: int) -> None:
+    blocks = 4
+    x, out = random_bytes(blocks * size), np.zeros((blocks, size), np.uint8)
+    body = RANK.replace("%cluster_nctarank;", "4;") + OWN + f"""
+        .shared .align 16 .b8 inbox[{BYTES}];
+        {COPY_IN}{BARRIER}{EXPECT}
+        mov.u32 %r32, inbox; mapa.shared::cluster.u32 %r32, %r32, %r31; mapa.shared::cluster.u32 %r33, %r11, %r31;
+        @%p0 cp.async.bulk.shared::cluster.shared::cta.{TX} [%r32], [%r10], %r12, [%r33];
+        {WAIT} mov.u32 %r10, inbox; {COPY_OUT} {BARRIER}
+    """
+    run(module(body), blocks, 32, blocks, x=x, out=out, n=np.uint32(size))
+    np.testing.assert_array_equal(out, np.roll(x.reshape(blocks, size), 1, axis=0))
+
+
+@pytest.mark.parametrize("mask", [0b1111, 0b0101, 0b1000, 0b0001])
+@pytest.mark.parametrize("width", ["", "::16b", "::32b"])
+def test_multicast(mask: int, width: str) -> None:
+    """Block 1 sends; those of the mask find the bytes and their mbarriers complete, the others nothing."""
+    size, blocks = 512, 4
+    x, out = random_bytes(size), np.zeros((blocks, size), np.uint8)
+    given = "%h9" if width != "::32b" else "%r40"
+    body = f"""
+        mov.u32 %r30, %cluster_ctarank; mov.b16 %h9, {mask}; mov.b32 %r40, {mask};
+        mad.wide.u32 %rd1, %r30, %r12, %rd1;
+        shr.u32 %r41, %r40, %r30; and.b32 %r41, %r41, 1; setp.eq.u32 %p5, %r41, 1; setp.eq.u32 %p6, %r30, 1;
+        and.pred %p6, %p6, %p0; and.pred %p7, %p0, %p5;
+        {BARRIER} @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r12;
+        @%p6 cp.async.bulk.shared::cluster.global.{TX}.multicast::cluster{width} [%r10], [%rd0], %r12, [%r11], {given};
+        @!%p5 bra DONE; {WAIT} {COPY_OUT} DONE: {BARRIER}
+    """
+    text = module(body).replace(".version 9.3\n.target sm_100a", ".version 9.4\n.target sm_107a")
+    run(text, blocks, 32, blocks, x=x, out=out, n=np.uint32(size))
+    for rank in range(blocks):
+        np.testing.assert_array_equal(out[rank], x if mask >> rank & 1 else 0)
+
+
+# Reductions
+
+NUMBERS = {
+    "u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64, "b32": np.uint32, "b64": np.uint64,
+    "f16": np.float16, "f32": np.float32, "f64": np.float64,
+}
+INTEGERS = [
+    "add.u32", "add.s32", "add.u64", "min.u32", "min.s32", "max.u32", "max.s32", "inc.u32", "dec.u32", "and.b32",
+    "or.b32", "xor.b32",
+]
+GLOBAL_ONLY = [
+    "min.u64", "min.s64", "max.u64", "max.s64", "and.b64", "or.b64", "xor.b64", "add.noftz.f16", "min.f16", "max.f16",
+    "add.f32", "add.noftz.f32", "add.f64", "add.noftz.bf16", "min.bf16", "max.bf16",
+]
+
+
+def combined(operation: str, old: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """What numpy makes of a reduction."""
+    if operation == "add":
+        return old + value
+    if operation in ("min", "max", "and", "or", "xor"):
+        names = {"min": "minimum", "max": "maximum"}
+        return getattr(np, names.get(operation, f"bitwise_{operation}"))(old, value)
+    if operation == "inc":
+        return np.where(old >= value, 0, old + 1)
+    return np.where((old == 0) | (old > value), value, old - 1)
+
+
+def samples(kind: Any, count: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if np.dtype(kind).kind == "f":
+        return (rng.standard_normal(count) * 8).astype(kind)
+    small = rng.integers(0, 6, count).astype(kind)
+    wide = rng.integers(0, 1 << 63, count, np.uint64).astype(kind)
+    return np.where(rng.random(count) < 0.5, small, wide)
+
+
+def bf16(values: np.ndarray) -> np.ndarray:
+    """To the nearest bf16, as a float32."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+@pytest.mark.parametrize("operation", INTEGERS + GLOBAL_ONLY)
+def test_reductions_to_global_memory(operation: str) -> None:
+    """Two blocks of several threads, each thread once."""
+    name, *_, kind = operation.split(".")
+    size, threads = 176, 5
+    commutes = name in ("add", "and", "or", "xor", "min", "max")
+    threads = threads if commutes and kind[0] != "f" and kind != "bf16" else 1
+    blocks = 2 if threads > 1 else 1
+    short = kind == "bf16"
+    dtype = np.float32 if short else NUMBERS[kind]
+    count = size // (2 if short else np.dtype(dtype).itemsize)
+    x, out = samples(dtype, count, 1), samples(dtype, count, 2)
+    if short:
+        x, out = bf16(x), bf16(out)
+    wanted = out.copy()
+    for _ in range(threads * blocks):
+        wanted = combined(name, wanted, x)
+    given = [(a.view(np.uint32) >> 16).astype(np.uint16) if short else a for a in (x, out)]
+    wanted = bf16(wanted) if short else wanted
+    body = f"""{COPY_IN}
+        setp.lt.u32 %p3, %r2, {threads};
+        @%p3 cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation} [%rd1], [%r10], %r12;
+        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    """
+    run(module(body).replace(".version 9.3", ".version 9.4"), blocks, 32, x=given[0], out=given[1], n=np.uint32(size))
+    found = (given[1].astype(np.uint32) << 16).view(np.float32) if short else given[1]
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_f32_sums_in_global_memory_flush_subnormals() -> None:
+    """As red.global does; .noftz does not."""
+    tiny = np.full(4, 2.0**-127, np.float32)
+    for noftz, wanted in (("", 0), (".noftz", 2.0**-126)):
+        x, out = tiny.copy(), tiny.copy()
+        copy = f"cp.reduce.async.bulk.global.shared::cta.bulk_group.add{noftz}.f32 [%rd1], [%r10], %r12;"
+        text = module(f"{COPY_IN}@%p0 {copy}\n{STORED}").replace(".version 9.3", ".version 9.4")
+        run(text, 1, 32, x=x, out=out, n=np.uint32(16))
+        np.testing.assert_array_equal(out, np.float32(wanted))
+
+
+@pytest.mark.parametrize("operation", INTEGERS)
+def test_reductions_to_another_block(operation: str) -> None:
+    """Every block of the cluster into the first one, which an mbarrier tells of all of them."""
+    name, kind = operation.split(".")
+    dtype, blocks, size = NUMBERS[kind], 3, 240
+    x = samples(dtype, blocks * size // np.dtype(dtype).itemsize, 3).reshape(blocks, -1)
+    if name in ("inc", "dec"):
+        x[1:] = x[0]  # other orders give other results
+    out = np.zeros(x.shape[1], dtype)
+    body = f"""
+        .shared .align 16 .b8 sums[{BYTES}];
+        mov.u32 %r30, %cluster_ctarank; setp.eq.u32 %p4, %r30, 0; and.pred %p5, %p4, %p0; mov.b32 %r50, 0;
+        mov.u32 %r52, sums; FILL: add.u32 %r51, %r50, %r52; st.shared.b32 [%r51], 0; add.u32 %r50, %r50, 4;
+        setp.lt.u32 %p6, %r50, {size}; @%p6 bra FILL;
+        mul.wide.u32 %rd2, %r30, %r12; add.u64 %rd0, %rd0, %rd2; {COPY_IN}
+        mul.lo.u32 %r34, %r12, {blocks};
+        @%p5 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r34;
+        {BARRIER}
+        mov.u32 %r32, sums; mapa.shared::cluster.u32 %r32, %r32, 0; mapa.shared::cluster.u32 %r33, %r11, 0;
+        @%p0 cp.reduce.async.bulk.shared::cluster.shared::cta.{TX}.{operation} [%r32], [%r10], %r12, [%r33];
+        @!%p4 bra DONE; {WAIT} mov.u32 %r10, sums; {COPY_OUT} DONE: {BARRIER}
+    """
+    run(module(body), blocks, 32, blocks, x=x, out=out, n=np.uint32(size))
+    wanted = np.zeros_like(out)
+    for row in x:
+        wanted = combined(name, wanted, row)
+    np.testing.assert_array_equal(out, wanted)
+
+
+# Faults
+
+LOADS = f"cp.async.bulk.shared::cta.global.{TX} [%r10], [%rd0], %r12, [%r11];"
+STORES = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], %r12;"
+SUMS = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r10], %r12;"
+FAULTS = {
+    "size": (LOADS, 40, f"`cp.async.bulk.shared::cta.global.{TX}` of 40 bytes, which is no multiple of 16"),
+    "reduced": (
+        SUMS, 8, "`cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32` of 8 bytes, which is no multiple of 16",
+    ),
+    "source": (LOADS, 528, "bulk copy of 528 bytes from x[0]: x is u8[512]"),
+    "inside": (f"add.u64 %rd0, %rd0, 256; {LOADS}", 272, "bulk copy of 272 bytes from x[256]: x is u8[512]"),
+    "before": (f"sub.u64 %rd0, %rd0, 16; {LOADS}", 32, "bulk copy of 32 bytes from x[-16]: x is u8[512]"),
+    "tile": (
+        f"add.u32 %r10, %r10, 4080; {LOADS}", 32,
+        "bulk copy of 32 bytes to tile[4080]: tile is b8[4096] in shared memory",
+    ),
+    "dest": (STORES, 1040, "bulk copy of 1040 bytes to out[0, 0]: out is f32[16, 16]"),
+    "sums": (
+        f"add.u64 %rd1, %rd1, 96; {SUMS}", 1024, "bulk reduction of 1024 bytes to out[1, 8]: out is f32[16, 16]",
+    ),
+    "null": (f"mov.u64 %rd0, 0; {LOADS}", 64, "bulk copy of 64 bytes from address 0x0, a null pointer"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults(name: str) -> None:
+    copy, size, message = FAULTS[name]
+    lines = copy.replace("; ", ";\n")
+    text = module(f"setp.eq.u32 %p0, %r2, 3;\n@!%p0 bra OVER;\n{lines}\nOVER:\n")
+    x, out = np.zeros(512, np.uint8), np.zeros((16, 16), np.float32)
+    with pytest.raises(MemoryFault) as caught:
+        run(text, 1, 32, x=x, out=out, n=np.uint32(size))
+    assert caught.value.message == message
+    assert caught.value.thread == (3, 0, 0)
+    assert caught.value.instruction == copy.rpartition("; ")[2].rstrip(";")
+    assert text.splitlines()[(caught.value.ptx_line or 0) - 1].startswith("cp.")
+
+
+@pytest.mark.parametrize(("change", "end"), [("add.u64 %rd0, %rd0, 8;", "from"), ("add.u32 %r10, %r10, 4;", "to")])
+def test_misaligned(change: str, end: str) -> None:
+    x = np.zeros(512, np.uint8)[-np.zeros(512, np.uint8).ctypes.data % 16 :]
+    with pytest.raises(MemoryFault) as caught:
+        run(module(f"{change} @%p0 {LOADS}"), 1, 32, x=x, out=np.zeros(1), n=np.uint32(64))
+    place = "x[8]" if end == "from" else "tile[4]"
+    start, rest = caught.value.message.split(" address ")
+    assert start == f"bulk copy of 64 bytes {end}"
+    assert rest.split(" ", 1)[1] == f"({place}): bulk copies must be aligned to 16 bytes"
+
+
+def test_read_only_memory_and_no_mbarrier() -> None:
+    x, out = np.zeros(512, np.uint8), np.zeros(64, np.uint8)
+    arguments = [argument("x", x), buffer("out", out, writable=False), argument("n", np.uint32(64))]
+    with pytest.raises(MemoryFault) as caught:
+        emulator.load(module(f"@%p0 {STORES}")).run("k", LaunchConfig(1, 32), arguments)
+    assert caught.value.message == "bulk copy of 64 bytes to out[0]: out is read-only"
+    with pytest.raises(BarrierError, match=r"of bar\[1\] plus|of .*: what lies there is no mbarrier"):
+        run(module(f"add.u32 %r11, %r10, 64; @%p0 {LOADS}"), 1, 32, x=x, out=out, n=np.uint32(64))
+
+
+def test_no_array_and_pieces_of_malloc() -> None:
+    """A pointer of unknown origin: from one array into the next is a fault; so is a piece of malloc beyond its end."""
+    table, x = np.zeros(2, np.uint64), np.zeros(64, np.uint8)
+    table[0] = x.ctypes.data
+    body = "ld.global.u64 %rd0, [%rd0]; @%p0 " + LOADS.replace("%r12", "128")
+    with pytest.raises(MemoryFault, match="bulk copy of 128 bytes from"):
+        run(module(body), 1, 32, x=table, out=x, n=np.uint32(0))
+
+
+FETCH = f"cp.async.bulk.shared::cluster.global.{TX}"
+CLUSTER_FAULTS = {
+    "mbarrier": (
+        f"mapa.shared::cluster.u32 %r11, %r11, 1; @%p0 {FETCH} [%r10], [%rd0], 64, [%r11];",
+        f"`{FETCH}` writes to block 0 of the cluster, and its mbarrier lies in block 1",
+    ),
+    "own": (
+        "mapa.shared::cluster.u32 %r10, %r10, 1; @%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], 64;",
+        "`cp.async.bulk.global.shared::cta.bulk_group` of an address in block 1 of the cluster, executed by block 0",
+    ),
+    "beyond": (
+        f"mov.b16 %h1, 4; @%p0 {FETCH}.multicast::cluster [%r10], [%rd0], 64, [%r11], %h1;",
+        "bulk copy of 64 bytes to shared address 0x400 of block 2 of the cluster, which has 2 blocks",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTER_FAULTS)
+def test_the_wrong_block_of_a_cluster(name: str) -> None:
+    copy, message = CLUSTER_FAULTS[name]
+    with pytest.raises(MemoryFault) as caught:
+        run(module(copy), 2, 32, 2, x=np.zeros(64, np.uint8), out=np.zeros(64, np.uint8), n=np.uint32(0))
+    assert caught.value.message == message
+
+
+def test_bytes_that_nobody_copies() -> None:
+    with pytest.raises(DeadlockError, match="64 bytes"):
+        run(module("mov.u32 %r12, 64;" + EXPECT + WAIT), 1, 32, x=np.zeros(1), out=np.zeros(1), n=np.uint32(0))
+
+
+def test_what_stays_refused() -> None:
+    copy = f"cp.async.bulk.shared::cta.global.{TX}.ignore_oob [%r10], [%rd0], 64, %r12, %r12, [%r11];"
+    with pytest.raises(EmulationError, match=r"does not support `cp\.async\.bulk\.shared::cta\.global.*ignore_oob`"):
+        run(module(copy), 1, 32, x=np.zeros(1), out=np.zeros(1), n=np.uint32(0))
