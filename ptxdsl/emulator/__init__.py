@@ -1,8 +1,8 @@
 """Runs PTX on the CPU: :func:`load` takes the text, :meth:`Program.run` a launch.
 
-Kernels run as records walked by compiled handlers, one an instruction shape (``library``, ``handlers``). Before that
-a function is analysed (``cfg``, ``analysis``) and lowered (``lower``); while it runs its warps and memory lie where
-``layout`` and ``state`` put them.
+A kernel is rewritten where it has to be (``rewrite``), analysed (``analysis``) and lowered to micro-ops
+(``instructions``), each of which a compiled function executes (``codegen``); kernels that run long are compiled whole
+(``jit``). ``machine`` says where everything lies in memory, ``runtime`` runs launches.
 """
 
 from __future__ import annotations

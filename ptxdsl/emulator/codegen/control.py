@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 
-from ..machine.layout import NEVER, PATIENCE, POLL_TURNS, SLICE, SLICE_TURNS, Block, Fault, Status, Warp
+from ..machine.layout import NEVER, PATIENCE, POLL_COST, SLICE, SLICE_COST, Block, Fault, Status, Warp
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump, Reconvergence, SystemCall, Trap
 from .handler import Handler, i32, i64, lanes_of, pointer
 from .data import guard_mask, source
@@ -55,10 +55,10 @@ def spend(h: Handler, cost: Any, target: Any, conservative: bool, rank: Any = No
         h.store(h.i32(SLICE), h.warp, Warp.BUDGET)
         h.store(target, h.warp, Warp.PC)
         polls = h.ir.icmp_signed(">", cost, h.i32(SLICE))
-        spent = h.ir.select(polls, h.i32(1), h.i32(SLICE_TURNS))
+        spent = h.ir.select(polls, h.i32(1), h.i32(SLICE_COST))
         yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), spent)
         h.store(yields, h.warp, Warp.YIELDS)
-        spent = h.ir.select(polls, h.i32(POLL_TURNS), h.i32(SLICE_TURNS))
+        spent = h.ir.select(polls, h.i32(POLL_COST), h.i32(SLICE_COST))
         turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), spent)
         h.store(turns, h.block, Block.BUDGET)
         if rank is not None and conservative:
@@ -240,7 +240,7 @@ def system_call(h: Handler, op: SystemCall) -> None:
     mask = guard_mask(h, op.guard, True)
     if op.guard:
         h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), h.next)
-    h.stop(Status.SERVICE)
+    h.stop(Status.SYSTEM_CALL)
     h.store(h.following(), h.warp, Warp.PC)
     h.store(h.ir.zext(mask, i64), h.block, Block.FAULT_ADDRESS)
     h.ir.ret_void()

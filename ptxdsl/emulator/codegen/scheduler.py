@@ -179,7 +179,7 @@ def _run(module: ir.Module, name: str) -> None:
     live = h.load(h.block, Block.LIVE, i32)
     h.ir.cbranch(h.ir.icmp_unsigned("!=", live, h.i32(0)), stuck, fresh)
     h.ir.position_at_end(stuck)
-    h.store(h.i32(Status.STUCK), h.block, Block.STATUS)
+    h.store(h.i32(Status.BLOCKED), h.block, Block.STATUS)
     h.ir.branch(leave)
     h.ir.position_at_end(fresh)
     turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir import Call, Instruction
 from ..analysis.divergence import UNIFORM
-from ..machine.layout import POLL, SHORT, Fault
+from ..machine.layout import POLL, SHORT_LOOP, Fault
 from ..machine.unsupported import unsupported
 from .clusters import ClusterBarrier
 from .micro_op import MicroOp
@@ -121,7 +121,7 @@ def _branch(low: Lowering, statement: Instruction) -> None:
 def _cost(low: Lowering, target: int) -> int:
     """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
     start, stop = low.graph.blocks[target].start, low.place
-    polls = stop - start <= SHORT and any(_polls(low.graph.statements[place]) for place in range(start, stop))
+    polls = stop - start <= SHORT_LOOP and any(_polls(low.graph.statements[place]) for place in range(start, stop))
     return POLL if polls else 1
 
 

@@ -9,7 +9,7 @@ from ...ir import Address, Immediate, Instruction, Operand, Sink
 from ...isa import lookup
 from ...types import TYPES
 from .threads import whole
-from ..machine.layout import SHORT, Mbarrier
+from ..machine.layout import SHORT_LOOP, Mbarrier
 from .memory import address_values
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
@@ -105,7 +105,7 @@ def _polled(low: Lowering) -> bool:
         (nodes[target].start, node.stop)
         for number, node in enumerate(nodes) for target in node.targets if target <= number
     ]
-    return any(start <= place < stop and stop - start <= SHORT + 1 for start, stop in loops)
+    return any(start <= place < stop and stop - start <= SHORT_LOOP + 1 for start, stop in loops)
 
 
 def _constant(low: Lowering, statement: Instruction, dest: Operand, value: int) -> None:

@@ -16,10 +16,10 @@ from .layout import (
 )
 from .unsupported import unsupported
 
-__all__ = ["Guarded", "ModuleMemory", "Spaces", "function_addresses"]
+__all__ = ["AddressRange", "ModuleMemory", "Spaces", "function_addresses"]
 
 
-class Guarded(NamedTuple):
+class AddressRange(NamedTuple):
     """A range of addresses behind one entry of the table.
 
     ``place`` is where it lies in host memory. ``shared`` ranges lie in the block's memory instead, ``window`` above
@@ -69,11 +69,11 @@ class ModuleMemory:
     def __init__(self, module: Module) -> None:
         self.functions = function_addresses(module)
         self.symbols = dict(self.functions)
-        self.ranges: list[Guarded] = []
+        self.ranges: list[AddressRange] = []
         self.heap = Heap()
         if any(function.name == "malloc" for function in module.functions):
             spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
-            self.ranges.append(Guarded("the heap", self.heap.start, Heap.SIZE, spaces, self.heap.start, heap=True))
+            self.ranges.append(AddressRange("the heap", self.heap.start, Heap.SIZE, spaces, self.heap.start, heap=True))
         self.narrow = module.address_size == 32
         self.end = NARROW_START
         """Where addresses of 32 bits begin that no variable has."""
@@ -101,7 +101,7 @@ class ModuleMemory:
             address = self.symbols[variable.name] = _aligned(self.end, max(align, 256))
             self.end = address + variable.nbytes
         self.ranges.append(
-            Guarded(variable.name, address, variable.nbytes, spaces, start, not constant, variable=variable)
+            AddressRange(variable.name, address, variable.nbytes, spaces, start, not constant, variable=variable)
         )
 
     def _fill(self, variable: Variable) -> None:
@@ -128,9 +128,9 @@ class Spaces:
     symbols: dict[str, int] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     entries: dict[str, int] = field(default_factory=dict)
-    ranges: list[Guarded | None] = field(default_factory=list)
+    ranges: list[AddressRange | None] = field(default_factory=list)
     windows: dict[str, int] = field(default_factory=dict)
-    """Of variables in shared and local memory, what their generic addresses have beyond their own."""
+    """Of variables in shared and local memory, generic address minus address."""
     offsets: dict[str, int] = field(default_factory=dict)
     parameters: list[tuple[str, int, int]] = field(default_factory=list)
     """Name, offset and size of each parameter."""
@@ -139,7 +139,7 @@ class Spaces:
     dynamic_start: int = SHARED_START
     local_bytes: int = 0
     cluster: tuple[int, int, int] | None = None
-    """Blocks in a cluster, None where nothing could tell; ``explicit`` where clusters were asked for."""
+    """Blocks in a cluster, None where nothing asks; ``explicit`` where a launch or a directive asks."""
     explicit: bool = False
     shared: set[str] = field(default_factory=set)
     """The names of variables in shared memory."""
@@ -163,7 +163,7 @@ class Spaces:
         self._reserved()
         return self
 
-    def _add(self, guarded: Guarded) -> None:
+    def _add(self, guarded: AddressRange) -> None:
         self.origins[guarded.name] = guarded.name
         self.entries[guarded.name] = len(self.ranges)
         self.ranges.append(guarded)
@@ -200,16 +200,16 @@ class Spaces:
         self.symbols[variable.name] = address
         self.shared.add(variable.name)
         reach = SPACE_BITS["shared"]
-        self._add(Guarded(variable.name, address, nbytes, reach, address, shared=True, variable=variable))
+        self._add(AddressRange(variable.name, address, nbytes, reach, address, shared=True, variable=variable))
         window = self.windows[variable.name] = NARROW_SHARED if self.memory.narrow else SHARED_WINDOW
-        twin = Guarded(
+        twin = AddressRange(
             variable.name, address + window, nbytes, SPACE_BITS["generic"], address + window, shared=True,
             variable=variable, window=window,
         )
         self.ranges.append(twin)
 
     def _reserved(self) -> None:
-        """Shared memory that cooperative groups of several warps meet in: zeros before a state's first block."""
+        """Shared memory of cooperative groups of several warps: zeros before the first block of a state."""
         self.reserved = any(
             operand.__class__ is SpecialRegister and _is_reserved(operand)
             for statement in self.function.body or () if statement.__class__ is Instruction
@@ -218,7 +218,7 @@ class Spaces:
         if self.reserved:
             for space, window in (("shared", 0), ("generic", NARROW_SHARED if self.memory.narrow else SHARED_WINDOW)):
                 name, spaces = "the system's shared memory", SPACE_BITS[space]
-                self.ranges.append(Guarded(name, window, SHARED_START, spaces, window, shared=True, window=window))
+                self.ranges.append(AddressRange(name, window, SHARED_START, spaces, window, shared=True, window=window))
 
     def _local(self, variables: list[Variable]) -> None:
         at = LOCAL_START

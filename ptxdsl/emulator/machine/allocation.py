@@ -1,4 +1,4 @@
-"""Memory of the emulator's own, which compiled code and Python share."""
+"""Host memory that compiled code and Python share."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from ...launch import Buffer, Scalar
 
-__all__ = ["note", "what_lay_at"]
+__all__ = ["array_at", "note"]
 
 LENGTH = 512
 """Arrays that are remembered."""
 
 
-class _Seen(NamedTuple):
+class _Past(NamedTuple):
     address: int
     nbytes: int
     name: str
@@ -27,7 +27,7 @@ class _Seen(NamedTuple):
     owner: weakref.ref[object] | None
 
 
-_seen: deque[_Seen] = deque(maxlen=LENGTH)
+_past: deque[_Past] = deque(maxlen=LENGTH)
 
 
 def note(kernel: str, arguments: Iterable[Scalar | Buffer]) -> None:
@@ -36,14 +36,14 @@ def note(kernel: str, arguments: Iterable[Scalar | Buffer]) -> None:
         if isinstance(argument, Buffer):
             try:
                 owner = weakref.ref(argument.owner)
-            except TypeError:  # not every object can be watched
+            except TypeError:  # not every object takes weak references
                 owner = None
-            _seen.append(_Seen(argument.address, argument.nbytes, argument.name, kernel, owner))
+            _past.append(_Past(argument.address, argument.nbytes, argument.name, kernel, owner))
 
 
-def what_lay_at(address: int) -> str | None:
+def array_at(address: int) -> str | None:
     """What is known of the last array that had an address: its name, its launch, and whether it is still there."""
-    for seen in reversed(_seen):
+    for seen in reversed(_past):
         if seen.address <= address < seen.address + seen.nbytes:
             where = f"which lay in `{seen.name}` of a launch of `{seen.kernel}`"
             if seen.owner is not None and seen.owner() is None:

@@ -1,4 +1,4 @@
-"""The memory that a kernel's own ``malloc`` gives: every piece with its bounds, so that each access is checked.
+"""The memory that ``malloc`` gives in a kernel: every piece with its bounds, so that each access is checked.
 
 One byte for each 16 of the heap says how many of them belong to a piece that is given out. Pieces never touch each
 other, and what has been freed is given again only when nothing else is left, so that a late access finds it gone.
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 
 class Heap:
-    """8 MiB, as on a GPU that was not told otherwise."""
+    """8 MiB, the default of a GPU."""
 
     SIZE = 8 << 20
     GRANULE_BITS = 4

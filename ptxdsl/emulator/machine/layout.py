@@ -2,7 +2,7 @@
 
 A *block state* holds what the warps of one block have in common, a *warp* its masks, its place in the program and its
 registers, an *entry* of the buffer table one piece of memory that the kernel may touch. All of them live in memory
-between instructions, so that a warp can stop anywhere, be looked at, and go on.
+between instructions, so that a warp can stop anywhere, be examined, and go on.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .structs import Struct, field
 LANES = 32
 FULL = 0xFFFFFFFF
 NEVER = 0x7FFFFFFF
-"""Rank of no block: what `parked` holds where every live lane of a warp is at one place."""
+"""Priority of no block: what PARKED holds where all live lanes of a warp are at one place."""
 
 # The address of a generic pointer into shared and local memory: no host address has these upper bits.
 SHARED_WINDOW = 0x0100_0000_0000_0000
 LOCAL_WINDOW = 0x0200_0000_0000_0000
 FUNCTION_START = 0x0400_0000_0000_0000
 """Before the address of the first function."""
-# The same where addresses have 32 bits: there arrays get addresses of their own, from NARROW_START on.
+# The same where addresses have 32 bits: there arrays get other addresses than in host memory, from NARROW_START on.
 NARROW_SHARED = 0xFE00_0000
 NARROW_LOCAL = 0xFF00_0000
 NARROW_START = 0x1000_0000
@@ -53,7 +53,7 @@ class Block(Struct):
     RESCHEDULE = field("Q")
     """Function that goes on with the lanes of this warp that come first in the program."""
     ADVANCE = field("Q")
-    """As RESCHEDULE, where PARKED is known to be the rank of those lanes."""
+    """As RESCHEDULE, where PARKED is known to be the priority of those lanes' block."""
     RETIRE = field("Q")
     """Function that ends this warp and goes on with the next one."""
     RESOLVE = field("Q")
@@ -91,7 +91,7 @@ class Block(Struct):
     STRIDE = field("Q")
     """Bytes from warp to warp."""
     BLOCKS = field("Q")
-    """Micro-op at the start of each basic block, by rank."""
+    """Micro-op at the start of each basic block, by priority."""
     ENTRY = field("Q")
     RECONVERGE = field("Q")
     """Micro-op that does nothing but RESCHEDULE."""
@@ -201,7 +201,7 @@ class Warp(Struct):
     ACTIVE = field("I", align=64)
     ALIVE = field("I")
     PARKED = field("i")
-    """Lowest rank at which lanes wait that are not active."""
+    """Lowest priority of a block where lanes wait that are not active."""
     INDEX = field("i")
     PC = field("Q")
     BUDGET = field("i")
@@ -213,7 +213,7 @@ class Warp(Struct):
     RESULT = field("I")
     """What the last bar.red gave: a mask for .and and .or, a number for .popc."""
     AFTER = field("i")
-    """Rank after which to look for lanes that run out of order; -1 where none has been asked for."""
+    """Priority after which lanes are to run out of order; -1 for none."""
     TID = field("i", 3)
     """Uniform part of %tid.x, y, z where the shape of the block makes it uniform plus a known vector."""
     WAITS = field("Q")
@@ -223,7 +223,7 @@ class Warp(Struct):
     FRESH = field("I", 4, align=16)
     """What ACTIVE, ALIVE, PARKED and INDEX are when a block begins."""
     PLACES = field("i", LANES, align=64)
-    """Rank of the basic block that each lane is at, for lanes that are not active."""
+    """Priority of the basic block that each lane is at, for lanes that are not active."""
     TIDS = field("i", 3 * LANES, align=64)
     """%tid.x, y, z of each lane."""
     REGISTERS = field("B", 0, align=64)
@@ -251,15 +251,15 @@ SPACE_BITS = {"global": 1, "shared": 2, "const": 4, "param": 8, "generic": 16, "
 
 
 SLICE = 4096
-"""Backward branches that a warp may take before another one gets its turn."""
-SHORT = 16
-"""Statements of a loop that probably waits, where it looks at memory."""
+"""Backward branches that a warp may take before another one runs: its time slice."""
+SHORT_LOOP = 16
+"""Statements of a loop that polls memory: it probably waits."""
 POLL = SLICE + 1
-"""What a backward branch of a loop that probably waits costs: the others have their turn at once."""
-SLICE_TURNS, POLL_TURNS = 16, 4
-"""What a slice, or a look at what one waits for, counts among the turns after which compiled code returns to Python."""
+"""What a backward branch of such a loop costs: another warp runs at once."""
+SLICE_COST, POLL_COST = 16, 4
+"""What a slice of a warp, or a poll, takes of the budget of its block, after which compiled code returns to Python."""
 PATIENCE = 1024
-"""Turns that diverged lanes may take, 16 a slice and 1 a look, before the others of their warp get theirs too."""
+"""How long diverged lanes may wait, 16 a slice and 1 a poll, before the others of their warp run too."""
 
 
 class Number(IntEnum):
@@ -275,12 +275,12 @@ class Status(Number):
     RUNNING = 0
     YIELD = 1
     FAULT = 2
-    STUCK = 3
+    BLOCKED = 3
     """No warp can run, and some have not ended."""
     DEOPT = 4
     """Go on in conservative code."""
     DONE = 5
-    SERVICE = 6
+    SYSTEM_CALL = 6
     """A call of a function of the system."""
     CALLBACK = 7
     """Instrumentation calls Python: a check of the sanitizer, or a breakpoint."""
@@ -333,8 +333,8 @@ class Count:
     SHARED_REQUESTS = 6
     SHARED_LANES = 7
     WAVEFRONTS = 8
-    """Turns that the banks take."""
+    """Cycles that the banks take."""
     LEAST = 9
-    """Turns that they would take without a conflict."""
+    """Cycles that they would take without a conflict."""
     LOCAL_LANES = 10
     COLUMNS = 11

@@ -46,7 +46,7 @@ class WarpClock(Struct):
     BLOCK_FLOOR = field("Q")
     """Every access of the block in an epoch before this one happens before what the warp does now."""
     WARP_FLOOR = field("Q")
-    """The same for accesses of the warp's own lanes."""
+    """The same for accesses of the lanes of the warp."""
     BARRIERS = field("Q")
     """Barriers of the whole block that it has passed."""
 

@@ -1,6 +1,6 @@
 """Textures, samplers and surfaces in the emulator's memory: headers that compiled code reads, and who owns each.
 
-A handle is the address of a header in one pool, so a number that is no handle is told apart without touching it. The
+A handle is the address of a header in one pool, so a number that is no handle is recognised without touching it. The
 texels stay where numpy has them; a header says where, of which format, and how to sample.
 """
 
@@ -43,7 +43,7 @@ QUERIES = (
     "num_samples", "memory_layout", "normalized_coords", "force_unnormalized_coords", "filter_mode", "addr_mode_0",
     "addr_mode_1", "addr_mode_2",
 )
-"""What txq and suq tell."""
+"""What txq and suq query."""
 
 
 class Header(Struct):
@@ -211,7 +211,7 @@ class Pool:
         self._put(handle, Header.KIND, "i", kind)
 
     def write_sampler(self, handle: int, sampler: Sampling, alone: bool = False) -> None:
-        """Describe how a texture is sampled, in its own header or in one of its own."""
+        """Describe how a texture is sampled, in its header, or in the header of a sampler."""
         modes = [ADDRESSES.index(mode) for mode in sampler.addresses]
         self._put(
             handle, Header.SAMPLER, "6ifffi", *modes, sampler.linear, sampler.normalized, sampler.blend, sampler.bias,

@@ -12,7 +12,7 @@ from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.library import library
 from ..instructions.code import Code
 from ..instructions.scheduler import SchedulerFunction
-from ..machine.address_spaces import Guarded, Spaces
+from ..machine.address_spaces import AddressRange, Spaces
 from ..machine.allocation import address_of, allocate, memory_from
 from ..machine.layout import (
     ALIGNED_START, LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
@@ -57,7 +57,7 @@ def _scheduler() -> tuple[int, ...]:
 
 
 class Tool:
-    """What the engine tells a tool that follows a launch: the sanitizer or a debugger. This one does nothing."""
+    """What happens in a launch that a tool follows: the sanitizer or a debugger. This one does nothing."""
 
     def attach(self, state: BlockState) -> None:
         """A block state has its memory."""
@@ -101,13 +101,13 @@ class LaunchState:
         ctypes.memmove(self.address, _HEAD.pack(0, self.blocks, x, y, z), _HEAD.size)
         self.parameters = self.address + Launch.nbytes
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
-        self.ranges: list[Guarded | None] = list(spaces.ranges)
+        self.ranges: list[AddressRange | None] = list(spaces.ranges)
         self._bind(self._placed() if spaces.memory.narrow or spaces.alignment > 1 else {})
-        reach = Guarded("the parameters", self.parameters, spaces.parameter_bytes, _PARAMETERS, self.parameters, False)
-        self.ranges.append(reach)
+        at, nbytes = self.parameters, spaces.parameter_bytes
+        self.ranges.append(AddressRange("the parameters", at, nbytes, _PARAMETERS, at, False))
         if config.cooperative:
             counter = self.address + Launch.WORKSPACE
-            self.ranges.append(Guarded("the grid's workspace", counter, 8, _GLOBAL, counter))
+            self.ranges.append(AddressRange("the grid's workspace", counter, 8, _GLOBAL, counter))
         self.tool = NO_TOOL
 
     def _bind(self, placed: dict[int, int]) -> None:
@@ -120,7 +120,7 @@ class LaunchState:
                 host = argument.address
                 address = placed.get(number, host)
                 data = _POINTER.pack(address)[: 4 if placed and nbytes == 4 else 8]
-                ranges[1 + number] = Guarded(
+                ranges[1 + number] = AddressRange(
                     argument.name, address, argument.nbytes, _BUFFER, host, argument.writable
                 )
                 if argument.targets:
@@ -154,18 +154,18 @@ class LaunchState:
         ctypes.memmove(self.address + Launch.BLOCKS, struct.pack("<q", self.blocks), 8)
 
     def digest(self, digest: Any) -> None:
-        """Add the memory that all blocks see to a digest."""
+        """Add the memory that all blocks share to a digest."""
         for guarded in self.ranges:
             if guarded is not None and guarded.writable and not guarded.shared:
                 digest.update((ctypes.c_ubyte * guarded.nbytes).from_address(guarded.place))
 
-    def size_of(self, guarded: Guarded) -> int:
+    def size_of(self, guarded: AddressRange) -> int:
         """Bytes of a range; dynamic shared memory has what the launch gives it."""
         return self.config.shared if guarded.nbytes < 0 else guarded.nbytes
 
 
-def _range_of(buffer: Buffer) -> Guarded:
-    return Guarded(buffer.name, buffer.address, buffer.nbytes, _BUFFER, buffer.address, buffer.writable)
+def _range_of(buffer: Buffer) -> AddressRange:
+    return AddressRange(buffer.name, buffer.address, buffer.nbytes, _BUFFER, buffer.address, buffer.writable)
 
 
 class BlockState:
@@ -252,7 +252,7 @@ class BlockState:
         return int(self.memory.nbytes + self.warps_memory.nbytes)
 
     def digest(self, digest: Any) -> None:
-        """Add what the block's threads see, their places and registers, to a digest."""
+        """Add what the block's threads can read, their places and registers, to a digest."""
         start = self.warps - address_of(self.warps_memory)
         warps = self.warps_memory[start : start + self.stride * self.count].copy().reshape(self.count, self.stride)
         warps[:, Warp.BUDGET : Warp.INITIAL] = 0

@@ -1,7 +1,7 @@
 """Launches in clusters: the blocks of one share the time of one host thread, each in a block state.
 
 An address of shared memory says in its upper bits which block of the cluster it is in, as on NVIDIA's hardware, so that
-an address that one block has of its own memory means the same to the others. Each state's table has the memory of all.
+an address means the same to all blocks. Each state's table has the memory of all.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Clusters:
         for state in self.states:
             ctypes.memmove(self._part(state.rank), struct.pack("<QQ", state.address, self.address), 16)
             bx, by, bz = (
-                which * extent + own for which, extent, own in zip(index, self.shape, _index(state.rank, self.shape))
+                which * extent + at for which, extent, at in zip(index, self.shape, _index(state.rank, self.shape))
             )
             number = bx + gx * (by + gy * bz)
             _order(state, number, number + 1)
@@ -110,7 +110,7 @@ class _Clusters:
                 for other in active:
                     _reach(other, state, 0)
                 self.quiescence = Quiescence(self.random)
-            elif status == Status.STUCK:
+            elif status == Status.BLOCKED:
                 if not self._waits(state) or not any(map(_can_run, active)):
                     raise deadlock(state)
                 active.rotate(-1)

@@ -1,6 +1,6 @@
 """One instruction, run over lanes of a warp that came to it at different places.
 
-It is a kernel of its own, of that instruction alone, with a register for each operand: what each lane has is gathered
+It is lowered as a kernel of that instruction alone, with a register for each operand: what each lane has is gathered
 into these registers, in a warp beside those of the block, and the same compiled micro-ops run as everywhere else.
 """
 
@@ -102,7 +102,7 @@ _made: WeakKeyDictionary[Code, dict[Form, tuple[Code, Instruction]]] = WeakKeyDi
 
 
 def _alone(code: Code, statement: Instruction) -> tuple[Code, Instruction]:
-    """The code of an instruction alone, which ends with a trap, and the instruction with registers of its own."""
+    """The code of an instruction alone, which ends with a trap, and the instruction with its registers."""
     forms = _made.setdefault(code, {})
     found = forms.get(statement.form)
     if found is None:

@@ -13,7 +13,7 @@ from .block_state import BlockState
 from .convergence import converge
 from .deadlock import deadlock, livelock
 from .deoptimise import deoptimise
-from .system_calls import serve
+from .system_calls import answer
 
 __all__ = ["deadlock", "deoptimise", "handle", "livelock"]
 
@@ -24,8 +24,8 @@ def handle(state: BlockState, status: int, codes: Callable[[bool], Code]) -> Blo
         return state if converge(state) else deoptimise(state, codes(True))
     if status == Status.DEOPT:
         return deoptimise(state, codes(True))
-    if status == Status.SERVICE:
-        serve(state)
+    if status == Status.SYSTEM_CALL:
+        answer(state)
     else:
         state.launch.tool.callback(state)
     return state

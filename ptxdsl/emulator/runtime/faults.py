@@ -1,7 +1,7 @@
 """Errors of a running kernel: where it went wrong, and who knows to say what.
 
 Each family of instructions registers the texts of its faults (:func:`explains`), in the modules ``*_faults``. They use
-the names that the user gave, and tell of the lines that the user wrote.
+the names that the user gave, and the lines that the user wrote.
 """
 
 from __future__ import annotations

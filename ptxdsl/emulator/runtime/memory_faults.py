@@ -10,8 +10,8 @@ from ...errors import EmulationError, MemoryFault
 from ...ir import Address, Instruction
 from ...launch import Buffer
 from ...types import TYPES
-from ..machine.address_spaces import Guarded
-from ..machine.array_history import what_lay_at
+from ..machine.address_spaces import AddressRange
+from ..machine.array_history import array_at
 from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Cluster, Fault
 from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, named
 from .faults import Scene, explains
@@ -40,7 +40,7 @@ def _memory(scene: Scene, kind: Fault) -> EmulationError:
     if piece is not None:
         return piece
     distance, near = _nearest(scene, address)
-    past = what_lay_at(address)
+    past = array_at(address)
     if past is not None and distance > BESIDE:
         return scene.raised(
             MemoryFault, f"{access.verb} address {address:#x}, {past}",
@@ -53,8 +53,8 @@ def _in_first_block(scene: Scene, access: _Access, address: int) -> int:
     """An address in the window of the block, as the first block of the cluster, and variables, have it."""
     window = scene.state.rank << Cluster.RANK_BITS
     start = window + (SHARED_WINDOW if access.space == "generic" else 0)
-    own = access.space in ("shared", "generic") and 0 <= address - start < 1 << Cluster.RANK_BITS
-    return address - window if own else address
+    here = access.space in ("shared", "generic") and 0 <= address - start < 1 << Cluster.RANK_BITS
+    return address - window if here else address
 
 
 def _piece(scene: Scene, access: _Access, address: int) -> EmulationError | None:
@@ -108,7 +108,7 @@ def accessed(scene: Scene) -> str:
     return element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
 
 
-def _meant(scene: Scene, access: _Access) -> Guarded | None:
+def _meant(scene: Scene, access: _Access) -> AddressRange | None:
     """The array that the address was computed from, where that is known."""
     code, base = scene.state.code, access.address.base
     name = code.operands.facts.provenance.get(getattr(base, "name", ""), "")
@@ -121,7 +121,7 @@ def _meant(scene: Scene, access: _Access) -> Guarded | None:
     return guarded if guarded is not None and guarded.spaces & SPACE_BITS[access.space] else None
 
 
-def _around(scene: Scene, address: int) -> Guarded | None:
+def _around(scene: Scene, address: int) -> AddressRange | None:
     """The array in which an access begins that goes beyond its end."""
     for guarded in scene.state.launch.ranges:
         if guarded is None or guarded.shared or guarded.heap:
@@ -131,7 +131,7 @@ def _around(scene: Scene, address: int) -> Guarded | None:
     return None
 
 
-def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> EmulationError:
+def _outside(scene: Scene, access: _Access, guarded: AddressRange, address: int) -> EmulationError:
     element, what = element_name(scene, guarded, address), _description(scene, guarded)
     size = scene.state.launch.size_of(guarded)
     wide = access.nbytes > _itemsize(scene, guarded)
@@ -143,7 +143,7 @@ def _outside(scene: Scene, access: _Access, guarded: Guarded, address: int) -> E
     )
 
 
-def _wrapped(scene: Scene, guarded: Guarded, address: int) -> str | None:
+def _wrapped(scene: Scene, guarded: AddressRange, address: int) -> str | None:
     """The hint for an index that is a small negative number, read as one without a sign."""
     index = (address - guarded.address) // _itemsize(scene, guarded)
     if not 0 < (1 << 32) - index <= 1 << 20:
@@ -151,7 +151,7 @@ def _wrapped(scene: Scene, guarded: Guarded, address: int) -> str | None:
     return f"{index} is {index - (1 << 32)} as a u32: the index went below 0"
 
 
-def _buffer(scene: Scene, guarded: Guarded) -> Buffer | None:
+def _buffer(scene: Scene, guarded: AddressRange) -> Buffer | None:
     for argument in scene.state.launch.arguments:
         if isinstance(argument, Buffer) and argument.name == guarded.name and argument.address == guarded.address:
             return argument
@@ -159,14 +159,14 @@ def _buffer(scene: Scene, guarded: Guarded) -> Buffer | None:
 
 
 def _type_name(dtype: Any) -> str:
-    """A numpy dtype as PTX has it: ``f32``; its own name where PTX has none."""
+    """A numpy dtype as PTX has it: ``f32``; numpy's name where PTX has none."""
     for name, kind in TYPES.items():
         if kind.numpy_name == str(dtype) and kind.kind != "b":
             return name
     return str(dtype)
 
 
-def _itemsize(scene: Scene, guarded: Guarded) -> int:
+def _itemsize(scene: Scene, guarded: AddressRange) -> int:
     buffer = _buffer(scene, guarded)
     if buffer is not None:
         kind = TYPES.get(_type_name(buffer.dtype))
@@ -174,7 +174,7 @@ def _itemsize(scene: Scene, guarded: Guarded) -> int:
     return guarded.variable.type.bytes if guarded.variable is not None else 1
 
 
-def _description(scene: Scene, guarded: Guarded) -> str:
+def _description(scene: Scene, guarded: AddressRange) -> str:
     buffer = _buffer(scene, guarded)
     if buffer is not None:
         return f"{_type_name(buffer.dtype)}[{', '.join(str(extent) for extent in buffer.shape)}]"
@@ -186,7 +186,7 @@ def _description(scene: Scene, guarded: Guarded) -> str:
     return f"{variable.type}[{size // variable.type.bytes}] in {space}"
 
 
-def element_name(scene: Scene, guarded: Guarded, address: int) -> str:
+def element_name(scene: Scene, guarded: AddressRange, address: int) -> str:
     """``x[3, 70]``: the element at an address, also where the array has none there."""
     piece, _ = scene.state.launch.spaces.memory.heap.around(address) if guarded.heap else (None, False)
     if piece is not None:
@@ -228,7 +228,7 @@ def _outside_cluster(scene: Scene, access: _Access, offset: int) -> EmulationErr
     if rank >= x * y * z:
         return scene.raised(MemoryFault, f"{what}, which has {x * y * z} blocks")
     if offset >= SHARED_START and offset + access.nbytes <= SHARED_START + launch.shared_bytes:
-        hint = "let the blocks meet before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
+        hint = "synchronise the blocks before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
         return scene.raised(MemoryFault, f"{what}, which has ended", hint)
     start = f" from address {SHARED_START:#x} on" if launch.shared_bytes else ""
     return scene.raised(MemoryFault, f"{what}: a block has {launch.shared_bytes} bytes of shared memory{start}")

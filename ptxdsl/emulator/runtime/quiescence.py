@@ -53,7 +53,7 @@ class Quiescence:
 
 
 def digest(launch: LaunchState, states: Iterable[BlockState], further: bytes = b"") -> bytes:
-    """A digest of all that the threads of these states see."""
+    """A digest of all that the threads of these states can read."""
     from hashlib import blake2b
 
     found = blake2b(further, digest_size=16)

@@ -17,10 +17,10 @@ from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHA
 from ..rewrite.definedness import UNWRITTEN
 from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
 
-__all__ = ["serve"]
+__all__ = ["answer"]
 
 
-class Service:
+class SystemCall:
     """One call, by the lanes of one warp."""
 
     def __init__(self, state: BlockState, call: Call, warp: int, record: int) -> None:
@@ -82,17 +82,17 @@ def _name(call: Call) -> str:
     return call.callee.symbol if isinstance(call.callee, Symbol) else call.callee.name
 
 
-def serve(state: BlockState) -> None:
+def answer(state: BlockState) -> None:
     """Answer the call that a state has stopped for; the warp goes on behind it."""
     warp, record = state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_RECORD, "Q")
     call = state.code.graph.statements[state.code.statement_at(record)]
     assert isinstance(call, Call)
-    service = Service(state, call, warp, record)
-    arguments = [service.values(operand) for operand in call.arguments]
+    caller = SystemCall(state, call, warp, record)
+    arguments = [caller.values(operand) for operand in call.arguments]
     mask = state.get(Block.FAULT_ADDRESS, "Q")
     lanes = [lane for lane in range(LANES) if mask >> lane & 1]
-    answer = _SERVICES.get(_name(call), _undefined)
-    results = {lane: answer(service, lane, *(values[lane] for values in arguments)) for lane in lanes}
+    function = _FUNCTIONS.get(_name(call), _undefined)
+    results = {lane: function(caller, lane, *(values[lane] for values in arguments)) for lane in lanes}
     for operand in call.results:
         if isinstance(operand, Register):
             state.set_register(warp, operand.name, results)
@@ -101,15 +101,15 @@ def serve(state: BlockState) -> None:
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(\.(?:\*|\d+))?(hh|h|ll|l|z|t|j|L)?(.)", re.DOTALL)
 
 
-def _printf(service: Service, lane: int, where: int, arguments: int) -> int:
+def _printf(caller: SystemCall, lane: int, where: int, arguments: int) -> int:
     """C's printf; the arguments lie one after the other, each aligned to its size, numbers below 32 bits widened."""
-    text, offset = service.text(where, lane), 0
+    text, offset = caller.text(where, lane), 0
 
     def take(codes: str) -> Any:
         nonlocal offset
         size = struct.calcsize(codes)
         offset = -(-offset // size) * size
-        value = struct.unpack("<" + codes, service.bytes(arguments + offset, size, lane))[0]
+        value = struct.unpack("<" + codes, caller.bytes(arguments + offset, size, lane))[0]
         offset += size
         return value
 
@@ -127,7 +127,7 @@ def _printf(service: Service, lane: int, where: int, arguments: int) -> int:
         if kind == "c":
             return f"%{flags}{width}c" % chr(take("i") & 255)
         if kind == "s":
-            return f"%{flags}{width}{precision}s" % service.text(take("Q"), lane)
+            return f"%{flags}{width}{precision}s" % caller.text(take("Q"), lane)
         if kind == "p":
             return f"%{flags}{width}s" % hex(take("Q"))
         if kind in "aA":
@@ -140,48 +140,48 @@ def _printf(service: Service, lane: int, where: int, arguments: int) -> int:
     return len(_CONVERSION.findall(text))
 
 
-def _assert(service: Service, lane: int, message: int, file: int, line: int, *_: int) -> int:
-    raise service.error(TrapError, lane, service.text(message, lane), Loc(service.text(file, lane), line & 0xFFFFFFFF))
+def _assert(caller: SystemCall, lane: int, message: int, file: int, line: int, *_: int) -> int:
+    raise caller.error(TrapError, lane, caller.text(message, lane), Loc(caller.text(file, lane), line & 0xFFFFFFFF))
 
 
-def _malloc(service: Service, lane: int, nbytes: int) -> int:
-    address = service.state.launch.spaces.memory.heap.take(nbytes, service.place(lane))
+def _malloc(caller: SystemCall, lane: int, nbytes: int) -> int:
+    address = caller.state.launch.spaces.memory.heap.take(nbytes, caller.place(lane))
     if address:
-        service.state.launch.tool.allocated(address, nbytes)
+        caller.state.launch.tool.allocated(address, nbytes)
     return address
 
 
-def _free(service: Service, lane: int, address: int) -> int:
-    heap = service.state.launch.spaces.memory.heap
-    if address and not heap.give(address, service.place(lane)):
+def _free(caller: SystemCall, lane: int, address: int) -> int:
+    heap = caller.state.launch.spaces.memory.heap
+    if address and not heap.give(address, caller.place(lane)):
         gone = heap.freed.get(address)
         why = f"which has been freed by {gone.by}" if gone is not None else "which `malloc` has not given"
-        raise service.error(MemoryFault, lane, f"`free` of address {address:#x}, {why}")
+        raise caller.error(MemoryFault, lane, f"`free` of address {address:#x}, {why}")
     return 0
 
 
-def _unwritten(service: Service, lane: int, _: int) -> int:
-    register = service.call.arguments[0]
+def _unwritten(caller: SystemCall, lane: int, _: int) -> int:
+    register = caller.call.arguments[0]
     assert isinstance(register, Register)
-    service.state.launch.tool.unwritten(service.state, service.record, (service.warp, lane), register.name)
+    caller.state.launch.tool.unwritten(caller.state, caller.record, (caller.warp, lane), register.name)
     return 0
 
 
-def _undefined(service: Service, lane: int, *_: int) -> int:
-    if isinstance(service.call.callee, Register):
-        address = service.values(service.call.callee)[lane]
-        raise service.error(
+def _undefined(caller: SystemCall, lane: int, *_: int) -> int:
+    if isinstance(caller.call.callee, Register):
+        address = caller.values(caller.call.callee)[lane]
+        raise caller.error(
             EmulationError, lane, f"a call of address {address:#x}, where no function is that it could reach",
             hint="it must be a function of the module with the parameters of the prototype",
         )
-    raise service.error(EmulationError, lane, f"the function {_name(service.call)} is called but not defined")
+    raise caller.error(EmulationError, lane, f"the function {_name(caller.call)} is called but not defined")
 
 
-def _exhausted(service: Service, lane: int, _: int) -> int:
-    raise service.error(MemoryFault, lane, f"`alloca` beyond the {STACK_BYTES} bytes of stack that a thread has")
+def _exhausted(caller: SystemCall, lane: int, _: int) -> int:
+    raise caller.error(MemoryFault, lane, f"`alloca` beyond the {STACK_BYTES} bytes of stack that a thread has")
 
 
-_SERVICES: dict[str, Callable[..., int]] = {
+_FUNCTIONS: dict[str, Callable[..., int]] = {
     "vprintf": _printf, "__assertfail": _assert, "malloc": _malloc, "free": _free, UNWRITTEN: _unwritten,
     EXHAUSTED: _exhausted,
 }

@@ -36,8 +36,8 @@ WAKE_SECONDS = 0.4e-3
 FIRST_BLOCKS = 32
 """Blocks of a launch's first slice, where its pace is not known."""
 SHORT, LONG = 1e-3, 16e-3
-"""How long a call of compiled code is to take: between two, a launch can be interrupted and its workers see what the
-others did."""
+"""How long a call of compiled code is to take: between two, a launch can be interrupted and its workers learn
+what the others did."""
 GRACE = 16
 """Time slices in which blocks before a faulty one may end, or fault themselves: then theirs is the first fault."""
 
@@ -161,7 +161,7 @@ class WorkerPool:
             return self._yielded(worker, state)
         from .events import deadlock, handle
 
-        if status == Status.STUCK:
+        if status == Status.BLOCKED:
             raise deadlock(state)
         return handle(state, status, self.codes)
 

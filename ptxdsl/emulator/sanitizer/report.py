@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
 from ...isa import Form
-from ..machine.address_spaces import Guarded
+from ..machine.address_spaces import AddressRange
 from ..runtime.block_state import BlockState, LaunchState
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
 from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow, WarpClock
@@ -219,7 +219,7 @@ class Reporter:
         statement = statements[place] if place < len(statements) else None
         return statement and (statement.loc or statement.line)
 
-    def _range(self, state: BlockState, host: int) -> tuple[Guarded | None, int]:
+    def _range(self, state: BlockState, host: int) -> tuple[AddressRange | None, int]:
         """The array that a host address lies in, and the address as the kernel has it."""
         launch = self.launch
         for one in self.states or (state,):
@@ -233,7 +233,7 @@ class Reporter:
             return self._local(address), address
         return self._find(host, False), host
 
-    def _find(self, address: int, shared: bool) -> Guarded | None:
+    def _find(self, address: int, shared: bool) -> AddressRange | None:
         for guarded in self.launch.ranges:
             if guarded is None or guarded.shared != shared:
                 continue
@@ -241,22 +241,22 @@ class Reporter:
                 return guarded
         return None
 
-    def _local(self, address: int) -> Guarded | None:
+    def _local(self, address: int) -> AddressRange | None:
         spaces = self.launch.spaces
         for variable in spaces.function.variables:
             start = spaces.symbols.get(variable.name, -1)
             if variable.space == "local" and start <= address < start + variable.nbytes:
-                return Guarded(variable.name, start, variable.nbytes, 0, start, variable=variable)
+                return AddressRange(variable.name, start, variable.nbytes, 0, start, variable=variable)
         return None
 
     @staticmethod
-    def _space(guarded: Guarded | None) -> str:
+    def _space(guarded: AddressRange | None) -> str:
         if guarded is None:
             return "local"
         return guarded.variable.space if guarded.variable is not None else "global"
 
     @staticmethod
-    def _element(scene: Scene, guarded: Guarded | None, address: int) -> str:
+    def _element(scene: Scene, guarded: AddressRange | None, address: int) -> str:
         return element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
 
     def _block(self, number: int) -> Index:

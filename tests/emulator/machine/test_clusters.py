@@ -303,7 +303,7 @@ def test_the_memory_of_a_block_that_has_ended() -> None:
     """, MemoryFault)
     assert error.message == "load from shared address 0x404 of block 1 of the cluster, which has ended"
     assert error.hint == (
-        "let the blocks meet before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
+        "synchronise the blocks before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
     )
 
 
