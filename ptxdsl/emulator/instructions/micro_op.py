@@ -28,7 +28,7 @@ else:
         return lambda made: made
 
 
-__all__ = ["Key", "MicroOp", "PlacedMicroOp", "Routine", "layout_of"]
+__all__ = ["Key", "MicroOp", "PlacedMicroOp", "Routine", "layout_of", "micro_ops"]
 
 
 @dataclass_transform(frozen_default=True)
@@ -145,3 +145,8 @@ def layout_of(codes: str) -> tuple[struct.Struct, int]:
     """How the fields of a record lie behind the address of its code, and its size."""
     packer = struct.Struct("<Q" + codes)
     return packer, (packer.size + 7) // 8 * 8
+
+
+def micro_ops() -> list[type[MicroOp]]:
+    """The kinds that have been declared so far."""
+    return MicroOp.__subclasses__()
