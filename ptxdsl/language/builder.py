@@ -52,23 +52,23 @@ class Region:
 
 
 class PendingRegion(Region):
-    """The region of a Value that is not there yet: a `Reg` to be written first, a parameter to be loaded in ``home``.
+    """The region of a Value that is not there yet: a `Reg` to be written first, a parameter to be loaded.
 
-    It is never open, so that the use of any other Value costs no comparison more.
+    It is never open, so that the use of other Values costs no further comparison; ``target`` is the Value's region.
     """
 
-    __slots__ = ("home",)
+    __slots__ = ("target",)
 
-    def __init__(self, home: Region) -> None:
-        super().__init__(home.kind, home.loc, home, home.trace, None)
-        self.home = home
+    def __init__(self, target: Region) -> None:
+        super().__init__(target.kind, target.loc, target, target.trace, None)
+        self.target = target
 
     @classmethod
-    def of(cls, home: Region) -> PendingRegion:
+    def of(cls, region: Region) -> PendingRegion:
         """The one of a region."""
-        found: PendingRegion | None = home.pending
+        found: PendingRegion | None = region.pending
         if found is None:
-            found = home.pending = cls(home)
+            found = region.pending = cls(region)
         return found
 
 

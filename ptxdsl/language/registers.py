@@ -20,7 +20,7 @@ _FAMILIES = {
     "%p": ("pred", "pred"), "%b": ("b8", "b8 u8 s8"), "%h": ("b16", "b16 u16 s16"), "%r": ("b32", "b32 u32 s32"),
     "%rd": ("b64", "b64 u64 s64"), "%rq": ("b128", "b128"), "%f": ("f32", "f32"), "%fd": ("f64", "f64"),
 }
-"""Registers without a name: the prefix of each family, the type it is declared with, the types that live in it."""
+"""Registers without a name: the prefix of each family, the type it is declared with, the types of values in it."""
 
 _prefix_of = {TYPES[name]: prefix for prefix, (_, names) in _FAMILIES.items() for name in names.split()}
 _pools: dict[str, list[ir.Register]] = {prefix: [] for prefix in _FAMILIES}

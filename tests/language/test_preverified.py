@@ -1,6 +1,7 @@
-"""What the tracer vouches for, so that `verify` does not look again, and what it leaves to be looked at.
+"""Which traces are preverified, so that `verify` need not run, and which need verification.
 
-That it never vouches for what `verify` refuses is tested by all tests that trace: see ``each_trace_is_verified``.
+That no preverified trace is one that `verify` refuses is tested by all tests that trace: see
+``each_trace_is_verified``.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def has_a_param_variable() -> None:
 @pytest.mark.parametrize(
     "kernel", [has_a_value, written_where_it_was_declared, guarded, written_and_never_read], ids=lambda k: k.__name__
 )
-def test_vouched_for(kernel: Callable[..., None]) -> None:
+def test_preverified(kernel: Callable[..., None]) -> None:
     assert not traced(kernel).needs_verification
 
 
@@ -122,7 +123,7 @@ def test_vouched_for(kernel: Callable[..., None]) -> None:
     never_written, written_in_both_branches, changed_in_place, branches, prints, checks, calls, calls_in_words,
     names_a_parameter, has_a_param_variable, has_a_variable_that_is_new_in_ptx, has_a_register_that_is_new_in_ptx,
 ], ids=lambda k: k.__name__)
-def test_left_to_be_looked_at(kernel: Callable[..., None]) -> None:
+def test_needs_verification(kernel: Callable[..., None]) -> None:
     assert traced(kernel).needs_verification
 
 

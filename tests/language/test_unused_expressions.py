@@ -97,7 +97,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "`break_if(..)`",
     )),
     (store_with_two_signs, (
-        "StructureError", "`x[0] == n` compares, and nothing looks at the result: the statement does nothing",
+        "StructureError", "`x[0] == n` compares, and the result is not used: the statement does nothing",
         "x[0] == n  # noqa: B015", "`x[0] = n`",
     )),
 ]

@@ -58,7 +58,7 @@ getframe = sys._getframe
 places: dict[tuple[int, int], Loc] = {}
 """The lines of the user's seen so far: by the code object's id and the index of the bytecode instruction in it."""
 _kept: dict[int, CodeType] = {}
-"""The code objects of ``places``; kept, or their ids could come to stand for others."""
+"""The code objects of ``places``; kept, or their ids could be reused."""
 
 
 def place_of(frame: FrameType) -> Loc:

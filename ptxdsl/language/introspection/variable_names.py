@@ -28,7 +28,7 @@ class Target(NamedTuple):
 
 
 _found: dict[tuple[int, int], tuple[CodeType, Target | None]] = {}
-"""What was found at an instruction, by its code object's id and its index; the code is kept, or its id would change."""
+"""The targets found, by the id of the code object, which is kept or its id could be reused, and the instruction."""
 
 
 def target_of_call(frame: FrameType) -> Target | None:

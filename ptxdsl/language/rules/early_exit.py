@@ -6,8 +6,7 @@ function whose `with` opens a block when it first does. Where there is no source
 bytecode after the block's exit is compared with what follows the end of the block. The repair is ``ptx.ret(pred=p)``,
 ``break_if(p)`` or ``continue_if(p)``.
 
-What it cannot see: without source, an exit that ends up where the end of the block does, which is none that matters,
-and an exit from a block that a context manager of the user's opens in its own ``__enter__``.
+What it cannot see: an exit from a block that no `with` statement opened: ``stack.enter_context(when(p))``.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def check_with(trace: Trace, frame: FrameType | None) -> None:
             if code is trace.code:
                 return
         inner, frame = frame, frame.f_back
-        # Only a context manager's own `with` is the user's block too; a plain call is not.
+        # A `with` of a context manager whose `__enter__` opens the block is a block too; a plain call is not.
         while frame is not None and not is_user_file(frame.f_code.co_filename) and frame.f_code is not trace.code:
             inner, frame = frame, frame.f_back
         if inner.f_code.co_name != "__enter__":

@@ -20,12 +20,12 @@ from ...types import pred
 from ..builder import InRegister, PendingRegion, Region, Trace, fatal
 from ..errors import located, named
 
-__all__ = ["escaped", "home"]
+__all__ = ["escaped", "resolved_region"]
 
 
-def home(value: InRegister, trace: Trace) -> Region:
-    """The region in which a Value that is not there yet will live; an EscapeError if that is closed."""
-    region = value.region.home if isinstance(value.region, PendingRegion) else value.region
+def resolved_region(value: InRegister, trace: Trace) -> Region:
+    """The region of a Value that is not there yet; an EscapeError if that is closed."""
+    region = value.region.target if isinstance(value.region, PendingRegion) else value.region
     if region.owner is not trace:
         value.region = region
         escaped(value)

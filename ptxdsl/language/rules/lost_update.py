@@ -48,7 +48,7 @@ def compare(before: list[Snapshot], region: Region) -> None:
 
 def _made_inside(value: object, region: Region) -> bool:
     for item in elements(value):
-        # A pointer lives where its base was computed.
+        # The region of a pointer is that of its base.
         home = getattr(getattr(item, "base", item), "region", None) if isinstance(item, RunTime) else None
         while home is not None:
             if home is region:

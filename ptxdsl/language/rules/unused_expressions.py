@@ -96,7 +96,7 @@ def _check(node: ast.expr, names: Names, filename: str, *, strictly: bool) -> No
         raise _unused(f"`{text}` is named and not called", f"`{text}(..)`", node, filename)
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) and isinstance(node.left, ast.Subscript):
         hint = f"`{ast.unparse(node.left)} = {ast.unparse(node.comparators[0])}`"
-        raise _unused(f"`{text}` compares, and nothing looks at the result", hint, node, filename)
+        raise _unused(f"`{text}` compares, and the result is not used", hint, node, filename)
 
 
 def _is_instruction(node: ast.expr, names: Names) -> bool:

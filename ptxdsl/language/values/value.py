@@ -17,7 +17,7 @@ from ...types import ScalarType, pred
 from ..builder import PendingRegion, Region, Trace, current, thread
 from ..errors import conversions, described, located, named
 from ..introspection.call_sites import getframe, places
-from ..rules.escape import escaped, home
+from ..rules.escape import escaped, resolved_region
 from ..rules.python_protocol import RunTime
 from .arithmetic import check_types, fused_operands, number_operand, operation_of, swapped_shift
 from .literals import is_number, literal
@@ -72,7 +72,7 @@ def _operator(symbol: str, *, swapped: bool = False, in_place: bool = False) -> 
 
 
 class Value(Refused):
-    """What a register holds at run time, alive in the region that computed it.
+    """What a register holds at run time, of use in the region that computed it.
 
     None of its kinds derives from another: Python would ask the right operand of ``a < b`` first where its class
     derives from that of the left, and the instruction would come out the wrong way round. ``type``
@@ -222,7 +222,7 @@ class Parameter(Value):
 
     def use(self, trace: Trace) -> ir.Register:
         if self.region.owner is not trace:
-            self.region = home(self, trace)
+            self.region = resolved_region(self, trace)
             form, name = self.load
             trace.prepend(form, (self.register, ir.Address(name)), trace.loc)
         return self.register
@@ -260,7 +260,7 @@ class Reg(Value):
 
     def use(self, trace: Trace) -> ir.Register:
         if self.region.owner is not trace:
-            self.region = home(self, trace)
+            self.region = resolved_region(self, trace)
             trace.needs_verification = True
         return self.register
 
@@ -270,7 +270,7 @@ class Reg(Value):
         The first ``depth`` frames, this one among them, are ptxdsl's.
         """
         if self.region.owner is not trace:
-            region = home(self, trace)
+            region = resolved_region(self, trace)
             if region is trace.region:  # after an inner block it may still be without a value
                 self.region = region
         if trace.before_write is not None:

@@ -1,7 +1,7 @@
 """Rules R1 to R6 on whole programs: the wrong ones are refused word for word, the right ones pass.
 
 The table at the end says what each wrong program gets. All of it holds on every supported Python, whose bytecode
-differs; a `with` body is looked at from `exec`, doctests, helper functions, closures, generators and context managers
+differs; a `with` body may stand in `exec`, doctests, helper functions, closures, generators and context managers
 too.
 """
 
