@@ -96,6 +96,7 @@ class BarrierRegion:
         if isinstance(op, (Exit, SystemCall, Trap)):
             exit_if_active(self.h, op.guard)
         else:
+            assert op.inlinable, op
             emit_inline(self.h, op)
 
     # The loop over the warps

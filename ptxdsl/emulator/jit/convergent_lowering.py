@@ -99,10 +99,6 @@ class ConvergentLowering(Lowering):
             found.append([record for record in self.records[before:] if not isinstance(record.op, Reconvergence)])
         return found
 
-    def written(self, record: PlacedMicroOp) -> set[int]:
-        """Slots that the statement of a micro-op writes."""
-        return {self.registers.offsets[register.name] for register in self.graph.def_use[record.statement].writes}
-
     def statement(self, statement: Instruction | Call) -> None:
         """The micro-ops of a statement; a row-affine result is computed once for each row."""
         op = self.graph.def_use[self.place]

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+from ...analysis.control_flow import ControlFlowGraph
 from ..instructions.instrumentation import EpochArrive, EpochBarrier, ShadowCheck
 from ..instructions.memory import Load, Store
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.shadow import Role
 from .plan import PlannedOp
 
-__all__ = ["merged_bounds_checks", "merged_shadow_checks"]
+__all__ = ["merged_bounds_checks", "merged_shadow_checks", "written_slots"]
 
-Written = Callable[[PlacedMicroOp], "set[int]"]
-"""Slots that the statement of a micro-op writes."""
 MAX_GRANULES = 32
 """Granules of shadow memory in one check."""
 
 
-def merged_bounds_checks(records: Sequence[PlacedMicroOp], written: Written) -> dict[int, tuple[int, int]]:
+class Lowered(Protocol):
+    """A lowered kernel."""
+
+    graph: ControlFlowGraph
+    registers: Any
+
+
+def written_slots(low: Lowered, record: PlacedMicroOp) -> set[int]:
+    """Slots that the statement of a micro-op writes."""
+    return {low.registers.offsets[register.name] for register in low.graph.def_use[record.statement].writes}
+
+
+def merged_bounds_checks(low: Lowered, records: Sequence[PlacedMicroOp]) -> dict[int, tuple[int, int]]:
     """Merge the bounds checks of accesses with the same base register, by the number of the micro-op.
 
     The leader checks the whole extent: (bytes from the lowest access to its own, extent of all). Followers have
@@ -31,14 +42,14 @@ def merged_bounds_checks(records: Sequence[PlacedMicroOp], written: Written) -> 
         key = _bounds_key(record)
         if key is not None:
             groups.setdefault((*key, version.get(key[1], 0)), []).append(number)
-        for slot in written(record):
+        for slot in written_slots(low, record):
             version[slot] = version.get(slot, 0) + 1
     merged: dict[int, tuple[int, int]] = {}
     for members in groups.values():
         spans = [_span(records[number]) for number in members]
-        low, high = min(start for start, _ in spans), max(stop for _, stop in spans)
+        start, stop = min(first for first, _ in spans), max(last for _, last in spans)
         merged.update(dict.fromkeys(members, (0, -1)))
-        merged[members[0]] = (spans[0][0] - low, high - low)
+        merged[members[0]] = (spans[0][0] - start, stop - start)
     return merged
 
 
@@ -62,7 +73,7 @@ def _span(record: PlacedMicroOp) -> tuple[int, int]:
     return offset, offset + extent
 
 
-def merged_shadow_checks(ops: list[PlannedOp], records: Sequence[PlacedMicroOp], written: Written) -> list[PlannedOp]:
+def merged_shadow_checks(low: Lowered, records: Sequence[PlacedMicroOp], ops: list[PlannedOp]) -> list[PlannedOp]:
     """Merge the sanitizer's checks of adjacent reads with the same base register."""
     groups: dict[Any, list[int]] = {}
     version: dict[int, int] = {}
@@ -75,7 +86,7 @@ def merged_shadow_checks(ops: list[PlannedOp], records: Sequence[PlacedMicroOp],
                 groups.setdefault((*key, since, version.get(planned.value("slot"), 0)), []).append(number)
         elif not op.repeatable or isinstance(op, (ShadowCheck, EpochArrive, EpochBarrier)):
             since += 1
-        for slot in written(records[number]):
+        for slot in written_slots(low, records[number]):
             version[slot] = version.get(slot, 0) + 1
     found = list(ops)
     for members in groups.values():

@@ -16,7 +16,7 @@ from ..instructions.lowering import Code
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
-from .merged_checks import merged_bounds_checks, merged_shadow_checks
+from .merged_checks import merged_bounds_checks, merged_shadow_checks, written_slots
 from .plan import PlannedBlock, BlockBarrier, Layout, PlannedOp, PlannedRegister, Plan, defers_nan, learns_entry
 
 __all__ = ["key_of", "plan_block_function"]
@@ -106,7 +106,7 @@ class _Planner:
 
     def _noncanonical(self, records: list[list[PlacedMicroOp]]) -> frozenset[int]:
         members = [record for some in records for record in some]
-        return frozenset().union(*(self.low.written(member) for member in members if defers_nan(member.op)))
+        return frozenset().union(*(written_slots(self.low, member) for member in members if defers_nan(member.op)))
 
     def _basic_block(self, number: int, records: list[PlacedMicroOp]) -> PlannedBlock | None:
         """A basic block; None where it has something that no block function can do."""
@@ -117,7 +117,7 @@ class _Planner:
             barrier = self._barrier(records[index], index)
             if barrier is None:
                 return None
-        bounds = merged_bounds_checks(records, self.low.written)
+        bounds = merged_bounds_checks(self.low, records)
         terminator = None
         ops = []
         for place, record in enumerate(records):
@@ -132,7 +132,7 @@ class _Planner:
                 return None
         divergent = number in self.low.facts.divergent
         if not divergent:
-            ops = merged_shadow_checks(ops, records, self.low.written)
+            ops = merged_shadow_checks(self.low, records, ops)
         return PlannedBlock(
             number, node.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, node.start,
             tuple(ops), terminator, node.fallthrough, node.targets, divergent,

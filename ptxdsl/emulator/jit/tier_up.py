@@ -11,13 +11,10 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 from ..codegen.library import library
-from ..instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory
 from ..instructions.lowering import Code
-from ..instructions.micro_op import PlacedMicroOp
 from .merged_checks import merged_bounds_checks
 from .plan import PlannedOp, TooLong, learns_entry
 
@@ -36,8 +33,6 @@ MAX_BESIDE = 300
 def note_time(code: Code, seconds: float) -> None:
     """Note that a kernel has run for so long; start to compile it where that was long enough."""
     code.seconds += seconds
-    if code.seconds >= SECONDS and not code.tiered_up:
-        code.tiered_up = _observed(code)
     if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.records):
         code.tiered_up = True
         threading.Thread(target=_try, args=(code,), name=THREAD).start()
@@ -48,12 +43,6 @@ def _try(code: Code) -> None:
         tier_up(code)
     except Exception as error:  # noqa: BLE001 - the first tier goes on; the next launch that ends says why
         code.failure = error
-
-
-def _observed(code: Code) -> bool:
-    """Whether micro-ops read registers that are dead for the kernel: those must stay in memory."""
-    observers = (CountExecution, CountBranch, CountMemory, Breakpoint)
-    return any(isinstance(record.op, observers) for record in code.records)
 
 
 def tier_up(code: Code) -> None:
@@ -139,15 +128,10 @@ def _live_after(code: Code, run: _Run) -> set[int]:
     return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
 
 
-def _written(code: Code, record: PlacedMicroOp) -> set[int]:
-    offsets = code.registers.offsets
-    return {offsets[register.name] for register in code.graph.def_use[record.statement].writes}
-
-
 def _planned(code: Code, run: _Run) -> list[PlannedOp]:
     """The micro-ops of a sequence, by their offset from its first, with their bounds checks merged."""
     records = code.records[run.first : run.last]
-    bounds = merged_bounds_checks(records, partial(_written, code))
+    bounds = merged_bounds_checks(code, records)
     ops = []
     for number, record in enumerate(records):
         offset = code.offsets[run.first + number] - code.offsets[run.first]
