@@ -14,19 +14,20 @@ from typing import Any, NamedTuple
 
 from .. import ir
 from ..isa import Form
+from .provenance import carriers
 
 __all__ = ["shared_memory", "written_parameters"]
 
-_Origins = frozenset[str]
-_NOTHING: _Origins = frozenset()
+_Names = frozenset[str]
+_NOTHING: _Names = frozenset()
 
 
 def written_parameters(module: ir.Module, entry: str) -> frozenset[str]:
     """The names of the parameters of ``entry`` whose memory it may write."""
-    return _Flow(module, module.function(entry), (entry,)).written()
+    return _Pointers(module, module.function(entry), (entry,)).written()
 
 
-class _Ways(NamedTuple):
+class _Plan(NamedTuple):
     """Which operands of a form pass an address on to its results; through which it stores, and what."""
 
     sources: tuple[int, ...]
@@ -36,25 +37,20 @@ class _Ways(NamedTuple):
 
 
 @cache
-def _ways(form: Form) -> _Ways:
+def _plan(form: Form) -> _Plan:
     specs = list(enumerate(form.operands))
-    addresses = [n for n, spec in specs if spec.kind == "address"]
-    passed = [n for n, spec in specs if spec.role != "w"]
-    if addresses:  # what is read from memory is no address of the same array, but for that of a parameter
-        passed = addresses if form.space == "param" else []
-    through = tuple(n for n in addresses if form.operands[n].role != "r")
+    through = tuple(access.operand for access in form.effects.accesses if form.operands[access.operand].role != "r")
     stored = tuple(n for n, spec in specs if through and spec.kind == "value" and spec.role == "r")
-    results = tuple(n for n, spec in specs if spec.written)
-    return _Ways(tuple(passed) if results else (), results, through, stored)
+    return _Plan(carriers(form), tuple(n for n, spec in specs if spec.written), through, stored)
 
 
-class _Flow:
+class _Pointers:
     """From which parameters each register's address may come: grown, without regard to order, until nothing changes."""
 
     def __init__(self, module: ir.Module, function: ir.Function, stack: tuple[str, ...]) -> None:
         self.module, self.function, self.stack = module, function, stack
         pointers = [p.name for p in function.parameters if p.nbytes == 8 and p.type.kind != "f"]
-        self.origins: dict[str, _Origins] = {name: frozenset((name,)) for name in pointers}
+        self.provenance: dict[str, _Names] = {name: frozenset((name,)) for name in pointers}
 
     def written(self) -> frozenset[str]:
         while self._again():
@@ -62,30 +58,33 @@ class _Flow:
         found = set[str]()
         for statement in self.function.body or ():
             if statement.__class__ is ir.Instruction:
-                ways = _ways(statement.form)
-                if ways.through:
-                    found |= self._stored(ways, statement.operands)
+                plan = _plan(statement.form)
+                if plan.through:
+                    found |= self._stored(plan, statement.operands)
             elif isinstance(statement, ir.Call):
                 found |= self._called(statement)
         return frozenset(found)
 
     def _again(self) -> bool:
-        """Go through the body once; whether a register got an origin that something before it reads."""
-        origins, register, address = self.origins, ir.Register, ir.Address
+        """Go through the body once; whether the provenance of a register grew that something before it reads."""
+        provenance, register, address = self.provenance, ir.Register, ir.Address
         early: set[str] = set()
         again = False
         for statement in self.function.body or ():
-            if statement.__class__ is not ir.Instruction:
+            if statement.__class__ is ir.Instruction:
+                sources, results, _, _ = _plan(statement.form)
+                operands = statement.operands
+                read, written = [operands[n] for n in sources], [operands[n] for n in results]
+            elif isinstance(statement, ir.Call):
+                read, written = [*statement.arguments], [*statement.results]
+            else:
                 continue
-            sources, results, _, _ = _ways(statement.form)
-            operands = statement.operands
             source = _NOTHING
-            for n in sources:
-                operand = operands[n]
+            for operand in read:
                 if operand.__class__ is address:
                     operand = operand.base
                 if operand.__class__ is register:
-                    found = origins.get(operand[0])
+                    found = provenance.get(operand[0])
                     if found:
                         source = source | found
                     early.add(operand[0])
@@ -93,31 +92,31 @@ class _Flow:
                     early.update([r.name for r in ir.registers(operand)])
                     source |= self._of(operand)
             if source:
-                for name, kind in [r for n in results for r in ir.registers(operands[n])]:
-                    before = origins.get(name, _NOTHING)
+                for name, kind in [r for operand in written for r in ir.registers(operand)]:
+                    before = provenance.get(name, _NOTHING)
                     if kind.bits >= 32 and not source <= before:
-                        origins[name] = before | source
+                        provenance[name] = before | source
                         again = again or name in early
         return again
 
-    def _of(self, operand: ir.Operand) -> _Origins:
+    def _of(self, operand: ir.Operand) -> _Names:
         if isinstance(operand, ir.Symbol):
-            return self.origins.get(operand.symbol, _NOTHING)
-        return frozenset().union(*[self.origins.get(r.name, _NOTHING) for r in ir.registers(operand)])
+            return self.provenance.get(operand.symbol, _NOTHING)
+        return frozenset().union(*[self.provenance.get(r.name, _NOTHING) for r in ir.registers(operand)])
 
-    def _stored(self, ways: _Ways, operands: tuple[ir.Operand, ...]) -> _Origins:
+    def _stored(self, plan: _Plan, operands: tuple[ir.Operand, ...]) -> _Names:
         """The parameters through which an instruction stores, and those whose address it stores."""
-        bases = [o.base for n in ways.through if isinstance(o := operands[n], ir.Address)]
+        bases = [o.base for n in plan.through if isinstance(o := operands[n], ir.Address)]
         through = [self._of(base) for base in bases if isinstance(base, ir.Register)]
-        return frozenset().union(*through, *[self._of(operands[n]) for n in ways.stored])
+        return frozenset().union(*through, *[self._of(operands[n]) for n in plan.stored])
 
-    def _called(self, call: ir.Call) -> _Origins:
+    def _called(self, call: ir.Call) -> _Names:
         passed = [self._of(argument) for argument in call.arguments]
         name = call.callee.symbol if isinstance(call.callee, ir.Symbol) else None
         callee = next((f for f in self.module.functions if f.name == name and f.body is not None), None)
         if callee is None or callee.name in self.stack:
             return frozenset().union(*passed)
-        written = _Flow(self.module, callee, (*self.stack, callee.name)).written()
+        written = _Pointers(self.module, callee, (*self.stack, callee.name)).written()
         return frozenset().union(*(o for o, p in zip(passed, callee.parameters) if p.name in written))
 
 

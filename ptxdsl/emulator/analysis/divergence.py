@@ -22,7 +22,7 @@ from ...ir import (
 from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.def_use import DefUse
 from ..machine.layout import LANES
-from .statements import CALL, plan_of
+from .statements import CALL, Plan, plan_of
 
 __all__ = [
     "LINEAR", "UNIFORM", "VARYING", "DivergenceAnalysis", "Facts", "LaneOffsets", "Shape3", "analyse",
@@ -159,7 +159,7 @@ class DivergenceAnalysis:
         for place in range(node.start, node.stop):
             op = ops[place]
             if op.writes:
-                self._statement(op, self.plans[place].rule, divergent and place not in self.facts.launch_invariant)
+                self._statement(op, self.plans[place], divergent and place not in self.facts.launch_invariant)
             for name, _ in op.uses:
                 if name not in known:
                     self.used.add(name)
@@ -176,12 +176,12 @@ class DivergenceAnalysis:
             return self.diverges is None or self.diverges(guard, self.offsets_of)
         return control_of(last.statement) == "indexed_branch" and self.offsets_of(last.reads[0]) is not UNIFORM
 
-    def _statement(self, op: DefUse, rule: str, divergent: bool) -> None:
+    def _statement(self, op: DefUse, plan: Plan, divergent: bool) -> None:
         guard = op.statement.guard
-        vector = VARYING if divergent else self._transfer(op, rule)
+        vector = VARYING if divergent else self._transfer(op, plan.rule)
         if guard is not None and self.offsets_of(guard) is not UNIFORM:
             vector = VARYING
-        origin = self._provenance(op, rule)
+        origin = self._provenance(op, plan)
         for register in op.writes:
             kind = register.type
             held = (vector is UNIFORM and kind.bits != 128) or (vector is not VARYING and kind.kind != "p")
@@ -259,21 +259,21 @@ class DivergenceAnalysis:
             return product
         return _wrapped([x + y for x, y in zip(product or UNIFORM, vectors[2] or UNIFORM)], bits)
 
-    def _provenance(self, op: DefUse, rule: str) -> str:
-        if rule == "load":
+    def _provenance(self, op: DefUse, plan: Plan) -> str:
+        if plan.rule == "load":
             return self._loaded(op)
+        statement = op.statement
+        carriers = op.reads if isinstance(statement, Call) else [statement.operands[n] for n in plan.carriers]
         known = self.facts.provenance
-        for operand in op.reads:
+        for operand in carriers:
             if operand[0] in known if operand.__class__ is Register else operand.__class__ is Symbol:
                 break
         else:
             return ""
-        if isinstance(op.statement, Instruction) and op.statement.form.opcode == "mapa":
-            return ""  # another block's memory
-        found = [origin for operand in op.reads if (origin := self.provenance_of(operand))]
+        found = [name for operand in carriers if (name := self.provenance_of(operand))]
         if len(found) < 2:
             return found[0] if found else ""
-        if rule == "difference" and found[0] == found[1]:
+        if plan.rule == "difference" and found[0] == found[1]:
             return ""
         return found[0] if found.count(found[0]) == len(found) else MIXED
 
@@ -287,8 +287,8 @@ class DivergenceAnalysis:
         return self.origins.get(address.base.symbol, "") if whole and parameter else ""
 
     def provenance_of(self, operand: Operand) -> str:
-        """The name that an address comes from; "" of what is none, and of predicates, which only choose one."""
-        if isinstance(operand, Register) and operand.type.kind != "p":
+        """The name that an address comes from; "" of what is none."""
+        if isinstance(operand, Register):
             return self.facts.provenance.get(operand.name, "")
         if isinstance(operand, Symbol):
             return self.origins.get(operand.symbol, "")

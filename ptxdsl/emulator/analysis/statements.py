@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from ...analysis.provenance import carriers
 from ...isa import Form, OperandSpec, lookup
 from .. import semantics
 from ..semantics.affine import affine
@@ -28,6 +29,8 @@ class Plan(NamedTuple):
     widens: bool = False
     """Whether its result may be wider than what it reads, so that offsets must not wrap there."""
     covered: bool = False
+    carriers: tuple[int, ...] = ()
+    """The operands whose addresses its result may be computed from."""
     carry: semantics.Carry = semantics.Carry(False, False)
     number: int = 0
     """Its place among the forms that its mnemonic spells."""
@@ -49,7 +52,9 @@ def plan_of(form: Form) -> Plan:
     index = next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
     parts = any(spec.selector or spec.selected or spec.negatable for spec in form.operands)
     steps = tuple((s, s.written, s.type.bits if s.type and s.register else 0) for s in form.operands)
-    return Plan(rule, pure, widens, semantics.covered(form), semantics.carry(form), index, steps, parts)
+    return Plan(
+        rule, pure, widens, semantics.covered(form), carriers(form), semantics.carry(form), index, steps, parts
+    )
 
 
 def _rule(form: Form) -> tuple[str, bool]:

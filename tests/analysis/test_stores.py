@@ -78,6 +78,19 @@ def test_a_function_that_is_not() -> None:
     assert written("call stores, (%rd2, %rd1);", ".extern .func stores(.reg .u64 p, .reg .u64 q);") == {"a", "b"}
 
 
+MOVES = """
+.func (.reg .u64 moved) moves(.reg .u64 p)
+{
+    add.u64 moved, p, 8;
+    ret;
+}
+"""
+
+
+def test_a_pointer_that_a_function_returns() -> None:
+    assert written("call (%rd4), moves, (%rd3); st.global.u32 [%rd4], %r1;", MOVES) == {"c"}
+
+
 SHARED = HEAD + """
 .extern .shared .align 16 .b8 dynamic[];
 .shared .align 4 .b8 first[6];
