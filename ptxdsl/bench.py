@@ -1,6 +1,6 @@
 """What a check of a kernel prints: what ran, where, how long it took, and how far it is from the reference.
 
-The examples, the kernel library and the command line all report in these rows, so that one table says it all.
+The examples, the kernel library and the command line all report in these rows.
 """
 
 from __future__ import annotations

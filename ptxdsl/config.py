@@ -1,6 +1,6 @@
 """Every setting of ptxdsl, in one place: the ``PTXDSL_*`` variables as typed fields.
 
-A variable that is misspelt, or has a value that means nothing, is an error and never ignored: a sanitizer that
+A variable that is misspelt, or has no valid value, is an error and never ignored: a sanitizer that
 seems to be on must not be off. The environment is read when a setting is needed, not at import, so that tests and
 notebooks can change it; :func:`override` changes a setting for a block of Python.
 """

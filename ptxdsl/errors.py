@@ -22,7 +22,7 @@ offers a repair that can be pasted. The tree, with the stable code of each class
     ├── ConfigError               P402   a PTXDSL_* variable with a value that is none (also a ValueError)
     └── EmulationError            P500   the kernel did something wrong while the emulator ran it
         ├── MemoryFault           P501   out of bounds, misaligned, null or use after free
-        ├── UninitializedError    P502   a read of what nobody wrote
+        ├── UninitializedError    P502   a read of what was never written
         ├── RaceError             P503   two threads, one location, no order
         ├── BarrierError          P504   a barrier that not all threads can reach, or misuse of one
         ├── DeadlockError         P505   warps that wait for each other for ever
@@ -55,7 +55,7 @@ class Loc(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The text of the line, stripped; empty where the source is not at hand."""
+        """The text of the line, stripped; empty where the source cannot be read."""
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ def caller() -> Loc | None:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one among the known names that somebody who wrote ``word`` may have meant.
+    """The known name that ``word`` may be a misspelling of.
 
     >>> nearest("emulater", ["gpu", "emulator"])
     'emulator'
@@ -272,13 +272,13 @@ class EmulationError(PtxError):
 
 
 class MemoryFault(EmulationError):
-    """An access out of bounds, misaligned, through a null pointer or to memory that is gone."""
+    """An access out of bounds, misaligned, through a null pointer or to freed memory."""
 
     code = "P501"
 
 
 class UninitializedError(EmulationError):
-    """A read of memory or a register that nobody wrote."""
+    """A read of memory or a register that was never written."""
 
     code = "P502"
 

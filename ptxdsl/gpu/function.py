@@ -92,7 +92,7 @@ class LoadedFunction:
         return self.gpu.call("cuModuleLoadData", cubin)
 
     def _compile_in_driver(self) -> Any:
-        """Without a ptxas the driver's own compiler does, at the price of doing so in every process."""
+        """Without a ptxas, the driver compiles, again in every process."""
         cu, log = self.gpu.cu, bytes(16384)
         option = cu.CUjit_option
         options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]

@@ -252,7 +252,7 @@ def image_on(image: Image, gpu: Driver) -> DeviceImage:
 
 
 class Images:
-    """The textures and surfaces of one launch: its arguments as numbers, filled before it and fetched behind it."""
+    """The textures and surfaces of one launch: its arguments as numbers, filled before it and fetched after it."""
 
     def __init__(
         self, gpu: Driver, stream: int, arguments: Sequence[Argument], module: Any, references: Mapping[str, Image]

@@ -171,7 +171,7 @@ class Label(Shown):
 
 @dataclass(slots=True, repr=False)
 class Comment(Shown):
-    """A line for people; no part of what the module means."""
+    """A line for readers, without effect."""
 
     text: str
 

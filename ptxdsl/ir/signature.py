@@ -119,7 +119,7 @@ class _ArrayMeta(type):
 
 
 if TYPE_CHECKING:
-    # The one way to have numbers in brackets: a type checker takes the array for its element, which allows indexing.
+    # Only so may numbers stand in brackets: a type checker takes the array for its element, which allows indexing.
     from typing import Annotated as Array
 else:
     class Array(metaclass=_ArrayMeta):

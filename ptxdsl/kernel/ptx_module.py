@@ -71,7 +71,7 @@ class PtxModule(Mapping[str, PtxEntry]):
             entry.compiled({}).references = self._references
 
     def __getitem__(self, name: str) -> PtxEntry:
-        return self._entries[_chosen(name, self._entries, self.filename, "entry")]
+        return self._entries[_unique_match(name, self._entries, self.filename, "entry")]
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Bind a texture, sampler or surface to a ``.texref``, ``.samplerref`` or ``.surfref`` of the module.
@@ -95,7 +95,7 @@ class PtxModule(Mapping[str, PtxEntry]):
         self._references[name] = value
 
     def __contains__(self, name: object) -> bool:
-        return len(_meant(str(name), self._entries)) == 1
+        return len(_matching(str(name), self._entries)) == 1
 
     def get(self, key: str, default: Any = None) -> Any:
         """The entry of that name, ``default`` if there is none."""
@@ -127,7 +127,7 @@ class Variables(Mapping[str, "DeviceArray"]):
     def __getitem__(self, name: str) -> DeviceArray:
         from ..launch.device_array import DeviceArray
 
-        variable = self._declared[_chosen(name, self._declared, self._owner.filename, "variable")]
+        variable = self._declared[_unique_match(name, self._declared, self._owner.filename, "variable")]
         backend = choose(None)
         kernel = next(iter(self._owner.values())).compiled({})
         address = kernel.variable(backend, variable.name)
@@ -139,7 +139,7 @@ class Variables(Mapping[str, "DeviceArray"]):
         array.copy_from(_values(values, array, name))
 
     def __contains__(self, name: object) -> bool:
-        return len(_meant(str(name), self._declared)) == 1
+        return len(_matching(str(name), self._declared)) == 1
 
     def get(self, key: str, default: Any = None) -> Any:
         """The variable of that name, ``default`` if there is none."""
@@ -191,15 +191,15 @@ def source_name(name: str) -> str:
     return "::".join(part for part in parts if not part.startswith(("_GLOBAL__N", "_INTERNAL"))) or name
 
 
-def _meant(name: str, known: Mapping[str, object]) -> list[str]:
+def _matching(name: str, known: Mapping[str, object]) -> list[str]:
     """The names among those known that one stands for: itself, or what it was before it was mangled."""
     if name in known:
         return [name]
     return [other for other in known if source_name(other) == name or source_name(other).endswith(f"::{name}")]
 
 
-def _chosen(name: str, known: Mapping[str, object], filename: str, what: str) -> str:
-    found = _meant(str(name), known)
+def _unique_match(name: str, known: Mapping[str, object], filename: str, what: str) -> str:
+    found = _matching(str(name), known)
     if len(found) == 1:
         return found[0]
     if found:

@@ -237,7 +237,7 @@ class Sampler:
     Its arguments are those of :class:`Texture`; the texture decides whether coordinates are normalized, unless
     ``force_unnormalized``. With ``m = ptxdsl.load(...)``, ``m["s"] = Sampler(filter="linear")`` binds it to the
     module's ``.samplerref s``. A kernel takes it as a parameter annotated ``Sampler``, and all its textures with one:
-    ``ptx["tex.2d.v4.f32.f32"]((image, sampler, [x, y]))``. On the emulator only: CUDA's driver has no way to make one.
+    ``ptx["tex.2d.v4.f32.f32"]((image, sampler, [x, y]))``. On the emulator only: CUDA's driver cannot make one.
     """
 
     image_kind = "sampler"
@@ -279,7 +279,7 @@ class Texture(_Image):
     ``geometry`` says what the array's axes are, in PTX's words: ``"1d"`` (width), ``"2d"`` (height, width), ``"3d"``
     (depth, height, width), layers of these as ``"a1d"`` and ``"a2d"`` (layers, ...), ``"cube"`` (6, n, n) and
     ``"acube"`` (layers, 6, n, n), ``"linear"`` (width; up to 2**28 texels, whole coordinates only). An axis of 1, 2
-    or 4 channels may stand behind them. A list of arrays, each half the size of the one before, is a texture with
+    or 4 channels may follow them. A list of arrays, each half the size of the one before, is a texture with
     mipmap levels.
 
     ``address`` is what lies beyond the edges: ``"clamp"``, ``"border"``, and for ``normalized`` coordinates ``"wrap"``

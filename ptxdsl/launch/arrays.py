@@ -1,8 +1,8 @@
 """Arrays of any library as one record: an address, a dtype, a shape and strides.
 
-A kernel takes numpy arrays, torch tensors, CuPy and JAX arrays, and whatever speaks ``__cuda_array_interface__`` or
-DLPack. The libraries are never imported: an object of theirs can only come from a program that did so itself. The way
-to read an object is chosen once for its type, because a launch takes microseconds.
+A kernel takes numpy arrays, torch tensors, CuPy and JAX arrays, and all objects with ``__cuda_array_interface__`` or
+DLPack. The libraries are never imported: an object of theirs can only come from a program that did so itself. What
+reads an object is chosen once for its type, because a launch takes microseconds.
 """
 
 from __future__ import annotations

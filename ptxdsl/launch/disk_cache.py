@@ -126,7 +126,7 @@ class Index:
         self.pairs = dict(_lines(self._path))
 
     def add(self, pairs: Iterable[tuple[str, str]]) -> bool:
-        """Append pairs in one write, behind what others append at the same time; whether that could be done."""
+        """Append pairs in one write, also while other processes do; whether that could be done."""
         pairs = list(pairs)
         self.pairs.update(pairs)
         data = "".join([f"\n{first} {second}\n" for first, second in pairs]).encode()

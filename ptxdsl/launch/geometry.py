@@ -1,8 +1,8 @@
 """What a launch is: the geometry, and the bytes and memory that the kernel's parameters become.
 
 Both backends are given the same two things, a :class:`LaunchConfig` and one :class:`Scalar`, :class:`Buffer` or
-:class:`Handle` for each ``.param`` of the entry. Everything that a user can get wrong is found on the way to them, so
-that a backend never sees a bad launch, and a bad launch never runs in part.
+:class:`Handle` for each ``.param`` of the entry. Everything that a user can get wrong is found before, so that a
+backend never sees a bad launch, and a bad launch never runs in part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 _LIMITS = Limits(
     shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
 )
-"""The largest of any GPU; the backend checks those of the one at hand."""
+"""The largest of any GPU; the backend checks those of its own GPU."""
 
 
 class Scalar(NamedTuple):

@@ -33,7 +33,7 @@ class Elements(NamedTuple):
 
 @cache
 def elements(dtype: ScalarType) -> Elements:
-    """The dtypes of the memory behind ``Ptr[dtype]``: untyped bits take all of their size, packed types their lanes'.
+    """The dtypes of memory for ``Ptr[dtype]``: untyped bits take all of their size, packed types their lanes'.
 
     >>> str(elements(TYPES["b16"])), str(elements(TYPES["f16x2"]))
     ('uint16, int16, float16 or bfloat16', 'float16')

@@ -1,6 +1,6 @@
 """PTX text, both ways: `to_text` prints a module, `parse` reads one.
 
-The text is the contract between tracing and running: whatever a kernel means stands in it, its Python lines included,
+The text is the contract between tracing and running: it has all of a kernel, its Python lines included,
 so ``parse(to_text(m)) == m`` for every module that verifies. What the text does not keep is said in `parser`, which is
 loaded when something is read.
 """

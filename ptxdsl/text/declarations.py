@@ -159,7 +159,7 @@ def directives(source: Source) -> list[ir.Directive]:
 
 
 def parameters(source: Source) -> list[ir.Parameter]:
-    """What stands in parentheses behind the name of a function, or before it; [] where there are none."""
+    """The parameters in parentheses after the name of a function, or the results before it; [] where there are none."""
     found: list[ir.Parameter] = []
     if not source.accept("("):
         return found

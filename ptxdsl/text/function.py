@@ -1,7 +1,7 @@
 """Reading a function: its head, its statements, its scopes.
 
-The statements are instructions nearly all, so these have a path of their own: one regular expression for the
-statement, one look-up for each operand that is a name. Everything else goes by tokens.
+Nearly all statements are instructions, so these are read without tokens: by one regular expression for the statement,
+and one lookup for each operand that is a name.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class FunctionParser(InstructionReader):
             function.body = None
             function.registers = []
         elif token.text != "{" and function.kind == "func" and (token.text[:1] == "." or not token.text):
-            source.at = token.start  # a declaration as nvcc once wrote it
+            source.at = token.start  # a declaration without `;`, as old versions of nvcc wrote it
             function.body = None
             function.registers = []
         elif token.text != "{":

@@ -1,4 +1,4 @@
-"""PTX before 3.2 and for targets before sm_20: what mnemonics meant when they said less, read as what they are today.
+"""Legacy mnemonics, of PTX before 3.2 and of targets before sm_20, as the forms that they are today.
 
 The rules are those of NVIDIA's assembler, which still takes such text: `rcp.f32` of PTX 1.3 is approximate, `mad.f32`
 is a fused operation, and on sm_1x all arithmetic on f32 flushes subnormal numbers to zero, whether it says so or not.

@@ -1,8 +1,8 @@
-"""From text to a module: any PTX, ours or foreign, on the table.
+"""From text to a module: any PTX, traced or foreign, by the instruction table.
 
-What the text says and the module does not keep: comments behind something (those on a line of their own stay), the
-columns of ``.loc`` and where a line was inlined, time stamps of files, and nested scopes (`scopes`). Vector registers
-(``.reg .v4 .f32 v``) become their components, constant expressions their value.
+The module does not keep: comments at the end of a line (those on a line of their own stay), the columns of ``.loc`` and
+where a line was inlined, time stamps of files, and nested scopes (`scopes`). Vector registers (``.reg .v4 .f32 v``)
+become their components, constant expressions their value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def parse(text: str, filename: str = "<ptx>") -> ir.Module:
     """The module that a PTX text says.
 
     ``filename`` is what errors call the text. Raises ParseError, with the line shown, where the text is not PTX: an
-    unknown opcode or modifier, a name that nobody declared, a number that does not fit. Whether operands have the
+    unknown opcode or modifier, a name that is not declared, a number that does not fit. Whether operands have the
     types that the instruction wants is for `ptxdsl.verify`.
 
     >>> m = parse(".version 8.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; mov.u32 %r1, %tid.x; ret; }")
@@ -37,7 +37,7 @@ def parse(text: str, filename: str = "<ptx>") -> ir.Module:
 
 
 def _narrow(function: ir.Function) -> bool:
-    """Whether a function keeps global or generic addresses in registers of 32 bits, and so what nobody declared."""
+    """Whether a function has global or generic addresses of 32 bits: text without ``.address_size`` says no more."""
     return any(
         o.__class__ is ir.Address and o.base.__class__ is ir.Register and o.base.type.bits == 32
         for s in function.body or () if s.__class__ is ir.Instruction and s.form.space in ("generic", "global")

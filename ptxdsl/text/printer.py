@@ -26,7 +26,7 @@ _WIDTH = 100
 def to_text(module: ir.Module, *, comments: bool = False) -> str:
     """The PTX text of a module.
 
-    ``comments``: the Python source line stands behind each `.loc`.
+    ``comments``: each `.loc` is followed by the Python source line.
 
     >>> print(to_text(ir.Module((8, 0), "sm_90", functions=[ir.Function("nothing")])))
     .version 8.0

@@ -206,7 +206,7 @@ class Reader:
         return result
 
     def _expression(self, text: str) -> Source:
-        """An operand on its own; a percent sign in it is the operator, since no register is in an expression."""
+        """The text of an operand as a source. A percent sign in it is the operator: expressions have no registers."""
         return Source(text.replace("%", " % "), self.source.filename)
 
     def _integer(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""The text that is parsed, and how to speak of a place in it.
+"""The text that is parsed: its tokens, and errors at a place in it.
 
 Comments are blanked out first, character for character, so that every later position is one in the text as it was
 given, and an error can show the line with a caret below it, whether or not the text is a file that could be read again.
@@ -102,7 +102,7 @@ class Source:
         return True
 
     def expect(self, text: str, after: str) -> Token:
-        """Go past ``text``, which has to come; ``after`` says behind what."""
+        """Go past ``text``, which has to come; ``after`` says after what."""
         token = self.next()
         if token.text != text:
             self.fail(f"expected `{text}` after {after}, not {self.quoted(token)}", token.start)
