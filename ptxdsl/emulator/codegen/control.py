@@ -23,7 +23,7 @@ __all__ = ["await_others", "park"]
 
 def park(h: Handler, lanes: Any, rank: Any) -> None:
     """Note that the lanes of a mask wait at a block."""
-    places = h.add(h.warp, Warp.PLACES)
+    places = h.add(h.warp, Warp.PRIORITIES)
     kind = lanes_of(i32)
     h.store(h.ir.select(h.bools(lanes), h.splat(rank), h.load(places, 0, kind)), places, 0)
 
@@ -228,9 +228,9 @@ def indexed_branch(h: Handler, op: IndexedBranch) -> None:
     wide = lanes_of(i64)
     ranks = h.ir.add(h.splat(table), h.ir.shl(h.ir.zext(number, wide), h.splat(h.i64(2))))
     places, kind = h.ir.inttoptr(ranks, lanes_of(pointer)), lanes_of(i32)
-    waiting = h.load(h.add(h.warp, Warp.PLACES), 0, kind)
+    waiting = h.load(h.add(h.warp, Warp.PRIORITIES), 0, kind)
     name = "llvm.masked.gather.v32i32.v32p0"
-    h.store(h.call(name, kind, places, h.i32(4), h.bools(mask), waiting), h.add(h.warp, Warp.PLACES), 0)
+    h.store(h.call(name, kind, places, h.i32(4), h.bools(mask), waiting), h.add(h.warp, Warp.PRIORITIES), 0)
     reschedule(h)
 
 

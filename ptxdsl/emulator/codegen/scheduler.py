@@ -75,7 +75,7 @@ def _reschedule(module: ir.Module, name: str) -> None:
     kind = lanes_of(i32)
     alive = h.bools(h.load(h.warp, Warp.ALIVE, i32))
     never = h.splat(h.i32(NEVER))
-    places = h.ir.select(alive, h.load(h.warp, Warp.PLACES, kind, 64), never)
+    places = h.ir.select(alive, h.load(h.warp, Warp.PRIORITIES, kind, 64), never)
     least = "llvm.vector.reduce.smin.v32i32"
     after = h.load(h.warp, Warp.AFTER, i32)
     h.store(h.i32(-1), h.warp, Warp.AFTER)
@@ -89,7 +89,7 @@ def _advance(module: ir.Module, name: str) -> None:
     """As reschedule, where those that come first are the ones that PARKED tells of: one look at all lanes less."""
     h = Handler(module, name)
     alive = h.bools(h.load(h.warp, Warp.ALIVE, i32))
-    places = h.ir.select(alive, h.load(h.warp, Warp.PLACES, lanes_of(i32), 64), h.splat(h.i32(NEVER)))
+    places = h.ir.select(alive, h.load(h.warp, Warp.PRIORITIES, lanes_of(i32), 64), h.splat(h.i32(NEVER)))
     rank = h.load(h.warp, Warp.PARKED, i32)
     here = h.ir.icmp_unsigned("==", places, h.splat(rank))
     some = h.ir.icmp_unsigned("!=", h.mask(here), h.i32(0))

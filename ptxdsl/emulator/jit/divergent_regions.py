@@ -159,13 +159,13 @@ class DivergentRegion:
         h = self.h
         h.ir.position_at_end(self.exit_block)
         kind = lanes_of(i32)
-        places: Any = h.load(h.warp, Warp.PLACES, kind, 64)
+        places: Any = h.load(h.warp, Warp.PRIORITIES, kind, 64)
         parked: Any = h.i32(NEVER)
         for block in reversed(self.chain):
             lanes = h.ir.load(self.pending[block.number])
             priority = h.i32(block.priority)
             places = h.ir.select(h.bools(lanes), h.splat(priority), places)
             parked = h.ir.select(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), priority, parked)
-        h.store(places, h.warp, Warp.PLACES, 64)
+        h.store(places, h.warp, Warp.PRIORITIES, 64)
         h.set("parked", parked)
         h.ir.branch(self.outside.hand_over)

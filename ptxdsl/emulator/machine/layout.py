@@ -222,7 +222,7 @@ class Warp(Struct):
     """Always 0: the uniform part of what is nothing but a known vector."""
     FRESH = field("I", 4, align=16)
     """What ACTIVE, ALIVE, PARKED and INDEX are when a block begins."""
-    PLACES = field("i", LANES, align=64)
+    PRIORITIES = field("i", LANES, align=64)
     """Priority of the basic block that each lane is at, for lanes that are not active."""
     TIDS = field("i", 3 * LANES, align=64)
     """%tid.x, y, z of each lane."""

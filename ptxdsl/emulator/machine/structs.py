@@ -41,12 +41,12 @@ class Struct:
         cls._fields, cls.nbytes = fields, -(-at // cls.align) * cls.align
 
     @classmethod
-    def span(cls, first: str, last: str) -> struct.Struct:
-        """What packs all fields from one to another, in the order of their declaration."""
+    def span(cls, first: str, last: str = "") -> struct.Struct:
+        """What packs all fields from one to another, in the order of their declaration; without ``last`` to the end."""
         names = list(cls._fields)
         codes, at = "<", cls._fields[first][0]
-        for name in names[names.index(first) : names.index(last) + 1]:
+        for name in names[names.index(first) : names.index(last) + 1 if last else None]:
             start, declared = cls._fields[name]
             codes += f"{start - at}x{declared.repeat}{declared.code}"
             at = start + declared.nbytes
-        return struct.Struct(codes)
+        return struct.Struct(codes if last else f"{codes}{cls.nbytes - at}x")

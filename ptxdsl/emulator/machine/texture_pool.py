@@ -127,6 +127,12 @@ _ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}
 
 
 
+_LEVEL = Level.span("BASE")
+_KIND, _IMAGE, _SAMPLER = Header.span("KIND", "KIND"), Header.span("GEOMETRY", "REAL"), Header.span("SAMPLER", "BORDER")
+_IMAGE_PROPERTIES = struct.Struct(f"<{QUERIES.index('normalized_coords')}i")
+_SAMPLER_PROPERTIES = struct.Struct(f"<{len(QUERIES) - QUERIES.index('normalized_coords')}i")
+
+
 class Picture(Protocol):
     """What is asked of a texture or surface."""
 
@@ -189,7 +195,7 @@ class Pool:
         import numpy as np
 
         levels = picture.levels()
-        table = np.frombuffer(b"".join(struct.pack("<qqqiiii", *level, 0) for level in levels), np.uint8)
+        table = np.frombuffer(b"".join(_LEVEL.pack(*level) for level in levels), np.uint8)
         code = 3 * TYPES.index(picture.dtype) + picture.channels.bit_length() - 1
         texel = np.dtype(picture.dtype).itemsize * picture.channels
         read = 2 if picture.srgb else 1 if picture.read == "normalized" else 0
@@ -201,33 +207,31 @@ class Pool:
         else:
             data_type = _DATA_TYPES[TYPES.index(picture.dtype)]
         self._put(
-            handle, Header.GEOMETRY, "iiiiiiiqqi", GEOMETRIES.index(picture.geometry), code, texel, read, len(levels),
+            handle, Header.GEOMETRY, _IMAGE, GEOMETRIES.index(picture.geometry), code, texel, read, len(levels),
             picture.samples, picture.layers, table.ctypes.data, _curve().ctypes.data, real,
         )
         self._put(
-            handle, Header.PROPERTIES, "9i", first.width, first.height, first.depth,
+            handle, Header.PROPERTIES, _IMAGE_PROPERTIES, first.width, first.height, first.depth,
             picture.layers, data_type, _ORDERS[picture.channels], len(levels), picture.samples, 0,
         )
-        self._put(handle, Header.KIND, "i", kind)
+        self._put(handle, Header.KIND, _KIND, kind)
 
     def write_sampler(self, handle: int, sampler: Sampling, alone: bool = False) -> None:
         """Describe how a texture is sampled, in its header, or in the header of a sampler."""
         modes = [ADDRESSES.index(mode) for mode in sampler.addresses]
         self._put(
-            handle, Header.SAMPLER, "6ifffi", *modes, sampler.linear, sampler.normalized, sampler.blend, sampler.bias,
-            sampler.lowest, sampler.highest, sampler.force_unnormalized,
+            handle, Header.SAMPLER, _SAMPLER, *modes, sampler.linear, sampler.normalized, sampler.blend, sampler.bias,
+            sampler.lowest, sampler.highest, sampler.force_unnormalized, *sampler.border,
         )
-        self._put(handle, Header.BORDER, "4I", *sampler.border)
-        place = Header.PROPERTIES + 4 * QUERIES.index("normalized_coords")
         self._put(
-            handle, place, "6i", sampler.normalized, sampler.force_unnormalized, sampler.linear, *modes,
+            handle, Header.PROPERTIES + _IMAGE_PROPERTIES.size, _SAMPLER_PROPERTIES, sampler.normalized,
+            sampler.force_unnormalized, sampler.linear, *modes,
         )
         if alone:
-            self._put(handle, Header.KIND, "i", Kind.SAMPLER)
+            self._put(handle, Header.KIND, _KIND, Kind.SAMPLER)
 
-    def _put(self, handle: int, offset: int, codes: str, *values: Any) -> None:
-        data = struct.pack("<" + codes, *values)
-        ctypes.memmove(handle + offset, data, len(data))
+    def _put(self, handle: int, offset: int, packer: struct.Struct, *values: Any) -> None:
+        ctypes.memmove(handle + offset, packer.pack(*values), packer.size)
 
 
 class ModuleReference:

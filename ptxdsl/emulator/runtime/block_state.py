@@ -19,6 +19,7 @@ from ..machine.layout import (
     Launch, Status, Warp,
 )
 from ..machine.warp_headers import warp_headers
+from .arrival import Arrival
 from .register_access import read_register, write_register
 
 __all__ = ["NO_TOOL", "TIME_SLICE", "BlockState", "LaunchState", "Tool", "compiled", "scheduler"]
@@ -175,7 +176,7 @@ class BlockState:
         self.launch, self.rank, self.left = launch, rank, TIME_SLICE
         self.counter: Any = None
         """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
-        self.arrivals: dict[int, list[Any]] = {}
+        self.arrivals: dict[int, list[Arrival]] = {}
         """By warp, lanes that wait at ``.sync`` instructions for others of it (:mod:`.convergence`)."""
         self.shadow = 0
         """Address of the shadow state, where a sanitizer runs."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import struct
 from collections import deque
 from collections.abc import Callable
 
@@ -27,6 +26,9 @@ __all__ = ["run_clusters", "window_entry"]
 Shape3 = tuple[int, int, int]
 TIME_SLICE = 64
 """What a block of a cluster may use of its budget before the next one has its time slice."""
+_HEAD, _LINKS = Cluster.span("PHASE", "BLOCKS"), ClusterBlock.span("BLOCK", "HEAD")
+_BLOCKS = Launch.span("NEXT", "BLOCKS")
+_ENTRY, _SIZES = Entry.span("LOW", "SPACES"), Entry.span("SIZE", "WRITABLE")
 
 
 class _Clusters:
@@ -81,11 +83,10 @@ class _Clusters:
         gx, gy, _ = self.launch.config.grid
         threads = self.launch.config.threads * self.size
         ctypes.memset(self.address, 0, Cluster.nbytes + self.size * ClusterBlock.nbytes)
-        head = struct.pack("<iiiI", 0, 0, threads, (1 << self.size) - 1)
-        ctypes.memmove(self.address, head, len(head))
+        ctypes.memmove(self.address, _HEAD.pack(0, 0, threads, (1 << self.size) - 1), _HEAD.size)
         self.launch.tool.begin_cluster(self.states)
         for state in self.states:
-            ctypes.memmove(self._part(state.rank), struct.pack("<QQ", state.address, self.address), 16)
+            ctypes.memmove(self._part(state.rank), _LINKS.pack(state.address, self.address), _LINKS.size)
             bx, by, bz = (
                 which * extent + at for which, extent, at in zip(index, self.shape, _index(state.rank, self.shape))
             )
@@ -135,8 +136,7 @@ class _Clusters:
 
     def _waits(self, state: BlockState) -> bool:
         """Whether some warp of a block waits for other blocks."""
-        waiting: int = struct.unpack("<I", ctypes.string_at(self._part(state.rank) + ClusterBlock.WAITING, 4))[0]
-        return waiting != 0
+        return any(ctypes.string_at(self._part(state.rank) + ClusterBlock.WAITING, 4))
 
 
 def run_clusters(launch: LaunchState, codes: Callable[[bool], Code]) -> None:
@@ -157,7 +157,7 @@ def _can_run(state: BlockState) -> bool:
 def _order(state: BlockState, first: int, end: int) -> None:
     """Let a state take the blocks from one number to another."""
     place = state.get(Block.GRID, "Q")
-    ctypes.memmove(place + Launch.NEXT, struct.pack("<qq", first, end), 16)
+    ctypes.memmove(place + Launch.NEXT, _BLOCKS.pack(first, end), _BLOCKS.size)
 
 
 def window_entry(state: BlockState, rank: int, generic: int) -> int:
@@ -171,7 +171,7 @@ def _connect(state: BlockState, states: list[BlockState]) -> None:
         window = generic * SHARED_WINDOW + (other.rank << Cluster.RANK_BITS)
         reach = SPACE_BITS["generic" if generic else "shared"]
         size = state.launch.shared_bytes
-        entry = struct.pack("<QqqqI", window + SHARED_START, size, size, other.shared - SHARED_START - window, reach)
+        entry = _ENTRY.pack(window + SHARED_START, size, size, other.shared - SHARED_START - window, reach)
         ctypes.memmove(window_entry(state, number, generic), entry, len(entry))
     state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
 
@@ -180,4 +180,4 @@ def _reach(state: BlockState, other: BlockState, nbytes: int) -> None:
     """How much of another block's shared memory a block may touch: nothing once that has ended."""
     for generic in (0, 1):
         place = window_entry(state, other.rank, generic)
-        ctypes.memmove(place + Entry.SIZE, struct.pack("<qq", nbytes, nbytes), 16)
+        ctypes.memmove(place + Entry.SIZE, _SIZES.pack(nbytes, nbytes), _SIZES.size)

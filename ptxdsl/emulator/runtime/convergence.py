@@ -4,17 +4,16 @@ A ``.sync`` instruction makes a thread wait until all threads of its member mask
 one with the same qualifiers and the same mask, wherever that stands; a barrier without ``.aligned`` waits for the
 threads of the warp before it counts the warp. Compiled code only knows lanes that come to one instruction together,
 which is how nearly all programs are. It stops where some are missing: the lanes that came are set aside here, at a
-rank behind all blocks, and the others go on. When the last of them has come, or ended, the instruction runs once over
-all of them (:mod:`converged`), and each lane goes on behind its own. Where none can come any more, the first who wait
-are at fault. So is who waits at an aligned instruction, but the others go on nevertheless, since they may be about to
-say why they diverged (an assertion that fails).
+priority behind all blocks, and the others go on. When the last of them has come, or ended, the instruction runs once
+over all of them (:mod:`.converged`), and each lane resumes behind its instruction. Where none can come any more, the
+first who wait are at fault. So is who waits at an aligned instruction, but the others go on nevertheless, since they
+may be about to say why they diverged (an assertion that fails).
 
 Only conservative code can go on so: nothing is taken to be uniform there, and its blocks end behind such instructions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import Any, NoReturn
@@ -22,29 +21,11 @@ from typing import Any, NoReturn
 from ...ir import Immediate, Instruction, Not, Operand, Register
 from .block_state import BlockState
 from ..machine.layout import LANES, Block, Fault, Warp
+from .arrival import Arrival
 from .converged import Converged, operands_of
 from .faults import failure, lanes_of
 
-__all__ = ["Arrival", "converge", "raise_pending"]
-
-
-@dataclass
-class Arrival:
-    """Lanes that wait at an instruction for others of their warp. ``alive`` are those that lived when these came.
-
-    ``key`` is what the others must have in common with them, None where nobody may come; ``resume`` is where the
-    instruction goes on once the barrier is complete at which the warp has been counted.
-    """
-
-    key: tuple[Any, ...] | None
-    statement: Instruction
-    place: int
-    record: int
-    fault: int
-    members: int
-    alive: int
-    lanes: int = 0
-    resume: int = 0
+__all__ = ["converge", "raise_pending"]
 
 
 def converge(state: BlockState) -> bool:
@@ -121,15 +102,15 @@ class _Warp:
         return True
 
     def _behind(self, place: int) -> int:
-        """The rank of the block behind a statement."""
+        """The priority of the block behind a statement."""
         ranks = [node.priority for node in self.state.code.graph.blocks if node.start == place + 1]
         if not ranks:
             raise failure(self.state)
         return ranks[0]
 
-    def _park(self, lanes: list[int], rank: int) -> None:
+    def _park(self, lanes: list[int], priority: int) -> None:
         for lane in lanes:
-            self.state.put_warp(self.warp, Warp.PLACES + 4 * lane, "i", rank)
+            self.state.put_warp(self.warp, Warp.PRIORITIES + 4 * lane, "i", priority)
 
     # Lanes go
 

@@ -37,16 +37,16 @@ def deoptimise(state: BlockState, code: Code) -> BlockState:
 
 def _move_lanes(state: BlockState, warp: int, old: Code, new: Code) -> None:
     """Let lanes wait at the blocks of the new code that begin with the same statements."""
-    ranks = {node.start: node.priority for node in new.graph.blocks}
+    priorities = {block.start: block.priority for block in new.graph.blocks}
     active, alive = state.get_warp(warp, Warp.ACTIVE, "I"), state.get_warp(warp, Warp.ALIVE, "I")
     parked = NEVER
     for lane in range(LANES):
-        place = Warp.PLACES + 4 * lane
+        place = Warp.PRIORITIES + 4 * lane
         number = old.nodes_by_rank[state.get_warp(warp, place, "i")]
-        rank = ranks[old.graph.blocks[number].start] if old.graph.blocks else 0
-        state.put_warp(warp, place, "i", rank)
+        priority = priorities[old.graph.blocks[number].start] if old.graph.blocks else 0
+        state.put_warp(warp, place, "i", priority)
         if (alive & ~active) >> lane & 1:
-            parked = min(parked, rank)
+            parked = min(parked, priority)
     state.put_warp(warp, Warp.PARKED, "i", parked)
 
 
@@ -54,8 +54,8 @@ def _live(state: BlockState, warp: int, code: Code, old: Code) -> set[str]:
     """The registers that some lane of a warp still reads: where the active lanes are, and where the others wait."""
     record, alive = state.get_warp(warp, Warp.PC, "Q"), state.get_warp(warp, Warp.ALIVE, "I")
     waiting = alive if record == 0 else alive & ~state.get_warp(warp, Warp.ACTIVE, "I")
-    ranks = {state.get_warp(warp, Warp.PLACES + 4 * lane, "i") for lane in range(LANES) if waiting >> lane & 1}
-    places = {old.graph.blocks[old.nodes_by_rank[rank]].start for rank in ranks}
+    priorities = {state.get_warp(warp, Warp.PRIORITIES + 4 * lane, "i") for lane in range(LANES) if waiting >> lane & 1}
+    places = {old.graph.blocks[old.nodes_by_rank[priority]].start for priority in priorities}
     if record and alive:
         places.add(max(0, old.statement_at(record)))
     needed = {name for place in places for name in code.registers.liveness.before(place)}
