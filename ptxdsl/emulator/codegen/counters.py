@@ -11,8 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
 from ..instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory
+from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
 from .data import guard_mask, source
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
 from .memory import Access
@@ -117,28 +117,13 @@ def _start(h: Handler, places: Any, lanes: Any) -> Any:
     table, start = h.load(h.block, Block.TABLE, pointer), _variable(h, i64)
 
     def one(number: Any) -> None:
-        entry = h.add(table, h.ir.mul(number, h.i32(Entry.nbytes)))
+        entry = h.add(table, h.ir.mul(number, h.i64(Entry.nbytes)))
         low, size = h.load(entry, Entry.LOW, i64), h.load(entry, Entry.SIZE, i64)
         inside = h.ir.icmp_unsigned("<", h.ir.sub(address, low), size)
         h.ir.store(h.ir.select(inside, h.ir.and_(low, h.i64((1 << SECTOR_BITS) - 1)), h.ir.load(start)), start)
 
-    _for_range(h, h.load(h.block, Block.ENTRIES, i32), one)
+    h.count(h.ir.zext(h.load(h.block, Block.ENTRIES, i32), i64), 1, one)
     return h.ir.load(start)
-
-
-def _for_range(h: Handler, count: Any, body: Callable[[Any], None]) -> None:
-    head, inner, done = h.block_named("head"), h.block_named("number"), h.block_named("done")
-    before = h.ir.block
-    h.ir.branch(head)
-    h.ir.position_at_end(head)
-    number = h.ir.phi(i32)
-    number.add_incoming(h.i32(0), before)
-    h.ir.cbranch(h.ir.icmp_unsigned("<", number, count), inner, done)
-    h.ir.position_at_end(inner)
-    body(number)
-    number.add_incoming(h.ir.add(number, h.i32(1)), h.ir.block)
-    h.ir.branch(head)
-    h.ir.position_at_end(done)
 
 
 def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exclusive: bool) -> None:
@@ -150,10 +135,10 @@ def _shared(h: Handler, counters: Any, places: Any, lanes: Any, nbytes: int, exc
     words = h.ir.lshr(places, h.splat(h.i64(width.bit_length() - 1)))
     kind = ir.ArrayType(i32, banks)
     array, most = h.ir.alloca(kind), _variable(h, i32)
-    turns = h.ir.bitcast(array, i32.as_pointer())
+    wavefronts = h.ir.bitcast(array, i32.as_pointer())
 
     def one(word: Any, same: Any) -> None:
-        place = h.ir.gep(turns, [h.ir.and_(word, h.i64(banks - 1))], source_etype=i32)
+        place = h.ir.gep(wavefronts, [h.ir.and_(word, h.i64(banks - 1))], source_etype=i32)
         taken = h.ir.add(h.ir.load(place), _population(h, same) if exclusive else h.i32(1))
         h.ir.store(taken, place)
         h.ir.store(h.call("llvm.umax.i32", i32, taken, h.ir.load(most)), most)

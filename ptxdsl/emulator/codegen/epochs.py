@@ -9,11 +9,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import LANES, Block, Status, Warp
-from ..machine.shadow import EPOCH_BITS, EPOCH_SHIFT, ORDER_CACHE_BITS, Reason, Shadow, WarpClock
 from ..instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, SyncAccess, SyncInstruction,
 )
+from ..machine.layout import LANES, Block, Status, Warp
+from ..machine.shadow import EPOCH_BITS, EPOCH_SHIFT, ORDER_CACHE_BITS, Reason, Shadow, WarpClock
 from .data import guard_mask, source
 from .handler import Handler, byte, i1, i32, i64, pointer
 from .memory import Access
@@ -69,8 +69,8 @@ def begin(h: Handler, _: EpochBegin) -> None:
         with h.ir.if_then(h.ir.icmp_unsigned("!=", shadow.get(Shadow.CACHE_USED, i32), h.i32(0))):
             h.store(h.i32(0), shadow.block, Shadow.CACHE_USED)
             nothing, size = ir.Constant(byte, 0), h.i64(8 << ORDER_CACHE_BITS)
-            seen = shadow.get(Shadow.ORDER_CACHE, pointer)
-            h.call("llvm.memset.p0.i64", ir.VoidType(), seen, nothing, size, ir.Constant(i1, 0))
+            cache = shadow.get(Shadow.ORDER_CACHE, pointer)
+            h.call("llvm.memset.p0.i64", ir.VoidType(), cache, nothing, size, ir.Constant(i1, 0))
         base = shadow.begin_epoch()
         for offset in (Shadow.BASE, Shadow.WINDOW):
             h.store(base, shadow.block, offset)

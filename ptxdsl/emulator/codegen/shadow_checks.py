@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from ..instructions.instrumentation import ShadowCheck
 from ..machine.layout import LANES, Entry
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, Role, Shadow, WarpClock,
+    EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WORD_SHIFT, Plane, Role, Shadow,
+    WarpClock,
 )
-from ..instructions.instrumentation import ShadowCheck
 from .data import guard_mask
 from .epochs import ShadowState
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
@@ -39,8 +40,8 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     if h.slow_path is None:
         access.resolve(mask)
         function = h.ir.bitcast(shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())
-        fine = h.ir.call(function, [h.rec, h.warp, h.block, mask, place, h.i32(check.flags)])
-        h.branch_unless(fine, h.ir.ret_void)
+        decided = h.ir.call(function, [h.rec, h.warp, h.block, mask, place, h.i32(check.flags)])
+        h.branch_unless(decided, h.ir.ret_void)
         h.next()
         return
     if check.block_private is None:
@@ -87,12 +88,12 @@ class _Fast:
         kind = check.address
         if kind.scalar:
             good, host = access.check_scalar()
-            alone = h.ir.icmp_unsigned("==", h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))), h.i32(0))
+            single = h.ir.icmp_unsigned("==", h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))), h.i32(0))
             if check.role == Role.WRITE and not check.same_value:
-                good = h.ir.and_(good, alone)
+                good = h.ir.and_(good, single)
             access.demand(good)
             lane = h.ir.zext(h.call("llvm.cttz.i32", i32, self.mask, ir.Constant(i1, 0)), i64)
-            lane = h.ir.or_(lane, h.ir.select(alone, h.i64(0), h.i64(SEVERAL_LANES)))
+            lane = h.ir.or_(lane, h.ir.select(single, h.i64(0), h.i64(SEVERAL_LANES)))
             merged = h.merged()
             if merged is None:
                 return [self.line(host, check.granules, self.splat(lane, check.granules))]
@@ -127,9 +128,9 @@ class _Fast:
         """Address of the shadow words of a host address, or of a vector of them."""
         h, kind = self.h, host.type
         shift = ir.Constant(kind, [self.check.granule] * LANES) if kind != i64 else h.i64(self.check.granule)
-        three = ir.Constant(kind, [3] * LANES) if kind != i64 else h.i64(3)
+        word_shift = ir.Constant(kind, [WORD_SHIFT] * LANES) if kind != i64 else h.i64(WORD_SHIFT)
         words = h.splat(self.words) if kind != i64 else self.words
-        return h.ir.add(h.ir.shl(h.ir.lshr(host, shift), three), words)
+        return h.ir.add(h.ir.shl(h.ir.lshr(host, shift), word_shift), words)
 
     def line(self, host: Any, size: int, lanes: Any) -> _Group:
         """Contiguous shadow words."""
@@ -184,6 +185,7 @@ class _Fast:
         return self.h.ir.shuffle_vector(first, first, ir.Constant(ir.VectorType(i32, size), [0] * size))
 
     def ordered(self, words: Any, n: int) -> Any:
+        """Whether barriers of the block order the accesses of shadow words before this one."""
         below = self.h.ir.icmp_unsigned
         if self.check.block_private:
             return below("<", words, self.splat(self.floor, n))
@@ -192,7 +194,7 @@ class _Fast:
         inside = below("<", since, self.splat(reach, n))
         return self.h.ir.or_(below("<", words, self.splat(self.launch, n)), inside)
 
-    def fine(self, words: Any, mine: Any, n: int) -> Any:
+    def harmless(self, words: Any, mine: Any, n: int) -> Any:
         """Whether the accesses of shadow words do not race with an access by ``mine``."""
         h, check = self.h, self.check
         differs = h.ir.and_(h.ir.xor(words, mine), self.splat(THREAD, n))
@@ -220,25 +222,25 @@ class _Fast:
     def read(self, group: _Group) -> None:
         h, check, n = self.h, self.check, group.size
         mine = h.ir.or_(self.splat(self.word, n), group.lanes)
-        self.read_writers(group.get(0), mine, n)
+        self.read_writers(group.get(Plane.WRITER), mine, n)
         if not check.race:
             return
-        readers = group.get(1)
+        readers = group.get(Plane.READER)
         after = h.block_named("read")
         if check.block_private:
             self.read_first(group, readers, mine, n, after)
         change = h.ir.xor(readers, mine)
-        here = h.ir.icmp_unsigned("<", change, self.splat(1 << EPOCH_SHIFT, n))
-        other = h.ir.icmp_unsigned("!=", h.ir.and_(change, self.splat(SEVERAL_LANES | LANE, n)), self.splat(0, n))
-        more = h.ir.select(h.ir.and_(here, other), self.splat(SEVERAL_LANES, n), self.splat(0, n))
-        past = h.ir.or_(here, self.ordered(readers, n))
-        keep, kept = h.block_named("keep"), h.block_named("kept")
-        h.ir.cbranch(self.all(past, n), kept, keep)
+        same_epoch = h.ir.icmp_unsigned("<", change, self.splat(1 << EPOCH_SHIFT, n))
+        other_lane = h.ir.icmp_unsigned("!=", h.ir.and_(change, self.splat(SEVERAL_LANES | LANE, n)), self.splat(0, n))
+        several = h.ir.select(h.ir.and_(same_epoch, other_lane), self.splat(SEVERAL_LANES, n), self.splat(0, n))
+        obsolete = h.ir.or_(same_epoch, self.ordered(readers, n))
+        keep, replace = h.block_named("keep_reader"), h.block_named("replace_reader")
+        h.ir.cbranch(self.all(obsolete, n), replace, keep)
         h.ir.position_at_end(keep)
-        group.put(2, h.ir.select(past, group.get(2), readers), None)
-        h.ir.branch(kept)
-        h.ir.position_at_end(kept)
-        group.put(1, h.ir.or_(mine, more), None)
+        group.put(Plane.EARLIER_READER, h.ir.select(obsolete, group.get(Plane.EARLIER_READER), readers), None)
+        h.ir.branch(replace)
+        h.ir.position_at_end(replace)
+        group.put(Plane.READER, h.ir.or_(mine, several), None)
         h.ir.branch(after)
         h.ir.position_at_end(after)
 
@@ -251,12 +253,12 @@ class _Fast:
             rare, on = h.block_named("unusual"), h.block_named("usual")
             h.ir.cbranch(h.likely(self.all(usual, n)), on, rare)
             h.ir.position_at_end(rare)
-            good = h.ir.and_(self.fine(writers, mine, n), self.written(writers, n))
+            good = h.ir.and_(self.harmless(writers, mine, n), self.written(writers, n))
             self.access.demand(self.all(good, n))
             h.ir.branch(on)
             h.ir.position_at_end(on)
             return
-        good = self.fine(writers, mine, n) if check.race else self.written(writers, n)
+        good = self.harmless(writers, mine, n) if check.race else self.written(writers, n)
         if check.race and check.init:
             good = h.ir.and_(good, self.written(writers, n))
         self.access.demand(self.all(good, n))
@@ -268,11 +270,11 @@ class _Fast:
         first, later = h.block_named("first"), h.block_named("later")
         h.ir.cbranch(self.all(h.ir.icmp_unsigned("<", readers, floor), n), first, later)
         h.ir.position_at_end(first)
-        group.put(1, mine, None)
+        group.put(Plane.READER, mine, None)
         h.ir.branch(after)
         h.ir.position_at_end(later)
         if self.check.barriers_only and self.check.pattern is not None:
-            earlier = group.get(2)
+            earlier = group.get(Plane.EARLIER_READER)
             both = (readers, earlier)
             others = [h.ir.icmp_unsigned(">=", h.ir.xor(t, mine), self.splat(1 << EPOCH_SHIFT, n)) for t in both]
             live = [h.ir.icmp_unsigned(">=", words, floor) for words in both]
@@ -285,10 +287,10 @@ class _Fast:
         h, check, n = self.h, self.check, group.size
         mine = h.ir.or_(self.splat(self.word, n), group.lanes)
         if check.race:
-            writers = group.get(0)
-            good = self.fine(writers, mine, n)
-            for plane in (1, 2) if check.readers else ():
-                good = h.ir.and_(good, self.fine(group.get(plane), mine, n))
+            writers = group.get(Plane.WRITER)
+            good = self.harmless(writers, mine, n)
+            for plane in (Plane.READER, Plane.EARLIER_READER) if check.readers else ():
+                good = h.ir.and_(good, self.harmless(group.get(plane), mine, n))
             if check.init and check.role == Role.ATOMIC:
                 good = h.ir.and_(good, self.written(writers, n))
             self.access.demand(self.all(good, n))
@@ -298,10 +300,10 @@ class _Fast:
                 weak = h.ir.icmp_unsigned("==", h.ir.and_(writers, self.splat(STRENGTH, n)), self.splat(0, n))
                 mine = h.ir.select(h.ir.and_(same, weak), writers, mine)
         elif check.role == Role.ATOMIC:
-            self.access.demand(self.all(self.written(group.get(0), n), n))
-        group.put(0, mine, None)
+            self.access.demand(self.all(self.written(group.get(Plane.WRITER), n), n))
+        group.put(Plane.WRITER, mine, None)
         scattered = n == LANES and not check.address.scalar and check.pattern is None
         if scattered and check.role == Role.WRITE and check.race:
-            lost = h.ir.icmp_unsigned("==", group.get(0), mine)
-            lost = h.ir.or_(lost, h.ir.not_(h.bools(self.mask)))
-            self.access.demand(self.all(lost, n))
+            distinct = h.ir.icmp_unsigned("==", group.get(Plane.WRITER), mine)  # else lanes wrote the same granule
+            distinct = h.ir.or_(distinct, h.ir.not_(h.bools(self.mask)))
+            self.access.demand(self.all(distinct, n))

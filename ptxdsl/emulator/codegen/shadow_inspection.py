@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
+from ..instructions.instrumentation import ShadowInspection
 from ..machine.layout import Block, Status
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, STRENGTH, STRENGTH_SHIFT,
-    SUPPRESSED, THREAD, UNWRITTEN, WARP, WHOLE_WARP, Kind, Reason, Region, Role, Shadow, WarpClock,
+    CHECK_FLAGS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, STRENGTH,
+    STRENGTH_SHIFT, SUPPRESSED, THREAD, UNWRITTEN, WARP, WHOLE_WARP, WORD_SHIFT, Kind, Plane, Reason, Region, Role,
+    Shadow, WarpClock,
 )
-from ..instructions.instrumentation import ShadowInspection
 from .epochs import ShadowState
 from .handler import Handler, i1, i32, i64, pointer
 from .registry import builds
@@ -39,11 +41,14 @@ class _Inspect:
         h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
         h.ir.ret(ir.Constant(i1, 1))
 
-    def bits(self, shift: int, width: int) -> Any:
-        h = self.h
-        return h.ir.and_(h.ir.lshr(self.flags, h.i32(shift)), h.i32((1 << width) - 1))
+    def flag(self, name: str) -> Any:
+        """A property of the check; of one bit, as a boolean."""
+        h, (shift, width) = self.h, CHECK_FLAGS[name]
+        value = h.ir.and_(h.ir.lshr(self.flags, h.i32(shift)), h.i32((1 << width) - 1))
+        return h.ir.trunc(value, i1) if width == 1 else value
 
     def lane(self, lane: Any) -> None:
+        """Check the granules of a lane, in the region that holds them."""
         h, shadow = self.h, self.shadow
         self.number = lane
         offset = h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(3)), h.i64(Block.SCRATCH))
@@ -69,68 +74,73 @@ class _Inspect:
 
     def granules(self, region: Any, host: Any, within: Any) -> None:
         h = self.h
-        granule, count = h.ir.zext(self.bits(2, 3), i64), h.ir.zext(self.bits(5, 7), i64)
+        granule, count = h.ir.zext(self.flag("granule"), i64), h.ir.zext(self.flag("granules"), i64)
         words = h.load(region, Region.WORDS, i64)
         self.stride, self.kind = h.load(region, Region.STRIDE, i64), h.load(region, Region.KIND, i32)
-        first = h.ir.add(words, h.ir.shl(h.ir.lshr(within, granule), h.i64(3)))
-        head, body, after = (h.block_named(n) for n in ("pieces", "piece", "pieces_done"))
-        before = h.ir.block
-        h.ir.branch(head)
-        h.ir.position_at_end(head)
-        number = h.ir.phi(i64)
-        number.add_incoming(h.i64(0), before)
-        h.ir.cbranch(h.ir.icmp_unsigned("<", number, count), body, after)
-        h.ir.position_at_end(body)
-        self.at = h.ir.add(first, h.ir.shl(number, h.i64(3)))
-        self.host = h.ir.add(host, h.ir.shl(number, granule))
-        self.granule_check()
-        number.add_incoming(h.ir.add(number, h.i64(1)), h.ir.block)
-        h.ir.branch(head)
-        h.ir.position_at_end(after)
+        first = h.ir.add(words, h.ir.shl(h.ir.lshr(within, granule), h.i64(WORD_SHIFT)))
+
+        def one(number: Any) -> None:
+            self.at = h.ir.add(first, h.ir.shl(number, h.i64(WORD_SHIFT)))
+            self.host = h.ir.add(host, h.ir.shl(number, granule))
+            self.check_granule()
+
+        h.count(count, 1, one)
 
     def get(self, plane: int) -> Any:
-        h = self.h
-        return h.ir.load(self.pointer(plane), align=8)
+        return self.h.ir.load(self.pointer(plane), align=8)
+
+    def put(self, plane: int, word: Any) -> None:
+        self.h.ir.store(word, self.pointer(plane), align=8)
 
     def pointer(self, plane: int) -> Any:
         h = self.h
         return h.ir.inttoptr(h.ir.add(self.at, h.ir.mul(self.stride, h.i64(plane))), i64.as_pointer())
 
-    def granule_check(self) -> None:
-        h, shadow = self.h, self.shadow
-        role, same = self.bits(0, 2), h.ir.trunc(self.bits(12, 1), i1)
-        race, init = h.ir.trunc(self.bits(13, 1), i1), h.ir.trunc(self.bits(14, 1), i1)
+    def check_granule(self) -> None:
+        h = self.h
+        role, init = self.flag("role"), self.flag("init")
         local = h.ir.icmp_unsigned("==", self.kind, h.i32(Kind.LOCAL))
-        race = h.ir.and_(race, h.ir.not_(local))
+        race = h.ir.and_(self.flag("race"), h.ir.not_(local))
         self.mine = h.ir.or_(self.mine_warp, h.ir.zext(self.number, i64))
-        writer = self.get(0)
+        writer = self.get(Plane.WRITER)
         reads = h.ir.icmp_unsigned("!=", role, h.i32(Role.WRITE))
-        stale = h.ir.icmp_unsigned("<", writer, shadow.get(Shadow.BASE))
-        stale = h.ir.select(h.ir.icmp_unsigned("!=", self.kind, h.i32(Kind.GLOBAL)), stale,
-                            h.ir.icmp_unsigned("==", writer, h.i64(UNWRITTEN)))
-        stale = h.ir.and_(h.ir.and_(init, reads), h.ir.and_(stale, h.ir.not_(self.suppressed)))
-        h.branch_unless(h.ir.not_(stale), lambda: self.leave(Reason.UNINITIALISED, writer))
-        quiet = h.ir.or_(h.ir.not_(race), self.suppressed)
-        fine = h.ir.or_(quiet, self.fine(writer, h.ir.and_(same, h.ir.not_(reads))))
-        h.branch_unless(fine, lambda: self.leave(Reason.WRITER, writer))
-        is_read = h.ir.icmp_unsigned("==", role, h.i32(Role.READ))
-        no = ir.Constant(i1, 0)
-        with h.ir.if_else(is_read) as (then, otherwise):
+        unwritten = h.ir.and_(h.ir.and_(init, reads), h.ir.and_(self.unwritten(writer), h.ir.not_(self.suppressed)))
+        h.branch_unless(h.ir.not_(unwritten), lambda: self.leave(Reason.UNINITIALISED, writer))
+        ignored = h.ir.or_(h.ir.not_(race), self.suppressed)
+        same_value = h.ir.and_(self.flag("same_value"), h.ir.not_(reads))
+        good = h.ir.or_(ignored, self.harmless(writer, same_value))
+        h.branch_unless(good, lambda: self.leave(Reason.WRITER, writer))
+        with h.ir.if_else(h.ir.icmp_unsigned("==", role, h.i32(Role.READ))) as (then, otherwise):
             with then, h.ir.if_then(race):
-                reader = self.get(1)
-                change = h.ir.xor(reader, self.mine)
-                here = h.ir.icmp_unsigned("<", change, h.i64(1 << EPOCH_SHIFT))
-                other = h.ir.icmp_unsigned("!=", h.ir.and_(change, h.i64(SEVERAL_LANES | LANE)), h.i64(0))
-                more = h.ir.select(h.ir.and_(here, other), h.i64(SEVERAL_LANES), h.i64(0))
-                past = h.ir.or_(here, self.ordered(reader))
-                h.ir.store(h.ir.select(past, self.get(2), reader), self.pointer(2), align=8)
-                h.ir.store(h.ir.or_(self.mine, more), self.pointer(1), align=8)
+                self.read()
             with otherwise:
-                for plane, reason in ((1, Reason.READER), (2, Reason.EARLIER_READER)):
-                    reader = self.get(plane)
-                    fine = h.ir.or_(quiet, self.fine(reader, no))
-                    h.branch_unless(fine, lambda reason=reason, reader=reader: self.leave(reason, reader))  # type: ignore[misc]
-                h.ir.store(h.ir.select(self.weak_own(writer), writer, self.mine), self.pointer(0), align=8)
+                self.write(writer, ignored)
+
+    def unwritten(self, writer: Any) -> Any:
+        h = self.h
+        private = h.ir.icmp_unsigned("!=", self.kind, h.i32(Kind.GLOBAL))
+        before_block = h.ir.icmp_unsigned("<", writer, self.shadow.get(Shadow.BASE))
+        return h.ir.select(private, before_block, h.ir.icmp_unsigned("==", writer, h.i64(UNWRITTEN)))
+
+    def read(self) -> None:
+        """Become the last reader; the one before becomes the earlier reader, if it is of another warp and unordered."""
+        h, reader = self.h, self.get(Plane.READER)
+        change = h.ir.xor(reader, self.mine)
+        same_epoch = h.ir.icmp_unsigned("<", change, h.i64(1 << EPOCH_SHIFT))
+        other_lane = h.ir.icmp_unsigned("!=", h.ir.and_(change, h.i64(SEVERAL_LANES | LANE)), h.i64(0))
+        several = h.ir.select(h.ir.and_(same_epoch, other_lane), h.i64(SEVERAL_LANES), h.i64(0))
+        obsolete = h.ir.or_(same_epoch, self.ordered(reader))
+        self.put(Plane.EARLIER_READER, h.ir.select(obsolete, self.get(Plane.EARLIER_READER), reader))
+        self.put(Plane.READER, h.ir.or_(self.mine, several))
+
+    def write(self, writer: Any, ignored: Any) -> None:
+        """Become the last writer, unless a reader races with it."""
+        h, no = self.h, ir.Constant(i1, 0)
+        for plane, reason in ((Plane.READER, Reason.READER), (Plane.EARLIER_READER, Reason.EARLIER_READER)):
+            reader = self.get(plane)
+            good = h.ir.or_(ignored, self.harmless(reader, no))
+            h.branch_unless(good, partial(self.leave, reason, reader))
+        self.put(Plane.WRITER, h.ir.select(self.weak_own(writer), writer, self.mine))
 
     def weak_own(self, word: Any) -> Any:
         """Whether a strong access follows a weak one of its thread: more accesses race with the weak one."""
@@ -141,37 +151,39 @@ class _Inspect:
         return h.ir.and_(same, weak)
 
     def ordered(self, word: Any) -> Any:
+        """Whether a barrier of the block orders the access of a shadow word before this one."""
         h, shadow = self.h, self.shadow
         below, floor, window = h.ir.icmp_unsigned, shadow.clock(WarpClock.BLOCK_FLOOR), shadow.get(Shadow.WINDOW)
-        since = h.call("llvm.usub.sat.i64", i64, floor, window)  # none where another block had its turn since
-        inside = below("<", h.ir.sub(word, window), since)
-        there = h.ir.or_(below("<", word, shadow.get(Shadow.LAUNCH)), inside)
-        return h.ir.select(below("!=", self.kind, h.i32(Kind.GLOBAL)), below("<", word, floor), there)
+        reach = h.call("llvm.usub.sat.i64", i64, floor, window)  # 0 where another block had a time slice since
+        inside = below("<", h.ir.sub(word, window), reach)
+        of_block = h.ir.or_(below("<", word, shadow.get(Shadow.LAUNCH)), inside)
+        return h.ir.select(below("!=", self.kind, h.i32(Kind.GLOBAL)), below("<", word, floor), of_block)
 
-    def fine(self, word: Any, same: Any) -> Any:
+    def harmless(self, word: Any, same_value: Any) -> Any:
         """Whether the access of a shadow word happens before this one, or does not race with it for another reason."""
         h, shadow, mine = self.h, self.shadow, self.mine
-        equal = h.ir.icmp_unsigned
+        compare = h.ir.icmp_unsigned
         change = h.ir.xor(word, mine)
 
-        def agrees(bits: int) -> Any:
-            return equal("==", h.ir.and_(change, h.i64(bits)), h.i64(0))
+        def agree(bits: int) -> Any:
+            return compare("==", h.ir.and_(change, h.i64(bits)), h.i64(0))
 
         epoch = h.ir.lshr(word, h.i64(EPOCH_SHIFT))
-        block = equal("==", h.load(*shadow.block_of(epoch), i32), shadow.get(Shadow.BLOCK, i32))
-        warp = h.ir.and_(block, agrees(WARP))
-        thread = h.ir.and_(warp, equal("==", h.ir.and_(h.ir.or_(change, h.ir.and_(word, h.i64(SEVERAL_LANES))),
-                                                      h.i64(LANE | SEVERAL_LANES)), h.i64(0)))
-        met = h.ir.and_(warp, equal("<", word, shadow.clock(WarpClock.WARP_FLOOR)))
+        block = compare("==", h.load(*shadow.block_of(epoch), i32), shadow.get(Shadow.BLOCK, i32))
+        warp = h.ir.and_(block, agree(WARP))
+        lanes = h.ir.and_(h.ir.or_(change, h.ir.and_(word, h.i64(SEVERAL_LANES))), h.i64(LANE | SEVERAL_LANES))
+        same_thread = h.ir.and_(warp, compare("==", lanes, h.i64(0)))
+        warp_barrier = h.ir.and_(warp, compare("<", word, shadow.clock(WarpClock.WARP_FLOOR)))
         both = [h.ir.and_(value, h.i64(STRENGTH)) for value in (word, mine)]
-        weaker = h.ir.select(equal("<", *both), *both)
+        weaker = h.ir.select(compare("<", *both), *both)
         needed = h.ir.select(block, h.i64(1 << STRENGTH_SHIFT), h.i64(2 << STRENGTH_SHIFT))
-        strong = h.ir.and_(equal(">=", weaker, needed), equal("<", weaker, h.i64(3 << STRENGTH_SHIFT)))
-        statement = agrees(0xFFFFFFFF << EPOCH_SHIFT | 0xFFFF << STATEMENT_SHIFT | WARP)
-        benign = equal("==", both[0], h.i64(3 << STRENGTH_SHIFT))
-        alike = h.ir.and_(statement, h.ir.or_(same, benign))
+        morally_strong = compare(">=", weaker, needed)
+        one_statement = agree(0xFFFFFFFF << EPOCH_SHIFT | 0xFFFF << STATEMENT_SHIFT | WARP)
+        one_store = h.ir.and_(one_statement, same_value)
         good = self.ordered(word)
-        for reason in (thread, met, strong, alike, self.cached(word, WHOLE_WARP), self.cached(word, 0)):
+        for reason in (
+            same_thread, warp_barrier, morally_strong, one_store, self.cached(word, WHOLE_WARP), self.cached(word, 0),
+        ):
             good = h.ir.or_(good, reason)
         return good
 
@@ -187,7 +199,7 @@ class _Inspect:
             own = h.ir.and_(own, h.i64(0xFFFFFFFF & ~WHOLE_WARP))
         key = h.ir.or_(key, own)
         slot = h.ir.lshr(h.ir.mul(key, h.i64(ORDER_HASH)), h.i64(64 - ORDER_CACHE_BITS))
-        found = h.load(shadow.get(Shadow.ORDER_CACHE, pointer), h.ir.shl(slot, h.i64(3)), i64)
+        found = h.load(shadow.get(Shadow.ORDER_CACHE, pointer), h.ir.shl(slot, h.i64(WORD_SHIFT)), i64)
         return h.ir.icmp_unsigned("==", found, key)
 
     def leave(self, reason: int, word: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..machine.shadow import CHECK_FLAGS
 from .memory import Pattern, address_values
 from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
@@ -45,8 +46,7 @@ class ShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, inst
     @property
     def flags(self) -> int:
         """The last argument of a shadow inspection."""
-        bits = self.role | self.granule << 2 | self.granules << 5 | self.same_value << 12
-        return bits | self.race << 13 | self.init << 14
+        return sum(getattr(self, name) << shift for name, (shift, _) in CHECK_FLAGS.items())
 
     @property
     def fusible(self) -> bool:

@@ -51,6 +51,22 @@ class WarpClock(Struct):
     """Barriers of the whole block that it has passed."""
 
 
+WORD_SHIFT = 3
+"""A shadow word has 2^3 bytes."""
+CHECK_FLAGS = {
+    "role": (0, 2), "granule": (2, 3), "granules": (5, 7), "same_value": (12, 1), "race": (13, 1), "init": (14, 1),
+}
+"""What a shadow inspection is told of a check: shift and width of each property among the bits of its last argument."""
+
+
+class Plane(Number):
+    """The shadow words of a granule."""
+
+    WRITER = 0
+    READER = 1
+    EARLIER_READER = 2
+
+
 class Role(Number):
     """What an access does, in a shadow check."""
 

@@ -87,7 +87,7 @@ PAIRS = {
         MESSAGE.format("fence.acq_rel.gpu; red.relaxed.gpu.global.add.u32 [%rd2], 1;",
                        SPIN.format("ld.relaxed.gpu.global.u32", "fence.acq_rel.gpu;")), 2,
     ),
-    "halves of a warp that meet apart": Pair(
+    "barriers of half a warp each": Pair(
         RaceError, STORE + "and.b32 %r22, %r3, 1; setp.eq.u32 %p9, %r22, 0; @%p9 bra A; bar.warp.sync 0xaaaaaaaa; "
         "bra B; A: bar.warp.sync 0x55555555; B: xor.b32 %r12, %r11, 4;\n" + LOAD,
         STORE + "bar.warp.sync -1; xor.b32 %r12, %r11, 4;\n" + LOAD,

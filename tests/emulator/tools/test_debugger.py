@@ -82,7 +82,7 @@ def test_a_loop_goes_round(n: int, rng: np.random.Generator) -> None:
 
 def test_waiting_for_others_is_one_step() -> None:
     @ptx_kernel
-    def meet(out: Ptr[u32]):
+    def barriers(out: Ptr[u32]):
         tile = shared(u32, 64)
         lane = ptx.tid.x
         value = reg(u32, 1)
@@ -95,7 +95,7 @@ def test_waiting_for_others_is_one_step() -> None:
 
     out = np.zeros(64, np.uint32)
     for thread in (0, 20, 63):
-        steps = trace_thread(meet[1, 64], out, thread=thread)
+        steps = trace_thread(barriers[1, 64], out, thread=thread)
         assert sum(step.text.startswith("shfl") for step in steps) == 1
         assert sum(step.text.startswith("bar.sync") for step in steps) == 1
         shuffle = next(step for step in steps if step.text.startswith("shfl"))

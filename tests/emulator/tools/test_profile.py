@@ -1,4 +1,4 @@
-"""The profiler's figures against ones counted by hand, and its table, picture and page."""
+"""The profiler's counters against numbers counted by hand, and its table, picture and page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def transposed(x: Ptr[f32], y: Ptr[f32], *, pad: int = 0):
 
 
 def line_with(p: profile, text: str) -> Counters:
-    """The figures of the only line that contains a text."""
+    """The counters of the only line that contains a text."""
     found = [line for line in p.lines if text in line.source]
     assert len(found) == 1, [line.source for line in p.lines]
     return found[0].counters
@@ -251,7 +251,7 @@ def test_flops_and_traffic_of_a_tiled_matmul() -> None:
 
 def test_lanes_that_wait_for_others_are_counted_once() -> None:
     @ptx_kernel
-    def meet(out: Ptr[u32]):
+    def barriers(out: Ptr[u32]):
         lane = ptx.laneid
         value = reg(u32, 0)
         with when(lane < 16):
@@ -261,7 +261,7 @@ def test_lanes_that_wait_for_others_are_counted_once() -> None:
 
     out = np.zeros(32, np.uint32)
     with profile() as p:
-        meet[1, 32](out)
+        barriers[1, 32](out)
     assert (out == 3).all()
     counted = {row.text.split()[0]: (row.counters.executions, row.counters.lanes) for row in p.instructions}
     assert counted["shfl.sync.idx.b32"] == (1, 32)
@@ -453,12 +453,12 @@ one:
 done:
     ret;
 }"""
-    for mask, parted in ((0, 0), (1, 2)):
+    for mask, divergent in ((0, 0), (1, 2)):
         out = np.zeros(64, np.uint32)
         with profile() as p:
             ptxdsl.load(text)["k"][1, 64](out, mask)
         np.testing.assert_array_equal(out, 10 + (np.arange(64) & mask))
-        assert p.totals.divergent_branches == parted
+        assert p.totals.divergent_branches == divergent
 
 
 def test_table() -> None:
