@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ..types import ScalarType
 from .specs import OperandSpec
 
-__all__ = ["NONE", "STATED", "Access", "Effects", "derive"]
+__all__ = ["NONE", "ORDERS", "SCOPES", "STATED", "Access", "Effects", "derive"]
 
 
 class Access(NamedTuple):
@@ -130,8 +130,8 @@ class Effects(NamedTuple):
 _WEAK = ("", "weak")
 _ACQUIRE = ("acquire", "acq_rel", "sc")
 _RELEASE = ("release", "acq_rel", "sc")
-_ORDERS = ("sc", "acq_rel", "acquire", "release", "relaxed", "volatile", "weak")
-_SCOPES = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}
+ORDERS = ("sc", "acq_rel", "acquire", "release", "relaxed", "volatile", "weak")
+SCOPES = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}
 _BRANCHES = ("branch", "indexed_branch")
 _ENDS = ("return", "exit", "trap")
 _BARRIERS = {"warp": "warp", "block": "cta", "cluster": "cluster", "mbarrier": "cta"}
@@ -238,8 +238,8 @@ def _ordering(
     form: _Spelled, accesses: tuple[Access, ...], atomic: str, stated: str, arrives: str, waits: str
 ) -> tuple[str, str]:
     """The memory order and its scope, with the defaults that the manual gives."""
-    order = next((word for word in _ORDERS if word in form.tokens), "")
-    scope = next((_SCOPES[token] for token in form.tokens if token in _SCOPES), "")
+    order = next((word for word in ORDERS if word in form.tokens), "")
+    scope = next((SCOPES[token] for token in form.tokens if token in SCOPES), "")
     nearest = _BARRIERS.get(arrives or waits, "")
     if not order and stated:
         order, _, own = stated.partition(".")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+from ..isa.effects import ORDERS, SCOPES
+from ..types import SPACES
+
 __all__ = ["canonical"]
 
 _ATOMIC = re.compile(r"^(atom|red)((?:\.(?:[a-z]\w*)(?:::cta|::cluster)?)+?)(\.(?:noftz|v[248]|[bsu]?f?\d).*)$")
-_ORDER = (
-    ("relaxed", "acquire", "release", "acq_rel"), ("cta", "cluster", "gpu", "sys"),
-    ("global", "shared", "shared::cta", "shared::cluster"),
-)
+_GROUPS = (ORDERS, SCOPES, (*SPACES, "shared::cta", "shared::cluster"))
+_RANKS = {token: rank for rank, group in enumerate(_GROUPS) for token in group}
+"""Where the manual has a modifier of an atomic operation: memory order, scope, state space, then all others."""
 _REORDERED = (
     # nvcc puts the rounding last, cuda::ptx writes tcgen05.ld.red....f32.min.
     (re.compile(r"^(wmma\.mma\.\S+)((?:\.f64){4})(\.r[nzmp])$"), r"\1\3\2"),
@@ -31,5 +33,4 @@ def canonical(mnemonic: str) -> str:
     if match is None:
         return spelled
     tokens = match[2][1:].split(".")
-    rank = {token: place for place, group in enumerate(_ORDER) for token in group}
-    return ".".join([match[1], *sorted(tokens, key=lambda token: rank.get(token, len(_ORDER)))]) + match[3]
+    return ".".join([match[1], *sorted(tokens, key=lambda token: _RANKS.get(token, len(_GROUPS)))]) + match[3]
