@@ -16,7 +16,7 @@ from ..errors import LaunchError, caller
 from ..ir import Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import assembled
-from ..language.builder import active
+from ..language.builder import thread
 from ..launch import FastPath, LaunchConfig
 from ..text.printer import to_text
 from .backends import choose
@@ -139,7 +139,7 @@ class Launch:
         except (KeyError, TypeError):
             pass
         else:
-            if generation is self.kernel.generation and fast_path(args):
+            if generation is self.kernel.generation and thread.trace is None and fast_path(args):
                 return
         self._launch(args, named, key)
 
@@ -150,7 +150,7 @@ class Launch:
         debug(self, *args, **named)
 
     def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...]) -> None:
-        if active() is not None:
+        if thread.trace is not None:
             raise LaunchError(
                 f"kernel `{self.kernel.entry}` is launched while another is traced", loc=caller(),
                 hint="a helper that is traced in place is a plain function, without `@ptx_kernel`",

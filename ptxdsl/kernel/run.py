@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import config
 from ..errors import LaunchError, caller
-from ..language.builder import active
 from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Scalar, TracksWrites
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class EmulatorRun:
             return None
 
         def launch(args: Sequence[object]) -> bool:
-            if config.current() is not settings or config.observer.get() is not None or active() is not None:
+            if config.current() is not settings or config.observer.get() is not None:
                 return False
             self(geometry, bind(args))
             return True

@@ -229,6 +229,26 @@ def test_retrace_ends_the_fast_path(cu: Standin) -> None:
     assert len(cu.images) == 2
 
 
+def test_the_fast_path_refuses_a_launch_within_a_trace(cu: Standin) -> None:
+    @ptx_kernel
+    def fill(x: Ptr[u32]) -> None:
+        x[ptx.tid.x] = 1
+
+    cu.layout = "Q"
+    x = ptxdsl.zeros(32, u32)
+    launch = fill[1, 32]
+    launch(x)
+
+    @ptx_kernel
+    def outer(y: Ptr[u32]) -> None:
+        launch(x)
+        y[0] = 1
+
+    with pytest.raises(LaunchError, match="is launched while another is traced"):
+        outer.ptx()
+    assert len(cu.launches) == 1
+
+
 def test_arrays_with_shape_and_strides(cu: Standin) -> None:
     @ptx_kernel
     def touch(m: Array[f32, 2], k: u64) -> None:
