@@ -14,7 +14,7 @@ from ..ir import Call, Function, Instruction, Module
 from ..isa import Form
 from .analysis.divergence import Shape3
 from .machine.array_history import note
-from .instructions.lowering import Code, lower
+from .codegen.code import Code, translate
 from .analysis.statements import plan_of
 from .runtime.launch import run
 from .machine.address_spaces import ModuleMemory, Spaces
@@ -61,7 +61,7 @@ class Program:
             spaces = self._kernel(entry, cluster)
             with paused():
                 if checks is None:
-                    found = lower(spaces.function, spaces, block, conservative)
+                    found = translate(spaces.function, spaces, block, conservative)
                 else:
                     from .sanitizer.instrumentation import instrumented
 

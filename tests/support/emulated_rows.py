@@ -15,7 +15,7 @@ from llvmlite import binding, ir
 from isa_modules import instruction, module, sample
 
 from ptxdsl.emulator.codegen.registry import emit
-from ptxdsl.emulator.instructions.lowering import Lowering
+from ptxdsl.emulator.instructions.function import FunctionLowering as Lowering
 from ptxdsl.emulator.machine.address_spaces import ModuleMemory, Spaces
 from ptxdsl.emulator.rewrite.pipeline import rewrite
 from ptxdsl.errors import EmulationError, PtxError

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.memory import Pattern
+from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
 from ..semantics.lanes import Lanes
 from ..machine.layout import FULL, LANES, Block, Status, Warp

@@ -17,7 +17,8 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES, Block, Entry
-from ..instructions.memory import Load, LoadParameter, MemoryCheck, Pattern, Store
+from ..instructions.addresses import Pattern
+from ..instructions.memory import Load, LoadParameter, MemoryCheck, Store
 from ..instructions.operand_classes import SINK, OperandClass
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, source

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from .memory import address_values
+from ...ir import Address, Instruction, Sink, Vector
+from .addresses import address_values, lane_by_lane
+from .lowering import Lowering, lowers
 from .micro_op import MicroOp
-from .operand_classes import OperandClass
+from .operand_classes import SINK, OperandClass
 
 __all__ = ["Atomic"]
 
@@ -32,3 +34,48 @@ class Atomic(
     @property
     def values(self) -> tuple[str, ...]:
         return address_values(self.address)
+
+
+@lowers("atom", "red")
+def atomic(low: Lowering, statement: Instruction) -> None:
+    form, operands = statement.form, statement.operands
+    returns = form.opcode == "atom"
+    dest = operands[0] if returns else Sink()
+    address, *values = operands[1 if returns else 0 :]
+    assert isinstance(address, Address) and form.type is not None
+    kind, op = form.type, _operation(statement)
+    values = values[: 2 if op == "cas" else 1]
+    items = [value.items if isinstance(value, Vector) else (value,) for value in values]
+    places, _, place = low.address(statement, address, kind.bytes * len(items[0]), True)
+    given = [[low.operands.source(item, kind.bits, False, statement) for item in value] for value in items]
+    dests = [low.operands.destination(item) for item in (dest.items if isinstance(dest, Vector) else (dest,))]
+    dests = [] if all(part.kind == SINK for part in dests) else dests
+    guard = low.operands.guard(statement)
+    kinds = tuple(tuple(part.kind for part in value) for value in given)
+    low.emit(
+        Atomic(
+            op, _function(low, statement, op, address), kind.bits, form.space != "shared", places,
+            tuple(part.kind for part in dests), kinds, guard.kind, low.parted,
+        ),
+        lane_by_lane(places, place), guard, *dests, *(part for value in given for part in value),
+    )
+
+
+def _operation(statement: Instruction) -> str:
+    names = ("add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max")
+    return next(token for token in statement.form.tokens if token in names)
+
+
+def _function(low: Lowering, statement: Instruction, op: str, address: Address) -> str:
+    """The instruction that computes the new value, where it is more than one operation of the host."""
+    kind = statement.form.type
+    assert kind is not None
+    if op in ("min", "max"):
+        return f"{op}.{kind}"
+    if op == "add" and kind.kind == "f":
+        space = statement.form.space
+        elsewhere = space == "generic" and not low.spaces.is_shared(low.origin(address.base))
+        if str(kind) == "f32" and (space == "global" or elsewhere):
+            return "add.ftz.f32"  # the memory partitions of all GPUs flush subnormals, shared memory does not
+        return f"add.rn.{kind}" if kind.bits != 64 else "add.f64"
+    return ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ...ir import Instruction, Operand
+from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
+from .operands import NOTHING
 
 __all__ = ["Barrier", "BarrierResult", "Fence"]
 
@@ -40,3 +43,31 @@ class Fence(MicroOp, may_fault=False, repeatable=False, inlinable=True):
     """
 
     order: str
+
+
+@lowers("bar_sync", "bar_arrive", "bar_red")
+def barrier(low: Lowering, statement: Instruction) -> None:
+    form = statement.form
+    what = form.semantics.removeprefix("bar_")
+    operands = list(statement.operands)
+    dest: Operand | None = None
+    predicate = NOTHING
+    if what == "red":
+        what = next(token for token in form.tokens if token in ("popc", "and", "or"))
+        dest, last = operands[0], operands[-1]
+        operands = operands[1:-1]
+        predicate = low.predicate(last)
+    number, *rest = [low.operands.source(operand, 32, False, statement) for operand in operands]
+    count = rest[0] if rest else NOTHING
+    guard = low.operands.guard(statement)
+    op = Barrier(what, guard.kind, low.parted, number.kind, count.kind, predicate.kind)
+    low.emit(op, guard, low.rank(), number, count, predicate)
+    if dest is not None:
+        result = low.operands.destination(dest)
+        low.emit(BarrierResult(result.kind, guard.kind, low.parted), guard, result)
+
+
+@lowers("membar", "fence")
+def fence(low: Lowering, statement: Instruction) -> None:
+    tokens = statement.form.tokens
+    low.emit(Fence("block" if "cta" in tokens else "acq_rel" if "acq_rel" in tokens else "seq_cst"))

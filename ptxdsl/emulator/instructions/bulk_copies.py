@@ -7,20 +7,18 @@ instruction of its own (:mod:`..rewrite.async_copies`); groups and waits have no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...ir import Instruction
 from ..machine.layout import LANES
 from ..machine.unsupported import unsupported
-from .memory import address_values
+from .addresses import address_values, lane_by_lane
+from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import ABSENT, OperandClass
 from .operands import NOTHING, Field, raw
 
-if TYPE_CHECKING:
-    from .lowering import Lowering
-
-__all__ = ["ALIGNMENT", "METHODS", "BulkAddress", "BulkMove", "End", "ends", "find", "move", "named"]
+__all__ = ["ALIGNMENT", "BulkAddress", "BulkMove", "End", "ends", "find", "move", "named"]
 
 ALIGNMENT = 16
 """Of addresses and sizes."""
@@ -82,7 +80,8 @@ def named(statement: Instruction, name: str) -> Any:
     return next((o for spec, o in zip(statement.form.operands, statement.operands) if spec.name == name), None)
 
 
-def _bulk(low: Lowering, statement: Instruction) -> None:
+@lowers("cp_async_bulk", "cp_reduce_async_bulk")
+def bulk_copy(low: Lowering, statement: Instruction) -> None:
     find(low, statement)
     move(low, statement)
 
@@ -143,7 +142,7 @@ def address_of(low: Lowering, statement: Instruction, end: End) -> tuple[Operand
 
 def _plain(kind: OperandClass, _: object, place: Field) -> tuple[OperandClass, Field]:
     """An address without its segments."""
-    return kind, Field(kind, "iiiqiiq", place.values[:7]) if kind.affine else place
+    return kind, lane_by_lane(kind, place)
 
 
 def hosts(low: Lowering, end: End) -> Field:
@@ -154,11 +153,6 @@ def hosts(low: Lowering, end: End) -> Field:
     return raw("i", low.registers.offsets[name])
 
 
-def _nothing(low: Lowering, statement: Instruction) -> None:
+@lowers("cp_async_bulk_commit", "cp_async_bulk_wait")
+def bulk_wait(low: Lowering, statement: Instruction) -> None:
     """Groups, waits and prefetches: all copies are complete."""
-
-
-METHODS: dict[str, Any] = {
-    "cp_async_bulk": _bulk, "cp_reduce_async_bulk": _bulk, "cp_async_bulk_commit": _nothing,
-    "cp_async_bulk_wait": _nothing,
-}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from ...ir import Instruction
+from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
+from .operands import Field
 
-__all__ = ["ClusterBarrier"]
+__all__ = ["ClusterBarrier", "leave_cluster"]
 
 
 class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable=False, converges=True):
@@ -15,3 +18,16 @@ class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable=False,
     aligned: bool
     guard: OperandClass
     masked: bool
+
+
+@lowers("barrier_cluster_arrive", "barrier_cluster_wait")
+def cluster_barrier(low: Lowering, statement: Instruction) -> None:
+    action, aligned = statement.form.semantics.removeprefix("barrier_cluster_"), "aligned" in statement.form.tokens
+    guard = low.operands.guard(statement)
+    low.emit(ClusterBarrier(action, aligned, guard.kind, low.parted), guard, low.rank())
+
+
+def leave_cluster(low: Lowering, guard: Field) -> None:
+    """Lanes are about to end: the barrier of the cluster no longer waits for them."""
+    if low.cluster_barriers:
+        low.emit(ClusterBarrier("leave", False, guard.kind, low.parted), guard)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from ...ir import Call, Instruction
+from ...ir import Call, Instruction, Symbol
 from ..analysis.divergence import UNIFORM
 from ..machine.layout import POLL, SHORT_LOOP, Fault
 from ..machine.unsupported import unsupported
-from .clusters import ClusterBarrier
+from .clusters import leave_cluster
+from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
-from .operands import Field, raw
+from .operands import raw
 
-if TYPE_CHECKING:
-    from .lowering import Lowering
-
-__all__ = [
-    "METHODS", "Branch", "Exit", "IndexedBranch", "Jump", "Reconvergence", "SystemCall", "Trap", "leave",
-]
+__all__ = ["Branch", "Exit", "IndexedBranch", "Jump", "Reconvergence", "SystemCall", "Trap"]
 
 
 class Jump(MicroOp, may_fault=False, repeatable=True, inlinable=False):
@@ -94,11 +88,12 @@ class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare
     guard: OperandClass
 
 
-def _branch(low: Lowering, statement: Instruction) -> None:
+@lowers("bra")
+def branch(low: Lowering, statement: Instruction) -> None:
     node = low.graph.blocks[low.node]
     guard = low.operands.guard(statement)
     if node.exits:
-        _exit(low, statement)
+        exit_(low, statement)
         return
     target = node.targets[0]
     back = target <= low.node
@@ -125,7 +120,8 @@ def _cost(low: Lowering, target: int) -> int:
     return POLL if polls else 1
 
 
-def _index_branch(low: Lowering, statement: Instruction) -> None:
+@lowers("brx")
+def indexed_branch(low: Lowering, statement: Instruction) -> None:
     node = low.graph.blocks[low.node]
     number = low.operands.source(statement.operands[0], 32, False, statement)
     guard = low.operands.guard(statement)
@@ -135,40 +131,30 @@ def _index_branch(low: Lowering, statement: Instruction) -> None:
     low.emit(IndexedBranch(number.kind, guard.kind), guard, number, table)
 
 
-def leave(low: Lowering, guard: Field) -> None:
-    """Lanes are about to end: the barrier of the cluster no longer waits for them."""
-    if low.leaves:
-        low.emit(ClusterBarrier("leave", False, guard.kind, low.parted), guard)
-
-
-def _exit(low: Lowering, statement: Instruction) -> None:
+@lowers("ret", "exit")
+def exit_(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
-    leave(low, guard)
+    leave_cluster(low, guard)
     low.emit(Exit(guard.kind, low.parted), guard)
 
 
-def _trap(low: Lowering, statement: Instruction) -> None:
+@lowers("trap")
+def trap(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     low.emit(Trap(guard.kind, Fault.TRAP), guard)
 
 
-def _nothing(low: Lowering, statement: Instruction) -> None:
-    """Hints: right if ignored."""
+@lowers("griddepcontrol")
+def grid_dependency(low: Lowering, statement: Instruction) -> None:
+    """Grids run one after the other."""
+
+
+@lowers("call")
+def system_call(low: Lowering, statement: Call) -> None:
+    guard = low.operands.guard(statement)
+    low.prints = low.prints or statement.callee == Symbol("vprintf")
+    low.emit(SystemCall(guard.kind), guard)
 
 
 def _polls(statement: Instruction | Call) -> bool:
-    if isinstance(statement, Call):
-        return False
-    words = {
-        "ld": ("volatile", "acquire", "relaxed", "mmio"), "atom": ("cas", "exch"),
-        "mbarrier": ("test_wait", "try_wait"),
-    }.get(statement.form.opcode, ())
-    return any(word in statement.form.tokens for word in words)
-
-
-METHODS: dict[str, Any] = {
-    "bra": _branch, "brx": _index_branch, "ret": _exit, "exit": _exit, "trap": _trap,
-    "prefetch": _nothing, "prefetchu": _nothing, "pmevent": _nothing,
-    "applypriority": _nothing, "discard": _nothing, "nanosleep": _nothing,
-    "setmaxnreg": _nothing, "griddepcontrol": _nothing, "brkpt": _nothing,
-}
+    return isinstance(statement, Instruction) and statement.form.effects.polls

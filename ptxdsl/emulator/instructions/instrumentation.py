@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..machine.shadow import CHECK_FLAGS
-from .memory import Pattern, address_values
+from .addresses import Pattern, address_values
 from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from ...ir import Instruction, elements
 from ...isa.fragments import ELEMENT_BITS, SHAPES, layout, shape_of
 from ...types import TYPES
 from ..machine.unsupported import unsupported
+from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import Field
 
-if TYPE_CHECKING:
-    from .lowering import Lowering
-
-__all__ = ["METHODS", "MatrixProduct"]
+__all__ = ["MatrixProduct"]
 
 
 class MatrixProduct(MicroOp, may_fault=True, repeatable=True, inlinable=False, converges=True):
@@ -55,7 +52,8 @@ _REFUSED = frozenset(("sp", "sp::ordered_metadata", "block_scale", "rz", "rm", "
 _VARIANTS = ("satfinite", "xor", "and")
 
 
-def _product(low: Lowering, statement: Instruction) -> None:
+@lowers("wmma", "mma")
+def product(low: Lowering, statement: Instruction) -> None:
     form = statement.form
     shape = shape_of(form.tokens)
     if not shape or len(statement.operands) != 4 or not _REFUSED.isdisjoint(form.tokens):
@@ -90,6 +88,3 @@ def _bits(kind: str) -> int:
 
 def _flat(fields: list[list[Field]]) -> Iterator[Field]:
     return (field for group in fields for field in group)
-
-
-METHODS: dict[str, Any] = {"wmma": _product, "mma": _product}

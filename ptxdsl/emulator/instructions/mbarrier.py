@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
 from ...ir import Address, Immediate, Instruction, Operand, Sink
 from ...isa import lookup
 from ...types import TYPES
-from .threads import whole
 from ..machine.layout import SHORT_LOOP, Mbarrier
-from .memory import address_values
+from .addresses import address_values, lane_by_lane
+from .data import compute
+from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import NOTHING
 
-if TYPE_CHECKING:
-    from .lowering import Lowering
-
-__all__ = ["METHODS", "MbarrierOperation"]
+__all__ = ["MbarrierOperation"]
 
 
 class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable=False):
@@ -46,7 +42,8 @@ class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable=Fal
 _ONE = Immediate(1, TYPES["u32"])
 
 
-def _row(low: Lowering, statement: Instruction) -> None:
+@lowers("mbarrier")
+def mbarrier(low: Lowering, statement: Instruction) -> None:
     form, tokens = statement.form, statement.form.tokens
     named = dict(zip([spec.name for spec in form.operands], statement.operands))
     what, count, nbytes = tokens[0], named.get("count"), named.get("bytes")
@@ -54,7 +51,7 @@ def _row(low: Lowering, statement: Instruction) -> None:
     if what == "pending_count":
         state = named["a"]
         field = (dest, state, Immediate(0, TYPES["u32"]), Immediate(Mbarrier.EXPECTED, TYPES["u32"]))
-        low.data(replace(statement, form=lookup("bfe.u64")[0], operands=field))
+        compute(low, replace(statement, form=lookup("bfe.u64")[0], operands=field))
         return
     if what in ("test_wait", "try_wait"):
         what, nbytes = ("parity", named["phase"]) if "phase" in named else ("wait", named["state"])
@@ -83,8 +80,6 @@ def emit(
 ) -> None:
     """The record of something that happens to the mbarrier at an address."""
     kind, _, place = low.address(statement, address, 8, True)
-    if kind.affine:
-        kind, place = whole(kind, place)
     result = low.operands.destination(dest)
     bits = 64 if what == "wait" else 32
     given = [
@@ -95,7 +90,7 @@ def emit(
     polled = what in ("wait", "parity") and _polled(low)
     amounts = [part.kind for part in given]
     op = MbarrierOperation(what, kind, result.kind, amounts[0], amounts[1], polled, guard.kind, low.parted)
-    low.emit(op, place, guard, result, *given)
+    low.emit(op, lane_by_lane(kind, place), guard, result, *given)
 
 
 def _polled(low: Lowering) -> bool:
@@ -112,7 +107,4 @@ def _constant(low: Lowering, statement: Instruction, dest: Operand, value: int) 
     kind = "pred" if getattr(dest, "type", TYPES["pred"]).kind == "p" else "b16"
     if not isinstance(dest, Sink):
         form = next(form for form in lookup(f"mov.{kind}") if not form.operands[1].register or kind != "pred")
-        low.data(replace(statement, form=form, operands=(dest, Immediate(value, TYPES["u32"]))))
-
-
-METHODS: dict[str, Any] = {"mbarrier": _row}
+        compute(low, replace(statement, form=form, operands=(dest, Immediate(value, TYPES["u32"]))))

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from ...ir import Address, Instruction, Symbol, Vector
+from ..analysis.divergence import UNIFORM
+from .addresses import Pattern, address_values, lane_by_lane
+from .barriers import Fence
+from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
+from .operands import raw
 
-__all__ = ["Load", "LoadParameter", "MemoryCheck", "Pattern", "Store", "address_values"]
+__all__ = ["Load", "LoadParameter", "MemoryCheck", "Store"]
 
-Pattern = tuple[str, int]
-"""How the lanes of an affine address lie: contiguous (c) or equal (b) within segments of so many lanes."""
-
-
-def address_values(address: OperandClass) -> tuple[str, ...]:
-    """The values of an address.
-
-    ``flags`` are the bytes and the spaces of the access, ``entry`` that of the buffer table,
-    ``slot`` where the base lies, ``offset`` what is added, of an affine address that of its lowest lane; ``extent`` is
-    its last byte from there, ``vector`` the lane offsets. Where all segments but the first start comes behind these.
-    """
-    if not address.bits:
-        return "flags", "entry", "offset"
-    return ("flags", "entry", "slot", "offset", "low", "extent", "vector")[: 7 if address.affine else 4]
+LINE = 128
+"""Bytes that discard and applypriority are about."""
 
 
 class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True):
@@ -84,3 +78,55 @@ class MemoryCheck(MicroOp, may_fault=True, repeatable=True, inlinable=False):
     nbytes: int
     writes: bool
     guard: OperandClass
+
+
+@lowers("ld", "ldu")
+def load(low: Lowering, statement: Instruction) -> None:
+    form = statement.form
+    dest, address = statement.operands[:2]
+    assert isinstance(address, Address) and form.type is not None
+    items = dest.items if isinstance(dest, Vector) else (dest,)
+    dests = [low.operands.destination(item) for item in items]
+    kinds = tuple(part.kind for part in dests)
+    guard = low.operands.guard(statement)
+    bits, signed = form.type.bits, form.type.is_signed
+    masked = low.parted and any(kind.per_lane for kind in kinds)
+    if form.space == "param" and isinstance(address.base, Symbol):
+        offset = address.offset + address.base.offset
+        offset = low.spaces.parameter(statement, address.base.symbol, offset, bits // 8 * len(items))
+        low.emit(LoadParameter(bits, signed, kinds, guard.kind, masked), guard, raw("i", offset), *dests)
+        return
+    kind, pattern, place = low.address(statement, address, bits // 8 * len(items), False)
+    low.emit(Load(kind, pattern, bits, signed, kinds, guard.kind, masked), place, guard, *dests)
+    if "acquire" in form.tokens:
+        low.emit(Fence("acquire"))
+
+
+@lowers("st")
+def store(low: Lowering, statement: Instruction) -> None:
+    form = statement.form
+    address, value = statement.operands[:2]
+    assert isinstance(address, Address) and form.type is not None
+    items = value.items if isinstance(value, Vector) else (value,)
+    bits = form.type.bits
+    if "release" in form.tokens:
+        low.emit(Fence("release"))
+    kind, pattern, place = low.address(statement, address, bits // 8 * len(items), True)
+    private = low.facts.may_be_local(form.space, low.origin(address.base))
+    scalar = kind.scalar and not private
+    scalar = scalar and all(low.operands.known(item) is UNIFORM for item in items)
+    values = [low.operands.source(item, bits, scalar, statement) for item in items]
+    guard = low.operands.guard(statement)
+    if (kind.scalar and not scalar) or form.space == "local":
+        pattern = None
+    kinds = tuple(part.kind for part in values)
+    low.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, low.parted), place, guard, *values)
+
+
+@lowers("discard", "applypriority")
+def check_memory(low: Lowering, statement: Instruction) -> None:
+    """discard and applypriority: wishes about caches, for memory that must be there."""
+    address = next(operand for operand in statement.operands if isinstance(operand, Address))
+    writes, guard = statement.form.opcode == "discard", low.operands.guard(statement)
+    kind, _, place = low.address(statement, address, LINE, writes)
+    low.emit(MemoryCheck(kind, LINE, writes, guard.kind), lane_by_lane(kind, place), guard)

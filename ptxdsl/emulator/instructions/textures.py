@@ -6,22 +6,18 @@ Each becomes one micro-op: its operands go into a request, and a compiled unit a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from ...ir import Address, Immediate, Instruction, Operand, Symbol, Vector
 from ...types import TYPES
 from ..machine.texture_pool import QUERIES, Header, Kind, Level, Request, pool
+from .lowering import Lowering, lowers
 from .memory import LoadParameter
 from .micro_op import MicroOp, Routine
 from .operand_classes import ABSENT, OperandClass, uniform
 from .operands import NOTHING, Field, raw
 
-if TYPE_CHECKING:
-    from .lowering import Lowering
-
 __all__ = [
-    "METHODS", "HandleTest", "HeaderQuery", "ImageRequest", "SurfaceUnit", "TextureUnit", "coordinates",
-    "geometry_of",
+    "HandleTest", "HeaderQuery", "ImageRequest", "SurfaceUnit", "TextureUnit", "coordinates", "geometry_of",
 ]
 
 
@@ -141,7 +137,8 @@ def _handle(low: Lowering, statement: Instruction, base: Operand) -> Field:
     return low.operands.source(base, 64, False, statement)
 
 
-def _texture(low: Lowering, statement: Instruction) -> None:
+@lowers("tex", "tld4")
+def texture(low: Lowering, statement: Instruction) -> None:
     form, geometry = statement.form, geometry_of(statement)
     named = {spec.name: operand for spec, operand in zip(form.operands, statement.operands)}
     address = named["a"]
@@ -176,7 +173,8 @@ def _texture(low: Lowering, statement: Instruction) -> None:
 _DTYPES = ("u32", "s32", "f32", "f16", "f16x2")
 
 
-def _query(low: Lowering, statement: Instruction) -> None:
+@lowers("txq", "suq")
+def query(low: Lowering, statement: Instruction) -> None:
     form = statement.form
     name = form.modifiers["query"]
     assert name is not None
@@ -190,7 +188,8 @@ def _query(low: Lowering, statement: Instruction) -> None:
     _emit(low, statement, unit, [(Request.LOD, operand, 32, False) for operand in lod], [dest])
 
 
-def _kind_of(low: Lowering, statement: Instruction) -> None:
+@lowers("istypep")
+def handle_test(low: Lowering, statement: Instruction) -> None:
     dest, a = statement.operands
     kind = {"texref": Kind.TEXTURE, "samplerref": Kind.SAMPLER, "surfref": Kind.SURFACE}[statement.form.tokens[0]]
     result, guard, handle = low.operands.destination(dest), low.operands.guard(statement), _handle(low, statement, a)
@@ -198,7 +197,8 @@ def _kind_of(low: Lowering, statement: Instruction) -> None:
     low.emit(op, raw("q", pool().start), guard, result, handle)
 
 
-def _surface(low: Lowering, statement: Instruction) -> None:
+@lowers("suld", "sust", "sured")
+def surface(low: Lowering, statement: Instruction) -> None:
     form, geometry = statement.form, geometry_of(statement)
     named = {spec.name: operand for spec, operand in zip(form.operands, statement.operands)}
     address, mode, formatted = named["a"], form.modifiers["mode"], form.tokens[0] == "p"
@@ -217,9 +217,3 @@ def _surface(low: Lowering, statement: Instruction) -> None:
         sign = "s" if form.type.is_signed else "u"
         what = f"{form.modifiers['op']}:{sign}"
     _emit(low, statement, SurfaceUnit(what, geometry, bits, len(values), mode, formatted), inputs)
-
-
-METHODS: dict[str, Any] = {
-    "tex": _texture, "tld4": _texture, "txq": _query, "suq": _query, "istypep": _kind_of, "suld": _surface,
-    "sust": _surface, "sured": _surface,
-}

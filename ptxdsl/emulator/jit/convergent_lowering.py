@@ -17,8 +17,8 @@ from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets
 from ..analysis.row_affine import RowAffine, RowAffineAnalysis, relative
 from ..analysis.statements import plan_of
 from ..instructions.control import Reconvergence
-from ..instructions.lowering import Lowering
-from ..instructions.memory import Pattern
+from ..instructions.function import FunctionLowering
+from ..instructions.addresses import Pattern
 from ..instructions.micro_op import PlacedMicroOp
 from ..instructions.operand_classes import OperandClass, by_row, per_lane
 from ..instructions.operands import Field, Operands, Pool, raw
@@ -69,7 +69,7 @@ class _Operands(Operands):
         return super()._describe(operand, scalar)
 
 
-class ConvergentLowering(Lowering):
+class ConvergentLowering(FunctionLowering):
     """Makes the micro-ops of one function."""
 
     operands: _Operands
@@ -83,7 +83,7 @@ class ConvergentLowering(Lowering):
     def _analysed(self) -> Facts:
         return RowAffineAnalysis(self.graph, self.block, self.spaces.origins, _Branches(self.graph).diverge).run()
 
-    def _placed(self, keep_registers: bool) -> Any:  # noqa: ARG002
+    def _register_file(self, keep_registers: bool) -> Any:  # noqa: ARG002
         slots = _Slots()
         for op in self.graph.def_use:
             for register in (*op.uses, *op.writes):
@@ -114,7 +114,7 @@ class ConvergentLowering(Lowering):
             if spec.written:
                 part = Field(by_row(op.writes[0].type.bits), "i", (self.registers.offsets[op.writes[0].name],))
             else:
-                part = self._operand(statement, spec, operand, LANES)
+                part = self.operand(statement, spec, operand, LANES)
             fields.append(part)
             kinds.append(part.kind)
         number = lookup(form.mnemonic).index(form)

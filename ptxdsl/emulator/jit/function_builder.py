@@ -9,7 +9,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen import memory
-from ..instructions.memory import Pattern
+from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
 from ..codegen.handler import i32, i64, lanes_of, natural, pointer
 from ..instructions.memory import Store

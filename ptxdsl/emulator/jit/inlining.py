@@ -13,7 +13,7 @@ from ..machine.layout import LANES
 from ..codegen import data, memory
 from ..codegen.handler import Handler, i64
 from ..codegen.registry import emits
-from ..instructions.memory import Pattern
+from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
 from .row_micro_ops import ComputeRows, RowWrapCheck
 

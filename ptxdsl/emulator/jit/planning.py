@@ -12,7 +12,7 @@ from ..analysis.row_affine import RowAffine
 from ..instructions.barriers import Barrier
 from ..instructions.control import Branch, IndexedBranch, Jump, Reconvergence
 from ..instructions.instrumentation import EpochArrive, EpochBegin
-from ..instructions.lowering import Code
+from ..codegen.code import Code
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ..codegen.code import Code
 from ..codegen.library import library
-from ..instructions.lowering import Code
 from .merged_checks import merged_bounds_checks
 from .plan import PlannedOp, TooLong, learns_entry
 

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import EmulationError
 from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.library import library
-from ..instructions.code import Code
+from ..codegen.code import Code
 from ..instructions.scheduler import SchedulerFunction
 from ..machine.address_spaces import AddressRange, Spaces
 from ..machine.allocation import address_of, allocate, memory_from

@@ -11,7 +11,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable
 
-from ..instructions.code import Code
+from ..codegen.code import Code
 from ..machine.allocation import allocate
 from ..machine.layout import (
     SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, Entry, Launch, Status,

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from ...ir import Function, Immediate, Instruction, Operand, Register
 from ...isa import Form, lookup
 from ...types import TYPES
-from ..instructions.lowering import Code, lower
+from ..codegen.code import Code, translate
 from ..machine.allocation import allocate
 from .block_state import BlockState, compiled, scheduler
 from .faults import lanes_of
@@ -116,7 +116,7 @@ def _alone(code: Code, statement: Instruction) -> tuple[Code, Instruction]:
         read = [operand for operand in operands_of(instruction, False) if isinstance(operand, Register)]
         writes = [Instruction(lookup(f"mov.{each.type}")[0], (each, each)) for each in read]  # what is written varies
         body = [*writes, instruction, Instruction(lookup("trap")[0], ())]
-        found = forms[statement.form] = lower(Function("converged", body=[*body]), spaces, block, True), instruction
+        found = forms[statement.form] = translate(Function("converged", body=[*body]), spaces, block, True), instruction
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from bisect import bisect_right
 
-from ..instructions.code import Code
+from ..codegen.code import Code
 from ..machine.layout import LANES, NEVER, Block, Fault, Warp
 from .block_state import BlockState
 from .register_access import read_register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..instructions.code import Code
+from ..codegen.code import Code
 from ..machine.layout import Status
 from . import (  # noqa: F401 - they register their texts
     barrier_faults, bulk_copy_faults, control_faults, memory_faults, texture_faults,

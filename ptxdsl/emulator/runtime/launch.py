@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 from ...errors import PtxWarning, caller
-from ..instructions.code import Code
+from ..codegen.code import Code
 from ..jit.tier_up import note_time
 from ..machine.layout import Status
 from . import worker_pool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ..instructions.code import Code
+from ..codegen.code import Code
 from ..machine.layout import LANES
 
 __all__ = ["read_register", "write_register"]

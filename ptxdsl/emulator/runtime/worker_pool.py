@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ...config import current
 from ...errors import EmulationError
-from ..instructions.code import Code
+from ..codegen.code import Code
 from ..jit.tier_up import note_time
 from ..machine.layout import Status
 from .block_state import TIME_SLICE, BlockState, LaunchState

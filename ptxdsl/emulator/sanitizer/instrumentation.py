@@ -16,9 +16,10 @@ from ..analysis.divergence import UNIFORM, Shape3
 from ..instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction,
 )
-from ..instructions.lowering import Code, Lowering, lower
+from ..codegen.code import Code, translate
+from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
-from ..instructions.threads import whole
+from ..instructions.addresses import lane_by_lane
 from ..machine.address_spaces import Spaces
 from ..machine.shadow import STATEMENT_SHIFT, Role
 from ..rewrite.definedness import check_definedness
@@ -77,7 +78,7 @@ def _mentions(key: Any, names: set[str]) -> bool:
 def instrumented(spaces: Spaces, block: Shape3, plain: bool, checks: Checks) -> Code:
     """A kernel lowered with the checks of the sanitizer."""
     function = check_definedness(spaces.function) if checks.init else spaces.function
-    return lower(function, spaces, block, plain, partial(Instrumentation, checks=checks))
+    return translate(function, spaces, block, plain, partial(Instrumentation, checks=checks))
 
 
 class Instrumentation:
@@ -171,10 +172,8 @@ class Instrumentation:
     def _report_access(self, statement: Instruction, nbytes: int) -> None:
         """Report what lies at an instruction's first address."""
         kind, _, place = self.low.address(statement, self._address(statement), nbytes, True)
-        if kind.affine:
-            kind, place = whole(kind, place)
         guard = self._guard(statement)
-        self.low.emit(SyncAccess(kind, nbytes, True, guard.kind), place, guard)
+        self.low.emit(SyncAccess(kind, nbytes, True, guard.kind), lane_by_lane(kind, place), guard)
 
     def _report(self, statement: Instruction, converged: bool = False) -> None:
         """Report an instruction; ``converged``: only if all lanes of the warp execute it."""
@@ -213,8 +212,8 @@ class Instrumentation:
         if not race and not init:
             return
         kind, pattern, place = low.address(statement, self._address(statement), nbytes, access.writes)
-        if role == Role.ATOMIC and kind.affine:
-            (kind, place), pattern = whole(kind, place), None
+        if role == Role.ATOMIC:
+            place, pattern = lane_by_lane(kind, place), None
         guard = self._guard(statement)
         values = [o for o, spec in zip(statement.operands, form.operands) if spec.kind == "value"]
         items = [item for value in values for item in getattr(value, "items", (value,))]
@@ -228,9 +227,7 @@ class Instrumentation:
         )
         low.emit(op, place, guard, raw("i", min(low.place, 0x7FFF) << STATEMENT_SHIFT))
         if self.follows and level and not local:
-            if kind.affine:
-                kind, place = whole(kind, place)
-            low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), place, guard)
+            low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), lane_by_lane(kind, place), guard)
 
     def _may_be_written(self, origin: str) -> bool:
         """Whether the kernel may write what an address of this provenance reads."""

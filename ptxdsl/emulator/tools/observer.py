@@ -16,7 +16,8 @@ from ...errors import LaunchError, caller
 from ...ir import Call, Instruction
 from ...isa import Form
 from ..analysis.divergence import Shape3
-from ..instructions.lowering import Code, Lowering, lower
+from ..codegen.code import Code, translate
+from ..instructions.lowering import Lowering
 from ..machine.address_spaces import Spaces
 from ..runtime.block_state import LaunchState, Tool
 
@@ -48,7 +49,7 @@ class _Probed(NamedTuple):
 
 def probed(spaces: Spaces, block: Shape3, probe: Probe) -> Code:
     """A kernel lowered to conservative code with the micro-ops of a probe."""
-    return lower(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
+    return translate(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
 
 
 def converges(form: Form) -> bool:

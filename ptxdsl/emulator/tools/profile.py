@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ...ir import Address, Call, Instruction
 from ..instructions.instrumentation import CountBranch, CountExecution, CountMemory
-from ..instructions.lowering import Code, Lowering
+from ..codegen.code import Code
+from ..instructions.lowering import Lowering
 from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import Spaces
 from ..runtime.block_state import LaunchState

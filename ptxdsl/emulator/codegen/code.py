@@ -1,24 +1,23 @@
-"""The records that handlers walk, and a function's memory full of them."""
+"""Functions in memory: micro-ops one behind the other, each the address of its code and the fields that it reads."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...ir import Function
 from ...analysis.control_flow import ControlFlowGraph
-from ..codegen.library import library
-from .micro_op import Key, MicroOp, PlacedMicroOp, layout_of
-from .operands import Operands
+from ...ir import Function
+from ..analysis.divergence import Shape3
 from ..analysis.registers import RegisterFile
+from ..instructions.function import FunctionLowering, LoweredFunction
+from ..instructions.lowering import Instrument
+from ..instructions.micro_op import Key, MicroOp, PlacedMicroOp, layout_of
+from ..instructions.operands import Operands
+from ..machine.address_spaces import Spaces
+from .library import library
 
-if TYPE_CHECKING:
-    from ..analysis.divergence import Shape3
-    from ..machine.address_spaces import Spaces
-
-__all__ = ["Code", "packed"]
+__all__ = ["Code", "assemble", "translate"]
 
 
 @dataclass(eq=False, repr=False)
@@ -47,7 +46,7 @@ class Code:
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0
     """Seconds a block in the last launch, 0 where there was none."""
-    source: tuple[Function, Spaces, Shape3, Callable[[Any], Any] | None] | None = None
+    source: tuple[Function, Spaces, Shape3, Instrument | None] | None = None
     """What it was lowered from, and the instrument."""
     block_function: int = 0
     """Address of the function that runs a block, 0 while there is none."""
@@ -65,11 +64,23 @@ class Code:
         return self.base + self.offsets[self.statements.index(statement)]
 
 
-def packed(
-    records: list[PlacedMicroOp], starts: Sequence[int], prologue: int, entry: int, graph: ControlFlowGraph,
-    registers: RegisterFile, operands: Operands, *, conservative: bool, prints: bool,
+def translate(
+    function: Function, spaces: Spaces, block: Shape3, conservative: bool = False, instrument: Instrument | None = None,
+    keep_registers: bool = False,
 ) -> Code:
-    """The records in memory; ``starts`` has the first of each block, ``prologue`` and ``entry`` where warps begin."""
+    """The code of a kernel for blocks of this shape, with that of a tool where there is an ``instrument``.
+
+    ``keep_registers``: each register keeps its number to the end, for a debugger; such code has no second tier.
+    """
+    code = assemble(FunctionLowering(function, spaces, block, conservative, instrument, keep_registers).lower())
+    code.source = (function, spaces, block, instrument)
+    code.tiered_up = keep_registers
+    return code
+
+
+def assemble(lowered: LoweredFunction) -> Code:
+    """A function in memory."""
+    records, starts = lowered.records, lowered.starts
     import numpy as np
 
     ops = {id(placed.op): placed.op for placed in records}
@@ -95,13 +106,14 @@ def packed(
         packer.pack_into(image, offset, handler, *record.values)
     start = base - memory.ctypes.data
     memory[start : start + at] = np.frombuffer(image, np.uint8)
-    nodes = graph.blocks
+    nodes = lowered.graph.blocks
     blocks = np.full(max(1, len(nodes)) + 1, base + offsets[-1], np.uint64)  # the last: lanes that are set aside
     by_rank = [0] * max(1, len(nodes))
     for number, node in enumerate(nodes):
         blocks[node.priority] = base + offsets[starts[number]]
         by_rank[node.priority] = number
     return Code(
-        memory, base, base + offsets[entry], base + offsets[prologue], blocks, graph, registers, operands, offsets,
-        [record.statement for record in records], by_rank, conservative, records, prints=prints,
+        memory, base, base + offsets[lowered.entry], base + offsets[lowered.prologue], blocks, lowered.graph,
+        lowered.registers, lowered.operands, offsets, [record.statement for record in records], by_rank,
+        lowered.conservative, records, prints=lowered.prints,
     )

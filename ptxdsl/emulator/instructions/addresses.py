@@ -1,0 +1,39 @@
+"""Addresses of memory accesses: their classes, their values in a record, and how their lanes lie."""
+
+from __future__ import annotations
+
+from .operand_classes import OperandClass
+from .operands import Field
+
+__all__ = ["Pattern", "address_values", "lane_by_lane", "lane_pattern"]
+
+Pattern = tuple[str, int]
+"""How the lanes of an affine address lie: contiguous (c) or equal (b) within segments of so many lanes."""
+
+
+def address_values(address: OperandClass) -> tuple[str, ...]:
+    """The values of an address.
+
+    ``flags`` are the bytes and the spaces of the access, ``entry`` that of the buffer table,
+    ``slot`` where the base lies, ``offset`` what is added, of an affine address that of its lowest lane; ``extent`` is
+    its last byte from there, ``vector`` the lane offsets. Where all segments but the first start comes behind these.
+    """
+    if not address.bits:
+        return "flags", "entry", "offset"
+    return ("flags", "entry", "slot", "offset", "low", "extent", "vector")[: 7 if address.affine else 4]
+
+
+def lane_by_lane(kind: OperandClass, place: Field) -> Field:
+    """An address without the segments of its pattern, for what goes lane by lane anyway."""
+    return Field(kind, "iiiqiiq", place.values[:7]) if kind.affine else place
+
+
+def lane_pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Pattern | None, tuple[int, ...]]:
+    """The longest segments of lanes that are contiguous or equal, if any, and where all but the first start."""
+    for lanes in (32, 16, 8, 4):
+        starts = vector[::lanes]
+        for letter, step in (("c", nbytes), ("b", 0)):
+            line = [start + lane * step for start in starts for lane in range(lanes)]
+            if list(vector) == line and starts[0] == 0 and all(start % nbytes == 0 for start in starts):
+                return (letter, lanes), starts[1:]
+    return None, ()

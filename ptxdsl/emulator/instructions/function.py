@@ -1,0 +1,105 @@
+"""A function as micro-ops: those that are executed once for a launch, then those of each basic block.
+
+Each function is lowered once for each shape of block, since the shape decides which registers are uniform, and once
+more, with everything varying, if lanes of a warp ever have to run out of the usual order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...analysis.control_flow import BasicBlock, ControlFlowGraph, control_of
+from ..analysis.registers import RegisterFile
+from ..machine.layout import Fault
+from . import atomics, barriers, memory, moves, warp  # noqa: F401 - they register
+from .control import Exit, Reconvergence, Trap
+from .clusters import leave_cluster
+from .lowering import Lowering
+from .micro_op import PlacedMicroOp
+from .operand_classes import ABSENT
+from .operands import NOTHING, Operands, raw
+from .scheduler import SchedulerFunction
+
+__all__ = ["FunctionLowering", "LoweredFunction"]
+
+
+class LoweredFunction(NamedTuple):
+    """The micro-ops of a function: ``starts`` has the first of each basic block.
+
+    ``prologue`` and ``entry`` are those with which a warp begins a launch and a block. ``prints``: it calls vprintf.
+    """
+
+    records: list[PlacedMicroOp]
+    starts: list[int]
+    prologue: int
+    entry: int
+    graph: ControlFlowGraph
+    registers: RegisterFile
+    operands: Operands
+    conservative: bool
+    prints: bool
+
+
+class FunctionLowering(Lowering):
+    """Makes the micro-ops of one function."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.starts: list[int] = []
+
+    def lower(self) -> LoweredFunction:
+        self.emit(SchedulerFunction("reschedule"))
+        prologue = len(self.records)
+        self._prologue()
+        entry = len(self.records)
+        if self.instrumentation is not None:
+            self.instrumentation.begin()
+        for number, node in enumerate(self.graph.blocks):
+            self._node(number, node)
+        if not self.graph.blocks:
+            self.starts.append(len(self.records))
+            self.emit(Exit(ABSENT, True))
+        if self.conservative:
+            self.place = -1
+            self.emit(Trap(ABSENT, Fault.CONVERGENCE))
+        return LoweredFunction(
+            self.records, self.starts, prologue, entry, self.graph, self.registers, self.operands, self.conservative,
+            self.prints,
+        )
+
+    def _prologue(self) -> None:
+        for place in sorted(self.facts.launch_invariant):
+            self.place = place
+            self.statement(self.graph.statements[place])
+        self.place = -1
+        self.emit(Exit(ABSENT, False))
+
+    def _node(self, number: int, node: BasicBlock) -> None:
+        self.node, self.parted = number, number in self.facts.divergent
+        nodes = self.graph.blocks
+        before = nodes[number - 1] if number else None
+        falls = before is not None and before.fallthrough == number and not self._branches(before)
+        if falls and number - 1 in self.facts.divergent:
+            self.place = node.start
+            self.emit(Reconvergence(), raw("i", node.priority))
+        self.starts.append(len(self.records))
+        self.bounded.clear()
+        statements, emitter = self.graph.statements, self.instrumentation or self
+        for place in range(node.start, node.stop):
+            self.place = place
+            if place not in self.facts.launch_invariant:
+                emitter.statement(statements[place])
+                if self.bounded:
+                    for register in self.graph.def_use[place].writes:
+                        self.bounded -= {(register.name, True), (register.name, False)}
+        if node.fallthrough < 0 and not self._leaves(node):
+            leave_cluster(self, NOTHING)
+            self.emit(Exit(ABSENT, True))
+
+    def _branches(self, node: BasicBlock) -> bool:
+        """Whether a block ends with a branch that has seen to where its lanes go."""
+        return control_of(self.graph.statements[node.stop - 1]).endswith("branch") and not node.exits
+
+    def _leaves(self, node: BasicBlock) -> bool:
+        last = self.graph.statements[node.stop - 1]
+        return last.guard is None and control_of(last) not in ("", "call")
