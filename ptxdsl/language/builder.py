@@ -161,7 +161,7 @@ class Trace:
     tell.
     """
 
-    def __init__(self, name: str, loc: Loc, arch: str = "auto", code: CodeType | None = None) -> None:
+    def __init__(self, name: str, loc: Loc, arch: str, code: CodeType) -> None:
         self.name, self.loc, self.arch, self.code = name, loc, arch, code
         self.prologue: list[ir.Statement] = []
         self.body: list[ir.Statement] = []

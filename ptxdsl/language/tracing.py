@@ -76,24 +76,14 @@ def traced(
             structure.finish(new)
         except PtxError as error:
             if error.loc is None:
-                error.loc = _place(error.__traceback__, new) or loc
+                place = _innermost(error.__traceback__, new)
+                error.loc = loc if place is None else place[1]
             raise
-        except AttributeError as error:
-            found = missing(error, _innermost(error.__traceback__, new))
-            if found is None:
+        except (AttributeError, TypeError, RecursionError) as error:
+            translated = _translated(error, new, function.__name__)
+            if translated is None:
                 raise
-            raise found from None
-        except TypeError as error:
-            innermost = _last_frame(error.__traceback__)
-            refused = miscalled(error, _innermost(error.__traceback__, new), innermost)
-            if refused is None:
-                raise
-            raise refused from None
-        except RecursionError as error:
-            raise TraceError(
-                f"kernel `{function.__name__}` calls without end: no run-time value can stop a recursion in Python",
-                loc=_place(error.__traceback__, new) or loc, hint="`@ptx_func` makes a function that may recurse",
-            ) from None
+            raise translated from None
     if result is not None:
         raise TraceError(
             f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,
@@ -121,10 +111,19 @@ def complete(signature: Signature, given: Mapping[str, Any], what: str, loc: Loc
     return values
 
 
-def _place(traceback: TracebackType | None, trace: Trace) -> Loc | None:
-    """The innermost line of the user's that an error passed through."""
-    found = _innermost(traceback, trace)
-    return None if found is None else found[1]
+def _translated(
+    error: AttributeError | TypeError | RecursionError, trace: Trace, name: str
+) -> PtxError | None:
+    """Python's error in the user's words, where it is about ptxdsl; None for the user's own."""
+    place = _innermost(error.__traceback__, trace)
+    if isinstance(error, AttributeError):
+        return missing(error, place)
+    if isinstance(error, TypeError):
+        return miscalled(error, place, _last_frame(error.__traceback__))
+    return TraceError(
+        f"kernel `{name}` calls without end: no run-time value can stop a recursion in Python",
+        loc=trace.loc if place is None else place[1], hint="`@ptx_func` makes a function that may recurse",
+    )
 
 
 def _last_frame(traceback: TracebackType | None) -> FrameType | None:
@@ -136,7 +135,7 @@ def _last_frame(traceback: TracebackType | None) -> FrameType | None:
 
 
 def _innermost(traceback: TracebackType | None, trace: Trace) -> tuple[FrameType, Loc] | None:
-    """The frame of that line, and the line."""
+    """The innermost frame of the user's that an error passed through, and its line."""
     found = None
     while traceback is not None:
         code = traceback.tb_frame.f_code

@@ -17,7 +17,7 @@ from ..errors import located, named
 from ..introspection.call_sites import user_frame
 from ..introspection.variable_names import target_of_call
 from ..rules import structure
-from ..rules.structure import Statement
+from ..rules.structure import BlockStatement
 from ..values.literals import is_number, literal
 from ..values.operators import data_type, find
 from ..values.value import Reg, Result, Value
@@ -26,7 +26,7 @@ from .regions import Block, branch, numbered, predicate_of
 __all__ = ["break_if", "continue_if", "loop"]
 
 
-class loop(Block, metaclass=Statement):
+class loop(Block, metaclass=BlockStatement):
     """A loop that runs when the kernel runs: ``loop()`` for ever, ``loop(n)``, ``loop(start, stop[, step])``.
 
     ``with loop(0, n, 2) as i:`` gives ``i`` the values of ``range(0, n, 2)``; none if the range is empty. Bounds are

@@ -16,7 +16,7 @@ from ..errors import described, located, named
 from ..introspection.call_sites import place_of, user_frame
 from ..rules import early_exit, lost_update, structure
 from ..rules.snapshots import snapshot
-from ..rules.structure import Statement
+from ..rules.structure import BlockStatement
 from ..values.operators import find
 from ..values.value import Value
 
@@ -80,7 +80,7 @@ class Block:
         structure.misused(self, f"for ... in {self.kind}(...)")
 
 
-class when(Block, metaclass=Statement):
+class when(Block, metaclass=BlockStatement):
     """A block that a thread executes where the predicate ``p`` holds: ``with when(i < n):``.
 
     An ``otherwise()`` may follow directly. What the block computes ends with it; declare a ``reg`` before it to carry
@@ -123,7 +123,7 @@ class when(Block, metaclass=Statement):
         self.trace.place_label(f"$endif_{self.labels}")
 
 
-class otherwise(Block, metaclass=Statement):
+class otherwise(Block, metaclass=BlockStatement):
     """The block of the threads that skipped the ``when(p)`` directly before it: ``with otherwise():``."""
 
     kind = "otherwise"

@@ -51,7 +51,7 @@ class Instruction(InstructionName):
     mnemonic: str
 
     def __init__(self, mnemonic: str) -> None:
-        self.__dict__["mnemonic"] = mnemonic
+        object.__setattr__(self, "mnemonic", mnemonic)
         self._forms: tuple[Form, ...] | None = None
         self._bindings: dict[tuple[object, ...], Binding] = {}
 

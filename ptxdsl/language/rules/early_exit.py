@@ -23,7 +23,7 @@ from ..introspection.bytecode import flow_of
 from ..introspection.call_sites import is_user_file
 from ..introspection.code_objects import PerCode
 from ..introspection.source import Names, text_of, tree_of
-from .structure import Statement
+from .structure import BlockStatement
 
 __all__ = ["check", "check_closed", "check_with"]
 
@@ -138,7 +138,7 @@ def _is_block(call: ast.expr, names: Names) -> bool:
     if not isinstance(call, ast.Call):
         return False
     found = names.value(call.func)
-    return isinstance(found, Statement)
+    return isinstance(found, BlockStatement)
 
 
 @PerCode

@@ -19,11 +19,11 @@ from ..builder import InRegister, Region, Trace, current, thread
 from ..errors import located, named
 
 __all__ = [
-    "Statement", "check_entered_once", "check_loop_ends", "check_unchanged", "finish", "misused", "preceding_when",
+    "BlockStatement", "check_entered_once", "check_loop_ends", "check_unchanged", "finish", "misused", "preceding_when",
 ]
 
 
-class Statement(type):
+class BlockStatement(type):
     """The class of `when`, `otherwise` and `loop`: catches ``with loop:`` without parentheses."""
 
     def __enter__(cls) -> NoReturn:
