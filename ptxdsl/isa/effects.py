@@ -62,7 +62,7 @@ class Effects(NamedTuple):
     makes a group of those before it, or has the ``mbarrier`` track them.
 
     ``uniform``: its results are the same in all lanes that execute it together. ``polls``: a loop of it may wait for
-    another thread. ``hint``: right if left out.
+    another thread. ``hint``: right if left out. ``selects``: its result is one of its first two sources.
     """
 
     control: str = ""
@@ -81,6 +81,7 @@ class Effects(NamedTuple):
     uniform: bool = False
     polls: bool = False
     hint: bool = False
+    selects: bool = False
 
     @property
     def reads(self) -> bool:
@@ -138,7 +139,9 @@ _BARRIERS = {"warp": "warp", "block": "cta", "cluster": "cluster", "mbarrier": "
 """The barriers, and how far each orders memory where the modifiers say no scope."""
 _OPERATIONS = frozenset(("add", "and", "cas", "dec", "exch", "inc", "max", "min", "or", "xor"))
 
-STATED = ("arrives", "commits", "completes", "control", "converges", "fence", "hint", "order", "uniform", "waits")
+STATED = (
+    "arrives", "commits", "completes", "control", "converges", "fence", "hint", "order", "selects", "uniform", "waits",
+)
 """The words that open a line of a row about effects."""
 
 NONE = Effects()
@@ -172,6 +175,7 @@ def derive(
         stated.get("control", ""), accesses, access, atomic, order, scope, "mmio" in tokens, stated.get("fence", ""),
         converges, arrives, waits, completes, stated.get("commits", ""), "uniform" in stated,
         (strong and atomic in ("", "cas", "exch")) or waits == "mbarrier", form.hint,
+        "selects" in stated,
     )
 
 

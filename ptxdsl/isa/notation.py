@@ -23,8 +23,9 @@ stands for the text. The lines below a form:
     does name                           the semantics; the opcode where absent
     control branch                      an effect that does not follow from operands and modifiers: ``arrives``,
     waits grid if expression            ``commits``, ``completes``, ``control``, ``converges``, ``fence``, ``hint``,
-                                        ``order``, ``uniform``, ``waits``, as :class:`ptxdsl.isa.effects.Effects` has
-                                        them; ``order acquire.gpu`` where the modifiers say no order
+                                        ``order``, ``selects``, ``uniform``, ``waits``, as in
+                                        :class:`ptxdsl.isa.effects.Effects`; ``order acquire.gpu`` where the
+                                        modifiers say no order
     "text"                              one line for people
 
 A row without a ``ptx`` line is in the lowest version and target that the package knows: PTX 6.3 and sm_75.
