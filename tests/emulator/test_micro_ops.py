@@ -39,8 +39,8 @@ def test_no_two_kinds_are_equal() -> None:
 
 @pytest.mark.parametrize("kind", MicroOp.__subclasses__(), ids=lambda kind: kind.__name__)
 def test_traits(kind: type[MicroOp]) -> None:
-    """What can be compiled in place is not left for; what writes memory must not be done twice."""
-    assert not (kind.inlinable and kind.rare)
+    """A block function has it, exits where a lane executes it, or cannot be made; memory is not written twice."""
+    assert kind.inlinable + kind.rare + bool(kind.first_tier) == 1
     assert not (kind.writes_memory and kind.repeatable)
 
 

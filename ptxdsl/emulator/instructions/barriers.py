@@ -11,7 +11,7 @@ from .operands import NOTHING
 __all__ = ["Barrier", "BarrierResult", "Fence"]
 
 
-class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable=False, converges=True):
+class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable="a barrier region ends at it", converges=True):
     """``action`` is sync, arrive, popc, and, or. Block functions end at it, so that no bail-out goes back behind it."""
 
     action: str
@@ -27,7 +27,7 @@ class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable=False, conver
         return tuple(name for name, there in names if there)
 
 
-class BarrierResult(MicroOp, may_fault=False, repeatable=False, inlinable=False):
+class BarrierResult(MicroOp, may_fault=False, repeatable=False, inlinable="behind a barrier with a result"):
     """What the bar.red before gave to this warp."""
 
     dest: OperandClass

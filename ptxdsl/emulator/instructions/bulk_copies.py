@@ -24,7 +24,7 @@ ALIGNMENT = 16
 """Of addresses and sizes."""
 
 
-class BulkAddress(MicroOp, may_fault=True, repeatable=True, inlinable=False):
+class BulkAddress(MicroOp, may_fault=True, repeatable=True, inlinable="its cost is the copy's"):
     """The host addresses of one end of a copy, for each lane, where all its bytes may be accessed.
 
     ``operand`` is the place of the address in the statement. ``own_block``: it must lie in the block's own memory.
@@ -44,7 +44,10 @@ class BulkAddress(MicroOp, may_fault=True, repeatable=True, inlinable=False):
         return address_values(self.address)
 
 
-class BulkMove(MicroOp, may_fault=False, repeatable=False, inlinable=False, reads_memory=True, writes_memory=True):
+class BulkMove(
+    MicroOp, may_fault=False, repeatable=False, inlinable="its cost is that of the copy",
+    reads_memory=True, writes_memory=True,
+):
     """Moves the bytes between host addresses, lane by lane.
 
     ``operation`` and ``function`` are those of an atomic operation (:class:`.atomics.Atomic`) on elements of so many

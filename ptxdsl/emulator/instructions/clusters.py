@@ -11,7 +11,7 @@ from .operands import Field
 __all__ = ["ClusterBarrier", "leave_cluster"]
 
 
-class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable=False, converges=True):
+class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable="blocks wait in it", converges=True):
     """``action`` is arrive, wait, or leave, before lanes end."""
 
     action: str

@@ -15,7 +15,7 @@ from .operands import raw
 __all__ = ["Branch", "Exit", "IndexedBranch", "Jump", "Reconvergence", "SystemCall", "Trap"]
 
 
-class Jump(MicroOp, may_fault=False, repeatable=True, inlinable=False):
+class Jump(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
     """To a basic block; ``divergent`` where other lanes may wait there or before it."""
 
     divergent: bool
@@ -31,7 +31,7 @@ class Jump(MicroOp, may_fault=False, repeatable=True, inlinable=False):
         return ("distance", *(("rank",) if self.divergent else ()), *(("cost",) if self.backward else ()))
 
 
-class Branch(MicroOp, may_fault=False, repeatable=True, inlinable=False):
+class Branch(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
     """To a basic block or on. One that is not divergent is the same for all lanes that live, and these are active."""
 
     guard: OperandClass
@@ -49,7 +49,7 @@ class Branch(MicroOp, may_fault=False, repeatable=True, inlinable=False):
         return ("guard", "distance", *ranks, *(("cost",) if self.backward else ()))
 
 
-class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable=False):
+class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable="its target is a number"):
     """brx.idx."""
 
     selector: OperandClass
@@ -60,7 +60,7 @@ class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable=False):
         return True
 
 
-class Reconvergence(MicroOp, may_fault=False, repeatable=True, inlinable=False):
+class Reconvergence(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
     """The start of a basic block that lanes fall into where others may wait."""
 
 

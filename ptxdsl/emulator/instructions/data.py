@@ -47,7 +47,7 @@ class SpaceTest(MicroOp, may_fault=False, repeatable=True, inlinable=True):
     masked: bool
 
 
-class ReadClock(MicroOp, may_fault=False, repeatable=True, inlinable=False):
+class ReadClock(MicroOp, may_fault=False, repeatable=True, inlinable="a loop may wait for it"):
     """Cycles and nanoseconds of the host, as the special register of that name."""
 
     register: str

@@ -74,7 +74,7 @@ class EpochBarrier(
 
 
 class EpochWarpBarrier(
-    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True
+    MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
 ):
     """Behind a warp barrier."""
 
@@ -83,7 +83,7 @@ class EpochWarpBarrier(
 
 
 class SyncInstruction(
-    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True
+    MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
 ):
     """Tells Python of an instruction; ``whole`` only where all lanes of the warp are active."""
 
@@ -92,7 +92,7 @@ class SyncInstruction(
 
 
 class SyncAccess(
-    MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True
+    MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
 ):
     """Tells Python of an access by which threads synchronise."""
 
@@ -106,14 +106,14 @@ class ShadowInspection(Routine):
     """What a shadow check calls for lanes that the fast path does not decide."""
 
 
-class CountExecution(MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True):
+class CountExecution(MicroOp, may_fault=False, repeatable=False, inlinable="for observers", instrumentation=True):
     """One execution, and the lanes for which the guard holds."""
 
     guard: OperandClass
 
 
 class CountBranch(
-    MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True
+    MicroOp, may_fault=False, repeatable=False, inlinable="for observers", instrumentation=True
 ):
     """Also whether lanes diverge; ``selector`` is the class of brx.idx's operand."""
 
@@ -122,7 +122,7 @@ class CountBranch(
 
 
 class CountMemory(
-    MicroOp, may_fault=False, repeatable=False, inlinable=False, instrumentation=True
+    MicroOp, may_fault=False, repeatable=False, inlinable="for observers", instrumentation=True
 ):
     """Also what the memory system has to do; of ``exclusive`` accesses, atomics, two to one word conflict."""
 
@@ -133,5 +133,5 @@ class CountMemory(
     guard: OperandClass
 
 
-class Breakpoint(MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True):
+class Breakpoint(MicroOp, may_fault=True, repeatable=False, inlinable="for observers", instrumentation=True):
     """Returns to Python where one lane of one warp of one block is active."""

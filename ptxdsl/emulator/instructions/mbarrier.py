@@ -17,7 +17,7 @@ from .operands import NOTHING
 __all__ = ["MbarrierOperation"]
 
 
-class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable=False):
+class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable="it waits for other warps"):
     """Something that happens to the word of an mbarrier.
 
     ``action`` is init, inval, check, wait (``nbytes``: the state), parity (``nbytes``: the parity), or change; a change

@@ -71,7 +71,7 @@ class Store(MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_me
         return address_values(self.address)
 
 
-class MemoryCheck(MicroOp, may_fault=True, repeatable=True, inlinable=False):
+class MemoryCheck(MicroOp, may_fault=True, repeatable=True, inlinable="seldom used"):
     """The memory must be there; nothing happens to it."""
 
     address: OperandClass

@@ -60,7 +60,7 @@ class MicroOp(Key):
 
     - ``may_fault``: it may not complete: a fault, lanes to wait for, an address that only the slow path knows.
     - ``repeatable``: after a bail-out it may be executed again.
-    - ``inlinable``: it can be compiled into the function of a block.
+    - ``inlinable``: it can be compiled into a block function; where a class gives a text, that says why not.
     - ``rare``: compiled code bails out where any lane executes it.
     - ``reads_memory``, ``writes_memory``: that of the kernel, not registers.
     - ``converges``: lanes wait in it for others of their warp.
@@ -71,6 +71,7 @@ class MicroOp(Key):
     may_fault: ClassVar[bool]
     repeatable: ClassVar[bool]
     inlinable: ClassVar[bool]
+    first_tier: ClassVar[str]
     rare: ClassVar[bool]
     reads_memory: ClassVar[bool]
     writes_memory: ClassVar[bool]
@@ -78,11 +79,12 @@ class MicroOp(Key):
     instrumentation: ClassVar[bool]
 
     def __init_subclass__(
-        cls, *, may_fault: bool, repeatable: bool, inlinable: bool, rare: bool = False, reads_memory: bool = False,
-        writes_memory: bool = False, converges: bool = False, instrumentation: bool = False,
+        cls, *, may_fault: bool, repeatable: bool, inlinable: bool | str, rare: bool = False,
+        reads_memory: bool = False, writes_memory: bool = False, converges: bool = False, instrumentation: bool = False,
     ) -> None:
         super().__init_subclass__()
-        cls.may_fault, cls.repeatable, cls.inlinable, cls.rare = may_fault, repeatable, inlinable, rare
+        cls.may_fault, cls.repeatable, cls.rare = may_fault, repeatable, rare
+        cls.inlinable, cls.first_tier = inlinable is True, inlinable if isinstance(inlinable, str) else ""
         cls.reads_memory, cls.writes_memory, cls.converges = reads_memory, writes_memory, converges
         cls.instrumentation = instrumentation
 

@@ -7,7 +7,7 @@ from .micro_op import MicroOp
 __all__ = ["SchedulerFunction"]
 
 
-class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable=False):
+class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable="it is the scheduler"):
     """``name`` is schedule, shuffled, reschedule, advance, retire, run or resolve."""
 
     name: str

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-class ImageRequest(MicroOp, may_fault=True, repeatable=False, inlinable=False):
+class ImageRequest(MicroOp, may_fault=True, repeatable=False, inlinable="its routine reads its record"):
     """Operands into a request, a unit for each lane, results out of it.
 
     An input is its place in the request, its class, its bits, and whether an integer becomes a float. ``conversion`` is
@@ -37,7 +37,7 @@ class ImageRequest(MicroOp, may_fault=True, repeatable=False, inlinable=False):
     masked: bool
 
 
-class HandleTest(MicroOp, may_fault=False, repeatable=True, inlinable=False):
+class HandleTest(MicroOp, may_fault=False, repeatable=True, inlinable="seldom used"):
     """istypep: whether a handle is one of this kind."""
 
     wanted: int
