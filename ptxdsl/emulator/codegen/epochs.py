@@ -19,7 +19,7 @@ from .handler import Handler, byte, i1, i32, i64, pointer
 from .memory import Access
 from .registry import emits
 
-__all__ = ["ShadowState", "arrive", "barrier", "begin", "sync_access", "sync_instruction", "warp_barrier"]
+__all__ = ["ShadowState", "arrive", "barrier", "begin", "leave", "sync_access", "sync_instruction", "warp_barrier"]
 
 
 class ShadowState:
@@ -126,12 +126,12 @@ def warp_barrier(h: Handler, op: EpochWarpBarrier) -> None:
     h.store(shadow.begin_epoch(), shadow.warp, WarpClock.WARP_FLOOR)
     h.ir.branch(after)
     h.ir.position_at_end(part)
-    _leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask)
+    leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask)
     h.ir.position_at_end(after)
     h.next()
 
 
-def _leave(h: Handler, shadow: ShadowState, reason: int, resume: Any, mask: Any) -> None:
+def leave(h: Handler, shadow: ShadowState, reason: int, resume: Any, mask: Any) -> None:
     """Return to Python; the warp resumes at the micro-op ``resume``."""
     h.store(h.i32(reason), shadow.block, Shadow.REASON)
     h.stop(Status.CALLBACK)
@@ -147,7 +147,7 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
     if op.whole:
         go = h.ir.and_(go, h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.ALIVE, i32)))
     h.branch_unless(go, h.next)
-    _leave(h, ShadowState(h), Reason.SYNC_INSTRUCTION, h.following(), mask)
+    leave(h, ShadowState(h), Reason.SYNC_INSTRUCTION, h.following(), mask)
 
 
 @emits(SyncAccess, slow_path=True)
@@ -157,4 +157,4 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
     h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
     hosts = access.hosts(mask)
     h.store(hosts, h.block, Block.SCRATCH)
-    _leave(h, ShadowState(h), Reason.SYNC_ACCESS, h.following(), mask)
+    leave(h, ShadowState(h), Reason.SYNC_ACCESS, h.following(), mask)

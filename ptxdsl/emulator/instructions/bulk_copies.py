@@ -18,7 +18,10 @@ from .micro_op import MicroOp
 from .operand_classes import ABSENT, OperandClass
 from .operands import NOTHING, Field, raw
 
-__all__ = ["ALIGNMENT", "BulkAddress", "BulkMove", "End", "ends", "find", "move", "named"]
+__all__ = [
+    "ALIGNMENT", "BulkAddress", "BulkMove", "BulkReport", "BulkShadowCheck", "End", "check", "ends", "find", "move",
+    "named", "report",
+]
 
 ALIGNMENT = 16
 """Of addresses and sizes."""
@@ -64,6 +67,27 @@ class BulkMove(
     guard: OperandClass
 
 
+class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=False, instrumentation=True):
+    """Checks the shadow of the memory at host addresses, and brings it up to date, granule by granule.
+
+    The fields are those of :class:`.instrumentation.ShadowCheck`.
+    """
+
+    role: int
+    strength: int
+    granule: int
+    race: bool
+    init: bool
+    size: OperandClass
+    guard: OperandClass
+
+
+class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True):
+    """Reports the host addresses of an end to Python."""
+
+    guard: OperandClass
+
+
 class End(NamedTuple):
     """One end of a copy: the place of its address among the operands, and its space, ``shared::cta`` say."""
 
@@ -97,13 +121,29 @@ def find(low: Lowering, statement: Instruction) -> None:
     size, guard = _size(low, statement), low.operands.guard(statement)
     mbar = named(statement, "mbar") if clustered else None
     for end in ends(statement)[::-1]:
-        address, field = address_of(low, statement, end)
+        address, field = _address(low, statement, end)
         own_block = clustered and end.space == "shared::cta"
         word, place = ABSENT, NOTHING
         if mbar is not None and end.writes:
             word, place = _plain(*low.address(statement, mbar, 8, True, "shared"))
         op = BulkAddress(end.operand, address, end.writes, own_block, word, size.kind, guard.kind)
         low.emit(op, field, place, guard, size, hosts(low, end))
+
+
+def check(
+    low: Lowering, statement: Instruction, end: End, role: int, strength: int, granule: int, race: bool, init: bool,
+    place: int,
+) -> None:
+    """Emit the shadow check of an end whose host addresses have been found."""
+    size, guard = _size(low, statement), low.operands.guard(statement)
+    op = BulkShadowCheck(role, strength, granule, race, init, size.kind, guard.kind)
+    low.emit(op, guard, size, hosts(low, end), raw("i", place))
+
+
+def report(low: Lowering, statement: Instruction, end: End) -> None:
+    """Emit the report of an end whose host addresses have been found."""
+    guard = low.operands.guard(statement)
+    low.emit(BulkReport(guard.kind), guard, hosts(low, end))
 
 
 def move(low: Lowering, statement: Instruction) -> None:
@@ -121,14 +161,13 @@ def move(low: Lowering, statement: Instruction) -> None:
 
 def _reduction(statement: Instruction) -> tuple[str, str]:
     """The operation, and the instruction that computes it where the host has none."""
-    tokens, kind = statement.form.tokens, statement.form.type
+    operation, kind = statement.form.effects.atomic, statement.form.type
     assert kind is not None
-    operation = next(t for t in tokens if t in ("add", "and", "or", "xor", "inc", "dec", "min", "max"))
     if operation in ("min", "max"):
         return operation, f"{operation}.{kind}"
     if operation != "add" or kind.kind != "f":
         return operation, ""
-    if str(kind) == "f32" and "noftz" not in tokens:
+    if str(kind) == "f32" and "noftz" not in statement.form.tokens:
         return operation, "add.ftz.f32"  # as red.global does
     return operation, f"add.rn.{kind}"
 
@@ -137,7 +176,7 @@ def _size(low: Lowering, statement: Instruction) -> Field:
     return low.operands.source(named(statement, "size"), 32, False, statement)
 
 
-def address_of(low: Lowering, statement: Instruction, end: End) -> tuple[OperandClass, Field]:
+def _address(low: Lowering, statement: Instruction, end: End) -> tuple[OperandClass, Field]:
     """The address of an end; its flags say 0 bytes, for the size is that of each lane."""
     address: Any = statement.operands[end.operand]
     return _plain(*low.address(statement, address, 0, end.writes, end.space.split("::")[0]))

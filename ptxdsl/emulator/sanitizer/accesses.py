@@ -9,7 +9,7 @@ from ...isa import Form
 from ...isa.effects import Access
 from ..machine.shadow import Role
 
-__all__ = ["checked_access", "granule_of", "orders", "role_of", "strength"]
+__all__ = ["bulk_accesses", "checked_access", "granule_of", "orders", "role_of", "strength"]
 
 _SPACES = ("global", "shared", "generic", "local")
 
@@ -19,6 +19,14 @@ def checked_access(form: Form) -> Access | None:
     """The access of an instruction to memory that threads could share, or that could be uninitialised."""
     access = form.effects.access
     return access if access is not None and access.space in _SPACES and not form.effects.completes else None
+
+
+@lru_cache(maxsize=256)
+def bulk_accesses(form: Form) -> tuple[Access, ...]:
+    """Destination and source of a bulk copy; nothing of other instructions."""
+    if form.opcode not in ("cp", "multimem") or form.effects.completes not in ("bulk_group", "mbarrier"):
+        return ()
+    return tuple(access for access in form.effects.accesses if access.kind == "bytes")
 
 
 def role_of(access: Access) -> int:

@@ -1,33 +1,43 @@
-"""Incomplete copies: what ``cp.async`` writes counts as unwritten until its thread has waited for it.
+"""Incomplete copies: shared memory that an asynchronous copy writes counts as unwritten until a thread has waited.
 
-The emulator copies at once, so a missing wait would change no result; on a GPU it does.
+For ``cp.async`` that is the thread that copies; for a bulk copy any thread, at the mbarrier that counts its bytes. The
+emulator copies at once, so a missing wait would change no result; on a GPU it does.
 """
 
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...ir import Immediate, Instruction
-from ..runtime.block_state import BlockState
+from ..machine.layout import Mbarrier
 from ..machine.shadow import UNWRITTEN
+from ..runtime.block_state import BlockState
+from .barriers import operand_value
 from .happens_before import Thread
-from .report import Reporter
+from .report import Copier, Reporter
 from .shadow_memory import WORD_BYTES, ShadowMemory
 
 __all__ = ["Copies"]
 
 MOST = 1 << 16
 """Copies of a launch that are followed: each takes Python a while."""
+_Owner = tuple[int, Thread]
+"""Number of a block, and a thread of it."""
 
 
 class _Copy(NamedTuple):
-    """``words``: the shadow words that its granules had before, which they get back once it is complete."""
+    """``words`` are the shadow words that its granules had before: they get them back once it is complete."""
 
+    state: int
+    owner: _Owner
     group: int
     host: int
-    place: int
-    words: tuple[int, ...]
+    words: np.ndarray[Any, Any]
+    before: np.ndarray[Any, Any]
+    bulk: bool
 
 
 class Copies:
@@ -35,11 +45,13 @@ class Copies:
 
     def __init__(self, memory: ShadowMemory, reporter: Reporter) -> None:
         self.memory, self.reporter = memory, reporter
-        self.pending: dict[tuple[int, Thread], list[_Copy]] = {}
-        self.groups: dict[tuple[int, Thread], int] = {}
-        self.by_host = reporter.copies
+        self.groups: dict[_Owner, int] = {}
+        self.pending: dict[_Owner, list[_Copy]] = {}
+        self.counted: dict[int, list[tuple[int, _Copy]]] = {}
+        """By the host address of an mbarrier: bulk copies, each with the parity of the phase that counts it."""
         self.blocks: dict[int, int] = {}
         self.count = 0
+        reporter.copier = self.copier
 
     def begin(self, state: BlockState, thread: Thread, statement: Instruction, host: int) -> None:
         """A thread begins a copy to a host address of shared memory."""
@@ -48,44 +60,80 @@ class Copies:
             if self.count == MOST + 1:
                 self.reporter.incomplete(state, state.code.graph.statements.index(statement))
             return
-        key, granule, region = (state.block, thread), self.memory.granule, self.memory.shared_region(state)
-        assert region is not None
+        self._forget(state)
+        bulk = statement.form.effects.completes == "mbarrier"
         size = next(o for o, spec in zip(statement.operands, statement.form.operands) if spec.name == "size")
-        if self.blocks.get(state.address) != state.block:
-            self.blocks[state.address] = state.block
-            for gone in [place for place in self.by_host if region.holds(place)]:
-                del self.by_host[gone]
+        nbytes = operand_value(state, thread[0], size, thread[1])
+        region = self.memory.shared_region_at(host)
+        if region is None or nbytes <= 0:
+            return
+        granule = self.memory.granule
         place = region.words + (host - region.low >> granule) * WORD_BYTES
-        count = (size.bits if isinstance(size, Immediate) else 4) >> granule
-        words = tuple(int.from_bytes(ctypes.string_at(place + WORD_BYTES * n, 8), "little") for n in range(count))
-        unwritten = UNWRITTEN if self.memory.launch.spaces.cluster not in (None, (1, 1, 1)) else 0
-        for number in range(count):
-            self._put(place, number, unwritten)
-            self.by_host[host + (number << granule)] = thread
-        self.pending.setdefault(key, []).append(_Copy(self.groups.get(key, 0), host, place, words))
+        words = np.ctypeslib.as_array((ctypes.c_uint64 * (nbytes >> granule)).from_address(place))
+        owner = state.block, thread
+        copy = _Copy(state.address, owner, self.groups.get(owner, 0), host, words, words.copy(), bulk)
+        words[:] = self._marker
+        self.pending.setdefault(owner, []).append(copy)
 
-    @staticmethod
-    def _put(place: int, number: int, word: int) -> None:
-        ctypes.memmove(place + WORD_BYTES * number, word.to_bytes(8, "little"), 8)
+    @property
+    def _marker(self) -> int:
+        """The shadow word of memory that nobody has written."""
+        return UNWRITTEN if self.memory.clustered else 0
+
+    def _forget(self, state: BlockState) -> None:
+        """Drop the copies of the block that a state ran before."""
+        if self.blocks.get(state.address) == state.block:
+            return
+        self.blocks[state.address] = state.block
+        for owner, copies in list(self.pending.items()):
+            self.pending[owner] = [copy for copy in copies if copy.state != state.address]
+        for host, counted in list(self.counted.items()):
+            self.counted[host] = [(parity, copy) for parity, copy in counted if copy.state != state.address]
+
+    def copier(self, host: int) -> Copier | None:
+        """Who has begun the copy to a granule and not waited for it, if the granule is still as that has left it."""
+        copies = [copy for copies in self.pending.values() for copy in copies]
+        copies += [copy for counted in self.counted.values() for _, copy in counted]
+        for copy in copies:
+            number = host - copy.host >> self.memory.granule
+            if 0 <= number < copy.words.size:
+                return Copier(copy.owner[1], copy.bulk)
+        return None
 
     def synchronise(self, state: BlockState, threads: list[Thread], statement: Instruction) -> None:
         """Threads commit a group, or wait; an arrival at an mbarrier comes when all copies so far are complete."""
         effects, operands = statement.form.effects, statement.operands
         left = operands[0] if effects.waits == "async_group" and operands else None
         for thread in threads:
-            key = state.block, thread
-            current = self.groups.get(key, 0)
+            owner = state.block, thread
+            current = self.groups.get(owner, 0)
             if effects.commits == "async_group":
-                self.groups[key] = current + 1
+                self.groups[owner] = current + 1
                 continue
-            pending = self.pending.get(key, [])
+            pending = self.pending.get(owner, [])
             first = current - left.bits if isinstance(left, Immediate) else current + 1
-            self.pending[key] = [copy for copy in pending if copy.group >= first]
+            self.pending[owner] = [copy for copy in pending if copy.bulk or copy.group >= first]
             for copy in pending:
-                if copy.group < first:
+                if not copy.bulk and copy.group < first:
                     self._complete(copy)
 
+    def mbarrier(self, state: BlockState, thread: Thread, statement: Instruction, host: int) -> None:
+        """Before an operation on the mbarrier at a host address: bytes are counted, or a thread waits."""
+        what, owner = statement.form.tokens[0], (state.block, thread)
+        parity = int.from_bytes(ctypes.string_at(host, 8), "little") >> Mbarrier.PARITY & 1
+        if what == "init":
+            self.counted.pop(host, None)
+        elif what == "complete_tx":
+            pending = self.pending.get(owner, [])
+            self.pending[owner] = [copy for copy in pending if not copy.bulk]
+            self.counted.setdefault(host, []).extend((parity, copy) for copy in pending if copy.bulk)
+        elif statement.form.effects.waits and host in self.counted:
+            counted = self.counted[host]
+            last = max((number for number, (phase, _) in enumerate(counted) if phase != parity), default=-1)
+            for _, copy in counted[: last + 1]:
+                self._complete(copy)
+            del counted[: last + 1]
+
     def _complete(self, copy: _Copy) -> None:
-        for number, word in enumerate(copy.words):
-            if self.by_host.pop(copy.host + (number << self.memory.granule), None) is not None:
-                self._put(copy.place, number, word)  # a granule that was reported counts as written from then on
+        """Give granules their words back, but for those that have been written, or reported, since."""
+        np.copyto(copy.words, copy.before, where=copy.words == self._marker)

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...ir import Address, Call, Instruction, Symbol
+from ...ir import Address, Call, Instruction
 from ...isa import Form
 from ..analysis.divergence import UNIFORM, Shape3
+from ..instructions.bulk_copies import check, ends, find, move, report
 from ..instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction,
 )
@@ -23,7 +24,7 @@ from ..instructions.addresses import lane_by_lane
 from ..machine.address_spaces import Spaces
 from ..machine.shadow import STATEMENT_SHIFT, Role
 from ..rewrite.definedness import check_definedness
-from .accesses import checked_access, granule_of, orders, role_of, strength
+from .accesses import bulk_accesses, checked_access, granule_of, orders, role_of, strength
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
 
@@ -106,12 +107,20 @@ class Instrumentation:
                     self.written = self._with(self.written, statement)
                 elif place not in self.covered:
                     self.read = self._with(self.read, statement)
+            for access in bulk_accesses(statement.form):
+                if access.writes:
+                    self.written = self._with(self.written, statement, access.operand)
+                if access.reads:
+                    self.read = self._with(self.read, statement, access.operand)
+        self.bulk = checks.init and any(bulk_accesses(s.form) and s.form.effects.completes == "mbarrier"
+                                        for _, s in instructions)
+        """Whether it is followed which bulk copies are complete."""
         if checks.overlap:
             self.written = self.read = None
 
-    def _with(self, names: set[str] | None, statement: Instruction) -> set[str] | None:
+    def _with(self, names: set[str] | None, statement: Instruction, operand: int | None = None) -> set[str] | None:
         """The names with that of the array which an instruction accesses; None for all, where it is not known."""
-        origin = self._origin(statement)
+        origin = self._origin(statement, operand)
         return None if names is None or origin not in self.low.spaces.entries else names | {origin}
 
     def _orders_all(self, statement: Instruction) -> bool:
@@ -125,11 +134,9 @@ class Instrumentation:
     def _address(statement: Instruction) -> Address:
         return next(operand for operand in statement.operands if isinstance(operand, Address))
 
-    def _origin(self, statement: Instruction) -> str:
-        base = self._address(statement).base
-        if isinstance(base, Symbol):
-            return self.low.spaces.origins.get(base.symbol, "")
-        return self.low.facts.provenance.get(getattr(base, "name", ""), "")
+    def _origin(self, statement: Instruction, operand: int | None = None) -> str:
+        address = self._address(statement) if operand is None else statement.operands[operand]
+        return self.low.origin(address.base) if isinstance(address, Address) else ""
 
     def begin(self) -> None:
         """Emit the micro-op with which a warp begins a block."""
@@ -145,6 +152,8 @@ class Instrumentation:
         if checked_access(statement.form) is not None:
             self._check(statement)
             low.statement(statement)
+        elif bulk_accesses(statement.form):
+            self._bulk(statement)
         elif race and effects.barrier == "block":
             self._barrier(statement)
         elif race and effects.barrier == "warp":
@@ -156,9 +165,9 @@ class Instrumentation:
             self._report(statement)
         elif init and effects.completes == "async_group":
             self._report_access(statement, 4)
-        elif init and (effects.commits or effects.waits == "async_group"):
+        elif init and (effects.commits in ("async_group", "mbarrier") or effects.waits == "async_group"):
             self._report(statement)
-        elif race and not effects.commits and any(access.kind == "mbarrier" for access in effects.accesses):
+        elif (race or self.bulk) and not effects.commits and any(a.kind == "mbarrier" for a in effects.accesses):
             self._report_access(statement, 8)
             low.statement(statement)
         else:
@@ -228,6 +237,25 @@ class Instrumentation:
         low.emit(op, place, guard, raw("i", min(low.place, 0x7FFF) << STATEMENT_SHIFT))
         if self.follows and level and not local:
             low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), lane_by_lane(kind, place), guard)
+
+    def _bulk(self, statement: Instruction) -> None:
+        """A bulk copy: checks between what finds its memory and what moves it; shared memory that it has not filled."""
+        low, checks = self.low, self.checks
+        find(low, statement)
+        for access in bulk_accesses(statement.form)[::-1]:
+            origin = self._origin(statement, access.operand)
+            race = checks.race and (access.writes or self._may_be_written(origin))
+            private = self._is_private(access.space, origin)
+            init = checks.init and access.reads and (private is not False or checks.unwritten)
+            if race or init or (access.writes and (private is not False or checks.unwritten)):
+                level = strength(statement.form) if access.writes and access.reads else 0
+                end = ends(statement)[access.operand]
+                place = min(low.place, 0x7FFF) << STATEMENT_SHIFT
+                check(low, statement, end, role_of(access), level, self.granule, race, init, place)
+        completes = statement.form.effects.completes
+        if self.bulk and completes == "mbarrier" and role_of(statement.form.effects.accesses[0]) == Role.WRITE:
+            report(low, statement, ends(statement)[0])
+        move(low, statement)
 
     def _may_be_written(self, origin: str) -> bool:
         """Whether the kernel may write what an address of this provenance reads."""

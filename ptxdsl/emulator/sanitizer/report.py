@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
 from ..runtime.faults import Scene
 from ..runtime.memory_faults import element_name
-from .accesses import checked_access, strength
+from .accesses import bulk_accesses, checked_access, strength
 
 __all__ = ["Access", "Finding", "Reporter", "raised"]
 
@@ -98,6 +99,19 @@ def raised(findings: list[Finding]) -> EmulationError:
     return error
 
 
+class Copier(NamedTuple):
+    """A thread, as warp and lane, with an incomplete copy; whether that is a bulk copy."""
+
+    thread: tuple[int, int]
+    bulk: bool
+
+
+_WAIT = {
+    False: "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one",
+    True: "wait first at the mbarrier that counts its bytes: `ptx.mbarrier.try_wait.parity.shared.b64(bar, parity)`",
+}
+
+
 class _Memory(NamedTuple):
     name: str
     element: str
@@ -110,8 +124,8 @@ class Reporter:
     def __init__(self, launch: LaunchState) -> None:
         self.launch = launch
         self.findings: list[Finding] = []
-        self.copies: dict[int, tuple[int, int]] = {}
-        """Host addresses of granules whose copies are incomplete, and the threads that made these."""
+        self.copier: Callable[[int], Copier | None] = lambda _: None
+        """Who has begun a copy to a host address that is incomplete."""
         self.states: list[BlockState] = []
         """The block states of a cluster."""
         self._known: set[Any] = set()
@@ -128,7 +142,7 @@ class Reporter:
         place, before = state.code.statement_at(record), word >> STATEMENT_SHIFT & 0xFFFF
         kind = "init" if reason == Reason.UNINITIALISED else "race"
         self._places.add(place)
-        copier = self.copies.pop(host, None) if kind == "init" else None
+        copier = self.copier(host) if kind == "init" else None
         guarded, address = self._range(state, host)
         lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
         if not self._is_new(kind, guarded and guarded.name, *lines):
@@ -151,15 +165,15 @@ class Reporter:
         self._known.add(key)
         return new
 
-    def _unwritten_memory(self, mine: Access, memory: _Memory, copier: tuple[int, int] | None) -> Finding:
-        what = f"{mine.verb} {_at(mine.verb)} {memory.element}"
+    def _unwritten_memory(self, mine: Access, memory: _Memory, copier: Copier | None) -> Finding:
+        what = f"{mine.verb} {'from' if mine.verb == 'bulk copy' else _at(mine.verb)} {memory.element}"
         if copier is None:
             message = f"{what}, which nobody has written"
             shared = ", then `ptx.bar.sync(0)`" if memory.space == "shared" else ""
             hint = f"write {memory.name} before it is read{shared}"
         else:
-            message = f"{what}, whose copy by thread {self._index(copier)} is not known to be complete"
-            hint = "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one"
+            message = f"{what}, whose copy by thread {self._index(copier.thread)} is not known to be complete"
+            hint = _WAIT[copier.bulk]
         return Finding("init", message, mine, None, *memory, hint)
 
     def _race(
@@ -292,6 +306,8 @@ class Reporter:
 
 
 def _verb(form: Form) -> str:
+    if bulk := bulk_accesses(form):
+        return "bulk reduction" if bulk[0].reads else "bulk copy"
     access = checked_access(form)
     if access is None or (access.reads and access.writes):
         return "atomic operation"
@@ -302,7 +318,7 @@ def _verb(form: Form) -> str:
 
 
 def _at(verb: str) -> str:
-    return "from" if verb.endswith("load") else "to" if verb.endswith("store") else "on"
+    return "from" if verb.endswith("load") else "to" if verb.endswith(("store", "copy")) else "on"
 
 
 def _other_block(mine: Access, theirs: Access) -> str:

@@ -67,7 +67,7 @@ class Sanitizer(Tool):
         self.checks = Checks("race" in tools, "init" in tools, memory.overlap, memory.has_unwritten)
         self.clocks = Clocks(memory)
         self.reporter = Reporter(launch)
-        self.synchronisation = Synchronisation(self.clocks, self.reporter)
+        self.synchronisation = Synchronisation(self.clocks, self.reporter, self.checks.race)
         self._callbacks: dict[int, int] = {}
         self._suppressed: list[tuple[int, bytes]] = []
 

@@ -183,6 +183,11 @@ class ShadowMemory:
     def shared_region(self, state: BlockState) -> Region | None:
         return next((region for region in self.private[state.address] if region.kind == Kind.SHARED), None)
 
+    def shared_region_at(self, host: int) -> Region | None:
+        """The region of the shared memory, of any block, that a host address lies in."""
+        shared = (region for regions in self.private.values() for region in regions if region.kind == Kind.SHARED)
+        return next((region for region in shared if region.holds(host)), None)
+
     def connect(self, states: list[BlockState]) -> None:
         """Make the shared memory of all blocks of a cluster known to each; its words are as those of global memory."""
         self.clustered = True

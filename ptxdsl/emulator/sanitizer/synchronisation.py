@@ -22,8 +22,8 @@ __all__ = ["Synchronisation"]
 class Synchronisation:
     """What compiled code reports of a launch's synchronisation."""
 
-    def __init__(self, clocks: Clocks, reporter: Reporter) -> None:
-        self.clocks, self.order = clocks, clocks.order
+    def __init__(self, clocks: Clocks, reporter: Reporter, race: bool) -> None:
+        self.clocks, self.order, self.race = clocks, clocks.order, race
         self.barriers = Barriers(clocks, reporter)
         self.copies = Copies(clocks.memory, reporter)
 
@@ -60,11 +60,13 @@ class Synchronisation:
     def _access(self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
         effects = statement.form.effects
         access = effects.access
-        if effects.completes == "async_group":
+        if effects.completes:
             self.copies.begin(state, thread, statement, host)
             return
         if access is None:
-            self.barriers.mbarrier(state, block, thread, statement, host)
+            self.copies.mbarrier(state, thread, statement, host)
+            if self.race:
+                self.barriers.mbarrier(state, block, thread, statement, host)
             return
         clock = self.clocks.of_thread(state, block, thread)
         if access.reads:
