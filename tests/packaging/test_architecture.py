@@ -114,8 +114,6 @@ def rank(name: str) -> tuple[int, int] | None:
 
 
 DEBTS = {
-    "test_dependencies_run_downwards[emulator.semantics]",
-    "test_no_import_circles",
     "test_late_imports_are_of_what_is_loaded_on_demand[emulator.program]",
     "test_late_imports_are_of_what_is_loaded_on_demand[verify.checker]",
 }

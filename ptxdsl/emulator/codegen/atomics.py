@@ -19,6 +19,7 @@ from ..instructions.bulk_copies import BulkMove
 from ..instructions.operand_classes import SINK
 from .handler import Handler, i64, lanes_of
 from .data import fit, guard_mask, put, source
+from .memory import access_of
 from .registry import emits
 
 __all__ = ["ATOMIC_OPS", "array_of", "element_at", "place_at", "spill", "update"]
@@ -31,7 +32,7 @@ ATOMIC_OPS = {
 @emits(Atomic, slow_path=True)
 def atomic(h: Handler, op: Atomic) -> None:
     bits, count = op.bits, max(1, len(op.sources[0]))
-    access = h.access(op.address, None, bits // 8 * count, True)
+    access = access_of(h, op.address, None, bits // 8 * count, True)
     lanes = guard_mask(h, op.guard, True)
     slots = [None if dest == SINK else h.slot() for dest in op.dests]
     element = ir.IntType(bits)

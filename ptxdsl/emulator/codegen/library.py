@@ -19,7 +19,7 @@ from ...errors import EmulationError
 from ..instructions.micro_op import Key
 from .storage import Storage, digest
 
-__all__ = ["Library", "library", "remembered"]
+__all__ = ["Library", "library"]
 
 Emitter = Callable[[Any, str, Key], None]
 
@@ -166,12 +166,6 @@ def _emit(module: Any, name: str, key: Key) -> None:
     from .registry import emit  # not loaded where all handlers are on disk
 
     emit(module, name, key)
-
-
-def remembered(key: str, make: Callable[[], Iterable[str]]) -> frozenset[str]:
-    """Words that follow from the sources, from disk where they are there."""
-    storage = library().storage
-    return frozenset(make() if storage is None else storage.remember(key, make))
 
 
 @functools.cache

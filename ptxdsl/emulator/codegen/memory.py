@@ -24,7 +24,7 @@ from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, source
 from .registry import emits
 
-__all__ = ["RESOLVE", "Access", "concat", "spread"]
+__all__ = ["RESOLVE", "Access", "access_of", "concat", "spread"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
@@ -141,6 +141,12 @@ class Access:
         return host
 
 
+def access_of(h: Handler, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> Access:
+    """The address of an access, as the function under construction checks it."""
+    own: Access | None = h.own_access(kind, pattern, nbytes, write)
+    return Access(h, kind, pattern, nbytes, write) if own is None else own
+
+
 @emits(LoadParameter)
 def load_parameter(h: Handler, op: LoadParameter) -> None:
     bits = op.bits
@@ -163,7 +169,7 @@ def load_parameter(h: Handler, op: LoadParameter) -> None:
 def load(h: Handler, op: Load) -> None:
     kind, pattern, bits, dests = op.address, op.pattern, op.bits, op.dests
     count = len(dests)
-    access = h.access(kind, pattern, bits // 8 * count, False)
+    access = access_of(h, kind, pattern, bits // 8 * count, False)
     mask = guard_mask(h, op.guard, op.masked or bool(op.guard))
     slots = [None if dest == SINK else h.slot() for dest in dests]
     if op.guard:
@@ -296,7 +302,7 @@ def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
 @emits(Store, slow_path=True)
 def store(h: Handler, op: Store) -> None:
     pattern, bits = op.pattern, op.bits
-    access = h.access(op.address, pattern, bits // 8 * len(op.sources), True)
+    access = access_of(h, op.address, pattern, bits // 8 * len(op.sources), True)
     mask = guard_mask(h, op.guard, op.masked or bool(op.guard))
     values = [fit(h, source(h, value, 1 if op.uniform else LANES), bits, False) for value in op.sources]
     if op.guard:
@@ -319,7 +325,7 @@ def store(h: Handler, op: Store) -> None:
 
 @emits(MemoryCheck, slow_path=True)
 def memory_check(h: Handler, op: MemoryCheck) -> None:
-    access = h.access(op.address, None, op.nbytes, op.writes)
+    access = access_of(h, op.address, None, op.nbytes, op.writes)
     mask = guard_mask(h, op.guard, True)
     if op.guard:
         h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))

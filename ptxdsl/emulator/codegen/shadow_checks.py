@@ -21,14 +21,14 @@ from ..machine.shadow import (
 from .data import guard_mask
 from .epochs import ShadowState
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
-from .memory import Access
+from .memory import Access, access_of
 from .registry import emits
 from .shadow_inspection import INSPECT
 
 
 @emits(ShadowCheck, slow_path=True)
 def shadow_check(h: Handler, check: ShadowCheck) -> None:
-    access = h.access(check.address, check.pattern, check.nbytes, check.role != Role.READ)
+    access = access_of(h, check.address, check.pattern, check.nbytes, check.role != Role.READ)
     mask = guard_mask(h, check.guard, True)
     statement = h.field()
     if check.guard:

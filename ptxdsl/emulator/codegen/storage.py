@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ...launch.disk_cache import DiskCache, Index, digest
@@ -80,15 +80,6 @@ class Storage:
         else:
             self._writable = False
             self._index.pairs.update(pairs)
-
-    def remember(self, key: str, make: Callable[[], Iterable[str]]) -> list[str]:
-        """Words that follow from the sources, kept where gathering them takes long."""
-        known = self._objects.get(key)
-        if known is not None:
-            return known.decode().split()
-        words = list(make())
-        self._objects.put(key, " ".join(words).encode())
-        return words
 
 
 def _prune(folder: Path) -> None:

@@ -165,8 +165,8 @@ class BlockFunction(InlinedOps):
     def active(self) -> Any:
         return self.lanes
 
-    def access(self, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> Any:
-        return (RowAccess if kind[0] == "H" else HoistedAccess)(self, kind, pattern, nbytes, write)
+    def own_access(self, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> Any:
+        return (RowAccess if kind.by_row else HoistedAccess)(self, kind, pattern, nbytes, write)
 
     def limits(self, entry: int, write: bool, extent: int) -> tuple[Any, Any, Any]:
         """Of a buffer entry: its lowest address, the bound, and the way to the host, loaded once for the block."""

@@ -26,12 +26,10 @@ A form without semantics is a KeyError.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...isa import Form
-from ..codegen.library import remembered
 
 if TYPE_CHECKING:
     from .lanes import Lanes
@@ -41,9 +39,28 @@ __all__ = ["Carry", "carry", "covered", "lookup", "semantics", "tolerates_any_na
 Builder = Callable[..., Any]
 
 _BUILDERS: dict[str, Builder] = {}
-_CHAPTERS = (
-    "integer", "extended", "logic", "compare", "floating", "approximate", "convert", "move", "video",
-)
+_CHAPTERS = {
+    "integer": (
+        "abs.int add.int bfe bfi bfind bmsk brev clmad clz div.int dp2a dp4a fns mad.int mad24 max.int "
+        "min.int mul.int mul24 neg.int popc rem sad sub.int szext"
+    ),
+    "extended": "addc madc subc",
+    "logic": "and cnot lop3 not or prmt shf shl shr xor",
+    "compare": "selp set setp setp_pair slct",
+    "floating": (
+        "abs.float add.float copysign div.float fma max.float min.float mul.float neg.float rcp sqrt "
+        "sub.float testp"
+    ),
+    "approximate": "cos ex2 lg2 rsqrt sin tanh",
+    "convert": "cvt cvt_pack",
+    "move": "getctarank mapa mov",
+    "video": (
+        "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 "
+        "vset vset2 vset4 vshl vshr vsub vsub2 vsub4"
+    ),
+}
+"""What each module registers: a kernel whose code is on disk loads none of them."""
+_MODULES = {name: module for module, names in _CHAPTERS.items() for name in names.split()}
 
 
 class Carry(NamedTuple):
@@ -86,19 +103,6 @@ def semantics(*names: str) -> Callable[[Builder], Builder]:
     return register
 
 
-@cache
-def _builders() -> dict[str, Builder]:
-    for chapter in _CHAPTERS:
-        import_module(f"{__name__}.{chapter}")
-    return _BUILDERS
-
-
-@cache
-def _names() -> frozenset[str]:
-    """The names of all builders; a kernel whose handlers are on disk does not load the builders themselves."""
-    return remembered("semantics", _builders)
-
-
 def _spellings(form: Form) -> tuple[str, str]:
     suffix = "float" if form.type is not None and form.type.is_float else "int"
     return form.semantics, f"{form.semantics}.{suffix}"
@@ -106,14 +110,17 @@ def _spellings(form: Form) -> tuple[str, str]:
 
 def covered(form: Form) -> bool:
     """Whether there are semantics of the form."""
-    return not _names().isdisjoint(_spellings(form))
+    return any(name in _MODULES for name in _spellings(form))
 
 
 def lookup(form: Form) -> Callable[..., Any]:
     """The builder of ``form``: ``build(lanes, form, *sources)``. KeyError where the instruction is none of data."""
-    builder = next((_builders()[name] for name in _spellings(form) if name in _builders()), None)
-    if builder is None:
+    name = next((name for name in _spellings(form) if name in _MODULES), None)
+    if name is None:
         raise KeyError(form.mnemonic)
+    if name not in _BUILDERS:
+        import_module(f"{__name__}.{_MODULES[name]}")
+    builder = _BUILDERS[name]
 
     def build(b: Lanes, form: Form, *sources: Any, **selectors: tuple[str, ...]) -> Any:
         result = builder(form, *(_wrap(b, source) for source in sources), **selectors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from importlib import import_module
 
 import pytest
 from llvmlite import binding, ir
@@ -30,7 +31,15 @@ def test_an_instruction_that_is_none_of_data_is_a_key_error() -> None:
         semantics.lookup(lookup("bar.sync")[0])
 
 
+def test_each_module_registers_the_names_that_are_said_of_it() -> None:
+    for module in semantics._CHAPTERS:
+        import_module(f"{semantics.__name__}.{module}")
+    registered = {name: build.__module__.rpartition(".")[2] for name, build in semantics._BUILDERS.items()}
+    assert registered == semantics._MODULES
+
+
 def test_a_name_cannot_be_registered_twice() -> None:
+    import_module(f"{semantics.__name__}.integer")
     with pytest.raises(ValueError, match="two semantics called popc"):
         semantics.semantics("popc")(lambda form, a: a)
 
