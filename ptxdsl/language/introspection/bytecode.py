@@ -116,8 +116,8 @@ class Flow:
         return found
 
     @cached_property
-    def targets(self) -> frozenset[str]:
-        """The names that a `for` assigns: views of what they iterate over."""
+    def loop_variables(self) -> frozenset[str]:
+        """The names that a `for` assigns."""
         found: set[str] = set()
         for index, step in enumerate(self.steps):
             if step.opname == "FOR_ITER":

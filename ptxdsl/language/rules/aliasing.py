@@ -91,28 +91,28 @@ def _hold(reg: Reg, name: str, value: Any, holders: list[_Holder]) -> None:
 
 
 def _check_frame(frame: FrameType, names: list[str], holders: list[_Holder], trace: Trace) -> int:
-    """Judge what holds the register in one frame; the number of holders that are never used again."""
+    """Check what holds the register in one frame; the number of holders that are never used again."""
     flow = flow_of(frame.f_code)
     at = flow.index(frame.f_lasti)
     starts = [at, *_loops_of(frame, flow, trace)]
-    views, loaded = flow.targets, flow.loaded(at)
+    loop_variables, loaded = flow.loop_variables, flow.loaded(at)
     changed = flow.changed(at)
-    if changed not in names and changed not in views:
+    if changed not in names and changed not in loop_variables:
         changed = next((name for name in reversed(loaded) if name in names), None)
 
     def used(name: str) -> bool:
         return any(flow.reads(name, start) for start in starts)
 
-    others = [name for name in names if name != changed and name not in views]
-    alive = [name for name in others if used(name)]
+    others = [name for name in names if name != changed and name not in loop_variables]
+    read_later = [name for name in others if used(name)]
     kept = [holder for holder in holders if any(map(used, holder.roots))]
     taken = next((holder for holder in holders if holder.roots & set(loaded)), None)
     # An element beside a name is where the name took the register from; so is one name beside a loop's variable.
     first = taken or (kept[0] if kept else None)
     second = [holder.path for holder in kept if holder is not first]
     # Without either, a function called from here changes what it took from its closure.
-    one_may = changed in views or (taken is None and changed is None)
-    if aliased := alive[one_may:] or second:
+    one_may = changed in loop_variables or (taken is None and changed is None)
+    if aliased := read_later[one_may:] or second:
         other = aliased[0]
         shown = changed or next(name for name in (*(holder.path for holder in holders), *names) if name != other)
         hint = f"keep the old value apart: `{other} = {shown}.copy()`"
@@ -123,7 +123,7 @@ def _check_frame(frame: FrameType, names: list[str], holders: list[_Holder], tra
             f"`{shown}` and `{other}` hold the same reg, and this changes both",
             loc=Loc(frame.f_code.co_filename, frame.f_lineno), hint=hint,
         ))
-    return len(others) - len(alive) + max(0, len(holders) - 1)
+    return len(others) - len(read_later) + max(0, len(holders) - 1)
 
 
 def _loops_of(frame: FrameType, flow: Flow, trace: Trace) -> Iterator[int]:

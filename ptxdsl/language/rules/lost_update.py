@@ -40,24 +40,24 @@ def compare(before: list[Snapshot], region: Region) -> None:
     for state in before:
         for name, old, new in rebound(state):
             if not name.startswith("."):
-                _judge_name(state, name, old, new, region)
+                _check_name(state, name, old, new, region)
         for container in state.containers:
             for key, old, new in changes(container):
-                _judge_element(state, container, key, old, new, region)
+                _check_element(state, container, key, old, new, region)
 
 
 def _made_inside(value: object, region: Region) -> bool:
     for item in elements(value):
         # The region of a pointer is that of its base.
-        home = getattr(getattr(item, "base", item), "region", None) if isinstance(item, RunTime) else None
-        while home is not None:
-            if home is region:
+        found = getattr(getattr(item, "base", item), "region", None) if isinstance(item, RunTime) else None
+        while found is not None:
+            if found is region:
                 return True
-            home = home.parent
+            found = found.parent
     return False
 
 
-def _judge_name(state: Snapshot, name: str, old: object, new: object, region: Region) -> None:
+def _check_name(state: Snapshot, name: str, old: object, new: object, region: Region) -> None:
     if same(old, new) or (isinstance(old, INERT) and isinstance(new, INERT)):
         return
     flow = flow_of(state.frame.f_code)
@@ -70,7 +70,7 @@ def _judge_name(state: Snapshot, name: str, old: object, new: object, region: Re
         _refuse(name, "rebound", old, region, _loc(state, line, region))
 
 
-def _judge_element(
+def _check_element(
     state: Snapshot, container: Container, key: object, old: object, new: object, region: Region
 ) -> None:
     if same(old, new) or (isinstance(old, INERT) and isinstance(new, INERT)):
