@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from emulator_harness import THREAD, argument, buffer, kernel
 
-from ptxdsl import emulator
+from ptxdsl import Ptr, break_if, emulator, f32, loop, ptx, ptx_kernel, shared, u64, use, when
 from ptxdsl.errors import (
     BarrierError, DeadlockError, EmulationError, MemoryFault, RaceError, UninitializedError,
 )
+from ptxdsl.gpu.assembler import assemble
 from ptxdsl.launch import LaunchConfig
 
 TX = "mbarrier::complete_tx::bytes"
@@ -477,3 +478,49 @@ def test_what_another_block_sends(waits: bool) -> None:
         return
     with pytest.raises(UninitializedError, match=r"load from inbox\[0\], whose copy by thread \(0, 0, 0\) is not"):
         run(module(body), 2, 32, 2, x=x, out=out, n=np.uint32(256), sanitize=BOTH)
+
+
+@pytest.mark.ptxas
+def test_the_assembler_takes_these_kernels() -> None:
+    """All copies that stand here, in one kernel for each target."""
+    copies = [LOADS, STORES, SUMS, f"{FETCH} [tile], [%rd0], 64, [bar];"]
+    copies += [f"{FETCH}.multicast::cluster [%r10], [%rd0], %r12, [%r11], %h9;"]
+    copies += [f"cp.async.bulk.shared::cluster.shared::cta.{TX} [%r10], [tile+32], 16, [%r11];"]
+    copies += ["cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r10], %r12, %h9;"]
+    copies += ["cp.async.bulk.prefetch.L2.global [%rd0], %r12;"]
+    for operation in INTEGERS:
+        copies += [f"cp.reduce.async.bulk.shared::cluster.shared::cta.{TX}.{operation} [%r10], [tile], %r12, [%r11];"]
+    for operation in INTEGERS + GLOBAL_ONLY:
+        if operation != "add.noftz.f32":
+            copies += [f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation} [%rd1], [tile], %r12;"]
+    text = module("\n".join(("mov.b16 %h9, 3;", *copies, STORED, WAIT, EXPECT)))
+    assert assemble(text.replace(".version 9.3", ".version 8.6"), "sm_100a")
+    sent = RANK.replace("%cluster_nctarank;", "4;") + OWN + COPY_IN + BARRIER + EXPECT + WAIT + COPY_OUT
+    assert assemble(module(sent).replace("sm_100a", "sm_90"), "sm_90")
+
+
+@ptx_kernel
+def doubled(x: Ptr[f32], y: Ptr[f32]):
+    tile, bar = shared(f32, 256, align=16), shared(u64, 1)
+    with when(ptx.tid.x == 0):
+        ptx.mbarrier.init.shared.b64(bar, 1)
+        ptx.mbarrier.arrive.expect_tx.shared.b64(bar, 1024)
+        ptx["cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"](tile, x, 1024, bar)
+    ptx.bar.sync(0)
+    with loop():
+        break_if(ptx.mbarrier.try_wait.parity.shared.b64(bar, 0))
+    tile[ptx.tid.x] = tile[ptx.tid.x] * 2.0
+    ptx.fence.proxy.async_()
+    ptx.bar.sync(0)
+    with when(ptx.tid.x == 0):
+        ptx["cp.async.bulk.global.shared::cta.bulk_group"](y, tile, 1024)
+        ptx.cp.async_.bulk.commit_group()
+        ptx.cp.async_.bulk.wait_group(0)
+
+
+@pytest.mark.parametrize("sanitize", [None, ("race", "init")])
+def test_a_traced_kernel(sanitize: tuple[str, ...] | None) -> None:
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    with use("emulator"):
+        doubled.configure(1, 256, sanitize=sanitize)(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
