@@ -14,11 +14,11 @@ from ..machine.layout import LANES, Block, Cluster, Fault
 from ..machine.shadow import STRENGTH_SHIFT, Reason, Shadow
 from .atomics import element_at, spill, update
 from .data import guard_mask, source
-from .epochs import ShadowState, leave
+from .instrumentation.epochs import ShadowState, leave
 from .handler import Handler, byte, i1, i16, i32, i64, lanes_of, pointer
 from .memory import RESOLVE, Access
 from .registry import emits
-from .shadow_inspection import INSPECT
+from .instrumentation.shadow_inspection import INSPECT
 
 __all__: list[str] = []
 

@@ -15,12 +15,6 @@ from .handler import Handler
 
 __all__ = ["builds", "emit", "emit_inline", "emits", "has_emitter"]
 
-_PARTS = {
-    "instrumentation": ("counters", "epochs", "shadow_checks", "shadow_inspection"),
-    "textures": ("textures", "texture_unit", "surface_unit"),
-}
-"""Families of several modules."""
-
 
 class _Emitter(NamedTuple):
     body: Callable[[Any, Any], None]
@@ -55,9 +49,7 @@ def builds(key: type[Key]) -> Callable[[_Body], _Body]:
 def has_emitter(kind: type[Key]) -> bool:
     """Whether there is code for a kind; loads its family."""
     if kind not in _EMITTERS and kind not in _BUILDERS and kind.__module__.startswith(_INSTRUCTIONS):
-        family = kind.__module__.rpartition(".")[2]
-        for part in _PARTS.get(family, (family,)):
-            import_module(f"{__package__}.{part}")
+        import_module(f"{__package__}.{kind.__module__.rpartition('.')[2]}")
     return kind in _EMITTERS or kind in _BUILDERS
 
 

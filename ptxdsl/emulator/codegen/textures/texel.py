@@ -10,10 +10,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...launch.texture_description import TYPES
-from ..machine.texture_pool import Header
-from .handler import i32, pointer
-from .texture_request import Unit, floats, words
+from ....launch.texture_description import TYPES
+from ...machine.texture_pool import Header
+from ..handler import i32, pointer
+from .unit import Unit, floats, words
 
 __all__ = ["texel"]
 

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from ..instructions.instrumentation import ShadowCheck
-from ..machine.layout import LANES, Entry
-from ..machine.shadow import (
+from ...instructions.instrumentation import ShadowCheck
+from ...machine.layout import LANES, Entry
+from ...machine.shadow import (
     EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WORD_SHIFT, Plane, Role, Shadow,
     WarpClock,
 )
-from .data import guard_mask
+from ..data import guard_mask
 from .epochs import ShadowState
-from .handler import Handler, i1, i32, i64, lanes_of, pointer
-from .memory import Access, access_of
-from .registry import emits
+from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..memory import Access, access_of
+from ..registry import emits
 from .shadow_inspection import INSPECT
 
 

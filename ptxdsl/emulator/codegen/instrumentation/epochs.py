@@ -9,15 +9,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.instrumentation import (
+from ...instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, SyncAccess, SyncInstruction,
 )
-from ..machine.layout import LANES, Block, Status, Warp
-from ..machine.shadow import EPOCH_BITS, EPOCH_SHIFT, ORDER_CACHE_BITS, Reason, Shadow, WarpClock
-from .data import guard_mask, source
-from .handler import Handler, byte, i1, i32, i64, pointer
-from .memory import Access
-from .registry import emits
+from ...machine.layout import LANES, Block, Status, Warp
+from ...machine.shadow import EPOCH_BITS, EPOCH_SHIFT, ORDER_CACHE_BITS, Reason, Shadow, WarpClock
+from ..data import guard_mask, source
+from ..handler import Handler, byte, i1, i32, i64, pointer
+from ..memory import Access
+from ..registry import emits
 
 __all__ = ["ShadowState", "arrive", "barrier", "begin", "leave", "sync_access", "sync_instruction", "warp_barrier"]
 

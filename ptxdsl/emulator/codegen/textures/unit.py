@@ -12,10 +12,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.texture_pool import GEOMETRIES, HEADERS, Header, Level, Request
-from ..semantics.lanes import Bits, Lanes, Real
-from ..machine.layout import Fault
-from .handler import byte, i1, i32, i64, pointer
+from ...machine.texture_pool import GEOMETRIES, HEADERS, Header, Level, Request
+from ...semantics.lanes import Bits, Lanes, Real
+from ...machine.layout import Fault
+from ..handler import byte, i1, i32, i64, pointer
 
 __all__ = ["UNIT", "Unit", "axes", "doubles", "floats", "layered", "words"]
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.texture_pool import HEADERS, Header, Request
-from ..machine.layout import LANES, Block, Status
-from ..instructions.operand_classes import SINK
-from ..instructions.textures import HandleTest, HeaderQuery, ImageRequest
-from .handler import Handler, i32, i64, lanes_of, pointer
-from .data import fit, guard_mask, put, source
-from .registry import builds, emits
-from .texture_request import UNIT, Unit
+from ...machine.texture_pool import HEADERS, Header, Request
+from ...machine.layout import LANES, Block, Status
+from ...instructions.operand_classes import SINK
+from ...instructions.textures import HandleTest, HeaderQuery, ImageRequest
+from ..handler import Handler, i32, i64, lanes_of, pointer
+from ..data import fit, guard_mask, put, source
+from ..registry import builds, emits
+from .unit import UNIT, Unit
 
 
 @emits(ImageRequest)

@@ -11,12 +11,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory
-from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
-from .data import guard_mask, source
-from .handler import Handler, i1, i32, i64, lanes_of, pointer
-from .memory import Access
-from .registry import emits
+from ...instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory
+from ...machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
+from ..data import guard_mask, source
+from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..memory import Access
+from ..registry import emits
 
 BANKS = 32
 BANK_BYTES = 4

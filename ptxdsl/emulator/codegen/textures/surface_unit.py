@@ -10,14 +10,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...launch.texture_description import TYPES
-from ..machine.texture_pool import Header, Kind, Level, Request
-from ..semantics.lanes import Bits
-from ..machine.layout import Fault
-from ..instructions.textures import SurfaceUnit
-from .handler import i32, i64, pointer
-from .registry import builds
-from .texture_request import Unit, axes, layered
+from ....launch.texture_description import TYPES
+from ...machine.texture_pool import Header, Kind, Level, Request
+from ...semantics.lanes import Bits
+from ...machine.layout import Fault
+from ...instructions.textures import SurfaceUnit
+from ..handler import i32, i64, pointer
+from ..registry import builds
+from .unit import Unit, axes, layered
 
 
 class _Access(Unit):

@@ -7,16 +7,16 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.instrumentation import ShadowInspection
-from ..machine.layout import Block, Status
-from ..machine.shadow import (
+from ...instructions.instrumentation import ShadowInspection
+from ...machine.layout import Block, Status
+from ...machine.shadow import (
     CHECK_FLAGS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, STRENGTH,
     STRENGTH_SHIFT, SUPPRESSED, THREAD, UNWRITTEN, WARP, WHOLE_WARP, WORD_SHIFT, Kind, Plane, Reason, Region, Role,
     Shadow, WarpClock,
 )
 from .epochs import ShadowState
-from .handler import Handler, i1, i32, i64, pointer
-from .registry import builds
+from ..handler import Handler, i1, i32, i64, pointer
+from ..registry import builds
 
 __all__ = ["INSPECT"]
 

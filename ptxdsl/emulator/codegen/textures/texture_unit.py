@@ -11,13 +11,13 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.texture_pool import ADDRESSES, Header, Kind, Level, Request
-from ..semantics.lanes import Bits, Real
-from ..instructions.textures import TextureUnit
-from .handler import i32, i64, pointer
-from .registry import builds
+from ...machine.texture_pool import ADDRESSES, Header, Kind, Level, Request
+from ...semantics.lanes import Bits, Real
+from ...instructions.textures import TextureUnit
+from ..handler import i32, i64, pointer
+from ..registry import builds
 from .texel import texel
-from .texture_request import Unit, axes, doubles, floats, layered, words
+from .unit import Unit, axes, doubles, floats, layered, words
 
 WRAP, MIRROR, OGL, CLAMP, BORDER = range(len(ADDRESSES))
 _BEYOND = float(1 << 29)
