@@ -1,0 +1,169 @@
+"""Kernels loaded on a GPU: parameters, geometry, the driver's compiler, variables."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from driver_standin import OK, Result, Standin, install
+from gpu_harness import make_saxpy
+
+import ptxdsl
+from ptxdsl import Array, Ptr, dynamic_shared, f32, ptx, ptx_kernel, shared, u32, u64, use, when
+from ptxdsl.errors import DriverError, LaunchError
+from ptxdsl.gpu import tools
+
+pytestmark = pytest.mark.skipif(not tools.find_tool("ptxas"), reason="no ptxas")
+
+
+def test_arrays_with_shape_and_strides(cu: Standin) -> None:
+    @ptx_kernel
+    def touch(m: Array[f32, 2], k: u64) -> None:
+        with when(m.shape[0] > 0):
+            m[0, 0] = 1.0
+        ptx.mov.u64(k)
+
+    cu.layout = "QIIIQ"
+    m = ptxdsl.zeros((3, 5), f32)
+    touch[1, 1](m, 2**64 - 1)
+    touch[1, 1](m, 2**64 - 1)
+    assert [cu.numbers(launched) for launched in cu.launches] == [(m.address, 3, 5, 5, 2**64 - 1)] * 2
+
+
+def test_threads_have_parameters_of_their_own(cu: Standin) -> None:
+    """Launches of eight threads at once, each with its own numbers, which the driver reads late."""
+    saxpy = make_saxpy()
+    cu.layout = "IfQQ"
+    seen: list[tuple[int, float]] = []
+    barrier = threading.Barrier(8)
+
+    def slow(config: Any, function: Any, pointers: int, extra: int) -> tuple[Any, ...]:
+        if threading.current_thread() is not threading.main_thread():
+            barrier.wait(timeout=20)
+        addresses = (ctypes.c_uint64 * 4).from_address(pointers)
+        seen.append((ctypes.c_uint32.from_address(addresses[0]).value, ctypes.c_float.from_address(addresses[1]).value))
+        return (OK,)
+
+    object.__setattr__(cu, "cuLaunchKernelEx", slow)
+    x = ptxdsl.zeros(32, f32)
+    with use("gpu"):  # the setting is part of what a planned launch was planned for
+        saxpy[1, 32](99, 1.0, x, x)
+    seen.clear()
+
+    def work(i: int) -> None:
+        with use("gpu"):
+            saxpy[1, 32](i, float(i), x, x)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == [(i, float(i)) for i in range(8)]
+
+
+def test_cluster_cooperative_stream_and_shared(cu: Standin) -> None:
+    @ptx_kernel
+    def k(x: Ptr[f32]) -> None:
+        tile = dynamic_shared(f32)
+        tile[ptx.tid.x] = x[0]
+
+    cu.layout = "Q"
+    x = ptxdsl.zeros(4, f32)
+    k.configure((4, 2), 32, cluster=(2, 1), cooperative=True, stream=9, shared=100_000)(x)
+    launched = cu.launches[0]
+    assert (launched.grid, launched.block, launched.shared, launched.stream) == ((4, 2, 1), (32, 1, 1), 100_000, 9)
+    cluster = launched.attributes["CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION"].clusterDim
+    assert (cluster.x, cluster.y, cluster.z) == (2, 1, 1)
+    assert launched.attributes["CU_LAUNCH_ATTRIBUTE_COOPERATIVE"].cooperative == 1
+    assert cu.attributes == {"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": 100_000}
+    cu.attributes.clear()
+    k[1, 32, None, 4096](x)
+    assert cu.attributes == {}
+    assert cu.launches[-1].attributes == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "limits", "capability", "message"),
+    [
+        (
+            {"grid": 1, "block": 1024}, {"MAX_THREADS_PER_BLOCK": 512}, 90,
+            ("block (1024, 1, 1) has 1024 threads; on this GPU (Stand-in) kernel `k` can have 512, for the "
+             "registers it uses"),
+        ),
+        (
+            {"grid": 1, "block": 32, "shared": 230_000}, {"SHARED_SIZE_BYTES": 4096}, 90,
+            ("kernel `k` declares 4096 bytes of shared memory and the launch adds 230000; a block on this GPU "
+             "(Stand-in) can have 232448"),
+        ),
+        ({"grid": 2, "block": 32, "cluster": 2}, {}, 80, "clusters need sm_90, the GPU (Stand-in) is sm_80"),
+        (
+            {"grid": 21, "block": 32, "cooperative": True}, {}, 90,
+            "a cooperative launch of 21 blocks; 20 fit on this GPU (Stand-in) at once",
+        ),
+    ],
+)
+def test_what_this_gpu_cannot_launch(
+    options: dict[str, Any], limits: dict[str, int], capability: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @ptx_kernel
+    def k(n: u32) -> None:
+        tile, more = shared(f32, 32), dynamic_shared(f32)
+        tile[ptx.tid.x] = 1.0
+        more[ptx.tid.x] = 1.0
+
+    cu = install(monkeypatch, Standin(capability))
+    cu.limits.update(limits)
+    with use("gpu"), pytest.raises(LaunchError) as caught:
+        k.configure(**{"shared": 128, **options})(1)
+    assert caught.value.message == message
+    assert caught.value.loc is not None
+    assert caught.value.loc.file == __file__
+    assert not cu.launches
+
+
+def test_without_ptxas_the_driver_compiles(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "find_tool", lambda _: [])
+    saxpy = make_saxpy()
+    cu.layout = "IfQQ"
+    x = ptxdsl.zeros(32, f32)
+    saxpy[1, 32](1, 1.0, x, x)
+    assert cu.images == [saxpy.ptx().encode() + b"\0"]
+    assert len(cu.launches) == 1
+
+
+def test_what_the_drivers_compiler_refuses(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "find_tool", lambda _: [])
+
+    def refuse(image: bytes, count: int, options: Any, values: Any) -> tuple[Any, ...]:
+        ctypes.memmove(values[0], b"ptxas application ptx input, line 3; error : no\0", 48)
+        return (Result.CUDA_ERROR_INVALID_PTX,)
+
+    object.__setattr__(cu, "cuModuleLoadDataEx", refuse)
+    with pytest.raises(DriverError) as caught:
+        make_saxpy()[1, 32](1, 1.0, ptxdsl.zeros(32, f32), ptxdsl.zeros(32, f32))
+    assert caught.value.message == (
+        "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX (218): the driver's compiler refuses the PTX\n"
+        "ptxas application ptx input, line 3; error : no"
+    )
+    assert caught.value.hint == "ptxas explains better: pip install 'nvidia-cuda-nvcc>=13,<14'"
+
+
+def test_the_kernels_of_a_module_share_its_variables(cu: Standin) -> None:
+    m = ptxdsl.load("""
+.version 7.0
+.target sm_75
+.address_size 64
+.global .align 4 .u32 count[16];
+.visible .entry first() { .reg .b32 r; ld.global.u32 r, [count]; ret; }
+.visible .entry second() { .reg .b32 r; ld.global.u32 r, [count]; ret; }""")
+    m.variables["count"] = np.arange(16, dtype=np.uint32)
+    m["first"][1, 1]()
+    m["second"][1, 1]()
+    assert len(cu.images) == 1
+    seen = m.variables["count"]
+    assert (seen.device, seen.backend, seen.numpy().tolist()) == (0, "gpu", list(range(16)))
+    assert cu.globals[b"count"][1].raw[4:8] == b"\1\0\0\0"
