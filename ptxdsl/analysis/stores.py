@@ -74,13 +74,14 @@ class _Pointers:
             if statement.__class__ is ir.Instruction:
                 sources, results, _, _ = _plan(statement.form)
                 operands = statement.operands
-                read, written = [operands[n] for n in sources], [operands[n] for n in results]
             elif isinstance(statement, ir.Call):
-                read, written = [*statement.arguments], [*statement.results]
+                operands, count = (*statement.arguments, *statement.results), len(statement.arguments)
+                sources, results = tuple(range(count)), tuple(range(count, len(operands)))
             else:
                 continue
             source = _NOTHING
-            for operand in read:
+            for n in sources:
+                operand = operands[n]
                 if operand.__class__ is address:
                     operand = operand.base
                 if operand.__class__ is register:
@@ -92,7 +93,7 @@ class _Pointers:
                     early.update([r.name for r in ir.registers(operand)])
                     source |= self._of(operand)
             if source:
-                for name, kind in [r for operand in written for r in ir.registers(operand)]:
+                for name, kind in [r for n in results for r in ir.registers(operands[n])]:
                     before = provenance.get(name, _NOTHING)
                     if kind.bits >= 32 and not source <= before:
                         provenance[name] = before | source

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Union
 
 from ...ir import (
-    Address, Call, Immediate, Instruction, Not, Operand, Register, Selected, SpecialRegister, Symbol, Vector,
+    Address, Immediate, Instruction, Not, Operand, Register, Selected, SpecialRegister, Symbol, Vector,
 )
 from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.def_use import DefUse
@@ -106,15 +106,14 @@ _CHANGING = ("%clock", "%globaltimer", "%pm", "%ctaid", "%smid", "%cluster")
 
 
 class DivergenceAnalysis:
-    """The fixpoint: vectors only fall from known to VARYING and blocks only become parted, so it ends."""
+    """The fixpoint: offsets only fall from known to VARYING and blocks only become divergent, so it ends."""
 
     def __init__(
         self, graph: ControlFlowGraph, block: Shape3, origins: dict[str, str], diverges: Diverges | None = None
     ) -> None:
         self.graph, self.block, self.origins, self.diverges = graph, block, origins, diverges
-        self.plans = [CALL if isinstance(s, Call) else plan_of(s.form) for s in graph.statements]
+        self.plans = [plan_of(s.form) if s.__class__ is Instruction else CALL for s in graph.statements]
         self.facts = Facts()
-        self.facts.private = any(map(_exposes_local, graph.statements))
         self.split: set[int] = set()
         self.regions: dict[int, set[int]] = {}
         self.changed = False
@@ -132,7 +131,7 @@ class DivergenceAnalysis:
 
     def _find_invariants(self) -> None:
         """Pure statements over parameters and thread indices whose result is written once."""
-        ops = self.graph.def_use
+        ops, plans = self.graph.def_use, self.plans
         once: set[str] = set()
         again: set[str] = set()
         for op in ops:
@@ -141,8 +140,12 @@ class DivergenceAnalysis:
         fixed: set[str] = set()
         for node in self.graph.blocks:
             for number in range(node.start, node.stop):
-                op = ops[number]
-                if not op.writes or not self.plans[number].pure or op.statement.guard is not None:
+                op, plan = ops[number], plans[number]
+                if not plan.pure or not op.writes:
+                    continue
+                if plan.exposes_local:
+                    self.facts.private = True
+                if op.statement.guard is not None:
                     continue
                 for operand in op.reads:
                     if not (operand[0] in fixed if operand.__class__ is Register else _fixed(operand, fixed)):
@@ -262,8 +265,10 @@ class DivergenceAnalysis:
     def _provenance(self, op: DefUse, plan: Plan) -> str:
         if plan.rule == "load":
             return self._loaded(op)
-        statement = op.statement
-        carriers = op.reads if isinstance(statement, Call) else [statement.operands[n] for n in plan.carriers]
+        carriers: Sequence[Operand] = op.reads
+        if plan.carriers is not None:
+            operands = op.statement.operands  # type: ignore[union-attr]
+            carriers = [operands[n] for n in plan.carriers]
         known = self.facts.provenance
         for operand in carriers:
             if operand[0] in known if operand.__class__ is Register else operand.__class__ is Symbol:
@@ -295,11 +300,6 @@ class DivergenceAnalysis:
         if isinstance(operand, Symbol):
             return self.origins.get(operand.symbol, "")
         return ""
-
-
-def _exposes_local(statement: Instruction | Call) -> bool:
-    """Whether a statement makes a generic address of one in local memory."""
-    return isinstance(statement, Instruction) and statement.form.opcode == "cvta" and "local" in statement.form.tokens
 
 
 def _wrapped(vector: Sequence[int], bits: int) -> LaneOffsets:

@@ -29,8 +29,10 @@ class Plan(NamedTuple):
     widens: bool = False
     """Whether its result may be wider than what it reads, so that offsets must not wrap there."""
     covered: bool = False
-    carriers: tuple[int, ...] = ()
-    """The operands whose addresses its result may be computed from."""
+    carriers: tuple[int, ...] | None = None
+    """The operands whose addresses its result may be computed from; None for all that it reads."""
+    exposes_local: bool = False
+    """Whether it makes a generic address of one in local memory."""
     carry: semantics.Carry = semantics.Carry(False, False)
     number: int = 0
     """Its place among the forms that its mnemonic spells."""
@@ -52,8 +54,12 @@ def plan_of(form: Form) -> Plan:
     index = next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
     parts = any(spec.selector or spec.selected or spec.negatable for spec in form.operands)
     steps = tuple((s, s.written, s.type.bits if s.type and s.register else 0) for s in form.operands)
+    carrying = carriers(form)
+    every = carrying == tuple(n for n, spec in enumerate(form.operands) if spec.role != "w" or not spec.written)
+    exposes = form.opcode == "cvta" and form.space == "local"
     return Plan(
-        rule, pure, widens, semantics.covered(form), carriers(form), semantics.carry(form), index, steps, parts
+        rule, pure, widens, semantics.covered(form), None if every else carrying, exposes, semantics.carry(form), index,
+        steps, parts,
     )
 
 
