@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import cache
 
 from ..isa import Form
-from ..types import pred
 
 __all__ = ["carriers"]
 
@@ -19,7 +18,7 @@ def carriers(form: Form) -> tuple[int, ...]:
     """The places of the operands whose addresses the results of a form may be computed from.
 
     What is read from memory is no address of the same array, but for a parameter's value, whose address stands there.
-    A predicate only chooses among addresses, and ``mapa`` leads into the memory of another block.
+    What selects only chooses among addresses, and ``mapa`` leads into the memory of another block.
     """
     specs = list(enumerate(form.operands))
     if form.opcode == "mapa" or not any(spec.written for _, spec in specs):
@@ -27,4 +26,5 @@ def carriers(form: Form) -> tuple[int, ...]:
     addresses = tuple(n for n, spec in specs if spec.kind == "address")
     if addresses:
         return addresses if form.space == "param" else ()
-    return tuple(n for n, spec in specs if spec.role != "w" and spec.type is not pred)
+    sources = tuple(n for n, spec in specs if spec.role != "w")
+    return sources[:2] if form.effects.selects else sources

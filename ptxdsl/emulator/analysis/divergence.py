@@ -276,8 +276,8 @@ class DivergenceAnalysis:
         else:
             return ""
         found = [name for operand in carriers if (name := self.provenance_of(operand))]
-        if found and isinstance(statement, Instruction) and statement.form.effects.selects:
-            found = [self.provenance_of(operand) for operand in op.reads[:2]]
+        if found and plan.selects:
+            found = [self.provenance_of(operand) for operand in carriers]
         if len(found) < 2:
             return found[0] if found else ""
         if plan.rule == "difference" and found[0] == found[1]:

@@ -31,6 +31,8 @@ class Plan(NamedTuple):
     covered: bool = False
     carriers: tuple[int, ...] | None = None
     """The operands whose addresses its result may be computed from; None for all that it reads."""
+    selects: bool = False
+    """Whether its result is one of the first two that it reads."""
     exposes_local: bool = False
     """Whether it makes a generic address of one in local memory."""
     carry: semantics.Carry = semantics.Carry(False, False)
@@ -58,8 +60,8 @@ def plan_of(form: Form) -> Plan:
     every = carrying == tuple(n for n, spec in enumerate(form.operands) if spec.role != "w" or not spec.written)
     exposes = form.opcode == "cvta" and form.space == "local"
     return Plan(
-        rule, pure, widens, semantics.covered(form), None if every else carrying, exposes, semantics.carry(form), index,
-        steps, parts,
+        rule, pure, widens, semantics.covered(form), None if every else carrying,
+        form.effects.selects, exposes, semantics.carry(form), index, steps, parts,
     )
 
 

@@ -24,9 +24,9 @@ def checked_access(form: Form) -> Access | None:
 @lru_cache(maxsize=256)
 def bulk_accesses(form: Form) -> tuple[Access, ...]:
     """Destination and source of a bulk copy; nothing of other instructions."""
-    if form.opcode not in ("cp", "multimem") or form.effects.completes not in ("bulk_group", "mbarrier"):
+    if form.effects.completes not in ("bulk_group", "mbarrier"):
         return ()
-    return tuple(access for access in form.effects.accesses if access.kind == "bytes")
+    return tuple(each for each in form.effects.accesses if each.kind == "bytes" and (each.reads or each.writes))
 
 
 def role_of(access: Access) -> int:
