@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir import Immediate, Instruction
-from ..runtime.block_state import BlockState
 from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier
 from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, WarpClock
+from ..runtime.block_state import BlockState
 from .clocks import Clocks
 from .happens_before import BlockOrder, Clock, Rendezvous, Thread, covers, join
 from .report import Reporter

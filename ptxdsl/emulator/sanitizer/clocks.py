@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 
-from ..runtime.block_state import BlockState
 from ..machine.shadow import EPOCH_SHIFT, Shadow, WarpClock
+from ..runtime.block_state import BlockState
 from .happens_before import BlockOrder, Clock, HappensBefore, Thread, join
 from .shadow_memory import ShadowMemory
 
 __all__ = ["Clocks"]
+
+_CLOCK = WarpClock.span("EPOCH")
 
 
 class Clocks:
@@ -25,8 +26,7 @@ class Clocks:
         block = self.order.block(self.memory.block_of(state))
         data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.nbytes)
         base = self.memory.get(state, Shadow.BASE)  # warps before it have not begun with this block
-        clocks = [struct.unpack_from("<QQQQ", data, number * WarpClock.nbytes) for number in range(state.count)]
-        clocks = [clock if clock[0] > base else (0, 0, 0, 0) for clock in clocks]
+        clocks = [clock if clock[0] > base else (0, 0, 0, 0) for clock in _CLOCK.iter_unpack(data)]
         _, floor, _, barriers = max(clocks, key=lambda clock: clock[3])
         block.barrier(barriers, floor >> EPOCH_SHIFT)
         for warp, (_, block_floor, warp_floor, _) in enumerate(clocks):

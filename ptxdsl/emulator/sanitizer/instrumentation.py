@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from ...ir import Address, Call, Instruction
 from ...isa import Form
 from ..analysis.divergence import UNIFORM, Shape3
+from ..codegen.code import Code, translate
+from ..instructions.addresses import lane_by_lane
 from ..instructions.bulk_copies import check, ends, find, move, report
 from ..instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction,
 )
-from ..codegen.code import Code, translate
 from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
-from ..instructions.addresses import lane_by_lane
 from ..machine.address_spaces import Spaces
 from ..machine.shadow import STATEMENT_SHIFT, Role
 from ..rewrite.definedness import check_definedness

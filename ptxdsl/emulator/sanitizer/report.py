@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
 from ...isa import Form
 from ..machine.address_spaces import AddressRange
-from ..runtime.block_state import BlockState, LaunchState
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
 from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow, WarpClock
 from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
+from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.faults import Scene
 from ..runtime.memory_faults import element_name
 from .accesses import bulk_accesses, checked_access, strength

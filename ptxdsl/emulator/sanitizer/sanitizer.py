@@ -16,12 +16,12 @@ from typing import Any
 
 from ...errors import EmulationError
 from ...ir import Instruction
-from ..runtime.block_state import BlockState, LaunchState, Tool
 from ..machine.layout import LANES, Block
 from ..machine.shadow import (
     EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, WARP_SHIFT, WHOLE_WARP,
-    Reason, Role, Shadow, WarpClock,
+    Plane, Reason, Role, Shadow, WarpClock,
 )
+from ..runtime.block_state import BlockState, LaunchState, Tool
 from .accesses import checked_access, role_of
 from .barriers import operand_value
 from .clocks import Clocks
@@ -35,6 +35,7 @@ __all__ = ["Sanitizer", "collect"]
 
 PATIENCE = 200
 """Callbacks of one instruction after which its accesses are suppressed for the rest of the launch."""
+_PLANES: dict[int, Plane] = {Reason.READER: Plane.READER, Reason.EARLIER_READER: Plane.EARLIER_READER}
 _SYNCHRONISES = (Reason.SYNC_ACCESS, Reason.SYNC_INSTRUCTION, Reason.WARP_BARRIER)
 
 
@@ -119,7 +120,7 @@ class Sanitizer(Tool):
         if reason == Reason.UNINITIALISED or not self._ordered(state, block, (warp, lane), word, other):
             if reason != Reason.WRITER or not self._same_value(state, record, warp, lane, word, other):
                 self.reporter.note(state, record, warp, lane, reason, word, other, memory.get(state, Shadow.HOST))
-            self._clear(state, {Reason.READER: 1, Reason.EARLIER_READER: 2}.get(Reason(reason), 0))
+            self._clear(state, _PLANES.get(reason, Plane.WRITER))
         self._limit(state, record)
 
     def _ordered(
@@ -144,7 +145,7 @@ class Sanitizer(Tool):
         """Let the granule in question count as written and ordered from now on."""
         memory = self.memory
         place = memory.get(state, Shadow.WORD_ADDRESS) + plane * memory.get(state, Shadow.STRIDE)
-        private = plane == 0 and memory.is_private(state, memory.get(state, Shadow.HOST))
+        private = plane == Plane.WRITER and memory.is_private(state, memory.get(state, Shadow.HOST))
         ctypes.memmove(place, struct.pack("<Q", memory.get(state, Shadow.BASE) if private else 0), 8)
 
     def _same_value(

@@ -12,11 +12,12 @@ import numpy as np
 from ...launch import Buffer, TracksWrites
 from ..codegen.library import library
 from ..instructions.instrumentation import ShadowInspection
-from ..runtime.block_state import BlockState, LaunchState
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, UNWRITTEN, WARP, WARP_SHIFT, Kind, Shadow, WarpClock,
+    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, Plane, Shadow,
+    WarpClock, Region as Description,
 )
+from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
 from .accesses import granule_of
 from .shadow_store import store
@@ -24,9 +25,10 @@ from .shadow_store import store
 __all__ = ["Region", "ShadowMemory"]
 
 _INSPECT = ShadowInspection()
-WORD_BYTES = 8
-PLANES = 3
+WORD_BYTES = 1 << WORD_SHIFT
 _MASK = (1 << 64) - 1
+_REGION = Description.span("LOW")
+_LINK = Entry.span("SHADOW_WORDS", "SHADOW_STRIDE")
 
 
 class Region(NamedTuple):
@@ -74,7 +76,7 @@ class ShadowMemory:
     def _region(self, low: int, nbytes: int, kind: int) -> Region:
         granules = (nbytes >> self.granule) + 9
         stride = granules + (24 - granules % 16)  # odd cache lines between planes, so that they do not evict each other
-        array = self.store.take(PLANES * stride + 16)
+        array = self.store.take(len(Plane) * stride + 16)
         self.arrays.append(array)
         return Region(low, nbytes, array.ctypes.data, stride * WORD_BYTES, kind)
 
@@ -124,8 +126,8 @@ class ShadowMemory:
 
     @staticmethod
     def _clear(first: int, stride: int, count: int, unwritten: bool) -> None:
-        for plane in range(PLANES):
-            _array(first + plane * stride, count)[:] = UNWRITTEN if plane == 0 and unwritten else 0
+        for plane in Plane:
+            _array(first + plane * stride, count)[:] = UNWRITTEN if plane is Plane.WRITER and unwritten else 0
 
     def release(self) -> None:
         """Return the words to the store, and to the arrays what is still unwritten."""
@@ -171,10 +173,10 @@ class ShadowMemory:
     def _link(self, entry: int, region: Region) -> None:
         """Tell compiled checks, in an entry of a buffer table, where the shadow words are."""
         origin = (region.words - (region.low >> self.granule) * WORD_BYTES) & _MASK
-        ctypes.memmove(entry + Entry.SHADOW_WORDS, struct.pack("<QQ", origin, region.stride), 16)
+        ctypes.memmove(entry + Entry.SHADOW_WORDS, _LINK.pack(origin, region.stride), _LINK.size)
 
     def _describe(self, state: BlockState, regions: list[Region]) -> None:
-        table = b"".join(struct.pack("<QQQQi28x", *region) for region in regions)
+        table = b"".join(_REGION.pack(*region) for region in regions)
         described = np.frombuffer(table, np.uint8).copy()
         self.kept.append(described)
         self.put(state, Shadow.REGIONS, "Q", described.ctypes.data)

@@ -6,9 +6,9 @@ import ctypes
 import struct
 
 from ...ir import Instruction
-from ..runtime.block_state import BlockState
 from ..machine.layout import Block
 from ..machine.shadow import Reason
+from ..runtime.block_state import BlockState
 from .accesses import strength
 from .barriers import Barriers, charge_poll
 from .clocks import Clocks
