@@ -62,7 +62,7 @@ def atomic(h: Handler, op: Atomic) -> None:
 
 def array_of(h: Handler, element: ir.Type) -> Any:
     """Room for one element a lane."""
-    return h.room(ir.ArrayType(element, LANES))
+    return h.alloca(ir.ArrayType(element, LANES))
 
 
 def spill(h: Handler, vector: Any) -> Any:

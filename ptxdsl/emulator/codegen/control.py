@@ -29,7 +29,7 @@ def park(h: Handler, lanes: Any, rank: Any) -> None:
 
 
 def reschedule(h: Handler) -> None:
-    h.through(Block.RESCHEDULE, h.rec)
+    h.tail_to(Block.RESCHEDULE, h.rec)
 
 
 def await_others(h: Handler, missing: Any, rank: Any) -> None:
@@ -41,7 +41,7 @@ def await_others(h: Handler, missing: Any, rank: Any) -> None:
 
     def leave() -> None:
         park(h, h.active, rank)
-        h.through(Block.ADVANCE, h.rec)
+        h.tail_to(Block.ADVANCE, h.rec)
 
     h.branch_unless(h.ir.not_(wait), leave)
 
@@ -66,7 +66,7 @@ def spend(h: Handler, cost: Any, target: Any, conservative: bool, rank: Any = No
         elif rank is not None:
             _lose_patience(h, yields, rank)
         h.branch_unless(h.ir.icmp_signed(">=", turns, h.i32(0)), lambda: _return(h, Status.YIELD))
-        h.through(Block.SCHEDULE, h.rec)
+        h.tail_to(Block.SCHEDULE, h.rec)
 
     h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), give_way)
 
@@ -119,7 +119,7 @@ def _arrive(h: Handler, rank: Any) -> None:
 
     def meet() -> None:
         park(h, h.active, rank)
-        h.through(Block.ADVANCE, h.rec)
+        h.tail_to(Block.ADVANCE, h.rec)
 
     h.branch_unless(h.ir.icmp_signed("<", rank, h.load(h.warp, Warp.PARKED, i32)), meet)
 
@@ -199,7 +199,7 @@ def exit_(h: Handler, op: Exit) -> None:
     if not op.guard and not op.masked:
         retire(h)
         return
-    h.branch_unless(h.ir.icmp_unsigned("!=", alive, h.i32(0)), lambda: h.through(Block.RETIRE, h.rec))
+    h.branch_unless(h.ir.icmp_unsigned("!=", alive, h.i32(0)), lambda: h.tail_to(Block.RETIRE, h.rec))
     if op.masked:
         h.branch_unless(h.ir.icmp_unsigned("!=", active, h.i32(0)), lambda: reschedule(h))
     h.next()

@@ -46,7 +46,7 @@ def source(h: Handler, kind: Any, width: int) -> Any:
         return number
     spread = h.splat(number)
     if kind.affine:
-        spread = h.ir.add(spread, h.known(h.field("q"), bits))
+        spread = h.ir.add(spread, h.lane_offsets(h.field("q"), bits))
     return spread
 
 
@@ -201,5 +201,5 @@ def wrap_check(h: Handler, op: WrapCheck) -> None:
         h.stop(Status.DEOPT)
         h.ir.ret_void()
 
-    h.branch_unless(good, lambda: h.give_up(leave))
+    h.branch_unless(good, lambda: h.deoptimise(leave))
     h.next()

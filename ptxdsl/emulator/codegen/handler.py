@@ -43,8 +43,8 @@ def const(kind: ir.Type, value: int) -> ir.Constant:
 class Handler:
     """A handler under construction. ``codes`` are its record's fields, as letters of the struct module (i and q)."""
 
-    lasting = True
-    """Whether what a warp and its block know does not change while the function runs."""
+    single_warp = True
+    """Whether the function runs for one warp of one block, so that nothing of these changes but registers."""
 
     def __init__(self, module: ir.Module, name: str, codes: str = "", result: ir.FunctionType = HANDLER) -> None:
         self.function = ir.Function(module, result, name)
@@ -98,24 +98,24 @@ class Handler:
         """Address of the register slot that the next field names."""
         return self.add(self.warp, self.field("i"))
 
-    def known(self, place: Any, bits: int) -> Any:
-        """The vector of known numbers at an address."""
+    def lane_offsets(self, place: Any, bits: int) -> Any:
+        """The lane offsets at an address."""
         return self.load(self.ir.inttoptr(place, pointer), 0, lanes_of(ir.IntType(bits)))
 
     def own_access(self, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> Any:  # noqa: ARG002
         """The address of an access where the function has a way of its own to check it; None elsewhere."""
         return None
 
-    def merged(self) -> tuple[int, ...] | None:
-        """Where one look serves several accesses: the numbers of their statements, piece by piece; None elsewhere."""
+    def merged_granules(self) -> tuple[int, ...] | None:
+        """Of a merged shadow check: the statement of each granule; None elsewhere."""
         return None
 
-    def mark(self, instruction: Any, what: str) -> Any:  # noqa: ARG002
-        """Tell that an instruction touches memory of some kind and no other."""
+    def alias_class(self, instruction: Any, what: str) -> Any:  # noqa: ARG002
+        """Tell LLVM that an instruction accesses memory of some kind and no other."""
         return instruction
 
-    def room(self, kind: ir.Type, align: int = 16) -> Any:
-        """Memory of the function's own."""
+    def alloca(self, kind: ir.Type, align: int = 16) -> Any:
+        """A variable on the stack."""
         place = self.ir.alloca(kind)
         place.align = align
         return place
@@ -191,26 +191,26 @@ class Handler:
     def following(self) -> Any:
         return self.add(self.rec, self.size)
 
-    def give_up(self, leave: Callable[[], None]) -> None:
-        """End here because a check failed: ``leave`` emits how."""
+    def deoptimise(self, leave: Callable[[], None]) -> None:
+        """Go on in conservative code, since a check failed: ``leave`` emits how."""
         leave()
 
-    def checked_together(self) -> tuple[int, int] | None:
-        """Where one check serves several accesses: bytes from the lowest to this one, bytes of all; None elsewhere."""
+    def merged_bounds(self) -> tuple[int, int] | None:
+        """Of a merged bounds check: bytes from the lowest access to this one, extent of all; None elsewhere."""
         return None
 
-    def through(self, slot: int, rec: Any) -> None:
-        """Go on in the function whose address the block state holds at ``slot``."""
+    def tail_to(self, slot: int, rec: Any) -> None:
+        """Tail call of the function whose address the block state has at ``slot``."""
         handler = self.load(self.block, slot, HANDLER.as_pointer(), 8)
         self.tail(handler, rec)
 
     def schedule(self, resume: Any) -> None:
         """Leave this warp, which is to resume at the record ``resume``, for another one."""
         self.store(resume, self.warp, Warp.PC)
-        self.through(Block.SCHEDULE, resume)
+        self.tail_to(Block.SCHEDULE, resume)
 
     def fault(self, kind: int, mask: Any = None) -> None:
-        """Stop everything: the kernel did something wrong here, in the lanes of ``mask``."""
+        """End the launch with a fault in the lanes of ``mask``."""
         self.stop(Status.FAULT)
         self.store(const(i32, kind), self.block, Block.FAULT_KIND)
         if mask is not None:

@@ -109,7 +109,7 @@ def _give_way(h: Handler, polled: bool) -> None:
         h.ir.ret_void()
 
     h.branch_unless(h.ir.icmp_signed(">=", turns, h.i32(0)), leave)
-    h.through(Block.SCHEDULE, h.rec)
+    h.tail_to(Block.SCHEDULE, h.rec)
 
 
 class _Word:

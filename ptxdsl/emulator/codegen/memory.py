@@ -64,7 +64,8 @@ class Access:
         if self.letter == "X":
             lanes = h.load(self.slot, 0, element)
         else:
-            lanes = h.ir.add(h.splat(h.load(self.slot, 0, ir.IntType(self.bits))), h.known(self.known, self.bits))
+            base = h.splat(h.load(self.slot, 0, ir.IntType(self.bits)))
+            lanes = h.ir.add(base, h.lane_offsets(self.known, self.bits))
         if self.bits < 64:
             lanes = h.ir.zext(lanes, wide)
         offset = self.offset if self.letter == "X" else h.ir.sub(self.offset, h.ir.sext(self.low, i64))
@@ -83,16 +84,16 @@ class Access:
         h = self.h
         address = first = self.base()
         extent = h.extended(self.extent) if self.letter == "A" else h.i64(self.nbytes - 1)
-        together = h.checked_together()
-        if together is not None:
-            back, extent = h.i64(together[0]), h.i64(together[1])
+        merged = h.merged_bounds()
+        if merged is not None:
+            back, extent = h.i64(merged[0]), h.i64(merged[1])
             first = h.ir.sub(address, back)
         low, bound, delta = self.limits(extent)
         good = h.ir.icmp_unsigned("<", h.ir.sub(first, low), bound)
         if self.nbytes > 1:
             odd = h.ir.and_(address, h.i64(self.nbytes - 1))
             good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.i64(0)))
-        if together is not None and together[1] < 0:
+        if merged is not None and merged[1] < 0:
             good = ir.Constant(i1, 1)
         return good, h.ir.add(address, delta)
 

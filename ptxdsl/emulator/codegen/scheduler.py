@@ -93,7 +93,7 @@ def _advance(module: ir.Module, name: str) -> None:
     rank = h.load(h.warp, Warp.PARKED, i32)
     here = h.ir.icmp_unsigned("==", places, h.splat(rank))
     some = h.ir.icmp_unsigned("!=", h.mask(here), h.i32(0))
-    h.branch_unless(some, lambda: h.through(Block.RESCHEDULE, h.rec))
+    h.branch_unless(some, lambda: h.tail_to(Block.RESCHEDULE, h.rec))
     _activate(h, places, rank, here)
 
 
@@ -132,7 +132,7 @@ def bury(h: Handler) -> tuple[Any, Any]:
 def retire(h: Handler) -> None:
     """End this warp; only where barriers are in use that takes more than going on with the next one."""
     quiet = h.ir.icmp_unsigned("==", h.load(h.block, Block.BARRED, i32), h.i32(0))
-    h.branch_unless(quiet, lambda: h.through(Block.RETIRE, h.rec))
+    h.branch_unless(quiet, lambda: h.tail_to(Block.RETIRE, h.rec))
     _, runnable = bury(h)
     switch(h, runnable)
 
@@ -157,7 +157,7 @@ def _retire(module: ir.Module, name: str) -> None:
         h.ir.position_at_end(no)
 
     h.for_each_lane(h.load(h.block, Block.BARRED, i32), complete)
-    h.through(Block.SCHEDULE, h.rec)
+    h.tail_to(Block.SCHEDULE, h.rec)
 
 
 def _run(module: ir.Module, name: str) -> None:

@@ -43,7 +43,7 @@ class DivergentRegion:
         self.outside, self.members = outside, {block.number for block in members}
         h = self.h = outside.h
         self.chain = sorted([*members, *exits], key=lambda block: block.priority)
-        self.pending = {block.number: h.room(i32, 4) for block in self.chain}
+        self.pending = {block.number: h.alloca(i32, 4) for block in self.chain}
         self.checks = {block.number: h.block_named(f"check{block.number}_") for block in self.chain}
         self.bodies = {
             block.number: h.block_named(f"masked{block.number}_")

@@ -55,7 +55,7 @@ def type_of(register: PlannedRegister) -> ir.Type:
 class BlockFunction(InlinedOps):
     """The function under construction. Registers are variables of it, which LLVM turns into values."""
 
-    lasting = False
+    single_warp = False
 
     def __init__(self, module: ir.Module, name: str, plan: Plan) -> None:
         super().__init__(module, name)
@@ -84,8 +84,8 @@ class BlockFunction(InlinedOps):
         shadow = module.add_metadata(["shadow", root, i64(0)])
         self.kinds = {"shadow": module.add_metadata([shadow, shadow, i64(0)])}
         names = ("position", "first_warp", "budget", "active", "parked", "barrier")
-        self.state = {name: self.room(i32, 4) for name in names}
-        self.state.update({name: self.room(i64, 8) for name in ("resume", "start")})
+        self.state = {name: self.alloca(i32, 4) for name in names}
+        self.state.update({name: self.alloca(i64, 8) for name in ("resume", "start")})
         self.base = super().load(self.block, Block.RECONVERGE, i64, fixed=True)
         self.number: Any = None
 
@@ -97,12 +97,12 @@ class BlockFunction(InlinedOps):
 
     # What emitters ask of a handler
 
-    def room(self, kind: ir.Type, align: int = 16) -> Any:
+    def alloca(self, kind: ir.Type, align: int = 16) -> Any:
         place = self.allocas.alloca(kind)
         place.align = align
         return place
 
-    def mark(self, instruction: Any, what: str) -> Any:
+    def alias_class(self, instruction: Any, what: str) -> Any:
         instruction.set_metadata("tbaa", self.kinds[what])
         return instruction
 
@@ -116,7 +116,7 @@ class BlockFunction(InlinedOps):
     def micro_op_at(self, offset: int) -> Any:
         return self.ir.inttoptr(self.ir.add(self.base, self.i64(offset)), pointer)
 
-    def known(self, place: Any, bits: int) -> Any:
+    def lane_offsets(self, place: Any, bits: int) -> Any:
         return self.vector(self.plan.lane_offsets[int(place.constant)], bits)
 
     def vector(self, numbers: Iterable[int], bits: int) -> ir.Constant:
@@ -181,7 +181,7 @@ class BlockFunction(InlinedOps):
             self.ir = here
         return found
 
-    def merged(self) -> tuple[int, ...] | None:
+    def merged_granules(self) -> tuple[int, ...] | None:
         assert self.planned is not None
         return self.planned.shadowed
 
@@ -222,13 +222,13 @@ class BlockFunction(InlinedOps):
     def tail(self, handler: Any, rec: Any) -> None:  # noqa: ARG002
         self.side_exit()
 
-    def through(self, slot: int, rec: Any) -> None:  # noqa: ARG002
+    def tail_to(self, slot: int, rec: Any) -> None:  # noqa: ARG002
         self.side_exit()
 
     def fault(self, kind: int, mask: Any = None) -> None:  # noqa: ARG002
         self.side_exit()
 
-    def give_up(self, leave: Callable[[], None]) -> None:  # noqa: ARG002
+    def deoptimise(self, leave: Callable[[], None]) -> None:  # noqa: ARG002
         self.side_exit()
 
     # Registers
@@ -236,7 +236,7 @@ class BlockFunction(InlinedOps):
     def _variable(self, key: Any, kind: ir.Type) -> Any:
         place = self.variables.get(key)
         if place is None:
-            place = self.variables[key] = self.room(kind, 64 if isinstance(kind, ir.VectorType) else 8)
+            place = self.variables[key] = self.alloca(kind, 64 if isinstance(kind, ir.VectorType) else 8)
             self.allocas.store(ir.Constant(kind, None if isinstance(kind, ir.VectorType) else 0), place)
         if place.type.pointee != kind:
             raise AssertionError(f"a variable of {place.type.pointee} taken for {kind}")

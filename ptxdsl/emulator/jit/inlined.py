@@ -79,6 +79,6 @@ class InlinedOps(Handler):
     def slot(self) -> Any:
         return Slot(int(self.field().constant))
 
-    def checked_together(self) -> tuple[int, int] | None:
+    def merged_bounds(self) -> tuple[int, int] | None:
         assert self.planned is not None
         return self.planned.bounds

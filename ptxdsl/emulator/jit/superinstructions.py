@@ -99,7 +99,7 @@ class _Superinstruction(InlinedOps):
         else:
             super().tail(handler, rec)
 
-    def give_up(self, _: Callable[[], None]) -> None:
+    def deoptimise(self, _: Callable[[], None]) -> None:
         self.side_exit()
 
 

@@ -29,7 +29,7 @@ class ShadowState:
     """
 
     def __init__(self, h: Handler, fixed: bool = False) -> None:
-        self.h, self.fixed = h, fixed and h.lasting
+        self.h, self.fixed = h, fixed and h.single_warp
         self.block = h.load(h.block, Block.SHADOW, pointer, fixed=True)
         number = h.ir.zext(h.load(h.warp, Warp.INDEX, i32, fixed=True), i64)
         self.warp = h.add(self.block, h.ir.add(h.ir.mul(number, h.i64(WarpClock.nbytes)), h.i64(Shadow.WARP_CLOCKS)))

@@ -34,7 +34,7 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     if check.guard:
         h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
     shadow = ShadowState(h, fixed=True)
-    if h.merged() is not None:
+    if h.merged_granules() is not None:
         statement = h.i32(0)  # each granule has its own
     place = h.ir.or_(h.ir.zext(statement, i64), h.i64(check.strength << STRENGTH_SHIFT))
     if h.slow_path is None:
@@ -94,7 +94,7 @@ class _Fast:
             access.demand(good)
             lane = h.ir.zext(h.call("llvm.cttz.i32", i32, self.mask, ir.Constant(i1, 0)), i64)
             lane = h.ir.or_(lane, h.ir.select(single, h.i64(0), h.i64(SEVERAL_LANES)))
-            merged = h.merged()
+            merged = h.merged_granules()
             if merged is None:
                 return [self.line(host, check.granules, self.splat(lane, check.granules))]
             return [self.line(host, len(merged), h.ir.or_(self.splat(lane, len(merged)), self.constant([*merged])))]
@@ -115,7 +115,7 @@ class _Fast:
         first = number * lanes
         if letter == "b":
             who = first | (SEVERAL_LANES if lanes > 1 else 0)
-            ids = [who | statement for statement in self.h.merged() or (0,) * check.granules]
+            ids = [who | statement for statement in self.h.merged_granules() or (0,) * check.granules]
         else:
             more = SEVERAL_LANES if check.folded and check.role == Role.READ else 0
             ids = [first + lane | more for lane in range(lanes) for _ in range(check.granules)]
@@ -143,9 +143,9 @@ class _Fast:
             return h.ir.inttoptr(address, kind.as_pointer())
 
         def put(plane: int, value: Any, _: Any) -> None:
-            h.mark(h.ir.store(value, at(plane), align=8), "shadow")
+            h.alias_class(h.ir.store(value, at(plane), align=8), "shadow")
 
-        return _Group(size, lambda plane: h.mark(h.ir.load(at(plane), align=8), "shadow"), put, lanes)
+        return _Group(size, lambda plane: h.alias_class(h.ir.load(at(plane), align=8), "shadow"), put, lanes)
 
     def scattered(self, hosts: Any, number: int) -> _Group:
         """A shadow word for each lane, gathered."""
@@ -164,12 +164,12 @@ class _Fast:
         def get(plane: int) -> Any:
             rest = h.splat(self.word)
             name = "llvm.masked.gather.v32i64.v32p0"
-            return h.mark(h.call(name, wide, at(plane), h.i32(8), bools, rest), "shadow")
+            return h.alias_class(h.call(name, wide, at(plane), h.i32(8), bools, rest), "shadow")
 
         def put(plane: int, value: Any, where: Any) -> None:
             chosen = bools if where is None else h.ir.and_(bools, where)
             name = "llvm.masked.scatter.v32i64.v32p0"
-            h.mark(h.call(name, ir.VoidType(), value, at(plane), h.i32(8), chosen), "shadow")
+            h.alias_class(h.call(name, ir.VoidType(), value, at(plane), h.i32(8), chosen), "shadow")
 
         return _Group(LANES, get, put, h.iota(64))
 
