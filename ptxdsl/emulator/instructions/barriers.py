@@ -12,7 +12,7 @@ __all__ = ["Barrier", "BarrierResult", "Fence"]
 
 
 class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable="a barrier region ends at it", converges=True):
-    """``action`` is sync, arrive, popc, and, or. Block functions end at it, so that no bail-out goes back behind it."""
+    """``action`` is sync, arrive, popc, and, or. No side exit of a block function goes back behind it."""
 
     action: str
     guard: OperandClass

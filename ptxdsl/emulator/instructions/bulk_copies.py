@@ -67,7 +67,7 @@ class BulkMove(
     guard: OperandClass
 
 
-class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=False, instrumentation=True):
+class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
     """Checks the shadow of the memory at host addresses, and brings it up to date, granule by granule.
 
     The fields are those of :class:`.instrumentation.ShadowCheck`.
@@ -82,7 +82,7 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=False,
     guard: OperandClass
 
 
-class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable=False, instrumentation=True):
+class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable="see BulkMove", instrumentation=True):
     """Reports the host addresses of an end to Python."""
 
     guard: OperandClass

@@ -64,7 +64,7 @@ class Reconvergence(MicroOp, may_fault=False, repeatable=True, inlinable="contro
     """The start of a basic block that lanes fall into where others may wait."""
 
 
-class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True):
+class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True):
     """Lanes end; ``masked`` where others of the warp may be left."""
 
     guard: OperandClass
@@ -75,14 +75,14 @@ class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True)
         return not self.guard
 
 
-class Trap(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True):
+class Trap(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True):
     """Stops with a fault."""
 
     guard: OperandClass
     fault: int
 
 
-class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True):
+class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True):
     """A call that Python answers."""
 
     guard: OperandClass

@@ -6,7 +6,7 @@ is a tuple (kind, fields in the order of the class, codes), so that it is hashed
 
 A class is declared by its fields and its traits::
 
-    class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=False, rare=True):
+    class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True):
         guard: OperandClass
         masked: bool
 """
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
@@ -59,9 +59,9 @@ class MicroOp(Key):
     """A step of a warp.
 
     - ``may_fault``: it may not complete: a fault, lanes to wait for, an address that only the slow path knows.
-    - ``repeatable``: after a bail-out it may be executed again.
-    - ``inlinable``: it can be compiled into a block function; where a class gives a text, that says why not.
-    - ``rare``: compiled code bails out where any lane executes it.
+    - ``repeatable``: after a side exit it may be executed again.
+    - ``inlinable``: it can be compiled into a block function; a text says why not.
+    - ``rare``: block functions have a side exit where any lane executes it.
     - ``reads_memory``, ``writes_memory``: that of the kernel, not registers.
     - ``converges``: lanes wait in it for others of their warp.
     - ``instrumentation``: it is there for sanitizer, profiler or debugger.
@@ -79,7 +79,7 @@ class MicroOp(Key):
     instrumentation: ClassVar[bool]
 
     def __init_subclass__(
-        cls, *, may_fault: bool, repeatable: bool, inlinable: bool | str, rare: bool = False,
+        cls, *, may_fault: bool, repeatable: bool, inlinable: Literal[True] | str, rare: bool = False,
         reads_memory: bool = False, writes_memory: bool = False, converges: bool = False, instrumentation: bool = False,
     ) -> None:
         super().__init_subclass__()

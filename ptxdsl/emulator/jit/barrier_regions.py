@@ -96,7 +96,7 @@ class BarrierRegion:
         if isinstance(op, (Exit, SystemCall, Trap)):
             exit_if_active(self.h, op.guard)
         else:
-            assert op.inlinable, op
+            assert op.inlinable and not op.rare, op
             emit_inline(self.h, op)
 
     # The loop over the warps

@@ -126,7 +126,7 @@ class _Planner:
                 if place + 1 < len(records) or isinstance(op, IndexedBranch) or _polls(planned):
                     return None
                 terminator = planned
-            elif op.inlinable or op.rare or (barrier is not None and place == index):
+            elif op.inlinable or (barrier is not None and place == index):
                 ops.append(planned)
             else:
                 return None
