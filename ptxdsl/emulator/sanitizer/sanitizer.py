@@ -1,6 +1,6 @@
 """The sanitizer: uninitialised memory and data races, found while a kernel runs.
 
-Compiled shadow checks (:mod:`..codegen.instrumentation.shadow_checks`) decide nearly all accesses. The others return to Python, where
+Compiled shadow checks (``codegen.instrumentation``) decide nearly all accesses. The others return to Python, where
 the vector clocks are known. A finding is recorded, its memory counts as written and ordered from then on, and the
 kernel continues, so that one launch reports all of its bugs; it raises the first at its end.
 """
