@@ -12,6 +12,7 @@ from ..config import observer
 from ..errors import EmulationError
 from ..ir import Call, Function, Instruction, Module
 from ..isa import Form
+from ..text import parse
 from .analysis.divergence import Shape3
 from .machine.array_history import note
 from .codegen.code import Code, translate
@@ -42,11 +43,11 @@ class Program:
         spaces = self._spaces.get((entry, cluster))
         if spaces is None:
             function = self.module.function(entry)
-            if cluster is None and _is_plain(function):
+            if cluster is None and _runs_as_it_stands(function):
                 spaces = Spaces.of(self.module, function, self._memory)
             else:
                 with paused():
-                    spaces = _expanded(self.module, function, self._memory, cluster)
+                    spaces = _rewritten(self.module, function, self._memory, cluster)
             self._spaces[entry, cluster] = spaces
         return spaces
 
@@ -54,7 +55,7 @@ class Program:
         self, entry: str, block: Shape3, conservative: bool = False, checks: Checks | None = None,
         cluster: Shape3 | None = None,
     ) -> Code:
-        """The records of a kernel for this shape of block and cluster, with those of the sanitizer's ``checks``."""
+        """The micro-ops of a kernel for this shape of block and cluster, with those of the sanitizer's ``checks``."""
         key = (entry, block, conservative, checks, cluster)
         found = self._codes.get(key)
         if found is None:
@@ -94,9 +95,9 @@ class Program:
         block, cluster = config.block, config.cluster
         launch = LaunchState(spaces, config, list(arguments))
         note(entry, arguments)
-        watcher = observer.get()
-        if watcher is not None:
-            watcher.run(launch)
+        observing = observer.get()
+        if observing is not None:
+            observing.run(launch)
             return
         if config.sanitize and not config.sanitize.isdisjoint(("race", "init")):
             sanitized(launch, lambda needed, checks: self.code(entry, block, conservative or needed, checks, cluster))
@@ -105,14 +106,14 @@ class Program:
 
 
 @cache
-def _needs_nothing(form: Form) -> bool:
+def _never_rewritten(form: Form) -> bool:
     """Whether instructions of a form are run as they stand: those that compute, and what else most kernels have."""
     common = ("ld", "st", "bra", "ret", "exit", "trap", "bar_sync", "shfl", "vote", "atom", "red", "cvta", "fence")
     return plan_of(form).covered or (form.semantics in common and "bulk" not in form.tokens)
 
 
-def _is_plain(function: Function) -> bool:
-    """Whether a kernel has nothing to be expanded and does not speak of clusters: it needs less of the emulator."""
+def _runs_as_it_stands(function: Function) -> bool:
+    """Whether no pass has to rewrite a kernel, and it has no clusters: it needs less of the emulator."""
     forms = set()
     for statement in function.body or ():
         if statement.__class__ is Instruction:
@@ -121,10 +122,10 @@ def _is_plain(function: Function) -> bool:
             return False
     named = any(name in ("minperctamemory", "reqnctapercluster") for name, _ in function.directives)
     passed = any(variable.space == "param" for variable in function.variables)
-    return not named and not passed and all(map(_needs_nothing, forms))
+    return not named and not passed and all(map(_never_rewritten, forms))
 
 
-def _expanded(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> Spaces:
+def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> Spaces:
     """The memory of a kernel that has to be rewritten, or is launched in clusters."""
     from .rewrite.pipeline import rewrite
 
@@ -166,27 +167,25 @@ def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None
 
 
 _programs: dict[str | int, Program] = {}
-_MOST = 64
+_PROGRAMS = 64
 
 
 def load(text: str, module: Module | None = None, *, verified: bool = False) -> Program:
     """The program of a PTX text, which is read once.
 
-    ``module`` is what it says, where somebody has loaded it already: he who loads a text twice has its variables twice.
+    ``module`` is what it says, where it has been loaded already: each module has its variables.
     ``verified`` is text that was printed from a module that was verified.
     """
     key = text if module is None else id(module)  # which the program keeps alive
     found = _programs.get(key)
     if found is None:
-        if len(_programs) >= _MOST:
+        if len(_programs) >= _PROGRAMS:
             del _programs[next(iter(_programs))]
         found = _programs[key] = Program(_read(text, verified) if module is None else module)
     return found
 
 
 def _read(text: str, verified: bool) -> Module:
-    from ..text import parse
-
     with paused():
         module = parse(text)
         if not verified:

@@ -53,10 +53,10 @@ parser, the verifier (the tracer checks what it emits), arguments, the generator
 """
 INSIDE_THE_EMULATOR = (
     "emulator.rewrite", "emulator.codegen", "emulator.jit", "emulator.sanitizer", "emulator.tools",
-    "emulator.runtime.clusters", "emulator.runtime.events",
+    "emulator.runtime.clusters", "emulator.runtime.events", "verify",
 )
-"""The same for modules of the emulator: what expands rare instructions, what needs LLVM, what watches a launch, and
-what happens in few of them: clusters, faults, calls of the system."""
+"""The same for modules of the emulator: what expands rare instructions, what needs LLVM, what observes a launch, what
+few launches need (clusters, faults, calls of the system), and what foreign PTX needs."""
 ENTRY_POINTS = ("__main__", "pytest_plugin")
 """Commands and options, each of which imports what it needs."""
 HEAVY = (
@@ -114,7 +114,6 @@ def rank(name: str) -> tuple[int, int] | None:
 
 
 DEBTS = {
-    "test_late_imports_are_of_what_is_loaded_on_demand[emulator.program]",
     "test_late_imports_are_of_what_is_loaded_on_demand[verify.checker]",
 }
 

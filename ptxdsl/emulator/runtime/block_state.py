@@ -13,7 +13,7 @@ from ..codegen.library import library
 from ..codegen.code import Code
 from ..instructions.scheduler import SchedulerFunction
 from ..machine.address_spaces import AddressRange, Spaces
-from ..machine.allocation import address_of, allocate, memory_from
+from ..machine.allocation import address_of, allocate
 from ..machine.layout import (
     ALIGNED_START, LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
     Launch, Status, Warp,
@@ -96,10 +96,10 @@ class LaunchState:
 
     def __init__(self, spaces: Spaces, config: LaunchConfig, arguments: list[Scalar | Buffer]) -> None:
         self.spaces, self.config, self.arguments = spaces, config, arguments
-        self.memory, self.address = allocate(Launch.nbytes + spaces.parameter_bytes + 64)
+        self.memory, self.address, view = allocate(Launch.nbytes + spaces.parameter_bytes + 64)
         x, y, z = config.grid
         self.blocks = x * y * z
-        ctypes.memmove(self.address, _HEAD.pack(0, self.blocks, x, y, z), _HEAD.size)
+        _HEAD.pack_into(view, 0, 0, self.blocks, x, y, z)
         self.parameters = self.address + Launch.nbytes
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
         self.ranges: list[AddressRange | None] = list(spaces.ranges)
@@ -209,8 +209,7 @@ class BlockState:
         first = -(-Block.nbytes // 128) * 128
         local = first + (reserved + launch.shared_bytes + 191) // 128 * 128
         table = local + (spaces.local_bytes * self.count * LANES + 191) // 128 * 128
-        self.memory, self.address = allocate(table + entries * Entry.nbytes, 1024)
-        self._view = memory_from(self.memory, self.address)
+        self.memory, self.address, self._view = allocate(table + entries * Entry.nbytes, 1024)
         self.first, self.local, self.table = self.address + first, self.address + local, self.address + table
         self.shared = self.first + reserved
 
@@ -233,8 +232,7 @@ class BlockState:
     def attach(self, code: Code) -> None:
         """Run this code from now on, with fresh warps."""
         self.code, self.stride = code, code.registers.size
-        self.warps_memory, self.warps = allocate(self.stride * self.count)
-        self._warps_view = memory_from(self.warps_memory, self.warps)
+        self.warps_memory, self.warps, self._warps_view = allocate(self.stride * self.count)
         for number, header in enumerate(warp_headers(self.launch.config.block)):
             ctypes.memmove(self.warps + number * self.stride, header, len(header))
         blocks = address_of(code.blocks)
@@ -242,8 +240,8 @@ class BlockState:
 
     def _start(self) -> None:
         """Make the warps ready to compute what does not change from block to block."""
-        for number in range(self.count):
-            self.put_warp(number, Warp.PC, "Q", self.code.prologue)
+        for start in range(Warp.PC, self.count * self.stride, self.stride):
+            _POINTER.pack_into(self._warps_view, start, self.code.prologue)
         everybody = (1 << self.count) - 1
         _WARPS.pack_into(self._view, Block.RUNNABLE, everybody, everybody, 0, 0, LANES - 1)
 

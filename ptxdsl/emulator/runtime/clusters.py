@@ -39,7 +39,7 @@ class _Clusters:
         self.random = launch.config.seed is not None
         self.shape: Shape3 = launch.spaces.cluster or (1, 1, 1)
         self.size = self.shape[0] * self.shape[1] * self.shape[2]
-        self.memory, self.address = allocate(Cluster.nbytes + self.size * ClusterBlock.nbytes)
+        self.memory, self.address, _ = allocate(Cluster.nbytes + self.size * ClusterBlock.nbytes)
         self.states = self._made(False) or self._made(True) or []
 
     def _made(self, conservative: bool) -> list[BlockState] | None:
@@ -48,7 +48,7 @@ class _Clusters:
         self.launch.tool.connect(states)
         for state in states:
             _connect(state, states)
-            state.counter, place = allocate(Launch.nbytes)
+            state.counter, place, _ = allocate(Launch.nbytes)
             ctypes.memmove(place, self.launch.address, Launch.nbytes)
             state.put(Block.GRID, "Q", place)
             state.put(Block.CLUSTER, "Q", self._part(state.rank))
@@ -140,7 +140,7 @@ class _Clusters:
 
 
 def run_clusters(launch: LaunchState, codes: Callable[[bool], Code]) -> None:
-    """Run all blocks of a launch in clusters; ``codes(conservative)`` gives the kernel's records."""
+    """Run all blocks of a launch in clusters; ``codes(conservative)`` gives the kernel's micro-ops."""
     _Clusters(launch, codes).run()
 
 

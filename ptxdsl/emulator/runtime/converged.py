@@ -39,13 +39,10 @@ class Converged:
         self.state, self.number, self.lanes = state, warp, lanes
         self.code, registers = _alone(state.code, statement)
         self.reads, self.writes = operands_of(registers, False), operands_of(registers, True)
-        self.memory, self.warp = allocate(self.code.registers.size)
+        self.memory, self.warp, self._view = allocate(self.code.registers.size)
         ctypes.memmove(self.warp, state.warps + warp * state.stride, Warp.REGISTERS)
-        self._put(Warp.ACTIVE, "I", lanes)
-        self._put(Warp.PARKED, "i", NEVER)
-
-    def _put(self, offset: int, codes: str, value: int) -> None:
-        struct.pack_into("<" + codes, (ctypes.c_char * Warp.REGISTERS).from_address(self.warp), offset, value)
+        struct.pack_into("<I", self._view, Warp.ACTIVE, lanes)
+        struct.pack_into("<i", self._view, Warp.PARKED, NEVER)
 
     def take(self, lanes: list[int], columns: list[list[int]]) -> None:
         """What these lanes have in the operands that are read."""
@@ -90,9 +87,8 @@ class Converged:
         state.put(Block.RUNNABLE, "I", runnable & ~(1 << self.number) if self.waits else runnable | woken)
         state.put(Block.SCHEDULE, "Q", schedule)
         if self.waits:
-            header = ctypes.string_at(self.warp, Warp.REGISTERS)
-            self.resume = struct.unpack_from("<Q", header, Warp.PC)[0]
-            state.put_warp(self.number, Warp.BARRIER, "i", struct.unpack_from("<i", header, Warp.BARRIER)[0])
+            self.resume = struct.unpack_from("<Q", self._view, Warp.PC)[0]
+            state.put_warp(self.number, Warp.BARRIER, "i", struct.unpack_from("<i", self._view, Warp.BARRIER)[0])
             return None
         kind: int = state.get(Block.FAULT_KIND, "i")
         return None if kind == Fault.TRAP else kind

@@ -23,23 +23,26 @@ WORKERS = 4
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Four workers, called after the first block whatever they cost; the thread that ran each stretch."""
+    """Four workers, woken after the first block whatever they cost; the thread of each call of compiled code."""
     seen: list[int] = []
     run, wake, here = BlockState.run, worker_pool.WorkerPool.wake, threading.get_ident()
-    called, helped = threading.Event(), threading.Event()
+    woken, joined, begun = threading.Event(), threading.Event(), threading.Event()
 
     def calling(self: worker_pool.WorkerPool, taken: int = 0) -> None:
         wake(self, taken)
         if self.woken:
-            called.set()
+            woken.set()
 
     def noted(self: BlockState, turns: int) -> int:
         seen.append(threading.get_ident())
         if seen[-1] != here:
-            helped.set()
-        elif called.is_set() and not helped.is_set():
-            called.clear()
-            helped.wait(5)  # the launch is not to be over before help has come
+            joined.set()
+            begun.wait(5)  # the launch is not to be over before its caller has run a block
+        else:
+            begun.set()
+            if woken.is_set() and not joined.is_set():
+                woken.clear()
+                joined.wait(5)  # nor before another worker has
         return run(self, turns)
 
     monkeypatch.setattr(worker_pool.WorkerPool, "wake", calling)
