@@ -14,6 +14,7 @@ from ..machine.heap import Heap
 from ..machine.layout import (
     LANES, LOCAL_START, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
 )
+from ..instructions.addresses import AccessFlags
 from ..instructions.bulk_copies import ALIGNMENT
 from ..instructions.scheduler import SchedulerFunction
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
@@ -272,27 +273,25 @@ def _fill(h: Handler, place: Any, value: int, size: Any) -> None:
 class _Search:
     """Emits RESOLVE: translates the addresses in SCRATCH to host addresses for the lanes of a mask.
 
-    False where a lane is at fault; the block state then says which, and how. The record's flags hold the bytes of an
-    access (bits 0-7; 0 where EXTENTS has those of each lane), the spaces it may reach (8-15), whether it writes (16)
-    and whether its entry is the only one that will do (17): that of the array which the pointer came from.
+    False where a lane is at fault; the block state then says which, and how. The record has AccessFlags first.
     """
 
     def __init__(self, module: ir.Module, name: str) -> None:
         self.h = h = Handler(module, name, result=RESOLVE)
         mask = h.function.args[3]
         flags = h.load(h.rec, 8, i32, 4)
-        self.fixed = h.ir.zext(h.ir.and_(flags, h.i32(255)), i64)
+        self.fixed = h.ir.zext(h.ir.and_(flags, h.i32(AccessFlags.NBYTES)), i64)
         self.is_fixed = h.ir.icmp_unsigned("!=", self.fixed, h.i64(0))
-        self.spaces = h.ir.and_(h.ir.lshr(flags, h.i32(8)), h.i32(255))
-        self.writes = self.flag(flags, 16)
-        self.strict = self.flag(flags, 17)
+        self.spaces = h.ir.and_(h.ir.lshr(flags, h.i32(AccessFlags.SPACES_SHIFT)), h.i32(255))
+        self.writes = self.flag(flags, AccessFlags.WRITES)
+        self.one_entry = self.flag(flags, AccessFlags.ONE_ENTRY)
         self.table = h.load(h.block, Block.TABLE, pointer)
         self.count = h.load(h.block, Block.ENTRIES, i32)
         h.for_each_lane(mask, self.lane)
         h.ir.ret(ir.Constant(i1, 1))
 
-    def flag(self, flags: Any, bit: int) -> Any:
-        return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(flags, self.h.i32(1 << bit)), self.h.i32(0))
+    def flag(self, flags: Any, flag: int) -> Any:
+        return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(flags, self.h.i32(flag)), self.h.i32(0))
 
     def lane(self, lane: Any) -> None:
         h = self.h
@@ -311,7 +310,7 @@ class _Search:
         other = h.block_named("other")
         h.ir.cbranch(hit, done, other)
         h.ir.position_at_end(other)
-        h.ir.cbranch(h.ir.and_(self.strict, real), lost, search)
+        h.ir.cbranch(h.ir.and_(self.one_entry, real), lost, search)
         h.ir.position_at_end(search)
         hits.append(self.scan(address, done, search))
         hits.append(self.heap(address, done, lost))
@@ -362,7 +361,7 @@ class _Search:
         h.ir.branch(head)
         h.ir.position_at_end(hit)
         cached, through = h.block_named("cached"), h.block_named("through")
-        h.ir.cbranch(self.strict, through, cached)
+        h.ir.cbranch(self.one_entry, through, cached)
         h.ir.position_at_end(cached)
         h.store(offset, h.rec, 12, 4)
         h.ir.branch(through)

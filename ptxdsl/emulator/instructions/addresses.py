@@ -5,16 +5,32 @@ from __future__ import annotations
 from .operand_classes import OperandClass
 from .operands import Field
 
-__all__ = ["Pattern", "address_values", "lane_by_lane", "lane_pattern"]
+__all__ = ["AccessFlags", "Pattern", "address_values", "lane_by_lane", "lane_pattern"]
 
 Pattern = tuple[str, int]
 """How the lanes of an affine address lie: contiguous (c) or equal (b) within segments of so many lanes."""
 
 
+class AccessFlags:
+    """The first value of an access's record."""
+
+    NBYTES = 255
+    """The bytes of a lane's access; 0 where EXTENTS has those of each lane."""
+    SPACES_SHIFT = 8
+    """Where the spaces begin that it may access."""
+    WRITES = 1 << 16
+    ONE_ENTRY = 1 << 17
+    """Its buffer entry is that of the array which the pointer comes from; without, it learns one while it runs."""
+
+    @classmethod
+    def of(cls, nbytes: int, spaces: int, writes: bool, one_entry: bool) -> int:
+        return nbytes | spaces << cls.SPACES_SHIFT | writes * cls.WRITES | one_entry * cls.ONE_ENTRY
+
+
 def address_values(address: OperandClass) -> tuple[str, ...]:
     """The values of an address.
 
-    ``flags`` are the bytes and the spaces of the access, ``entry`` that of the buffer table,
+    ``flags`` are AccessFlags, ``entry`` that of the buffer table,
     ``slot`` where the base lies, ``offset`` what is added, of an affine address that of its lowest lane; ``extent`` is
     its last byte from there, ``vector`` the lane offsets. Where all segments but the first start comes behind these.
     """

@@ -22,7 +22,7 @@ from ..analysis.statements import plan_of
 from ..machine.address_spaces import Spaces
 from ..machine.layout import SPACE_BITS
 from ..machine.unsupported import unsupported
-from .addresses import Pattern, lane_pattern
+from .addresses import AccessFlags, Pattern, lane_pattern
 from .micro_op import MicroOp, PlacedMicroOp
 from .operand_classes import ABSOLUTE, OperandClass, affine, per_lane, shaping, uniform
 from .operands import NOTHING, Field, Operands, Pool, raw
@@ -208,8 +208,8 @@ class Lowering:
                 offset += self.spaces.windows.get(base.symbol, 0)
         elif isinstance(base, Immediate):
             offset += base.bits
-        entry, strict = self.spaces.entry(self.origin(base), space)
-        flags = nbytes | SPACE_BITS[space] << 8 | write << 16 | strict << 17
+        entry, one_entry = self.spaces.entry(self.origin(base), space)
+        flags = AccessFlags.of(nbytes, SPACE_BITS[space], write, one_entry)
         if not isinstance(base, Register):
             return ABSOLUTE, None, "iiq", (flags, entry), 2, offset
         known = self.operands.known(base)

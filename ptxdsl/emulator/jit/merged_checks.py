@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ...analysis.control_flow import ControlFlowGraph
+from ..instructions.addresses import AccessFlags
 from ..instructions.instrumentation import EpochArrive, EpochBarrier, ShadowCheck
 from ..instructions.memory import Load, Store
 from ..instructions.micro_op import PlacedMicroOp
@@ -63,14 +64,15 @@ def _bounds_key(record: PlacedMicroOp) -> Any:
     if not uniform and (not address.affine or pattern is None or (not load and pattern[0] != "c")):
         return None
     flags, entry, slot, offset = (record.value(name) for name in ("flags", "entry", "slot", "offset"))
-    return load, slot, address, flags, entry, offset % (flags & 255)
+    return load, slot, address, flags, entry, offset % (flags & AccessFlags.NBYTES)
 
 
 def _span(record: PlacedMicroOp) -> tuple[int, int]:
     """First and last byte of an access, from its base register."""
     offset = record.value("offset")
-    extent = record.value("extent") if "extent" in record.op.values else (record.value("flags") & 255) - 1
-    return offset, offset + extent
+    if "extent" in record.op.values:
+        return offset, offset + record.value("extent")
+    return offset, offset + (record.value("flags") & AccessFlags.NBYTES) - 1
 
 
 def merged_shadow_checks(low: Lowered, records: Sequence[PlacedMicroOp], ops: list[PlannedOp]) -> list[PlannedOp]:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from ...isa import lookup
 from .. import semantics
+from ..instructions.addresses import AccessFlags
 from ..instructions.control import Branch, Exit, Jump
 from ..instructions.data import Compute
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
 
 __all__ = [
-    "ENTRY_KNOWN", "RETIRED", "BlockBarrier", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
+    "RETIRED", "BlockBarrier", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
     "TooLong", "defers_nan", "learns_entry", "loop_cost",
 ]
 
@@ -21,13 +22,11 @@ RETIRED = -1
 """In place of the number of a barrier's basic block: the end of a warp, and also its begin."""
 POLL_COST = 64
 """What one read of the memory that a loop waits for costs, in statements."""
-ENTRY_KNOWN = 1 << 17
-"""Flag of an access whose buffer entry follows from its pointer."""
 
 
 def learns_entry(record: PlacedMicroOp) -> bool:
     """Whether a micro-op is an access that learns its buffer entry while the kernel runs."""
-    return "flags" in record.op.values and not record.value("flags") & ENTRY_KNOWN
+    return "flags" in record.op.values and not record.value("flags") & AccessFlags.ONE_ENTRY
 
 
 class TooLong(Exception):
