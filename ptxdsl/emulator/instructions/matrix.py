@@ -16,7 +16,7 @@ from .operands import Field
 __all__ = ["MatrixProduct"]
 
 
-class MatrixProduct(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
+class MatrixProduct(MicroOp, may_fault=True, repeatable=True, inlinable="its code takes long to emit", converges=True):
     """mma and wmma.mma of fragments with classes ``d``, ``a``, ``b`` and ``c``.
 
     ``types`` are those of a and b, ``result`` and ``addend`` of d and c; ``variant`` is ``satfinite``, what single bits

@@ -121,7 +121,6 @@ EVERYTHING = """
     ld.global.u32 %r3, [%rd1]; fence.acq_rel.gpu; red.global.add.u32 [%rd0], 1; st.global.u32 [%rd1], %r3;
     bar.sync 0; bar.warp.sync -1; shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; vote.sync.any.pred %p1, %p1, -1;
     activemask.b32 %r5; elect.sync _|%p2, -1; match.any.sync.b32 %r6, %r3, -1; redux.sync.add.u32 %r7, %r3, -1;
-    mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r8, %r9}, {%r3}, {%r4}, {%r5, %r6};
     setp.eq.u32 %p3, %r3, 77; @%p3 trap; @%p3 exit; ret;"""
 ROWS = """
     ld.param.u64 %rd0, [x]; mov.u32 %r2, %tid.x; mov.u32 %r3, %tid.y; ld.global.u32 %r4, [%rd0];

@@ -245,18 +245,6 @@ def test_nan_is_canonical_wherever_it_is_seen() -> None:
     assert (nan == 0x80000000).all()
 
 
-def test_matrix_products() -> None:
-    text = elementwise("""
-        ld.global.u32 %r3, [%rd0]; shr.u32 %r4, %r3, 3; mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.u32 %r5, 0;
-        AGAIN: mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r3, %r4}, {%r3},
-            {%f0, %f1, %f2, %f3};
-        add.u32 %r5, %r5, 1; setp.lt.u32 %p0, %r5, 3; @%p0 bra AGAIN;
-        add.f32 %f0, %f0, %f1; st.global.f32 [%rd1], %f0; ret;""")
-    x = np.random.default_rng(3).integers(0, 1 << 32, 128, np.uint32) & 0x3FFF3FFF
-    said, _ = same(text, 2, 64, x=x, y=np.zeros(128, np.uint32), n=np.uint32(0))
-    assert not said
-
-
 WARP: dict[str, Callable[[int], str]] = {
     "shfl": lambda n: f"shfl.sync.bfly.b32 %r4, %r4, {n % 31 + 1}, 31, -1;",
     "down": lambda n: f"shfl.sync.down.b32 %r5, %r4, {n % 7}, 31, -1; add.u32 %r4, %r4, %r5;",
