@@ -101,7 +101,6 @@ def bulk_shadow_check(h: Handler, op: BulkShadowCheck) -> None:
     h.skip_unless_any(mask)
     shadow = ShadowState(h)
     place = h.ir.or_(h.ir.zext(statement, i64), h.i64(op.strength << STRENGTH_SHIFT))
-    flags = op.role | op.granule << 2 | ALIGNMENT >> op.granule << 5 | op.race << 13 | op.init << 14
     function = h.ir.bitcast(shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())
 
     def one(lane: Any) -> None:
@@ -111,7 +110,7 @@ def bulk_shadow_check(h: Handler, op: BulkShadowCheck) -> None:
         def chunk(offset: Any) -> None:
             h.store(h.ir.sub(bit, h.i32(1)), shadow.block, Shadow.CHECKED_LANES)
             h.store(h.ir.add(host, offset), h.block, scratch)
-            fine = h.ir.call(function, [h.rec, h.warp, h.block, bit, place, h.i32(flags)])
+            fine = h.ir.call(function, [h.rec, h.warp, h.block, bit, place, h.i32(op.flags)])
             h.branch_unless(fine, h.ir.ret_void)
 
         h.count(h.ir.zext(element_at(h, counts, lane, i32), i64), ALIGNMENT, chunk)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ...ir import Instruction
 from ..machine.layout import LANES
+from ..machine.shadow import CHECK_FLAGS
 from ..machine.unsupported import unsupported
 from .addresses import address_values, lane_by_lane
 from .lowering import Lowering, lowers
@@ -81,10 +82,18 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see B
     size: OperandClass
     guard: OperandClass
 
+    @property
+    def flags(self) -> int:
+        """What the inspection of 16 bytes is told."""
+        values = {"role": self.role, "granule": self.granule, "race": self.race, "init": self.init}
+        values["granules"] = ALIGNMENT >> self.granule
+        return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
+
 
 class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable="see BulkMove", instrumentation=True):
-    """Reports the host addresses of an end to Python."""
+    """Reports the host addresses of an end, the operand of that number, to Python."""
 
+    operand: int
     guard: OperandClass
 
 
@@ -143,7 +152,7 @@ def check(
 def report(low: Lowering, statement: Instruction, end: End) -> None:
     """Emit the report of an end whose host addresses have been found."""
     guard = low.operands.guard(statement)
-    low.emit(BulkReport(guard.kind), guard, hosts(low, end))
+    low.emit(BulkReport(end.operand, guard.kind), guard, hosts(low, end))
 
 
 def move(low: Lowering, statement: Instruction) -> None:

@@ -28,6 +28,8 @@ THREAD = 0xFFFFFFFF << EPOCH_SHIFT | SEVERAL_LANES | WARP | LANE
 """Bits of a shadow word that are equal in two accesses of one thread in one epoch."""
 UNWRITTEN = 1
 """Shadow word of global memory that the host left uninitialised."""
+PENDING = 0xFFFFFFFF << EPOCH_SHIFT
+"""Epoch of an access by a bulk copy that nobody has waited for: it is ordered with nothing."""
 EPOCH_BITS = 26
 """The blocks of the last 2^26 epochs are kept."""
 ORDER_CACHE_BITS = 14

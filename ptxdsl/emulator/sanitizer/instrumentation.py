@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ...ir import Address, Call, Instruction
 from ...isa import Form
+from ...isa.effects import Effects
 from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code, translate
 from ..instructions.addresses import lane_by_lane
@@ -165,7 +166,7 @@ class Instrumentation:
             self._report(statement)
         elif init and effects.completes == "async_group":
             self._report_access(statement, 4)
-        elif init and (effects.commits in ("async_group", "mbarrier") or effects.waits == "async_group"):
+        elif self._completes_copies(effects):
             self._report(statement)
         elif (race or self.bulk) and not effects.commits and any(a.kind == "mbarrier" for a in effects.accesses):
             self._report_access(statement, 8)
@@ -174,6 +175,13 @@ class Instrumentation:
             if (race and effects.barrier == "cluster") or (self.follows and effects.fence == "threads"):
                 self._report(statement)
             low.statement(statement)
+
+    def _completes_copies(self, effects: Effects) -> bool:
+        """Whether an instruction makes a group of copies that are followed, or waits for one."""
+        groups = (effects.commits, effects.waits)
+        if "bulk_group" in groups:
+            return self.checks.race
+        return self.checks.init and ("async_group" in groups or effects.commits == "mbarrier")
 
     def _guard(self, statement: Instruction) -> Field:
         return self.low.operands.guard(statement)
@@ -252,9 +260,9 @@ class Instrumentation:
                 end = ends(statement)[access.operand]
                 place = min(low.place, 0x7FFF) << STATEMENT_SHIFT
                 check(low, statement, end, role_of(access), level, self.granule, race, init, place)
-        completes = statement.form.effects.completes
-        if self.bulk and completes == "mbarrier" and role_of(statement.form.effects.accesses[0]) == Role.WRITE:
-            report(low, statement, ends(statement)[0])
+                grouped = race and statement.form.effects.completes == "bulk_group"
+                if grouped or (self.bulk and role_of(access) == Role.WRITE):
+                    report(low, statement, end)
         move(low, statement)
 
     def _may_be_written(self, origin: str) -> bool:

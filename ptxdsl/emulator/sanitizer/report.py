@@ -12,7 +12,7 @@ from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedE
 from ...isa import Form
 from ..machine.address_spaces import AddressRange
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
-from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, Shadow, WarpClock
+from ..machine.shadow import EPOCH_SHIFT, PENDING, STATEMENT_SHIFT, Reason, Shadow, WarpClock
 from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import BlockState, LaunchState
@@ -112,6 +112,11 @@ _WAIT = {
 }
 
 
+_WAIT_GROUP = (
+    "wait first, in the thread that copies: `ptx.cp.async_.bulk.wait_group{}`; then a barrier if it is another one"
+)
+
+
 class _Memory(NamedTuple):
     name: str
     element: str
@@ -158,7 +163,10 @@ class Reporter:
         sides = (place, before, other[1] == warp)
         one = place == before and mine.block == theirs.block and other[1] == warp
         one = one and word >> EPOCH_SHIFT == _epoch(state, warp)
-        self.findings.append(self._race(state, mine, theirs, memory, sides, one))
+        race = self._race(state, mine, theirs, memory, sides, one)
+        if word >= PENDING and mine.block == theirs.block:
+            race = replace(race, hint=_WAIT_GROUP.format(".read(0)" if reason != Reason.WRITER else "(0)"))
+        self.findings.append(race)
 
     def _is_new(self, *key: Any) -> bool:
         new = key not in self._known

@@ -18,8 +18,8 @@ from ...errors import EmulationError
 from ...ir import Instruction
 from ..machine.layout import LANES, Block
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, WARP_SHIFT, WHOLE_WARP,
-    Plane, Reason, Role, Shadow, WarpClock,
+    EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, WARP_SHIFT,
+    WHOLE_WARP, Plane, Reason, Role, Shadow, WarpClock,
 )
 from ..runtime.block_state import BlockState, LaunchState, Tool
 from .accesses import checked_access, role_of
@@ -117,6 +117,12 @@ class Sanitizer(Tool):
         word, lane = memory.get(state, Shadow.WORD), memory.get(state, Shadow.LANE, "i")
         record = state.get(Block.FAULT_RECORD, "Q")
         other = memory.thread_of(word)
+        if word >= PENDING:
+            pending = self.synchronisation.copies.pending_at(memory.get(state, Shadow.HOST))
+            if pending is None:  # of a block that has ended
+                self._clear(state, _PLANES.get(reason, Plane.WRITER))
+                return
+            other = pending
         if reason == Reason.UNINITIALISED or not self._ordered(state, block, (warp, lane), word, other):
             if reason != Reason.WRITER or not self._same_value(state, record, warp, lane, word, other):
                 self.reporter.note(state, record, warp, lane, reason, word, other, memory.get(state, Shadow.HOST))

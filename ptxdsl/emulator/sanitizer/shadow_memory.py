@@ -185,6 +185,10 @@ class ShadowMemory:
     def shared_region(self, state: BlockState) -> Region | None:
         return next((region for region in self.private[state.address] if region.kind == Kind.SHARED), None)
 
+    def region_at(self, host: int) -> Region | None:
+        """The region of global or shared memory that a host address lies in."""
+        return self.shared_region_at(host) or next((region for region in self.regions if region.holds(host)), None)
+
     def shared_region_at(self, host: int) -> Region | None:
         """The region of the shared memory, of any block, that a host address lies in."""
         shared = (region for regions in self.private.values() for region in regions if region.kind == Kind.SHARED)

@@ -6,6 +6,7 @@ import ctypes
 import struct
 
 from ...ir import Instruction
+from ..instructions.bulk_copies import BulkReport
 from ..machine.layout import Block
 from ..machine.shadow import Reason
 from ..runtime.block_state import BlockState
@@ -43,7 +44,9 @@ class Synchronisation:
         self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
     ) -> None:
         effects = statement.form.effects
-        if effects.commits or effects.waits == "async_group":
+        if "bulk_group" in (effects.commits, effects.waits):
+            self.copies.bulk_group(state, [(warp, lane) for lane in lanes], statement)
+        elif effects.commits or effects.waits == "async_group":
             self.copies.synchronise(state, [(warp, lane) for lane in lanes], statement)
         elif effects.barrier == "cluster":
             self.barriers.cluster_barrier(state, block, warp, lanes, statement)
@@ -60,6 +63,11 @@ class Synchronisation:
     def _access(self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
         effects = statement.form.effects
         access = effects.access
+        if effects.completes == "bulk_group":
+            op = state.code.op_at(state.get(Block.FAULT_RECORD, "Q"))
+            assert isinstance(op, BulkReport)
+            self.copies.begin_bulk(state, thread, statement, host, op.operand)
+            return
         if effects.completes:
             self.copies.begin(state, thread, statement, host)
             return

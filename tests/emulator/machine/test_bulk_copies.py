@@ -524,3 +524,59 @@ def test_a_traced_kernel(sanitize: tuple[str, ...] | None) -> None:
     with use("emulator"):
         doubled.configure(1, 256, sanitize=sanitize)(x, y)
     np.testing.assert_array_equal(y, 2 * x)
+
+
+SYNC = "bar.sync 0;\n"
+HALVES = """
+@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 128;
+@%p0 cp.async.bulk.commit_group;
+@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1+128], [tile+128], 128;
+@%p0 cp.async.bulk.commit_group;
+"""
+
+
+@pytest.mark.parametrize(("wait", "wrong"), [
+    ("", [0, 128]), ("cp.async.bulk.wait_group.read 2;", [0, 128]), ("cp.async.bulk.wait_group.read 1;", [128]),
+    ("cp.async.bulk.wait_group 1;", [128]), ("cp.async.bulk.wait_group.read 0;", None),
+    ("cp.async.bulk.wait_group 0;", None),
+])
+def test_a_source_that_is_overwritten_before_it_is_read(wait: str, wrong: list[int] | None) -> None:
+    """A barrier is not enough: the thread that copies waits for its groups before it."""
+    body = WRITE + SYNC + HALVES + wait + SYNC + WRITE
+    if wrong is None:
+        run(module(body), 1, 64, x=np.zeros(1), out=np.zeros(64, np.uint32), n=np.uint32(0), sanitize=BOTH)
+        return
+    error = found(body, RaceError)
+    assert error.message.splitlines()[0] in [
+        f"race on tile[{byte}] in shared memory: store by thread ({byte // 4}, 0, 0) "
+        "and bulk copy by thread (0, 0, 0) of block (0, 0, 0) are not ordered" for byte in wrong
+    ]
+    assert error.hint == (
+        "wait first, in the thread that copies: `ptx.cp.async_.bulk.wait_group.read(0)`; "
+        "then a barrier if it is another one"
+    )
+
+
+@pytest.mark.parametrize(("wait", "good"), [
+    ("wait_group 0", True), ("wait_group.read 0", False), ("commit_group", False),
+])
+def test_a_destination_that_is_read_before_it_is_written(wait: str, good: bool) -> None:
+    body = f"{WRITE}{SYNC}{HALVES}@%p0 cp.async.bulk.{wait};\n@%p0 ld.global.u32 %r25, [%rd1+4];"
+    if good:
+        run(module(body), 1, 64, x=np.zeros(1), out=np.zeros(64, np.uint32), n=np.uint32(0), sanitize=BOTH)
+        return
+    error = found(body, RaceError)
+    assert error.message.splitlines()[0] == (
+        "race on out[1] in global memory: load by thread (0, 0, 0) and bulk copy by thread (0, 0, 0) "
+        "of block (0, 0, 0) are not ordered"
+    )
+    assert "wait_group(0)" in (error.hint or "")
+
+
+def test_copies_that_a_block_ends_with() -> None:
+    """They are no business of the next block, nor of the next launch."""
+    body = "mov.u32 %r30, %ctaid.x; mul.wide.u32 %rd5, %r30, 256; add.u64 %rd1, %rd1, %rd5;" + WRITE + SYNC + HALVES
+    out = np.zeros((5, 64), np.uint32)
+    for _ in range(2):
+        run(module(body), 5, 64, x=np.zeros(1), out=out, n=np.uint32(0), sanitize=BOTH)
+    np.testing.assert_array_equal(out, np.tile(np.arange(64), (5, 1)))
