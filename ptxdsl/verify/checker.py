@@ -15,6 +15,7 @@ from .. import ir
 from .declarations import Declared, fail, version_text
 from ..analysis.definite_assignment import READ, WRITE, Block, Plan, assigned, early_reads, plan
 from ..isa.directives import DIRECTIVES
+from ..isa.legacy import earlier
 from ..isa.targets import serves
 from .statements import ADDRESSES, Uses, number
 
@@ -171,7 +172,6 @@ class _Function(Uses):
         loc = self.loc(statement)
         self.module.needs(form.needs, f"`{form.mnemonic}`", loc)
         if self.module.early:
-            from ..isa.legacy import earlier
 
             self.module.needs(earlier(form.mnemonic), f"`{form.mnemonic}`", loc)
         until = form.row.until

@@ -113,17 +113,6 @@ def rank(name: str) -> tuple[int, int] | None:
     return None if outer is None or inner == -2 else (outer, inner)
 
 
-DEBTS = {
-    "test_late_imports_are_of_what_is_loaded_on_demand[verify.checker]",
-}
-
-
-@pytest.fixture(autouse=True)
-def debts(request: pytest.FixtureRequest) -> None:
-    if request.node.name in DEBTS:
-        request.applymarker(pytest.mark.xfail(strict=False))
-
-
 @pytest.mark.parametrize(("name", "path"), MODULES.items(), ids=MODULES.keys())
 def test_dependencies_run_downwards(name: str, path: Path) -> None:
     here = rank(name)
