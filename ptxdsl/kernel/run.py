@@ -5,7 +5,6 @@ Nothing here or above knows more of a backend than :class:`Run` says; the GPU's 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -86,11 +85,10 @@ class EmulatorRun:
 
 def _reachable(given: Sequence[Scalar | Buffer]) -> list[Buffer]:
     """The device arrays that are not arguments."""
-    device_array = sys.modules.get("ptxdsl.launch.device_array")  # where it is not loaded there are none
+    from ..launch.device_array import in_host_memory
+
     passed = {argument.address for argument in given if type(argument) is Buffer}
-    if device_array is None:
-        return []
-    return [buffer for buffer in device_array.in_host_memory() if buffer.address not in passed]
+    return [buffer for buffer in in_host_memory() if buffer.address not in passed]
 
 
 def _numbered(argument: Handle) -> Scalar:
