@@ -103,7 +103,7 @@ class Lowering:
         self.bounded: set[tuple[str, bool]] = set()
         """Registers that were checked not to wrap in this basic block, as signed numbers or not."""
         self.interned: dict[Any, MicroOp] = {}
-        """Each micro-op once, also by what it was made of."""
+        """Each micro-op once, by what it was made of."""
         self._places: dict[Any, tuple[OperandClass, Pattern | None, str, tuple[int, ...], int, int]] = {}
         self.node = 0
         self.parted, self.prints = False, False
@@ -130,10 +130,14 @@ class Lowering:
             lowering_of(statement.form)(self, statement)
 
     def emit(self, op: MicroOp, *fields: Field) -> PlacedMicroOp:
-        """Add a micro-op, with the operands and numbers that its code reads, in this order."""
-        op = op.with_codes("".join([part.codes for part in fields]))
-        values = [value for part in fields for value in part.values]
-        placed = PlacedMicroOp(self.interned.setdefault(op, op), values, self.place)
+        """Add a micro-op, with the operands and numbers that its code reads, in this order; it says which these are."""
+        known = self.interned.get(op)
+        if known is None:
+            known = self.interned[op] = op.with_codes("".join([part[1] for part in fields]))
+        values: list[Any] = []
+        for part in fields:
+            values += part[2]
+        placed = PlacedMicroOp(known, values, self.place)
         self.records.append(placed)
         return placed
 

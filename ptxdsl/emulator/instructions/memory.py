@@ -118,7 +118,7 @@ def store(low: Lowering, statement: Instruction) -> None:
     values = [low.operands.source(item, bits, scalar, statement) for item in items]
     guard = low.operands.guard(statement)
     if (kind.scalar and not scalar) or form.space == "local":
-        pattern = None
+        pattern, place = None, lane_by_lane(kind, place)
     kinds = tuple(part.kind for part in values)
     low.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, low.parted), place, guard, *values)
 

@@ -31,6 +31,9 @@ else:
 __all__ = ["Key", "MicroOp", "PlacedMicroOp", "Routine", "layout_of", "micro_ops"]
 
 
+_new: Any = tuple.__new__
+
+
 @dataclass_transform(frozen_default=True)
 class Key(tuple[Any, ...]):
     """The key of a compiled function: its class and numbers, strings and tuples; the same in every process."""
@@ -91,11 +94,11 @@ class MicroOp(Key):
     if not TYPE_CHECKING:
 
         def __new__(cls, *values: Any) -> MicroOp:
-            return tuple.__new__(cls, (cls.kind, *values, ""))
+            return _new(cls, (cls.kind, *values, ""))
 
     def with_codes(self, codes: str) -> Self:
         """The same for a record of these fields."""
-        return tuple.__new__(type(self), (*self[:-1], codes))
+        return _new(type(self), (*self[:-1], codes))
 
     @property
     def codes(self) -> str:

@@ -191,6 +191,21 @@ def test_shared_memory_is_poisoned_and_dynamic_memory_follows_static() -> None:
     np.testing.assert_array_equal(out, np.full(64, 0xFFFFFFFF, np.uint32))
 
 
+@pytest.mark.parametrize("block", [(32, 1), (16, 2), (4, 8), (5, 5)])
+def test_each_lane_stores_elsewhere_in_its_local_memory(block: tuple[int, int]) -> None:
+    """At an offset of its index, which in rows of a block is no single line."""
+    x, y = block
+    out = np.zeros(x * y, np.uint32)
+    body = """.local .align 4 .b8 mine[256];
+        mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0;
+        mul.wide.u32 %rd0, %r0, 4; mov.u64 %rd1, mine; add.u64 %rd1, %rd1, %rd0;
+        st.local.u32 [%rd1], %r3; st.local.u32 [%rd1+4], 7;
+        ld.local.u32 %r4, [%rd1]; ld.local.u32 %r5, [%rd1+4]; mad.lo.u32 %r4, %r4, 10, %r5;
+    """ + pointer("%rd2", "out", "%r3") + "st.global.u32 [%rd2], %r4; ret;"
+    launch(kernel("u64 out", body), 1, block, out=out)
+    assert out.tolist() == [10 * thread + 7 for thread in range(x * y)]
+
+
 def test_generic_addresses_reach_shared_local_and_global_memory() -> None:
     x, out = np.arange(32, dtype=np.uint32), np.zeros(96, np.uint32)
     body = ".shared .align 4 .b32 tile[32];\n.local .align 8 .b32 mine[4];\n" + THREAD
