@@ -7,44 +7,16 @@ and compilers, ours too, write and read under guards that belong together. The s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, reduce
+from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import ir
-from ..isa import Form
 
 if TYPE_CHECKING:
     from .control_flow import ControlFlowGraph
 
-__all__ = ["BOTH", "READ", "WRITE", "Block", "Early", "Plan", "assigned", "early_reads", "maybe_unwritten", "plan"]
-
-READ, WRITE, BOTH = 0, 1, 2
-
-
-class Plan(NamedTuple):
-    """What is known of a form: what it does to each operand and to control, and the shapes of operands that fit it.
-
-    ``roles`` has the last of the ``arity`` operands first, so that what an instruction reads is seen before what it
-    writes. ``bounded`` says that the values of numbers matter, ``ends`` that the basic block ends there.
-    """
-
-    roles: tuple[int, ...]
-    arity: int
-    bounded: bool
-    ends: bool
-    branches: bool
-    shapes: set[tuple[object, ...]]
-
-
-@cache
-def plan(form: Form, address_size: int) -> Plan:  # noqa: ARG001 - what fits depends on it
-    """The plan of a form, the same object at every call."""
-    roles = tuple((BOTH if s.role == "rw" else WRITE) if s.written else READ for s in reversed(form.operands))
-    bounded = any(s.bounds or s.choices for s in form.operands)
-    effects = form.effects
-    return Plan(roles, len(roles), bounded, effects.branches or effects.ends, effects.branches, set())
-
+__all__ = ["Block", "Early", "assigned", "early_reads", "maybe_unwritten"]
 
 class Early(NamedTuple):
     """A register that is read where it may have no value, and the statement that reads it."""

@@ -16,7 +16,7 @@ from ..text import parse
 from .analysis.divergence import Shape3
 from .machine.array_history import note
 from .codegen.code import Code, translate
-from .analysis.statements import plan_of
+from .analysis.form_plans import plan_of
 from .runtime.launch import run
 from .machine.address_spaces import ModuleMemory, Spaces
 from .runtime.block_state import LaunchState

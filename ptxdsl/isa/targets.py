@@ -6,7 +6,7 @@ A row of the table names the lowest targets that serve; everything else follows 
 and a form needs the version that introduced it or the version that introduced the target, whichever is later.
 
 Before sm_75 there were others, which no assembler makes code for any more, but whose PTX every later GPU runs: text
-for them is taken (`EARLIER`), and nothing new is printed for them.
+for them is taken (`LEGACY`), and nothing new is printed for them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,18 @@ from ..errors import TargetError
 from .specs import Need
 
 __all__ = [
-    "EARLIER", "LATEST", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest", "satisfies",
-    "served", "unmet",
+    "LATEST",
+    "LEGACY",
+    "TARGETS",
+    "Limits",
+    "Target",
+    "assembled",
+    "introduced",
+    "limits",
+    "lowest",
+    "satisfies",
+    "served",
+    "unmet",
 ]
 
 Version = tuple[int, int]
@@ -56,7 +66,7 @@ def _targets() -> dict[str, Target]:
 TARGETS = _targets()
 """Every target from sm_75 on, the lowest first."""
 
-EARLIER = {
+LEGACY = {
     f"sm_{number}": Target(f"sm_{number}", number, "", 0, version)
     for number, version in {
         10: (1, 0), 11: (1, 0), 12: (1, 2), 13: (1, 2), 20: (2, 0), 21: (2, 0), 30: (3, 0), 32: (4, 0), 35: (3, 1),
@@ -65,7 +75,7 @@ EARLIER = {
 }
 """The targets before those."""
 
-_ALL = {**EARLIER, **TARGETS}
+_ALL = {**LEGACY, **TARGETS}
 
 
 @cache
@@ -160,7 +170,7 @@ def assembled(target: str) -> str:
     >>> assembled("sm_30"), assembled("sm_90a")
     ('sm_75', 'sm_90a')
     """
-    return "sm_75" if target in EARLIER else target
+    return "sm_75" if target in LEGACY else target
 
 
 def limits(target: str) -> Limits:

@@ -12,12 +12,13 @@ import re
 from operator import itemgetter
 
 from .. import ir
-from .declarations import Declared, fail, version_text
-from ..analysis.definite_assignment import READ, WRITE, Block, Plan, assigned, early_reads, plan
+from ..analysis.definite_assignment import Block, assigned, early_reads
 from ..isa.directives import DIRECTIVES
-from ..isa.legacy import earlier
+from ..isa.legacy import legacy_needs
 from ..isa.targets import serves
-from .statements import ADDRESSES, Uses, number
+from .declarations import ModuleContext, fail, version_text
+from .form_plans import READ, WRITE, FormPlan, form_plan
+from .statements import ADDRESSES, StatementChecker, number
 
 __all__ = ["verify"]
 
@@ -37,15 +38,15 @@ def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>")
     >>> from ..text import parse
     >>> verify(parse(".version 8.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; mov.u32 %r1, %tid.x; ret; }"))
     """
-    checker = Declared(module, foreign, filename)
+    checker = ModuleContext(module, foreign, filename)
     checker.head()
     for function in module.functions:
         _declarations(checker, function)
         if function.body is not None:
-            _Function(checker, function).check()
+            _FunctionChecker(checker, function).check()
 
 
-def _declarations(module: Declared, function: ir.Function) -> None:
+def _declarations(module: ModuleContext, function: ir.Function) -> None:
     """What the version and target must have for the directives and types of a function."""
     module.attributes(function.attributes)
     for prototype in (function, *function.prototypes.values()):
@@ -58,7 +59,7 @@ def _declarations(module: Declared, function: ir.Function) -> None:
         module.variable(variable)
 
 
-class _Function(Uses):
+class _FunctionChecker(StatementChecker):
     def check(self) -> None:
         """The names that a function declares, and its statements."""
         function = self.function
@@ -166,14 +167,13 @@ class _Function(Uses):
         names = [o[0] for o in branch.operands if isinstance(o, (ir.LabelRef, ir.Symbol))]
         return [target for name in names for target in tables.get(name, (name,))]
 
-    def _admit(self, statement: ir.Instruction) -> Plan:
+    def _admit(self, statement: ir.Instruction) -> FormPlan:
         """The plan of a form, once the module's version and target have it."""
         form = statement.form
         loc = self.loc(statement)
         self.module.needs(form.needs, f"`{form.mnemonic}`", loc)
-        if self.module.early:
-
-            self.module.needs(earlier(form.mnemonic), f"`{form.mnemonic}`", loc)
+        if self.module.is_legacy:
+            self.module.needs(legacy_needs(form.mnemonic), f"`{form.mnemonic}`", loc)
         until = form.row.until
         module = self.module.module
         if until is not None and module.version >= until and serves(module.target, "sm_70"):
@@ -181,5 +181,5 @@ class _Function(Uses):
                 f"`{form.mnemonic}` is gone since PTX {version_text(until)}", loc=loc,
                 hint=f"say which lanes take part: `{form.mnemonic.replace('.', '.sync.', 1)}`",
             )
-        found = self.module.plans[form] = plan(form, self.module.module.address_size)
+        found = self.module.plans[form] = form_plan(form, self.module.module.address_size)
         return found

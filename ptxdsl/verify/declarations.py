@@ -7,33 +7,33 @@ from typing import NoReturn
 
 from .. import ir
 from ..errors import Loc, VerifyError
-from ..analysis.definite_assignment import Plan
 from ..ir import SpecialRegister
 from ..isa import Form, Need
 from ..isa import targets
 from ..isa.directives import TARGET_OPTIONS, VARIABLE_ATTRIBUTES
 from ..types import ScalarType
+from .form_plans import FormPlan
 
-__all__ = ["Declared", "fail", "near", "version_text"]
+__all__ = ["ModuleContext", "fail", "near", "version_text"]
 
 
-class Declared:
+class ModuleContext:
     """What the functions share: names, version and target."""
 
     def __init__(self, module: ir.Module, foreign: bool, filename: str) -> None:
         self.module, self.foreign, self.filename = module, foreign, filename
         self.variables = {v.name: v for v in module.variables}
         self.functions = {f.name: f for f in module.functions}
-        self.plans: dict[Form, Plan] = {}
-        self.early = module.target in targets.EARLIER or module.version < (6, 3)
+        self.plans: dict[Form, FormPlan] = {}
+        self.is_legacy = module.target in targets.LEGACY or module.version < (6, 3)
         """Whether it is for machines of which the rows do not speak."""
         self.specials: set[SpecialRegister] = set()
 
     def head(self) -> None:
         """Version, target, and what is declared at the level of the module."""
         module = self.module
-        if module.target not in targets.TARGETS and module.target not in targets.EARLIER:
-            known = (*targets.EARLIER, *targets.TARGETS)
+        if module.target not in targets.TARGETS and module.target not in targets.LEGACY:
+            known = (*targets.LEGACY, *targets.TARGETS)
             fail(f"the target {module.target} is not known", hint=near(module.target, known))
         since = targets.introduced(module.target)
         if module.version < since:

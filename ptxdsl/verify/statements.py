@@ -9,15 +9,16 @@ from functools import cache, lru_cache
 from typing import NoReturn, Union
 
 from .. import ir
-from .declarations import Declared, fail, near
 from ..errors import Loc, UnknownInstruction
-from ..analysis.definite_assignment import READ, WRITE, Block
+from ..analysis.definite_assignment import Block
 from ..isa import Form, special
 from ..ir.operand_matching import described, mismatch, wanted
 from ..text.printer import instruction_text
 from ..types import TYPES, ScalarType, compatible, pred
+from .declarations import ModuleContext, fail, near
+from .form_plans import READ, WRITE
 
-__all__ = ["ADDRESSES", "Uses", "number"]
+__all__ = ["ADDRESSES", "StatementChecker", "number"]
 
 Statement = Union[ir.Instruction, ir.Call]
 Named = Union[ir.Variable, ir.Parameter, ir.Function]
@@ -30,10 +31,10 @@ def number(operand: ir.Immediate) -> object:
     return operand if operand.bits >> operand.type.bits else f"number.{operand.type}"
 
 
-class Uses:
+class StatementChecker:
     """The names of one function, and the checks of the statements that use them."""
 
-    def __init__(self, module: Declared, function: ir.Function) -> None:
+    def __init__(self, module: ModuleContext, function: ir.Function) -> None:
         self.module, self.function = module, function
         self.local = {v.name: v for v in function.variables}
         self.parameters = {p.name: p for p in (*function.parameters, *function.results) if p.space == "param"}

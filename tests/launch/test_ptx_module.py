@@ -11,7 +11,7 @@ from isa_modules import instruction, refused, sample
 import ptxdsl
 from ptxdsl import isa
 from ptxdsl.errors import LaunchError, MemoryFault, ParseError, VerifyError
-from ptxdsl.isa.legacy import earlier
+from ptxdsl.isa.legacy import legacy_needs
 from ptxdsl.isa.targets import unmet
 
 REGISTERS = (
@@ -106,7 +106,7 @@ def test_old_targets_have_what_ptxas_says(version: tuple[int, int], target: str,
     out = refused(list(lines), target, version, arch="sm_75")
     wrong = []
     for at, (line, form) in enumerate(lines.items()):
-        lacks = unmet((*form.needs, *earlier(form.mnemonic)), version, target) is not None
+        lacks = unmet((*form.needs, *legacy_needs(form.mnemonic)), version, target) is not None
         if lacks != (at in out):
             wrong.append(f"{line} PTX {version} {target}: ptxas {out.get(at, 'takes it')!r}")
     assert not wrong, "\n".join(wrong)

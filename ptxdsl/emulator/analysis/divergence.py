@@ -22,7 +22,7 @@ from ...ir import (
 from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.def_use import DefUse
 from ..machine.layout import LANES
-from .statements import CALL, Plan, plan_of
+from .form_plans import CALL, Plan, plan_of
 
 __all__ = [
     "LINEAR", "UNIFORM", "VARYING", "DivergenceAnalysis", "Facts", "LaneOffsets", "Shape3", "analyse",

@@ -13,7 +13,7 @@ from .divergence import LINEAR, UNIFORM, VARYING, DivergenceAnalysis, Diverges, 
 from ...analysis.control_flow import ControlFlowGraph
 from ...analysis.def_use import DefUse
 from ..machine.layout import LANES
-from .statements import plan_of
+from .form_plans import plan_of
 
 __all__ = ["RowAffine", "RowAffineAnalysis", "relative"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...ir import Immediate, Instruction, Operand, Register, Selected, Symbol
 from ..analysis.divergence import UNIFORM, VARYING
-from ..analysis.statements import plan_of
+from ..analysis.form_plans import plan_of
 from ..machine.layout import LANES, Block
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp, PlacedMicroOp

@@ -18,7 +18,7 @@ from ...ir import Address, Call, Function, Immediate, Instruction, Operand, Regi
 from ...isa import Form
 from ..analysis.divergence import UNIFORM, Facts, Shape3, analyse, conservative_facts
 from ..analysis.registers import RegisterFile
-from ..analysis.statements import plan_of
+from ..analysis.form_plans import plan_of
 from ..machine.address_spaces import Spaces
 from ..machine.layout import SPACE_BITS
 from ..machine.unsupported import unsupported

@@ -15,7 +15,7 @@ from ...ir import Call, Instruction, Not, Operand, Register
 from ...isa import lookup
 from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets
 from ..analysis.row_affine import RowAffine, RowAffineAnalysis, relative
-from ..analysis.statements import plan_of
+from ..analysis.form_plans import plan_of
 from ..instructions.control import Reconvergence
 from ..instructions.function import FunctionLowering
 from ..instructions.addresses import Pattern
