@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from ...errors import EmulationError
+from ...ir import Immediate, Not, Operand, Register, Symbol
 from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.library import library
 from ..codegen.code import Code
@@ -285,6 +286,17 @@ class BlockState:
     def register(self, warp: int, name: str) -> list[int]:
         """The number that a register of a warp holds in each lane."""
         return read_register(self.code, self.warps + warp * self.stride, name)
+
+    def values(self, warp: int, operand: Operand) -> list[int]:
+        """The number that an operand is in each lane of a warp."""
+        if isinstance(operand, Register):
+            return self.register(warp, operand.name)
+        if isinstance(operand, Not):
+            return [bit ^ 1 for bit in self.register(warp, operand.predicate.name)]
+        if isinstance(operand, Symbol):
+            return [self.code.operands.symbol(operand, None)] * LANES
+        assert isinstance(operand, Immediate)
+        return [operand.bits] * LANES
 
     def set_register(self, warp: int, name: str, values: dict[int, int]) -> None:
         """Write some lanes of a varying register."""

@@ -40,9 +40,9 @@ class _Clusters:
         self.shape: Shape3 = launch.spaces.cluster or (1, 1, 1)
         self.size = self.shape[0] * self.shape[1] * self.shape[2]
         self.memory, self.address, _ = allocate(Cluster.nbytes + self.size * ClusterBlock.nbytes)
-        self.states = self._made(False) or self._made(True) or []
+        self.states = self._make_states(False) or self._make_states(True) or []
 
-    def _made(self, conservative: bool) -> list[BlockState] | None:
+    def _make_states(self, conservative: bool) -> list[BlockState] | None:
         """The states, with what does not change from block to block computed; None where it takes conservative code."""
         states = [BlockState(self.launch, self.codes(conservative), rank) for rank in range(self.size)]
         self.launch.tool.connect(states)
@@ -51,11 +51,11 @@ class _Clusters:
             state.counter, place, _ = allocate(Launch.nbytes)
             ctypes.memmove(place, self.launch.address, Launch.nbytes)
             state.put(Block.GRID, "Q", place)
-            state.put(Block.CLUSTER, "Q", self._part(state.rank))
+            state.put(Block.CLUSTER, "Q", self._block_part(state.rank))
             state.put(Block.RANK, "i", state.rank)
             state.put(Block.CLUSTER_CTAID, "iii", *_index(state.rank, self.shape))
             state.put(Block.NCLUSTERID, "iii", *self._grid())
-            _order(state, 0, 0)
+            _assign(state, 0, 0)
             status: int = Status.YIELD
             while status == Status.YIELD:
                 state.left = block_state.TIME_SLICE
@@ -64,7 +64,7 @@ class _Clusters:
                 return None
         return states
 
-    def _part(self, rank: int) -> int:
+    def _block_part(self, rank: int) -> int:
         return self.address + Cluster.nbytes + rank * ClusterBlock.nbytes
 
     def _grid(self) -> Shape3:
@@ -86,15 +86,15 @@ class _Clusters:
         ctypes.memmove(self.address, _HEAD.pack(0, 0, threads, (1 << self.size) - 1), _HEAD.size)
         self.launch.tool.begin_cluster(self.states)
         for state in self.states:
-            ctypes.memmove(self._part(state.rank), _LINKS.pack(state.address, self.address), _LINKS.size)
+            ctypes.memmove(self._block_part(state.rank), _LINKS.pack(state.address, self.address), _LINKS.size)
             bx, by, bz = (
                 which * extent + at for which, extent, at in zip(index, self.shape, _index(state.rank, self.shape))
             )
             number = bx + gx * (by + gy * bz)
-            _order(state, number, number + 1)
+            _assign(state, number, number + 1)
             state.put(Block.CLUSTERID, "iii", *index)
             for other in self.states:
-                _reach(state, other, self.launch.shared_bytes)
+                _set_window(state, other, self.launch.shared_bytes)
 
     def _run(self) -> None:
         """Run the blocks of one cluster to their ends, a time slice each."""
@@ -109,7 +109,7 @@ class _Clusters:
             if status == Status.DONE:
                 active.popleft()
                 for other in active:
-                    _reach(other, state, 0)
+                    _set_window(other, state, 0)
                 self.quiescence = Quiescence(self.random)
             elif status == Status.BLOCKED:
                 if not self._waits(state) or not any(map(_can_run, active)):
@@ -136,7 +136,7 @@ class _Clusters:
 
     def _waits(self, state: BlockState) -> bool:
         """Whether some warp of a block waits for other blocks."""
-        return any(ctypes.string_at(self._part(state.rank) + ClusterBlock.WAITING, 4))
+        return any(ctypes.string_at(self._block_part(state.rank) + ClusterBlock.WAITING, 4))
 
 
 def run_clusters(launch: LaunchState, codes: Callable[[bool], Code]) -> None:
@@ -154,8 +154,8 @@ def _can_run(state: BlockState) -> bool:
     return state.between_blocks or bool(state.get(Block.RUNNABLE, "I"))
 
 
-def _order(state: BlockState, first: int, end: int) -> None:
-    """Let a state take the blocks from one number to another."""
+def _assign(state: BlockState, first: int, end: int) -> None:
+    """Have a state run the blocks from one number to another."""
     place = state.get(Block.GRID, "Q")
     ctypes.memmove(place + Launch.NEXT, _BLOCKS.pack(first, end), _BLOCKS.size)
 
@@ -176,8 +176,8 @@ def _connect(state: BlockState, states: list[BlockState]) -> None:
     state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
 
 
-def _reach(state: BlockState, other: BlockState, nbytes: int) -> None:
-    """How much of another block's shared memory a block may touch: nothing once that has ended."""
+def _set_window(state: BlockState, other: BlockState, nbytes: int) -> None:
+    """Set how much of another block's shared memory a block may access: nothing once that has ended."""
     for generic in (0, 1):
         place = window_entry(state, other.rank, generic)
         ctypes.memmove(place + Entry.SIZE, _SIZES.pack(nbytes, nbytes), _SIZES.size)

@@ -18,7 +18,7 @@ from functools import reduce
 from operator import or_
 from typing import Any, NoReturn
 
-from ...ir import Immediate, Instruction, Not, Operand, Register
+from ...ir import Instruction, Register
 from .block_state import BlockState
 from ..machine.layout import LANES, Block, Fault, Warp
 from .arrival import Arrival
@@ -61,15 +61,6 @@ class _Warp:
     def alive(self) -> int:
         return int(self.state.get_warp(self.warp, Warp.ALIVE, "I"))
 
-    def values(self, operand: Operand) -> list[int]:
-        """An operand in each lane."""
-        if isinstance(operand, Immediate):
-            return [operand.bits] * LANES
-        if isinstance(operand, Not):
-            return [bit ^ 1 for bit in self.state.register(self.warp, operand.predicate.name)]
-        assert isinstance(operand, Register)
-        return self.state.register(self.warp, operand.name)
-
     # Lanes come
 
     def arrive(self, kind: int) -> bool:
@@ -78,9 +69,9 @@ class _Warp:
         record, active = state.get(Block.FAULT_RECORD, "Q"), state.get_warp(self.warp, Warp.ACTIVE, "I")
         place = state.code.statement_at(record)
         statement: Any = state.code.graph.statements[place]
-        guard = [1] * LANES if statement.guard is None else self.values(statement.guard)
+        guard = [1] * LANES if statement.guard is None else self.state.values(self.warp, statement.guard)
         lanes = [lane for lane in range(LANES) if active >> lane & guard[lane]]
-        reads = [self.values(operand) for operand in operands_of(statement, False)]
+        reads = [self.state.values(self.warp, operand) for operand in operands_of(statement, False)]
         members = [0xFFFFFFFF] * LANES if kind == Fault.BARRIER_DIVERGED else reads[-1]
         if any(not members[lane] >> lane & 1 for lane in lanes):
             raise failure(state)
@@ -134,7 +125,7 @@ class _Warp:
         run = Converged(self.state, self.warp, model, _union(arrivals))
         for arrival in arrivals:
             reads = operands_of(arrival.statement, False)
-            run.take(lanes_of(arrival.lanes), [self.values(operand) for operand in reads])
+            run.take(lanes_of(arrival.lanes), [self.state.values(self.warp, operand) for operand in reads])
         if first.statement.form.opcode == "shfl" and run.sources() & ~run.lanes:
             self.fail(first)
         fault = run.execute(resume)

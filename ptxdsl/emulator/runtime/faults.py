@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import EmulationError
-from ...ir import Immediate, Operand, Register
+from ...ir import Operand
 from ..machine.layout import LANES, Block, Fault, Warp
 from ..machine.unsupported import render
 from .block_state import BlockState
@@ -33,10 +33,8 @@ class Scene:
         return int(self.state.get(Block.FAULT_ADDRESS, "Q"))
 
     def number(self, operand: Operand) -> int:
-        """The number that a register or an immediate is in the lane."""
-        if isinstance(operand, Register):
-            return self.state.register(self.warp, operand.name)[self.lane]
-        return operand.bits if isinstance(operand, Immediate) else 0
+        """The number that an operand is in the lane."""
+        return self.state.values(self.warp, operand)[self.lane]
 
     def raised(self, kind: type[EmulationError], message: str, hint: str | None = None) -> EmulationError:
         """The error, with everything that is known about the place."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import EmulationError, Loc, MemoryFault, TrapError
-from ...ir import Call, Immediate, Operand, Register, Symbol
+from ...ir import Call, Register, Symbol
 from .block_state import BlockState
 from .faults import Scene, block_of, thread_of
 from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
@@ -25,15 +25,6 @@ class SystemCall:
 
     def __init__(self, state: BlockState, call: Call, warp: int, record: int) -> None:
         self.state, self.call, self.warp, self.record = state, call, warp, record
-
-    def values(self, operand: Operand) -> list[int]:
-        """The number that an operand is in each lane."""
-        if isinstance(operand, Immediate):
-            return [operand.bits] * LANES
-        if isinstance(operand, Symbol):
-            return [self.state.code.operands.symbol(operand, None)] * LANES
-        assert isinstance(operand, Register)
-        return self.state.register(self.warp, operand.name)
 
     def error(
         self, kind: type[EmulationError], lane: int, message: str, loc: Loc | None = None, hint: str | None = None
@@ -88,7 +79,7 @@ def answer(state: BlockState) -> None:
     call = state.code.graph.statements[state.code.statement_at(record)]
     assert isinstance(call, Call)
     caller = SystemCall(state, call, warp, record)
-    arguments = [caller.values(operand) for operand in call.arguments]
+    arguments = [state.values(warp, operand) for operand in call.arguments]
     mask = state.get(Block.FAULT_ADDRESS, "Q")
     lanes = [lane for lane in range(LANES) if mask >> lane & 1]
     function = _FUNCTIONS.get(_name(call), _undefined)
@@ -169,7 +160,7 @@ def _unwritten(caller: SystemCall, lane: int, _: int) -> int:
 
 def _undefined(caller: SystemCall, lane: int, *_: int) -> int:
     if isinstance(caller.call.callee, Register):
-        address = caller.values(caller.call.callee)[lane]
+        address = caller.state.values(caller.warp, caller.call.callee)[lane]
         raise caller.error(
             EmulationError, lane, f"a call of address {address:#x}, where no function is that it could reach",
             hint="it must be a function of the module with the parameters of the prototype",

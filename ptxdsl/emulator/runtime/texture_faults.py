@@ -6,7 +6,7 @@ import ctypes
 from typing import Any
 
 from ...errors import EmulationError, MemoryFault
-from ...ir import Address, Immediate, Operand, Register, Symbol
+from ...ir import Address, Operand, Register, Symbol
 from ..instructions.textures import coordinates, geometry_of
 from ..machine.layout import Fault
 from ..machine.texture_pool import Kind, Request, pool
@@ -17,17 +17,11 @@ __all__: list[str] = []
 
 def _lane_value(scene: Scene, operand: Operand, signed: bool = True) -> int:
     """What an operand is in the lane at fault."""
-    if isinstance(operand, Immediate):
-        return operand.bits
-    if isinstance(operand, Symbol):
-        offset = scene.state.launch.spaces.offsets.get(operand.symbol)
-        if offset is not None:
-            return int.from_bytes(ctypes.string_at(scene.state.launch.parameters + offset, 8), "little")
-        return scene.state.code.operands.symbol(operand, None)
-    assert isinstance(operand, Register)
-    value = scene.state.register(scene.warp, operand.name)[scene.lane]
-    bits = operand.type.bits
-    return value - (1 << bits) if signed and value >> (bits - 1) else value
+    offset = scene.state.launch.spaces.offsets.get(operand.symbol) if isinstance(operand, Symbol) else None
+    if offset is not None:
+        return int.from_bytes(ctypes.string_at(scene.state.launch.parameters + offset, 8), "little")
+    value, bits = scene.number(operand), operand.type.bits if isinstance(operand, Register) else 0
+    return value - (1 << bits) if signed and bits and value >> (bits - 1) else value
 
 
 def _name(scene: Scene, handle: int) -> str:
