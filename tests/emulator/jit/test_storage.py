@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -181,3 +182,20 @@ def test_several_processes_at_once(tmp_path: Path) -> None:
     assert start().communicate() == ("False\n", "")
     index = next((tmp_path / "cache").glob("handlers/*/index")).read_text().split()
     assert len(index) % 2 == 0 and np.unique([len(word) for word in index]).tolist() == [24, 25]
+
+
+NO_CODE = ("analysis", "config", "errors", "ir", "launch.disk_cache")
+"""What modules that emit code import, and no code depends on but through its key."""
+
+
+def test_the_fingerprint_covers_what_emits_code() -> None:
+    parts = (*NO_CODE, *(part.removesuffix(".py").replace("/", ".") for part in storage.PARTS))
+    for folder in ("codegen", "semantics", "jit"):
+        for path in (storage.PACKAGE / "emulator" / folder).rglob("*.py"):
+            package = path.relative_to(storage.PACKAGE).parts[:-1]
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.level:
+                    base = package[: len(package) - node.level + 1]
+                    target = ".".join([*base, *([node.module] if node.module else [])])
+                    names = [target] if target else [alias.name for alias in node.names]
+                    assert all(f"{name}.".startswith(tuple(f"{part}." for part in parts)) for name in names), path
