@@ -9,16 +9,13 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, BulkMove, BulkReport, BulkShadowCheck
+from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, BulkMove
 from ..machine.layout import LANES, Block, Cluster, Fault
-from ..machine.shadow import STRENGTH_SHIFT, Reason, Shadow
 from .atomics import element_at, spill, update
 from .data import guard_mask, source
-from .instrumentation.epochs import ShadowState, leave
 from .handler import Handler, byte, i1, i16, i32, i64, lanes_of, pointer
 from .memory import RESOLVE, Access
 from .registry import emits
-from .instrumentation.shadow_inspection import INSPECT
 
 __all__: list[str] = []
 
@@ -91,41 +88,6 @@ def bulk_move(h: Handler, op: BulkMove) -> None:
 
     h.for_each_lane(mask, one)
     h.next()
-
-
-@emits(BulkShadowCheck)
-def bulk_shadow_check(h: Handler, op: BulkShadowCheck) -> None:
-    mask = guard_mask(h, op.guard, True)
-    counts, places = spill(h, source(h, op.size, LANES)), h.ir.bitcast(h.slot(), i64.as_pointer())
-    statement = h.field()
-    h.skip_unless_any(mask)
-    shadow = ShadowState(h)
-    place = h.ir.or_(h.ir.zext(statement, i64), h.i64(op.strength << STRENGTH_SHIFT))
-    function = h.ir.bitcast(shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())
-
-    def one(lane: Any) -> None:
-        bit, host = h.ir.shl(h.i32(1), lane), element_at(h, places, lane, i64)
-        scratch = h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(3)), h.i64(Block.SCRATCH))
-
-        def chunk(offset: Any) -> None:
-            h.store(h.ir.sub(bit, h.i32(1)), shadow.block, Shadow.CHECKED_LANES)
-            h.store(h.ir.add(host, offset), h.block, scratch)
-            fine = h.ir.call(function, [h.rec, h.warp, h.block, bit, place, h.i32(op.flags)])
-            h.branch_unless(fine, h.ir.ret_void)
-
-        h.count(h.ir.zext(element_at(h, counts, lane, i32), i64), ALIGNMENT, chunk)
-
-    h.for_each_lane(h.ir.and_(mask, h.ir.not_(shadow.get(Shadow.CHECKED_LANES, i32))), one)
-    h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
-    h.next()
-
-
-@emits(BulkReport)
-def bulk_report(h: Handler, op: BulkReport) -> None:
-    mask, hosts = guard_mask(h, op.guard, True), h.slot()
-    h.skip_unless_any(mask)
-    h.store(h.load(hosts, 0, lanes_of(i64)), h.block, Block.SCRATCH)
-    leave(h, ShadowState(h), Reason.SYNC_ACCESS, h.following(), mask)
 
 
 def _masked(h: Handler, dest: Any, start: Any, size: Any, chosen: Any) -> None:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from ...ir import Instruction
 from ..machine.layout import LANES
-from ..machine.shadow import CHECK_FLAGS
 from ..machine.unsupported import unsupported
 from .addresses import address_values, lane_by_lane
 from .lowering import Lowering, lowers
@@ -19,10 +18,7 @@ from .micro_op import MicroOp
 from .operand_classes import ABSENT, OperandClass
 from .operands import NOTHING, Field, raw
 
-__all__ = [
-    "ALIGNMENT", "BulkAddress", "BulkMove", "BulkReport", "BulkShadowCheck", "End", "check", "ends", "find", "move",
-    "named", "report",
-]
+__all__ = ["ALIGNMENT", "BulkAddress", "BulkMove", "End", "ends", "find", "hosts", "move", "named", "size_of"]
 
 ALIGNMENT = 16
 """Of addresses and sizes."""
@@ -68,35 +64,6 @@ class BulkMove(
     guard: OperandClass
 
 
-class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
-    """Checks the shadow of the memory at host addresses, and brings it up to date, granule by granule.
-
-    The fields are those of :class:`.instrumentation.ShadowCheck`.
-    """
-
-    role: int
-    strength: int
-    granule: int
-    race: bool
-    init: bool
-    size: OperandClass
-    guard: OperandClass
-
-    @property
-    def flags(self) -> int:
-        """What the inspection of 16 bytes is told."""
-        values = {"role": self.role, "granule": self.granule, "race": self.race, "init": self.init}
-        values["granules"] = ALIGNMENT >> self.granule
-        return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
-
-
-class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable="see BulkMove", instrumentation=True):
-    """Reports the host addresses of an end, the operand of that number, to Python."""
-
-    operand: int
-    guard: OperandClass
-
-
 class End(NamedTuple):
     """One end of a copy: the place of its address among the operands, and its space, ``shared::cta`` say."""
 
@@ -127,7 +94,7 @@ def find(low: Lowering, statement: Instruction) -> None:
     if "ignore_oob" in statement.form.tokens:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
     clustered = low.spaces.cluster not in (None, (1, 1, 1))
-    size, guard = _size(low, statement), low.operands.guard(statement)
+    size, guard = size_of(low, statement), low.operands.guard(statement)
     mbar = named(statement, "mbar") if clustered else None
     for end in ends(statement)[::-1]:
         address, field = _address(low, statement, end)
@@ -136,36 +103,20 @@ def find(low: Lowering, statement: Instruction) -> None:
         if mbar is not None and end.writes:
             word, place = _plain(*low.address(statement, mbar, 8, True, "shared"))
         op = BulkAddress(end.operand, address, end.writes, own_block, word, size.kind, guard.kind)
-        low.emit(op, field, place, guard, size, hosts(low, end))
-
-
-def check(
-    low: Lowering, statement: Instruction, end: End, role: int, strength: int, granule: int, race: bool, init: bool,
-    place: int,
-) -> None:
-    """Emit the shadow check of an end whose host addresses have been found."""
-    size, guard = _size(low, statement), low.operands.guard(statement)
-    op = BulkShadowCheck(role, strength, granule, race, init, size.kind, guard.kind)
-    low.emit(op, guard, size, hosts(low, end), raw("i", place))
-
-
-def report(low: Lowering, statement: Instruction, end: End) -> None:
-    """Emit the report of an end whose host addresses have been found."""
-    guard = low.operands.guard(statement)
-    low.emit(BulkReport(end.operand, guard.kind), guard, hosts(low, end))
+        low.emit(op, field, place, guard, size, hosts(low, end.operand))
 
 
 def move(low: Lowering, statement: Instruction) -> None:
     """Emit what moves the bytes."""
     form = statement.form
     dest, source = ends(statement)
-    size, guard = _size(low, statement), low.operands.guard(statement)
+    size, guard = size_of(low, statement), low.operands.guard(statement)
     mask = named(statement, "mask") if "cp_mask" in form.tokens else None
     chosen = NOTHING if mask is None else low.operands.source(mask, 16, False, statement)
     operation, function = _reduction(statement) if form.semantics == "cp_reduce_async_bulk" else ("", "")
     bits = form.type.bits if operation and form.type is not None else 8
     op = BulkMove(operation, function, bits, dest.space == "global", size.kind, chosen.kind, guard.kind)
-    low.emit(op, guard, size, chosen, hosts(low, dest), hosts(low, source))
+    low.emit(op, guard, size, chosen, hosts(low, dest.operand), hosts(low, source.operand))
 
 
 def _reduction(statement: Instruction) -> tuple[str, str]:
@@ -181,7 +132,7 @@ def _reduction(statement: Instruction) -> tuple[str, str]:
     return operation, f"add.rn.{kind}"
 
 
-def _size(low: Lowering, statement: Instruction) -> Field:
+def size_of(low: Lowering, statement: Instruction) -> Field:
     return low.operands.source(named(statement, "size"), 32, False, statement)
 
 
@@ -196,9 +147,9 @@ def _plain(kind: OperandClass, _: object, place: Field) -> tuple[OperandClass, F
     return kind, lane_by_lane(kind, place)
 
 
-def hosts(low: Lowering, end: End) -> Field:
-    """Where a warp keeps the host addresses of an end."""
-    name = f"%bulk.{end.operand}"
+def hosts(low: Lowering, operand: int) -> Field:
+    """Where a warp keeps the host addresses of an end, by the place of its address among the operands."""
+    name = f"%bulk.{operand}"
     if name not in low.registers.offsets:
         low.registers.offsets[name] = low.registers.reserve(8 * LANES)
     return raw("i", low.registers.offsets[name])

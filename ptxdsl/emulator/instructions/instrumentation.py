@@ -8,10 +8,13 @@ from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 
 __all__ = [
-    "Breakpoint", "CountBranch", "CountExecution", "CountMemory", "EpochArrive",
-    "EpochBarrier", "EpochBegin", "EpochWarpBarrier", "ShadowCheck", "ShadowInspection", "SyncAccess",
+    "BULK_BYTES", "Breakpoint", "BulkReport", "BulkShadowCheck", "CountBranch", "CountExecution", "CountMemory",
+    "EpochArrive", "EpochBarrier", "EpochBegin", "EpochWarpBarrier", "ShadowCheck", "ShadowInspection", "SyncAccess",
     "SyncInstruction",
 ]
+
+BULK_BYTES = 16
+"""Of a bulk copy, checked at once."""
 
 
 class ShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True):
@@ -55,6 +58,35 @@ class ShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, inst
     @property
     def values(self) -> tuple[str, ...]:
         return address_values(self.address)
+
+
+class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
+    """Checks the shadow of the memory at host addresses, and brings it up to date, granule by granule.
+
+    The fields are those of :class:`ShadowCheck`.
+    """
+
+    role: int
+    strength: int
+    granule: int
+    race: bool
+    init: bool
+    size: OperandClass
+    guard: OperandClass
+
+    @property
+    def flags(self) -> int:
+        """What the inspection of BULK_BYTES is told."""
+        values = {"role": self.role, "granule": self.granule, "race": self.race, "init": self.init}
+        values["granules"] = BULK_BYTES >> self.granule
+        return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
+
+
+class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable="see BulkMove", instrumentation=True):
+    """Reports the host addresses of an end, the operand of that number, to Python."""
+
+    operand: int
+    guard: OperandClass
 
 
 class EpochBegin(MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True):

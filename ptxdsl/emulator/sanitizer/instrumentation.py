@@ -16,9 +16,10 @@ from ...isa.effects import Effects
 from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code, translate
 from ..instructions.addresses import lane_by_lane
-from ..instructions.bulk_copies import check, ends, find, move, report
+from ..instructions.bulk_copies import find, hosts, move, size_of
 from ..instructions.instrumentation import (
-    EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction,
+    BulkReport, BulkShadowCheck, EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, ShadowCheck, SyncAccess,
+    SyncInstruction,
 )
 from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
@@ -247,22 +248,23 @@ class Instrumentation:
             low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), lane_by_lane(kind, place), guard)
 
     def _bulk(self, statement: Instruction) -> None:
-        """A bulk copy: checks between what finds its memory and what moves it; shared memory that it has not filled."""
-        low, checks = self.low, self.checks
+        """A bulk copy: its checks stand between what finds the memory and what moves the bytes."""
+        low, checks, completes = self.low, self.checks, statement.form.effects.completes
         find(low, statement)
+        size, guard = size_of(low, statement), self._guard(statement)
         for access in bulk_accesses(statement.form)[::-1]:
-            origin = self._origin(statement, access.operand)
+            origin, role = self._origin(statement, access.operand), role_of(access)
             race = checks.race and (access.writes or self._may_be_written(origin))
-            private = self._is_private(access.space, origin)
-            init = checks.init and access.reads and (private is not False or checks.unwritten)
-            if race or init or (access.writes and (private is not False or checks.unwritten)):
-                level = strength(statement.form) if access.writes and access.reads else 0
-                end = ends(statement)[access.operand]
-                place = min(low.place, 0x7FFF) << STATEMENT_SHIFT
-                check(low, statement, end, role_of(access), level, self.granule, race, init, place)
-                grouped = race and statement.form.effects.completes == "bulk_group"
-                if grouped or (self.bulk and role_of(access) == Role.WRITE):
-                    report(low, statement, end)
+            tracks = checks.init and (self._is_private(access.space, origin) is not False or checks.unwritten)
+            if not race and not tracks:
+                continue
+            level = strength(statement.form) if role == Role.ATOMIC else 0
+            place, found = raw("i", min(low.place, 0x7FFF) << STATEMENT_SHIFT), hosts(low, access.operand)
+            op = BulkShadowCheck(role, level, self.granule, race, tracks and access.reads, size.kind, guard.kind)
+            low.emit(op, guard, size, found, place)
+            fills = self.bulk and completes == "mbarrier" and role == Role.WRITE
+            if fills or (race and completes == "bulk_group"):
+                low.emit(BulkReport(access.operand, guard.kind), guard, found)
         move(low, statement)
 
     def _may_be_written(self, origin: str) -> bool:

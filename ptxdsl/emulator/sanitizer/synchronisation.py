@@ -6,7 +6,7 @@ import ctypes
 import struct
 
 from ...ir import Instruction
-from ..instructions.bulk_copies import BulkReport
+from ..instructions.instrumentation import BulkReport
 from ..machine.layout import Block
 from ..machine.shadow import Reason
 from ..runtime.block_state import BlockState

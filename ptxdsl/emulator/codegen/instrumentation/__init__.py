@@ -1,5 +1,5 @@
 """What sanitizer, profiler and debugger insert."""
 
-from . import counters, epochs, shadow_checks, shadow_inspection
+from . import bulk_checks, counters, epochs, shadow_checks, shadow_inspection
 
-__all__ = ["counters", "epochs", "shadow_checks", "shadow_inspection"]
+__all__ = ["bulk_checks", "counters", "epochs", "shadow_checks", "shadow_inspection"]
