@@ -14,13 +14,13 @@ from ..ir import Call, Function, Instruction, Module
 from ..isa import Form
 from ..text import parse
 from .analysis.divergence import Shape3
-from .machine.array_history import note
-from .codegen.code import Code, translate
 from .analysis.form_plans import plan_of
-from .runtime.launch import run
+from .codegen.code import Code, translate
 from .machine.address_spaces import ModuleMemory, Spaces
-from .runtime.block_state import LaunchState
+from .machine.array_history import note
 from .machine.unsupported import unsupported
+from .runtime.block_state import LaunchState
+from .runtime.launch import run
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar

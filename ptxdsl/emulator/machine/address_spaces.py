@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from ...ir import Function, Instruction, Module, Operand, Reference, SpecialRegister, Symbol, Variable
 from ...isa import Form
 from .heap import Heap
-from .texture_pool import ModuleReference
 from .layout import (
     FUNCTION_START, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START, SHARED_WINDOW,
     SPACE_BITS, Entry,
 )
+from .texture_pool import ModuleReference
 from .unsupported import unsupported
 
 __all__ = ["AddressRange", "ModuleMemory", "Spaces", "function_addresses"]

@@ -10,8 +10,8 @@ from typing import Any
 from ...errors import EmulationError
 from ...ir import Immediate, Not, Operand, Register, Symbol
 from ...launch import Buffer, LaunchConfig, Scalar
-from ..codegen.library import library
 from ..codegen.code import Code
+from ..codegen.library import library
 from ..instructions.scheduler import SchedulerFunction
 from ..machine.address_spaces import AddressRange, Spaces
 from ..machine.allocation import address_of, allocate

@@ -15,10 +15,10 @@ from ...isa import Form, lookup
 from ...types import TYPES
 from ..codegen.code import Code, translate
 from ..machine.allocation import allocate
+from ..machine.layout import LANES, NEVER, Block, Fault, Status, Warp
 from .block_state import BlockState, compiled, scheduler
 from .faults import lanes_of
 from .register_access import read_register, write_register
-from ..machine.layout import LANES, NEVER, Block, Fault, Status, Warp
 
 __all__ = ["Converged", "operands_of"]
 

@@ -19,9 +19,9 @@ from operator import or_
 from typing import Any, NoReturn
 
 from ...ir import Instruction, Register
-from .block_state import BlockState
 from ..machine.layout import LANES, Block, Fault, Warp
 from .arrival import Arrival
+from .block_state import BlockState
 from .converged import Converged, operands_of
 from .faults import failure, lanes_of
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from ...errors import DeadlockError
 from ...ir import Address, Instruction, Register, Symbol
-from .block_state import BlockState
-from .faults import Scene, ranges
 from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, ClusterBlock, Mbarrier, Warp
-from .convergence import raise_pending
 from ..machine.unsupported import render
+from .block_state import BlockState
+from .convergence import raise_pending
+from .faults import Scene, ranges
 
 __all__ = ["deadlock", "livelock"]
 
@@ -99,8 +99,8 @@ def _mbarriers(state: BlockState, warps: list[int]) -> Iterator[str]:
         record, at = state.get_warp(number, Warp.WAITS, "Q"), state.get_warp(number, Warp.PC, "Q")
         statement = state.code.statement_at(record) if record else -1
         if statement >= 0 and abs(statement - state.code.statement_at(at)) <= NEAR:
-            wait: Any = state.code.graph.statements[statement]
-            if getattr(wait, "form", None) is not None and wait.form.opcode == "mbarrier":
+            wait = state.code.graph.statements[statement]
+            if isinstance(wait, Instruction) and wait.form.effects.waits == "mbarrier":
                 groups.setdefault((record, _pending(state, number, wait)), []).append(number)
     for (record, pending), members in groups.items():
         yield f"  {_warps(members)}{pending}: {_line(state, record)}"

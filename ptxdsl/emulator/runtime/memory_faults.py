@@ -10,10 +10,10 @@ from ...errors import EmulationError, MemoryFault
 from ...ir import Address, Instruction
 from ...launch import Buffer
 from ...types import TYPES
+from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, named
 from ..machine.address_spaces import AddressRange
 from ..machine.array_history import array_at
 from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Cluster, Fault
-from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, named
 from .faults import Scene, explains
 
 __all__ = ["accessed", "element_name"]

@@ -11,11 +11,11 @@ from typing import Any
 
 from ...errors import EmulationError, Loc, MemoryFault, TrapError
 from ...ir import Call, Register, Symbol
+from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
+from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
+from ..rewrite.definedness import UNWRITTEN
 from .block_state import BlockState
 from .faults import Scene, block_of, thread_of
-from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
-from ..rewrite.definedness import UNWRITTEN
-from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
 
 __all__ = ["answer"]
 

@@ -314,3 +314,10 @@ def test_what_lay_beside_an_array_once_is_not_what_was_meant() -> None:
     )
     error = fault(MemoryFault, follow, 1, 1, box=box, half=x[:32])
     assert error.message.endswith("which lies in no array of the launch; 0 bytes after the end of half")
+
+
+def test_every_fault_has_a_text() -> None:
+    from ptxdsl.emulator.machine.layout import Fault
+    from ptxdsl.emulator.runtime import events, faults  # noqa: F401 - the texts register themselves
+
+    assert set(faults._explanations) == set(Fault) - {Fault.WRAP, Fault.CONVERGENCE}
