@@ -39,7 +39,7 @@ Diverges = Callable[[Operand, Callable[[Operand], LaneOffsets]], bool]
 LINEAR = frozenset(("pure", "copy", "sum", "difference", "shift", "product", "product_sum"))
 """Rules of instructions that compute each lane by itself."""
 MIXED = "?"
-"""Origin of an address computed from more than one."""
+"""Provenance of an address computed from several pointers, or from one and something unknown."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -52,16 +52,16 @@ class Facts:
     launch_invariant: set[int] = field(default_factory=set)
     """Statements whose results depend on nothing but the launch and the thread's index."""
     private: bool = False
-    """Whether local memory has generic addresses, so that one address may mean another place in each lane."""
+    """Whether local memory has generic addresses, so that one address may be of another place in each lane."""
 
-    def may_be_local(self, space: str, origin: str) -> bool:
-        """Whether an access through an address of this origin may go to each lane's own memory."""
-        return space == "local" or (self.private and space == "generic" and origin in ("", MIXED))
+    def may_be_local(self, space: str, provenance: str) -> bool:
+        """Whether an access through an address of this provenance may be to the local memory of each lane."""
+        return space == "local" or (self.private and space == "generic" and provenance in ("", MIXED))
 
 
 @cache
 def tid_offsets(block: Shape3) -> tuple[LaneOffsets, LaneOffsets, LaneOffsets]:
-    """Lane vectors of %tid.x, y, z relative to the warp's first lane, where they are the same in every warp."""
+    """Lane offsets of %tid.x, y, z relative to the warp's first lane, where they are the same in every warp."""
     x, y, z = block
     if x % LANES == 0:
         return IOTA, UNIFORM, UNIFORM
@@ -85,7 +85,7 @@ _MASKS: dict[str, Callable[[int], int]] = {
 
 
 def special_offsets(name: str, block: Shape3) -> LaneOffsets:
-    """The lane vector of a special register."""
+    """The lane offsets of a special register."""
     if name == "%tid":
         return VARYING
     if name.startswith("%tid."):
@@ -109,9 +109,9 @@ class DivergenceAnalysis:
     """The fixpoint: offsets only fall from known to VARYING and blocks only become divergent, so it ends."""
 
     def __init__(
-        self, graph: ControlFlowGraph, block: Shape3, origins: dict[str, str], diverges: Diverges | None = None
+        self, graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None = None
     ) -> None:
-        self.graph, self.block, self.origins, self.diverges = graph, block, origins, diverges
+        self.graph, self.block, self.roots, self.diverges = graph, block, roots, diverges
         self.plans = [plan_of(s.form) if s.__class__ is Instruction else CALL for s in graph.statements]
         self.facts = Facts()
         self.split: set[int] = set()
@@ -181,32 +181,32 @@ class DivergenceAnalysis:
 
     def _statement(self, op: DefUse, plan: Plan, divergent: bool) -> None:
         guard = op.statement.guard
-        vector = VARYING if divergent else self._transfer(op, plan.rule)
+        offsets = VARYING if divergent else self._transfer(op, plan.rule)
         if guard is not None and self.offsets_of(guard) is not UNIFORM:
-            vector = VARYING
-        origin = self._provenance(op, plan)
+            offsets = VARYING
+        provenance = self._provenance(op, plan)
         for register in op.writes:
             kind = register.type
-            held = (vector is UNIFORM and kind.bits != 128) or (vector is not VARYING and kind.kind != "p")
-            self._set(register.name, vector if held else VARYING, origin)
+            held = (offsets is UNIFORM and kind.bits != 128) or (offsets is not VARYING and kind.kind != "p")
+            self._set(register.name, offsets if held else VARYING, provenance)
         if len(op.writes) > 1 and any(self.facts.offsets[register.name] is VARYING for register in op.writes):
             for register in op.writes:  # what one instruction writes is all in scalars or all in vectors
-                self._set(register.name, VARYING, origin)
+                self._set(register.name, VARYING, provenance)
 
-    def _set(self, name: str, vector: LaneOffsets, origin: str) -> None:
+    def _set(self, name: str, offsets: LaneOffsets, provenance: str) -> None:
         known, facts = self.facts.offsets, self.facts
         if name not in known:
-            known[name] = vector
-            if origin:
-                facts.provenance[name] = origin
+            known[name] = offsets
+            if provenance:
+                facts.provenance[name] = provenance
             self.changed |= name in self.used
             return
         old = known[name]
-        if old is not VARYING and old != vector:
+        if old is not VARYING and old != offsets:
             known[name] = VARYING
             self.changed = True
         before = facts.provenance.get(name, "")
-        if before not in (origin, MIXED):
+        if before not in (provenance, MIXED):
             facts.provenance[name] = MIXED
             self.changed = True
 
@@ -234,21 +234,21 @@ class DivergenceAnalysis:
             base = address.base if isinstance(address, Address) else address
             one = self.offsets_of(base) is UNIFORM and not self.facts.may_be_local(space, self.provenance_of(base))
             return UNIFORM if one else VARYING
-        known, vectors = self.facts.offsets, []
+        known, inputs = self.facts.offsets, []
         for operand in op.reads:
-            vector = known.get(operand[0], UNIFORM) if operand.__class__ is Register else self.offsets_of(operand)
-            if vector is VARYING and rule != "uniform":
+            offsets = known.get(operand[0], UNIFORM) if operand.__class__ is Register else self.offsets_of(operand)
+            if offsets is VARYING and rule != "uniform":
                 return VARYING
-            vectors.append(vector)
-        if vectors.count(UNIFORM) == len(vectors):
+            inputs.append(offsets)
+        if inputs.count(UNIFORM) == len(inputs):
             return UNIFORM
         if rule == "uniform":
-            return UNIFORM if vectors[-1] is UNIFORM or op.statement.form.effects.barrier else VARYING  # type: ignore[union-attr]
-        return VARYING if rule == "pure" else self._affine(op, rule, vectors)
+            return UNIFORM if inputs[-1] is UNIFORM or op.statement.form.effects.barrier else VARYING  # type: ignore[union-attr]
+        return VARYING if rule == "pure" else self._affine(op, rule, inputs)
 
-    def _affine(self, op: DefUse, kind: str, vectors: list[LaneOffsets]) -> LaneOffsets:
+    def _affine(self, op: DefUse, kind: str, inputs: list[LaneOffsets]) -> LaneOffsets:
         bits, read = op.writes[0].type.bits, op.reads
-        a, b = vectors[0] or UNIFORM, (vectors[1] if len(vectors) > 1 else UNIFORM) or UNIFORM
+        a, b = inputs[0] or UNIFORM, (inputs[1] if len(inputs) > 1 else UNIFORM) or UNIFORM
         if kind == "copy":
             return _wrapped(a, bits)
         if kind in ("sum", "difference"):
@@ -260,7 +260,7 @@ class DivergenceAnalysis:
         product = _product(read, a, b, bits)
         if product is VARYING or kind != "product_sum":
             return product
-        return _wrapped([x + y for x, y in zip(product or UNIFORM, vectors[2] or UNIFORM)], bits)
+        return _wrapped([x + y for x, y in zip(product or UNIFORM, inputs[2] or UNIFORM)], bits)
 
     def _provenance(self, op: DefUse, plan: Plan) -> str:
         if plan.rule == "load":
@@ -291,32 +291,32 @@ class DivergenceAnalysis:
             return ""
         whole = address.offset == 0 and address.base.offset == 0
         parameter = op.statement.form.space == "param"  # type: ignore[union-attr]
-        return self.origins.get(address.base.symbol, "") if whole and parameter else ""
+        return self.roots.get(address.base.symbol, "") if whole and parameter else ""
 
     def provenance_of(self, operand: Operand) -> str:
         """The name that an address comes from; "" of what is none."""
         if isinstance(operand, Register):
             return self.facts.provenance.get(operand.name, "")
         if isinstance(operand, Symbol):
-            return self.origins.get(operand.symbol, "")
+            return self.roots.get(operand.symbol, "")
         return ""
 
 
-def _wrapped(vector: Sequence[int], bits: int) -> LaneOffsets:
-    result = tuple(_signed(x, bits) for x in vector)
+def _wrapped(offsets: Sequence[int], bits: int) -> LaneOffsets:
+    result = tuple(_signed(x, bits) for x in offsets)
     return UNIFORM if not any(result) else result
 
 
-def _scaled(vector: Sequence[int], factor: int, bits: int) -> LaneOffsets:
-    return _wrapped([x * factor for x in vector], bits)
+def _scaled(offsets: Sequence[int], factor: int, bits: int) -> LaneOffsets:
+    return _wrapped([x * factor for x in offsets], bits)
 
 
 def _product(read: Sequence[Operand], a: Sequence[int], b: Sequence[int], bits: int) -> LaneOffsets:
     if not any(a) and not any(b):
         return UNIFORM
-    for vector, factor in ((a, read[1]), (b, read[0])):
-        if isinstance(factor, Immediate) and any(vector):
-            return _scaled(vector, int(factor.value), bits)
+    for offsets, factor in ((a, read[1]), (b, read[0])):
+        if isinstance(factor, Immediate) and any(offsets):
+            return _scaled(offsets, int(factor.value), bits)
     return VARYING
 
 
@@ -334,16 +334,16 @@ def _fixed(operand: Operand, fixed: set[str]) -> bool:
     return isinstance(operand, (Immediate, Symbol))
 
 
-def analyse(graph: ControlFlowGraph, block: Shape3, origins: dict[str, str], diverges: Diverges | None = None) -> Facts:
-    """The facts of a function for one shape of block; ``origins`` names those of parameters and variables.
+def analyse(graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None = None) -> Facts:
+    """The facts of a function for one shape of block; ``roots`` names those of parameters and variables.
 
     ``diverges(guard, offsets_of)`` says which of the branches whose guard is not uniform diverge: all where it is None.
     """
-    return DivergenceAnalysis(graph, block, origins, diverges).run()
+    return DivergenceAnalysis(graph, block, roots, diverges).run()
 
 
-def conservative_facts(graph: ControlFlowGraph, block: Shape3, origins: dict[str, str]) -> Facts:
+def conservative_facts(graph: ControlFlowGraph, block: Shape3, roots: dict[str, str]) -> Facts:
     """The facts that hold whatever happens: what code must assume where lanes of a warp run in any order."""
-    facts = analyse(graph, block, origins)
+    facts = analyse(graph, block, roots)
     known: dict[str, LaneOffsets] = dict.fromkeys(facts.offsets, VARYING)
     return Facts(known, facts.provenance, set(range(len(graph.blocks))), private=facts.private)

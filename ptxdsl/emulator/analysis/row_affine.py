@@ -1,7 +1,8 @@
-"""Numbers that are the same, but for a known vector, in each part of a warp: rows of a block that is 8 or 16 wide.
+"""Row-affine values: a number for each row of the block that a warp has, plus offsets known in advance.
 
-In ``row * n + column`` of a 16 x 16 tile a warp has two rows: two numbers, each with 16 neighbours. Analysis knows a
-product with a number that only the launch knows as varying; here it is worked out once a part, in its first lane.
+Blocks that are 8 or 16 wide have several rows in a warp. In ``row * n + column`` of a 16 x 16 tile a warp has two rows:
+two numbers, each with 16 neighbours. A product with a number that only the launch knows is varying to the analysis of
+divergence; here it is computed once a row, in the row's first lane.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ WIDTHS = (8, 16)
 
 
 class RowAffine(tuple[int, ...]):  # noqa: SLOT001
-    """The vector of a register that has a number a part: of each lane, less that of the first lane of its part."""
+    """The offsets of a row-affine register: the number of each lane, less that of the first lane of its row."""
 
     lanes: int
 
     @classmethod
-    def of(cls, vector: Any, lanes: int, bits: int) -> RowAffine:
-        """The vector, relative to the first lanes of parts of ``lanes``, as signed numbers of ``bits`` bits."""
+    def of(cls, offsets: Any, lanes: int, bits: int) -> RowAffine:
+        """The offsets, relative to the first lanes of rows of ``lanes``, as signed numbers of ``bits`` bits."""
         half = 1 << (bits - 1)
-        made = cls((vector[n] - vector[n - n % lanes] + half) % (2 * half) - half for n in range(LANES))
+        made = cls((offsets[n] - offsets[n - n % lanes] + half) % (2 * half) - half for n in range(LANES))
         made.lanes = lanes
         return made
 
@@ -47,18 +48,18 @@ class RowAffineAnalysis(DivergenceAnalysis):
     """The analysis of a kernel whose warps have more than one row of the block."""
 
     def __init__(
-        self, graph: ControlFlowGraph, block: Shape3, origins: dict[str, str], diverges: Diverges | None
+        self, graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None
     ) -> None:
-        super().__init__(graph, block, origins, diverges)
+        super().__init__(graph, block, roots, diverges)
         self.lanes = block[0] if block[0] in WIDTHS else 0
 
     def _transfer(self, op: DefUse, rule: str) -> LaneOffsets:
-        vectors = [self.offsets_of(operand) for operand in op.reads]
-        if not any(isinstance(vector, RowAffine) for vector in vectors):
+        inputs = [self.offsets_of(operand) for operand in op.reads]
+        if not any(isinstance(offsets, RowAffine) for offsets in inputs):
             known = super()._transfer(op, rule)
             if known is not VARYING:
                 return known
-        if not self.lanes or VARYING in vectors or rule not in LINEAR or len(op.writes) != 1:
+        if not self.lanes or VARYING in inputs or rule not in LINEAR or len(op.writes) != 1:
             return VARYING
         statement = op.statement
         if not isinstance(statement, Instruction) or statement.guard is not None:
@@ -68,9 +69,9 @@ class RowAffineAnalysis(DivergenceAnalysis):
             return VARYING
         if op.writes[0].type.kind == "p" or op.writes[0].type.bits > 64:
             return VARYING
-        return self._by_part(op, rule, [relative_to(vector or UNIFORM, self.lanes) for vector in vectors])
+        return self._by_row(op, rule, [relative_to(offsets or UNIFORM, self.lanes) for offsets in inputs])
 
-    def _by_part(self, op: DefUse, kind: str, offsets: list[tuple[int, ...]]) -> LaneOffsets:
+    def _by_row(self, op: DefUse, kind: str, offsets: list[tuple[int, ...]]) -> LaneOffsets:
         bits = op.writes[0].type.bits
         if not any(any(some) for some in offsets):
             return RowAffine.of(UNIFORM, self.lanes, bits)
@@ -101,11 +102,11 @@ class RowAffineAnalysis(DivergenceAnalysis):
         return 1 << min(other.bits, 64) if kind == "shift" else int(other.value)
 
 
-def relative_to(vector: tuple[int, ...], lanes: int) -> tuple[int, ...]:
-    """A vector, less its number in the first lane of each part."""
-    return tuple(vector[n] - vector[n - n % lanes] for n in range(LANES))
+def relative_to(offsets: tuple[int, ...], lanes: int) -> tuple[int, ...]:
+    """Offsets, less those of the first lane of each row."""
+    return tuple(offsets[n] - offsets[n - n % lanes] for n in range(LANES))
 
 
-def relative(vector: tuple[int, ...], lanes: int) -> tuple[int, ...]:
-    """The offsets within parts of a register of either kind."""
-    return tuple(vector) if isinstance(vector, RowAffine) else relative_to(vector, lanes)
+def relative(offsets: tuple[int, ...], lanes: int) -> tuple[int, ...]:
+    """The offsets within rows of a register of either kind."""
+    return tuple(offsets) if isinstance(offsets, RowAffine) else relative_to(offsets, lanes)

@@ -110,7 +110,7 @@ class Lowering:
         self.instrumentation = instrument(self) if instrument is not None else None
 
     def _analysed(self) -> Facts:
-        return (conservative_facts if self.conservative else analyse)(self.graph, self.block, self.spaces.origins)
+        return (conservative_facts if self.conservative else analyse)(self.graph, self.block, self.spaces.provenance)
 
     def _register_file(self, keep_registers: bool) -> RegisterFile:
         return RegisterFile(self.graph, self.facts, keep_registers)
@@ -184,7 +184,7 @@ class Lowering:
     def origin(self, base: Operand) -> str:
         """The parameter or variable that the base of an address comes from, "" if none is known."""
         if isinstance(base, Symbol):
-            return self.spaces.origins.get(base.symbol, "")
+            return self.spaces.provenance.get(base.symbol, "")
         return self.facts.provenance.get(base.name, "") if isinstance(base, Register) else ""
 
     def address(

@@ -81,7 +81,7 @@ class ConvergentLowering(FunctionLowering):
         self.operands = _Operands(self.facts, self.registers, self.block, self.pool, self.spaces.symbols)
 
     def _analysed(self) -> Facts:
-        return RowAffineAnalysis(self.graph, self.block, self.spaces.origins, _Branches(self.graph).diverge).run()
+        return RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, _Branches(self.graph).diverge).run()
 
     def _register_file(self, keep_registers: bool) -> Any:  # noqa: ARG002
         slots = _Slots()

@@ -126,7 +126,7 @@ class Spaces:
     function: Function
     memory: ModuleMemory
     symbols: dict[str, int] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
     entries: dict[str, int] = field(default_factory=dict)
     ranges: list[AddressRange | None] = field(default_factory=list)
     windows: dict[str, int] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Spaces:
         return self
 
     def _add(self, guarded: AddressRange) -> None:
-        self.origins[guarded.name] = guarded.name
+        self.provenance[guarded.name] = guarded.name
         self.entries[guarded.name] = len(self.ranges)
         self.ranges.append(guarded)
 
@@ -175,7 +175,7 @@ class Spaces:
             self.offsets[parameter.name] = at
             self.parameters.append((parameter.name, at, parameter.nbytes))
             at += parameter.nbytes
-            self.origins[parameter.name] = parameter.name
+            self.provenance[parameter.name] = parameter.name
             self.entries[parameter.name] = len(self.ranges)
             self.ranges.append(None)
         self.parameter_bytes = at
