@@ -7,6 +7,7 @@ a bound on an index (``if (i < n)``) makes nothing vary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...analysis.control_flow import ControlFlowGraph
@@ -28,8 +29,12 @@ from .row_micro_ops import ComputeRows, RowWrapCheck
 __all__ = ["ConvergentLowering"]
 
 
-class _Slots:
-    """A slot for each register: LLVM finds out which can share. Smaller offsets are those of the warp itself."""
+Known = Callable[[Operand], LaneOffsets]
+"""The lane offsets of an operand."""
+
+
+class _Variables:
+    """A slot for each register, above those of the warp's state: LLVM allocates registers and memory to them."""
 
     def __init__(self) -> None:
         self.offsets: dict[str, int] = {}
@@ -84,11 +89,11 @@ class ConvergentLowering(FunctionLowering):
         return RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, _Branches(self.graph).diverge).run()
 
     def _register_file(self, keep_registers: bool) -> Any:  # noqa: ARG002
-        slots = _Slots()
+        variables = _Variables()
         for op in self.graph.def_use:
             for register in (*op.uses, *op.writes):
-                slots.offsets.setdefault(register.name, slots.reserve(8))
-        return slots
+                variables.offsets.setdefault(register.name, variables.reserve(8))
+        return variables
 
     def basic_blocks(self) -> list[list[PlacedMicroOp]]:
         """The micro-ops of each node of the control-flow graph."""
@@ -162,11 +167,11 @@ class _Branches:
             for register in op.writes:
                 self.writers.setdefault(register.name, []).append(op)
 
-    def diverge(self, guard: Operand, known: Any) -> bool:
-        """Whether lanes diverge under this guard; ``known`` gives the lane offsets of an operand."""
+    def diverge(self, guard: Operand, known: Known) -> bool:
+        """Whether lanes diverge under this guard."""
         return not self._is_bound(guard, known, 0)
 
-    def _is_bound(self, operand: Operand, known: Any, depth: int) -> bool:
+    def _is_bound(self, operand: Operand, known: Known, depth: int) -> bool:
         if isinstance(operand, Not):
             operand = operand.predicate
         if not isinstance(operand, Register):
@@ -176,7 +181,7 @@ class _Branches:
         writers = self.writers.get(operand.name, [])
         return depth < 4 and bool(writers) and all(self._compares_index(op, known, depth) for op in writers)
 
-    def _compares_index(self, op: DefUse, known: Any, depth: int) -> bool:
+    def _compares_index(self, op: DefUse, known: Known, depth: int) -> bool:
         statement = op.statement
         if not isinstance(statement, Instruction) or statement.guard is not None:
             return False
