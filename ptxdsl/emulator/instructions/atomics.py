@@ -39,11 +39,11 @@ class Atomic(
 @lowers("atom", "red")
 def atomic(low: Lowering, statement: Instruction) -> None:
     form, operands = statement.form, statement.operands
-    returns = form.opcode == "atom"
+    returns = form.operands[0].written
     dest = operands[0] if returns else Sink()
     address, *values = operands[1 if returns else 0 :]
     assert isinstance(address, Address) and form.type is not None
-    kind, op = form.type, _operation(statement)
+    kind, op = form.type, form.effects.atomic
     values = values[: 2 if op == "cas" else 1]
     items = [value.items if isinstance(value, Vector) else (value,) for value in values]
     places, _, place = low.address(statement, address, kind.bytes * len(items[0]), True)
@@ -59,11 +59,6 @@ def atomic(low: Lowering, statement: Instruction) -> None:
         ),
         lane_by_lane(places, place), guard, *dests, *(part for value in given for part in value),
     )
-
-
-def _operation(statement: Instruction) -> str:
-    names = ("add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max")
-    return next(token for token in statement.form.tokens if token in names)
 
 
 def _function(low: Lowering, statement: Instruction, op: str, address: Address) -> str:

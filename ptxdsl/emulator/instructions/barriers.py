@@ -69,5 +69,6 @@ def barrier(low: Lowering, statement: Instruction) -> None:
 
 @lowers("membar", "fence")
 def fence(low: Lowering, statement: Instruction) -> None:
-    tokens = statement.form.tokens
-    low.emit(Fence("block" if "cta" in tokens else "acq_rel" if "acq_rel" in tokens else "seq_cst"))
+    effects = statement.form.effects
+    order = effects.order if effects.order in ("acquire", "release", "acq_rel") else "seq_cst"
+    low.emit(Fence("block" if effects.scope == "cta" else order))

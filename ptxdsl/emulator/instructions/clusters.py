@@ -22,7 +22,8 @@ class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable="block
 
 @lowers("barrier_cluster_arrive", "barrier_cluster_wait")
 def cluster_barrier(low: Lowering, statement: Instruction) -> None:
-    action, aligned = statement.form.semantics.removeprefix("barrier_cluster_"), "aligned" in statement.form.tokens
+    form = statement.form
+    action, aligned = form.semantics.removeprefix("barrier_cluster_"), form.effects.converges == "warp"
     guard = low.operands.guard(statement)
     low.emit(ClusterBarrier(action, aligned, guard.kind, low.parted), guard, low.rank())
 

@@ -98,7 +98,7 @@ def load(low: Lowering, statement: Instruction) -> None:
         return
     kind, pattern, place = low.address(statement, address, bits // 8 * len(items), False)
     low.emit(Load(kind, pattern, bits, signed, kinds, guard.kind, masked), place, guard, *dests)
-    if "acquire" in form.tokens:
+    if form.effects.acquires:
         low.emit(Fence("acquire"))
 
 
@@ -109,7 +109,7 @@ def store(low: Lowering, statement: Instruction) -> None:
     assert isinstance(address, Address) and form.type is not None
     items = value.items if isinstance(value, Vector) else (value,)
     bits = form.type.bits
-    if "release" in form.tokens:
+    if form.effects.releases:
         low.emit(Fence("release"))
     kind, pattern, place = low.address(statement, address, bits // 8 * len(items), True)
     private = low.facts.may_be_local(form.space, low.origin(address.base))
@@ -127,6 +127,6 @@ def store(low: Lowering, statement: Instruction) -> None:
 def check_memory(low: Lowering, statement: Instruction) -> None:
     """discard and applypriority: wishes about caches, for memory that must be there."""
     address = next(operand for operand in statement.operands if isinstance(operand, Address))
-    writes, guard = statement.form.opcode == "discard", low.operands.guard(statement)
+    writes, guard = statement.form.effects.writes, low.operands.guard(statement)
     kind, _, place = low.address(statement, address, LINE, writes)
     low.emit(MemoryCheck(kind, LINE, writes, guard.kind), lane_by_lane(kind, place), guard)
