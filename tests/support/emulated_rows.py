@@ -64,7 +64,7 @@ def lowered(text: str) -> Lowering:
 
 def emitted(texts: list[str]) -> int:
     """How many handlers the instructions need; LLVM verifies the code of each."""
-    ops = {record.op for text in texts for record in lowered(text).records}
+    ops = {record.op for text in texts for record in lowered(text).micro_ops}
     code = ir.Module()
     for number, op in enumerate(sorted(ops, key=repr)):
         emit(code, f"handler{number}", op)

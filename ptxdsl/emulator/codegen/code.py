@@ -22,7 +22,7 @@ __all__ = ["Code", "assemble", "translate"]
 
 @dataclass(eq=False, repr=False)
 class Code:
-    """A lowered function: its records in memory, and the ways between records, blocks and statements."""
+    """A function in memory, and which addresses belong to which micro-ops, basic blocks and statements."""
 
     memory: Any
     base: int
@@ -36,7 +36,7 @@ class Code:
     statements: list[int]
     nodes_by_rank: list[int]
     conservative: bool
-    records: list[PlacedMicroOp]
+    micro_ops: list[PlacedMicroOp]
     seconds: float = 0.0
     tiered_up: bool = False
     """Whether the second tier has been started on it."""
@@ -52,15 +52,15 @@ class Code:
     """Address of the function that runs a block, 0 while there is none."""
 
     def statement_at(self, record: int) -> int:
-        """The number of the statement that the record at an address belongs to."""
+        """The number of the statement that the micro-op at an address belongs to."""
         return self.statements[bisect_right(self.offsets, record - self.base) - 1]
 
     def op_at(self, record: int) -> MicroOp:
-        """The micro-op whose record lies at an address."""
-        return self.records[bisect_right(self.offsets, record - self.base) - 1].op
+        """The micro-op at an address."""
+        return self.micro_ops[bisect_right(self.offsets, record - self.base) - 1].op
 
     def record_of(self, statement: int) -> int:
-        """Address of the first record of a statement."""
+        """Address of the first micro-op of a statement."""
         return self.base + self.offsets[self.statements.index(statement)]
 
 
@@ -80,30 +80,30 @@ def translate(
 
 def assemble(lowered: LoweredFunction) -> Code:
     """A function in memory."""
-    records, starts = lowered.records, lowered.starts
     import numpy as np
 
-    ops = {id(placed.op): placed.op for placed in records}
-    links = [routine for placed in records if placed.links for routine in placed.links.values()]
+    micro_ops, starts = lowered.micro_ops, lowered.starts
+    ops = {id(placed.op): placed.op for placed in micro_ops}
+    links = [routine for placed in micro_ops if placed.links for routine in placed.links.values()]
     needed: list[Key] = [*ops.values(), *links]
     handlers = library().need(needed)
     made = {number: (handlers[op], *layout_of(op.codes)) for number, op in ops.items()}
     offsets, at = [], 0
-    for record in records:
+    for placed in micro_ops:
         offsets.append(at)
-        at += made[id(record.op)][2]
+        at += made[id(placed.op)][2]
     memory = np.zeros(at + 64, np.uint8)
     base = memory.ctypes.data + -memory.ctypes.data % 64
     image = bytearray(at)
-    for record, offset in zip(records, offsets):
-        if record.targets is not None:
-            for number, target in record.targets.items():
-                record.values[number] = offsets[starts[target]] - offset
-        if record.links is not None:
-            for number, routine in record.links.items():
-                record.values[number] = handlers[routine]
-        handler, packer, _ = made[id(record.op)]
-        packer.pack_into(image, offset, handler, *record.values)
+    for placed, offset in zip(micro_ops, offsets):
+        if placed.targets is not None:
+            for number, target in placed.targets.items():
+                placed.values[number] = offsets[starts[target]] - offset
+        if placed.links is not None:
+            for number, routine in placed.links.items():
+                placed.values[number] = handlers[routine]
+        handler, packer, _ = made[id(placed.op)]
+        packer.pack_into(image, offset, handler, *placed.values)
     start = base - memory.ctypes.data
     memory[start : start + at] = np.frombuffer(image, np.uint8)
     nodes = lowered.graph.blocks
@@ -114,6 +114,6 @@ def assemble(lowered: LoweredFunction) -> Code:
         by_rank[node.priority] = number
     return Code(
         memory, base, base + offsets[lowered.entry], base + offsets[lowered.prologue], blocks, lowered.graph,
-        lowered.registers, lowered.operands, offsets, [record.statement for record in records], by_rank,
-        lowered.conservative, records, prints=lowered.prints,
+        lowered.registers, lowered.operands, offsets, [placed.statement for placed in micro_ops], by_rank,
+        lowered.conservative, micro_ops, prints=lowered.prints,
     )

@@ -1,15 +1,14 @@
-"""Handlers of control flow: branches, and where the lanes of a warp part and meet again.
+"""Control flow: branches, and where the lanes of a warp diverge and reconverge.
 
-The lanes of a warp that are at one place are its active lanes; every other one is parked, with the rank of its basic
-block in PLACES. Ranks follow the post-dominator tree, and the lowest rank runs first, so lanes that parted at a branch
-meet at the branch's post-dominator. `parked` is the lowest rank where somebody waits: going to a block of a lower rank
-needs no further thought.
+The lanes of a warp that are at one place are its active lanes; every other one is parked, with the priority of its
+basic block in PLACES. Priorities follow the post-dominator tree, and the lowest number runs first, so lanes that
+diverged at a branch reconverge at its post-dominator. `parked` is the lowest number at which lanes wait: an edge to a
+block below it needs no check.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
 
 from ..machine.layout import NEVER, PATIENCE, POLL_COST, SLICE, SLICE_COST, Block, Fault, Status, Warp
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump, Reconvergence, SystemCall, Trap
@@ -47,7 +46,7 @@ def await_others(h: Handler, missing: Any, rank: Any) -> None:
 
 
 def spend(h: Handler, cost: Any, target: Any, conservative: bool, rank: Any = None) -> None:
-    """Pay for a backward branch to the record ``target``; whose slice is used up gives way to another warp."""
+    """Charge the warp's time slice for a backward branch to ``target``; at its end another warp is scheduled."""
     budget = h.ir.sub(h.load(h.warp, Warp.BUDGET, i32), cost)
     h.store(budget, h.warp, Warp.BUDGET)
 
@@ -169,7 +168,7 @@ def branch(h: Handler, op: Branch) -> None:
 
 
 def _part(h: Handler, some: tuple[Any, Any, Any], others: tuple[Any, Any, Any]) -> None:
-    """Lanes go two ways, each given with its rank and record: those of the lower rank, if nobody is before them."""
+    """Lanes diverge, each way given with its priority and micro-op: those of the lower number run, unless others do."""
     parked = h.load(h.warp, Warp.PARKED, i32)
     before = h.ir.icmp_signed("<", some[1], others[1])
     now, first, record = (h.ir.select(before, a, b) for a, b in zip(some, others))
@@ -215,7 +214,7 @@ def trap(h: Handler, op: Trap) -> None:
 
 @emits(IndexedBranch)
 def indexed_branch(h: Handler, op: IndexedBranch) -> None:
-    """Its record says how many targets there are, and where their ranks lie."""
+    """Its fields say how many targets there are, and where their priorities lie."""
     mask = guard_mask(h, op.guard, True)
     number = source(h, op.selector, 32)
     on = h.field() if op.guard else None

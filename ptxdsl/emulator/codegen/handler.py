@@ -1,8 +1,8 @@
-"""What every handler is made of: a function over (record, warp, block) that ends by jumping to the next record.
+"""Handlers: the code of one micro-op each, a function over (micro-op, warp, block) that tail-calls the next handler.
 
-A record is the address of its handler, then the fields of one instruction: offsets of register slots, numbers,
-distances to other records. Handlers are small leaf functions in the C calling convention, so the three pointers stay in
-machine registers from instruction to instruction, and the jump (``musttail``) grows no stack.
+In memory a micro-op is the address of its handler, then its fields: offsets of register slots, numbers, distances to
+other micro-ops. Handlers are small leaf functions in the C calling convention, so the three pointers stay in machine
+registers from micro-op to micro-op, and the jump (``musttail``) grows no stack.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def const(kind: ir.Type, value: int) -> ir.Constant:
 
 
 class Handler:
-    """A handler under construction. ``codes`` are its record's fields, as letters of the struct module (i and q)."""
+    """A handler under construction. ``codes`` are the fields of its micro-op, as letters of the struct module."""
 
     single_warp = True
     """Whether the function runs for one warp of one block, so that nothing of these changes but registers."""
@@ -61,7 +61,7 @@ class Handler:
     # Fields and memory
 
     def field(self, code: str = "i") -> Any:
-        """The next field of the record; fields are read in order."""
+        """The next field of the micro-op; fields are read in order."""
         if self.codes[self._read : self._read + 1] != code:
             raise AssertionError(f"field {self._read} of {self.codes!r} is no {code!r}")
         value = self.load(self.rec, self._at, i32 if code == "i" else i64, 4)
@@ -71,7 +71,7 @@ class Handler:
 
     @property
     def at(self) -> int:
-        """Offset of the next field, for a handler that changes its record."""
+        """Offset of the next field, for a handler that changes it."""
         return self._at
 
     def add(self, base: Any, offset: Any) -> Any:
@@ -174,7 +174,7 @@ class Handler:
         return self.call("llvm.expect.i1", i1, condition, const(i1, int(expected)))
 
     def goto(self, rec: Any) -> None:
-        """Go on with the record at ``rec``."""
+        """Continue at the micro-op ``rec``."""
         handler = self.ir.load(self.ir.bitcast(rec, HANDLER.as_pointer().as_pointer()), align=8)
         self.tail(handler, rec)
 
@@ -183,7 +183,7 @@ class Handler:
         self.ir.ret_void()
 
     def next(self) -> None:
-        """Go on with the record that follows."""
+        """Continue at the next micro-op."""
         if self._read != len(self.codes):
             raise AssertionError(f"{self.function.name}: read {self._read} of the fields {self.codes!r}")
         self.goto(self.following())
@@ -205,7 +205,7 @@ class Handler:
         self.tail(handler, rec)
 
     def schedule(self, resume: Any) -> None:
-        """Leave this warp, which is to resume at the record ``resume``, for another one."""
+        """Switch to another warp; this one resumes at the micro-op ``resume``."""
         self.store(resume, self.warp, Warp.PC)
         self.tail_to(Block.SCHEDULE, resume)
 
@@ -239,7 +239,7 @@ class Handler:
         self.ir.position_at_end(on)
 
     def skip_unless_any(self, mask: Any) -> None:
-        """Go on here where the mask has a lane, else with the record that follows."""
+        """Continue here if the mask has a lane, else at the next micro-op."""
         go, skip = self.block_named("go"), self.block_named("skip")
         self.ir.cbranch(self.ir.icmp_unsigned("!=", mask, const(i32, 0)), go, skip)
         self.ir.position_at_end(skip)

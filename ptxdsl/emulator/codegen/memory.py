@@ -1,11 +1,11 @@
-"""Loads and stores: address classes, bounds checks, and the shapes of access that need no gather.
+"""Loads and stores: address classes, bounds checks, and the patterns of access that need no gather.
 
 Every access names an entry of the block's buffer table: the one of the array that its pointer came from where that is
 known, else the one hit last. The check against it is a subtraction and a comparison; what fails it goes lane by lane
 through the block's RESOLVE function, which searches the table and judges. The address is one of
 
 - ``K``: a number; ``U32``, ``U64``: a uniform register plus a number;
-- ``A32``, ``A64``: as U, plus a vector known beforehand, which falls into segments of ``m`` lanes that are contiguous
+- ``A32``, ``A64``: as U, plus lane offsets, which fall into segments of ``m`` lanes that are contiguous
   (``c``) or all equal (``b``): one host access a segment;
 - ``X32``, ``X64``: a register with one address a lane. Two contiguous half warps are looked for, all else gathers.
 """
@@ -122,7 +122,7 @@ class Access:
         return lanes
 
     def resolve(self, mask: Any) -> Any:
-        """Host addresses by the slow, exact way; leaves the handler where a lane is at fault."""
+        """Host addresses by the slow, exact way; returns from the handler where a lane is at fault."""
         h = self.h
         scratch = h.add(h.block, Block.SCRATCH)
         h.store(self.vector(), scratch, 0)

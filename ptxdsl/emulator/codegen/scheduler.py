@@ -39,7 +39,7 @@ def _schedule(module: ir.Module, name: str) -> None:
 
 
 def _shuffled(module: ir.Module, name: str) -> None:
-    """As schedule, but the next warp is drawn by lot (xorshift32 over SEED)."""
+    """As schedule, but the next warp is drawn at random (xorshift32 over SEED)."""
     h = Handler(module, name)
     stay = h.load(h.block, Block.STAY, i32)
     h.store(h.i32(0), h.block, Block.STAY)
@@ -87,7 +87,7 @@ def _reschedule(module: ir.Module, name: str) -> None:
 
 
 def _advance(module: ir.Module, name: str) -> None:
-    """As reschedule, where those that come first are the ones that PARKED tells of: one look at all lanes less."""
+    """As reschedule, where PARKED is the priority of those that come first: one reduction over all lanes less."""
     h = Handler(module, name)
     alive = h.bools(h.load(h.warp, Warp.ALIVE, i32))
     places = h.ir.select(alive, h.load(h.warp, Warp.PRIORITIES, lanes_of(i32), 64), h.splat(h.i32(NEVER)))
@@ -244,7 +244,7 @@ def _begin(h: Handler, launch: Any, number: Any) -> None:
 
 
 def starting(h: Handler, record: Any) -> Any:
-    """What a warp has from PC on when it is to start at a record: the budget of a slice, and no yields."""
+    """What a warp has from PC on when it is to start at a micro-op: the budget of a slice, and no yields."""
     return h.ir.insert_element(ir.Constant(PAIR, [0, SLICE]), record, h.i32(0))
 
 
@@ -344,7 +344,7 @@ class _Search:
         return h.ir.and_(inside, allowed), h.ir.add(address, h.load(entry, Entry.DELTA, i64)), real
 
     def scan(self, address: Any, done: ir.Block, before: ir.Block) -> tuple[Any, ir.Block]:
-        """Look at all entries; note the one that holds the address in the record. Goes on where none does."""
+        """Search all entries; the micro-op keeps the one that holds the address. Continues here where none does."""
         h = self.h
         head, body, next_, hit, over = (h.block_named(n) for n in ("scan", "entry", "next", "hit", "over"))
         h.ir.branch(head)

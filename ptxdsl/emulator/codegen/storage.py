@@ -33,7 +33,7 @@ def _files(path: str) -> Iterator[str]:
 
 
 def fingerprint(folder: Path, host: str) -> str:
-    """What the code of every handler depends on besides its shape: the package's sources, and the host.
+    """What the code of every handler depends on besides its micro-op: the package's sources, and the host.
 
     Reading the sources takes some milliseconds, so an index in ``folder`` holds the digest of their content by that of
     their dates and sizes.

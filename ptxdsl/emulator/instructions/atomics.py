@@ -55,7 +55,7 @@ def atomic(low: Lowering, statement: Instruction) -> None:
     low.emit(
         Atomic(
             op, _function(low, statement, op, address), kind.bits, form.space != "shared", places,
-            tuple(part.kind for part in dests), kinds, guard.kind, low.parted,
+            tuple(part.kind for part in dests), kinds, guard.kind, low.divergent,
         ),
         lane_by_lane(places, place), guard, *dests, *(part for value in given for part in value),
     )

@@ -60,11 +60,11 @@ def barrier(low: Lowering, statement: Instruction) -> None:
     number, *rest = [low.operands.source(operand, 32, False, statement) for operand in operands]
     count = rest[0] if rest else NOTHING
     guard = low.operands.guard(statement)
-    op = Barrier(what, guard.kind, low.parted, number.kind, count.kind, predicate.kind)
-    low.emit(op, guard, low.rank(), number, count, predicate)
+    op = Barrier(what, guard.kind, low.divergent, number.kind, count.kind, predicate.kind)
+    low.emit(op, guard, low.priority(), number, count, predicate)
     if dest is not None:
         result = low.operands.destination(dest)
-        low.emit(BarrierResult(result.kind, guard.kind, low.parted), guard, result)
+        low.emit(BarrierResult(result.kind, guard.kind, low.divergent), guard, result)
 
 
 @lowers("membar", "fence")

@@ -25,10 +25,10 @@ def cluster_barrier(low: Lowering, statement: Instruction) -> None:
     form = statement.form
     action, aligned = form.semantics.removeprefix("barrier_cluster_"), form.effects.converges == "warp"
     guard = low.operands.guard(statement)
-    low.emit(ClusterBarrier(action, aligned, guard.kind, low.parted), guard, low.rank())
+    low.emit(ClusterBarrier(action, aligned, guard.kind, low.divergent), guard, low.priority())
 
 
 def leave_cluster(low: Lowering, guard: Field) -> None:
     """Lanes are about to end: the barrier of the cluster no longer waits for them."""
     if low.cluster_barriers:
-        low.emit(ClusterBarrier("leave", False, guard.kind, low.parted), guard)
+        low.emit(ClusterBarrier("leave", False, guard.kind, low.divergent), guard)

@@ -100,11 +100,11 @@ def branch(low: Lowering, statement: Instruction) -> None:
     cost = [raw("i", _cost(low, target))] if back else []
     rank = low.graph.blocks[target].priority
     if statement.guard is None:
-        ranks = [raw("i", rank)] if low.parted else []
-        record = low.emit(Jump(low.parted, back, low.conservative), raw("i", 0), *ranks, *cost)
+        ranks = [raw("i", rank)] if low.divergent else []
+        record = low.emit(Jump(low.divergent, back, low.conservative), raw("i", 0), *ranks, *cost)
         record.targets = {0: target}
         return
-    apart = low.parted or low.operands.known(statement.guard) is not UNIFORM
+    apart = low.divergent or low.operands.lane_offsets(statement.guard) is not UNIFORM
     fall = low.graph.blocks[node.fallthrough].priority if node.fallthrough >= 0 else rank
     ranks = [raw("ii", rank, fall)] if apart else []
     if node.fallthrough < 0:  # the text ends after the branch: lanes that fall through have ended
@@ -135,7 +135,7 @@ def indexed_branch(low: Lowering, statement: Instruction) -> None:
 def exit_(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     leave_cluster(low, guard)
-    low.emit(Exit(guard.kind, low.parted), guard)
+    low.emit(Exit(guard.kind, low.divergent), guard)
 
 
 @lowers("trap")

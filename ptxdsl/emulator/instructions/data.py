@@ -95,16 +95,16 @@ def compute(low: Lowering, statement: Instruction) -> None:
         if carries:
             fields.append(Field(kind, "i", (_carry_slot(low),)))
     parts = _parts(statement.operands) if plan.parts else ""
-    key = (form, parts, width, low.parted, *[part[0] for part in fields])
+    key = (form, parts, width, low.divergent, *[part[0] for part in fields])
     op = low.interned.get(key)
     if op is None:
         guard, *kinds = [part.kind for part in fields]
-        made = Compute(form.mnemonic + parts, plan.number, width, guard, low.parted, tuple(kinds))
+        made = Compute(form.mnemonic + parts, plan.number, width, guard, low.divergent, tuple(kinds))
         op = low.interned[key] = made.with_codes("".join([part.codes for part in fields]))
     values: list[Any] = []
     for part in fields:
         values += part[2]
-    low.records.append(PlacedMicroOp(op, values, low.place))
+    low.micro_ops.append(PlacedMicroOp(op, values, low.place))
 
 
 def parameter_address(low: Lowering, statement: Instruction, offset: int) -> None:
@@ -124,7 +124,7 @@ def _add(low: Lowering, guard: Field, dest: Field, base: Field, offset: int) -> 
     """``dest = base + offset``, 64 bits."""
     number, width = low.operands.number(offset, 64), LANES if dest.kind.per_lane else 1
     kinds = (dest.kind, base.kind, number.kind)
-    low.emit(Compute("add.u64", 0, width, guard.kind, low.parted, kinds), guard, dest, base, number)
+    low.emit(Compute("add.u64", 0, width, guard.kind, low.divergent, kinds), guard, dest, base, number)
 
 
 def _carry_slot(low: Lowering) -> int:
@@ -137,7 +137,7 @@ def _guard_wrap(low: Lowering, statement: Instruction) -> None:
     """A widened sum is the sum of the widened parts unless it wraps: leave for conservative code where it does."""
     form = statement.form
     for spec, operand in zip(form.operands, statement.operands):
-        known = low.operands.known(operand)
+        known = low.operands.lane_offsets(operand)
         if spec.written or known is UNIFORM or known is None or spec.type is None:
             continue
         if not isinstance(operand, Register):
@@ -154,7 +154,7 @@ def _guard_wrap(low: Lowering, statement: Instruction) -> None:
 
 
 def _parts(operands: tuple[Operand, ...]) -> str:
-    """The parts of registers that a video instruction names, as they stand behind its mnemonic in a shape."""
+    """The parts of registers that a video instruction names, as they stand behind its mnemonic in a micro-op."""
     if not any(isinstance(operand, Selected) for operand in operands):
         return ""
     return ";" + ",".join(

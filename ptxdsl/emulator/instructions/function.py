@@ -29,7 +29,7 @@ class LoweredFunction(NamedTuple):
     ``prologue`` and ``entry`` are those with which a warp begins a launch and a block. ``prints``: it calls vprintf.
     """
 
-    records: list[PlacedMicroOp]
+    micro_ops: list[PlacedMicroOp]
     starts: list[int]
     prologue: int
     entry: int
@@ -49,21 +49,21 @@ class FunctionLowering(Lowering):
 
     def lower(self) -> LoweredFunction:
         self.emit(SchedulerFunction("reschedule"))
-        prologue = len(self.records)
+        prologue = len(self.micro_ops)
         self._prologue()
-        entry = len(self.records)
+        entry = len(self.micro_ops)
         if self.instrumentation is not None:
             self.instrumentation.begin()
         for number, node in enumerate(self.graph.blocks):
             self._node(number, node)
         if not self.graph.blocks:
-            self.starts.append(len(self.records))
+            self.starts.append(len(self.micro_ops))
             self.emit(Exit(ABSENT, True))
         if self.conservative:
             self.place = -1
             self.emit(Trap(ABSENT, Fault.CONVERGENCE))
         return LoweredFunction(
-            self.records, self.starts, prologue, entry, self.graph, self.registers, self.operands, self.conservative,
+            self.micro_ops, self.starts, prologue, entry, self.graph, self.registers, self.operands, self.conservative,
             self.prints,
         )
 
@@ -75,14 +75,14 @@ class FunctionLowering(Lowering):
         self.emit(Exit(ABSENT, False))
 
     def _node(self, number: int, node: BasicBlock) -> None:
-        self.node, self.parted = number, number in self.facts.divergent
+        self.node, self.divergent = number, number in self.facts.divergent
         nodes = self.graph.blocks
         before = nodes[number - 1] if number else None
         falls = before is not None and before.fallthrough == number and not self._branches(before)
         if falls and number - 1 in self.facts.divergent:
             self.place = node.start
             self.emit(Reconvergence(), raw("i", node.priority))
-        self.starts.append(len(self.records))
+        self.starts.append(len(self.micro_ops))
         self.bounded.clear()
         statements, emitter = self.graph.statements, self.instrumentation or self
         for place in range(node.start, node.stop):

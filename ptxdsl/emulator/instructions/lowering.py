@@ -25,7 +25,7 @@ from ..machine.unsupported import unsupported
 from .addresses import AccessFlags, Pattern, lane_pattern
 from .micro_op import MicroOp, PlacedMicroOp
 from .operand_classes import ABSOLUTE, OperandClass, affine, per_lane, shaping, uniform
-from .operands import NOTHING, Field, Operands, Pool, raw
+from .operands import NOTHING, ConstantPool, Field, Operands, raw
 
 __all__ = ["Instrument", "Instrumentation", "Lowering", "lowering_of", "lowers"]
 
@@ -84,8 +84,8 @@ class Instrumentation(Protocol):
 class Lowering:
     """Makes the micro-ops of one function's statements.
 
-    ``place`` is the number of the statement, ``node`` that of its basic block, ``parted`` whether lanes may be inactive
-    there while others of the warp live.
+    ``place`` is the number of the statement, ``node`` that of its basic block; ``divergent``: lanes may be inactive
+    there while others of the warp execute it.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class Lowering:
         self.graph = control_flow_graph(function, conservative)
         self.facts = self._analysed()
         self.registers = self._register_file(keep_registers)
-        self.pool = Pool()
+        self.pool = ConstantPool()
         self.operands = self._described()
-        self.records: list[PlacedMicroOp] = []
+        self.micro_ops: list[PlacedMicroOp] = []
         self.place = -1
         self.bounded: set[tuple[str, bool]] = set()
         """Registers that were checked not to wrap in this basic block, as signed numbers or not."""
@@ -106,7 +106,7 @@ class Lowering:
         """Each micro-op once, by what it was made of."""
         self._places: dict[Any, tuple[OperandClass, Pattern | None, str, tuple[int, ...], int, int]] = {}
         self.node = 0
-        self.parted, self.prints = False, False
+        self.divergent, self.prints = False, False
         self.instrumentation = instrument(self) if instrument is not None else None
 
     def _analysed(self) -> Facts:
@@ -138,7 +138,7 @@ class Lowering:
         for part in fields:
             values += part[2]
         placed = PlacedMicroOp(known, values, self.place)
-        self.records.append(placed)
+        self.micro_ops.append(placed)
         return placed
 
     @cached_property
@@ -171,9 +171,9 @@ class Lowering:
             return Field(shaping(operand.bits))
         return self.operands.source(operand, spec.type.bits, width == 1, statement)
 
-    def rank(self) -> Field:
+    def priority(self) -> Field:
         """The rank of the block, where lanes may have to wait there for others."""
-        return raw("i", self.graph.blocks[self.node].priority) if self.parted else NOTHING
+        return raw("i", self.graph.blocks[self.node].priority) if self.divergent else NOTHING
 
     def predicate(self, operand: Operand) -> Field:
         """A predicate that is read as a mask."""
@@ -216,7 +216,7 @@ class Lowering:
         flags = AccessFlags.of(nbytes, SPACE_BITS[space], write, one_entry)
         if not isinstance(base, Register):
             return ABSOLUTE, None, "iiq", (flags, entry), 2, offset
-        known = self.operands.known(base)
+        known = self.operands.lane_offsets(base)
         bits, slot = base.type.bits, self.registers.offsets[base.name]
         if known is None or known is UNIFORM:
             return (per_lane if known is None else uniform)(bits), None, "iiiq", (flags, entry, slot), 3, 0

@@ -75,9 +75,9 @@ def product(low: Lowering, statement: Instruction) -> None:
     variant = next((token for token in form.tokens if token in _VARIANTS), "")
     low.emit(
         MatrixProduct(
-            shape, (left, right), result, addend, variant, d, a, b, c, members.kind, guard.kind, low.parted
+            shape, (left, right), result, addend, variant, d, a, b, c, members.kind, guard.kind, low.divergent
         ),
-        guard, low.rank(), *dests, *_flat(sources), members,
+        guard, low.priority(), *dests, *_flat(sources), members,
     )
 
 

@@ -89,7 +89,7 @@ def emit(
     guard = low.operands.guard(statement)
     polled = what in ("wait", "parity") and _polled(low)
     amounts = [part.kind for part in given]
-    op = MbarrierOperation(what, kind, result.kind, amounts[0], amounts[1], polled, guard.kind, low.parted)
+    op = MbarrierOperation(what, kind, result.kind, amounts[0], amounts[1], polled, guard.kind, low.divergent)
     low.emit(op, lane_by_lane(kind, place), guard, result, *given)
 
 

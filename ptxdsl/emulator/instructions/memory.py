@@ -90,7 +90,7 @@ def load(low: Lowering, statement: Instruction) -> None:
     kinds = tuple(part.kind for part in dests)
     guard = low.operands.guard(statement)
     bits, signed = form.type.bits, form.type.is_signed
-    masked = low.parted and any(kind.per_lane for kind in kinds)
+    masked = low.divergent and any(kind.per_lane for kind in kinds)
     if form.space == "param" and isinstance(address.base, Symbol):
         offset = address.offset + address.base.offset
         offset = low.spaces.parameter(statement, address.base.symbol, offset, bits // 8 * len(items))
@@ -114,13 +114,13 @@ def store(low: Lowering, statement: Instruction) -> None:
     kind, pattern, place = low.address(statement, address, bits // 8 * len(items), True)
     private = low.facts.may_be_local(form.space, low.origin(address.base))
     scalar = kind.scalar and not private
-    scalar = scalar and all(low.operands.known(item) is UNIFORM for item in items)
+    scalar = scalar and all(low.operands.lane_offsets(item) is UNIFORM for item in items)
     values = [low.operands.source(item, bits, scalar, statement) for item in items]
     guard = low.operands.guard(statement)
     if (kind.scalar and not scalar) or form.space == "local":
         pattern, place = None, lane_by_lane(kind, place)
     kinds = tuple(part.kind for part in values)
-    low.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, low.parted), place, guard, *values)
+    low.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, low.divergent), place, guard, *values)
 
 
 @lowers("discard", "applypriority")

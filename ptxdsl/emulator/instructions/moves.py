@@ -22,7 +22,7 @@ def move(low: Lowering, statement: Instruction) -> None:
     dest, a = statement.operands
     if isinstance(a, SpecialRegister) and a.special in _CLOCKS:
         result, guard = low.operands.destination(dest), low.operands.guard(statement)
-        low.emit(ReadClock(a.special, result.kind, guard.kind, low.parted), guard, result)
+        low.emit(ReadClock(a.special, result.kind, guard.kind, low.divergent), guard, result)
     elif isinstance(a, SpecialRegister) and isinstance(dest, Vector):
         form = lookup(f"mov.{statement.form.type}")[0]
         for item, axis in zip(dest.items, "xyzw"):
@@ -88,7 +88,7 @@ def test_space(low: Lowering, statement: Instruction) -> None:
     if space == "shared" and "shared::cluster" not in statement.form.tokens and low.spaces.cluster is not None:
         ranges = [Field(block_field(64), "iqq", (Block.WINDOW, SHARED_WINDOW, 1 << Cluster.RANK_BITS))]
     letters = "".join(each.kind.storage for each in ranges)
-    op = SpaceTest(space == "global", letters, result.kind, value.kind, width, guard.kind, low.parted)
+    op = SpaceTest(space == "global", letters, result.kind, value.kind, width, guard.kind, low.divergent)
     low.emit(op, guard, result, value, *ranges)
 
 

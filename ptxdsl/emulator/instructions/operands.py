@@ -1,4 +1,4 @@
-"""How an operand becomes fields of a record: its class, and where its value lies."""
+"""How an operand becomes fields of a micro-op: its class, and where its value lies."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .operand_classes import (
     ABSENT, NEGATED, PREDICATE, SINK, OperandClass, affine, block_field, immediate, per_lane, uniform,
 )
 
-__all__ = ["NOTHING", "Field", "Operands", "Pool", "raw"]
+__all__ = ["NOTHING", "ConstantPool", "Field", "Operands", "raw"]
 
 
 class Field(NamedTuple):
-    """Part of a record: the class of an operand, and the values that its code reads, in order."""
+    """Part of a micro-op: the class of an operand, and the values that its code reads, in order."""
 
     kind: OperandClass
     codes: str = ""
@@ -25,7 +25,7 @@ class Field(NamedTuple):
 
 
 def raw(codes: str, *values: int) -> Field:
-    """Values of a record that are no operand."""
+    """Values that are no operand."""
     return Field(ABSENT, codes, values)
 
 
@@ -33,8 +33,8 @@ NOTHING = Field(ABSENT)
 _SINK = Field(SINK)
 
 
-class Pool:
-    """The known vectors of a kernel, each once, and tables of numbers, in memory that does not move."""
+class ConstantPool:
+    """The lane offsets of a kernel, each vector once, and tables of numbers, in memory that does not move."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[tuple[int, ...], int], int] = {}
@@ -93,10 +93,10 @@ _NUMBERS = {
 
 
 class Operands:
-    """Describes operands for the records of one kernel, launched with one shape of block."""
+    """Describes operands for the micro-ops of one kernel, launched with one shape of block."""
 
     def __init__(
-        self, facts: Facts, registers: RegisterFile, block: Shape3, pool: Pool, symbols: dict[str, int]
+        self, facts: Facts, registers: RegisterFile, block: Shape3, pool: ConstantPool, symbols: dict[str, int]
     ) -> None:
         self.facts, self.registers, self.block, self.pool, self.symbols = facts, registers, block, pool, symbols
         self.cluster: Shape3 | None = None
@@ -108,14 +108,14 @@ class Operands:
         self._numbers: dict[tuple[int, int], Field] = {}
         self._there: dict[tuple[OperandClass, int], Field] = {}
 
-    def known(self, operand: Operand) -> LaneOffsets:
-        """The lane vector of an operand as the records have it."""
+    def lane_offsets(self, operand: Operand) -> LaneOffsets:
+        """The lane offsets of an operand."""
         if isinstance(operand, Register):
             return self.facts.offsets.get(operand.name, UNIFORM)
         if isinstance(operand, SpecialRegister):
             return special_offsets(operand.special, self.block)
         if isinstance(operand, Not):
-            return self.known(operand.predicate)
+            return self.lane_offsets(operand.predicate)
         return UNIFORM
 
     def guard(self, statement: Any) -> Field:

@@ -121,7 +121,7 @@ def _emit(
     results = [low.operands.destination(operand) for operand in dests]
     flag = NOTHING if resident is None else low.operands.destination(resident)
     op = ImageRequest(
-        tuple(kinds), tuple(result.kind for result in results), bits, made, flag.kind, guard.kind, low.parted
+        tuple(kinds), tuple(result.kind for result in results), bits, made, flag.kind, guard.kind, low.divergent
     )
     record = low.emit(op, raw("qq", pool().start, 0), guard, *fields, *results, flag)
     record.links = {1: unit}
@@ -193,7 +193,7 @@ def handle_test(low: Lowering, statement: Instruction) -> None:
     dest, a = statement.operands
     kind = {"texref": Kind.TEXTURE, "samplerref": Kind.SAMPLER, "surfref": Kind.SURFACE}[statement.form.tokens[0]]
     result, guard, handle = low.operands.destination(dest), low.operands.guard(statement), _handle(low, statement, a)
-    op = HandleTest(kind, result.kind, handle.kind, guard.kind, low.parted)
+    op = HandleTest(kind, result.kind, handle.kind, guard.kind, low.divergent)
     low.emit(op, raw("q", pool().start), guard, result, handle)
 
 

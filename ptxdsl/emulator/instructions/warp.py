@@ -90,7 +90,7 @@ class Reduce(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges
 @lowers("bar_warp_sync")
 def warp_barrier(low: Lowering, statement: Instruction) -> None:
     members, guard = low.operands.source(statement.operands[0], 32, False, statement), low.operands.guard(statement)
-    low.emit(WarpBarrier(guard.kind, low.parted, members.kind), guard, low.rank(), members)
+    low.emit(WarpBarrier(guard.kind, low.divergent, members.kind), guard, low.priority(), members)
 
 
 @lowers("shfl")
@@ -113,9 +113,9 @@ def shuffle(low: Lowering, statement: Instruction) -> None:
     low.emit(
         Shuffle(
             mode, dest.kind, flag.kind, parts[0].kind, numbers[0].kind, numbers[1].kind, group.kind, constant,
-            guard.kind, low.parted,
+            guard.kind, low.divergent,
         ),
-        guard, low.rank(), dest, flag, *parts, *numbers, group,
+        guard, low.priority(), dest, flag, *parts, *numbers, group,
     )
 
 
@@ -127,14 +127,14 @@ def vote(low: Lowering, statement: Instruction) -> None:
     flag = low.predicate(operands[1])
     group = low.operands.source(operands[2], 32, False, statement) if len(operands) > 2 else NOTHING
     guard = low.operands.guard(statement)
-    op = Vote(mode, dest.kind, flag.kind, group.kind, guard.kind, low.parted)
-    low.emit(op, guard, low.rank(), dest, flag, group)
+    op = Vote(mode, dest.kind, flag.kind, group.kind, guard.kind, low.divergent)
+    low.emit(op, guard, low.priority(), dest, flag, group)
 
 
 @lowers("activemask")
 def active_mask(low: Lowering, statement: Instruction) -> None:
     dest, guard = low.operands.destination(statement.operands[0]), low.operands.guard(statement)
-    low.emit(ActiveMask(dest.kind, guard.kind, low.parted), guard, low.rank(), dest)
+    low.emit(ActiveMask(dest.kind, guard.kind, low.divergent), guard, low.priority(), dest)
 
 
 @lowers("elect")
@@ -142,8 +142,8 @@ def elect(low: Lowering, statement: Instruction) -> None:
     dest, flag = (low.operands.destination(operand) for operand in statement.operands[:2])
     group = low.operands.source(statement.operands[2], 32, False, statement)
     guard = low.operands.guard(statement)
-    op = Elect(dest.kind, flag.kind, group.kind, guard.kind, low.parted)
-    low.emit(op, guard, low.rank(), dest, flag, group)
+    op = Elect(dest.kind, flag.kind, group.kind, guard.kind, low.divergent)
+    low.emit(op, guard, low.priority(), dest, flag, group)
 
 
 @lowers("match")
@@ -158,8 +158,8 @@ def match(low: Lowering, statement: Instruction) -> None:
     group = low.operands.source(members, 32, False, statement)
     guard = low.operands.guard(statement)
     low.emit(
-        Match(form.tokens[0], dest.kind, flag.kind, value.kind, group.kind, guard.kind, low.parted),
-        guard, low.rank(), dest, flag, value, group,
+        Match(form.tokens[0], dest.kind, flag.kind, value.kind, group.kind, guard.kind, low.divergent),
+        guard, low.priority(), dest, flag, value, group,
     )
 
 
@@ -176,6 +176,6 @@ def reduce(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     signed = form.type.is_signed or "abs" in form.tokens
     low.emit(
-        Reduce(op, signed, dest.kind, value.kind, group.kind, guard.kind, low.parted),
-        guard, low.rank(), dest, value, group,
+        Reduce(op, signed, dest.kind, value.kind, group.kind, guard.kind, low.divergent),
+        guard, low.priority(), dest, value, group,
     )

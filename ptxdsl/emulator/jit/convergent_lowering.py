@@ -22,7 +22,7 @@ from ..instructions.function import FunctionLowering
 from ..instructions.addresses import Pattern
 from ..instructions.micro_op import PlacedMicroOp
 from ..instructions.operand_classes import OperandClass, by_row, per_lane
-from ..instructions.operands import Field, Operands, Pool, raw
+from ..instructions.operands import ConstantPool, Field, Operands, raw
 from ..machine.layout import LANES, Warp
 from .row_micro_ops import ComputeRows, RowWrapCheck
 
@@ -43,7 +43,7 @@ class _Variables:
         return Warp.REGISTERS + len(self.offsets)
 
 
-class _Pool(Pool):
+class _Pool(ConstantPool):
     """Lane offsets by number: they become constants of the function, which must not depend on addresses."""
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class _Pool(Pool):
 class _Operands(Operands):
     """Row-affine registers are described like varying ones, unless rows are asked for."""
 
-    def known(self, operand: Operand) -> LaneOffsets:
-        known = super().known(operand)
+    def lane_offsets(self, operand: Operand) -> LaneOffsets:
+        known = super().lane_offsets(operand)
         return VARYING if isinstance(known, RowAffine) else known
 
     def rows(self, operand: Operand) -> RowAffine | None:
         """The offsets of a row-affine operand; None for all others."""
-        known = super().known(operand)
+        known = super().lane_offsets(operand)
         return known if isinstance(known, RowAffine) else None
 
     def _describe(self, operand: Register, scalar: bool) -> Field:
@@ -99,9 +99,9 @@ class ConvergentLowering(FunctionLowering):
         """The micro-ops of each node of the control-flow graph."""
         found = []
         for number, node in enumerate(self.graph.blocks):
-            before = len(self.records)
+            before = len(self.micro_ops)
             self._node(number, node)
-            found.append([record for record in self.records[before:] if not isinstance(record.op, Reconvergence)])
+            found.append([record for record in self.micro_ops[before:] if not isinstance(record.op, Reconvergence)])
         return found
 
     def statement(self, statement: Instruction | Call) -> None:
@@ -132,7 +132,7 @@ class ConvergentLowering(FunctionLowering):
         for spec, operand in zip(form.operands, statement.operands):
             if spec.written or spec.type is None or result is None or result.bits <= spec.type.bits:
                 continue
-            known = Operands.known(self.operands, operand)
+            known = Operands.lane_offsets(self.operands, operand)
             if known is None or operand.type.bits >= 64:  # type: ignore[union-attr]
                 continue
             offsets = relative(known, self.block[0])
@@ -147,7 +147,7 @@ class ConvergentLowering(FunctionLowering):
         kind, pattern, place = super().address(statement, operand, nbytes, write, space)
         rows = self.operands.rows(operand.base)
         effects = statement.form.effects
-        if rows is None or self.parted or statement.guard is not None or effects.access is None or effects.atomic:
+        if rows is None or self.divergent or statement.guard is not None or effects.access is None or effects.atomic:
             return kind, pattern, place
         lanes = rows.lanes
         for letter, step in (("c", nbytes), ("b", 0)):

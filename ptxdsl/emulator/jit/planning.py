@@ -64,10 +64,10 @@ class _Planner:
         """The first micro-op of each statement, in the first tier; below, its access, its shadow check, its barrier."""
         self.accesses: dict[tuple[int, bool], int] = {}
         self.barriers: dict[int, int] = {}
-        prologue = [record for record in code.records[start:] if isinstance(record.op, EpochBegin)]
+        prologue = [record for record in code.micro_ops[start:] if isinstance(record.op, EpochBegin)]
         self.prologue = tuple(PlannedOp(record.op, record.values, record.statement, entry) for record in prologue)
-        for number in range(start + len(prologue), len(code.records)):
-            record = code.records[number]
+        for number in range(start + len(prologue), len(code.micro_ops)):
+            record = code.micro_ops[number]
             if isinstance(record.op, Barrier):
                 self.barriers[record.statement] = number
             if not isinstance(record.op, Reconvergence):

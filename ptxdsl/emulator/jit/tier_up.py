@@ -33,7 +33,7 @@ MAX_BESIDE = 300
 def note_time(code: Code, seconds: float) -> None:
     """Note that a kernel has run for so long; start to compile it where that was long enough."""
     code.seconds += seconds
-    if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.records):
+    if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.micro_ops):
         code.tiered_up = True
         threading.Thread(target=_try, args=(code,), name=THREAD).start()
 
@@ -94,7 +94,7 @@ def compile_superinstructions(code: Code) -> None:
             break
         start = code.offsets[run.first]
         original = int.from_bytes(ctypes.string_at(code.base + start, 8), "little")
-        size = code.offsets[run.last - 1] + code.records[run.last - 1].size - start
+        size = code.offsets[run.last - 1] + code.micro_ops[run.last - 1].size - start
         emit_superinstruction(module, f"run{run.first}", _planned(code, run), original, size, _live_after(code, run))
         chosen.append(run)
     if not chosen:
@@ -106,7 +106,7 @@ def compile_superinstructions(code: Code) -> None:
 
 def _runs(code: Code) -> Iterator[_Run]:
     """Sequences within a basic block; what comes before the kernel's entry runs only once."""
-    records = code.records
+    records = code.micro_ops
     starts = {int(address) - code.base for address in code.blocks}
     start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
     for number in range(start, len(records) + 1):
@@ -121,16 +121,16 @@ def _runs(code: Code) -> Iterator[_Run]:
 def _live_after(code: Code, run: _Run) -> set[int]:
     """Slots that are live behind a sequence."""
     offsets = code.registers.offsets
-    last = code.records[run.last - 1].statement
-    behind = next((r.statement for r in code.records[run.last :] if r.statement != last), -1)
-    inside = run.last < len(code.records) and code.records[run.last].statement == last  # the statement goes on
+    last = code.micro_ops[run.last - 1].statement
+    behind = next((r.statement for r in code.micro_ops[run.last :] if r.statement != last), -1)
+    inside = run.last < len(code.micro_ops) and code.micro_ops[run.last].statement == last  # the statement goes on
     names = code.registers.liveness.after(last) if behind != last and not inside else set(offsets)
     return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
 
 
 def _planned(code: Code, run: _Run) -> list[PlannedOp]:
     """The micro-ops of a sequence, by their offset from its first, with their bounds checks merged."""
-    records = code.records[run.first : run.last]
+    records = code.micro_ops[run.first : run.last]
     bounds = merged_bounds_checks(code, records)
     ops = []
     for number, record in enumerate(records):

@@ -235,7 +235,7 @@ class Instrumentation:
         guard = self._guard(statement)
         values = [o for o, spec in zip(statement.operands, form.operands) if spec.kind == "value"]
         items = [item for value in values for item in getattr(value, "items", (value,))]
-        same_value = role == Role.WRITE and all(low.operands.known(item) is UNIFORM for item in items)
+        same_value = role == Role.WRITE and all(low.operands.lane_offsets(item) is UNIFORM for item in items)
         readers = self.read is None or origin not in low.spaces.entries or origin in self.read
         folded = kind.affine and pattern is not None and pattern[0] == "c" and pattern[1] < 32
         folded = folded and not any(place.values[7:])

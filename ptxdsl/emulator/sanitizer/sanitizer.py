@@ -183,7 +183,7 @@ class Sanitizer(Tool):
         if count < (PATIENCE if found else 1000 * PATIENCE):
             return
         code = state.code
-        codes = code.records[code.offsets.index(record - code.base)].op.codes
+        codes = code.micro_ops[code.offsets.index(record - code.base)].op.codes
         place = record + struct.calcsize("<Q" + codes) - 4
         data = ctypes.string_at(place, 4)
         self._suppressed.append((place, data))
