@@ -325,13 +325,33 @@ def test_read_only_memory_and_no_mbarrier() -> None:
         run(module(f"add.u32 %r11, %r10, 64; @%p0 {LOADS}"), 1, 32, x=x, out=out, n=np.uint32(64))
 
 
-def test_no_array_and_pieces_of_malloc() -> None:
-    """A pointer of unknown origin: from one array into the next is a fault; so is a piece of malloc beyond its end."""
+def test_from_one_array_into_the_next() -> None:
+    """A pointer of unknown origin, that no name of an array restricts."""
     table, x = np.zeros(2, np.uint64), np.zeros(64, np.uint8)
     table[0] = x.ctypes.data
     body = "ld.global.u64 %rd0, [%rd0]; @%p0 " + LOADS.replace("%r12", "128")
     with pytest.raises(MemoryFault, match="bulk copy of 128 bytes from"):
         run(module(body), 1, 32, x=table, out=x, n=np.uint32(0))
+
+
+@pytest.mark.parametrize(("size", "offset", "good"), [(96, 0, True), (80, 16, True), (112, 0, False), (96, 16, False)])
+def test_memory_of_malloc(size: int, offset: int, good: bool) -> None:
+    """Two pieces of 96 bytes, one behind the other: a copy may not go from the first into what lies behind it."""
+    piece = "{{ .param .b64 a; .param .b64 r; st.param.b64 [a], 96; call (r), malloc, (a); ld.param.b64 {}, [r]; }}\n"
+    body = f"""
+        @!%p0 bra OVER; {piece.format("%rd5")} {piece.format("%rd6")} st.global.u32 [%rd5+16], 7;
+        add.u64 %rd0, %rd5, {offset}; {LOADS} ld.shared.u32 %r20, [tile+{16 - offset}]; st.global.u32 [%rd1], %r20;
+        OVER:
+    """
+    text = module(body).replace(".visible", ".extern .func (.param .b64 r) malloc (.param .b64 n);\n.visible")
+    x, out = np.zeros(1), np.zeros(4, np.uint32)
+    if good:
+        run(text, 1, 32, x=x, out=out, n=np.uint32(size))
+        assert out[0] == 7
+        return
+    span = f"from bytes {offset} to {offset + size - 1} of the 96 bytes"
+    with pytest.raises(MemoryFault, match=f"bulk copy of {size} bytes {span}"):
+        run(text, 1, 32, x=x, out=out, n=np.uint32(size))
 
 
 FETCH = f"cp.async.bulk.shared::cluster.global.{TX}"
