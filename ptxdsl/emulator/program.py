@@ -135,7 +135,7 @@ def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: 
     function = rewrite(module, function, cluster)
     spaces = Spaces.of(module, function, memory)
     spaces.cluster, spaces.explicit = cluster, cluster is not None
-    if cluster is None and any(s.form.semantics.startswith("barrier_cluster") for s in function.instructions()):
+    if cluster is None and any(s.form.effects.barrier == "cluster" for s in function.instructions()):
         spaces.cluster = (1, 1, 1)
     return spaces
 

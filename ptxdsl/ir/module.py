@@ -14,7 +14,7 @@ from typing import NamedTuple, Union
 
 from ..errors import Loc
 from ..isa import Form, OperandSpec
-from ..isa.reprs import Shown
+from ..isa.reprs import LazyRepr
 from ..types import ScalarType
 
 __all__ = [
@@ -121,7 +121,7 @@ Operand = Union[Register, Immediate, Symbol, SpecialRegister, LabelRef, Not, Sel
 
 
 @dataclass(slots=True, repr=False)
-class Instruction(Shown):
+class Instruction(LazyRepr):
     """One instruction: the form of the table it is, its operands in the form's order, its guard and its origin.
 
     ``loc`` is the Python line, ``line`` the line of the PTX text it was parsed from (0 if it was not).
@@ -149,7 +149,7 @@ class Instruction(Shown):
 
 
 @dataclass(slots=True, repr=False)
-class Call(Shown):
+class Call(LazyRepr):
     """``call (results), callee, (arguments)``; ``prototype`` names the ``.callprototype`` of an indirect call."""
 
     callee: Symbol | Register
@@ -163,14 +163,14 @@ class Call(Shown):
 
 
 @dataclass(slots=True, repr=False)
-class Label(Shown):
+class Label(LazyRepr):
     """A place to branch to."""
 
     name: str
 
 
 @dataclass(slots=True, repr=False)
-class Comment(Shown):
+class Comment(LazyRepr):
     """A line for readers, without effect."""
 
     text: str
@@ -209,7 +209,7 @@ def _nbytes(type: ScalarType, shape: tuple[int | None, ...]) -> int:
 
 
 @dataclass(slots=True, repr=False)
-class Variable(Shown):
+class Variable(LazyRepr):
     """A variable in memory: ``.shared .align 16 .b8 tile[4096]``.
 
     ``shape`` is () for a scalar; a dimension of None is one without a bound (``[]``). ``values`` are the initial
@@ -235,7 +235,7 @@ class Variable(Shown):
 
 
 @dataclass(slots=True, repr=False)
-class Parameter(Shown):
+class Parameter(LazyRepr):
     """A kernel or function parameter. ``shape`` as in Variable; ``pointer`` is the ``.ptr`` space and alignment.
 
     The space of a pointer is ``generic`` where none is named, its alignment 0. ``space`` is ``param``, or ``reg`` for
@@ -259,7 +259,7 @@ Statement = Union[Instruction, Call, Label, Comment]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Function(Shown):
+class Function(LazyRepr):
     """An ``.entry`` (kernel) or ``.func``.
 
     ``registers`` are its declarations; two functions are equal whatever their order. ``variables`` are those declared
@@ -298,7 +298,7 @@ class Function(Shown):
 
 
 @dataclass(slots=True, repr=False)
-class Module(Shown):
+class Module(LazyRepr):
     """A PTX module.
 
     ``directives`` are those of the whole module (``pragma``, ``alias``), ``sections`` the debugging sections by name,

@@ -10,7 +10,7 @@ from typing import Any
 from ..types import TYPES, ScalarType
 from .effects import Effects, derive
 from .expressions import NAMES, evaluate
-from .reprs import Shown
+from .reprs import LazyRepr
 from .specs import Modifiers, Need, OperandSpec, Slot
 from .templates import Template, choices, operands
 
@@ -70,7 +70,7 @@ class Form:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Row(Shown):
+class Row(LazyRepr):
     """One row of the table. ``syntax`` is the mnemonic as written, ``written`` the operands."""
 
     opcode: str

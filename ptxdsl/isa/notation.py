@@ -77,7 +77,7 @@ class Block:
     lets: dict[str, str]
     chapter: str
 
-    def may(self, tokens: tuple[str, ...]) -> bool:
+    def may_spell(self, tokens: tuple[str, ...]) -> bool:
         """Whether the modifiers that the row begins with allow these: a cheap filter, before the row is read."""
         for literal, token in zip(self.head.partition(" ")[0].partition("{")[0].split(".")[1:], tokens):
             if literal != token:

@@ -1,19 +1,19 @@
-"""How data shows itself: as a dataclass does, without a function that is compiled for each class at import.
+"""A ``repr`` like that of dataclasses, without a function that is compiled for each class at import.
 
 Every script that uses ptxdsl pays for its import, and few ever print a statement.
 """
 
 from __future__ import annotations
 
-__all__ = ["Shown"]
+__all__ = ["LazyRepr"]
 
 
-class Shown:
-    """The base of a dataclass made with ``repr=False``; it is shown as with it.
+class LazyRepr:
+    """The base of a dataclass made with ``repr=False``: its fields by name, as without that.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(repr=False)
-    ... class Point(Shown):
+    ... class Point(LazyRepr):
     ...     x: int
     ...     y: int = 0
     >>> Point(3)

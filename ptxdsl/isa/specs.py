@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..types import ScalarType
-from .reprs import Shown
+from .reprs import LazyRepr
 
 __all__ = ["Modifiers", "Need", "OperandSpec", "Slot", "Special"]
 
@@ -39,7 +39,7 @@ class Slot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OperandSpec(Shown):
+class OperandSpec(LazyRepr):
     """What one operand of a form must be.
 
     ``role`` is ``r``, ``w`` or ``rw``; ``kind`` is ``value``, ``address``, ``label`` or ``symbol``. ``count`` is 0 for

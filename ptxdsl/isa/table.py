@@ -55,7 +55,7 @@ def _candidates(mnemonic: str) -> tuple[list[Row], tuple[str, ...]]:
     """The rows that may spell what begins with these modifiers, and the modifiers."""
     opcode, *modifiers = mnemonic.split(".")
     tokens = tuple(modifiers)
-    return [block.row for block in _blocks().get(opcode, ()) if block.may(tokens)], tokens
+    return [block.row for block in _blocks().get(opcode, ()) if block.may_spell(tokens)], tokens
 
 
 @cache
@@ -134,7 +134,7 @@ def unknown(mnemonic: str) -> UnknownInstruction:
     for modifier in modifiers:
         legal = completions(done)
         if not completions(f"{done}.{modifier}"):
-            return _misfit(done, modifier, legal)
+            return _wrong_modifier(done, modifier, legal)
         done = f"{done}.{modifier}"
     missing = sorted(word for word in completions(done) if word)
     if missing:
@@ -143,7 +143,7 @@ def unknown(mnemonic: str) -> UnknownInstruction:
     return UnknownInstruction(f"`{done}` is not a legal combination of modifiers")
 
 
-def _misfit(done: str, modifier: str, legal: set[str]) -> UnknownInstruction:
+def _wrong_modifier(done: str, modifier: str, legal: set[str]) -> UnknownInstruction:
     words = sorted(word for word in legal if word)
     types = _types(done) if modifier in TYPES else []
     if modifier in types:

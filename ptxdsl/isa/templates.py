@@ -11,14 +11,14 @@ from typing import Any
 
 from ..types import TYPES
 from .expressions import evaluate, number
-from .reprs import Shown
+from .reprs import LazyRepr
 from .specs import OperandSpec
 
 __all__ = ["Template", "choices", "operands"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Template(Shown):
+class Template(LazyRepr):
     """An operand as written in a row: its types and counts still expressions.
 
     ``present`` is the condition under which it may or must stand there, ``other`` what may stand in its place.
