@@ -16,7 +16,7 @@ from ..instructions.barriers import Barrier as BarrierOp
 from ..instructions.barriers import BarrierResult, Fence
 from ..instructions.operand_classes import SINK, OperandClass
 from .handler import Handler, i1, i32, i64
-from .control import await_others
+from .control import await_lanes
 from .data import guard_mask, put, source
 from .registry import emits
 from .scheduler import release
@@ -32,7 +32,7 @@ def barrier(h: Handler, op: BarrierOp) -> None:
     if op.guard:
         h.skip_unless_any(mask)
     alive = h.load(h.warp, Warp.ALIVE, i32)
-    await_others(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
+    await_lanes(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
     _demand(h, h.ir.icmp_unsigned("==", mask, alive), Fault.BARRIER_DIVERGED, mask)
     _demand(h, h.ir.icmp_unsigned("<", which, h.i32(16)), Fault.BARRIER_NUMBER, mask)
     place = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.nbytes)))

@@ -12,7 +12,7 @@ from typing import Any
 from ..instructions.clusters import ClusterBarrier
 from ..machine.layout import Block, Cluster, ClusterBlock, Fault, Warp
 from .handler import Handler, i32, i64, pointer
-from .control import await_others
+from .control import await_lanes
 from .data import guard_mask
 from .registry import emits
 
@@ -25,7 +25,7 @@ def cluster_barrier(h: Handler, op: ClusterBarrier) -> None:
         h.skip_unless_any(mask)
     alive = h.load(h.warp, Warp.ALIVE, i32)
     if op.action != "leave":
-        await_others(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
+        await_lanes(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
     if op.aligned:
         together = h.ir.icmp_unsigned("==", mask, alive)
         h.branch_unless(together, lambda: h.fault(Fault.BARRIER_DIVERGED, mask))

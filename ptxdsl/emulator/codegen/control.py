@@ -17,7 +17,7 @@ from .data import guard_mask, source
 from .registry import emits
 from .scheduler import retire
 
-__all__ = ["await_others", "park"]
+__all__ = ["await_lanes", "park"]
 
 
 def park(h: Handler, lanes: Any, rank: Any) -> None:
@@ -31,7 +31,7 @@ def reschedule(h: Handler) -> None:
     h.tail_to(Block.RESCHEDULE, h.rec)
 
 
-def await_others(h: Handler, missing: Any, rank: Any) -> None:
+def await_lanes(h: Handler, missing: Any, rank: Any) -> None:
     """Where lanes are missing that may still come, since they are before this block, let them run first."""
     if rank is None:
         return
@@ -45,12 +45,12 @@ def await_others(h: Handler, missing: Any, rank: Any) -> None:
     h.branch_unless(h.ir.not_(wait), leave)
 
 
-def spend(h: Handler, cost: Any, target: Any, conservative: bool, rank: Any = None) -> None:
+def charge_slice(h: Handler, cost: Any, target: Any, conservative: bool, rank: Any = None) -> None:
     """Charge the warp's time slice for a backward branch to ``target``; at its end another warp is scheduled."""
     budget = h.ir.sub(h.load(h.warp, Warp.BUDGET, i32), cost)
     h.store(budget, h.warp, Warp.BUDGET)
 
-    def give_way() -> None:
+    def yield_warp() -> None:
         h.store(h.i32(SLICE), h.warp, Warp.BUDGET)
         h.store(target, h.warp, Warp.PC)
         polls = h.ir.icmp_signed(">", cost, h.i32(SLICE))
@@ -61,13 +61,13 @@ def spend(h: Handler, cost: Any, target: Any, conservative: bool, rank: Any = No
         turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), spent)
         h.store(turns, h.block, Block.BUDGET)
         if rank is not None and conservative:
-            _take_turns(h, rank)
+            _run_later_lanes(h, rank)
         elif rank is not None:
-            _lose_patience(h, yields, rank)
+            _deoptimise_if_stuck(h, yields, rank)
         h.branch_unless(h.ir.icmp_signed(">=", turns, h.i32(0)), lambda: _return(h, Status.YIELD))
         h.tail_to(Block.SCHEDULE, h.rec)
 
-    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), give_way)
+    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), yield_warp)
 
 
 def _return(h: Handler, status: int) -> None:
@@ -75,11 +75,11 @@ def _return(h: Handler, status: int) -> None:
     h.ir.ret_void()
 
 
-def _take_turns(h: Handler, rank: Any) -> None:
+def _run_later_lanes(h: Handler, rank: Any) -> None:
     """In conservative code, the lanes that come after these in the program are to run next, then these again."""
-    apart, on = h.block_named("apart"), h.block_named("together")
-    h.ir.cbranch(h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER)), apart, on)
-    h.ir.position_at_end(apart)
+    diverged, on = h.block_named("diverged"), h.block_named("together")
+    h.ir.cbranch(h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER)), diverged, on)
+    h.ir.position_at_end(diverged)
     park(h, h.active, rank)
     h.store(rank, h.warp, Warp.AFTER)
     h.store(h.load(h.block, Block.RECONVERGE, i64), h.warp, Warp.PC)
@@ -87,10 +87,10 @@ def _take_turns(h: Handler, rank: Any) -> None:
     h.ir.position_at_end(on)
 
 
-def _lose_patience(h: Handler, yields: Any, rank: Any) -> None:
+def _deoptimise_if_stuck(h: Handler, yields: Any, rank: Any) -> None:
     """Lanes that wait for parked lanes of their own warp would wait for ever: conservative code is fair."""
-    apart = h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER))
-    stuck = h.ir.and_(apart, h.ir.icmp_signed(">", yields, h.i32(PATIENCE)))
+    diverged = h.ir.icmp_signed("!=", h.load(h.warp, Warp.PARKED, i32), h.i32(NEVER))
+    stuck = h.ir.and_(diverged, h.ir.icmp_signed(">", yields, h.i32(PATIENCE)))
 
     def leave() -> None:
         park(h, h.active, rank)
@@ -109,7 +109,7 @@ def jump(h: Handler, op: Jump) -> None:
     if op.divergent:
         _arrive(h, rank)
     if op.backward:
-        spend(h, h.field(), target, op.conservative, rank)
+        charge_slice(h, h.field(), target, op.conservative, rank)
     h.goto(target)
 
 
@@ -142,7 +142,7 @@ def branch(h: Handler, op: Branch) -> None:
             h.ir.position_at_end(fall)
             h.goto(h.following())
             h.ir.position_at_end(go)
-            spend(h, cost, target, op.conservative)
+            charge_slice(h, cost, target, op.conservative)
             h.goto(target)
         else:
             h.goto(h.ir.select(taken, target, h.following()))
@@ -156,7 +156,7 @@ def branch(h: Handler, op: Branch) -> None:
     h.ir.position_at_end(all_go)
     _arrive(h, to)
     if cost is not None:
-        spend(h, cost, target, op.conservative, to)
+        charge_slice(h, cost, target, op.conservative, to)
     h.goto(target)
     h.ir.position_at_end(some)
     h.ir.cbranch(h.ir.icmp_unsigned("==", taken, h.i32(0)), some_go, part)

@@ -46,7 +46,7 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
         elif slot is not None:
             h.ir.store(old, place_at(h, result, lane, i64), align=8)
 
-    turns = _together(h, work, what, lanes, amounts, slot is not None) if together else lanes
+    turns = _uniform_lanes(h, work, what, lanes, amounts, slot is not None) if together else lanes
     h.for_each_lane(turns, one)
     put_mask = lanes if op.masked or op.guard else None
     if what in ("wait", "parity"):
@@ -55,7 +55,7 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
             holds = h.ir.select(h.ir.icmp_unsigned("!=", holds, h.i32(0)), lanes, holds)
         if slot is not None:
             put(h, slot, h.bools(holds), put_mask)
-        h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _give_way(h, op.polled))
+        h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _yield_warp(h, op.polled))
     elif slot is not None:
         put(h, slot, h.ir.load(h.ir.bitcast(result, lanes_of(i64).as_pointer()), align=16), put_mask)
     h.next()
@@ -74,7 +74,7 @@ class _Amount:
         return element_at(self.h, self.place, lane, self.value.type.element) if self.lanes else self.value
 
 
-def _together(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[_Amount], wanted: bool) -> Any:
+def _uniform_lanes(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[_Amount], wanted: bool) -> Any:
     """The lanes to go through where all do the same to one mbarrier: one asks for all, or one counts for all.
 
     One counts for all only if the phase is not over before the last of them.
@@ -94,7 +94,7 @@ def _together(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[_Amo
     return h.ir.select(quick, first, lanes)
 
 
-def _give_way(h: Handler, polled: bool) -> None:
+def _yield_warp(h: Handler, polled: bool) -> None:
     """Let other warps run before the kernel asks again; now and then return, so that waiting for ever is noticed."""
     h.store(h.rec, h.warp, Warp.WAITS)
     if polled:

@@ -103,8 +103,8 @@ def _activate(h: Handler, places: Any, rank: Any, here: Any) -> None:
     h.store(h.mask(here), h.warp, Warp.ACTIVE)
     parked = h.call("llvm.vector.reduce.smin.v32i32", i32, h.ir.select(here, h.splat(h.i32(NEVER)), places))
     h.store(parked, h.warp, Warp.PARKED)
-    apart = h.ir.icmp_signed("!=", parked, h.i32(NEVER))  # all together again: whatever some waited for, it has come
-    h.store(h.ir.select(apart, h.load(h.warp, Warp.YIELDS, i32), h.i32(0)), h.warp, Warp.YIELDS)
+    diverged = h.ir.icmp_signed("!=", parked, h.i32(NEVER))  # if not, what lanes waited for has happened
+    h.store(h.ir.select(diverged, h.load(h.warp, Warp.YIELDS, i32), h.i32(0)), h.warp, Warp.YIELDS)
     records = h.load(h.block, Block.BLOCKS, pointer)
     h.goto(h.load(records, h.ir.shl(h.ir.zext(rank, i64), h.i64(3)), pointer))
 
@@ -120,7 +120,7 @@ def release(h: Handler, barrier: Any) -> None:
     h.store(h.i64(0), barrier, Barrier.WAITING)
 
 
-def bury(h: Handler) -> tuple[Any, Any]:
+def remove_warp(h: Handler) -> tuple[Any, Any]:
     """Take this warp out of the masks of those that live and those that can run; both masks."""
     rest = h.ir.not_(h.ir.shl(h.i32(1), h.load(h.warp, Warp.INDEX, i32)))
     live = h.ir.and_(h.load(h.block, Block.LIVE, i32), rest)
@@ -134,14 +134,14 @@ def retire(h: Handler) -> None:
     """End this warp; only where barriers are in use that takes more than going on with the next one."""
     quiet = h.ir.icmp_unsigned("==", h.load(h.block, Block.BARRED, i32), h.i32(0))
     h.branch_unless(quiet, lambda: h.tail_to(Block.RETIRE, h.rec))
-    _, runnable = bury(h)
+    _, runnable = remove_warp(h)
     switch(h, runnable)
 
 
 def _retire(module: ir.Module, name: str) -> None:
     """The warp has ended. Barriers for all threads wait for it no longer."""
     h = Handler(module, name)
-    live, _ = bury(h)
+    live, _ = remove_warp(h)
     left = h.call("llvm.ctpop.i32", i32, live)
 
     def complete(which: Any) -> None:

@@ -16,7 +16,7 @@ from ..machine.layout import LANES, Block, Fault, Warp
 from ..instructions.operand_classes import NEGATED, SINK, OperandClass
 from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier
 from .handler import Handler, i1, i32, i64, lanes_of
-from .control import await_others
+from .control import await_lanes
 from .data import guard_mask, put, source
 from .registry import emits
 
@@ -46,7 +46,7 @@ class Members:
             return self._check_each(members, alive)
         strangers = h.ir.and_(self.lanes, h.ir.not_(members))
         absent = h.ir.and_(h.ir.and_(members, alive), h.ir.not_(self.lanes))
-        await_others(h, absent, self.rank)
+        await_lanes(h, absent, self.rank)
         wrong = h.ir.or_(strangers, absent)
         h.branch_unless(h.ir.icmp_unsigned("==", wrong, h.i32(0)), lambda: self._fault(members))
         return members
@@ -57,7 +57,7 @@ class Members:
         named = h.ir.icmp_unsigned("!=", h.ir.and_(members, own), ir.Constant(words, None))
         missing = h.ir.and_(h.ir.and_(members, h.splat(alive)), h.splat(h.ir.not_(self.lanes)))
         here = h.ir.icmp_unsigned("==", missing, ir.Constant(words, None))
-        await_others(h, h.ir.and_(self.lanes, h.ir.not_(h.mask(here))), self.rank)
+        await_lanes(h, h.ir.and_(self.lanes, h.ir.not_(h.mask(here))), self.rank)
         bad = h.ir.and_(self.lanes, h.ir.not_(h.mask(h.ir.and_(named, here))))
         lane = h.call("llvm.cttz.i32", i32, bad, ir.Constant(i1, 0))
         h.branch_unless(
