@@ -72,7 +72,7 @@ class Program:
 
     def variable(self, name: str) -> int:
         """The host address of a variable of the module."""
-        return next(guarded.place for guarded in self._memory.ranges if guarded.name == name)
+        return next(area.place for area in self._memory.ranges if area.name == name)
 
     def bind(self, images: Mapping[str, Any]) -> None:
         """Let the module's references stand for these textures, samplers and surfaces from now on."""

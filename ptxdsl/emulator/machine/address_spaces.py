@@ -108,7 +108,7 @@ class ModuleMemory:
         import ctypes
 
         size = variable.type.bytes
-        place = next(guarded.place for guarded in self.ranges if guarded.variable is variable)
+        place = next(area.place for area in self.ranges if area.variable is variable)
         for number, value in enumerate(variable.values or ()):
             ctypes.memmove(place + number * size, self._bytes(value, size), size)
 
@@ -154,19 +154,19 @@ class Spaces:
         self.symbols.update(memory.functions)
         self.symbols.update({name: reference.handle for name, reference in memory.references.items()})
         self._parameters()
-        for guarded in memory.ranges:
-            self.symbols[guarded.name] = guarded.address
-            self._add(guarded)
+        for area in memory.ranges:
+            self.symbols[area.name] = area.address
+            self._add(area)
         variables = [v for v in module.variables if v.space in ("shared", "local")] + function.variables
         self._shared([v for v in variables if v.space == "shared"])
         self._local([v for v in variables if v.space == "local"])
         self._reserved()
         return self
 
-    def _add(self, guarded: AddressRange) -> None:
-        self.provenance[guarded.name] = guarded.name
-        self.entries[guarded.name] = len(self.ranges)
-        self.ranges.append(guarded)
+    def _add(self, area: AddressRange) -> None:
+        self.provenance[area.name] = area.name
+        self.entries[area.name] = len(self.ranges)
+        self.ranges.append(area)
 
     def _parameters(self) -> None:
         at = 0
@@ -240,19 +240,19 @@ class Spaces:
         number = self.entries.get(origin)
         if number is None:
             return 0, False
-        guarded = self.ranges[number]
-        if guarded is not None and guarded.shared and space == "generic":
-            number, guarded = number + 1, self.ranges[number + 1]
-        if guarded is not None and not guarded.spaces & SPACE_BITS[space]:
+        area = self.ranges[number]
+        if area is not None and area.shared and space == "generic":
+            number, area = number + 1, self.ranges[number + 1]
+        if area is not None and not area.spaces & SPACE_BITS[space]:
             return 0, False
-        if guarded is None and space not in ("global", "generic"):
+        if area is None and space not in ("global", "generic"):
             return 0, False
         return number * Entry.nbytes, True
 
     def is_shared(self, origin: str) -> bool:
         """Whether an address of this origin is known to lie in shared memory."""
-        guarded = self.ranges[self.entries.get(origin, 0)]
-        return guarded is not None and guarded.shared
+        area = self.ranges[self.entries.get(origin, 0)]
+        return area is not None and area.shared
 
     def parameter(self, statement: Any, name: str, offset: int, nbytes: int) -> int:
         """Offset of bytes of a parameter among the bytes of all parameters."""

@@ -157,13 +157,13 @@ class LaunchState:
 
     def digest(self, digest: Any) -> None:
         """Add the memory that all blocks share to a digest."""
-        for guarded in self.ranges:
-            if guarded is not None and guarded.writable and not guarded.shared:
-                digest.update((ctypes.c_ubyte * guarded.nbytes).from_address(guarded.place))
+        for area in self.ranges:
+            if area is not None and area.writable and not area.shared:
+                digest.update((ctypes.c_ubyte * area.nbytes).from_address(area.place))
 
-    def size_of(self, guarded: AddressRange) -> int:
+    def size_of(self, area: AddressRange) -> int:
         """Bytes of a range; dynamic shared memory has what the launch gives it."""
-        return self.config.shared if guarded.nbytes < 0 else guarded.nbytes
+        return self.config.shared if area.nbytes < 0 else area.nbytes
 
 
 def _range_of(buffer: Buffer) -> AddressRange:
@@ -216,16 +216,16 @@ class BlockState:
 
     def _fill_table(self) -> None:
         launch, at = self.launch, self.table - self.address
-        for guarded in launch.ranges:
-            if guarded is not None and not guarded.heap:
-                low, delta, size = guarded.address, guarded.place - guarded.address, guarded.nbytes
-                if guarded.shared:
+        for area in launch.ranges:
+            if area is not None and not area.heap:
+                low, delta, size = area.address, area.place - area.address, area.nbytes
+                if area.shared:
                     rank = self.rank << Cluster.RANK_BITS
-                    low, delta = low + rank, self.shared - SHARED_START - guarded.window - rank
+                    low, delta = low + rank, self.shared - SHARED_START - area.window - rank
                 if size < 0:
                     size = launch.config.shared
-                _ENTRY.pack_into(self._view, at, low, size, size if guarded.writable else 0, delta, guarded.spaces)
-            elif guarded is not None:
+                _ENTRY.pack_into(self._view, at, low, size, size if area.writable else 0, delta, area.spaces)
+            elif area is not None:
                 heap = launch.spaces.memory.heap
                 self.put(Block.HEAP, "QQ", heap.start, address_of(heap.valid))
             at += Entry.nbytes

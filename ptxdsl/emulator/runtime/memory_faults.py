@@ -26,12 +26,12 @@ BESIDE = 256
 def _memory(scene: Scene, kind: Fault) -> EmulationError:
     access = _Access(scene)
     address = _in_first_block(scene, access, scene.address)
-    guarded = _meant(scene, access) or _around(scene, address)
+    area = _meant(scene, access) or _around(scene, address)
     if kind == Fault.ALIGNMENT:
-        place = f" ({element_name(scene, guarded, address)})" if guarded is not None else ""
+        place = f" ({element_name(scene, area, address)})" if area is not None else ""
         return scene.raised(MemoryFault, f"{access.verb} address {address:#x}{place}: {access.rule}")
-    if guarded is not None:
-        return _outside(scene, access, guarded, address)
+    if area is not None:
+        return _outside(scene, access, area, address)
     if address < 4096 and access.space in ("global", "generic"):
         return scene.raised(MemoryFault, f"{access.verb} address {address:#x}, a null pointer")
     if access.space in ("shared", "local") or SHARED_WINDOW <= address < 2 * LOCAL_WINDOW:
@@ -104,8 +104,8 @@ class _Access:
 def accessed(scene: Scene) -> str:
     """What the address at fault names."""
     access = _Access(scene)
-    guarded, address = _meant(scene, access), _in_first_block(scene, access, scene.address)
-    return element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+    area, address = _meant(scene, access), _in_first_block(scene, access, scene.address)
+    return element_name(scene, area, address) if area is not None else f"address {address:#x}"
 
 
 def _meant(scene: Scene, access: _Access) -> AddressRange | None:
@@ -115,45 +115,45 @@ def _meant(scene: Scene, access: _Access) -> AddressRange | None:
     if hasattr(base, "symbol"):
         name = base.symbol  # type: ignore[union-attr]
     number = scene.state.launch.spaces.entries.get(name)
-    guarded = scene.state.launch.ranges[number] if number is not None else None
-    if guarded is not None and guarded.shared and access.space == "generic":
-        guarded = scene.state.launch.ranges[number + 1]  # type: ignore[operator]
-    return guarded if guarded is not None and guarded.spaces & SPACE_BITS[access.space] else None
+    area = scene.state.launch.ranges[number] if number is not None else None
+    if area is not None and area.shared and access.space == "generic":
+        area = scene.state.launch.ranges[number + 1]  # type: ignore[operator]
+    return area if area is not None and area.spaces & SPACE_BITS[access.space] else None
 
 
 def _around(scene: Scene, address: int) -> AddressRange | None:
     """The array in which an access begins that goes beyond its end."""
-    for guarded in scene.state.launch.ranges:
-        if guarded is None or guarded.shared or guarded.heap:
+    for area in scene.state.launch.ranges:
+        if area is None or area.shared or area.heap:
             continue
-        if 0 <= address - guarded.address < guarded.nbytes:
-            return guarded
+        if 0 <= address - area.address < area.nbytes:
+            return area
     return None
 
 
-def _outside(scene: Scene, access: _Access, guarded: AddressRange, address: int) -> EmulationError:
-    element, what = element_name(scene, guarded, address), _description(scene, guarded)
-    size = scene.state.launch.size_of(guarded)
-    wide = access.nbytes > _itemsize(scene, guarded)
+def _outside(scene: Scene, access: _Access, area: AddressRange, address: int) -> EmulationError:
+    element, what = element_name(scene, area, address), _description(scene, area)
+    size = scene.state.launch.size_of(area)
+    wide = access.nbytes > _itemsize(scene, area)
     verb = access.whole_verb if wide else access.verb
-    if guarded.address <= address and address + access.nbytes <= guarded.address + size and access.writes:
-        return scene.raised(MemoryFault, f"{verb} {element}: {guarded.name} is read-only")
+    if area.address <= address and address + access.nbytes <= area.address + size and access.writes:
+        return scene.raised(MemoryFault, f"{verb} {element}: {area.name} is read-only")
     return scene.raised(
-        MemoryFault, f"{verb} {element}: {guarded.name} is {what}", _wrapped(scene, guarded, address)
+        MemoryFault, f"{verb} {element}: {area.name} is {what}", _wrapped(scene, area, address)
     )
 
 
-def _wrapped(scene: Scene, guarded: AddressRange, address: int) -> str | None:
+def _wrapped(scene: Scene, area: AddressRange, address: int) -> str | None:
     """The hint for an index that is a small negative number, read as one without a sign."""
-    index = (address - guarded.address) // _itemsize(scene, guarded)
+    index = (address - area.address) // _itemsize(scene, area)
     if not 0 < (1 << 32) - index <= 1 << 20:
         return None
     return f"{index} is {index - (1 << 32)} as a u32: the index went below 0"
 
 
-def _buffer(scene: Scene, guarded: AddressRange) -> Buffer | None:
+def _buffer(scene: Scene, area: AddressRange) -> Buffer | None:
     for argument in scene.state.launch.arguments:
-        if isinstance(argument, Buffer) and argument.name == guarded.name and argument.address == guarded.address:
+        if isinstance(argument, Buffer) and argument.name == area.name and argument.address == area.address:
             return argument
     return None
 
@@ -166,42 +166,42 @@ def _type_name(dtype: Any) -> str:
     return str(dtype)
 
 
-def _itemsize(scene: Scene, guarded: AddressRange) -> int:
-    buffer = _buffer(scene, guarded)
+def _itemsize(scene: Scene, area: AddressRange) -> int:
+    buffer = _buffer(scene, area)
     if buffer is not None:
         kind = TYPES.get(_type_name(buffer.dtype))
         return kind.bytes if kind is not None else int(np.dtype(buffer.dtype).itemsize)
-    return guarded.variable.type.bytes if guarded.variable is not None else 1
+    return area.variable.type.bytes if area.variable is not None else 1
 
 
-def _description(scene: Scene, guarded: AddressRange) -> str:
-    buffer = _buffer(scene, guarded)
+def _description(scene: Scene, area: AddressRange) -> str:
+    buffer = _buffer(scene, area)
     if buffer is not None:
         return f"{_type_name(buffer.dtype)}[{', '.join(str(extent) for extent in buffer.shape)}]"
-    size = scene.state.launch.size_of(guarded)
-    variable = guarded.variable
+    size = scene.state.launch.size_of(area)
+    variable = area.variable
     if variable is None:
         return f"{size} bytes"
     space = f"{variable.space} memory"
     return f"{variable.type}[{size // variable.type.bytes}] in {space}"
 
 
-def element_name(scene: Scene, guarded: AddressRange, address: int) -> str:
+def element_name(scene: Scene, area: AddressRange, address: int) -> str:
     """``x[3, 70]``: the element at an address, also where the array has none there."""
-    piece, _ = scene.state.launch.spaces.memory.heap.around(address) if guarded.heap else (None, False)
+    piece, _ = scene.state.launch.spaces.memory.heap.around(address) if area.heap else (None, False)
     if piece is not None:
         return f"byte {address - piece.address} of the {piece.nbytes} bytes that `malloc` gave to {piece.by}"
-    size, offset = _itemsize(scene, guarded), address - guarded.address
+    size, offset = _itemsize(scene, area), address - area.address
     if address >> 63:
         offset -= 1 << 64
     index, rest = divmod(offset, size)
-    buffer = _buffer(scene, guarded)
+    buffer = _buffer(scene, area)
     inner = buffer.shape[1:] if buffer is not None else ()
     places = []
     for extent in reversed(inner):
         index, place = divmod(index, max(1, extent))
         places.append(place)
-    text = f"{guarded.name}[{', '.join(str(place) for place in (index, *reversed(places)))}]"
+    text = f"{area.name}[{', '.join(str(place) for place in (index, *reversed(places)))}]"
     return f"{text} plus {rest} bytes" if rest else text
 
 
@@ -237,13 +237,13 @@ def _outside_cluster(scene: Scene, access: _Access, offset: int) -> EmulationErr
 def _nearest(scene: Scene, address: int) -> tuple[int, str]:
     """How far the nearest array of the launch is, and that in words where it is not too far to matter."""
     best = 1 << 20, ""
-    for guarded in scene.state.launch.ranges:
-        if guarded is None or guarded.shared:
+    for area in scene.state.launch.ranges:
+        if area is None or area.shared:
             continue
-        end = guarded.address + guarded.nbytes
+        end = area.address + area.nbytes
         distance, text = (
-            (address - end, f"; {address - end} bytes after the end of {guarded.name}") if address >= end
-            else (guarded.address - address, f"; {guarded.address - address} bytes before {guarded.name}")
+            (address - end, f"; {address - end} bytes after the end of {area.name}") if address >= end
+            else (area.address - address, f"; {area.address - address} bytes before {area.name}")
         )
         if distance < best[0]:
             best = distance, text

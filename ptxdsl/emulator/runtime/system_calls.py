@@ -43,8 +43,8 @@ class SystemCall:
         """The host address of a generic address, and the bytes from there on that the kernel may read."""
         state = self.state
         windows = [
-            (guarded.address, state.launch.size_of(guarded), guarded.place - guarded.address)
-            for guarded in state.launch.ranges if guarded is not None and not guarded.shared
+            (area.address, state.launch.size_of(area), area.place - area.address)
+            for area in state.launch.ranges if area is not None and not area.shared
         ]
         thread = self.warp * LANES + lane
         size = state.launch.spaces.local_bytes

@@ -110,7 +110,7 @@ def test_one_is_elected_of_all() -> None:
     assert (found[4:] == np.where(LANES[4:] == 4, 100, 4)).all()
 
 
-def test_masks_that_differ_meet_apart() -> None:
+def test_masks_that_differ_converge_separately() -> None:
     """Lanes 0-7 and 24-31 share a mask, across the arms; the others have their own."""
     masks = """
         setp.lt.u32 %p4, %r2, 8; setp.ge.u32 %p5, %r2, 24; or.pred %p6, %p4, %p5;
@@ -122,7 +122,7 @@ def test_masks_that_differ_meet_apart() -> None:
 
 
 def test_in_a_loop_of_different_lengths() -> None:
-    """Each round all lanes that are left meet; those that leave the loop end."""
+    """Each round all lanes that are left converge; those that leave the loop end."""
     found = run("""
         and.b32 %r5, %r2, 7; add.u32 %r5, %r5, 1; mov.u32 %r3, 0; and.b32 %r6, %r2, 1; setp.eq.u32 %p0, %r6, 0;
     LOOP:
@@ -155,7 +155,7 @@ def test_a_number_of_a_lane_that_has_ended_is_a_fault() -> None:
     assert error.message == "`shfl` names lanes 8-31 in its member mask 0xffffffff, but they are elsewhere"
 
 
-def test_other_qualifiers_do_not_meet() -> None:
+def test_other_qualifiers_do_not_converge() -> None:
     up = f"shfl.sync.up.b32 %r3, %r4, 1, 0, {FULL};"
     error = failing(BarrierError, arms(up, f"shfl.sync.down.b32 %r3, %r4, 1, 31, {FULL};"))
     assert error.message == "`shfl` names lanes 16-31 in its member mask 0xffffffff, but they are elsewhere"
@@ -179,7 +179,7 @@ def test_barriers_in_both_arms(instruction: str, threads: int) -> None:
 
 
 def test_a_barrier_of_some_warps_in_both_arms() -> None:
-    """Warps 0 and 2 meet at barrier 5 by twos, apart; warp 1 does not take part."""
+    """Warps 0 and 2 synchronise at barrier 5, of two warps, their lanes in both arms; warp 1 does not take part."""
     body = """
         .shared .align 4 .b32 cell; mov.u32 %r10, cell; shr.u32 %r4, %r2, 5; and.b32 %r5, %r2, 31; mov.u32 %r3, 0;
         setp.eq.u32 %p0, %r4, 1; @%p0 bra DONE;
@@ -220,7 +220,7 @@ def test_an_aligned_barrier_must_be_reached_together() -> None:
         assert error.message == f"`{opcode}` is reached by lanes 0-15 of warp 0 while lanes 16-31 are elsewhere"
 
 
-def test_why_others_part_comes_before_the_barrier() -> None:
+def test_why_others_diverge_comes_before_the_barrier() -> None:
     """One lane goes where it traps; all others come to a barrier first."""
     body = "setp.eq.u32 %p0, %r2, 3; @%p0 bra FAIL; bar.sync 0; bra GOOD; FAIL: trap; GOOD: mov.u32 %r3, 1;"
     error = failing(TrapError, body)
@@ -232,7 +232,7 @@ def test_a_fault_that_follows_from_a_barrier_in_a_branch() -> None:
     assert error.message == "`bar.sync` is reached by lanes 0-2 of warp 0 while lanes 3-31 are elsewhere"
 
 
-def test_a_fault_on_the_way_to_a_meeting() -> None:
+def test_a_fault_before_convergence() -> None:
     shuffle = f"shfl.sync.bfly.b32 %r3, %r4, 1, 31, {FULL};"
     failing(MemoryFault, arms(shuffle, "st.shared.u32 [0], 1; " + shuffle))
 
