@@ -189,7 +189,7 @@ class BlockState:
         seed = config.seed
         if seed is not None:
             schedule, seed = scheduler("shuffled"), seed * 0x9E3779B1 % (1 << 32) or 1
-        _MEMORY.pack_into(
+        _MEMORY.pack_into(  # in the order of the fields of Block: one call, since every launch makes a state
             self._view, Block.SCHEDULE, schedule, reschedule, advance, retire, resolve, self.table, launch.address,
             launch.parameters, self.shared, launch.shared_bytes, self.local, spaces.local_bytes,
             NARROW_LOCAL if spaces.memory.narrow else LOCAL_WINDOW, rank << Cluster.RANK_BITS,
