@@ -1,11 +1,11 @@
-"""Addresses of memory accesses: their classes, their values in a record, and how their lanes lie."""
+"""Addresses of memory accesses: their classes, their values, and how their lanes lie."""
 
 from __future__ import annotations
 
 from .operand_classes import OperandClass
 from .operands import Field
 
-__all__ = ["AccessFlags", "Pattern", "address_values", "lane_by_lane", "lane_pattern"]
+__all__ = ["AccessFlags", "Pattern", "address_values", "lane_by_lane", "lane_pattern", "segment_starts"]
 
 Pattern = tuple[str, int]
 """How the lanes of an affine address lie: contiguous (c) or equal (b) within segments of so many lanes."""
@@ -30,13 +30,18 @@ class AccessFlags:
 def address_values(address: OperandClass) -> tuple[str, ...]:
     """The values of an address.
 
-    ``flags`` are AccessFlags, ``entry`` that of the buffer table,
-    ``slot`` where the base lies, ``offset`` what is added, of an affine address that of its lowest lane; ``extent`` is
-    its last byte from there, ``vector`` the lane offsets. Where all segments but the first start comes behind these.
+    ``flags`` are AccessFlags, ``entry`` that of the buffer table, ``slot`` where the base lies, ``offset`` what is
+    added, of an affine address that of its lowest lane; ``extent`` is its last byte from there, ``vector`` the lane
+    offsets. Where all segments but the first start comes behind these.
     """
     if not address.bits:
         return "flags", "entry", "offset"
     return ("flags", "entry", "slot", "offset", "low", "extent", "vector")[: 7 if address.affine else 4]
+
+
+def segment_starts(kind: OperandClass, place: Field) -> tuple[int, ...]:
+    """Where the segments of an affine address begin behind the first."""
+    return place.values[7:] if kind.affine else ()
 
 
 def lane_by_lane(kind: OperandClass, place: Field) -> Field:

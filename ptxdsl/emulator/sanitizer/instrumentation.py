@@ -15,7 +15,7 @@ from ...isa import Form
 from ...isa.effects import Effects
 from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code, translate
-from ..instructions.addresses import lane_by_lane
+from ..instructions.addresses import lane_by_lane, segment_starts
 from ..instructions.bulk_copies import find, hosts, move, size_of
 from ..instructions.instrumentation import (
     BulkReport, BulkShadowCheck, EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, ShadowCheck, SyncAccess,
@@ -238,7 +238,7 @@ class Instrumentation:
         same_value = role == Role.WRITE and all(low.operands.lane_offsets(item) is UNIFORM for item in items)
         readers = self.read is None or origin not in low.spaces.entries or origin in self.read
         folded = kind.affine and pattern is not None and pattern[0] == "c" and pattern[1] < 32
-        folded = folded and not any(place.values[7:])
+        folded = folded and not any(segment_starts(kind, place))
         op = ShadowCheck(
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded,
