@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -69,3 +71,18 @@ def test_a_key_is_written_as_a_tuple() -> None:
     op = Atomic("add", "", 32, True, affine(64), (), ((per_lane(32),),), ABSENT, False)
     plain: Any = tuple(op)
     assert repr(op) == repr(plain) == "('Atomic', 'add', '', 32, True, 'A64', (), (('X32',),), '', False, '')"
+
+
+def test_every_family_is_loaded_by_the_instructions_that_need_it() -> None:
+    """What registers a lowering is imported with the driver, or for the first instruction that has none so far."""
+    folder = EMULATOR / "instructions"
+    families = {path.stem for path in folder.glob("*.py") if "\n@lowers(" in path.read_text("utf-8")}
+    code = (
+        "import sys\n"
+        "from ptxdsl.emulator.instructions import function, lowering\n"
+        "from ptxdsl.isa import lookup\n"
+        "lowering.lowering_of(lookup('tex.1d.v4.f32.s32')[0])\n"
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {f"{instructions.__name__}.{family}" for family in families} <= set(loaded)
