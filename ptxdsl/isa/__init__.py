@@ -6,12 +6,13 @@ opcode is first asked for, and only the rows of that opcode, so that importing c
 
 from __future__ import annotations
 
+from .effects import Access, Effects
 from .table import (
     Form, Need, OperandSpec, Row, Special, chapters, completions, form_of, lookup, opcodes, rows, special,
     special_registers,
 )
 
 __all__ = [
-    "Form", "Need", "OperandSpec", "Row", "Special", "chapters", "completions", "form_of", "lookup", "opcodes", "rows",
-    "special", "special_registers",
+    "Access", "Effects", "Form", "Need", "OperandSpec", "Row", "Special", "chapters", "completions", "form_of",
+    "lookup", "opcodes", "rows", "special", "special_registers",
 ]

@@ -14,12 +14,30 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from ..types import ScalarType
 from .specs import OperandSpec
 
 __all__ = ["NONE", "ORDERS", "SCOPES", "STATED", "Access", "Effects", "derive"]
+
+
+Control = Literal["", "branch", "indexed_branch", "call", "return", "exit", "trap"]
+Kind = Literal["elements", "bytes", "matrix", "mbarrier", "tensormap", "tensor", "texel", "handle"]
+Order = Literal["", "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc"]
+Scope = Literal["", "warp", "cta", "cluster", "gpu", "sys"]
+Fence = Literal["", "threads", "proxies", "mbarrier_init", "wgmma", "tcgen05"]
+Converges = Literal["", "warp", "mask", "warpgroup"]
+Threads = Literal["", "warp", "block", "cluster"]
+Barrier = Literal["", "warp", "block", "cluster", "mbarrier"]
+Asynchronous = Literal[
+    "", "async_group", "bulk_group", "wgmma_group", "mbarrier", "tcgen05_wait", "tcgen05_commit", "fabric",
+    "unobserved",
+]
+Waits = Literal[
+    "", "warp", "block", "cluster", "mbarrier", "grid", "async_group", "bulk_group", "wgmma_group", "tcgen05_wait",
+    "fabric",
+]
 
 
 class Access(NamedTuple):
@@ -34,7 +52,7 @@ class Access(NamedTuple):
     """
 
     operand: int
-    kind: str
+    kind: Kind
     space: str
     reads: bool
     writes: bool
@@ -65,19 +83,19 @@ class Effects(NamedTuple):
     another thread. ``hint``: right if left out. ``selects``: its result is one of its first two sources.
     """
 
-    control: str = ""
+    control: Control = ""
     accesses: tuple[Access, ...] = ()
     access: Access | None = None
     atomic: str = ""
-    order: str = ""
-    scope: str = ""
+    order: Order = ""
+    scope: Scope = ""
     mmio: bool = False
-    fence: str = ""
-    converges: str = ""
-    arrives: str = ""
-    waits: str = ""
-    completes: str = ""
-    commits: str = ""
+    fence: Fence = ""
+    converges: Converges = ""
+    arrives: Barrier = ""
+    waits: Waits = ""
+    completes: Asynchronous = ""
+    commits: Asynchronous = ""
     uniform: bool = False
     polls: bool = False
     hint: bool = False
@@ -117,10 +135,10 @@ class Effects(NamedTuple):
         return self.control in _ENDS
 
     @property
-    def barrier(self) -> str:
+    def barrier(self) -> Threads:
         """The threads of the barrier that it arrives or waits at: ``warp``, ``block``, ``cluster``; "" of mbarriers."""
         at = self.arrives or self.waits
-        return at if at in _BARRIERS else ""
+        return at if at in _THREADS else ""
 
     @property
     def collective(self) -> bool:
@@ -135,7 +153,8 @@ ORDERS = ("sc", "acq_rel", "acquire", "release", "relaxed", "volatile", "weak")
 SCOPES = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}
 _BRANCHES = ("branch", "indexed_branch")
 _ENDS = ("return", "exit", "trap")
-_BARRIERS = {"warp": "warp", "block": "cta", "cluster": "cluster", "mbarrier": "cta"}
+_THREADS: tuple[Threads, ...] = ("warp", "block", "cluster")
+_BARRIERS: dict[str, Scope] = {"warp": "warp", "block": "cta", "cluster": "cluster", "mbarrier": "cta"}
 """The barriers, and how far each orders memory where the modifiers say no scope."""
 _OPERATIONS = frozenset(("add", "and", "cas", "dec", "exch", "inc", "max", "min", "or", "xor"))
 
@@ -172,8 +191,9 @@ def derive(
     access = next((access for access in accesses if access.kind == "elements"), None)
     strong = order not in _WEAK and access is not None and access.reads and not completes
     return Effects(
-        stated.get("control", ""), accesses, access, atomic, order, scope, "mmio" in tokens, stated.get("fence", ""),
-        converges, arrives, waits, completes, stated.get("commits", ""), "uniform" in stated,
+        cast(Control, stated.get("control", "")), accesses, access, atomic, order, scope, "mmio" in tokens,
+        cast(Fence, stated.get("fence", "")), cast(Converges, converges), cast(Barrier, arrives), cast(Waits, waits),
+        cast(Asynchronous, completes), cast(Asynchronous, stated.get("commits", "")), "uniform" in stated,
         (strong and atomic in ("", "cas", "exch")) or waits == "mbarrier", form.hint,
         "selects" in stated,
     )
@@ -211,7 +231,7 @@ def _access(form: _Spelled, n: int, spec: OperandSpec) -> Access:
     return Access(n, kind, space, reads, writes, nbytes)
 
 
-def _accessed(form: _Spelled, spec: OperandSpec) -> tuple[str, int]:
+def _accessed(form: _Spelled, spec: OperandSpec) -> tuple[Kind, int]:
     """What lies behind an address, and how many bytes of it a lane accesses."""
     opcode, tokens = form.opcode, form.tokens
     if opcode in _UNITS:
@@ -240,7 +260,7 @@ def _only(spec: OperandSpec) -> int:
 
 def _ordering(
     form: _Spelled, accesses: tuple[Access, ...], atomic: str, stated: str, arrives: str, waits: str
-) -> tuple[str, str]:
+) -> tuple[Order, Scope]:
     """The memory order and its scope, with the defaults that the manual gives."""
     order = next((word for word in ORDERS if word in form.tokens), "")
     scope = next((SCOPES[token] for token in form.tokens if token in SCOPES), "")
@@ -255,5 +275,5 @@ def _ordering(
     elif not order and any(access.reads or access.writes for access in accesses):
         order = "weak"
     if order in _WEAK:
-        return order, ""
-    return order, scope or nearest or ("sys" if order == "volatile" else "gpu")
+        return cast(Order, order), ""
+    return cast(Order, order), cast(Scope, scope or nearest or ("sys" if order == "volatile" else "gpu"))

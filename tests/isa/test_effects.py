@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
 from ptxdsl import isa
-from ptxdsl.isa.effects import NONE, Effects
+from ptxdsl.isa.effects import NONE, Effects, Kind
 from ptxdsl.isa.forms import Form
 from ptxdsl.isa.generate.effects_text import effects_of, spellings
 
@@ -157,6 +158,19 @@ def test_what_completes_later() -> None:
     committed = {made.commits for form in FORMS if (made := form.effects).commits}
     assert groups - {"unobserved", "tcgen05_commit"} <= waited
     assert {group for group in groups if group.endswith("_group")} <= committed
+
+
+def test_the_words_of_the_rows_are_known() -> None:
+    """Types say which words there are, so that a type checker finds a question that no form answers."""
+    for name, hint in get_type_hints(Effects).items():
+        if get_origin(hint) is Literal:
+            assert {getattr(form.effects, name) for form in FORMS} <= set(get_args(hint)), name
+    assert {each.kind for form in FORMS for each in form.effects.accesses} == set(get_args(Kind))
+
+
+def test_an_mbarrier_is_no_barrier_that_lanes_come_to_together() -> None:
+    assert not effects("mbarrier.try_wait.parity.shared.b64").collective
+    assert effects("mbarrier.arrive.shared.b64").barrier == ""
 
 
 def test_arithmetic_has_no_effects() -> None:

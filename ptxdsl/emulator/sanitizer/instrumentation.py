@@ -65,7 +65,7 @@ def _covered(low: Lowering, block: Any) -> Iterator[int]:
                 open_loads[key] = place
             elif key in open_loads:
                 yield open_loads.pop(key)
-        elif effects.access is not None or effects.barrier or effects.fence:
+        elif effects.access is not None or effects.arrives or effects.waits or effects.fence:
             open_loads.clear()
         changed = {register.name for register in ops[place].writes}
         if changed:
