@@ -1,8 +1,8 @@
 """Bulk copies and reductions: `cp.async.bulk` and `cp.reduce.async.bulk` of memory without a tensor map.
 
 Each is made where it stands, the first moment that a GPU could choose too, by three micro-ops: one for each end, which
-finds the host addresses of its bytes, and one that moves them. The mbarrier that counts the bytes is told by an
-instruction of its own (:mod:`..rewrite.async_copies`); groups and waits have nothing left to do.
+finds the host addresses of its bytes, and one that moves them. An instruction of its own completes the bytes at the
+mbarrier (:mod:`..rewrite.async_copies`); groups and waits have nothing left to do.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..machine.layout import LANES
 from ..machine.unsupported import unsupported
 from .addresses import address_values, lane_by_lane
 from .lowering import Lowering, lowers
+from . import mbarrier
 from .micro_op import MicroOp
 from .operand_classes import ABSENT, OperandClass
 from .operands import NOTHING, Field, raw
@@ -90,20 +91,22 @@ def bulk_copy(low: Lowering, statement: Instruction) -> None:
 
 
 def find(low: Lowering, statement: Instruction) -> None:
-    """Emit what finds the host addresses of both ends."""
+    """Emit what finds the host addresses of both ends, and the mbarrier."""
     if "ignore_oob" in statement.form.tokens:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
     clustered = low.spaces.cluster not in (None, (1, 1, 1))
     size, guard = size_of(low, statement), low.operands.guard(statement)
-    mbar = named(statement, "mbar") if clustered else None
+    mbar = named(statement, "mbar")
     for end in ends(statement)[::-1]:
         address, field = _address(low, statement, end)
         own_block = clustered and end.space == "shared::cta"
         word, place = ABSENT, NOTHING
-        if mbar is not None and end.writes:
+        if mbar is not None and clustered and end.writes:
             word, place = _plain(*low.address(statement, mbar, 8, True, "shared"))
         op = BulkAddress(end.operand, address, end.writes, own_block, word, size.kind, guard.kind)
         low.emit(op, field, place, guard, size, hosts(low, end.operand))
+    if mbar is not None:
+        mbarrier.emit(low, statement, "check", mbar)
 
 
 def move(low: Lowering, statement: Instruction) -> None:

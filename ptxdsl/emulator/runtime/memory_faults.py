@@ -8,9 +8,12 @@ import numpy as np
 
 from ...errors import EmulationError, MemoryFault
 from ...ir import Address, Instruction
+from ...isa.effects import Access
 from ...launch import Buffer
 from ...types import TYPES
 from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, named
+from ..instructions.mbarrier import MbarrierOperation
+from ..instructions.micro_op import MicroOp
 from ..machine.address_spaces import AddressRange
 from ..machine.array_history import array_at
 from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Cluster, Fault
@@ -76,8 +79,7 @@ class _Access:
 
     def __init__(self, scene: Scene) -> None:
         statement: Instruction = scene.statement
-        accesses, place = statement.form.effects.accesses, getattr(scene.op, "operand", None)
-        access = next((access for access in accesses if access.operand == place), accesses[0])
+        access = _access_of(statement, scene.op)
         address = statement.operands[access.operand]
         assert isinstance(address, Address)
         self.address, self.writes, self.space = address, access.writes, access.space
@@ -99,6 +101,16 @@ class _Access:
         """The verb with the number of bytes."""
         words = self.verb.split()
         return self.verb if "bytes" in words else f"{words[0]} of {self.nbytes} bytes {words[-1]}"
+
+
+def _access_of(statement: Instruction, op: MicroOp) -> Access:
+    """Which of its accesses an instruction makes by a micro-op."""
+    accesses = statement.form.effects.accesses
+    if isinstance(op, MbarrierOperation):
+        return next(access for access in accesses if access.kind == "mbarrier")
+    if isinstance(op, BulkAddress):
+        return next(access for access in accesses if access.operand == op.operand)
+    return accesses[0]
 
 
 def accessed(scene: Scene) -> str:

@@ -315,14 +315,26 @@ def test_misaligned(change: str, end: str) -> None:
     assert rest.split(" ", 1)[1] == f"({place}): bulk copies must be aligned to 16 bytes"
 
 
-def test_read_only_memory_and_no_mbarrier() -> None:
+def test_read_only_memory() -> None:
     x, out = np.zeros(512, np.uint8), np.zeros(64, np.uint8)
     arguments = [argument("x", x), buffer("out", out, writable=False), argument("n", np.uint32(64))]
     with pytest.raises(MemoryFault) as caught:
         emulator.load(module(f"@%p0 {STORES}")).run("k", LaunchConfig(1, 32), arguments)
     assert caught.value.message == "bulk copy of 64 bytes to out[0]: out is read-only"
-    with pytest.raises(BarrierError, match=r"of bar\[1\] plus|of .*: what lies there is no mbarrier"):
-        run(module(f"add.u32 %r11, %r10, 64; @%p0 {LOADS}"), 1, 32, x=x, out=out, n=np.uint32(64))
+
+
+def test_no_mbarrier() -> None:
+    x, copy = np.zeros(512, np.uint8), LOADS.replace("%r11", "%r13")
+    with pytest.raises(BarrierError) as caught:
+        run(module(f"add.u32 %r13, %r10, 64; @%p0 {copy}"), 1, 32, x=x, out=x, n=np.uint32(64))
+    assert caught.value.message == (
+        f"`cp.async.bulk.shared::cta.global.{TX}` of tile[64]: what lies there is no mbarrier"
+    )
+    with pytest.raises(MemoryFault) as fault:
+        run(module(f"add.u32 %r13, %r10, 4; @%p0 {copy}"), 1, 32, x=x, out=x, n=np.uint32(64))
+    assert fault.value.message.endswith("(tile[4]): 8 bytes must be aligned to 8 bytes")
+    with pytest.raises(MemoryFault, match=r"atomic of 8 bytes on tile\[8192\]: tile is b8\[4096\] in shared memory"):
+        run(module(f"add.u32 %r13, %r10, 8192; @%p0 {copy}"), 1, 32, x=x, out=x, n=np.uint32(64))
 
 
 def test_from_one_array_into_the_next() -> None:
@@ -382,6 +394,26 @@ def test_the_wrong_block_of_a_cluster(name: str) -> None:
 def test_bytes_that_nobody_copies() -> None:
     with pytest.raises(DeadlockError, match="64 bytes"):
         run(module("mov.u32 %r12, 64;" + EXPECT + WAIT), 1, 32, x=np.zeros(1), out=np.zeros(1), n=np.uint32(0))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_multicast_under_the_sanitizer(waits: bool) -> None:
+    """Each block has to wait at its own mbarrier: a barrier of the cluster is not enough."""
+    x, out = random_bytes(256), np.zeros((4, 256), np.uint8)
+    body = f"""
+        mov.u32 %r30, %cluster_ctarank; mov.b16 %h9, 15; mad.wide.u32 %rd1, %r30, %r12, %rd1;
+        setp.eq.u32 %p6, %r30, 1; and.pred %p6, %p6, %p0;
+        {BARRIER} @%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r12; {BARRIER}
+        @%p6 {FETCH}.multicast::cluster [tile], [%rd0], %r12, [bar], %h9;
+        {WAIT if waits else BARRIER} {COPY_OUT} {BARRIER}
+    """
+    arguments = {"x": x, "out": out, "n": np.uint32(256), "sanitize": frozenset(("race", "init"))}
+    if waits:
+        run(module(body), 4, 32, 4, **arguments)
+        assert (out == x).all()
+        return
+    with pytest.raises(UninitializedError, match=r"load from tile\[0\], whose copy by thread \(0, 0, 0\) is not known"):
+        run(module(body), 4, 32, 4, **arguments)
 
 
 def test_what_stays_refused() -> None:
