@@ -10,15 +10,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.heap import Heap
 from ..machine.layout import (
-    LANES, LOCAL_START, NEVER, SLICE, SPACE_BITS, Barrier, Block, Entry, Fault, Launch, Status, Warp,
+    LANES, NEVER, SLICE, Barrier, Block, Launch, Status, Warp,
 )
-from ..instructions.addresses import AccessFlags
-from ..instructions.bulk_copies import ALIGNMENT
 from ..instructions.scheduler import SchedulerFunction
+from .address_search import AddressSearch
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
-from .memory import RESOLVE
 from .registry import builds
 
 __all__ = ["PAIR", "release", "retire", "starting"]
@@ -270,162 +267,7 @@ def _fill(h: Handler, place: Any, value: int, size: Any) -> None:
     h.call("llvm.memset.p0.i64", VOID, place, ir.Constant(byte, value), size, ir.Constant(i1, 0))
 
 
-class _Search:
-    """Emits RESOLVE: translates the addresses in SCRATCH to host addresses for the lanes of a mask.
-
-    False where a lane is at fault; the block state then says which, and how. The record has AccessFlags first.
-    """
-
-    def __init__(self, module: ir.Module, name: str) -> None:
-        self.h = h = Handler(module, name, result=RESOLVE)
-        mask = h.function.args[3]
-        flags = h.load(h.rec, 8, i32, 4)
-        self.fixed = h.ir.zext(h.ir.and_(flags, h.i32(AccessFlags.NBYTES)), i64)
-        self.is_fixed = h.ir.icmp_unsigned("!=", self.fixed, h.i64(0))
-        self.spaces = h.ir.and_(h.ir.lshr(flags, h.i32(AccessFlags.SPACES_SHIFT)), h.i32(255))
-        self.writes = self.flag(flags, AccessFlags.WRITES)
-        self.one_entry = self.flag(flags, AccessFlags.ONE_ENTRY)
-        self.table = h.load(h.block, Block.TABLE, pointer)
-        self.count = h.load(h.block, Block.ENTRIES, i32)
-        h.for_each_lane(mask, self.lane)
-        h.ir.ret(ir.Constant(i1, 1))
-
-    def flag(self, flags: Any, flag: int) -> Any:
-        return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(flags, self.h.i32(flag)), self.h.i32(0))
-
-    def lane(self, lane: Any) -> None:
-        h = self.h
-        place = h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(3)), h.i64(Block.SCRATCH))
-        address = h.load(h.block, place, i64)
-        extent = h.load(h.block, h.ir.add(place, h.i64(Block.EXTENTS - Block.SCRATCH)), i64)
-        self.nbytes = h.ir.select(self.is_fixed, self.fixed, extent)
-        alignment = h.ir.select(self.is_fixed, self.fixed, h.i64(ALIGNMENT))
-        odd = h.ir.and_(address, h.ir.sub(alignment, h.i64(1)))
-        even = h.ir.icmp_unsigned("==", odd, h.i64(0))
-        h.branch_unless(even, lambda: self.fail(lane, address, Fault.ALIGNMENT))
-        done, search, lost = h.block_named("translated"), h.block_named("search"), h.block_named("lost")
-        known = h.load(h.rec, 12, i32, 4)
-        hit, host, real = self.probe(known, address)
-        hits = [(host, h.ir.block)]
-        other = h.block_named("other")
-        h.ir.cbranch(hit, done, other)
-        h.ir.position_at_end(other)
-        h.ir.cbranch(h.ir.and_(self.one_entry, real), lost, search)
-        h.ir.position_at_end(search)
-        hits.append(self.scan(address, done, search))
-        hits.append(self.heap(address, done, lost))
-        hits.append(self.local(lane, address, done, lost))
-        h.ir.position_at_end(lost)
-        self.fail(lane, address, Fault.MEMORY)
-        h.ir.position_at_end(done)
-        found = h.ir.phi(i64)
-        for host, block in hits:
-            found.add_incoming(host, block)
-        h.store(found, h.block, place)
-
-    def fail(self, lane: Any, address: Any, kind: int) -> None:
-        h = self.h
-        h.store(lane, h.block, Block.FAULT_LANE)
-        h.store(address, h.block, Block.FAULT_ADDRESS)
-        h.store(h.i32(kind), h.block, Block.FAULT_KIND)
-        h.stop(Status.FAULT)
-        h.ir.ret(ir.Constant(i1, 0))
-
-    def probe(self, offset: Any, address: Any) -> tuple[Any, Any, Any]:
-        """Whether the entry at an offset of the table holds the address; the host address; whether it is one at all."""
-        h = self.h
-        entry = h.add(self.table, offset)
-        size = h.ir.select(self.writes, h.load(entry, Entry.WRITABLE, i64), h.load(entry, Entry.SIZE, i64))
-        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.nbytes, h.i64(1)))
-        inside = h.ir.icmp_unsigned("<", h.ir.sub(address, h.load(entry, Entry.LOW, i64)), bound)
-        spaces = h.load(entry, Entry.SPACES, i32)
-        allowed = h.ir.icmp_unsigned("!=", h.ir.and_(spaces, self.spaces), h.i32(0))
-        real = h.ir.icmp_unsigned("!=", spaces, h.i32(0))
-        return h.ir.and_(inside, allowed), h.ir.add(address, h.load(entry, Entry.DELTA, i64)), real
-
-    def scan(self, address: Any, done: ir.Block, before: ir.Block) -> tuple[Any, ir.Block]:
-        """Search all entries; the micro-op keeps the one that holds the address. Continues here where none does."""
-        h = self.h
-        head, body, next_, hit, over = (h.block_named(n) for n in ("scan", "entry", "next", "hit", "over"))
-        h.ir.branch(head)
-        h.ir.position_at_end(head)
-        number = h.ir.phi(i32)
-        number.add_incoming(h.i32(0), before)
-        h.ir.cbranch(h.ir.icmp_unsigned("<", number, self.count), body, over)
-        h.ir.position_at_end(body)
-        offset = h.ir.mul(number, h.i32(Entry.nbytes))
-        found, host, _ = self.probe(offset, address)
-        h.ir.cbranch(found, hit, next_)
-        h.ir.position_at_end(next_)
-        number.add_incoming(h.ir.add(number, h.i32(1)), next_)
-        h.ir.branch(head)
-        h.ir.position_at_end(hit)
-        cached, through = h.block_named("cached"), h.block_named("through")
-        h.ir.cbranch(self.one_entry, through, cached)
-        h.ir.position_at_end(cached)
-        h.store(offset, h.rec, 12, 4)
-        h.ir.branch(through)
-        h.ir.position_at_end(through)
-        h.ir.branch(done)
-        h.ir.position_at_end(over)
-        return host, through
-
-    def heap(self, address: Any, done: ir.Block, lost: ir.Block) -> tuple[Any, ir.Block]:
-        """The memory of malloc: of each granule the bytes that are given out. Goes on where it is elsewhere."""
-        h = self.h
-        inside, elsewhere = h.block_named("heap"), h.block_named("elsewhere")
-        offset = h.ir.sub(address, h.load(h.block, Block.HEAP, i64))
-        valid = h.load(h.block, Block.HEAP_MAP, i64)
-        there = h.ir.and_(
-            h.ir.icmp_unsigned("!=", valid, h.i64(0)), h.ir.icmp_unsigned("<", offset, h.i64(Heap.SIZE))
-        )
-        reach = h.ir.or_(self.allows("global"), self.allows("generic"))
-        h.ir.cbranch(h.ir.and_(there, reach), inside, elsewhere)
-        h.ir.position_at_end(inside)
-        granule = h.ir.add(valid, h.ir.lshr(offset, h.i64(Heap.GRANULE_BITS)))
-        size = h.i64(Heap.GRANULE)
-        end = h.ir.add(h.ir.and_(offset, h.i64(Heap.GRANULE - 1)), self.nbytes)
-        head, again, whole = (h.block_named(n) for n in ("granules", "granule", "allocated"))
-        h.ir.branch(head)
-        h.ir.position_at_end(head)
-        at, left = h.ir.phi(i64), h.ir.phi(i64)  # the bytes from the granule's start to the end of the access
-        at.add_incoming(granule, inside)
-        left.add_incoming(end, inside)
-        room = h.ir.zext(h.load(h.ir.inttoptr(at, pointer), 0, byte, 1), i64)
-        least = h.ir.select(h.ir.icmp_unsigned("<", left, size), left, size)
-        h.ir.cbranch(h.ir.icmp_unsigned("<=", least, room), again, lost)
-        h.ir.position_at_end(again)
-        at.add_incoming(h.ir.add(at, h.i64(1)), again)
-        left.add_incoming(h.ir.sub(left, size), again)
-        h.ir.cbranch(h.ir.icmp_unsigned(">", left, size), head, whole)
-        h.ir.position_at_end(whole)
-        h.ir.branch(done)
-        h.ir.position_at_end(elsewhere)
-        return address, whole
-
-    def local(self, lane: Any, address: Any, done: ir.Block, lost: ir.Block) -> tuple[Any, ir.Block]:
-        """The thread's own memory, through its window or directly."""
-        h = self.h
-        direct = self.allows("local")
-        window = h.ir.select(direct, h.i64(0), h.load(h.block, Block.LOCAL_WINDOW, i64))
-        size = h.load(h.block, Block.LOCAL_BYTES, i64)
-        offset = h.ir.sub(address, h.ir.add(window, h.i64(LOCAL_START)))
-        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.nbytes, h.i64(1)))
-        inside = h.ir.icmp_unsigned("<", offset, bound)
-        allowed = h.ir.or_(direct, self.allows("generic"))
-        warp = h.load(h.warp, Warp.INDEX, i32)
-        thread = h.ir.zext(h.ir.add(h.ir.shl(warp, h.i32(5)), lane), i64)
-        start = h.ir.ptrtoint(h.load(h.block, Block.LOCAL, pointer), i64)
-        host = h.ir.add(h.ir.add(start, h.ir.mul(thread, size)), offset)
-        block = h.ir.block
-        h.ir.cbranch(h.ir.and_(inside, allowed), done, lost)
-        return host, block
-
-    def allows(self, space: str) -> Any:
-        return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(self.spaces, self.h.i32(SPACE_BITS[space])), self.h.i32(0))
-
-
 _FUNCTIONS = {
     "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
-    "run": _run, "resolve": _Search,
+    "run": _run, "resolve": AddressSearch,
 }
