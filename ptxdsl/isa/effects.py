@@ -199,14 +199,17 @@ def derive(
     )
 
 
-class _Spelled(NamedTuple):
-    opcode: str
-    tokens: list[str]
-    operands: tuple[OperandSpec, ...]
-    type: ScalarType | None
-    space: str
-    converges: str
-    hint: bool
+class _Spelled:
+    """What a form is derived from."""
+
+    __slots__ = ("converges", "hint", "opcode", "operands", "space", "tokens", "type")
+
+    def __init__(
+        self, opcode: str, tokens: list[str], operands: tuple[OperandSpec, ...], kind: ScalarType | None, space: str,
+        converges: str, hint: bool,
+    ) -> None:
+        self.opcode, self.tokens, self.operands, self.type = opcode, tokens, operands, kind
+        self.space, self.converges, self.hint = space, converges, hint
 
 
 def _converging(tokens: list[str], operands: tuple[OperandSpec, ...]) -> str:
