@@ -36,7 +36,7 @@ def source(h: Handler, kind: Any, width: int) -> Any:
         elif bits < 64:
             number = h.ir.trunc(number, element)
         return h.splat(number) if width > 1 else number
-    slot = h.add(h.block, h.field()) if kind.storage == "B" else h.slot()
+    slot = h.add(h.block, h.field()) if kind.block_field else h.slot()
     if kind.per_lane:
         if width == 1:
             raise AssertionError("one number is wanted of a register that has one a lane")
@@ -106,7 +106,7 @@ def compute(h: Handler, op: Compute) -> None:
             if spec.role == "rw":
                 loaded = tuple(h.load(slot, 0, _register(item, width)) for item, slot in zip(items, slots))
                 values.append(loaded if isinstance(kind, tuple) else loaded[0])
-        elif kind[0] == "#":
+        elif isinstance(kind, OperandClass) and kind.shaping:
             values.append(kind.bits)
         else:
             values.append(cut(h, source(h, kind, width), spec))

@@ -19,7 +19,7 @@ from llvmlite import ir
 from ..machine.layout import LANES, Block, Entry
 from ..instructions.addresses import Pattern
 from ..instructions.memory import Load, LoadParameter, MemoryCheck, Store
-from ..instructions.operand_classes import SINK, OperandClass
+from ..instructions.operand_classes import ABSOLUTE, SINK, OperandClass
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, source
 from .registry import emits
@@ -37,38 +37,38 @@ class Access:
         self.h, self.kind, self.nbytes, self.write = h, kind, nbytes, write
         h.field()  # flags, for RESOLVE
         self.entry = h.add(h.load(h.block, Block.TABLE, pointer, fixed=True), h.field())
-        self.letter, self.bits = kind.storage, kind.bits or 64
+        self.bits = kind.bits or 64
         self.pattern = pattern
-        if self.letter == "K":
+        if self.kind == ABSOLUTE:
             self.offset = h.field("q")
             return
         self.slot = h.slot()
         self.offset = h.field("q")
-        if self.letter == "A":
+        if self.kind.affine:
             self.low, self.extent, self.known = h.field(), h.field(), h.field("q")
             self.segments = [h.field() for _ in range(LANES // pattern[1] - 1)] if pattern else []
 
     def base(self) -> Any:
         """The uniform part of the address, i64; of an affine address that of its lowest lane."""
         h = self.h
-        if self.letter == "K":
+        if self.kind == ABSOLUTE:
             return self.offset
         return h.ir.add(h.ir.zext(h.load(self.slot, 0, ir.IntType(self.bits)), i64), self.offset)
 
     def vector(self) -> Any:
         """The address of each lane, <32 x i64>."""
         h = self.h
-        if self.letter in "KU":
+        if self.kind.scalar:
             return h.splat(self.base())
         element = lanes_of(ir.IntType(self.bits))
-        if self.letter == "X":
+        if self.kind.per_lane:
             lanes = h.load(self.slot, 0, element)
         else:
             base = h.splat(h.load(self.slot, 0, ir.IntType(self.bits)))
             lanes = h.ir.add(base, h.lane_offsets(self.known, self.bits))
         if self.bits < 64:
             lanes = h.ir.zext(lanes, wide)
-        offset = self.offset if self.letter == "X" else h.ir.sub(self.offset, h.ir.sext(self.low, i64))
+        offset = self.offset if self.kind.per_lane else h.ir.sub(self.offset, h.ir.sext(self.low, i64))
         return h.ir.add(lanes, h.splat(offset))
 
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
@@ -83,7 +83,7 @@ class Access:
         """Whether the whole pattern lies within the entry, and the host address of its lowest byte."""
         h = self.h
         address = first = self.base()
-        extent = h.extended(self.extent) if self.letter == "A" else h.i64(self.nbytes - 1)
+        extent = h.extended(self.extent) if self.kind.affine else h.i64(self.nbytes - 1)
         merged = h.merged_bounds()
         if merged is not None:
             back, extent = h.i64(merged[0]), h.i64(merged[1])

@@ -19,7 +19,10 @@ __all__ = [
 class OperandClass(str):
     """The class of an operand; a word, so that it is hashed and compared as fast as one."""
 
-    __slots__ = ("affine", "bits", "by_row", "immediate", "per_lane", "predicate", "scalar", "storage", "uniform")
+    __slots__ = (
+        "affine", "bits", "block_field", "by_row", "immediate", "per_lane", "predicate", "scalar", "shaping", "storage",
+        "uniform",
+    )
 
     def __init__(self, word: str) -> None:
         self.storage = letter = word[:1]
@@ -29,6 +32,7 @@ class OperandClass(str):
         self.predicate = word[-1:] == "P" or letter == "N"
         self.per_lane, self.uniform, self.affine = letter == "X", letter == "U", letter == "A"
         self.by_row, self.immediate = letter == "H", letter == "I"
+        self.block_field, self.shaping = letter == "B", letter == "#"
         self.scalar = letter in ("U", "B", "I", "K")
         """One number for the warp."""
 

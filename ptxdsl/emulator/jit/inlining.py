@@ -70,7 +70,7 @@ def compute_rows(h: Any, op: ComputeRows) -> None:
     for spec, kind in zip(form.operands, kinds):
         if spec.written:
             slot = h.slot()
-        elif kind.storage == "#":
+        elif kind.shaping:
             read.append((kind.bits, None, None))
         else:
             read.append((_first_lane(h, kind), kind, spec))
