@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from .. import config
-from ..analysis.stores import shared_memory, written_parameters
 from ..collector import paused
 from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import TARGETS, limits
 from ..launch import LaunchConfig
-from ..text.printer import to_text
 from . import directives
 from .run import EmulatorRun, Run
 
@@ -57,6 +55,8 @@ class CompiledKernel:
     @cached_property
     def text(self) -> str:
         """The PTX."""
+        from ..text.printer import to_text
+
         text = to_text(self.module) if self._text is None else self._text
         if "ptx" in config.current().dump.kinds:
             config.write_dump("ptx", f"{self.entry}-{crc32(text.encode()):08x}.ptx", text)
@@ -65,6 +65,8 @@ class CompiledKernel:
     @cached_property
     def written(self) -> frozenset[str]:
         """The parameters whose memory the kernel may write."""
+        from ..analysis.stores import written_parameters
+
         return written_parameters(self.module, self.entry)
 
     @cached_property
@@ -81,6 +83,8 @@ class CompiledKernel:
     @cached_property
     def shared(self) -> tuple[int, bool]:
         """Bytes of shared memory that the kernel declares, and whether it uses dynamic shared memory."""
+        from ..analysis.stores import shared_memory
+
         return shared_memory(self.module, self.entry)
 
     def run_on(self, backend: str) -> Run:

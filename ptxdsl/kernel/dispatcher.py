@@ -18,7 +18,6 @@ from ..ir.signature import KernelParameter
 from ..isa.targets import assembled
 from ..language.builder import thread
 from ..launch import FastPath, LaunchConfig
-from ..text.printer import to_text
 from .backends import choose
 from .compiled_kernel import CompiledKernel
 
@@ -98,6 +97,8 @@ class Dispatcher:
         found = self.compiled(constants, arch)
         if not comments:
             return found.text
+        from ..text.printer import to_text
+
         return to_text(found.module, comments=True)
 
     def cubin(self, *, arch: str | None = None, **constants: Any) -> bytes:

@@ -46,7 +46,7 @@ EMULATOR = [
     ["tools"],
 ]
 ON_DEMAND = (
-    "emulator", "gpu", "text.parser", "verify", "launch.arguments", "launch.device_array", "isa.generate", "kernels",
+    "emulator", "gpu", "analysis", "text", "verify", "launch.arguments", "launch.device_array", "isa.generate", "kernels",
 )
 """What a function may import for itself, since most scripts never need it, or need numpy for it: the backends, the
 parser, the verifier (the tracer checks what it emits), arguments, the generators.
