@@ -17,7 +17,7 @@ from .templates import Template, choices, operands
 __all__ = ["Form", "Row"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Form:
     """A spelling of a row: every slot chosen, every operand's type known. One object for one spelling.
 
@@ -69,7 +69,7 @@ class Form:
         return f"<Form {self.mnemonic}/{len(self.operands)}>"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Row(LazyRepr):
     """One row of the table. ``syntax`` is the mnemonic as written, ``written`` the operands."""
 

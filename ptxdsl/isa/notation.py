@@ -68,7 +68,7 @@ __all__ = ["Block", "blocks", "parse_specials"]
 _BLOCK = re.compile(r"^(\w+)(.*)\n((?:[ ].*\n)*)", re.MULTILINE)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Block:
     """The text of a row, and the ``let`` lines above it."""
 

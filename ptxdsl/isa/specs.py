@@ -38,7 +38,7 @@ class Slot(NamedTuple):
     optional: bool
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class OperandSpec(LazyRepr):
     """What one operand of a form must be.
 

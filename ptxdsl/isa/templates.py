@@ -17,7 +17,7 @@ from .specs import OperandSpec
 __all__ = ["Template", "choices", "operands"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Template(LazyRepr):
     """An operand as written in a row: its types and counts still expressions.
 
