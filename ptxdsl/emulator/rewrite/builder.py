@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Union
@@ -39,6 +39,8 @@ def _takes(spec: OperandSpec, width: int) -> bool:
 
 
 def _width(operand: Source) -> int:
+    if operand.__class__ is Register:
+        return 0
     return len(operand.items) if isinstance(operand, Vector) else -isinstance(operand, (int, Immediate))
 
 
@@ -60,7 +62,10 @@ def _typed(operand: Source, kind: ScalarType | None) -> Operand:
 def instruction(mnemonic: str, *operands: Source, guard: Guard = None) -> Instruction:
     """An instruction; a Python integer becomes an immediate of the operand's type."""
     form = _form(mnemonic, tuple([_width(operand) for operand in operands]))
-    typed = tuple([_typed(operand, spec.type) for spec, operand in zip(form.operands, operands)])
+    typed = tuple([
+        operand if operand.__class__ is Register else _typed(operand, spec.type)
+        for spec, operand in zip(form.operands, operands)
+    ])
     return Instruction(form, typed, guard)
 
 
@@ -96,6 +101,10 @@ class PtxBuilder:
         if found is None:
             found = self._registers[name] = Register(name, TYPES[kind] if isinstance(kind, str) else kind)
         return found
+
+    def declare(self, registers: Iterable[Register]) -> None:
+        """Declare registers whose names nothing else has."""
+        self._registers.update([(register.name, register) for register in registers])
 
     def fresh(self, name: str, kind: ScalarType | str) -> Register:
         """A register that nothing else uses."""

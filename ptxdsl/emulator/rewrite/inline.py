@@ -52,8 +52,7 @@ class _Inliner(CallBuilder):
         """Emit a copy of a function's body."""
         self._variables(function, scope)
         if scope.suffix:
-            for name, kind in function.registers:
-                self.register(name + scope.suffix, kind)
+            self.declare([Register(name + scope.suffix, kind) for name, kind in function.registers])
         scope.local.update(function.branch_tables)
         for name, labels in function.branch_tables.items():
             self.tables[name + scope.suffix] = tuple(label + scope.suffix for label in labels)
@@ -90,7 +89,7 @@ class _Inliner(CallBuilder):
             tokens = ["local" if token.split("::")[0] == "param" else token for token in form.tokens]
             self.emit(".".join((form.opcode, *tokens)), *operands, guard=guard)
         else:
-            self.body.append(replace(statement, operands=operands, guard=guard))
+            self.body.append(Instruction(form, operands, guard, statement.loc, statement.line))
 
     def _in_frame(self, operand: Any, frame: Frame) -> Any:
         """An operand with local variables as places in the frame."""

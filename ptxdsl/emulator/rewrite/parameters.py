@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...ir import Address, Function, Immediate, Instruction, Operand, Parameter, Register, Symbol, Variable
-from ...types import TYPES, ScalarType
+from ...types import TYPES
 from .builder import PtxBuilder, instruction
 from .scope import Scope
 
@@ -65,56 +64,54 @@ class CallBuilder(PtxBuilder):
 
     def finished(self) -> Function:
         """The function, with the parameters that registers cannot hold as local variables."""
-        self._promote()
-        used = {name for statement in self.body for name in _symbols(statement)}
-        self.variables += [cell for name, cell in self.cells.items() if name in used]
+        kept = self._promote() if self.cells else set()
+        self.variables += [cell for name, cell in self.cells.items() if name in kept]
         return self.result(branch_tables=self.tables)
 
-    def _promote(self) -> None:
-        """Turn cells into registers where each access to them is of one size at one place, and none overlap."""
-        kept = _in_memory(self.body, self.cells)
-        for number, statement in enumerate(self.body):
-            names = [name for name in _symbols(statement) if name in self.cells and name not in kept]
-            access = _whole(statement) if names else None
-            if access is not None and isinstance(statement, Instruction):
-                register = self.register(f"%{names[0]}.{access.offset}", f"b{access.kind.bits}")
+    def _promote(self) -> set[str]:
+        """Turn cells into registers; the names of those that stay in memory."""
+        cells = self.cells
+        accesses = [
+            (number, statement, name, _whole(statement))
+            for number, statement in enumerate(self.body) if isinstance(statement, Instruction)
+            for name in _symbols(statement) if name in cells
+        ]
+        kept = _in_memory([(name, access) for _, _, name, access in accesses])
+        for number, statement, name, access in accesses:
+            if name not in kept and access is not None:
+                register = self.register(f"%{name}.{access.offset}", f"b{access.bits}")
                 result, source = (access.other, register) if access.loads else (register, access.other)
-                moved = instruction(f"mov.b{access.kind.bits}", result, source, guard=statement.guard)
+                moved = instruction(f"mov.b{access.bits}", result, source, guard=statement.guard)
                 moved.loc, moved.line = statement.loc, statement.line
                 self.body[number] = moved
+        return kept
 
 
 class _Access(NamedTuple):
     offset: int
-    kind: ScalarType
+    bits: int
     other: Operand
     loads: bool
 
 
-def _in_memory(body: list[Any], cells: dict[str, Variable]) -> set[str]:
-    """The cells that have to stay in memory."""
+def _in_memory(accesses: list[tuple[str, _Access | None]]) -> set[str]:
+    """The cells that stay in memory: accesses to them are not each of one size at one place, or some overlap."""
     kept: set[str] = set()
     sizes: dict[str, dict[int, int]] = {}
-    for statement in body:
-        for name in _symbols(statement):
-            if name not in cells:
-                continue
-            access = _whole(statement)
-            known = sizes.setdefault(name, {})
-            if access is None or known.setdefault(access.offset, access.kind.bits) != access.kind.bits:
-                kept.add(name)
-    for name, known in sizes.items():
-        ends = sorted(known.items())
-        if any(offset + bits // 8 > after for (offset, bits), (after, _) in itertools.pairwise(ends)):
+    for name, access in accesses:
+        if access is None or sizes.setdefault(name, {}).setdefault(access.offset, access.bits) != access.bits:
             kept.add(name)
+    for name, known in sizes.items():
+        if len(known) > 1:
+            places = sorted(known.items())
+            if any(offset + bits // 8 > after for (offset, bits), (after, _) in itertools.pairwise(places)):
+                kept.add(name)
     return kept
 
 
-def _symbols(statement: Any) -> Iterator[str]:
-    for operand in getattr(statement, "operands", ()):
-        base = operand.base if isinstance(operand, Address) else operand
-        if isinstance(base, Symbol):
-            yield base.symbol
+def _symbols(statement: Instruction) -> list[str]:
+    bases = [o.base if o.__class__ is Address else o for o in statement.operands]
+    return [base.symbol for base in bases if base.__class__ is Symbol]
 
 
 def _whole(statement: Any) -> _Access | None:
@@ -130,4 +127,4 @@ def _whole(statement: Any) -> _Access | None:
         return None
     if kind.bits not in (16, 32, 64) or other.type.bits != kind.bits or not isinstance(address.base, Symbol):
         return None
-    return _Access(address.offset + address.base.offset, TYPES[f"b{kind.bits}"], other, loads)
+    return _Access(address.offset + address.base.offset, kind.bits, other, loads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...ir import Address, LabelRef, Not, Register, Selected, Symbol, Vector
+from ...ir import Address, Immediate, LabelRef, Not, Register, Selected, Symbol, Vector
 
 __all__ = ["Frame", "Scope"]
 
@@ -35,8 +35,10 @@ class Scope:
 
     def operand(self, operand: Any) -> Any:
         """An operand of the function's text as one of the copy."""
-        if isinstance(operand, Register):
-            return self.register(operand)
+        if operand.__class__ is Register:
+            return Register(operand.name + self.suffix, operand.type) if self.suffix else operand
+        if operand is None or operand.__class__ is Immediate:
+            return operand
         if isinstance(operand, Not):
             return Not(self.register(operand.predicate))
         if isinstance(operand, Vector):
