@@ -43,6 +43,16 @@ def test_shared_to_global(mask: int | None, size: int) -> None:
     np.testing.assert_array_equal(out, np.where(chosen, x, 7))
 
 
+@pytest.mark.parametrize("reduces", [False, True])
+def test_multimem_has_one_device(reduces: bool) -> None:
+    x, out = random_bytes(256), np.arange(256).astype(np.uint8)
+    name, operation = ("cp.reduce", ".add.u32") if reduces else ("cp", "")
+    copy = f"multimem.{name}.async.bulk.global.shared::cta.bulk_group{operation} [%rd1], [%r10], %r12;"
+    wanted = x.view(np.uint32) + out.view(np.uint32) * reduces
+    run(module(f"{COPY_IN}@%p0 {copy}\n{STORED}"), 1, 32, x=x, out=out, n=np.uint32(256))
+    np.testing.assert_array_equal(out.view(np.uint32), wanted)
+
+
 def test_each_lane_copies_its_own_bytes() -> None:
     """Sizes of 0 to 15 times 16, for the lanes of a predicate."""
     x, out, sizes = random_bytes(32 * 256), np.zeros((32, 256), np.uint8), np.arange(32) % 16 * 16
