@@ -17,6 +17,10 @@ import ptxdsl
 ROOT = Path(__file__).parent.parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 README = (ROOT / "README.md").read_text("utf-8")
+PAGES = (
+    "README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/emulator.md", "docs/glossary.md",
+    "docs/numerics.md", "ptxdsl/isa/README.md",
+)
 
 
 def modules() -> list[str]:
@@ -71,7 +75,7 @@ def headings(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in found}
 
 
-@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "docs/emulator.md", "docs/numerics.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_links_and_widths(page: str) -> None:
     path, code = ROOT / page, False
     for line in path.read_text("utf-8").splitlines():
@@ -82,3 +86,13 @@ def test_links_and_widths(page: str) -> None:
         file, _, anchor = link.partition("#")
         target = path.parent / file if file else path
         assert target.is_file() and (not anchor or anchor in headings(target)), link
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_are_there(page: str) -> None:
+    """Files and folders in backquotes, by the end of their paths."""
+    tracked = (path for top in ("ptxdsl", "docs", "tests", "kernels", ".ci") for path in (ROOT / top).rglob("*"))
+    there = {path.relative_to(ROOT).as_posix() for path in (*tracked, *ROOT.iterdir())}
+    for name in re.findall(r"`(?:python )?([\w./-]+(?:\.(?:py|pyi|md|isa|toml)|/))`", (ROOT / page).read_text("utf-8")):
+        end = name.removeprefix("../").rstrip("/")
+        assert any(f"/{path}".endswith(f"/{end}") for path in there), name
