@@ -46,10 +46,11 @@ EMULATOR = [
     ["tools"],
 ]
 ON_DEMAND = (
-    "emulator", "gpu", "analysis", "text", "verify", "launch.arguments", "launch.device_array", "isa.generate", "kernels",
+    "emulator", "gpu", "analysis", "text", "verify", "launch.arguments", "launch.device_array", "isa.generate",
+    "kernels",
 )
-"""What a function may import for itself, since most scripts never need it, or need numpy for it: the backends, the
-parser, the verifier (the tracer checks what it emits), arguments, the generators.
+"""What a function may import for itself, since importing the language does not need it: the backends, and what only
+the first launch, foreign PTX or numpy's arrays need.
 """
 INSIDE_THE_EMULATOR = (
     "emulator.rewrite", "emulator.codegen", "emulator.jit", "emulator.sanitizer", "emulator.tools",
