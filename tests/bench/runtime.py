@@ -40,9 +40,9 @@ MEGA = 1 << 20
 
 @contextmanager
 def processor_times() -> Iterator[list[float]]:
-    """The processor time of each worker of the launches within."""
+    """The processor time of each worker of the launches within; that of the caller where none takes a worker pool."""
     times: list[float] = []
-    work = WorkerPool._work
+    work, begin = WorkerPool._work, thread_time()
 
     def timed(self: WorkerPool, worker: int, returned: Returned | None = None) -> None:
         start = thread_time()
@@ -52,6 +52,7 @@ def processor_times() -> Iterator[list[float]]:
     WorkerPool._work = timed  # type: ignore[method-assign]
     try:
         yield times
+        times += [] if times else [thread_time() - begin]
     finally:
         WorkerPool._work = work  # type: ignore[method-assign]
 
