@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ptxdsl import emulator
-from ptxdsl.emulator.jit.tier_up import tier_up
+from ptxdsl.emulator.jit.compilation import tier_up
 from ptxdsl.launch import Buffer, LaunchConfig, Scalar
 
 HEADER = ".version 8.6\n.target sm_90\n.address_size 64\n"

@@ -1,33 +1,17 @@
-"""The second tier: a kernel that runs long is compiled in a thread beside it.
-
-All of it becomes one function for a block where that can be done; the next block that starts uses it. Sequences of
-micro-ops become superinstructions: each takes the place of the handler in the sequence's first micro-op, a single
-pointer, so that can be done between two instructions of any warp. They serve kernels that have no block function, and
-blocks that started earlier.
-"""
+"""When a kernel that runs long is compiled in the second tier: in a thread beside its launches."""
 
 from __future__ import annotations
 
-import ctypes
 import threading
-from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 from ..codegen.code import Code
-from ..codegen.library import library
-from .merged_checks import merged_bounds_checks
-from .plan import PlannedOp, TooLong, learns_entry
 
-__all__ = ["THREAD", "compile_block_function", "compile_superinstructions", "note_time", "tier_up"]
+__all__ = ["THREAD", "note_time"]
 
 THREAD = "ptxdsl tier-up"
 """Name of the thread that compiles."""
 SECONDS, SECONDS_A_RECORD = 0.004, 200e-6
 """Running time of a kernel's launches after which it is compiled: a fraction of what compiling takes."""
-SHORTEST, LONGEST, MAX_RECORDS = 3, 300, 3000
-"""Micro-ops in a superinstruction, and in all of a kernel."""
-MAX_BESIDE = 300
-"""Micro-ops up to which there are superinstructions beside a block function: LLVM takes much memory for more."""
 
 
 def note_time(code: Code, seconds: float) -> None:
@@ -35,106 +19,13 @@ def note_time(code: Code, seconds: float) -> None:
     code.seconds += seconds
     if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.micro_ops):
         code.tiered_up = True
-        threading.Thread(target=_try, args=(code,), name=THREAD).start()
+        threading.Thread(target=_compile, args=(code,), name=THREAD).start()
 
 
-def _try(code: Code) -> None:
+def _compile(code: Code) -> None:
+    from . import compilation  # not loaded where nothing runs long
+
     try:
-        tier_up(code)
+        compilation.tier_up(code)
     except Exception as error:  # noqa: BLE001 - the first tier goes on; the next launch that ends says why
         code.failure = error
-
-
-def tier_up(code: Code) -> None:
-    """Compile a kernel: a block function if that can be done, and superinstructions if there are few, or only they."""
-    code.tiered_up = True
-    if not compile_block_function(code) or sum(run.last - run.first for run in _runs(code)) <= MAX_BESIDE:
-        compile_superinstructions(code)
-
-
-def compile_block_function(code: Code) -> bool:
-    """Compile a kernel as one function for a block; whether that can be done."""
-    from .planning import plan_block_function
-
-    plan = plan_block_function(code)
-    if plan is None:
-        return False
-
-    def build(module: Any, name: str) -> None:
-        from .block_function import emit_block_function
-
-        emit_block_function(module, name, plan)
-
-    try:
-        code.block_function = library().kept(plan.key, build)
-    except TooLong:
-        return False
-    return True
-
-
-class _Run(NamedTuple):
-    """Micro-ops for one superinstruction, from the first to before the last."""
-
-    first: int
-    last: int
-
-
-def compile_superinstructions(code: Code) -> None:
-    """Compile sequences of a kernel's micro-ops and put the functions in place."""
-    from llvmlite import ir
-
-    from .superinstructions import emit_superinstruction
-
-    total = 0
-    module = ir.Module()
-    chosen = []
-    for run in _runs(code):
-        total += run.last - run.first
-        if total > MAX_RECORDS:
-            break
-        start = code.offsets[run.first]
-        original = int.from_bytes(ctypes.string_at(code.base + start, 8), "little")
-        size = code.offsets[run.last - 1] + code.micro_ops[run.last - 1].size - start
-        emit_superinstruction(module, f"run{run.first}", _planned(code, run), original, size, _live_after(code, run))
-        chosen.append(run)
-    if not chosen:
-        return
-    addresses = library().compile_once(module, [f"run{run.first}" for run in chosen])
-    for run, address in zip(chosen, addresses):
-        ctypes.memmove(code.base + code.offsets[run.first], address.to_bytes(8, "little"), 8)
-
-
-def _runs(code: Code) -> Iterator[_Run]:
-    """Sequences within a basic block; what comes before the kernel's entry runs only once."""
-    records = code.micro_ops
-    starts = {int(address) - code.base for address in code.blocks}
-    start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
-    for number in range(start, len(records) + 1):
-        fits = number < len(records) and records[number].op.fusible
-        full = number - start >= LONGEST
-        if not fits or full or (number < len(records) and code.offsets[number] in starts):
-            if number - start >= SHORTEST:
-                yield _Run(start, number)
-            start = number if fits else number + 1
-
-
-def _live_after(code: Code, run: _Run) -> set[int]:
-    """Slots that are live behind a sequence."""
-    offsets = code.registers.offsets
-    last = code.micro_ops[run.last - 1].statement
-    behind = next((r.statement for r in code.micro_ops[run.last :] if r.statement != last), -1)
-    inside = run.last < len(code.micro_ops) and code.micro_ops[run.last].statement == last  # the statement goes on
-    names = code.registers.liveness.after(last) if behind != last and not inside else set(offsets)
-    return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
-
-
-def _planned(code: Code, run: _Run) -> list[PlannedOp]:
-    """The micro-ops of a sequence, by their offset from its first, with their bounds checks merged."""
-    records = code.micro_ops[run.first : run.last]
-    bounds = merged_bounds_checks(code, records)
-    ops = []
-    for number, record in enumerate(records):
-        offset = code.offsets[run.first + number] - code.offsets[run.first]
-        access = offset if learns_entry(record) else -1
-        ops.append(PlannedOp(record.op, record.values, record.statement, offset, access, bounds.get(number)))
-    return ops

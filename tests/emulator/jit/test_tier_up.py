@@ -17,7 +17,7 @@ import pytest
 from emulator_harness import THREAD, argument, kernel, pointer
 
 from ptxdsl import EmulationError
-from ptxdsl.emulator.jit.tier_up import compile_superinstructions, compile_block_function
+from ptxdsl.emulator.jit.compilation import compile_block_function, compile_superinstructions
 from ptxdsl.emulator.program import Program
 from ptxdsl.launch import LaunchConfig
 from ptxdsl.text import parse

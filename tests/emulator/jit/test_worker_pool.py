@@ -13,7 +13,7 @@ import pytest
 from emulator_harness import HEADER, THREAD, kernel, launch, pointer
 
 from ptxdsl.config import override
-from ptxdsl.emulator.jit import tier_up
+from ptxdsl.emulator.jit import compilation, tier_up
 from ptxdsl.emulator.runtime import worker_pool
 from ptxdsl.emulator.runtime.block_state import BlockState
 from ptxdsl.errors import EmulationError, MemoryFault, PtxWarning, TrapError
@@ -373,7 +373,7 @@ def test_a_second_tier_that_cannot_be_made_is_told_once(monkeypatch: pytest.Monk
         tried.set()
         raise ValueError("no such pass")
 
-    monkeypatch.setattr(tier_up, "tier_up", failing)
+    monkeypatch.setattr(compilation, "tier_up", failing)
     monkeypatch.setattr(tier_up, "SECONDS", 0.0)
     monkeypatch.setattr(tier_up, "SECONDS_A_RECORD", 0.0)
     text = kernel("u64 x", THREAD + pointer("%rd0", "x") + "st.global.u32 [%rd0], 9;\nret;", name="tepid")
