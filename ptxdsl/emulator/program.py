@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..collector import paused
 from ..config import observer
 from ..errors import EmulationError
 from ..ir import Call, Function, Instruction, Module
-from ..isa import Form
 from ..text import parse
 from .analysis.divergence import Shape3
-from .analysis.form_plans import plan_of
 from .codegen.code import Code, translate
 from .machine.address_spaces import ModuleMemory, Spaces
 from .machine.array_history import note
 from .machine.unsupported import unsupported
+from .rewrite.expansions import expansion
 from .runtime.block_state import LaunchState
 from .runtime.launch import run
 
@@ -105,13 +103,6 @@ class Program:
         run(launch, lambda needed: self.code(entry, block, conservative or needed, None, cluster), alone=False)
 
 
-@cache
-def _never_rewritten(form: Form) -> bool:
-    """Whether instructions of a form are run as they stand: those that compute, and what else most kernels have."""
-    common = ("ld", "st", "bra", "ret", "exit", "trap", "bar_sync", "shfl", "vote", "atom", "red", "cvta", "fence")
-    return plan_of(form).covered or (form.semantics in common and "bulk" not in form.tokens)
-
-
 def _runs_as_it_stands(function: Function) -> bool:
     """Whether no pass has to rewrite a kernel, and it has no clusters: it needs less of the emulator."""
     forms = set()
@@ -122,7 +113,7 @@ def _runs_as_it_stands(function: Function) -> bool:
             return False
     named = any(name in ("minperctamemory", "reqnctapercluster") for name, _ in function.directives)
     passed = any(variable.space == "param" for variable in function.variables)
-    return not named and not passed and all(map(_never_rewritten, forms))
+    return not named and not passed and not any(expansion(f) or f.effects.barrier == "cluster" for f in forms)
 
 
 def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> Spaces:

@@ -37,7 +37,8 @@ class Image(Protocol):
     """A texture or surface of a host program, as far as a GPU needs it."""
 
     image_kind: str
-    geometry: str
+    axes: str
+    """Letters of :data:`..launch.texture_description.AXES`."""
     arrays: list[View]
     """One a mipmap level."""
     dtype: str
@@ -68,8 +69,8 @@ class DeviceImage:
     """A texture or surface on one GPU."""
 
     def __init__(self, image: Image, gpu: Driver) -> None:
-        self.gpu, self.image_kind, self.geometry, self.layers = gpu, image.image_kind, image.geometry, image.layers
-        if image.geometry.endswith("ms"):
+        self.gpu, self.image_kind, self.axes, self.layers = gpu, image.image_kind, image.axes, image.layers
+        if "s" in image.axes:
             raise LaunchError(
                 f"CUDA makes no textures with samples: {image.described}", loc=caller(),
                 hint='run it on the emulator: `with ptxdsl.use("emulator"):`',
@@ -98,17 +99,17 @@ class DeviceImage:
         """One CUDA array a level."""
         gpu, (width, height, depth) = self.gpu, self.extents[0]
         desc = gpu.cu.CUDA_ARRAY3D_DESCRIPTOR()
-        desc.Width, desc.Height, desc.Depth = width, 0 if "1d" in self.geometry else height, 0
+        desc.Width, desc.Height, desc.Depth = width, height if "y" in self.axes else 0, 0
         desc.Format, desc.NumChannels, desc.Flags = self.format, self.channels, 0
-        if self.geometry == "3d":
+        if "z" in self.axes:
             desc.Depth = depth
-        if self.geometry.startswith("a"):
+        if "l" in self.axes:
             desc.Depth, desc.Flags = self.layers, _LAYERED
-        if "cube" in self.geometry:
+        if "f" in self.axes:
             desc.Depth, desc.Flags = 6 * self.layers, desc.Flags | _CUBE
         if self.image_kind == "surface":
             desc.Flags |= _SURFACE
-        elif self.geometry == "2d" and max(width, height) <= _GATHERED:
+        elif self.axes == "yx" and max(width, height) <= _GATHERED:
             desc.Flags |= _GATHER
         if len(self.arrays) == 1:
             self.levels = [gpu.call("cuArray3DCreate", desc)]
@@ -120,7 +121,7 @@ class DeviceImage:
         if self.image_kind == "surface":
             return 0
         as_integers = image.read == "element" and not image.dtype.startswith("float")
-        normalized = image.sampling.normalized or "cube" in image.geometry
+        normalized = image.sampling.normalized or "f" in image.axes
         return _AS_INTEGERS * as_integers | _NORMALIZED * normalized | _SRGB * image.srgb
 
     def _object(self, image: Image) -> int:
@@ -187,7 +188,7 @@ class DeviceImage:
         setattr(copy, f"{far}MemoryType", kinds.CU_MEMORYTYPE_ARRAY)
         setattr(copy, f"{far}Array", self.levels[level])
         copy.WidthInBytes, copy.Height = nbytes, height
-        copy.Depth = depth * self.layers * (6 if "cube" in self.geometry else 1)
+        copy.Depth = depth * self.layers * (6 if "f" in self.axes else 1)
         gpu.call("cuMemcpy3DAsync", copy, stream)
 
     # References

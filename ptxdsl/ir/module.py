@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 from ..errors import Loc
 from ..isa import Form, OperandSpec
@@ -132,6 +132,10 @@ class Instruction(LazyRepr):
     guard: Register | Not | None = None
     loc: Loc | None = None
     line: int = field(default=0, compare=False)
+
+    def operand(self, name: str) -> Any:
+        """The operand of this name in the instruction table; None where the instruction has none."""
+        return next((o for spec, o in zip(self.form.operands, self.operands) if spec.name == name), None)
 
     def reads(self) -> Iterator[Register]:
         """The registers it reads, the guard's among them."""

@@ -10,45 +10,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import LaunchError, caller
 from ..launch import TracksWrites
 from ..launch.arrays import View, contiguous, describe, view
-from ..launch.texture_description import TYPES, Levels, Sampling
+from ..launch.texture_description import ADDRESS_MODES, AXES, GEOMETRIES, TYPES, Geometry, Levels, Sampling
 from .backends import choose
 
 __all__ = ["Sampler", "Surface", "Texture"]
 
-_ADDRESSES = ("wrap", "mirror", "clamp", "border")
+_ADDRESSES = tuple(mode for mode in ADDRESS_MODES if mode != "clamp_ogl")
 _FILTERS = ("point", "linear")
 _READS = ("element", "normalized")
-
-
-_AXES = {"l": "layers", "f": "faces", "z": "depth", "y": "height", "x": "width", "s": "samples"}
-
-
-class _Geometry(NamedTuple):
-    """The axes of an array, the outermost first, as letters of ``_AXES``, and the most that each can be."""
-
-    axes: str
-    limits: tuple[int, ...]
-
-
-_WIDE, _LAYERS = 32768, 2048
-_GEOMETRIES = {
-    "1d": _Geometry("x", (131072,)),
-    "linear": _Geometry("x", (1 << 28,)),
-    "2d": _Geometry("yx", (65536, 131072)),
-    "3d": _Geometry("zyx", (16384, 16384, 16384)),
-    "a1d": _Geometry("lx", (_LAYERS, _WIDE)),
-    "a2d": _Geometry("lyx", (_LAYERS, _WIDE, _WIDE)),
-    "cube": _Geometry("fyx", (6, _WIDE, _WIDE)),
-    "acube": _Geometry("lfyx", (_LAYERS // 6, 6, _WIDE, _WIDE)),
-    "2dms": _Geometry("yxs", (_WIDE, _WIDE, 16)),
-    "a2dms": _Geometry("lyxs", (_LAYERS, _WIDE, _WIDE, 16)),
-}
-"""The limits are those of every GPU since sm_75."""
+_GEOMETRIES = {"1d": GEOMETRIES["1d"], "linear": Geometry("x", (1 << 28,)), **GEOMETRIES}
 _SURFACES = ("1d", "2d", "3d", "a1d", "a2d")
 
 
@@ -113,7 +88,7 @@ class _Image:
         count = len(self.axes)
         if len(shape) == count:
             return 1
-        names = ", ".join("6 faces" if axis == "f" else _AXES[axis] for axis in self.axes)
+        names = ", ".join("6 faces" if axis == "f" else AXES[axis] for axis in self.axes)
         if len(shape) != count + 1:
             raise _wrong(
                 f"a {geometry} {self.image_kind} has the axes ({names}), or these and the channels; "
@@ -131,7 +106,7 @@ class _Image:
     def _check_extents(self, geometry: str, limits: tuple[int, ...]) -> None:
         for axis, extent, limit in zip(self.axes, self.shape, limits):
             if not 1 <= extent <= limit:
-                raise _wrong(f"the {_AXES[axis]} of a {geometry} {self.image_kind} can be 1 to {limit}, not {extent}")
+                raise _wrong(f"the {AXES[axis]} of a {geometry} {self.image_kind} can be 1 to {limit}, not {extent}")
         if "f" in self.axes:
             at = self.axes.index("f")
             faces, height, width = self.shape[at : at + 3]

@@ -222,7 +222,7 @@ class Handler:
         """Note why compiled code returns, and where; the caller returns."""
         self.store(const(i32, status), self.block, Block.STATUS)
         self.store(self.rec, self.warp, Warp.PC)
-        self.store(self.rec, self.block, Block.FAULT_RECORD)
+        self.store(self.rec, self.block, Block.FAULT_PC)
         self.store(self.load(self.warp, Warp.INDEX, i32), self.block, Block.FAULT_WARP)
 
     # Control flow inside a handler

@@ -19,7 +19,7 @@ from .micro_op import MicroOp
 from .operand_classes import ABSENT, OperandClass
 from .operands import NOTHING, Field, raw
 
-__all__ = ["ALIGNMENT", "BulkAddress", "BulkMove", "End", "ends", "find", "hosts", "move", "named", "size_of"]
+__all__ = ["ALIGNMENT", "BulkAddress", "BulkMove", "End", "ends", "find", "hosts", "move", "size_of"]
 
 ALIGNMENT = 16
 """Of addresses and sizes."""
@@ -79,11 +79,6 @@ def ends(statement: Instruction) -> tuple[End, End]:
     return End(0, spaces[0], True), End(1, spaces[1], False)
 
 
-def named(statement: Instruction, name: str) -> Any:
-    """The operand that the table calls so; None where the instruction has none."""
-    return next((o for spec, o in zip(statement.form.operands, statement.operands) if spec.name == name), None)
-
-
 @lowers("cp_async_bulk", "cp_reduce_async_bulk")
 def bulk_copy(low: Lowering, statement: Instruction) -> None:
     find(low, statement)
@@ -96,7 +91,7 @@ def find(low: Lowering, statement: Instruction) -> None:
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
     clustered = low.spaces.cluster not in (None, (1, 1, 1))
     size, guard = size_of(low, statement), low.operands.guard(statement)
-    mbar = named(statement, "mbar")
+    mbar = statement.operand("mbar")
     for end in ends(statement)[::-1]:
         address, field = _address(low, statement, end)
         own_block = clustered and end.space == "shared::cta"
@@ -114,7 +109,7 @@ def move(low: Lowering, statement: Instruction) -> None:
     form = statement.form
     dest, source = ends(statement)
     size, guard = size_of(low, statement), low.operands.guard(statement)
-    mask = named(statement, "mask") if "cp_mask" in form.tokens else None
+    mask = statement.operand("mask") if "cp_mask" in form.tokens else None
     chosen = NOTHING if mask is None else low.operands.source(mask, 16, False, statement)
     operation, function = _reduction(statement) if form.semantics == "cp_reduce_async_bulk" else ("", "")
     bits = form.type.bits if operation and form.type is not None else 8
@@ -136,7 +131,7 @@ def _reduction(statement: Instruction) -> tuple[str, str]:
 
 
 def size_of(low: Lowering, statement: Instruction) -> Field:
-    return low.operands.source(named(statement, "size"), 32, False, statement)
+    return low.operands.source(statement.operand("size"), 32, False, statement)
 
 
 def _address(low: Lowering, statement: Instruction, end: End) -> tuple[OperandClass, Field]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...ir import Function, Instruction, Module, Operand, Reference, SpecialRegister, Symbol, Variable
-from ...isa import Form
+from ...ir import Function, Instruction, Module, Reference, SpecialRegister, Symbol, Variable
 from .heap import Heap
 from .layout import (
     FUNCTION_START, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START, SHARED_WINDOW,
@@ -38,16 +37,6 @@ class AddressRange(NamedTuple):
     window: int = 0
 
 
-def _wide(form: Form) -> bool:
-    """Whether an access is of more than 16 bytes."""
-    access = form.effects.access
-    return access is not None and access.nbytes > 16
-
-
-def _is_reserved(operand: Operand) -> bool:
-    return isinstance(operand, SpecialRegister) and operand.special.startswith("%reserved_smem")
-
-
 def _aligned(value: int, align: int) -> int:
     return (value + align - 1) // align * align
 
@@ -75,6 +64,8 @@ class ModuleMemory:
             spaces = SPACE_BITS["generic"] | SPACE_BITS["global"]
             self.ranges.append(AddressRange("the heap", self.heap.start, Heap.SIZE, spaces, self.heap.start, heap=True))
         self.narrow = module.address_size == 32
+        self.shared_window = NARROW_SHARED if self.narrow else SHARED_WINDOW
+        self.local_window = NARROW_LOCAL if self.narrow else LOCAL_WINDOW
         self.end = NARROW_START
         """Where addresses of 32 bits begin that no variable has."""
         self._arrays: list[Any] = []
@@ -139,7 +130,7 @@ class Spaces:
     dynamic_start: int = SHARED_START
     local_bytes: int = 0
     cluster: tuple[int, int, int] | None = None
-    """Blocks in a cluster, None where nothing asks; ``explicit`` where a launch or a directive asks."""
+    """Blocks in a cluster, None for a kernel without; ``explicit`` where the launch or a directive says so."""
     explicit: bool = False
     shared: set[str] = field(default_factory=set)
     """The names of variables in shared memory."""
@@ -151,21 +142,19 @@ class Spaces:
         """The memory of ``function``, an entry of ``module``."""
         self = cls(function, memory)
         self.ranges.append(None)
-        self.symbols.update(memory.functions)
-        self.symbols.update({name: reference.handle for name, reference in memory.references.items()})
+        self.symbols.update(memory.symbols)
         self._parameters()
         for area in memory.ranges:
-            self.symbols[area.name] = area.address
-            self._add(area)
+            self._add(area.name, area)
         variables = [v for v in module.variables if v.space in ("shared", "local")] + function.variables
         self._shared([v for v in variables if v.space == "shared"])
         self._local([v for v in variables if v.space == "local"])
         self._reserved()
         return self
 
-    def _add(self, area: AddressRange) -> None:
-        self.provenance[area.name] = area.name
-        self.entries[area.name] = len(self.ranges)
+    def _add(self, name: str, area: AddressRange | None = None) -> None:
+        self.provenance[name] = name
+        self.entries[name] = len(self.ranges)
         self.ranges.append(area)
 
     def _parameters(self) -> None:
@@ -175,9 +164,7 @@ class Spaces:
             self.offsets[parameter.name] = at
             self.parameters.append((parameter.name, at, parameter.nbytes))
             at += parameter.nbytes
-            self.provenance[parameter.name] = parameter.name
-            self.entries[parameter.name] = len(self.ranges)
-            self.ranges.append(None)
+            self._add(parameter.name)
         self.parameter_bytes = at
 
     def _shared(self, variables: list[Variable]) -> None:
@@ -200,23 +187,21 @@ class Spaces:
         self.symbols[variable.name] = address
         self.shared.add(variable.name)
         reach = SPACE_BITS["shared"]
-        self._add(AddressRange(variable.name, address, nbytes, reach, address, shared=True, variable=variable))
-        window = self.windows[variable.name] = NARROW_SHARED if self.memory.narrow else SHARED_WINDOW
-        twin = AddressRange(
-            variable.name, address + window, nbytes, SPACE_BITS["generic"], address + window, shared=True,
-            variable=variable, window=window,
-        )
-        self.ranges.append(twin)
+        area = AddressRange(variable.name, address, nbytes, reach, address, shared=True, variable=variable)
+        self._add(variable.name, area)
+        window = self.windows[variable.name] = self.memory.shared_window
+        generic, reach = address + window, SPACE_BITS["generic"]
+        self.ranges.append(area._replace(address=generic, spaces=reach, place=generic, window=window))
 
     def _reserved(self) -> None:
         """Shared memory of cooperative groups of several warps: zeros before the first block of a state."""
         self.reserved = any(
-            operand.__class__ is SpecialRegister and _is_reserved(operand)
+            operand.__class__ is SpecialRegister and operand.special.startswith("%reserved_smem")
             for statement in self.function.body or () if statement.__class__ is Instruction
             for operand in statement.operands
         )
         if self.reserved:
-            for space, window in (("shared", 0), ("generic", NARROW_SHARED if self.memory.narrow else SHARED_WINDOW)):
+            for space, window in (("shared", 0), ("generic", self.memory.shared_window)):
                 name, spaces = "the system's shared memory", SPACE_BITS[space]
                 self.ranges.append(AddressRange(name, window, SHARED_START, spaces, window, shared=True, window=window))
 
@@ -225,7 +210,7 @@ class Spaces:
         for variable in variables:
             at = _aligned(at, variable.align or variable.type.bytes)
             self.symbols[variable.name] = at
-            self.windows[variable.name] = NARROW_LOCAL if self.memory.narrow else LOCAL_WINDOW
+            self.windows[variable.name] = self.memory.local_window
             at += variable.nbytes
         self.local_bytes = _aligned(at - LOCAL_START, 16)
 
@@ -233,7 +218,8 @@ class Spaces:
     def alignment(self) -> int:
         """What an array must be aligned to for the widest access of the kernel, where numpy's 16 bytes may not do."""
         forms = {s.form for s in self.function.body or () if s.__class__ is Instruction}
-        return 32 if any(_wide(form) for form in forms) else 1
+        accesses = (form.effects.access for form in forms)
+        return 32 if any(access is not None and access.nbytes > 16 for access in accesses) else 1
 
     def entry(self, origin: str, space: str) -> tuple[int, bool]:
         """Offset in the table of the entry that an access is checked against, and whether it is the only one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-__all__ = ["address_of", "allocate"]
+__all__ = ["address_of", "allocate", "number_at"]
 
 _BYTE = ctypes.c_char
 
@@ -18,6 +18,11 @@ def allocate(nbytes: int, align: int = 64) -> tuple[Any, int, memoryview]:
     start = ctypes.addressof(_BYTE.from_buffer(array))
     skipped = -start % align
     return array, start + skipped, memoryview(array)[skipped:]
+
+
+def number_at(address: int, nbytes: int = 8) -> int:
+    """The number without a sign at a host address."""
+    return int.from_bytes(ctypes.string_at(address, nbytes), "little")
 
 
 def address_of(array: Any) -> int:

@@ -17,7 +17,7 @@ __all__ = ["Heap", "Piece"]
 class Piece(NamedTuple):
     """What one call of malloc gave: ``room`` bytes from ``address`` on, ``nbytes`` of them to be used.
 
-    ``by`` says who asked for it, and later who gave it back.
+    ``by`` is the thread that asked for it, later the one that gave it back, in words.
     """
 
     address: int

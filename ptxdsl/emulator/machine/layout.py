@@ -114,7 +114,8 @@ class Block(Struct):
     FAULT_KIND = field("i")
     FAULT_WARP = field("i")
     FAULT_LANE = field("i")
-    FAULT_RECORD = field("Q")
+    FAULT_PC = field("Q")
+    """Address of the micro-op."""
     FAULT_ADDRESS = field("Q")
     CTA64 = field("Q")
     """Number of the block in the grid."""
@@ -132,7 +133,7 @@ class Block(Struct):
     SHADOW = field("Q")
     """Shadow state of the block, where a sanitizer runs (:mod:`.shadow`)."""
     CLUSTER = field("Q")
-    """What the cluster keeps for the block, 0 where nothing asks for a cluster (:class:`ClusterBlock`)."""
+    """What the cluster keeps for the block, 0 where the launch has no clusters (:class:`ClusterBlock`)."""
     CLUSTERID = field("i", 3)
     NCLUSTERID = field("i", 3)
     CLUSTER_CTAID = field("i", 3)
@@ -181,7 +182,7 @@ class Mbarrier:
     PARITY = 61
     MAGIC = 62
     VALID = 2
-    """What the two bits of MAGIC are in an mbarrier, and not in memory that nobody wrote, or of zeros."""
+    """What the two bits of MAGIC are in an mbarrier, and not in unwritten memory, or in zeros."""
 
 
 class Launch(Struct):
@@ -322,7 +323,7 @@ class Fault(Number):
 
 
 class Count:
-    """What is counted of each instruction while somebody profiles: columns of 64-bit numbers."""
+    """What the profiler counts of each instruction: columns of 64-bit numbers."""
 
     EXECUTIONS = 0
     LANES = 1

@@ -29,7 +29,7 @@ THREAD = 0xFFFFFFFF << EPOCH_SHIFT | SEVERAL_LANES | WARP | LANE
 UNWRITTEN = 1
 """Shadow word of global memory that the host left uninitialised."""
 PENDING = 0xFFFFFFFF << EPOCH_SHIFT
-"""Epoch of an access by a bulk copy that nobody has waited for: it is ordered with nothing."""
+"""Epoch of an access by a bulk copy that no thread has waited for: it is ordered with nothing."""
 EPOCH_BITS = 26
 """The blocks of the last 2^26 epochs are kept."""
 ORDER_CACHE_BITS = 14
@@ -58,7 +58,7 @@ WORD_SHIFT = 3
 CHECK_FLAGS = {
     "role": (0, 2), "granule": (2, 3), "granules": (5, 7), "same_value": (12, 1), "race": (13, 1), "init": (14, 1),
 }
-"""What a shadow inspection is told of a check: shift and width of each property among the bits of its last argument."""
+"""What a shadow inspection gets of a check: shift and width of each property among the bits of its last argument."""
 
 
 class Plane(Number):
@@ -78,7 +78,7 @@ class Role(Number):
 
 
 class Kind(Number):
-    """Whose memory a region is. In a cluster, shared memory counts as global memory does."""
+    """Which threads share a region. In a cluster, shared memory counts as global memory does."""
 
     GLOBAL = 0
     SHARED = 1
@@ -86,7 +86,7 @@ class Kind(Number):
 
 
 class Region(Struct):
-    """The description of a range of host memory: its shadow words, and who shares it."""
+    """The description of a range of host memory: its shadow words, and which threads share it."""
 
     align = 64
     LOW = field("Q")

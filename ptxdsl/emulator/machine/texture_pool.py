@@ -1,4 +1,4 @@
-"""Textures, samplers and surfaces in the emulator's memory: headers that compiled code reads, and who owns each.
+"""Textures, samplers and surfaces in the emulator's memory: headers that compiled code reads.
 
 A handle is the address of a header in one pool, so a number that is no handle is recognised without touching it. The
 texels stay where numpy has them; a header says where, of which format, and how to sample.
@@ -14,19 +14,20 @@ import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import LaunchError, caller
-from ...launch.texture_description import TYPES, Levels, Sampling
+from ...launch.texture_description import ADDRESS_MODES, GEOMETRIES, TYPES, Levels, Sampling
+from .allocation import number_at
 from .layout import LANES, Number
 from .structs import Struct, field
 
 if TYPE_CHECKING:
     from ...ir import Variable
 
-__all__ = ["GEOMETRIES", "HEADERS", "Header", "Kind", "Level", "ModuleReference", "Pool", "Request", "pool"]
+__all__ = ["GEOMETRY_NUMBERS", "HEADERS", "Header", "Kind", "Level", "ModuleReference", "Pool", "Request", "pool"]
 
 HEADERS = 16384
 """Textures, samplers and surfaces that can be there at a time."""
 
-GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms")
+GEOMETRY_NUMBERS = {name: number for number, name in enumerate(GEOMETRIES)}
 
 
 class Kind(Number):
@@ -52,7 +53,7 @@ class Header(Struct):
     align = 256
     KIND = field("i")
     GEOMETRY = field("i")
-    """Index in GEOMETRIES."""
+    """One of GEOMETRY_NUMBERS."""
     FORMAT = field("i")
     """3 times the index in TYPES, plus 0, 1, 2 for 1, 2, 4 channels."""
     TEXEL = field("i")
@@ -72,7 +73,7 @@ class Header(Struct):
     """In the order of QUERIES."""
     SAMPLER = field("i", 0, align=64)
     ADDRESS = field("i", 3)
-    """Of each axis: index in ADDRESSES."""
+    """Of each axis: index in ADDRESS_MODES."""
     LINEAR = field("i")
     NORMALIZED = field("i")
     BLEND = field("i")
@@ -119,14 +120,10 @@ class Request(Struct):
     """Four channels."""
 
 
-ADDRESSES = ("wrap", "mirror", "clamp_ogl", "clamp", "border")
-_DATA_TYPES = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DC, 0x10D9, 0x10DD, 0x10DE)
+_DATA_TYPES = dict(zip(TYPES, (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DC, 0x10D9, 0x10DD, 0x10DE)))
 _NORMALIZED = {"uint8": 0x10D2, "int8": 0x10D0, "uint16": 0x10D3, "int16": 0x10D1}
 _ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}
 """OpenCL's numbers, which PTX takes over."""
-
-
-
 _LEVEL = Level.span("BASE")
 _KIND, _IMAGE, _SAMPLER = Header.span("KIND", "KIND"), Header.span("GEOMETRY", "REAL"), Header.span("SAMPLER", "BORDER")
 _IMAGE_PROPERTIES = struct.Struct(f"<{QUERIES.index('normalized_coords')}i")
@@ -149,12 +146,12 @@ class Picture(Protocol):
 
 
 class Pool:
-    """The headers, and whose they are."""
+    """The headers, and what each describes."""
 
     def __init__(self) -> None:
         import numpy as np
 
-        self._memory = np.zeros((HEADERS + 1) * Header.nbytes, np.uint8)  # pages that nobody uses are never touched
+        self._memory = np.zeros((HEADERS + 1) * Header.nbytes, np.uint8)  # unused pages are never touched
         self.start = self._memory.ctypes.data + -self._memory.ctypes.data % Header.nbytes
         self._free = list(range(HEADERS - 1, -1, -1))
         self._owners: dict[int, Any] = {}
@@ -178,13 +175,13 @@ class Pool:
         self._free.append((handle - self.start) // Header.nbytes)
 
     def owner(self, handle: int) -> Any:
-        """Whose handle a number is; None for one that is nobody's."""
+        """The texture, sampler or surface that a number is the handle of; None where it is no handle."""
         found = self._owners.get(handle)
         return found() if found is not None else None
 
     def kind(self, handle: int) -> int:
         """What a handle stands for."""
-        return int.from_bytes(ctypes.string_at(handle, 4), "little") if handle in self._owners else Kind.NONE
+        return number_at(handle, 4) if handle in self._owners else Kind.NONE
 
     def copy(self, to: int, source: int) -> None:
         """Let a handle stand for what another one does."""
@@ -202,12 +199,9 @@ class Pool:
         real = picture.dtype.startswith("float") or picture.read == "normalized"
         self._kept[handle] = table
         first = levels[0]
-        if picture.read == "normalized":
-            data_type = _NORMALIZED[picture.dtype]
-        else:
-            data_type = _DATA_TYPES[TYPES.index(picture.dtype)]
+        data_type = _NORMALIZED[picture.dtype] if picture.read == "normalized" else _DATA_TYPES[picture.dtype]
         self._put(
-            handle, Header.GEOMETRY, _IMAGE, GEOMETRIES.index(picture.geometry), code, texel, read, len(levels),
+            handle, Header.GEOMETRY, _IMAGE, GEOMETRY_NUMBERS[picture.geometry], code, texel, read, len(levels),
             picture.samples, picture.layers, table.ctypes.data, _curve().ctypes.data, real,
         )
         self._put(
@@ -218,7 +212,7 @@ class Pool:
 
     def write_sampler(self, handle: int, sampler: Sampling, alone: bool = False) -> None:
         """Describe how a texture is sampled, in its header, or in the header of a sampler."""
-        modes = [ADDRESSES.index(mode) for mode in sampler.addresses]
+        modes = [ADDRESS_MODES.index(mode) for mode in sampler.addresses]
         self._put(
             handle, Header.SAMPLER, _SAMPLER, *modes, sampler.linear, sampler.normalized, sampler.blend, sampler.bias,
             sampler.lowest, sampler.highest, sampler.force_unnormalized, *sampler.border,

@@ -5,11 +5,7 @@ What a function has allocated is freed where it returns; :mod:`.inline` and :mod
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from ...ir import Function, Immediate, Register, Symbol, Variable
-from ...isa import Form
 from ...types import TYPES
 from ..machine.layout import LANES
 from .builder import Expander
@@ -39,10 +35,6 @@ class Alloca(Expander):
         self.emit("mov.u64", self.top, Symbol(_NAME))
         self.emit("add.u64", self.end, self.top, STACK_BYTES)
 
-    @classmethod
-    def expansion(cls, form: Form) -> Callable[[Any], None] | None:
-        return _EXPANSIONS.get(form.opcode)
-
     def _is_narrow(self) -> bool:
         return self.form.type is not None and self.form.type.bits == 32
 
@@ -66,6 +58,3 @@ class Alloca(Expander):
         self.emit("setp.gt.u64", self.full, self.top, self.end)
         self.emit("setp.gt.or.u64", self.full, self.size, STACK_BYTES, self.full)
         self.call(EXHAUSTED, self.top, guard=self.full)
-
-
-_EXPANSIONS = {"alloca": Alloca.allocate, "stacksave": Alloca.save, "stackrestore": Alloca.restore}

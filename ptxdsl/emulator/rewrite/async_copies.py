@@ -7,17 +7,16 @@ that a multimem address is an ordinary address, and no cluster whose launch coul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from ...ir import Address, Immediate, Not, Operand, Register, Sink, Vector, elements
-from ...isa import Form
+from ...ir import Address, Immediate, Instruction, Not, Operand, Register, Sink, Vector, elements
 from ...types import TYPES
 from .builder import Expander, integer
+from .expansions import MULTICAST
 
 __all__ = ["AsyncCopies"]
 
-_MULTICAST = "multicast::cluster"
 _MAX_CLUSTER = 16
 """Most blocks that a cluster can have on any GPU."""
 _PRED = TYPES["pred"]
@@ -26,23 +25,9 @@ _PRED = TYPES["pred"]
 class AsyncCopies(Expander):
     """Expands them."""
 
-    @classmethod
-    def expansion(cls, form: Form) -> Callable[[Any], None] | None:
-        if form.opcode == "st" and "bulk" in form.tokens:
-            return cls.fill
-        if form.opcode == "mbarrier" and any(token.startswith(_MULTICAST) for token in form.tokens):
-            return cls.multicast
-        if form.semantics in ("cp_async_bulk", "cp_reduce_async_bulk") and form.effects.completes == "mbarrier":
-            return cls.bulk_multicast if any(token.startswith(_MULTICAST) for token in form.tokens) else cls.bulk
-        name = f"multimem.{form.tokens[0]}" if form.semantics == "multimem" else form.semantics
-        return _EXPANSIONS.get(name)
-
     def operand(self, name: str) -> Any:
-        """The operand that the table calls so; None where the instruction has none."""
-        return next((o for spec, o in zip(self.form.operands, self.operands) if spec.name == name), None)
-
-    def predicate(self, name: str) -> Register:
-        return self.register(f"%async.{name}", _PRED)
+        assert isinstance(self.statement, Instruction)
+        return self.statement.operand(name)
 
     def word(self, name: str, kind: str = "u32") -> Register:
         return self.register(f"%async.{name}", kind)
@@ -56,11 +41,6 @@ class AsyncCopies(Expander):
         """Keep the instruction: it does nothing there, but the sanitizer follows it."""
         assert self.statement is not None
         self.body.append(self.statement)
-
-    @property
-    def guard(self) -> Register | Not | None:
-        assert self.statement is not None
-        return self.statement.guard
 
     # cp.async
 
@@ -82,7 +62,7 @@ class AsyncCopies(Expander):
         self.keep()
 
     def _unless_ignored(self, ignore: Any) -> Register:
-        whole = self.predicate("whole")
+        whole = self.word("whole", "pred")
         if isinstance(ignore, Not):
             self.emit("mov.pred", whole, ignore.predicate)
         else:
@@ -91,7 +71,7 @@ class AsyncCopies(Expander):
 
     def _read_first(self, used: Operand, size: int, words: list[Register]) -> Register:
         """Read the bytes that are used, where these are some; the predicate of reading all at once."""
-        whole, some, byte = self.predicate("whole"), self.predicate("some"), self.word("byte")
+        whole, some, byte = self.word("whole", "pred"), self.word("some", "pred"), self.word("byte")
         label = self.label("copied")
         if isinstance(used, Immediate):  # a comparison takes one number only
             count, used = used, self.word("used")
@@ -145,7 +125,7 @@ class AsyncCopies(Expander):
         """st.bulk: zeros, eight bytes at a time."""
         loop, end = self.label("fill"), self.label("filled")
         address, space = self.operand("a"), self.copied()
-        place, stop, done = self.word("place", "u64"), self.word("stop", "u64"), self.predicate("done")
+        place, stop, done = self.word("place", "u64"), self.word("stop", "u64"), self.word("done", "pred")
         self.branch_unless(self.guard, end)
         base = address.base
         wide = not isinstance(base, Register) or base.type.bits == 64
@@ -161,7 +141,7 @@ class AsyncCopies(Expander):
         self.branch(loop)
         self.place(end)
 
-    # Bulk copies: the copy stays, but for one block, and an instruction of its own tells the mbarrier
+    # Bulk copies: the copy stays, but for one block, and a further instruction counts its bytes at the mbarrier
 
     def bulk(self) -> None:
         self.keep()
@@ -192,12 +172,12 @@ class AsyncCopies(Expander):
             self.emit(mnemonic, *[place if isinstance(o, Address) else o for o in others], guard=chosen)
 
     def _without_multicast(self) -> str:
-        tokens = [token for token in self.form.tokens if not token.startswith(_MULTICAST)]
+        tokens = [token for token in self.form.tokens if not token.startswith(MULTICAST)]
         return ".".join((self.form.opcode, *tokens))
 
     def _blocks(self, mask: Operand) -> Iterator[tuple[int, Register]]:
         """The number of each block that there may be, and the predicate of its being in the mask."""
-        bit, chosen = self.word("bit"), self.predicate("chosen")
+        bit, chosen = self.word("bit"), self.word("chosen", "pred")
         if isinstance(mask, Register) and mask.type.bits == 16:
             wide = self.word("mask")
             self.emit("cvt.u32.u16", wide, mask)
@@ -229,10 +209,7 @@ class AsyncCopies(Expander):
             access = f"{self.copied(*order)}{f'.v{len(part)}' if len(part) > 1 else ''}.b{form.type.bits}"
             at = address._replace(offset=address.offset + first * form.type.bytes)
             data = Vector(part) if len(part) > 1 else part[0]
-            if loads:
-                self.guarded(f"ld{access}", data, at)
-            else:
-                self.guarded(f"st{access}", at, data)
+            self.guarded(*((f"ld{access}", data, at) if loads else (f"st{access}", at, data)))
 
     def reduce_multimem(self) -> None:
         form, value = self.form, self.operand("b")
@@ -254,16 +231,5 @@ class AsyncCopies(Expander):
 
     def query_cancel(self) -> None:
         for item in elements(self.operand("d")):
-            if isinstance(item, Register) and item.type is _PRED:
-                self.guarded("mov.pred", item, 0)
-            elif isinstance(item, Register):
-                self.guarded("mov.b32", item, 0)
-
-
-_EXPANSIONS: dict[str, Callable[[AsyncCopies], None]] = {
-    "cp_async": AsyncCopies.copy, "cp_async_arrive": AsyncCopies.arrive, "st_async": AsyncCopies.store,
-    "red_async": AsyncCopies.reduce,
-    "multimem.ld_reduce": AsyncCopies.access_multimem, "multimem.st": AsyncCopies.access_multimem,
-    "multimem.red": AsyncCopies.reduce_multimem, "try_cancel": AsyncCopies.try_cancel,
-    "query_cancel": AsyncCopies.query_cancel,
-}
+            if isinstance(item, Register):
+                self.guarded("mov.pred" if item.type is _PRED else "mov.b32", item, 0)

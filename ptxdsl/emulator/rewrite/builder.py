@@ -14,6 +14,7 @@ from ...ir import (
 )
 from ...isa import Form, OperandSpec, lookup
 from ...types import TYPES, ScalarType
+from .expansions import expansion
 
 __all__ = ["Expander", "PtxBuilder", "instruction", "integer"]
 
@@ -132,13 +133,18 @@ class PtxBuilder:
             statement.loc, statement.line = self.statement.loc, self.statement.line
         return statement
 
-    def guarded(self, mnemonic: str, *operands: Source) -> None:
-        """Append an instruction under the guard of the one that is replaced."""
+    @property
+    def guard(self) -> Guard:
+        """The guard of the instruction that is replaced."""
         assert self.statement is not None
-        self.emit(mnemonic, *operands, guard=self.statement.guard)
+        return self.statement.guard
+
+    def guarded(self, mnemonic: str, *operands: Source) -> None:
+        """Append an instruction under that guard."""
+        self.emit(mnemonic, *operands, guard=self.guard)
 
     def put(self, mnemonic: str, result: Register, *sources: Source) -> Register:
-        """Append an instruction under that guard, and return its result."""
+        """The same, and return its result."""
         self.guarded(mnemonic, result, *sources)
         return result
 
@@ -183,8 +189,9 @@ class Expander(PtxBuilder):
 
     @classmethod
     def expansion(cls, form: Form) -> Callable[[Any], None] | None:
-        """The method that emits what stands for an instruction of a form; None where it stays."""
-        raise NotImplementedError
+        """The method that emits what stands for an instruction of a form; None where this pass leaves it as it is."""
+        name, method = expansion(form) or ("", "")
+        return getattr(cls, method) if name == cls.__name__ else None
 
     @classmethod
     def run(cls, function: Function) -> Function:

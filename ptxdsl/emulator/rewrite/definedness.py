@@ -1,7 +1,7 @@
 """The sanitizer's check of registers: instructions that find where a thread reads one that it has not written.
 
 ``verify`` refuses a register that some path leaves unwritten where the PTX is ours, but a guarded write counts as one
-there, and compilers' PTX may carry values that nobody uses. So each register that may be read too early gets a
+there, and compilers' PTX may carry values that are never used. So each register that may be read too early gets a
 predicate, set where the register is written and tested where it is read. A ``mov`` only copies that predicate.
 """
 
@@ -46,7 +46,7 @@ def _copies(op: DefUse) -> bool:
 
 
 def _saves(op: DefUse) -> bool:
-    """Whether it is the push of a register around a recursive call: nobody computes with it."""
+    """Whether it is the push of a register around a recursive call, which computes nothing with it."""
     addresses = [operand for operand in op.reads if isinstance(operand, Address)]
     return any(isinstance(a.base, Register) and a.base.name == STACK_POINTER for a in addresses)
 

@@ -17,15 +17,10 @@ from .parameters import CallBuilder
 from .recursion import Recursion
 from .scope import Frame, Scope
 
-__all__ = ["SYSTEM_CALLS", "calls", "inline_calls"]
+__all__ = ["SYSTEM_CALLS", "Inliner", "calls"]
 
 SYSTEM_CALLS = ("vprintf", "__assertfail", "malloc", "free")
 """Functions of the CUDA system that the emulator provides."""
-
-
-def inline_calls(module: Module, function: Function) -> Function:
-    """The function with all calls expanded."""
-    return _Inliner(module, function).run()
 
 
 def calls(function: Function) -> bool:
@@ -34,7 +29,9 @@ def calls(function: Function) -> bool:
     return passes or any(statement.__class__ is Call for statement in function.body or ())
 
 
-class _Inliner(CallBuilder):
+class Inliner(CallBuilder):
+    """Expands all calls of a function."""
+
     def __init__(self, module: Module, function: Function) -> None:
         super().__init__(function)
         self.module = module

@@ -6,11 +6,7 @@ stores check bounds and alignment. The products stay one instruction (:mod:`..in
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from ...ir import Address, Register, SpecialRegister, Symbol, Vector, elements
-from ...isa import Form
 from ...isa.fragments import ELEMENT_BITS, SHAPES, Layout, Place, layout, shape_of
 from ...types import TYPES, ScalarType
 from ..machine.unsupported import unsupported
@@ -23,10 +19,6 @@ b16, b32, b64, u32 = (TYPES[name] for name in ("b16", "b32", "b64", "u32"))
 
 class MatrixFragments(Expander):
     """Expands them."""
-
-    @classmethod
-    def expansion(cls, form: Form) -> Callable[[Any], None] | None:
-        return _EXPANSIONS.get(form.opcode if form.opcode != "wmma" else form.semantics)
 
     def start(self) -> None:
         """Lanes converge; the place of each in a tile of 8 lines by 4 runs: g = lane // 4, t = lane % 4."""
@@ -136,16 +128,10 @@ class MatrixFragments(Expander):
 
     # ldmatrix, stmatrix and movmatrix
 
-    def ldmatrix(self) -> None:
-        self.fragments(False)
-
-    def stmatrix(self) -> None:
-        self.fragments(True)
-
-    def fragments(self, stores: bool) -> None:
+    def fragments(self) -> None:
         """Matrices of 8x8 halves: a lane has two neighbours of a row, of its transpose with .trans."""
         self.start()
-        form = self.form
+        form, stores = self.form, self.form.opcode == "stmatrix"
         fragment, address = self.operands[:: -1 if stores else 1]
         if "m8n8" not in form.tokens or "b16" not in form.tokens:
             raise unsupported(self.statement, f"`{form.mnemonic}`")
@@ -204,9 +190,3 @@ class MatrixFragments(Expander):
             where = self.put("add.u32", where, where, 4)
         if isinstance(result, Register):
             self.put("prmt.b32", result, *parts, 0x5410)
-
-
-_EXPANSIONS: dict[str, Callable[[MatrixFragments], None]] = {
-    "wmma_load": MatrixFragments.wmma, "wmma_store": MatrixFragments.wmma, "ldmatrix": MatrixFragments.ldmatrix,
-    "stmatrix": MatrixFragments.stmatrix, "movmatrix": MatrixFragments.movmatrix,
-}

@@ -1,7 +1,7 @@
 """The rewriting passes: PTX to PTX, in this order, each where a kernel has something for it.
 
-After them there are no calls but of the host's functions, and no instructions that others make up. Every pass gives a
-function that the verifier accepts, which the tests check.
+After them there are no calls but of the host's functions, and no instructions that stand for several others. Every
+pass gives a function that the verifier accepts, which the tests check.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...ir import Function, Module
 from .alloca import Alloca
 from .async_copies import AsyncCopies
 from .cluster_addresses import address_by_register
-from .inline import calls, inline_calls
+from .inline import Inliner, calls
 from .matrix_fragments import MatrixFragments
 
 __all__ = ["rewrite"]
@@ -33,7 +33,7 @@ def rewrite(
         return result
 
     if calls(function):
-        function = passed(inline_calls(module, function))
+        function = passed(Inliner(module, function).run())
     forms = {statement.form for statement in function.instructions()}
     for expander in _EXPANDERS:
         if any(expander.expansion(form) is not None for form in forms):

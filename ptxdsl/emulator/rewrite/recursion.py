@@ -28,7 +28,7 @@ _STACK = "$stack"
 _U64 = TYPES["u64"]
 _POINTER = Register(STACK_POINTER, _U64)
 _ALIGN = 16
-"""Of a frame: what the largest vector access asks for."""
+"""Of a frame: what the largest vector access must be aligned to."""
 
 
 class _Copy(NamedTuple):
@@ -73,7 +73,7 @@ class Recursion:
         b.branch_unless(call.guard, after)
         arguments = [b.own(argument) for argument in call.arguments]
         cells = [b.cells[name] for name in dict.fromkeys(scope.cells.values())] if registers is not None else []
-        size = self._save(registers or (), cells)
+        size = self._transfer(registers or (), cells, True)
         b.emit("st.local.u32", Address(_POINTER, size), len(copy.returns))
         b.emit("add.u64", _POINTER, _POINTER, size + 8)
         for parameter, argument in zip(function.parameters, arguments):
@@ -86,7 +86,7 @@ class Recursion:
         for parameter in function.results:
             results.append(b.fresh("%result", f"b{parameter.type.bits}" if parameter.type.kind != "p" else "pred"))
             b.take_out(copy.scope, parameter, results[-1])
-        self._restore(registers or (), cells)
+        self._transfer(registers or (), cells, False)
         for result, register in zip(call.results, results):
             if isinstance(result, Symbol):
                 b.store_local(Address(result), register.type, register)
@@ -96,51 +96,42 @@ class Recursion:
 
     # The stack
 
-    def _save(self, registers: tuple[Register, ...], cells: list[Variable]) -> int:
-        """Write registers, parameters and what alloca has given out behind the stack pointer; the bytes that take."""
-        b = self.builder
-        for number, register in enumerate(registers):
-            if register.type.kind == "p":
-                word = b.register("%flag", "u32")
-                b.emit("selp.u32", word, 1, 0, register)
-                register = word
-            b.store_local(Address(_POINTER, 8 * number), register.type, register)
-        end = self._copy_cells(8 * len(registers), cells, True)
-        if self.allocates:
-            top = b.register("%top", _U64)
-            b.emit("stacksave.u64", top)
-            b.store_local(Address(_POINTER, end), _U64, top)
+    def _transfer(self, registers: tuple[Register, ...], cells: list[Variable], saves: bool) -> int:
+        """Copy registers, parameters and the top of alloca's memory behind the stack pointer, or back; their bytes."""
+        b, end = self.builder, 0
+        for register in registers:
+            self._move(register, end, saves)
             end += 8
-        return end
-
-    def _restore(self, registers: tuple[Register, ...], cells: list[Variable]) -> None:
-        b = self.builder
-        for number, register in enumerate(registers):
-            address = Address(_POINTER, 8 * number)
-            if register.type.kind == "p":
-                word = b.register("%flag", "u32")
-                b.load_local(word, address)
-                b.emit("setp.ne.u32", register, word, 0)
-            else:
-                b.load_local(register, address)
-        end = self._copy_cells(8 * len(registers), cells, False)
-        if self.allocates:
-            top = b.register("%top", _U64)
-            b.load_local(top, Address(_POINTER, end))
-            b.emit("stackrestore.u64", top)
-
-    def _copy_cells(self, offset: int, cells: list[Variable], save: bool) -> int:
-        """Copy parameters to the stack or back; the offset behind them."""
-        b = self.builder
         for cell in cells:
             word = b.register(f"%word{cell.type.bits}", f"b{cell.type.bits}")
             for start in range(0, cell.nbytes, cell.type.bytes):
-                own, stacked = Address(Symbol(cell.name), start), Address(_POINTER, offset + start)
-                source, target = (own, stacked) if save else (stacked, own)
+                own, stacked = Address(Symbol(cell.name), start), Address(_POINTER, end + start)
+                source, target = (own, stacked) if saves else (stacked, own)
                 b.load_local(word, source)
                 b.store_local(target, word.type, word)
-            offset += (cell.nbytes + 7) // 8 * 8
-        return offset
+            end += (cell.nbytes + 7) // 8 * 8
+        if self.allocates:
+            top = b.register("%top", _U64)
+            if saves:
+                b.emit("stacksave.u64", top)
+            self._move(top, end, saves)
+            if not saves:
+                b.emit("stackrestore.u64", top)
+            end += 8
+        return end
+
+    def _move(self, register: Register, offset: int, saves: bool) -> None:
+        """Store a register behind the stack pointer, or load it from there: predicates as numbers."""
+        b, address = self.builder, Address(_POINTER, offset)
+        word = b.register("%flag", "u32") if register.type.kind == "p" else register
+        if saves:
+            if word is not register:
+                b.emit("selp.u32", word, 1, 0, register)
+            b.store_local(address, word.type, word)
+        else:
+            b.load_local(word, address)
+            if word is not register:
+                b.emit("setp.ne.u32", register, word, 0)
 
     def finish(self, expand: Callable[[Function, Scope], None]) -> None:
         """Emit the copies behind the kernel's own text, and the stack."""

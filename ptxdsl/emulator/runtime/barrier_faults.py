@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ...errors import BarrierError, EmulationError
 from ..machine.layout import Fault, Warp
-from .faults import Scene, explains, lanes_of, ranges
+from .faults import Scene, explains, ranges, set_bits
 from .memory_faults import accessed
 
 __all__: list[str] = []
 
 
 def _named(mask: int) -> str:
-    return ranges(lanes_of(mask))
+    return ranges(set_bits(mask))
 
 
 @explains(Fault.MEMBERS)

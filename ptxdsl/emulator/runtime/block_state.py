@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ...errors import EmulationError
-from ...ir import Immediate, Not, Operand, Register, Symbol
+from ...ir import Immediate, Instruction, Not, Operand, Register, Symbol
 from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.code import Code
 from ..codegen.library import library
 from ..instructions.scheduler import SchedulerFunction
 from ..machine.address_spaces import AddressRange, Spaces
-from ..machine.allocation import address_of, allocate
+from ..machine.allocation import address_of, allocate, number_at
 from ..machine.layout import (
-    ALIGNED_START, LANES, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
+    ALIGNED_START, LANES, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
     Launch, Status, Warp,
 )
 from ..machine.warp_headers import warp_headers
-from .arrival import Arrival
 from .register_access import read_register, write_register
 
-__all__ = ["NO_TOOL", "TIME_SLICE", "BlockState", "LaunchState", "Tool", "compiled", "scheduler"]
+__all__ = ["NO_TOOL", "TIME_SLICE", "Arrival", "BlockState", "LaunchState", "Tool", "compiled", "scheduler"]
 
 TIME_SLICE = 4096
 """Blocks that a state runs before another one has its time slice; a slice of a warp counts for more."""
@@ -79,7 +79,7 @@ class Tool:
     def allocated(self, address: int, nbytes: int) -> None:
         """``malloc`` has given memory."""
 
-    def unwritten(self, state: BlockState, record: int, thread: tuple[int, int], register: str) -> None:
+    def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
         """A thread, warp and lane, reads a register that it has not written."""
 
     def untracked(self, state: BlockState, statement: int) -> None:
@@ -148,7 +148,7 @@ class LaunchState:
 
     def left(self) -> int:
         """Blocks that have not been started."""
-        return max(0, self.blocks - int.from_bytes(ctypes.string_at(self.address + Launch.NEXT, 8), "little"))
+        return max(0, self.blocks - number_at(self.address + Launch.NEXT))
 
     def close(self, blocks: int) -> None:
         """Start no block from this number on."""
@@ -168,6 +168,25 @@ class LaunchState:
 
 def _range_of(buffer: Buffer) -> AddressRange:
     return AddressRange(buffer.name, buffer.address, buffer.nbytes, _BUFFER, buffer.address, buffer.writable)
+
+
+@dataclass
+class Arrival:
+    """Lanes that wait at a ``.sync`` instruction for others of their warp (:mod:`.convergence`).
+
+    ``key`` is what the others must have in common with them, None where no others may come; ``alive`` are the lanes
+    that lived then. ``resume`` is where the instruction goes on once the barrier that has counted the warp is complete.
+    """
+
+    key: tuple[Any, ...] | None
+    statement: Instruction
+    place: int
+    pc: int
+    fault: int
+    members: int
+    alive: int
+    lanes: int = 0
+    resume: int = 0
 
 
 class BlockState:
@@ -192,7 +211,7 @@ class BlockState:
         _MEMORY.pack_into(  # in the order of the fields of Block: one call, since every launch makes a state
             self._view, Block.SCHEDULE, schedule, reschedule, advance, retire, resolve, self.table, launch.address,
             launch.parameters, self.shared, launch.shared_bytes, self.local, spaces.local_bytes,
-            NARROW_LOCAL if spaces.memory.narrow else LOCAL_WINDOW, rank << Cluster.RANK_BITS,
+            spaces.memory.local_window, rank << Cluster.RANK_BITS,
             launch.address + Launch.WORKSPACE if config.cooperative else 0, len(launch.ranges), x, y, z, *config.grid,
             config.shared, launch.shared_bytes, seed or 0, (1 << self.count) - 1,
         )
@@ -243,8 +262,8 @@ class BlockState:
         """Make the warps ready to compute what does not change from block to block."""
         for start in range(Warp.PC, self.count * self.stride, self.stride):
             _POINTER.pack_into(self._warps_view, start, self.code.prologue)
-        everybody = (1 << self.count) - 1
-        _WARPS.pack_into(self._view, Block.RUNNABLE, everybody, everybody, 0, 0, LANES - 1)
+        warps = (1 << self.count) - 1
+        _WARPS.pack_into(self._view, Block.RUNNABLE, warps, warps, 0, 0, LANES - 1)
 
     @property
     def nbytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import EmulationError, MemoryFault
 from ...ir import Address
-from ..instructions.bulk_copies import ALIGNMENT, named
+from ..instructions.bulk_copies import ALIGNMENT
 from ..machine.layout import Cluster, Fault
 from .faults import Scene, explains
 
@@ -13,7 +13,7 @@ __all__: list[str] = []
 
 @explains(Fault.BULK_SIZE)
 def _size(scene: Scene, _: Fault) -> EmulationError:
-    size, mnemonic = scene.number(named(scene.statement, "size")), scene.statement.form.mnemonic
+    size, mnemonic = scene.number(scene.statement.operand("size")), scene.statement.form.mnemonic
     return scene.raised(MemoryFault, f"`{mnemonic}` of {size} bytes, which is no multiple of {ALIGNMENT}")
 
 
@@ -26,7 +26,7 @@ def _other_block(scene: Scene, _: Fault) -> EmulationError:
 
 @explains(Fault.BULK_MBARRIER)
 def _mbarrier(scene: Scene, _: Fault) -> EmulationError:
-    mbar: Address = named(scene.statement, "mbar")
+    mbar: Address = scene.statement.operand("mbar")
     mnemonic, block = scene.statement.form.mnemonic, scene.address >> Cluster.RANK_BITS
     own = scene.number(mbar.base) + mbar.offset >> Cluster.RANK_BITS
     message = f"`{mnemonic}` writes to block {block} of the cluster, and its mbarrier lies in block {own}"

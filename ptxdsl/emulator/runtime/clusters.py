@@ -19,9 +19,10 @@ from ..machine.layout import (
 from . import block_state
 from .block_state import BlockState, LaunchState
 from .events import deadlock, deoptimise, handle, livelock
+from .faults import index_in
 from .quiescence import Quiescence, digest
 
-__all__ = ["run_clusters", "window_entry"]
+__all__ = ["Clusters", "window_entry"]
 
 Shape3 = tuple[int, int, int]
 TIME_SLICE = 64
@@ -31,8 +32,8 @@ _BLOCKS = Launch.span("NEXT", "BLOCKS")
 _ENTRY, _SIZES = Entry.span("LOW", "SPACES"), Entry.span("SIZE", "WRITABLE")
 
 
-class _Clusters:
-    """The states of one cluster, and what they share."""
+class Clusters:
+    """A launch in clusters: the states of one cluster, and what they share. ``codes`` gives the kernel's micro-ops."""
 
     def __init__(self, launch: LaunchState, codes: Callable[[bool], Code]) -> None:
         self.launch, self.codes = launch, codes
@@ -53,7 +54,7 @@ class _Clusters:
             state.put(Block.GRID, "Q", place)
             state.put(Block.CLUSTER, "Q", self._block_part(state.rank))
             state.put(Block.RANK, "i", state.rank)
-            state.put(Block.CLUSTER_CTAID, "iii", *_index(state.rank, self.shape))
+            state.put(Block.CLUSTER_CTAID, "iii", *index_in(self.shape, state.rank))
             state.put(Block.NCLUSTERID, "iii", *self._grid())
             _assign(state, 0, 0)
             status: int = Status.YIELD
@@ -75,7 +76,7 @@ class _Clusters:
         """Run all clusters."""
         x, y, z = self._grid()
         for number in range(x * y * z):
-            self._begin(_index(number, (x, y, z)))
+            self._begin(index_in((x, y, z), number))
             self._run()
 
     def _begin(self, index: Shape3) -> None:
@@ -88,7 +89,7 @@ class _Clusters:
         for state in self.states:
             ctypes.memmove(self._block_part(state.rank), _LINKS.pack(state.address, self.address), _LINKS.size)
             bx, by, bz = (
-                which * extent + at for which, extent, at in zip(index, self.shape, _index(state.rank, self.shape))
+                which * extent + at for which, extent, at in zip(index, self.shape, index_in(self.shape, state.rank))
             )
             number = bx + gx * (by + gy * bz)
             _assign(state, number, number + 1)
@@ -121,10 +122,10 @@ class _Clusters:
                 state.left = TIME_SLICE
                 active.rotate(-1)
                 if self.quiescence.slice_over(len(active)):
-                    self._look_for_changes(active)
+                    self._compare(active)
 
-    def _look_for_changes(self, active: deque[BlockState]) -> None:
-        """Where nothing changes any more, in conservative code it might."""
+    def _compare(self, active: deque[BlockState]) -> None:
+        """Resume in conservative code where nothing changes any more: there it might."""
         if not self.quiescence.reached(digest(self.launch, active, self.memory.tobytes())):
             return
         ordered = [state for state in active if not state.code.conservative]
@@ -137,16 +138,6 @@ class _Clusters:
     def _waits(self, state: BlockState) -> bool:
         """Whether some warp of a block waits for other blocks."""
         return any(ctypes.string_at(self._block_part(state.rank) + ClusterBlock.WAITING, 4))
-
-
-def run_clusters(launch: LaunchState, codes: Callable[[bool], Code]) -> None:
-    """Run all blocks of a launch in clusters; ``codes(conservative)`` gives the kernel's micro-ops."""
-    _Clusters(launch, codes).run()
-
-
-def _index(number: int, extents: Shape3) -> Shape3:
-    x, y, _ = extents
-    return number % x, number // x % y, number // (x * y)
 
 
 def _can_run(state: BlockState) -> bool:

@@ -14,10 +14,10 @@ from ...ir import Function, Immediate, Instruction, Operand, Register
 from ...isa import Form, lookup
 from ...types import TYPES
 from ..codegen.code import Code, translate
-from ..machine.allocation import allocate
+from ..machine.allocation import allocate, number_at
 from ..machine.layout import LANES, NEVER, Block, Fault, Status, Warp
 from .block_state import BlockState, compiled, scheduler
-from .faults import lanes_of
+from .faults import set_bits
 from .register_access import read_register, write_register
 
 __all__ = ["Converged", "operands_of"]
@@ -32,7 +32,7 @@ class Converged:
     """A run of an instruction like ``statement`` by ``lanes`` of a warp."""
 
     waits = False
-    """Whether the warp waits at a barrier; ``resume`` is then the record behind it."""
+    """Whether the warp waits at a barrier; ``resume`` is then the micro-op behind it."""
     resume = 0
 
     def __init__(self, state: BlockState, warp: int, statement: Instruction, lanes: int) -> None:
@@ -53,13 +53,9 @@ class Converged:
         assert isinstance(operand, Register)
         write_register(self.code, self.warp, operand.name, values)
 
-    def _read(self, operand: Operand) -> list[int]:
-        assert isinstance(operand, Register)
-        return read_register(self.code, self.warp, operand.name)
-
     def results(self) -> list[list[int]]:
         """The operands that are written, in each lane."""
-        return [self._read(operand) for operand in self.writes]
+        return [read_register(self.code, self.warp, o.name) for o in self.writes if isinstance(o, Register)]
 
     def sources(self) -> int:
         """The lanes whose numbers a shuffle gives to these lanes: what it makes of the numbers of the lanes."""
@@ -69,19 +65,19 @@ class Converged:
         found = self.results()[0]
         ctypes.memmove(self.warp, before, len(before))
         mask = 0
-        for lane in lanes_of(self.lanes):
+        for lane in set_bits(self.lanes):
             mask |= 1 << found[lane]
         return mask
 
-    def execute(self, record: int = 0) -> int | None:
-        """Run from a record on, from the first if that is 0; the kind of the fault, if there is one."""
-        state, record = self.state, record or self.code.record_of(len(self.reads))
+    def execute(self, pc: int = 0) -> int | None:
+        """Run from a micro-op on, from the first if that is 0; the kind of the fault, if there is one."""
+        state, pc = self.state, pc or self.code.record_of(len(self.reads))
         runnable, schedule = state.get(Block.RUNNABLE, "I"), state.get(Block.SCHEDULE, "Q")
         state.put(Block.STATUS, "i", Status.RUNNING)
         state.put(Block.RUNNABLE, "I", 0)  # a warp that waits would go on with the next one
         state.put(Block.SCHEDULE, "Q", scheduler("schedule"))
-        handler = int.from_bytes(ctypes.string_at(record, 8), "little")
-        compiled(handler)(record, self.warp, state.address)
+        handler = number_at(pc)
+        compiled(handler)(pc, self.warp, state.address)
         self.waits = state.get(Block.STATUS, "i") == Status.RUNNING
         woken = state.get(Block.RUNNABLE, "I")
         state.put(Block.RUNNABLE, "I", runnable & ~(1 << self.number) if self.waits else runnable | woken)

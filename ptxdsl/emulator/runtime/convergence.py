@@ -6,8 +6,8 @@ threads of the warp before it counts the warp. Compiled code only knows lanes th
 which is how nearly all programs are. It stops where some are missing: the lanes that came are set aside here, at a
 priority behind all blocks, and the others go on. When the last of them has come, or ended, the instruction runs once
 over all of them (:mod:`.converged`), and each lane resumes behind its instruction. Where none can come any more, the
-first who wait are at fault. So is who waits at an aligned instruction, but the others go on nevertheless, since they
-may be about to say why they diverged (an assertion that fails).
+first that wait are at fault. So are lanes that wait at an aligned instruction, but the others go on nevertheless, since
+they may be about to say why they diverged (an assertion that fails).
 
 Only conservative code can go on so: nothing is taken to be uniform there, and its blocks end behind such instructions.
 """
@@ -20,10 +20,9 @@ from typing import Any, NoReturn
 
 from ...ir import Instruction, Register
 from ..machine.layout import LANES, Block, Fault, Warp
-from .arrival import Arrival
-from .block_state import BlockState
+from .block_state import Arrival, BlockState
 from .converged import Converged, operands_of
-from .faults import failure, lanes_of
+from .faults import failure, set_bits
 
 __all__ = ["converge", "raise_pending"]
 
@@ -43,7 +42,7 @@ def converge(state: BlockState) -> bool:
 
 
 def raise_pending(state: BlockState) -> None:
-    """Raise the fault of lanes that wait where nobody may come, before one that may follow from it."""
+    """Raise the fault of lanes that wait where no others may come, before one that may follow from it."""
     for warp, arrivals in state.arrivals.items():
         for arrival in arrivals:
             if arrival.key is None:
@@ -66,12 +65,12 @@ class _Warp:
     def arrive(self, kind: int) -> bool:
         """The active lanes have come to an instruction at which others are missing: set them aside."""
         state = self.state
-        record, active = state.get(Block.FAULT_RECORD, "Q"), state.get_warp(self.warp, Warp.ACTIVE, "I")
-        place = state.code.statement_at(record)
+        pc, active = state.get(Block.FAULT_PC, "Q"), state.get_warp(self.warp, Warp.ACTIVE, "I")
+        place = state.code.statement_at(pc)
         statement: Any = state.code.graph.statements[place]
-        guard = [1] * LANES if statement.guard is None else self.state.values(self.warp, statement.guard)
-        lanes = [lane for lane in range(LANES) if active >> lane & guard[lane]]
-        reads = [self.state.values(self.warp, operand) for operand in operands_of(statement, False)]
+        guard = [1] * LANES if statement.guard is None else state.values(self.warp, statement.guard)
+        lanes = [lane for lane in set_bits(active) if guard[lane]]
+        reads = [state.values(self.warp, operand) for operand in operands_of(statement, False)]
         members = [0xFFFFFFFF] * LANES if kind == Fault.BARRIER_DIVERGED else reads[-1]
         if any(not members[lane] >> lane & 1 for lane in lanes):
             raise failure(state)
@@ -82,11 +81,11 @@ class _Warp:
             key = _key(statement, kind, members[lane], [column[lane] for column in reads])
             arrival = by_key.get(key)
             if arrival is None:
-                arrival = Arrival(key, statement, place, record, kind, members[lane], self.alive)
+                arrival = Arrival(key, statement, place, pc, kind, members[lane], self.alive)
                 by_key[key] = arrival
                 self.arrivals.append(arrival)
             arrival.lanes |= 1 << lane
-        behind = [lane for lane in range(LANES) if active >> lane & 1 and lane not in lanes]
+        behind = [lane for lane in set_bits(active) if lane not in lanes]
         if behind:
             self._park(behind, self._behind(place))
         self._park(lanes, len(state.code.graph.blocks))
@@ -94,10 +93,10 @@ class _Warp:
 
     def _behind(self, place: int) -> int:
         """The priority of the block behind a statement."""
-        ranks = [node.priority for node in self.state.code.graph.blocks if node.start == place + 1]
-        if not ranks:
+        priorities = [node.priority for node in self.state.code.graph.blocks if node.start == place + 1]
+        if not priorities:
             raise failure(self.state)
-        return ranks[0]
+        return priorities[0]
 
     def _park(self, lanes: list[int], priority: int) -> None:
         for lane in lanes:
@@ -121,25 +120,25 @@ class _Warp:
     def _run(self, arrivals: list[Arrival], resume: int = 0) -> None:
         """Run an instruction once for all lanes of these, from its start or from behind a barrier."""
         first = arrivals[0]
-        model = max((arrival.statement for arrival in arrivals), key=_width)
+        model = max((a.statement for a in arrivals), key=lambda s: len(s.operands))  # with all results that one has
         run = Converged(self.state, self.warp, model, _union(arrivals))
         for arrival in arrivals:
             reads = operands_of(arrival.statement, False)
-            run.take(lanes_of(arrival.lanes), [self.state.values(self.warp, operand) for operand in reads])
+            run.take(set_bits(arrival.lanes), [self.state.values(self.warp, operand) for operand in reads])
         if first.statement.form.opcode == "shfl" and run.sources() & ~run.lanes:
             self.fail(first)
         fault = run.execute(resume)
         if fault is not None:
             self.fail(first, fault)
         if run.waits:
-            self.state.put_warp(self.warp, Warp.WAITS, "Q", first.record)
+            self.state.put_warp(self.warp, Warp.WAITS, "Q", first.pc)
         for arrival in arrivals:
             arrival.resume = run.resume
             if not run.waits:
                 self._release(arrival, run)
 
     def _release(self, arrival: Arrival, run: Converged) -> None:
-        lanes = lanes_of(arrival.lanes)
+        lanes = set_bits(arrival.lanes)
         for operand, column in zip(operands_of(arrival.statement, True), run.results()):
             if isinstance(operand, Register):
                 self.state.set_register(self.warp, operand.name, {lane: column[lane] for lane in lanes})
@@ -152,16 +151,11 @@ class _Warp:
         state = self.state
         state.put(Block.FAULT_KIND, "i", arrival.fault if kind is None else kind)
         state.put(Block.FAULT_WARP, "i", self.warp)
-        state.put(Block.FAULT_LANE, "i", lanes_of(arrival.lanes)[0])
-        state.put(Block.FAULT_RECORD, "Q", arrival.record)
+        state.put(Block.FAULT_LANE, "i", set_bits(arrival.lanes)[0])
+        state.put(Block.FAULT_PC, "Q", arrival.pc)
         state.put(Block.FAULT_ADDRESS, "Q", arrival.members)
         state.put_warp(self.warp, Warp.ACTIVE, "II", arrival.lanes, arrival.alive)
         raise failure(state)
-
-
-def _width(statement: Instruction) -> int:
-    """Results that one of them may leave out, another has."""
-    return len(statement.operands)
 
 
 def _union(arrivals: list[Arrival]) -> int:

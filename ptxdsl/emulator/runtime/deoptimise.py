@@ -17,7 +17,7 @@ def deoptimise(state: BlockState, code: Code) -> BlockState:
     """Resume in other code: the same block, the same statements, other registers. The state to go on with."""
     old, warps, stride = state.code, state.warps, state.stride
     wrapped = state.get(Block.FAULT_KIND, "i") == Fault.WRAP
-    if wrapped and old.prologue <= state.get(Block.FAULT_RECORD, "Q") < old.entry:
+    if wrapped and old.prologue <= state.get(Block.FAULT_PC, "Q") < old.entry:
         return BlockState(state.launch, code)
     keep = state.warps_memory
     state.attach(code)
@@ -28,9 +28,9 @@ def deoptimise(state: BlockState, code: Code) -> BlockState:
             state.set_register(number, name, dict(enumerate(read_register(old, before, name))))
         _move_lanes(state, number, old, code)
         for field in (Warp.PC, Warp.WAITS):
-            record = state.get_warp(number, field, "Q")
+            pc = state.get_warp(number, field, "Q")
             nowhere = code.base if field == Warp.PC else 0
-            state.put_warp(number, field, "Q", _resume_at(old, code, record) if record else nowhere)
+            state.put_warp(number, field, "Q", _resume_at(old, code, pc) if pc else nowhere)
     del keep
     return state
 
@@ -52,12 +52,12 @@ def _move_lanes(state: BlockState, warp: int, old: Code, new: Code) -> None:
 
 def _live(state: BlockState, warp: int, code: Code, old: Code) -> set[str]:
     """The registers that some lane of a warp still reads: where the active lanes are, and where the others wait."""
-    record, alive = state.get_warp(warp, Warp.PC, "Q"), state.get_warp(warp, Warp.ALIVE, "I")
-    waiting = alive if record == 0 else alive & ~state.get_warp(warp, Warp.ACTIVE, "I")
+    pc, alive = state.get_warp(warp, Warp.PC, "Q"), state.get_warp(warp, Warp.ALIVE, "I")
+    waiting = alive if pc == 0 else alive & ~state.get_warp(warp, Warp.ACTIVE, "I")
     priorities = {state.get_warp(warp, Warp.PRIORITIES + 4 * lane, "i") for lane in range(LANES) if waiting >> lane & 1}
     places = {old.graph.blocks[old.nodes_by_rank[priority]].start for priority in priorities}
-    if record and alive:
-        places.add(max(0, old.statement_at(record)))
+    if pc and alive:
+        places.add(max(0, old.statement_at(pc)))
     needed = {name for place in places for name in code.registers.liveness.before(place)}
     return needed | ({_CARRY} & set(code.registers.offsets) & set(old.registers.offsets))
 
@@ -65,9 +65,9 @@ def _live(state: BlockState, warp: int, code: Code, old: Code) -> set[str]:
 _CARRY = "%CF"
 
 
-def _resume_at(old: Code, new: Code, record: int) -> int:
-    """The record of the new code at which to go on where the old one was at ``record``."""
-    at = bisect_right(old.offsets, record - old.base) - 1
+def _resume_at(old: Code, new: Code, pc: int) -> int:
+    """The micro-op of the new code at which to go on where the old code was at ``pc``."""
+    at = bisect_right(old.offsets, pc - old.base) - 1
     statement = old.statements[at]
     mine, theirs = (
         [n for n, owner in enumerate(code.statements)

@@ -1,4 +1,4 @@
-"""Errors of a running kernel: where it went wrong, and who knows to say what.
+"""Errors of a running kernel: where it went wrong, and which function explains what.
 
 Each family of instructions registers the texts of its faults (:func:`explains`), in the modules ``*_faults``. They use
 the names that the user gave, and the lines that the user wrote.
@@ -7,7 +7,7 @@ the names that the user gave, and the lines that the user wrote.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import EmulationError
 from ...ir import Operand
@@ -15,17 +15,20 @@ from ..machine.layout import LANES, Block, Fault, Warp
 from ..machine.unsupported import render
 from .block_state import BlockState
 
-__all__ = ["Scene", "block_of", "explains", "failure", "lanes_of", "ranges", "thread_of"]
+__all__ = ["Scene", "block_of", "explains", "failure", "index_in", "ranges", "set_bits", "thread_of"]
+
+
+_Error = TypeVar("_Error", bound=EmulationError)
 
 
 class Scene:
     """Where a fault happened: the statement, the thread, and how to say so."""
 
-    def __init__(self, state: BlockState, warp: int, lane: int, record: int) -> None:
+    def __init__(self, state: BlockState, warp: int, lane: int, pc: int) -> None:
         self.state, self.warp, self.lane = state, warp, lane
-        number = state.code.statement_at(record)
+        number = state.code.statement_at(pc)
         self.statement: Any = state.code.graph.statements[number] if number >= 0 else None
-        self.op = state.code.op_at(record)
+        self.op = state.code.op_at(pc)
 
     @property
     def address(self) -> int:
@@ -36,7 +39,7 @@ class Scene:
         """The number that an operand is in the lane."""
         return self.state.values(self.warp, operand)[self.lane]
 
-    def raised(self, kind: type[EmulationError], message: str, hint: str | None = None) -> EmulationError:
+    def raised(self, kind: type[_Error], message: str, hint: str | None = None) -> _Error:
         """The error, with everything that is known about the place."""
         return kind(
             message, loc=getattr(self.statement, "loc", None), hint=hint, block=block_of(self.state),
@@ -73,13 +76,20 @@ def failure(state: BlockState) -> EmulationError:
     """The error of a state whose status is FAULT."""
     kind = Fault(state.get(Block.FAULT_KIND, "i"))
     scene = Scene(
-        state, state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_LANE, "i"), state.get(Block.FAULT_RECORD, "Q")
+        state, state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_LANE, "i"), state.get(Block.FAULT_PC, "Q")
     )
     return _explanations[kind](scene, kind)
 
 
-def lanes_of(mask: int) -> list[int]:
-    return [lane for lane in range(LANES) if mask >> lane & 1]
+def set_bits(mask: int) -> list[int]:
+    """The numbers of the lanes, or warps, of a mask."""
+    return [number for number in range(LANES) if mask >> number & 1]
+
+
+def index_in(extents: tuple[int, int, int], number: int) -> tuple[int, int, int]:
+    """The index in x, y and z of a block in its grid or cluster, or of a thread in its block, from its number."""
+    x, y, _ = extents
+    return number % x, number // x % y, number // (x * y)
 
 
 def ranges(numbers: list[int]) -> str:

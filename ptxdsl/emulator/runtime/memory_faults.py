@@ -11,7 +11,7 @@ from ...ir import Address, Instruction
 from ...isa.effects import Access
 from ...launch import Buffer
 from ...types import TYPES
-from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, named
+from ..instructions.bulk_copies import ALIGNMENT, BulkAddress
 from ..instructions.mbarrier import MbarrierOperation
 from ..instructions.micro_op import MicroOp
 from ..machine.address_spaces import AddressRange
@@ -92,7 +92,7 @@ class _Access:
 
     def _bulk(self, scene: Scene) -> None:
         what = "reduction" if "reduce" in scene.statement.form.tokens else "copy"
-        self.nbytes = scene.number(named(scene.statement, "size"))
+        self.nbytes = scene.number(scene.statement.operand("size"))
         self.verb = f"bulk {what} of {self.nbytes} bytes {'to' if self.writes else 'from'}"
         self.rule = f"bulk copies must be aligned to {ALIGNMENT} bytes"
 
@@ -135,12 +135,8 @@ def _meant(scene: Scene, access: _Access) -> AddressRange | None:
 
 def _around(scene: Scene, address: int) -> AddressRange | None:
     """The array in which an access begins that goes beyond its end."""
-    for area in scene.state.launch.ranges:
-        if area is None or area.shared or area.heap:
-            continue
-        if 0 <= address - area.address < area.nbytes:
-            return area
-    return None
+    ranges = (area for area in scene.state.launch.ranges if area is not None and not area.shared and not area.heap)
+    return next((area for area in ranges if 0 <= address - area.address < area.nbytes), None)
 
 
 def _outside(scene: Scene, access: _Access, area: AddressRange, address: int) -> EmulationError:
@@ -150,9 +146,7 @@ def _outside(scene: Scene, access: _Access, area: AddressRange, address: int) ->
     verb = access.whole_verb if wide else access.verb
     if area.address <= address and address + access.nbytes <= area.address + size and access.writes:
         return scene.raised(MemoryFault, f"{verb} {element}: {area.name} is read-only")
-    return scene.raised(
-        MemoryFault, f"{verb} {element}: {area.name} is {what}", _wrapped(scene, area, address)
-    )
+    return scene.raised(MemoryFault, f"{verb} {element}: {area.name} is {what}", _wrapped(scene, area, address))
 
 
 def _wrapped(scene: Scene, area: AddressRange, address: int) -> str | None:
@@ -164,18 +158,14 @@ def _wrapped(scene: Scene, area: AddressRange, address: int) -> str | None:
 
 
 def _buffer(scene: Scene, area: AddressRange) -> Buffer | None:
-    for argument in scene.state.launch.arguments:
-        if isinstance(argument, Buffer) and argument.name == area.name and argument.address == area.address:
-            return argument
-    return None
+    buffers = (argument for argument in scene.state.launch.arguments if isinstance(argument, Buffer))
+    return next((b for b in buffers if b.name == area.name and b.address == area.address), None)
 
 
 def _type_name(dtype: Any) -> str:
     """A numpy dtype as PTX has it: ``f32``; numpy's name where PTX has none."""
-    for name, kind in TYPES.items():
-        if kind.numpy_name == str(dtype) and kind.kind != "b":
-            return name
-    return str(dtype)
+    names = (name for name, kind in TYPES.items() if kind.numpy_name == str(dtype) and kind.kind != "b")
+    return next(names, str(dtype))
 
 
 def _itemsize(scene: Scene, area: AddressRange) -> int:
@@ -194,8 +184,7 @@ def _description(scene: Scene, area: AddressRange) -> str:
     variable = area.variable
     if variable is None:
         return f"{size} bytes"
-    space = f"{variable.space} memory"
-    return f"{variable.type}[{size // variable.type.bytes}] in {space}"
+    return f"{variable.type}[{size // variable.type.bytes}] in {variable.space} memory"
 
 
 def element_name(scene: Scene, area: AddressRange, address: int) -> str:

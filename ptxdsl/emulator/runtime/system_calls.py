@@ -15,7 +15,7 @@ from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHA
 from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
 from ..rewrite.definedness import UNWRITTEN
 from .block_state import BlockState
-from .faults import Scene, block_of, thread_of
+from .faults import Scene, block_of, set_bits, thread_of
 
 __all__ = ["answer"]
 
@@ -23,19 +23,19 @@ __all__ = ["answer"]
 class SystemCall:
     """One call, by the lanes of one warp."""
 
-    def __init__(self, state: BlockState, call: Call, warp: int, record: int) -> None:
-        self.state, self.call, self.warp, self.record = state, call, warp, record
+    def __init__(self, state: BlockState, call: Call, warp: int, pc: int) -> None:
+        self.state, self.call, self.warp, self.pc = state, call, warp, pc
 
     def error(
         self, kind: type[EmulationError], lane: int, message: str, loc: Loc | None = None, hint: str | None = None
     ) -> EmulationError:
-        error = Scene(self.state, self.warp, lane, self.record).raised(kind, message, hint)
+        error = Scene(self.state, self.warp, lane, self.pc).raised(kind, message, hint)
         error.loc = loc or error.loc
         return error
 
     def place(self, lane: int) -> str:
-        """Who calls, and where."""
-        scene = Scene(self.state, self.warp, lane, self.record)
+        """The thread that calls, and the line."""
+        scene = Scene(self.state, self.warp, lane, self.pc)
         at = scene.statement.loc or f"PTX line {scene.statement.line}"
         return f"thread {thread_of(self.state, self.warp, lane)} of block {block_of(self.state)} at {at}"
 
@@ -75,13 +75,12 @@ def _name(call: Call) -> str:
 
 def answer(state: BlockState) -> None:
     """Answer the call that a state has stopped for; the warp goes on behind it."""
-    warp, record = state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_RECORD, "Q")
-    call = state.code.graph.statements[state.code.statement_at(record)]
+    warp, pc = state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_PC, "Q")
+    call = state.code.graph.statements[state.code.statement_at(pc)]
     assert isinstance(call, Call)
-    caller = SystemCall(state, call, warp, record)
+    caller = SystemCall(state, call, warp, pc)
     arguments = [state.values(warp, operand) for operand in call.arguments]
-    mask = state.get(Block.FAULT_ADDRESS, "Q")
-    lanes = [lane for lane in range(LANES) if mask >> lane & 1]
+    lanes = set_bits(state.get(Block.FAULT_ADDRESS, "Q"))
     function = _FUNCTIONS.get(_name(call), _undefined)
     results = {lane: function(caller, lane, *(values[lane] for values in arguments)) for lane in lanes}
     for operand in call.results:
@@ -154,7 +153,7 @@ def _free(caller: SystemCall, lane: int, address: int) -> int:
 def _unwritten(caller: SystemCall, lane: int, _: int) -> int:
     register = caller.call.arguments[0]
     assert isinstance(register, Register)
-    caller.state.launch.tool.unwritten(caller.state, caller.record, (caller.warp, lane), register.name)
+    caller.state.launch.tool.unwritten(caller.state, caller.pc, (caller.warp, lane), register.name)
     return 0
 
 

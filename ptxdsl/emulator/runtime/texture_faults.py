@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from ...errors import EmulationError, MemoryFault
 from ...ir import Address, Operand, Register, Symbol
 from ..instructions.textures import coordinates, geometry_of
+from ..machine.allocation import number_at
 from ..machine.layout import Fault
 from ..machine.texture_pool import Kind, Request, pool
 from .faults import Scene, explains
@@ -19,7 +19,7 @@ def _lane_value(scene: Scene, operand: Operand, signed: bool = True) -> int:
     """What an operand is in the lane at fault."""
     offset = scene.state.launch.spaces.offsets.get(operand.symbol) if isinstance(operand, Symbol) else None
     if offset is not None:
-        return int.from_bytes(ctypes.string_at(scene.state.launch.parameters + offset, 8), "little")
+        return number_at(scene.state.launch.parameters + offset)
     value, bits = scene.number(operand), operand.type.bits if isinstance(operand, Register) else 0
     return value - (1 << bits) if signed and bits and value >> (bits - 1) else value
 

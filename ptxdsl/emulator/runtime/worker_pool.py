@@ -1,8 +1,8 @@
-"""The host threads that run one launch: each takes a block state, runs it for a while, and goes on or gives it back.
+"""The host threads that run one launch: each takes a block state, runs it for a time slice, and goes on or requeues it.
 
-Compiled code runs without the interpreter's lock, so that workers are ordinary threads. They are woken one after the
-other, as soon as what is left of a launch is worth a thread; most launches wake none. All else that happens to a
-launch (faults, calls of the system, new code) is done by one worker at a time.
+Compiled code runs without the interpreter's lock, so that workers are ordinary threads. They are started one after the
+other, as soon as what is left of a launch is worth a thread; most launches start none. All else that happens to a
+launch (faults, system calls, deoptimisation) is done by one worker at a time.
 
 Blocks may wait for each other, so a state whose time slice is over goes to the end of a queue that all workers take
 from, and makes room for a block that has not started.
@@ -32,11 +32,11 @@ __all__ = ["Returned", "WorkerPool", "first_slice"]
 RESIDENT_BYTES = 256 << 20
 """Memory that the states of waiting blocks may take."""
 WAKE_SECONDS = 0.4e-3
-"""Seconds of work for which to wake another worker."""
+"""Seconds of work for which to start another worker."""
 FIRST_BLOCKS = 32
 """Blocks of a launch's first slice, where its pace is not known."""
 SHORT, LONG = 1e-3, 16e-3
-"""How long a call of compiled code is to take: between two, a launch can be interrupted and its workers learn
+"""How long a call of compiled code is to take: between two, a launch can be interrupted and its workers see
 what the others did."""
 GRACE = 16
 """Time slices in which blocks before a faulty one may end, or fault themselves: then theirs is the first fault."""
@@ -104,7 +104,7 @@ class WorkerPool:
         if returned is not None:
             with self.mutex:
                 self.running.add(worker)
-                state = self._came_back(worker, *returned)
+                state = self._returned(worker, *returned)
         while state is not None or (state := self._take(worker)) is not None:
             self.launch.tool.switch(state)
             start = perf_counter()
@@ -112,7 +112,7 @@ class WorkerPool:
             spent = perf_counter() - start
             blocks = min(TIME_SLICE, blocks * 4) if spent < SHORT else max(1, blocks // 4) if spent > LONG else blocks
             with self.mutex:
-                state = self._came_back(worker, state, status, spent)
+                state = self._returned(worker, state, status, spent)
 
     def _take(self, worker: int) -> BlockState | None:
         """A state to run; None where nothing is left to do."""
@@ -126,7 +126,7 @@ class WorkerPool:
                     break
                 elif self.waiting:
                     state = self.waiting.popleft()
-                    if not self._over(state):
+                    if not self._is_cancelled(state):
                         self.running.add(worker)
                         return state
                 elif self.running:
@@ -138,20 +138,20 @@ class WorkerPool:
                 return None
         return BlockState(self.launch, self.code)
 
-    def _came_back(self, worker: int, state: BlockState, status: int, spent: float) -> BlockState | None:
-        """The state to go on with; None to take another one."""
+    def _returned(self, worker: int, state: BlockState, status: int, spent: float) -> BlockState | None:
+        """Answer what compiled code returned with; the state to go on with, None to take another one."""
         self.seconds += spent
         note_time(state.code, spent)
-        going: BlockState | None = None
-        if not self.stopped and not self._over(state):
+        following: BlockState | None = None
+        if not self.stopped and not self._is_cancelled(state):
             try:
-                going = self._answer(worker, state, status)
+                following = self._answer(worker, state, status)
             except EmulationError as error:
                 self._fail(state, error)
-        if going is None:
+        if following is None:
             self.running.discard(worker)
             self.changed.notify_all()
-        return going
+        return following
 
     def _answer(self, worker: int, state: BlockState, status: int) -> BlockState | None:
         if status == Status.DONE:
@@ -170,9 +170,9 @@ class WorkerPool:
     def _progress(self) -> None:
         """A block has come to an end."""
         self.quiescence = Quiescence(self.random)
-        self._compare(False)
+        self._set_comparing(False)
 
-    def _compare(self, comparing: bool) -> None:
+    def _set_comparing(self, comparing: bool) -> None:
         if self.comparing and not comparing:
             self.changed.notify_all()
         self.comparing = comparing
@@ -199,18 +199,19 @@ class WorkerPool:
         elif self.quiescence.slice_over(states):
             self.comparing = True
             if not worker and len(self.running) == 1:
-                self._look_for_changes()
+                self._compare()
         self.wake(1)
         return None
 
-    def _look_for_changes(self) -> None:
+    def _compare(self) -> None:
+        """Compare the memory with what it was some rounds ago, or remember it."""
         if self.quiescence.reached(digest(self.launch, self.waiting)):
             self._quiescent()
         else:
-            self._compare(bool(self.quiescence.seen))
+            self._set_comparing(bool(self.quiescence.seen))
 
     def _quiescent(self) -> None:
-        """All states resume in conservative code first: only there do lanes that wait give way to others of a warp."""
+        """All states resume in conservative code first: only there do waiting lanes yield to others of their warp."""
         from .events import deoptimise, livelock
 
         if all(state.code.conservative for state in self.waiting):
@@ -222,7 +223,7 @@ class WorkerPool:
     # Workers
 
     def wake(self, taken: int = 0) -> None:
-        """Wake other workers, where what is left to do is worth it; ``taken`` of what waits this one takes itself."""
+        """Start further workers where enough is left to do, without the ``taken`` states that this worker runs."""
         left = self.launch.left() + len(self.waiting) - taken
         pace = max(self.code.pace, self.seconds / max(1, self.launch.blocks - self.launch.left()))
         wanted = min(int(left * pace / WAKE_SECONDS), left)
@@ -247,8 +248,8 @@ class WorkerPool:
 
     # Ends
 
-    def _over(self, state: BlockState) -> bool:
-        """Whether a state need not go on, since a block before its own has failed."""
+    def _is_cancelled(self, state: BlockState) -> bool:
+        """Whether a state need not go on, since an earlier block has failed."""
         return self.fault is not None and (state.block >= self.fault[0] or self.grace < 0)
 
     def _fail(self, state: BlockState, error: EmulationError) -> None:
@@ -263,7 +264,7 @@ class WorkerPool:
         self.changed.notify_all()
 
     def _abandon(self) -> None:
-        """Stop, and wait until nobody touches the memory of the launch any more, however often one is interrupted."""
+        """Stop, and wait until no worker touches the memory of the launch any more, even if interrupted again."""
         try:
             with self.mutex:
                 self._stop()

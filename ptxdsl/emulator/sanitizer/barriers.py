@@ -6,11 +6,11 @@ arrivals here, since they stand for the stores of the thread before them.
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir import Immediate, Instruction
+from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier
 from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, WarpClock
 from ..runtime.block_state import BlockState
@@ -25,7 +25,7 @@ POLL = 128
 
 
 def charge_poll(state: BlockState) -> None:
-    """A thread reads what others write; shorten the time slice of its block."""
+    """Shorten the time slice of a block whose thread reads what others write."""
     state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
 
 
@@ -86,8 +86,7 @@ class Barriers:
             rendezvous = block.waits.pop(warp)
             self._acquire(state, block, threads, rendezvous.clock)
             return
-        named = dict(zip([spec.name for spec in statement.form.operands], statement.operands))
-        number, count = (operand_value(state, warp, named[name], lanes[0]) for name in "ab")
+        number, count = (operand_value(state, warp, statement.operand(name), lanes[0]) for name in "ab")
         rendezvous = block.open.setdefault(number, Rendezvous())
         known = [self.clocks.of_thread(state, block, thread) for thread in threads]
         rendezvous.clock = join(rendezvous.clock, *known)
@@ -113,8 +112,8 @@ class Barriers:
         self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
     ) -> None:
         """Before threads arrive at the barrier of the cluster, and after a wait."""
-        head = int.from_bytes(ctypes.string_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD, 8), "little")
-        phase = int.from_bytes(ctypes.string_at(head + Cluster.PHASE, 4), "little")
+        head = number_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD)
+        phase = number_at(head + Cluster.PHASE, 4)
         cluster = tuple(state.get(Block.CLUSTERID + 4 * axis, "i") for axis in range(3))
         threads = [(warp, lane) for lane in lanes]
         effects = statement.form.effects
@@ -131,7 +130,7 @@ class Barriers:
     ) -> None:
         """Before an operation on the mbarrier at a host address."""
         what, effects = statement.form.tokens[0], statement.form.effects
-        parity = int.from_bytes(ctypes.string_at(host, 8), "little") >> Mbarrier.PARITY & 1
+        parity = number_at(host) >> Mbarrier.PARITY & 1
         if what in ("init", "inval"):
             self._mbarriers[host] = _Mbarrier(0, self._word(state, thread))
             return
@@ -150,7 +149,7 @@ class Barriers:
     def _word(self, state: BlockState, thread: Thread) -> int:
         """The shadow word of a thread's current instruction."""
         warp, lane = thread
-        place = min(state.code.statement_at(state.get(Block.FAULT_RECORD, "Q")), 0x7FFF)
+        place = min(state.code.statement_at(state.get(Block.FAULT_PC, "Q")), 0x7FFF)
         return self.clocks.memory.clock(state, warp, WarpClock.EPOCH) | place << STATEMENT_SHIFT | lane
 
     def _check_initialised(
@@ -161,6 +160,6 @@ class Barriers:
         other = memory.thread_of(word)
         reached = other[0] == block.block or memory.clustered
         if word and reached and not covers(clock, other, word >> EPOCH_SHIFT, False):
-            record = state.get(Block.FAULT_RECORD, "Q")
-            self.reporter.note(state, record, *thread, Reason.WRITER, word, other, host)
+            pc = state.get(Block.FAULT_PC, "Q")
+            self.reporter.note(state, pc, *thread, Reason.WRITER, word, other, host)
             mbarrier.initialiser = 0

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ...ir import Address, Call, Instruction
-from ...isa import Form
 from ...isa.effects import Effects
 from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code, translate
@@ -30,11 +29,12 @@ from .accesses import bulk_accesses, checked_access, granule_of, orders, role_of
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
 
+
 class Checks(NamedTuple):
     """Which checks are on, and what the launch requires of them.
 
-    ``overlap``: arrays share memory, so provenance does not tell who writes it. ``unwritten``: the host has left memory
-    uninitialised.
+    ``overlap``: arrays share memory, so provenance does not say what writes to it. ``unwritten``: the host has left
+    memory uninitialised.
     """
 
     race: bool
@@ -90,13 +90,12 @@ class Instrumentation:
     def __init__(self, low: Lowering, checks: Checks) -> None:
         self.low, self.checks = low, checks
         self.granule = granule_of(low.function)
-        instructions = [
-            (place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)
-        ]
+        instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
         self.follows = checks.race and any(orders(s.form) for _, s in instructions)
         """Whether synchronisation through memory is followed."""
         self.covered = {place for basic_block in low.graph.blocks for place in _covered(low, basic_block)}
-        self.partial_barriers = any(_arrives_only(s.form) for _, s in instructions)
+        barriers = [s.form.effects for _, s in instructions if s.form.effects.barrier == "block"]
+        self.partial_barriers = not all(effects.waits for effects in barriers)
         x, y, z = low.block
         self.threads = -(-x * y * z // 32) * 32
         self.barriers_only = not self.follows and all(self._orders_all(s) for _, s in instructions)
@@ -212,10 +211,10 @@ class Instrumentation:
 
     def _is_of_block(self, statement: Instruction) -> bool:
         """Whether a barrier is for all threads of the block."""
-        counts = [o for o, spec in zip(statement.operands, statement.form.operands) if spec.name == "b"]
+        count = statement.operand("b")
         if not statement.form.effects.waits:
             return False
-        return not counts or (not self.partial_barriers and getattr(counts[0], "bits", None) == self.threads)
+        return count is None or (not self.partial_barriers and getattr(count, "bits", None) == self.threads)
 
     def _check(self, statement: Instruction) -> None:
         low, checks, form = self.low, self.checks, statement.form
@@ -284,7 +283,3 @@ class Instrumentation:
             return None
         guarded = self.low.spaces.ranges[number]
         return guarded is not None and guarded.shared
-
-
-def _arrives_only(form: Form) -> bool:
-    return form.effects.barrier == "block" and not form.effects.waits

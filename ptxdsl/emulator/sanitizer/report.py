@@ -1,103 +1,27 @@
-"""The sanitizer's findings: both lines and threads, the element, and how to repair it."""
+"""Makes findings of what shadow checks report, each bug once, in the names that the user gave."""
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...errors import EmulationError, Loc, PtxWarning, RaceError, UninitializedError
+from ...errors import PtxWarning
 from ...isa import Form
 from ..machine.address_spaces import AddressRange
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
-from ..machine.shadow import EPOCH_SHIFT, PENDING, STATEMENT_SHIFT, Reason, Shadow, WarpClock
+from ..machine.shadow import EPOCH_SHIFT, PENDING, STATEMENT_SHIFT, Reason, WarpClock
 from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import BlockState, LaunchState
-from ..runtime.faults import Scene
+from ..runtime.faults import Scene, block_of, index_in
 from ..runtime.memory_faults import element_name
 from .accesses import bulk_accesses, checked_access, strength
+from .findings import Access, Finding, Index
+from .shadow_memory import ShadowMemory
 
-__all__ = ["Access", "Finding", "Reporter", "raised"]
-
-Index = tuple[int, int, int]
-SHOWN = 10
-"""Findings that a report spells out."""
-
-
-@dataclass(frozen=True)
-class Access:
-    """One side of a finding: what a thread did, and where the kernel says so."""
-
-    verb: str
-    block: Index
-    thread: Index
-    loc: Loc | None
-    ptx_line: int | None
-    instruction: str
-
-    @property
-    def line(self) -> Loc | int | None:
-        """The Python line, where there is one, else the line of the PTX."""
-        return self.loc or self.ptx_line
-
-    def __str__(self) -> str:
-        where = f" at {self.loc}" if self.loc is not None else ""
-        line = f" (PTX line {self.ptx_line}: {self.instruction})" if self.ptx_line else ""
-        return f"{self.verb} by thread {self.thread} of block {self.block}{where}{line}"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One bug. ``kind`` is race, init or incomplete; ``earlier`` is the access before ``access``, where there is one.
-
-    ``array`` and ``element`` name the memory (``x`` and ``x[3, 70]``), ``space`` is its state space.
-    """
-
-    kind: str
-    message: str
-    access: Access
-    earlier: Access | None = None
-    array: str = ""
-    element: str = ""
-    space: str = ""
-    hint: str | None = None
-
-    def __str__(self) -> str:
-        lines = [self.message, f"  {self.access}"]
-        if self.earlier is not None:
-            lines.append(f"  {self.earlier}")
-        if self.hint:
-            lines.append(f"  hint: {self.hint}")
-        return "\n".join(lines)
-
-
-_KINDS: dict[str, type[EmulationError]] = {"race": RaceError, "init": UninitializedError}
-
-
-def raised(findings: list[Finding]) -> EmulationError:
-    """The error of the first finding that tells of the others too; ``error.findings`` has them all."""
-    first = findings[0]
-    kind = _KINDS[first.kind]
-    access = first.access
-    lines = [first.message]
-    if first.earlier is not None:
-        lines.append(f"  after the {first.earlier}")
-    rest = findings[1:]
-    if rest:
-        lines.append(f"and {len(rest)} more finding{'s' if len(rest) > 1 else ''}:")
-        lines += ["  " + str(finding).replace("\n", "\n  ") for finding in rest[:SHOWN]]
-        if len(rest) > SHOWN:
-            lines.append(f"  ... and {len(rest) - SHOWN} more")
-    error = kind(
-        "\n".join(lines), loc=access.loc, hint=first.hint, block=access.block, thread=access.thread,
-        ptx_line=access.ptx_line, instruction=access.instruction,
-    )
-    error.findings = tuple(findings)
-    return error
-
+__all__ = ["Copier", "Reporter"]
 
 class Copier(NamedTuple):
     """A thread, as warp and lane, with an incomplete copy; whether that is a bulk copy."""
@@ -110,8 +34,6 @@ _WAIT = {
     False: "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one",
     True: "wait first at the mbarrier that counts its bytes: `ptx.mbarrier.try_wait.parity.shared.b64(bar, parity)`",
 }
-
-
 _WAIT_GROUP = (
     "wait first, in the thread that copies: `ptx.cp.async_.bulk.wait_group{}`; then a barrier if it is another one"
 )
@@ -126,11 +48,11 @@ class _Memory(NamedTuple):
 class Reporter:
     """Collects the findings of a launch, each bug once."""
 
-    def __init__(self, launch: LaunchState) -> None:
-        self.launch = launch
+    def __init__(self, launch: LaunchState, memory: ShadowMemory) -> None:
+        self.launch, self.memory = launch, memory
         self.findings: list[Finding] = []
         self.copier: Callable[[int], Copier | None] = lambda _: None
-        """Who has begun a copy to a host address that is incomplete."""
+        """The thread that has begun an incomplete copy to a host address."""
         self.states: list[BlockState] = []
         """The block states of a cluster."""
         self._known: set[Any] = set()
@@ -141,10 +63,10 @@ class Reporter:
         return statement in self._places
 
     def note(
-        self, state: BlockState, record: int, warp: int, lane: int, reason: int, word: int, other: Index, host: int
+        self, state: BlockState, pc: int, warp: int, lane: int, reason: int, word: int, other: Index, host: int
     ) -> None:
         """Record a race, or a read of unwritten memory; ``word`` holds the access before, ``other`` its thread."""
-        place, before = state.code.statement_at(record), word >> STATEMENT_SHIFT & 0xFFFF
+        place, before = state.code.statement_at(pc), word >> STATEMENT_SHIFT & 0xFFFF
         kind = "init" if reason == Reason.UNINITIALISED else "race"
         self._places.add(place)
         copier = self.copier(host) if kind == "init" else None
@@ -152,17 +74,18 @@ class Reporter:
         lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
         if not self._is_new(kind, guarded and guarded.name, *lines):
             return
-        scene = Scene(state, warp, lane, record)
+        scene = Scene(state, warp, lane, pc)
         name = guarded.name if guarded is not None else "memory"
-        memory = _Memory(name, self._element(scene, guarded, address), self._space(guarded))
-        mine = self._access(state, place, scene.raised(EmulationError, "").block, (warp, lane))
+        element = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+        memory = _Memory(name, element, self._space(guarded))
+        mine = self._access(state, place, block_of(state), (warp, lane))
         if kind == "init":
             self.findings.append(self._unwritten_memory(mine, memory, copier))
             return
-        theirs = self._access(state, before, self._block(other[0]), (other[1], other[2]))
+        theirs = self._access(state, before, index_in(self.launch.config.grid, other[0]), other[1:])
         sides = (place, before, other[1] == warp)
         one = place == before and mine.block == theirs.block and other[1] == warp
-        one = one and word >> EPOCH_SHIFT == _epoch(state, warp)
+        one = one and word >> EPOCH_SHIFT == self.memory.clock(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
         race = self._race(state, mine, theirs, memory, sides, one)
         if word >= PENDING and mine.block == theirs.block:
             race = replace(race, hint=_WAIT_GROUP.format(".read(0)" if reason != Reason.WRITER else "(0)"))
@@ -193,25 +116,24 @@ class Reporter:
                 f"{memory.element} in {memory.space} memory with one instruction; which value stays is not known"
             )
         else:
+            other_block = f" of block {mine.block}" if mine.block != theirs.block else ""
             message = (
                 f"race on {memory.element} in {memory.space} memory: {mine.verb} by thread {mine.thread}"
-                f"{_other_block(mine, theirs)} and {theirs.verb} by thread {theirs.thread}"
+                f"{other_block} and {theirs.verb} by thread {theirs.thread}"
                 f" of block {theirs.block} are not ordered"
             )
         return Finding("race", message, mine, theirs, *memory, self._hint(state, mine, theirs, *sides))
 
-    def unwritten(self, state: BlockState, record: int, thread: tuple[int, int], register: str) -> None:
+    def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
         """A thread reads a register that it has not written."""
         statements = state.code.graph.statements
-        place = state.code.statement_at(record)
+        place = state.code.statement_at(pc)
         place = next(n for n in range(place, len(statements)) if not checks_definedness(statements[n]))
         if not self._is_new("init", register, self._line(state, place)):
             return
-        scene = Scene(state, *thread, record)
-        access = self._access(state, place, scene.raised(EmulationError, "").block, thread)
+        access = replace(self._access(state, place, block_of(state), thread), verb="read")
         message = f"`{access.instruction}` reads {register}, which this thread has not written"
         hint = f"write {register} on every way to this instruction, also where a guard does not hold"
-        access = replace(access, verb="read")
         self.findings.append(Finding("init", message, access, None, register, register, "register", hint))
 
     def bugs(self) -> list[Finding]:
@@ -256,12 +178,8 @@ class Reporter:
         return self._find(host, False), host
 
     def _find(self, address: int, shared: bool) -> AddressRange | None:
-        for guarded in self.launch.ranges:
-            if guarded is None or guarded.shared != shared:
-                continue
-            if guarded.address <= address < guarded.address + self.launch.size_of(guarded):
-                return guarded
-        return None
+        ranges = (area for area in self.launch.ranges if area is not None and area.shared == shared)
+        return next((area for area in ranges if 0 <= address - area.address < self.launch.size_of(area)), None)
 
     def _local(self, address: int) -> AddressRange | None:
         spaces = self.launch.spaces
@@ -277,20 +195,10 @@ class Reporter:
             return "local"
         return guarded.variable.space if guarded.variable is not None else "global"
 
-    @staticmethod
-    def _element(scene: Scene, guarded: AddressRange | None, address: int) -> str:
-        return element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
-
-    def _block(self, number: int) -> Index:
-        x, y, _ = self.launch.config.grid
-        return number % x, number // x % y, number // (x * y)
-
     def _index(self, thread: tuple[int, int]) -> Index:
-        flat = thread[0] * LANES + thread[1]
-        x, y, _ = self.launch.config.block
-        return flat % x, flat // x % y, flat // (x * y)
+        return index_in(self.launch.config.block, thread[0] * LANES + thread[1])
 
-    def _access(self, state: BlockState, place: int, block: Any, thread: tuple[int, int]) -> Access:
+    def _access(self, state: BlockState, place: int, block: Index, thread: tuple[int, int]) -> Access:
         statements = state.code.graph.statements
         statement: Any = statements[place] if place < len(statements) else None
         index = self._index(thread)
@@ -327,12 +235,3 @@ def _verb(form: Form) -> str:
 
 def _at(verb: str) -> str:
     return "from" if verb.endswith("load") else "to" if verb.endswith(("store", "copy")) else "on"
-
-
-def _other_block(mine: Access, theirs: Access) -> str:
-    return f" of block {mine.block}" if mine.block != theirs.block else ""
-
-
-def _epoch(state: BlockState, warp: int) -> int:
-    place = state.shadow + Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + WarpClock.EPOCH
-    return int.from_bytes(ctypes.string_at(place, 8), "little") >> EPOCH_SHIFT

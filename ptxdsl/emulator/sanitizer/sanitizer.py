@@ -16,18 +16,21 @@ from typing import Any
 
 from ...errors import EmulationError
 from ...ir import Instruction
+from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block
 from ..machine.shadow import (
     EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, WARP_SHIFT,
     WHOLE_WARP, Plane, Reason, Role, Shadow, WarpClock,
 )
 from ..runtime.block_state import BlockState, LaunchState, Tool
+from ..runtime.faults import set_bits
 from .accesses import checked_access, role_of
 from .barriers import operand_value
 from .clocks import Clocks
 from .happens_before import BlockOrder, Thread, covers
 from .instrumentation import Checks
-from .report import Finding, Reporter, raised
+from .findings import Finding, raised
+from .report import Reporter
 from .shadow_memory import ShadowMemory
 from .synchronisation import Synchronisation
 
@@ -67,7 +70,7 @@ class Sanitizer(Tool):
         self.memory = memory = ShadowMemory(launch, "init" in tools)
         self.checks = Checks("race" in tools, "init" in tools, memory.overlap, memory.has_unwritten)
         self.clocks = Clocks(memory)
-        self.reporter = Reporter(launch)
+        self.reporter = Reporter(launch, memory)
         self.synchronisation = Synchronisation(self.clocks, self.reporter, self.checks.race)
         self._callbacks: dict[int, int] = {}
         self._suppressed: list[tuple[int, bytes]] = []
@@ -90,8 +93,8 @@ class Sanitizer(Tool):
     def allocated(self, address: int, nbytes: int) -> None:
         self.memory.allocated(address, nbytes)
 
-    def unwritten(self, state: BlockState, record: int, thread: tuple[int, int], register: str) -> None:
-        self.reporter.unwritten(state, record, thread, register)
+    def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
+        self.reporter.unwritten(state, pc, thread, register)
 
     def untracked(self, state: BlockState, statement: int) -> None:
         self.reporter.incomplete(state, statement)
@@ -104,8 +107,7 @@ class Sanitizer(Tool):
         reason = self.memory.get(state, Shadow.REASON, "i")
         block = self.clocks.of_block(state)
         if reason in _SYNCHRONISES:
-            mask = state.get(Block.FAULT_ADDRESS, "Q")
-            lanes = [lane for lane in range(LANES) if mask >> lane & 1]
+            lanes = set_bits(state.get(Block.FAULT_ADDRESS, "Q"))
             self.synchronisation.event(state, block, warp, lanes, reason)
         else:
             self._access(state, block, warp, reason)
@@ -115,7 +117,7 @@ class Sanitizer(Tool):
     def _access(self, state: BlockState, block: BlockOrder, warp: int, reason: int) -> None:
         memory = self.memory
         word, lane = memory.get(state, Shadow.WORD), memory.get(state, Shadow.LANE, "i")
-        record = state.get(Block.FAULT_RECORD, "Q")
+        pc = state.get(Block.FAULT_PC, "Q")
         other = memory.thread_of(word)
         if word >= PENDING:
             pending = self.synchronisation.copies.pending_at(memory.get(state, Shadow.HOST))
@@ -124,10 +126,10 @@ class Sanitizer(Tool):
                 return
             other = pending
         if reason == Reason.UNINITIALISED or not self._ordered(state, block, (warp, lane), word, other):
-            if reason != Reason.WRITER or not self._same_value(state, record, warp, lane, word, other):
-                self.reporter.note(state, record, warp, lane, reason, word, other, memory.get(state, Shadow.HOST))
+            if reason != Reason.WRITER or not self._same_value(state, pc, warp, lane, word, other):
+                self.reporter.note(state, pc, warp, lane, reason, word, other, memory.get(state, Shadow.HOST))
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
-        self._limit(state, record)
+        self._limit(state, pc)
 
     def _ordered(
         self, state: BlockState, block: BlockOrder, thread: Thread, word: int, other: tuple[int, int, int]
@@ -155,11 +157,11 @@ class Sanitizer(Tool):
         ctypes.memmove(place, struct.pack("<Q", memory.get(state, Shadow.BASE) if private else 0), 8)
 
     def _same_value(
-        self, state: BlockState, record: int, warp: int, lane: int, word: int, other: tuple[int, int, int]
+        self, state: BlockState, pc: int, warp: int, lane: int, word: int, other: tuple[int, int, int]
     ) -> bool:
         """Whether two plain stores, or two lanes of one, write the same number: that is no race."""
         statements = state.code.graph.statements
-        mine: Any = statements[state.code.statement_at(record)]
+        mine: Any = statements[state.code.statement_at(pc)]
         place = word >> STATEMENT_SHIFT & 0xFFFF
         theirs = statements[place] if place < len(statements) else None
         if not _stores(mine) or not _stores(theirs) or len(mine.operands) != 2:
@@ -172,22 +174,22 @@ class Sanitizer(Tool):
         if theirs is mine and other[:2] == (self.memory.block_of(state), warp) and word >> EPOCH_SHIFT == epoch:
             before = operand_value(state, warp, item, other[2]) & (1 << 8 * size) - 1
         else:
-            before = int.from_bytes(ctypes.string_at(host - host % size, size), "little")
+            before = number_at(host - host % size, size)
         return value == before
 
-    def _limit(self, state: BlockState, record: int) -> None:
+    def _limit(self, state: BlockState, pc: int) -> None:
         """Suppress an instruction that calls back again and again; what else it might do is not known."""
-        count = self._callbacks[record] = self._callbacks.get(record, 0) + 1
-        statement = state.code.statement_at(record)
+        count = self._callbacks[pc] = self._callbacks.get(pc, 0) + 1
+        statement = state.code.statement_at(pc)
         found = self.reporter.has(statement)
         if count < (PATIENCE if found else 1000 * PATIENCE):
             return
         code = state.code
-        codes = code.micro_ops[code.offsets.index(record - code.base)].op.codes
-        place = record + struct.calcsize("<Q" + codes) - 4
-        data = ctypes.string_at(place, 4)
-        self._suppressed.append((place, data))
-        ctypes.memmove(place, struct.pack("<I", int.from_bytes(data, "little") | SUPPRESSED), 4)
+        codes = code.micro_ops[code.offsets.index(pc - code.base)].op.codes
+        place = pc + struct.calcsize("<Q" + codes) - 4
+        word = number_at(place, 4)
+        self._suppressed.append((place, struct.pack("<I", word)))
+        ctypes.memmove(place, struct.pack("<I", word | SUPPRESSED), 4)
         if not found:
             self.reporter.incomplete(state, statement)
 

@@ -49,7 +49,7 @@ def _array(address: int, count: int) -> np.ndarray[Any, Any]:
 
 
 class ShadowMemory:
-    """``init``: the words also tell what has been written, from the memory that the host left uninitialised on."""
+    """``init``: the words also say what has been written, from the memory that the host left uninitialised on."""
 
     def __init__(self, launch: LaunchState, init: bool) -> None:
         self.launch, self.init, self.store = launch, init, store()
@@ -171,7 +171,7 @@ class ShadowMemory:
                     self._link(state.table + number * Entry.nbytes, region)
 
     def _link(self, entry: int, region: Region) -> None:
-        """Tell compiled checks, in an entry of a buffer table, where the shadow words are."""
+        """Write to an entry of a buffer table where the shadow words are, for compiled checks."""
         origin = (region.words - (region.low >> self.granule) * WORD_BYTES) & _MASK
         ctypes.memmove(entry + Entry.SHADOW_WORDS, _LINK.pack(origin, region.stride), _LINK.size)
 

@@ -30,7 +30,7 @@ class Synchronisation:
 
     def event(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
         """Lanes of a warp are about to execute, or have executed, an instruction that orders threads."""
-        statement = state.code.graph.statements[state.code.statement_at(state.get(Block.FAULT_RECORD, "Q"))]
+        statement = state.code.graph.statements[state.code.statement_at(state.get(Block.FAULT_PC, "Q"))]
         assert isinstance(statement, Instruction)
         if reason == Reason.SYNC_ACCESS:
             hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
@@ -44,10 +44,8 @@ class Synchronisation:
         self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
     ) -> None:
         effects = statement.form.effects
-        if "bulk_group" in (effects.commits, effects.waits):
-            self.copies.bulk_group(state, [(warp, lane) for lane in lanes], statement)
-        elif effects.commits or effects.waits == "async_group":
-            self.copies.synchronise(state, [(warp, lane) for lane in lanes], statement)
+        if effects.commits or effects.waits in ("async_group", "bulk_group"):
+            self.copies.group(state, [(warp, lane) for lane in lanes], statement)
         elif effects.barrier == "cluster":
             self.barriers.cluster_barrier(state, block, warp, lanes, statement)
         elif effects.barrier == "warp":
@@ -63,13 +61,9 @@ class Synchronisation:
     def _access(self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
         effects = statement.form.effects
         access = effects.access
-        if effects.completes == "bulk_group":
-            op = state.code.op_at(state.get(Block.FAULT_RECORD, "Q"))
-            assert isinstance(op, BulkReport)
-            self.copies.begin_bulk(state, thread, statement, host, op.operand)
-            return
         if effects.completes:
-            self.copies.begin(state, thread, statement, host)
+            op = state.code.op_at(state.get(Block.FAULT_PC, "Q"))
+            self.copies.begin(state, thread, statement, host, op.operand if isinstance(op, BulkReport) else 0)
             return
         if access is None:
             self.copies.mbarrier(state, thread, statement, host)

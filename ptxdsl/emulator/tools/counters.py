@@ -78,7 +78,7 @@ def _ratio(a: int, b: int) -> float | None:
 
 
 def _merged(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
-    return {name: a.get(name, 0) + b.get(name, 0) for name in (*a, *(name for name in b if name not in a))}
+    return {name: a.get(name, 0) + b.get(name, 0) for name in dict.fromkeys((*a, *b))}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ..runtime.block_state import BlockState, LaunchState
 from ..machine.layout import LANES, Block
 from ..program import load
 from ..runtime.launch import run
-from .observer import Observer, converges, probed
+from .observer import Observer, probed
 from .variable_names import Names
 
 __all__ = ["ObservedThread", "formatted"]
@@ -93,7 +93,7 @@ class ObservedThread(Observer):
     def launching(self, kernel: Any, constants: Mapping[str, Any], backend: str) -> None:
         super().launching(kernel, constants, backend)
         if self._launched:
-            raise LaunchError("a debugger watches one launch, and this is the second", loc=caller())
+            raise LaunchError("a debugger observes one launch, and this is the second", loc=caller())
         self._launched = True
         if hasattr(kernel, "function"):
             self._python = kernel, constants
@@ -130,11 +130,11 @@ class ObservedThread(Observer):
 
     def callback(self, state: BlockState) -> None:
         """The thread is about to execute a statement."""
-        place = state.code.statement_at(state.get(Block.FAULT_RECORD, "Q"))
+        place = state.code.statement_at(state.get(Block.FAULT_PC, "Q"))
         statement = state.code.graph.statements[place]
         if self._last is not None:
             last, values = self._last
-            if last is statement and isinstance(last, Instruction) and converges(last.form):
+            if last is statement and isinstance(last, Instruction) and last.form.effects.collective:
                 return  # a lane that waited there for others comes to the instruction again
             self._last = None
             values.update(self.values(state, last, True))

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple, Protocol
 from ...config import observer
 from ...errors import LaunchError, caller
 from ...ir import Call, Instruction
-from ...isa import Form
 from ..analysis.divergence import Shape3
 from ..codegen.code import Code, translate
 from ..instructions.lowering import Lowering
 from ..machine.address_spaces import Spaces
 from ..runtime.block_state import LaunchState, Tool
 
-__all__ = ["Observer", "Probe", "converges", "probed"]
+__all__ = ["Observer", "Probe", "probed"]
 
 
 class Probe(Protocol):
@@ -52,11 +51,6 @@ def probed(spaces: Spaces, block: Shape3, probe: Probe) -> Code:
     return translate(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
 
 
-def converges(form: Form) -> bool:
-    """Whether lanes of a warp wait for each other at an instruction."""
-    return form.effects.collective
-
-
 class Observer(Tool):
     """Observes every launch of its ``with`` block, on the emulator."""
 
@@ -81,7 +75,7 @@ class Observer(Tool):
         """A kernel is about to be launched."""
         if backend == "gpu":
             raise LaunchError(
-                f"{self.what} watches the emulator, and kernel `{kernel.entry}` is launched on a GPU", loc=caller(),
+                f"{self.what} observes the emulator, and kernel `{kernel.entry}` is launched on a GPU", loc=caller(),
                 hint='`with ptxdsl.use("emulator"):`',
             )
 

@@ -19,7 +19,7 @@ from ..runtime.block_state import LaunchState
 from ..machine.layout import Count
 from ..runtime.launch import run
 from .counters import counted_access
-from .observer import Observer, converges, probed
+from .observer import Observer, probed
 from .profile_data import KernelProfile, ProfileData
 
 __all__ = ["profile"]
@@ -63,12 +63,12 @@ class _Counting(KernelProfile):
             kind, _, address = low.address(statement, operand, access.nbytes, False)
             exclusive = bool(effects.atomic)
             low.emit(CountMemory(access.space, kind, access.nbytes, exclusive, guard.kind), address, guard, row)
-        elif not converges(form):
+        elif not effects.collective:
             low.emit(CountExecution(guard.kind), guard, row)
 
     def after(self, low: Lowering, statement: Instruction | Call) -> None:
         """Where lanes wait for others they start the instruction again, so it is counted when they are done."""
-        if isinstance(statement, Instruction) and converges(statement.form):
+        if isinstance(statement, Instruction) and statement.form.effects.collective:
             guard = low.operands.guard(statement)
             low.emit(CountExecution(guard.kind), guard, self._row(low))
 

@@ -298,7 +298,7 @@ def test_two_launches() -> None:
         saxpy[1, 32](32, 2.0, x, x.copy())
         saxpy[1, 32](32, 2.0, x, x.copy())
 
-    with pytest.raises(LaunchError, match="a debugger watches one launch, and this is the second"):
+    with pytest.raises(LaunchError, match="a debugger observes one launch, and this is the second"):
         trace_thread(both)
 
 

@@ -401,7 +401,7 @@ def test_a_gpu_is_refused() -> None:
     with profile() as p, pytest.raises(LaunchError) as caught:
         p.launching(saxpy, {}, "gpu")
     assert caught.value.message == (
-        "ptxdsl.profile() watches the emulator, and kernel `saxpy` is launched on a GPU"
+        "ptxdsl.profile() observes the emulator, and kernel `saxpy` is launched on a GPU"
     )
     assert caught.value.hint == '`with ptxdsl.use("emulator"):`'
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...machine.texture_pool import ADDRESSES, Header, Kind, Level, Request
+from ....launch.texture_description import ADDRESS_MODES
+from ...machine.texture_pool import Header, Kind, Level, Request
 from ...semantics.lanes import Bits, Real
 from ...instructions.textures import TextureUnit
 from ..handler import i32, i64, pointer
@@ -19,7 +20,7 @@ from ..registry import builds
 from .texel import texel
 from .unit import Unit, axes, doubles, floats, layered, words
 
-WRAP, MIRROR, OGL, CLAMP, BORDER = range(len(ADDRESSES))
+WRAP, MIRROR, OGL, CLAMP, BORDER = range(len(ADDRESS_MODES))
 _BEYOND = float(1 << 29)
 """Farther out than any extent."""
 

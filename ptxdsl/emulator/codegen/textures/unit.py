@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...machine.texture_pool import GEOMETRIES, HEADERS, Header, Level, Request
+from ...machine.texture_pool import GEOMETRY_NUMBERS, HEADERS, Header, Level, Request
 from ...semantics.lanes import Bits, Lanes, Real
 from ...machine.layout import Fault
 from ..handler import byte, i1, i32, i64, pointer
@@ -131,7 +131,7 @@ class Unit:
             fits = fits | known.eq(kind)
         self.demand(fits, Fault.HANDLE)
         if geometry:
-            self.demand(self.field(header, Header.GEOMETRY).eq(GEOMETRIES.index(geometry)), Fault.HANDLE)
+            self.demand(self.field(header, Header.GEOMETRY).eq(GEOMETRY_NUMBERS[geometry]), Fault.HANDLE)
         return header
 
     def extents(self, entry: Any, count: int) -> list[Bits]:

@@ -1,0 +1,41 @@
+"""Which instructions are expanded, by which method of which pass: asked of every kernel, so it loads none of them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ...isa import Form
+
+__all__ = ["MULTICAST", "expansion"]
+
+MULTICAST = "multicast::cluster"
+_PASSES = {
+    "Alloca": {"alloca": "allocate", "stacksave": "save", "stackrestore": "restore"},
+    "AsyncCopies": {
+        "cp_async": "copy", "cp_async_arrive": "arrive", "st_async": "store", "red_async": "reduce",
+        "st.bulk": "fill", "mbarrier.multicast": "multicast", "bulk": "bulk", "bulk.multicast": "bulk_multicast",
+        "multimem.ld_reduce": "access_multimem", "multimem.st": "access_multimem", "multimem.red": "reduce_multimem",
+        "try_cancel": "try_cancel", "query_cancel": "query_cancel",
+    },
+    "MatrixFragments": {
+        "wmma_load": "wmma", "wmma_store": "wmma", "ldmatrix": "fragments", "stmatrix": "fragments",
+        "movmatrix": "movmatrix",
+    },
+}
+_EXPANSIONS = {name: (owner, method) for owner, methods in _PASSES.items() for name, method in methods.items()}
+
+
+@cache
+def expansion(form: Form) -> tuple[str, str] | None:
+    """The names of the pass and of its method that emits what stands for an instruction; None where it stays."""
+    name = form.semantics
+    multicast = ".multicast" if any(token.startswith(MULTICAST) for token in form.tokens) else ""
+    if name == "st" and "bulk" in form.tokens:
+        name = "st.bulk"
+    elif name == "multimem":
+        name = f"multimem.{form.tokens[0]}"
+    elif name == "mbarrier":
+        name += multicast
+    elif name in ("cp_async_bulk", "cp_reduce_async_bulk") and form.effects.completes == "mbarrier":
+        name = f"bulk{multicast}"
+    return _EXPANSIONS.get(name)

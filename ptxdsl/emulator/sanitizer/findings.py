@@ -1,0 +1,85 @@
+"""What the sanitizer finds: both lines and threads, the element, and how to repair it; and the error that raises it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...errors import EmulationError, Loc, RaceError, UninitializedError
+
+__all__ = ["Access", "Finding", "Index", "raised"]
+
+Index = tuple[int, int, int]
+SHOWN = 10
+"""Findings that a report spells out."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """One side of a finding: what a thread did, and where the kernel says so."""
+
+    verb: str
+    block: Index
+    thread: Index
+    loc: Loc | None
+    ptx_line: int | None
+    instruction: str
+
+    @property
+    def line(self) -> Loc | int | None:
+        """The Python line, where there is one, else the line of the PTX."""
+        return self.loc or self.ptx_line
+
+    def __str__(self) -> str:
+        where = f" at {self.loc}" if self.loc is not None else ""
+        line = f" (PTX line {self.ptx_line}: {self.instruction})" if self.ptx_line else ""
+        return f"{self.verb} by thread {self.thread} of block {self.block}{where}{line}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One bug. ``kind`` is race, init or incomplete; ``earlier`` is the access before ``access``, where there is one.
+
+    ``array`` and ``element`` name the memory (``x`` and ``x[3, 70]``), ``space`` is its state space.
+    """
+
+    kind: str
+    message: str
+    access: Access
+    earlier: Access | None = None
+    array: str = ""
+    element: str = ""
+    space: str = ""
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        lines = [self.message, f"  {self.access}"]
+        if self.earlier is not None:
+            lines.append(f"  {self.earlier}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+_KINDS: dict[str, type[EmulationError]] = {"race": RaceError, "init": UninitializedError}
+
+
+def raised(findings: list[Finding]) -> EmulationError:
+    """The error of the first finding, which lists the others; ``error.findings`` has them all."""
+    first = findings[0]
+    kind = _KINDS[first.kind]
+    access = first.access
+    lines = [first.message]
+    if first.earlier is not None:
+        lines.append(f"  after the {first.earlier}")
+    rest = findings[1:]
+    if rest:
+        lines.append(f"and {len(rest)} more finding{'s' if len(rest) > 1 else ''}:")
+        lines += ["  " + str(finding).replace("\n", "\n  ") for finding in rest[:SHOWN]]
+        if len(rest) > SHOWN:
+            lines.append(f"  ... and {len(rest) - SHOWN} more")
+    error = kind(
+        "\n".join(lines), loc=access.loc, hint=first.hint, block=access.block, thread=access.thread,
+        ptx_line=access.ptx_line, instruction=access.instruction,
+    )
+    error.findings = tuple(findings)
+    return error
