@@ -13,7 +13,7 @@ from ..ir import Call, Function, Instruction, Module
 from ..text import parse
 from .analysis.divergence import Shape3
 from .codegen.code import Code, translate
-from .machine.address_spaces import ModuleMemory, Spaces
+from .machine.address_spaces import AddressSpaces, ModuleMemory
 from .machine.array_history import note
 from .machine.unsupported import unsupported
 from .rewrite.expansions import expansion
@@ -34,15 +34,15 @@ class Program:
         self.module = module
         self._memory = ModuleMemory(module)
         self.references = self._memory.references
-        self._spaces: dict[tuple[str, Shape3 | None], Spaces] = {}
+        self._spaces: dict[tuple[str, Shape3 | None], AddressSpaces] = {}
         self._codes: dict[tuple[str, Shape3, bool, Checks | None, Shape3 | None], Code] = {}
 
-    def _kernel(self, entry: str, cluster: Shape3 | None) -> Spaces:
+    def _kernel(self, entry: str, cluster: Shape3 | None) -> AddressSpaces:
         spaces = self._spaces.get((entry, cluster))
         if spaces is None:
             function = self.module.function(entry)
             if cluster is None and _runs_as_it_stands(function):
-                spaces = Spaces.of(self.module, function, self._memory)
+                spaces = AddressSpaces.of(self.module, function, self._memory)
             else:
                 with paused():
                     spaces = _rewritten(self.module, function, self._memory, cluster)
@@ -116,7 +116,7 @@ def _runs_as_it_stands(function: Function) -> bool:
     return not named and not passed and not any(expansion(f) or f.effects.barrier == "cluster" for f in forms)
 
 
-def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> Spaces:
+def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> AddressSpaces:
     """The memory of a kernel that has to be rewritten, or is launched in clusters."""
     from .rewrite.pipeline import rewrite
 
@@ -124,7 +124,7 @@ def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: 
         raise unsupported(None, f"`.minperctamemory` of {function.name}")
     cluster = asked or _required_cluster(function)
     function = rewrite(module, function, cluster)
-    spaces = Spaces.of(module, function, memory)
+    spaces = AddressSpaces.of(module, function, memory)
     spaces.cluster, spaces.explicit = cluster, cluster is not None
     if cluster is None and any(s.form.effects.barrier == "cluster" for s in function.instructions()):
         spaces.cluster = (1, 1, 1)

@@ -16,7 +16,7 @@ from isa_modules import instruction, module, sample
 
 from ptxdsl.emulator.codegen.registry import emit
 from ptxdsl.emulator.instructions.function import FunctionLowering as Lowering
-from ptxdsl.emulator.machine.address_spaces import ModuleMemory, Spaces
+from ptxdsl.emulator.machine.address_spaces import AddressSpaces, ModuleMemory
 from ptxdsl.emulator.rewrite.pipeline import rewrite
 from ptxdsl.errors import EmulationError, PtxError
 from ptxdsl.ir import Instruction
@@ -53,7 +53,7 @@ def lowered(text: str) -> Lowering:
     """The records of an instruction."""
     parsed = parse(module([text], "sm_100a", LATEST)[0])
     function = rewrite(parsed, parsed.function("kernel"), None)
-    low = Lowering(function, Spaces.of(parsed, function, ModuleMemory(parsed)), (32, 1, 1), False)
+    low = Lowering(function, AddressSpaces.of(parsed, function, ModuleMemory(parsed)), (32, 1, 1), False)
     for place, statement in enumerate(low.graph.statements):
         if isinstance(statement, Instruction):
             low.place = place

@@ -14,7 +14,7 @@ from ..instructions.function import FunctionLowering, LoweredFunction
 from ..instructions.lowering import Instrument
 from ..instructions.micro_op import Key, MicroOp, PlacedMicroOp, layout_of
 from ..instructions.operands import Operands
-from ..machine.address_spaces import Spaces
+from ..machine.address_spaces import AddressSpaces
 from .library import library
 
 __all__ = ["Code", "assemble", "translate"]
@@ -46,7 +46,7 @@ class Code:
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0
     """Seconds a block in the last launch, 0 where there was none."""
-    source: tuple[Function, Spaces, Shape3, Instrument | None] | None = None
+    source: tuple[Function, AddressSpaces, Shape3, Instrument | None] | None = None
     """What it was lowered from, and the instrument."""
     block_function: int = 0
     """Address of the function that runs a block, 0 while there is none."""
@@ -65,8 +65,8 @@ class Code:
 
 
 def translate(
-    function: Function, spaces: Spaces, block: Shape3, conservative: bool = False, instrument: Instrument | None = None,
-    keep_registers: bool = False,
+    function: Function, spaces: AddressSpaces, block: Shape3, conservative: bool = False,
+    instrument: Instrument | None = None, keep_registers: bool = False,
 ) -> Code:
     """The code of a kernel for blocks of this shape, with that of a tool where there is an ``instrument``.
 

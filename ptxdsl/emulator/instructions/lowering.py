@@ -19,7 +19,7 @@ from ...isa import Form
 from ..analysis.divergence import UNIFORM, Facts, Shape3, analyse, conservative_facts
 from ..analysis.registers import RegisterFile
 from ..analysis.form_plans import plan_of
-from ..machine.address_spaces import Spaces
+from ..machine.address_spaces import AddressSpaces
 from ..machine.layout import SPACE_BITS
 from ..machine.unsupported import unsupported
 from .addresses import AccessFlags, Pattern, lane_pattern
@@ -89,7 +89,7 @@ class Lowering:
     """
 
     def __init__(
-        self, function: Function, spaces: Spaces, block: Shape3, conservative: bool,
+        self, function: Function, spaces: AddressSpaces, block: Shape3, conservative: bool,
         instrument: Instrument | None = None, keep_registers: bool = False,
     ) -> None:
         self.function, self.spaces, self.block, self.conservative = function, spaces, block, conservative

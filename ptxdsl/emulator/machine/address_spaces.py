@@ -15,7 +15,7 @@ from .layout import (
 from .texture_pool import ModuleReference
 from .unsupported import unsupported
 
-__all__ = ["AddressRange", "ModuleMemory", "Spaces", "function_addresses"]
+__all__ = ["AddressRange", "AddressSpaces", "ModuleMemory", "function_addresses"]
 
 
 class AddressRange(NamedTuple):
@@ -111,7 +111,7 @@ class ModuleMemory:
 
 
 @dataclass(eq=False, repr=False)
-class Spaces:
+class AddressSpaces:
     """The memory of one kernel: addresses of its symbols, entries of its table, and sizes."""
 
     function: Function
@@ -138,7 +138,7 @@ class Spaces:
     """Whether the kernel uses the shared memory below SHARED_START, which belongs to the system."""
 
     @classmethod
-    def of(cls, module: Module, function: Function, memory: ModuleMemory) -> Spaces:
+    def of(cls, module: Module, function: Function, memory: ModuleMemory) -> AddressSpaces:
         """The memory of ``function``, an entry of ``module``."""
         self = cls(function, memory)
         self.ranges.append(None)

@@ -14,7 +14,7 @@ from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.code import Code
 from ..codegen.library import library
 from ..instructions.scheduler import SchedulerFunction
-from ..machine.address_spaces import AddressRange, Spaces
+from ..machine.address_spaces import AddressRange, AddressSpaces
 from ..machine.allocation import address_of, allocate, number_at
 from ..machine.layout import (
     ALIGNED_START, LANES, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
@@ -95,7 +95,7 @@ class LaunchState:
     Buffers beyond the parameters are memory that the kernel may come to by addresses in other memory.
     """
 
-    def __init__(self, spaces: Spaces, config: LaunchConfig, arguments: list[Scalar | Buffer]) -> None:
+    def __init__(self, spaces: AddressSpaces, config: LaunchConfig, arguments: list[Scalar | Buffer]) -> None:
         self.spaces, self.config, self.arguments = spaces, config, arguments
         self.memory, self.address, view = allocate(Launch.nbytes + spaces.parameter_bytes + 64)
         x, y, z = config.grid

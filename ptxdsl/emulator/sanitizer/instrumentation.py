@@ -22,7 +22,7 @@ from ..instructions.instrumentation import (
 )
 from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
-from ..machine.address_spaces import Spaces
+from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STATEMENT_SHIFT, Role
 from ..rewrite.definedness import check_definedness
 from .accesses import bulk_accesses, checked_access, granule_of, orders, role_of, strength
@@ -78,10 +78,10 @@ def _mentions(key: Any, names: set[str]) -> bool:
     return getattr(address.base, "name", None) in names or getattr(guard, "name", None) in names
 
 
-def instrumented(spaces: Spaces, block: Shape3, plain: bool, checks: Checks) -> Code:
+def instrumented(spaces: AddressSpaces, block: Shape3, conservative: bool, checks: Checks) -> Code:
     """A kernel lowered with the checks of the sanitizer."""
     function = check_definedness(spaces.function) if checks.init else spaces.function
-    return translate(function, spaces, block, plain, partial(Instrumentation, checks=checks))
+    return translate(function, spaces, block, conservative, partial(Instrumentation, checks=checks))
 
 
 class Instrumentation:

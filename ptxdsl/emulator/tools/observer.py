@@ -17,7 +17,7 @@ from ...ir import Call, Instruction
 from ..analysis.divergence import Shape3
 from ..codegen.code import Code, translate
 from ..instructions.lowering import Lowering
-from ..machine.address_spaces import Spaces
+from ..machine.address_spaces import AddressSpaces
 from ..runtime.block_state import LaunchState, Tool
 
 __all__ = ["Observer", "Probe", "probed"]
@@ -46,7 +46,7 @@ class _Probed(NamedTuple):
         self.probe.after(self.low, statement)
 
 
-def probed(spaces: Spaces, block: Shape3, probe: Probe) -> Code:
+def probed(spaces: AddressSpaces, block: Shape3, probe: Probe) -> Code:
     """A kernel lowered to conservative code with the micro-ops of a probe."""
     return translate(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
 

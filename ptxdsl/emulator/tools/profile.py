@@ -14,7 +14,7 @@ from ..instructions.instrumentation import CountBranch, CountExecution, CountMem
 from ..codegen.code import Code
 from ..instructions.lowering import Lowering
 from ..instructions.operands import NOTHING, Field, raw
-from ..machine.address_spaces import Spaces
+from ..machine.address_spaces import AddressSpaces
 from ..runtime.block_state import LaunchState
 from ..machine.layout import Count
 from ..runtime.launch import run
@@ -30,7 +30,7 @@ _SPACES = ("global", "shared", "local", "generic")
 class _Counting(KernelProfile):
     """A kernel whose launches are counted."""
 
-    def __init__(self, spaces: Spaces) -> None:
+    def __init__(self, spaces: AddressSpaces) -> None:
         super().__init__(spaces.function)
         self.spaces = spaces
         self._codes: dict[tuple[int, int, int], Code] = {}
