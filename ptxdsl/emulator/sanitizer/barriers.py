@@ -61,6 +61,8 @@ class Barriers:
     def __init__(self, clocks: Clocks, reporter: Reporter) -> None:
         self.clocks, self.reporter = clocks, reporter
         self._mbarriers: dict[int, _Mbarrier] = {}
+        self._acquired: dict[tuple[int, Thread], Clock] = {}
+        """What a thread has acquired of an mbarrier last, so that a poll that finds no more is cheap."""
         self._clusters: dict[Any, Clock] = {}
         """Clocks released at the barrier of a cluster, by the cluster's index and the phase."""
 
@@ -134,15 +136,19 @@ class Barriers:
         if what in ("init", "inval"):
             self._mbarriers[host] = _Mbarrier(0, self._word(state, thread))
             return
-        mbarrier = self._mbarriers.setdefault(host, _Mbarrier(parity))
+        mbarrier = self._mbarriers.get(host)
+        if mbarrier is None:
+            mbarrier = self._mbarriers[host] = _Mbarrier(parity)
         mbarrier.update(parity)
         clock = self.clocks.of_thread(state, block, thread)
         self._check_initialised(state, block, thread, clock, host, mbarrier)
         relaxed = effects.order == "relaxed" and what != "complete_tx"
         if effects.waits:
             charge_poll(state)
-            if not relaxed and mbarrier.complete:
-                block.own[thread] = join(clock, mbarrier.complete)
+            complete, key = mbarrier.complete, (block.block, thread)
+            if not relaxed and complete and self._acquired.get(key) is not complete:
+                block.own[thread] = join(clock, complete)
+                self._acquired[key] = complete
         elif effects.arrives or what == "complete_tx":
             mbarrier.pending = join(mbarrier.pending, *self._released(state, block, thread, relaxed))
 

@@ -38,9 +38,10 @@ class Clocks:
         """The whole clock of a thread, its own epoch included."""
         warp, lane = thread
         number = block.block
-        epoch, block_floor, warp_floor = (
-            self.memory.clock(state, warp, offset) >> EPOCH_SHIFT
-            for offset in (WarpClock.EPOCH, WarpClock.BLOCK_FLOOR, WarpClock.WARP_FLOOR)
-        )
-        mine = {(number, warp, lane): epoch, number: block_floor - 1, (number, warp): warp_floor - 1}
+        place = state.shadow + Shadow.WARP_CLOCKS + warp * WarpClock.nbytes
+        epoch, block_floor, warp_floor, _ = _CLOCK.unpack(ctypes.string_at(place, WarpClock.nbytes))
+        mine = {
+            (number, warp, lane): epoch >> EPOCH_SHIFT, number: (block_floor >> EPOCH_SHIFT) - 1,
+            (number, warp): (warp_floor >> EPOCH_SHIFT) - 1,
+        }
         return join(block.clock(thread), mine)
