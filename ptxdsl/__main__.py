@@ -147,12 +147,8 @@ def _show(options: argparse.Namespace) -> int:
         print(f"{path} has no kernel {wanted!r}; it has {', '.join(kernels) or 'none'}", file=sys.stderr)
         return 2
     for kernel in [kernels[wanted]] if wanted else kernels.values():
-        print(_text(kernel, options))
+        print(kernel.sass(arch=options.arch) if options.sass else kernel.ptx(arch=options.arch))
     return 0
-
-
-def _text(kernel: Kernel, options: argparse.Namespace) -> str:
-    return kernel.sass(arch=options.arch) if options.sass else kernel.ptx(arch=options.arch)
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -17,11 +17,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .errors import ConfigError, caller, nearest
+from .errors import ConfigError, PtxError, caller, did_you_mean, similar
 
 __all__ = [
-    "BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "observer", "override", "report", "use",
-    "write_dump",
+    "BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "observer", "override", "report",
+    "sanitizers", "use", "write_dump",
 ]
 
 BACKENDS = ("auto", "gpu", "emulator")
@@ -45,8 +45,7 @@ def _default_cache() -> str:
 
 
 def _wrong(what: str, value: object, wanted: str, known: Iterable[str] = ()) -> ConfigError:
-    near = nearest(str(value).lower(), known)
-    hint = f"did you mean {near!r}?" if near else None
+    hint = did_you_mean(similar(str(value).lower(), known), "{!r}")
     return ConfigError(f"{what} is {value!r}; it can be {wanted}", loc=caller(), hint=hint)
 
 
@@ -59,22 +58,42 @@ def _one_of(*known: str) -> Callable[[str, str], str]:
     return read
 
 
-def _words(what: str, text: str, known: tuple[str, ...], also: str = "") -> frozenset[str]:
-    words = [word.strip() for word in text.split(",") if word.strip()]
+def _split(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _chosen(words: list[str], known: tuple[str, ...], wrong: Callable[[str], PtxError]) -> frozenset[str]:
     for word in words:
         if word not in known:
-            raise _wrong(what, word, f"{also}one or more of {', '.join(known)}, separated by commas", known)
+            raise wrong(word)
     return frozenset(words)
 
 
-def _sanitize(what: str, text: str) -> frozenset[str]:
-    switch = {"all": frozenset(SANITIZERS), "1": frozenset(SANITIZERS), "off": frozenset(), "0": frozenset()}
-    return switch[text] if text in switch else _words(what, text, SANITIZERS, "all, off, or ")
+def sanitizers(value: Any, wrong: Callable[[str], PtxError]) -> frozenset[str] | None:
+    """The sanitizer's checks that a setting or a launch names, None where it names none; ``wrong`` makes the error."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = _SWITCH.get(value, _split(value))
+    elif isinstance(value, bool):
+        value = SANITIZERS if value else ()
+    return _chosen(list(value) if isinstance(value, Iterable) else [value], SANITIZERS, wrong)
+
+
+_SWITCH: dict[str, Iterable[str]] = {"all": SANITIZERS, "1": SANITIZERS, "off": (), "0": ()}
+
+
+def _names(what: str, known: tuple[str, ...], also: str = "") -> Callable[[object], ConfigError]:
+    return lambda word: _wrong(what, word, f"{also}one or more of {', '.join(known)}, separated by commas", known)
+
+
+def _sanitize(what: str, text: str) -> frozenset[str] | None:
+    return sanitizers(text, _names(what, SANITIZERS, "all, off, or "))
 
 
 def _dump(what: str, text: str) -> Dump:
     kinds, _, folder = text.partition("@")
-    return Dump(_words(what, kinds, DUMPS), Path(folder or "."))
+    return Dump(_chosen(_split(kinds), DUMPS, _names(what, DUMPS)), Path(folder or "."))
 
 
 def _switch(what: str, text: str) -> bool:
@@ -83,16 +102,13 @@ def _switch(what: str, text: str) -> bool:
     return text in ("1", "on")
 
 
-def _number(what: str, text: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text):
-        raise _wrong(what, text, "a number from 0 to 999999999")
-    return int(text)
+def _number(pattern: str, wanted: str) -> Callable[[str, str], int]:
+    def read(what: str, text: str) -> int:
+        if not re.fullmatch(pattern, text):
+            raise _wrong(what, text, wanted)
+        return int(text)
 
-
-def _threads(what: str, text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,3}", text):
-        raise _wrong(what, text, "a number of threads from 1 to 9999")
-    return int(text)
+    return read
 
 
 def _arch(what: str, text: str) -> str:
@@ -133,9 +149,11 @@ class Config:
     """Files to write: ``ptx``, ``cubin``, ``sass``, ``log``, separated by commas, then ``@folder``."""
     sanitize: frozenset[str] | None = field(default=None, metadata={"read": _sanitize})
     """The emulator's checks: ``memory``, ``race``, ``init``, ``barrier``, separated by commas; ``all`` or ``off``."""
-    seed: int | None = field(default=None, metadata={"read": _number})
+    seed: int | None = field(default=None, metadata={"read": _number(r"\d{1,9}", "a number from 0 to 999999999")})
     """The seed of a random schedule of the warps on the emulator; they run in a fixed order if unset."""
-    emulator_threads: int | None = field(default=None, metadata={"read": _threads})
+    emulator_threads: int | None = field(
+        default=None, metadata={"read": _number(r"[1-9]\d{0,3}", "a number of threads from 1 to 9999")}
+    )
     """How many threads the emulator spreads blocks over; all cores that the process may use if unset. With 1, what
     depends on the order of blocks, as sums of floats by ``atom.add`` do, is the same in every run."""
     lineinfo: bool = field(default=True, metadata={"read": _switch})
@@ -150,8 +168,8 @@ class Config:
         values: dict[str, Any] = {}
         for variable, text in environ.items():
             if variable not in known:
-                near = nearest(variable.removeprefix(_PREFIX).lower(), _READERS)
-                hint = f"did you mean `{_PREFIX}{near.upper()}`?" if near else f"the variables are {', '.join(known)}"
+                near = similar(variable.removeprefix(_PREFIX).lower(), _READERS)
+                hint = did_you_mean(map(str.upper, near), f"`{_PREFIX}{{}}`", f"the variables are {', '.join(known)}")
                 raise ConfigError(f"there is no variable {variable}", loc=caller(), hint=hint)
             values[known[variable]] = _READERS[known[variable]](variable, text)
         return cls(**values)
@@ -234,8 +252,7 @@ class override:
     @staticmethod
     def _value(name: str, value: Any) -> Any:
         if name not in _READERS:
-            near = nearest(name, _READERS)
-            hint = f"did you mean `{near}`?" if near else f"the settings are {', '.join(_READERS)}"
+            hint = did_you_mean(similar(name, _READERS), otherwise=f"the settings are {', '.join(_READERS)}")
             raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)
         if isinstance(value, str) or (name == "emulator_threads" and value is not None):
             return _READERS[name](name, str(value))
@@ -244,9 +261,7 @@ class override:
             raise _wrong(name, value, f"a {kinds[name].__name__}")
         if name == "dump":
             return replace(value, kinds=frozenset(value.kinds))
-        if name == "sanitize" and value is not None:
-            return _words(name, ",".join(value), SANITIZERS)
-        return value
+        return sanitizers(value, _names(name, SANITIZERS)) if name == "sanitize" else value
 
     def __enter__(self) -> None:
         pass

@@ -43,7 +43,7 @@ __all__ = [
     "EmulationError", "EscapeError", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "ParseError",
     "PerformanceWarning", "PtxError", "PtxTypeError", "PtxWarning", "RaceError", "StructureError", "TargetError",
     "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "caller",
-    "nearest",
+    "did_you_mean", "similar",
 ]
 
 
@@ -80,15 +80,25 @@ def caller() -> Loc | None:
     return None
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that ``word`` may be a misspelling of.
+def similar(word: str, known: Iterable[str], most: int = 1, cutoff: float = 0.5) -> list[str]:
+    """The known names that ``word`` may be a misspelling of, the likeliest first.
 
-    >>> nearest("emulater", ["gpu", "emulator"])
-    'emulator'
+    >>> similar("emulater", ["gpu", "emulator"])
+    ['emulator']
     """
     import difflib  # takes longer to import than ptxdsl.errors, and is only wanted when something is wrong
 
-    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), None)
+    return difflib.get_close_matches(word, list(known), n=most, cutoff=cutoff)
+
+
+def did_you_mean(near: Iterable[str], shown: str = "`{}`", otherwise: str | None = None) -> str | None:
+    """The hint that a `similar` name was meant; ``otherwise`` where there is none.
+
+    >>> did_you_mean(similar("gdu", ["gpu", "emulator"]), "`backend={!r}`")
+    "did you mean `backend='gpu'`?"
+    """
+    names = " or ".join(map(shown.format, near))
+    return f"did you mean {names}?" if names else otherwise
 
 
 class PtxError(Exception):
@@ -101,17 +111,16 @@ class PtxError(Exception):
 
     def __init__(self, message: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.loc = loc
-        self.hint = hint
+        self.message, self.loc, self.hint = message, loc, hint
 
     def __str__(self) -> str:
-        lines = [self.message]
-        if self.loc is not None:
-            lines.append(f"  at {self.loc}")
+        lines = [self.message, *self._places()]
         if self.hint is not None:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
+
+    def _places(self) -> list[str]:
+        return [] if self.loc is None else [f"  at {self.loc}"]
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.__dict__))
@@ -242,33 +251,21 @@ class EmulationError(PtxError):
     findings: tuple[object, ...] = ()
 
     def __init__(
-        self,
-        message: str,
-        *,
-        loc: Loc | None = None,
-        hint: str | None = None,
-        block: tuple[int, int, int] | None = None,
-        thread: tuple[int, int, int] | None = None,
-        ptx_line: int | None = None,
-        instruction: str = "",
+        self, message: str, *, loc: Loc | None = None, hint: str | None = None,
+        block: tuple[int, int, int] | None = None, thread: tuple[int, int, int] | None = None,
+        ptx_line: int | None = None, instruction: str = "",
     ) -> None:
         super().__init__(message, loc=loc, hint=hint)
-        self.block = block
-        self.thread = thread
-        self.ptx_line = ptx_line
-        self.instruction = instruction
+        self.block, self.thread = block, thread
+        self.ptx_line, self.instruction = ptx_line, instruction
 
-    def __str__(self) -> str:
-        lines = [self.message]
+    def _places(self) -> list[str]:
+        lines = super()._places()
         if self.block is not None and self.thread is not None:
-            lines.append(f"  in block {self.block}, thread {self.thread}")
-        if self.loc is not None:
-            lines.append(f"  at {self.loc}")
+            lines.insert(0, f"  in block {self.block}, thread {self.thread}")
         if self.ptx_line is not None:
             lines.append(f"  PTX line {self.ptx_line}: {self.instruction}")
-        if self.hint is not None:
-            lines.append(f"  hint: {self.hint}")
-        return "\n".join(lines)
+        return lines
 
 
 class MemoryFault(EmulationError):

@@ -203,12 +203,8 @@ def exp2(x: Any) -> Any:
     within = clamp(x, low, high)
     exponent = within.to(s32, "rni")
     rest = within - exponent.to(x.type)
-    power = _polynomial(rest, *_EXP2) if x.type is f32 else _polynomial(_times_ln2(rest), *_EXP[f64])
+    power = _polynomial(rest, *_EXP2) if x.type is f32 else _polynomial(rest * math.log(2), *_EXP[f64])
     return select(_is_nan(x), x, _scaled(power, exponent))
-
-
-def _times_ln2(x: Any) -> Any:
-    return x * math.log(2)
 
 
 @_of(f32)

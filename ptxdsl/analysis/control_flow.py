@@ -29,7 +29,7 @@ class BasicBlock:
     """The numbers of its first statement and of that behind its last, and the blocks that may follow.
 
     ``fallthrough`` is the block that follows in the text (-1 where none is reached that way), ``targets`` those of the
-    branch at its end; ``exits`` tells that the branch is to a block that only ends the thread.
+    branch at its end; ``exits`` says that the branch is to a block that only ends the thread.
     """
 
     start: int

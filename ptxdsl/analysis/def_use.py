@@ -57,7 +57,7 @@ class DefUse:
 def _roles(form: Form) -> _Roles:
     specs = list(enumerate(form.operands))
     return _Roles(
-        _places(n for n, spec in specs if not (spec.written and spec.role == "w")),
+        _places(n for n, spec in specs if not spec.result),
         _places(n for n, spec in specs if spec.written),
     )
 

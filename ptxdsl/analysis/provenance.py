@@ -1,7 +1,7 @@
-"""How addresses pass from operands to results: what tells from which parameter or variable a pointer comes.
+"""How addresses pass from operands to results: from which parameter or variable a pointer comes.
 
-The one home of that rule. Who asks keeps a lattice of its own: a launch wants every parameter that may be written
-through, the emulator the one array that an access was meant for.
+The transfer function of two analyses, each with a lattice of its own: a launch wants every parameter that may be
+written through, the emulator the one array that an access was meant for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a kernel does, read off its instructions: the arrays that it writes, the shared memory that it uses.
 
-A launch asks twice: an array that may not be written is refused before anything runs, and a numpy array is copied back
-from a GPU only if there is something to copy. The table says which operands are addresses that are stored through;
+A launch needs this twice: an array that may not be written is refused before anything runs, and a numpy array is copied
+back from a GPU only if there is something to copy. The table says which operands are addresses that are stored through;
 what is left is to follow each parameter through the registers that its pointer passes. The answer errs on the side of
 "written": a pointer that is itself put into memory or handed to an unknown function may be stored through there.
 """

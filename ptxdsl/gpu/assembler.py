@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import config
 from ..errors import AssembleError, Loc, PerformanceWarning, PtxWarning, caller
-from ..isa.targets import assembled
+from ..isa.targets import Limits, assembled
 from ..launch.disk_cache import DiskCache, digest
 from .tools import Assembler, find_assembler, find_tool
 
@@ -209,14 +209,15 @@ def _attributes(assembled: Assembled, entry: str) -> Attributes:
 
 
 def _max_threads(text: str, entry: str, registers: int) -> int:
-    """What the entry's bound and the register file allow: 64 Ki registers a block, in warps of 8 a thread."""
+    """What the entry's bound and the register file allow, which gives registers by 8 a thread to whole warps."""
     head = re.search(rf"\.entry\s+{re.escape(entry)}\b[^{{]*", text)
     bounds = re.search(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", head[0]) if head else None
-    bound = 1024
+    most = Limits()
+    bound = most.threads
     if bounds:
         bound = int(bounds[1]) * int(bounds[2] or 1) * int(bounds[3] or 1)
-    by_registers = 65536 // (max(registers + 7, 8) // 8 * 8) // 32 * 32
-    return min(bound, by_registers, 1024)
+    by_registers = most.block_registers // (max(registers + 7, 8) // 8 * 8) // 32 * 32
+    return min(bound, by_registers, most.threads)
 
 
 def disassemble(cubin: bytes, *, lines: bool = False) -> str:

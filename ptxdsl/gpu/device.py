@@ -24,7 +24,7 @@ __all__ = ["Driver", "driver", "unavailable"]
 @functools.cache
 def _bindings() -> Any:
     """``cuda.bindings.driver``, initialised; LaunchError says what is missing. Checks for the library first, since
-    on a machine without a driver the import of the bindings costs 50 ms and tells no more.
+    on a machine without a driver the import of the bindings costs 50 ms and says no more.
     """
     name = "cuda.bindings.driver"
     if name not in sys.modules:
@@ -72,7 +72,7 @@ def explained(result: Any) -> str:
 
 
 class Driver:
-    """A GPU with its primary context, which it shares with torch, CuPy and everybody else in the process."""
+    """A GPU with its primary context, which it shares with torch, CuPy and all else in the process."""
 
     def __init__(self, ordinal: int = 0) -> None:
         self.cu = _bindings()

@@ -1,4 +1,4 @@
-"""What the errors of the CUDA driver mean to somebody who launches kernels; sources: the driver API's manual."""
+"""What the errors of the CUDA driver mean in a program that launches kernels; source: the driver API's manual."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXPLANATIONS = {
     "ASSERT": "a check in the kernel failed; the context is lost",
     "PEER_ACCESS_NOT_ENABLED": "the memory is on another GPU, to which there is no access",
     "HARDWARE_STACK_ERROR": "the call stack overflowed or was damaged; the context is lost",
-    "ILLEGAL_INSTRUCTION": "a thread met an instruction that it must not execute, or a trap; the context is lost",
+    "ILLEGAL_INSTRUCTION": "a thread executed an illegal instruction, or a trap; the context is lost",
     "MISALIGNED_ADDRESS": "a thread accessed an address that is no multiple of the access's size; the context is lost",
     "INVALID_ADDRESS_SPACE": "an instruction was given an address of another state space; the context is lost",
     "INVALID_PC": "the program counter left the program; the context is lost",

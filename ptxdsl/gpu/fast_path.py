@@ -16,9 +16,9 @@ from typing import Any
 from .. import config
 from ..ir.signature import KernelParameter, PtrType
 from ..launch import FastPath
-from ..launch.arrays import view
+from ..launch.arrays import library_of, view
 from ..launch.device_array import DeviceArray
-from ..launch.scalars import FLOAT32_LIMIT, STRUCT_CODES
+from ..launch.scalars import STRUCT_CODES, packed_range
 from ..types import ScalarType
 from .function import LoadedFunction, Prepared
 
@@ -60,10 +60,7 @@ def _packer(parameter: KernelParameter, value: Any, ordinal: int) -> Pack | None
         return None
     if type(value) is not (float if kind.is_float else int):
         return None
-    if not kind.is_float:
-        return _within(*kind.bounds)
-    limit = FLOAT32_LIMIT if kind.bits == 32 else sys.float_info.max
-    return _within(-limit, limit)
+    return _within(*packed_range(kind))
 
 
 def _within(low: float, high: float) -> Pack:
@@ -78,7 +75,7 @@ def _within(low: float, high: float) -> Pack:
 def _pointer(value: Any, ordinal: int, size: int) -> Pack | None:
     if type(value) is DeviceArray:
         return _device_array(value.dtype, ordinal)
-    if type(value).__module__.split(".")[0] == "torch":
+    if library_of(value) == "torch":
         return _torch(value.dtype, value.layout, ordinal, size)
     return None
 
@@ -142,7 +139,7 @@ def fast_path(
 
 def stream_of(owner: object, ordinal: int) -> Callable[[], int] | None:
     """A function for the current stream of the library that an array belongs to; None if it has none."""
-    library = type(owner).__module__.split(".")[0]
+    library = library_of(owner)
     if library == "torch":
         torch = sys.modules["torch"]
         raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)

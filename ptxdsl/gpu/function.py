@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..errors import DriverError, LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
-from ..isa.targets import limits
+from ..isa.targets import Limits
 from ..launch import Argument, Handle, LaunchConfig, Scalar
 from .device import Driver, driver
 from .tools import NoAssembler
@@ -133,7 +133,7 @@ class LoadedFunction:
             )
         if geometry.cluster is not None and gpu.capability < 90:
             raise LaunchError(f"clusters need sm_90, the GPU ({gpu.name}) is sm_{gpu.capability}", loc=caller())
-        if static + geometry.shared > limits("sm_75").static_shared:
+        if static + geometry.shared > Limits().static_shared:
             which = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             gpu.call("cuFuncSetAttribute", self.handle, which, geometry.shared)
         if geometry.cooperative:

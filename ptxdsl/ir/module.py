@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
 
 from ..errors import Loc
-from ..isa import Form, OperandSpec
+from ..isa import Form
 from ..isa.reprs import LazyRepr
 from ..types import ScalarType
 
@@ -142,7 +142,7 @@ class Instruction(LazyRepr):
         if self.guard is not None:
             yield self.guard.predicate if isinstance(self.guard, Not) else self.guard
         for spec, operand in zip(self.form.operands, self.operands):
-            if not (spec.written and spec.role == "w"):
+            if not spec.result:
                 yield from registers(operand)
 
     def writes(self) -> Iterator[Register]:
@@ -330,8 +330,3 @@ class Module(LazyRepr):
         if not found:
             raise KeyError(name)
         return next((function for function in found if function.body is not None), found[0])
-
-
-def spec_pairs(instruction: Instruction) -> Iterator[tuple[OperandSpec, Operand]]:
-    """Each operand with what the table says of it."""
-    return zip(instruction.form.operands, instruction.operands)

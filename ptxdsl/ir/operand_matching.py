@@ -1,6 +1,6 @@
 """Whether an operand is what the table wants, and the words of the error where it is not.
 
-The parser chooses with it between the forms that a mnemonic spells, the verifier holds every instruction against it.
+The parser chooses with it between the forms that a mnemonic spells, the verifier checks every instruction with it.
 The rules are those of the PTX manual, "Operand Size and Type Checking": sizes agree, and where a row is ``relaxed``
 (ld, st, cvt) a register may be wider than an integer or untyped operand, never than a floating-point one.
 """
@@ -79,10 +79,9 @@ def mismatch(spec: OperandSpec, operand: ir.Operand, relaxed: bool = False) -> s
     """Why an operand is not what its form wants: ``it is a .f32 register``; None if it is."""
     if spec.kind == "address":
         return _address(spec, operand)
-    if spec.kind == "label":
-        return None if isinstance(operand, ir.LabelRef) else f"it is {described(operand)}"
-    if spec.kind == "symbol":
-        return None if isinstance(operand, ir.Symbol) else f"it is {described(operand)}"
+    if spec.kind != "value":
+        named = ir.LabelRef if spec.kind == "label" else ir.Symbol
+        return None if isinstance(operand, named) else f"it is {described(operand)}"
     if spec.count:
         if not isinstance(operand, ir.Vector):
             return f"it is {described(operand)}"
@@ -163,13 +162,9 @@ def _special(spec: OperandSpec, type: ScalarType, operand: ir.SpecialRegister) -
         return error.message
     if (found.type.kind == "p") != (type.kind == "p"):
         return f"{operand.special} is a .{found.type}"
-    # The legacy 16-bit and 32-bit views of wider registers are the only conversions there are.
-    if found.type.bits != type.bits and not (found.type.bits > type.bits and found.name in _NARROW):
+    if found.type.bits != type.bits and not (found.type.bits > type.bits and found.relaxed):
         return f"{operand.special} is a .{found.type}"
     return None
-
-
-_NARROW = ("%tid", "%ntid", "%ctaid", "%nctaid", "%gridid")
 
 
 def _address(spec: OperandSpec, operand: ir.Operand) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from types import CodeType
@@ -19,6 +20,7 @@ from . import module as ir
 
 __all__ = [
     "Array", "ArrayType", "HandleType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap", "TensorMapType",
+    "closure_of",
 ]
 
 T = TypeVar("T")
@@ -208,8 +210,7 @@ def _compiled(annotation: str) -> CodeType:
 
 
 def _annotations(function: Callable[..., object], names: Mapping[str, Any] | None) -> dict[str, Any]:
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
-    known = {**(names or {}), **{name: cell.cell_contents for name, cell in cells.items() if _filled(cell)}}
+    known = {**(names or {}), **closure_of(function)}
     try:
         return {
             name: eval(_compiled(value), function.__globals__, known) if isinstance(value, str) else value
@@ -223,11 +224,13 @@ def _annotations(function: Callable[..., object], names: Mapping[str, Any] | Non
         ) from None
 
 
-def _filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
+def closure_of(function: Callable[..., object]) -> dict[str, Any]:
+    """The variables of a function's closure that have a value."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with suppress(ValueError):  # it has none yet
+            found[name] = cell.cell_contents
+    return found
 
 
 def _parameter(function: Callable[..., object], name: str, annotation: Any, loc: Loc) -> KernelParameter:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from .forms import Form
+from .fragments import shape_of
 
 __all__ = ["Flops", "flops"]
 
@@ -24,7 +25,6 @@ _OPERATIONS = {
     **dict.fromkeys(("fma", "mad"), 2),
 }
 _PRODUCTS = ("mma", "wmma", "wgmma")
-_TILE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 _NOTHING = Flops("", 0, 0)
 
 
@@ -37,8 +37,8 @@ def flops(form: Form) -> Flops:
     Flops(type='f16', lane=4, warp=0)
     """
     kind = form.type
-    if form.opcode in _PRODUCTS and (tile := next(filter(None, map(_TILE.match, form.tokens)), None)):
-        return _product(form, *(int(size) for size in tile.groups()))
+    if form.opcode in _PRODUCTS and (shape := shape_of(form.tokens)):
+        return _product(form, *map(int, re.findall(r"\d+", shape)))
     adds = form.effects.atomic == "add"
     count = 1 if adds else _OPERATIONS.get(form.opcode, 0)
     if kind is None or kind.kind != "f" or not count:

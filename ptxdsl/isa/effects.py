@@ -75,9 +75,9 @@ class Effects(NamedTuple):
     ``warpgroup``. ``arrives`` and ``waits``: at a barrier of the ``warp``, the ``block`` or the ``cluster``, or at an
     ``mbarrier``; waits also for what is asynchronous (as in ``completes``) and for a ``grid``.
 
-    ``completes``: what tells that its asynchronous part is complete: ``async_group``, ``bulk_group``, ``wgmma_group``,
-    ``mbarrier``, ``tcgen05_wait``, ``tcgen05_commit``, ``fabric``, or ``unobserved`` where nothing does. ``commits``:
-    makes a group of those before it, or has the ``mbarrier`` track them.
+    ``completes``: what signals that its asynchronous part is complete: ``async_group``, ``bulk_group``,
+    ``wgmma_group``, ``mbarrier``, ``tcgen05_wait``, ``tcgen05_commit``, ``fabric``, or ``unobserved`` where nothing
+    does. ``commits``: makes a group of those before it, or has the ``mbarrier`` track them.
 
     ``uniform``: its results are the same in all lanes that execute it together. ``polls``: a loop of it may wait for
     another thread. ``hint``: right if left out. ``selects``: its result is one of its first two sources.

@@ -1,6 +1,6 @@
 """What instructions needed before sm_75 and PTX 6.3, from where on the rows of the table say it themselves.
 
-Only text that others wrote asks: nothing is printed for those targets. The numbers are NVIDIA's assembler's.
+For foreign text only: nothing is printed for those targets. The numbers are NVIDIA's assembler's.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NEEDS = (
     (r"(bfe|bfi|bfind|brev|clz|popc|prmt|testp|copysign|cvta|isspacep|prefetchu?|ldu)\b", (2, 0), "sm_20"),
     (r"(fma|div|rcp|sqrt)\.r\w\..*f32|membar\.sys|bar\.(arrive|red)", (2, 0), "sm_20"),
 )
-"""A pattern of mnemonics, and the PTX version and target that they needed. Compiled when first asked."""
+"""A pattern of mnemonics, and the PTX version and target that they needed. Compiled at first use."""
 
 
 @cache

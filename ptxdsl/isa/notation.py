@@ -108,17 +108,17 @@ def blocks(text: str, chapter: str) -> dict[str, list[Block]]:
 
 
 def parse_specials(text: str) -> Iterator[Special]:
-    """The special registers of a chapter: ``%name u32``, ``%name.xyz u32`` or ``%name0..7 u32``, then need and doc."""
+    """The special registers of a chapter: ``%name u32``, ``%name.xyz u32 relaxed`` or ``%name0..7 u32``; need, doc."""
     for block in re.split(r"\n(?=%)", text)[1:]:
         head, *body = (line.strip() for line in block.splitlines())
-        name, kind = head.split()
+        name, kind, *relaxed = head.split()
         name, _, letters = name.partition(".") if ".." not in name else (name, "", "")
         needs = tuple(_need(line[4:]) for line in body if line.startswith("ptx "))
         doc = next(line.strip('"') for line in body if line.startswith('"'))
         span = re.search(r"(\d+)\.\.(\d+)", name)
         for index in range(int(span[1]), int(span[2]) + 1) if span else (0,):
             full = name.replace(span[0], str(index)) if span else name
-            yield Special(full, TYPES[kind], tuple(letters), needs, doc)
+            yield Special(full, TYPES[kind], tuple(letters), needs, doc, bool(relaxed))
 
 
 def _filled(text: str, lets: dict[str, str]) -> str:

@@ -21,13 +21,17 @@ class Need(NamedTuple):
 
 
 class Special(NamedTuple):
-    """A special register. ``components`` are the letters that may follow its name after a dot, () if none may."""
+    """A special register. ``components`` are the letters that may follow its name after a dot, () if none may.
+
+    ``relaxed``: it may be read in half of its bits, as wide as it was in earlier versions of PTX.
+    """
 
     name: str
     type: ScalarType
     components: tuple[str, ...]
     needs: tuple[Need, ...]
     doc: str
+    relaxed: bool = False
 
 
 class Slot(NamedTuple):
@@ -84,3 +88,8 @@ class OperandSpec(LazyRepr):
     def written(self) -> bool:
         """Whether registers of this operand are results."""
         return self.kind == "value" and self.role != "r"
+
+    @property
+    def result(self) -> bool:
+        """Whether registers of this operand are only written."""
+        return self.kind == "value" and self.role == "w"

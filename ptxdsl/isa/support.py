@@ -1,11 +1,10 @@
-"""Whether a GPU has an instruction: the question of whoever writes one kernel for several of them."""
+"""Whether a GPU has an instruction: what a kernel that is written for several of them branches on."""
 
 from __future__ import annotations
 
-import difflib
 from typing import NamedTuple
 
-from ..errors import TargetError, UnknownInstruction
+from ..errors import TargetError, UnknownInstruction, did_you_mean, similar
 from .table import lookup
 from .targets import LATEST, TARGETS, Version, introduced, lowest, unmet
 
@@ -39,8 +38,7 @@ def supports(mnemonic: str, arch: str | None = None) -> Support:
     (8, 0)
     """
     if arch is not None and arch not in TARGETS:
-        near = difflib.get_close_matches(arch, TARGETS, n=3, cutoff=0.5)
-        raise TargetError(f"there is no target `{arch}`", hint=f"did you mean {' or '.join(near)}?" if near else None)
+        raise TargetError(f"there is no target `{arch}`", hint=did_you_mean(similar(arch, TARGETS, 3), "{}"))
     try:
         forms = lookup(mnemonic.strip().rstrip(";"))
     except UnknownInstruction as error:

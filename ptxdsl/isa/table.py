@@ -1,7 +1,6 @@
-"""The instruction table: one row an instruction form, everything else derived from it.
+"""Queries of the instruction table: by opcode, by mnemonic, by what may follow one; what is near where there is none.
 
-The rows are text (``chapters/*.isa``, written in the notation of :mod:`ptxdsl.isa.notation`). They are read when an
-opcode is first asked for, and only the rows of that opcode, so that importing costs nothing.
+A chapter is split into its rows when the table is first queried, and a row is parsed when its opcode is.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import UnknownInstruction
+from ..errors import UnknownInstruction, similar
 from ..types import TYPES
 from .forms import Form, Row
 from .notation import Block, blocks, parse_specials
@@ -76,9 +75,7 @@ def special(name: str) -> Special:
     found = special_registers().get(base)
     if found is None or (component and component not in found.components):
         names = [n + (f".{c}" if c else "") for n, r in special_registers().items() for c in r.components or ("",)]
-        import difflib
-
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        near = similar(name, names, 3)
         raise UnknownInstruction(
             f"PTX has no special register `{name}`", hint=f"did you mean {_either(near)}?" if near else None
         )
@@ -124,9 +121,7 @@ def unknown(mnemonic: str) -> UnknownInstruction:
     """The error for a mnemonic that no row spells: what is wrong with it and what is near."""
     opcode, *modifiers = mnemonic.split(".")
     if opcode not in opcodes():
-        import difflib
-
-        near = difflib.get_close_matches(opcode, opcodes(), n=4, cutoff=0.5)
+        near = similar(opcode, opcodes(), 4)
         return UnknownInstruction(
             f"PTX has no instruction `{opcode}`", hint=f"did you mean {_either(near)}?" if near else None
         )
@@ -153,9 +148,7 @@ def _wrong_modifier(done: str, modifier: str, legal: set[str]) -> UnknownInstruc
                 f"`{done}` takes `.{modifier}` only behind another modifier",
                 hint=f"did you mean {_either(f'`{done}.{word}.{modifier}`' for word in between[:4])}?",
             )
-    import difflib
-
-    near = difflib.get_close_matches(modifier, words, n=3, cutoff=0.5)
+    near = similar(modifier, words, 3)
     if types:
         hint = f"`{done}` takes {', '.join(types)}"
     elif near:

@@ -19,18 +19,8 @@ from ..errors import TargetError
 from .specs import Need
 
 __all__ = [
-    "LATEST",
-    "LEGACY",
-    "TARGETS",
-    "Limits",
-    "Target",
-    "assembled",
-    "introduced",
-    "limits",
-    "lowest",
-    "satisfies",
-    "served",
-    "unmet",
+    "LATEST", "LEGACY", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest", "satisfies",
+    "served", "serves", "unmet", "version_text",
 ]
 
 Version = tuple[int, int]
@@ -91,6 +81,11 @@ def serves(target: str, wanted: str) -> bool:
     if needs.suffix == "f":
         return bool(has.suffix) and has.family == needs.family and has.number >= needs.number
     return has.number >= needs.number
+
+
+def version_text(version: Version) -> str:
+    """A PTX version as it is written: ``8.0``."""
+    return f"{version[0]}.{version[1]}"
 
 
 def introduced(target: str) -> Version:

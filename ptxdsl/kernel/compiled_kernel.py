@@ -13,8 +13,7 @@ from ..collector import paused
 from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
-from ..isa.targets import TARGETS, limits
-from ..launch import LaunchConfig
+from ..launch import LIMITS, LaunchConfig
 from . import directives
 from .run import EmulatorRun, Run
 
@@ -158,9 +157,8 @@ class CompiledKernel:
                 f"kernel `{self.entry}` uses no dynamic shared memory, and the launch gives it {geometry.shared} bytes",
                 loc=caller(), hint="declare it: `dynamic_shared(f32)`, or leave `shared` out",
             )
-        most = max(limits(target).shared for target in TARGETS)
-        if static + geometry.shared > most:
+        if static + geometry.shared > LIMITS.shared:
             raise LaunchError(
                 f"kernel `{self.entry}` declares {static} bytes of shared memory and the launch adds "
-                f"{geometry.shared}; the most a block can have is {most}", loc=caller(),
+                f"{geometry.shared}; the most a block can have is {LIMITS.shared}", loc=caller(),
             )

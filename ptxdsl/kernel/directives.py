@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from ..errors import LaunchError, Loc, TargetError, TraceError, caller
@@ -72,10 +73,10 @@ def check(entry: str, directives: Iterable[Directive], geometry: LaunchConfig) -
 
 def _check(entry: str, name: str, numbers: list[int], geometry: LaunchConfig) -> None:
     sizes = (*numbers, 1, 1)[:3] if len(numbers) < 3 else tuple(numbers[:3])
-    if name == "maxntid" and geometry.threads > sizes[0] * sizes[1] * sizes[2]:
+    if name == "maxntid" and geometry.threads > prod(sizes):
         raise LaunchError(
             f"block {geometry.block} has {geometry.threads} threads; kernel `{entry}` is made for at most "
-            f"{sizes[0] * sizes[1] * sizes[2]} (maxntid)", loc=caller(),
+            f"{prod(sizes)} (maxntid)", loc=caller(),
         )
     if name == "reqntid" and geometry.block != sizes:
         raise LaunchError(
@@ -94,9 +95,9 @@ def _check(entry: str, name: str, numbers: list[int], geometry: LaunchConfig) ->
             f"kernel `{entry}` is launched without a cluster, which it asks for (explicitcluster)",
             loc=caller(), hint="`.configure(grid, block, cluster=...)`",
         )
-    x, y, z = geometry.cluster or (1, 1, 1)
-    if name == "maxclusterrank" and x * y * z > numbers[0]:
+    blocks = prod(geometry.cluster or ())
+    if name == "maxclusterrank" and blocks > numbers[0]:
         raise LaunchError(
-            f"cluster {geometry.cluster} has {x * y * z} blocks; kernel `{entry}` is made for at most "
+            f"cluster {geometry.cluster} has {blocks} blocks; kernel `{entry}` is made for at most "
             f"{numbers[0]} (maxclusterrank)", loc=caller(),
         )

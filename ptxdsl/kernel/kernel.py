@@ -18,7 +18,7 @@ from typing import Any, overload
 
 from .. import config, ir
 from ..collector import paused
-from ..errors import LaunchError, Loc, TargetError, TraceError, caller, nearest
+from ..errors import LaunchError, Loc, TargetError, TraceError, caller, did_you_mean, similar
 from ..ir.signature import Signature
 from ..isa.targets import TARGETS
 from ..language.tracing import check_source, traced
@@ -90,11 +90,10 @@ class Kernel(Dispatcher):
         known = self.signature.constants
         for name in constants:
             if name not in known:
-                near = nearest(name, known)
                 has = f"it has {', '.join(known)}" if known else "it has none"
                 raise LaunchError(
                     f"kernel `{self.entry}` has no compile-time constant `{name}`; {has}", loc=caller(),
-                    hint=f"did you mean `{near}=`?" if near else None,
+                    hint=did_you_mean(similar(name, known), "`{}=`"),
                 )
         values = {**known, **constants}
         missing = [name for name, value in values.items() if value is Signature.REQUIRED]
@@ -167,10 +166,9 @@ def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
     known = ("name", "arch", "lineinfo", *performance_directives.OPTIONS)
     unknown = [option for option in options if option not in known]
     if unknown:
-        near = nearest(unknown[0], known)
         raise TraceError(
             f"ptx_kernel has no option `{unknown[0]}`", loc=caller(),
-            hint=f"did you mean `{near}=`?" if near else None,
+            hint=did_you_mean(similar(unknown[0], known), "`{}=`"),
         )
     names = sys._getframe(1).f_locals
     if function is not None:
@@ -197,10 +195,8 @@ def _checked(function: Any) -> Any:
 
 def _check_target(target: str) -> None:
     if target != "auto" and target not in TARGETS:
-        near = nearest(str(target), TARGETS)
-        raise TargetError(
-            f"there is no target {target!r}", loc=caller(), hint=f'did you mean `arch="{near}"`?' if near else None
-        )
+        hint = did_you_mean(similar(str(target), TARGETS), '`arch="{}"`')
+        raise TargetError(f"there is no target {target!r}", loc=caller(), hint=hint)
 
 
 def _entry_name(name: str, loc: Loc) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import ir
 from ..collector import paused
-from ..errors import LaunchError, caller, nearest
+from ..errors import LaunchError, caller, did_you_mean, similar
 from ..ir.signature import KernelParameter, TensorMapType
 from ..launch import IMAGE_KINDS, ImageArgument
 from ..types import dtype_of
@@ -46,7 +46,30 @@ class PtxEntry(Dispatcher):
         return f"<PTX entry {self.entry}({', '.join(f'{p.ptx[0].name}: .{p.ptx[0].type}' for p in self.parameters)})>"
 
 
-class PtxModule(Mapping[str, PtxEntry]):
+T = TypeVar("T")
+
+
+class _ByName(Mapping[str, T]):
+    """What a module declares, by name; a name of C++ may be given unmangled where only one has it."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self._known = known
+
+    def __contains__(self, name: object) -> bool:
+        return len(_matching(str(name), self._known)) == 1
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """What has that name, ``default`` if nothing does."""
+        return self[key] if key in self else default  # noqa: SIM401
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class PtxModule(_ByName[PtxEntry]):
     """The entries of a module of PTX text by their names: ``m["saxpy"][grid, block](arguments)``.
 
     A name of C++ may be given as it was before the compiler mangled it, if only one entry has it.
@@ -62,16 +85,17 @@ class PtxModule(Mapping[str, PtxEntry]):
             verify(self.module, foreign=True)
         entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
         cache = ModuleCache()
-        self._entries = {function.name: PtxEntry(self.module, text, function, cache) for function in entries}
+        super().__init__({function.name: PtxEntry(self.module, text, function, cache) for function in entries})
         self.variables = Variables(self)
         """The module's variables in global and constant memory, by name."""
         self._declared = {v.name: str(v.type) for v in self.module.variables if v.type.kind == "o"}
         self._references: dict[str, Any] = {}
-        for entry in self._entries.values():
+        for entry in self._known.values():
             entry.compiled({}).references = self._references
 
     def __getitem__(self, name: str) -> PtxEntry:
-        return self._entries[_unique_match(name, self._entries, self.filename, "entry")]
+        entry: PtxEntry = self._known[_unique_match(name, self._known, self.filename, "entry")]
+        return entry
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Bind a texture, sampler or surface to a ``.texref``, ``.samplerref`` or ``.surfref`` of the module.
@@ -79,11 +103,10 @@ class PtxModule(Mapping[str, PtxEntry]):
         ``m["image"] = ptxdsl.Texture(array)``; it stays bound until another one is.
         """
         if name not in self._declared:
-            near = nearest(str(name), self._declared)
             raise LaunchError(
                 f"{self.filename} declares no texture, sampler or surface `{name}`; "
                 f"it declares {', '.join(self._declared) or 'none'}", loc=caller(),
-                hint=f"did you mean `{near}`?" if near else None,
+                hint=did_you_mean(similar(str(name), self._declared)),
             )
         wanted = IMAGE_KINDS[self._declared[name]]
         if not isinstance(value, ImageArgument) or value.image_kind != wanted:
@@ -94,24 +117,11 @@ class PtxModule(Mapping[str, PtxEntry]):
             )
         self._references[name] = value
 
-    def __contains__(self, name: object) -> bool:
-        return len(_matching(str(name), self._entries)) == 1
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The entry of that name, ``default`` if there is none."""
-        return self[key] if key in self else default  # noqa: SIM401
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def __repr__(self) -> str:
-        return f"<PTX module {self.filename}: {', '.join(self._entries)}>"
+        return f"<PTX module {self.filename}: {', '.join(self._known)}>"
 
 
-class Variables(Mapping[str, "DeviceArray"]):
+class Variables(_ByName["DeviceArray"]):
     """The variables of a module as device arrays, on the backend that launches take.
 
     ``m.variables["table"]`` can be read with ``.numpy()``, passed to a kernel, and written:
@@ -120,14 +130,13 @@ class Variables(Mapping[str, "DeviceArray"]):
 
     def __init__(self, owner: PtxModule) -> None:
         self._owner = owner
-        self._declared = {
-            v.name: v for v in owner.module.variables if v.space in ("global", "const") and v.type.kind != "o"
-        }
+        declared = (v for v in owner.module.variables if v.space in ("global", "const") and v.type.kind != "o")
+        super().__init__({v.name: v for v in declared})
 
     def __getitem__(self, name: str) -> DeviceArray:
         from ..launch.device_array import DeviceArray
 
-        variable = self._declared[_unique_match(name, self._declared, self._owner.filename, "variable")]
+        variable = self._known[_unique_match(name, self._known, self._owner.filename, "variable")]
         backend = choose(None)
         kernel = next(iter(self._owner.values())).compiled({})
         address = kernel.variable(backend, variable.name)
@@ -138,21 +147,8 @@ class Variables(Mapping[str, "DeviceArray"]):
         array = self[name]
         array.copy_from(_values(values, array, name))
 
-    def __contains__(self, name: object) -> bool:
-        return len(_matching(str(name), self._declared)) == 1
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The variable of that name, ``default`` if there is none."""
-        return self[key] if key in self else default  # noqa: SIM401
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._declared)
-
-    def __len__(self) -> int:
-        return len(self._declared)
-
     def __repr__(self) -> str:
-        listed = (f"{v.name}: .{v.type}{''.join(f'[{extent}]' for extent in v.shape)}" for v in self._declared.values())
+        listed = (f"{v.name}: .{v.type}{''.join(f'[{extent}]' for extent in v.shape)}" for v in self._known.values())
         return f"<variables of {self._owner.filename}: {', '.join(listed)}>"
 
 
@@ -203,18 +199,15 @@ def _unique_match(name: str, known: Mapping[str, object], filename: str, what: s
     if len(found) == 1:
         return found[0]
     if found:
+        many = "entries" if what == "entry" else "variables"
         raise LaunchError(
-            f"{filename} has {len(found)} {_PLURALS[what]} `{name}`: {', '.join(found)}", loc=caller(),
+            f"{filename} has {len(found)} {many} `{name}`: {', '.join(found)}", loc=caller(),
             hint=f"give the whole name: `{found[0]}`",
         )
-    near = nearest(str(name), [*known, *map(source_name, known)])
     raise LaunchError(
         f"{filename} has no {what} `{name}`; it has {', '.join(known) or 'none'}", loc=caller(),
-        hint=f"did you mean `{near}`?" if near else None,
+        hint=did_you_mean(similar(str(name), [*known, *map(source_name, known)])),
     )
-
-
-_PLURALS = {"entry": "entries", "variable": "variables"}
 
 
 def load(source: str | bytes | Path) -> PtxModule:

@@ -63,7 +63,7 @@ class EmulatorRun:
         if not geometry.sanitize:
             for argument in given:
                 if type(argument) is Buffer and isinstance(argument.owner, TracksWrites):
-                    argument.owner.unwritten = None  # nothing records what the kernel writes
+                    argument.owner.unwritten = None  # what the kernel writes is not tracked
         if self.references:
             self.program.bind(self.references)
         self.program.run(self.entry, geometry, given)

@@ -21,7 +21,7 @@ from .introspection.call_sites import getframe, internal, location_of, place_of,
 from .registers import RegisterSupply, stem_of
 
 __all__ = [
-    "InRegister", "PendingRegion", "Region", "Trace", "activated", "active", "current", "fatal", "swapped", "thread",
+    "InRegister", "PendingRegion", "Region", "Trace", "activated", "current", "fatal", "swapped", "thread",
 ]
 
 
@@ -97,12 +97,8 @@ def activated(trace: Trace) -> Iterator[None]:
             f"kernel `{trace.name}` was launched or traced inside kernel `{outer.name}`", loc=outer.location(),
             hint="call a plain function: it is traced in place; or launch the kernels one after the other",
         )
-    thread.trace = trace
-    try:
+    with swapped(trace):
         yield
-    finally:
-        thread.trace = None
-        trace.end()
 
 
 @contextmanager
@@ -115,11 +111,6 @@ def swapped(trace: Trace) -> Iterator[None]:
     finally:
         thread.trace = outer
         trace.end()
-
-
-def active() -> Trace | None:
-    """The trace of this thread, or None."""
-    return thread.trace
 
 
 E = TypeVar("E", bound=PtxError)

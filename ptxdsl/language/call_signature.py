@@ -38,4 +38,4 @@ def outputs(form: Form) -> list[OperandSpec]:
 
 
 def returned(spec: OperandSpec) -> bool:
-    return spec.kind == "value" and spec.role == "w" and spec.name != SINK
+    return spec.result and spec.name != SINK

@@ -11,14 +11,13 @@ from typing import Any
 
 from .. import ir
 from ..errors import PtxTypeError
-from ..types import ScalarType, b32, b64, b8, f32, f64, pred, s32, s64, u32, u64
+from ..types import b32, b64, b8, f32, f64, pred, s32, s64, u32, u64
 from .builder import Trace, current
 from .control.regions import when
 from .errors import described, located
 from .memory.pointers import Pointer
 from .values.literals import is_number, plain
-from .values.moves import constant
-from .values.operators import find
+from .values.moves import constant, known_form
 from .values.value import Result, Value, emit
 
 __all__ = ["check", "printf"]
@@ -120,7 +119,7 @@ def _argument(trace: Trace, match: re.Match[str], value: Any) -> Value:
             if value.type is pred and not wide:
                 return value.to(u32)
             if value.type.kind in "usb" and value.type.bits <= 32 and not wide:
-                return value if value.type.bits == 32 else value.to(_widened(value.type))
+                return value if value.type.bits == 32 else value.to(s32 if value.type.is_signed else u32)
             if value.type.kind in "usb" and value.type.bits == 64 and wide:
                 return value
         raise _unsuited(spelled, "64 bits" if wide else "32 bits", value, "%f")
@@ -128,10 +127,6 @@ def _argument(trace: Trace, match: re.Match[str], value: Any) -> Value:
         PtxTypeError, f"`{spelled}` is no conversion of `printf` for {_kind(value)}",
         "`%d` for integers, `%lld` for those of 64 bits, `%f` for floats, `%p` for pointers, `%s` for Python strings",
     )
-
-
-def _widened(type: ScalarType) -> ScalarType:
-    return s32 if type.is_signed else u32
 
 
 def _kind(value: Any) -> str:
@@ -152,9 +147,7 @@ def _text(trace: Trace, text: str) -> Value:
         symbol = trace.texts[text] = trace.unique(f"{trace.name}_text")
         bits = (*text.encode("utf-8"), 0)
         trace.module_variables.append(ir.Variable(symbol, "global", b8, (len(bits),), 1, bits))
-    form = find("cvta.global.u64")
-    assert form is not None
-    return emit(form, u64, ir.Symbol(symbol))
+    return emit(known_form("cvta.global.u64"), u64, ir.Symbol(symbol))
 
 
 def _buffer(trace: Trace, arguments: list[Value]) -> ir.Operand:
@@ -170,6 +163,4 @@ def _buffer(trace: Trace, arguments: list[Value]) -> ir.Operand:
     trace.variables.append(ir.Variable(symbol, "local", b8, (size,), 8))
     for value, offset in zip(arguments, offsets):
         Pointer(value.type, "local", ir.Symbol(symbol), offset).store(0, value)
-    form = find("cvta.local.u64")
-    assert form is not None
-    return emit(form, u64, ir.Symbol(symbol)).use(trace)
+    return emit(known_form("cvta.local.u64"), u64, ir.Symbol(symbol)).use(trace)

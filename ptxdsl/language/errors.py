@@ -14,7 +14,7 @@ from .introspection.call_sites import location_of, user_frame
 from .introspection.variable_names import name_of
 from .rules.python_protocol import RunTime
 
-__all__ = ["conversions", "described", "located", "mismatch", "named"]
+__all__ = ["conversions", "described", "located", "mismatch", "named", "relocated"]
 
 E = TypeVar("E", bound=TraceError)
 
@@ -22,6 +22,11 @@ E = TypeVar("E", bound=TraceError)
 def located(error: type[E], message: str, hint: str | None = None) -> E:
     """An error with the user's line."""
     return error(message, loc=location_of(user_frame(2)), hint=hint)
+
+
+def relocated(error: E) -> E:
+    """An error of the table or of a type, at the user's line."""
+    return located(type(error), error.message, error.hint)
 
 
 def named(value: object, otherwise: str) -> str:

@@ -10,11 +10,7 @@ from typing import Any, NoReturn
 from ..errors import PtxTypeError
 from .errors import located
 
-__all__ = ["InstructionName", "Name", "NoValue", "is_private"]
-
-
-def is_private(name: str) -> bool:
-    return name.startswith("_")
+__all__ = ["InstructionName", "Name", "NoValue"]
 
 
 class Name:
@@ -24,7 +20,7 @@ class Name:
         raise NotImplementedError
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not is_private(name):
+        if not name.startswith("_"):
             raise located(
                 PtxTypeError, f"`{self!r}.{name}` cannot be set", "keep a value in a variable of its own: `v = ..`"
             )

@@ -1,8 +1,8 @@
 """Operand errors: why an argument is not what an operand of an instruction must be, in words that name both.
 
-What an operand must be is said by the table and `ir.operand_matching`; here Python's arguments are held against it.
+What an operand must be is said by the table and `ir.operand_matching`; here Python's arguments are checked against it.
 Nothing is appended and no register is named until a form without an error is found. Most arguments have none, so a name
-or a hint is looked up only when there is one.
+or a hint is worked out only when there is one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..isa import Form, OperandSpec
 from ..types import ScalarType, encode, pred
 from .builder import current
 from .call_signature import SINK, inputs, outputs, returned, syntax
-from .errors import described, located, named
+from .errors import conversions, described, located, named
 from .memory.addresses import NARROW
 from .memory.pointers import Pointer
 from .memory.tensor_map import TensorMapValue
@@ -178,12 +178,9 @@ def _register_error(form: Form, spec: OperandSpec, wanted: ScalarType, value: Va
         )
     if takes(wanted, value.type, form.row.relaxed):
         return None
+    hint = conversions(value, wanted)
     if pred in (wanted, value.type):
         hint = f"`{name} != 0`" if wanted is pred else f"`{name}.to({wanted})`"
-    else:
-        hint = f"`{name}.to({wanted})` converts (cvt)"
-        if wanted.bits == value.type.bits:
-            hint += f"; `{name}.bits({wanted})` keeps the bits (mov)"
     return OperandError(f"is a {wanted}, not a {value.type}", hint)
 
 

@@ -272,7 +272,7 @@ def _predicate(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir
 
 
 def _written(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
-    argument.use(trace)  # it is read too, and a `Reg` that nobody has written yet must say so
+    argument.use(trace)  # it is read too, and a `Reg` without a value yet must be checked
     register: ir.Register = argument.write(trace)
     return register
 

@@ -1,6 +1,6 @@
 """The registers of a trace: those numbered by family, ``%f0``, ``%f1``, and the stems of those named after variables.
 
-A kernel of ten thousand instructions asks for a register ten thousand times, and each trace for the same ones.
+A kernel of ten thousand instructions takes as many registers, and each trace takes the same ones.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ its compile-time constants, with a trace of its own: no value of the kernel is v
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -54,10 +54,8 @@ def ptx_func(function: Callable[..., Any]) -> Subroutine:
     >>> float(x[0])
     5.0
     """
-    frame = inspect.currentframe()
-    names = frame.f_back.f_locals if frame is not None and frame.f_back is not None else None
     check_source(function)
-    return Subroutine(function, names)
+    return Subroutine(function, sys._getframe(1).f_locals)
 
 
 class Subroutine:
@@ -65,12 +63,12 @@ class Subroutine:
 
     __name__: str
 
-    def __init__(self, function: Callable[..., Any], names: Any = None) -> None:
+    def __init__(self, function: Callable[..., Any], names: Mapping[str, Any]) -> None:
         functools.update_wrapper(self, function)
         assert isinstance(function, FunctionType)
         self._function = function
         self._loc = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
-        self._names = {} if names is None else names
+        self._names = names
         self._signature = Signature.of(function, names)
         for parameter in self._signature.parameters:
             if not isinstance(parameter.annotation, (ScalarType, PtrType, HandleType)):
@@ -133,8 +131,7 @@ class Subroutine:
             return value.use(trace)
         elif is_number(value):
             assert isinstance(wanted, ScalarType)
-            number = literal(value, wanted)
-            return ir.Immediate(number.bits, wanted.register)
+            return literal(value, wanted, wanted.register)
         got = value.type if isinstance(value, Value) else described(value)
         hint = f"`.to({wanted})` converts" if isinstance(value, Value) and isinstance(wanted, ScalarType) else None
         raise located(
@@ -184,7 +181,7 @@ class Subroutine:
         if isinstance(result, Value) and result.type is self._result:
             source: ir.Operand = result.use(trace)
         elif is_number(result):
-            source = ir.Immediate(literal(result, self._result).bits, self._result.register)
+            source = literal(result, self._result, self._result.register)
         else:
             got = result.type if isinstance(result, Value) else described(result)
             raise located(TraceError, f"function `{self.__name__}` returns {got}, and is annotated `-> {self._result}`")

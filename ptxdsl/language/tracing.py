@@ -1,6 +1,6 @@
 """Tracing: a kernel function is run once, and what it does to its arguments becomes a module.
 
-Parameters are loaded at the top, where every region can use them; those that nobody uses are not loaded.
+Parameters are loaded at the top, where every region can use them; those that are not used are not loaded.
 Whatever happens inside, the thread is as it was afterwards: a failed trace leaves nothing behind.
 """
 

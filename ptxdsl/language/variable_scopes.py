@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from .. import ir
 from ..ir.signature import Signature
 from ..types import ScalarType
-from .builder import active
+from .builder import thread
 from .introspection.call_sites import is_user_file
 from .memory.pointers import Pointer
 from .tracing import trace
@@ -79,7 +79,7 @@ class _Recorder:
         back = frame.f_back
         if event == "return" and back is not None and is_user_file(back.f_code.co_filename):
             frame = back
-        trace = active()
+        trace = thread.trace
         if event in ("line", "return") and trace is not None:
             last = list(_statements(trace.body[-self.LOOKBACK :]))
             self.seen.append((frame.f_code.co_filename, last, _held(frame.f_locals)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .geometry import (
-    IMAGE_KINDS, Argument, Buffer, FastPath, Handle, ImageArgument, LaunchConfig, Scalar, TracksWrites, clustered,
-    stream_handle,
+    IMAGE_KINDS, LIMITS, Argument, Buffer, FastPath, Handle, ImageArgument, LaunchConfig, Scalar, TracksWrites,
+    clustered, stream_handle,
 )
 
 __all__ = [
-    "IMAGE_KINDS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
+    "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
     "TracksWrites", "clustered", "stream_handle",
 ]

@@ -17,10 +17,10 @@ from .. import ir
 from ..errors import LaunchError, caller
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
 from ..types import ScalarType, u64
-from .arrays import Unreadable, View, contiguous, contiguous_strides, view
+from .arrays import Unreadable, View, contiguous, contiguous_strides, library_of, view
 from .foreign_arguments import aggregate, foreign_scalar
 from .geometry import IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, Scalar
-from .parameter_check import Convert, ParameterCheck, of_torch, plural
+from .parameter_check import Convert, ParameterCheck, plural
 from .scalars import Elements, elements, scalar
 
 __all__ = ["Binder"]
@@ -112,15 +112,14 @@ def _pointer(check: ParameterCheck, kind: ScalarType) -> Convert:
         seen = view(value)
         if seen is None:
             raise _no_array(check, value, accepted)
-        address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
-        nbytes = math.prod(shape) * itemsize
         _check_elements(check, seen, value, accepted, size)
-        if not contiguous(shape, strides, itemsize):
-            other = f", or declare `{check.name}: Array[{kind}, {len(shape)}]`"
+        if not contiguous(seen.shape, seen.strides, seen.itemsize):
+            other = f", or declare `{check.name}: Array[{kind}, {len(seen.shape)}]`"
             raise check.not_contiguous(value, seen, f"{check.annotation} wants contiguous memory", other)
-        if nbytes % size:
+        buffer = Buffer.of(name, seen)
+        if buffer.nbytes % size:
             raise check.error(value, f"{check.annotation} wants a multiple of {size} bytes")
-        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
+        return (buffer,)
 
     return pointer
 
@@ -142,12 +141,7 @@ def _table(check: ParameterCheck, target: ScalarType) -> Convert:
         addresses = np.array([buffer.address for buffer in targets], np.uint64)
         whole = view(addresses)
         assert whole is not None
-        return (
-            Buffer(
-                name, whole.address, addresses.nbytes, whole.dtype, whole.shape, whole.strides, False, addresses,
-                targets=tuple(targets),
-            ),
-        )
+        return (Buffer.of(name, whole)._replace(writable=False, targets=tuple(targets)),)
 
     return table
 
@@ -173,7 +167,7 @@ def _check_elements(check: ParameterCheck, seen: View, value: object, accepted: 
 
 
 def _conversion(name: str, seen: View, wanted: str) -> str:
-    torch = of_torch(seen.owner)
+    torch = library_of(seen.owner) == "torch"
     library = "torch" if torch else "np" if hasattr(np, wanted) else "ml_dtypes"
     integers = ("int", "uint", "bool")
     same = seen.itemsize == np.dtype(wanted).itemsize if library == "np" else False
@@ -193,14 +187,14 @@ def _array(check: ParameterCheck, array: ArrayType) -> Convert:
         seen = view(value)
         if seen is None:
             raise _no_array(check, value, accepted)
-        address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
+        shape = seen.shape
         _check_elements(check, seen, value, accepted, size)
         _check_shape(check, array, value, shape)
         steps = _steps(check, array, value, seen, strided)
         extent = sum((n - 1) * step for n, step in zip(shape, steps)) + 1 if math.prod(shape) else 0
         numbers = [shape[axis] for axis in open_axes] + list(steps[:-1] if strided else ())
         return (
-            Buffer(name, address, extent * itemsize, dtype, shape, strides, not readonly, owner, device, stream),
+            Buffer.of(name, seen, extent * seen.itemsize),
             *(Scalar(name, pack(number)) for name, number in zip(scalar_names, numbers)),
         )
 

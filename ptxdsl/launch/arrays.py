@@ -1,4 +1,4 @@
-"""Arrays of any library as one record: an address, a dtype, a shape and strides.
+"""Arrays of any library in one form: an address, a dtype, a shape and strides.
 
 A kernel takes numpy arrays, torch tensors, CuPy and JAX arrays, and all objects with ``__cuda_array_interface__`` or
 DLPack. The libraries are never imported: an object of theirs can only come from a program that did so itself. What
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "view"]
+__all__ = ["Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of", "view"]
 
 
 class View(NamedTuple):
@@ -38,7 +38,7 @@ class View(NamedTuple):
 
 
 class Unreadable(Exception):
-    """An object that looks like an array, and raises when it is read as one."""
+    """An object with an array protocol that raises when it is used."""
 
 
 def view(value: object) -> View | None:
@@ -60,12 +60,12 @@ _READERS: dict[type, Callable[[Any], View | None]] = {}
 
 
 def _reader(value: object) -> Callable[[Any], View | None]:
-    masked = sys.modules.get("numpy.ma")  # who has made one has imported it, which takes its time
+    masked = sys.modules.get("numpy.ma")  # it is slow to import, and there is no masked array without it
     if isinstance(value, (np.generic, type)) or (masked and isinstance(value, masked.MaskedArray)):
         return _no_array
     if isinstance(value, np.ndarray):
         return _numpy
-    if type(value).__module__.split(".")[0] == "torch" and hasattr(value, "data_ptr"):
+    if library_of(value) == "torch" and hasattr(value, "data_ptr"):
         return _torch
     if hasattr(value, "_ptxdsl_view"):
         return operator.methodcaller("_ptxdsl_view")
@@ -74,6 +74,11 @@ def _reader(value: object) -> Callable[[Any], View | None]:
     if hasattr(value, "__dlpack__"):
         return _dlpack
     return _no_array
+
+
+def library_of(value: object) -> str:
+    """The package that an object's class comes from: ``"numpy"``, ``"torch"``, ..."""
+    return type(value).__module__.partition(".")[0]
 
 
 def _no_array(_: object) -> None:
@@ -207,7 +212,7 @@ def _dlpack(value: Any) -> View | None:
     name = _DL_NAMES.get(tensor.code, f"dlpack{tensor.code}_{{}}").format(tensor.bits)
     return View(
         (tensor.data or 0) + tensor.byte_offset, name, itemsize, shape,
-        strides, readonly or type(value).__module__.startswith("jax"), None if kind in _DL_HOST else ordinal,
+        strides, readonly or library_of(value).startswith("jax"), None if kind in _DL_HOST else ordinal,
         (value, capsule), None if kind in _DL_HOST else _DEFAULT_STREAM,
     )
 
@@ -232,7 +237,7 @@ def describe(value: object) -> str:
     if value is None:
         return "None"
     kind = type(value)
-    library = kind.__module__.split(".")[0]
+    library = library_of(value)
     seen = None if isinstance(value, type) else view(value)
     if seen is not None:
         what = {"numpy": "numpy array", "torch": "torch tensor", "ptxdsl": "device array"}.get(library)

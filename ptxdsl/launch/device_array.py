@@ -183,7 +183,4 @@ class DeviceArray(TracksWrites):
 
 def in_host_memory() -> list[Buffer]:
     """All live device arrays of the emulator, as buffers of a launch."""
-    return [
-        Buffer("a device array", view.address, array.nbytes, view.dtype, view.shape, view.strides, True, array)
-        for array in list(_in_host_memory) for view in [array._ptxdsl_view()]
-    ]
+    return [Buffer.of("a device array", array._ptxdsl_view()) for array in list(_in_host_memory)]

@@ -8,7 +8,6 @@ array or a number. Structs, and the TMA descriptors of traced kernels too, are p
 from __future__ import annotations
 
 import ctypes
-import math
 from typing import Any
 
 import numpy as np
@@ -68,11 +67,9 @@ def _memory(check: ParameterCheck) -> Convert:
         if seen is None:
             raise check.error(value, f".{check.annotation} wants an array or an int")
         check.check_writable(value, seen)
-        address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
-        if not contiguous(shape, strides, itemsize):
+        if not contiguous(seen.shape, seen.strides, seen.itemsize):
             raise check.not_contiguous(value, seen, "foreign PTX is given contiguous memory only")
-        nbytes = math.prod(shape) * itemsize
-        return (Buffer(name, address, nbytes, dtype, shape, strides, not readonly, owner, device, stream),)
+        return (Buffer.of(name, seen),)
 
     return memory
 

@@ -7,22 +7,26 @@ backend never sees a bad launch, and a bad launch never runs in part.
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Union, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
 
-from ..config import SANITIZERS
+from ..config import SANITIZERS, sanitizers
 from ..errors import LaunchError, caller
 from ..isa.targets import TARGETS, Limits, limits
 
+if TYPE_CHECKING:
+    from .arrays import View
+
 __all__ = [
-    "IMAGE_KINDS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
+    "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
     "TracksWrites", "clustered", "stream_handle",
 ]
 
-_LIMITS = Limits(
+LIMITS = Limits(
     shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
 )
 """The largest of any GPU; the backend checks those of its own GPU."""
@@ -63,6 +67,13 @@ class Buffer(NamedTuple):
     device: int | None = None
     stream: int | None = None
     targets: tuple[Buffer, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, seen: View, nbytes: int | None = None) -> Buffer:
+        """An array as a parameter: all of it, or ``nbytes`` from its first element on."""
+        address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
+        size = math.prod(shape) * itemsize if nbytes is None else nbytes
+        return cls(name, address, size, dtype, shape, strides, not readonly, owner, device, stream)
 
 
 @runtime_checkable
@@ -116,34 +127,32 @@ class LaunchConfig:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "grid", _dimensions("grid", self.grid, _LIMITS.grid))
-        put(self, "block", _dimensions("block", self.block, _LIMITS.block))
-        if self.threads > _LIMITS.threads:
+        put(self, "grid", _dimensions("grid", self.grid, LIMITS.grid))
+        put(self, "block", _dimensions("block", self.block, LIMITS.block))
+        if self.threads > LIMITS.threads:
             raise LaunchError(
-                f"block {self.block} has {self.threads} threads; the limit is {_LIMITS.threads}", loc=caller(),
+                f"block {self.block} has {self.threads} threads; the limit is {LIMITS.threads}", loc=caller(),
                 hint="make the block smaller and the grid larger",
             )
-        put(self, "shared", _integer("shared", self.shared, 0, _LIMITS.shared, "bytes"))
+        put(self, "shared", _integer("shared", self.shared, 0, LIMITS.shared, "bytes"))
         if self.cluster is not None:
             put(self, "cluster", clustered(self.cluster, self.grid))
         if not isinstance(self.cooperative, bool):
             raise LaunchError(f"cooperative is True or False, not {self.cooperative!r}", loc=caller())
         put(self, "stream", stream_handle(self.stream))
-        put(self, "sanitize", _sanitizers(self.sanitize))
+        put(self, "sanitize", sanitizers(self.sanitize, _no_sanitizer))
         if self.seed is not None:
             put(self, "seed", _integer("seed", self.seed, 0, (1 << 32) - 1, ""))
 
     @cached_property
     def threads(self) -> int:
         """Threads in a block."""
-        x, y, z = self.block
-        return x * y * z
+        return math.prod(self.block)
 
     @property
     def blocks(self) -> int:
         """Blocks in the grid."""
-        x, y, z = self.grid
-        return x * y * z
+        return math.prod(self.grid)
 
 
 def _dimensions(what: str, value: object, limits: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -177,10 +186,10 @@ def _integer(what: str, value: object, low: int, high: int, unit: str) -> int:
 
 def clustered(value: object, grid: tuple[int, int, int]) -> tuple[int, int, int]:
     """The shape of a cluster, of which a grid must be made; LaunchError if it is not."""
-    cluster = _dimensions("cluster", value, (_LIMITS.cluster, _LIMITS.cluster, _LIMITS.cluster))
-    blocks = cluster[0] * cluster[1] * cluster[2]
-    if blocks > _LIMITS.cluster:
-        raise LaunchError(f"cluster {cluster} has {blocks} blocks; the limit is {_LIMITS.cluster}", loc=caller())
+    cluster = _dimensions("cluster", value, (LIMITS.cluster, LIMITS.cluster, LIMITS.cluster))
+    blocks = math.prod(cluster)
+    if blocks > LIMITS.cluster:
+        raise LaunchError(f"cluster {cluster} has {blocks} blocks; the limit is {LIMITS.cluster}", loc=caller())
     for axis, size, per in zip("xyz", grid, cluster):
         if size % per:
             raise LaunchError(
@@ -206,17 +215,6 @@ def stream_handle(stream: object) -> int | None:
     )
 
 
-def _sanitizers(value: object) -> frozenset[str] | None:
-    if value is None or value is False:
-        return None if value is None else frozenset()
-    if value is True or value == "all":
-        return frozenset(SANITIZERS)
-    if isinstance(value, str):
-        value = {"all": SANITIZERS, "off": ()}.get(value, [name.strip() for name in value.split(",")])
-    names: list[Any] = list(value) if isinstance(value, Iterable) else [value]
-    for name in names:
-        if name not in SANITIZERS:
-            raise LaunchError(
-                f"{name!r} is no check of the sanitizer", loc=caller(), hint=f"one or more of {', '.join(SANITIZERS)}"
-            )
-    return frozenset(names)
+def _no_sanitizer(name: object) -> LaunchError:
+    hint = f"one or more of {', '.join(SANITIZERS)}"
+    return LaunchError(f"{name!r} is no check of the sanitizer", loc=caller(), hint=hint)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from ..errors import LaunchError, caller
 from ..ir.signature import KernelParameter
-from .arrays import View, describe
+from .arrays import View, describe, library_of
 from .geometry import Argument
 
-__all__ = ["Convert", "ParameterCheck", "of_torch", "plural"]
+__all__ = ["Convert", "ParameterCheck", "plural"]
 
 Convert = Callable[[Any], "tuple[Argument, ...]"]
 """From a user's argument to one for each ``.param`` of its parameter."""
@@ -46,13 +46,8 @@ class ParameterCheck(NamedTuple):
     def not_contiguous(self, value: object, seen: View, wanted: str, alternative: str = "") -> LaunchError:
         """The error for an array with other strides than are wanted, and its repair."""
         name = self.name
-        made = f"{name}.contiguous()" if of_torch(value) else f"np.ascontiguousarray({name})"
+        made = f"{name}.contiguous()" if library_of(value) == "torch" else f"np.ascontiguousarray({name})"
         return self.error(value, wanted, f"`{name} = {made}`{alternative}", f", strides {seen.strides}")
-
-
-def of_torch(value: object) -> bool:
-    """Whether it is torch's, which names its functions otherwise than numpy."""
-    return type(value).__module__.partition(".")[0] == "torch"
 
 
 def plural(count: int, noun: str) -> str:

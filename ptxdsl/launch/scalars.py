@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from .arrays import view
 from .geometry import Argument, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck
 
-__all__ = ["FLOAT32_LIMIT", "STRUCT_CODES", "Elements", "elements", "encoded", "scalar"]
+__all__ = ["STRUCT_CODES", "Elements", "elements", "encoded", "packed_range", "scalar"]
 
 
 class Elements(NamedTuple):
@@ -52,8 +53,16 @@ STRUCT_CODES = {
     "f32": "f", "f64": "d",
 }
 """The types that ``struct`` packs, and its names of them."""
-FLOAT32_LIMIT = 3e38
+_FLOAT32_LIMIT = 3e38
 """Below the least number that overflows as a float32."""
+
+
+def packed_range(kind: ScalarType) -> tuple[float, float]:
+    """The least and the greatest number that ``struct`` packs as a type without a doubt."""
+    if not kind.is_float:
+        return kind.bounds
+    high = _FLOAT32_LIMIT if kind.bits == 32 else sys.float_info.max
+    return -high, high
 
 
 def scalar(check: ParameterCheck, kind: ScalarType) -> Convert:
@@ -63,12 +72,7 @@ def scalar(check: ParameterCheck, kind: ScalarType) -> Convert:
     if code is None:
         return lambda value: (Scalar(name, encoded(check, kind, value)),)
     pack, exact = struct.Struct(f"<{code}").pack, float if kind.is_float else int
-    low: float
-    high: float
-    low, high = kind.bounds
-    if kind.is_float:
-        high = FLOAT32_LIMIT if kind.bits == 32 else math.nextafter(math.inf, 0)
-        low = -high
+    low, high = packed_range(kind)
 
     def number(value: Any) -> tuple[Argument, ...]:
         if type(value) is exact and low <= value <= high:

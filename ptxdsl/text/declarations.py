@@ -9,11 +9,11 @@ from ..isa.directives import DIRECTIVES, VARIABLE_ATTRIBUTES
 from ..types import TYPES, ScalarType
 from .escape import unescape
 from .numbers import Number, encoded, expression, literal
+from .printer import shape_text
 from .source import Source, Token
 
 __all__ = [
-    "attributes", "directives", "parameter", "parameters", "registers", "scalar_type", "strings", "variables",
-    "vector_length",
+    "attributes", "directives", "parameters", "registers", "strings", "variables",
 ]
 
 _FUNDAMENTAL = {f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)} | {"b128", "f16", "f16x2", "f32", "f64"}
@@ -44,19 +44,20 @@ def _instead(kind: ScalarType) -> str | None:
     return f"declare it .{register}" if register is not kind and register.__name__ in _FUNDAMENTAL else None
 
 
-def vector_length(source: Source) -> int:
-    """``.v2`` or ``.v4``, else 0."""
-    for text in (".v2", ".v4"):
-        if source.accept(text):
-            return int(text[2:])
-    return 0
+def vector_type(source: Source, space: str) -> tuple[ScalarType, int]:
+    """A ``.type``, and the length of the vector, 0 for none: ``.v2`` or ``.v4`` may stand on either side of it."""
+    before = _vector_length(source)
+    kind = scalar_type(source, space)
+    return kind, before or _vector_length(source)
+
+
+def _vector_length(source: Source) -> int:
+    return next((int(text[2:]) for text in (".v2", ".v4") if source.accept(text)), 0)
 
 
 def registers(source: Source) -> tuple[ScalarType, int, list[tuple[list[str], int]]]:
     """What follows ``.reg``: the type, the length of vectors or 0, and names with the place where they stand."""
-    lanes = vector_length(source)
-    kind = scalar_type(source, "reg")
-    lanes = lanes or vector_length(source)
+    kind, lanes = vector_type(source, "reg")
     groups: list[tuple[list[str], int]] = []
     while True:
         name = source.name("a register")
@@ -179,9 +180,7 @@ def parameter(source: Source) -> ir.Parameter:
         source.fail(f"expected a parameter, which begins with `.param`, not {source.quoted(token)}", token.start)
     space = token.text[1:]
     align = alignment(source)
-    lanes = vector_length(source) if space == "reg" else 0
-    kind = scalar_type(source, space)
-    lanes = lanes or (vector_length(source) if space == "reg" else 0)
+    kind, lanes = vector_type(source, space) if space == "reg" else (scalar_type(source, space), 0)
     pointer = None
     if source.accept(".ptr"):
         where = "generic"
@@ -202,9 +201,7 @@ def variables(source: Source, space: str, linkage: str = "") -> list[ir.Variable
     """What follows ``.global`` and the other spaces, up to the semicolon: one variable or several of one type."""
     found_attributes = attributes(source)
     align = alignment(source)
-    lanes = vector_length(source)
-    kind = scalar_type(source, space)
-    lanes = lanes or vector_length(source)
+    kind, lanes = vector_type(source, space)
     if lanes:
         # A vector is laid out as an array is, on the alignment of the whole.
         align = align or lanes * kind.bytes
@@ -243,12 +240,8 @@ def _initialise(source: Source, variable: ir.Variable) -> None:
         variable.shape = shape = (len(values), *shape[1:])
     flat = _flatten(values, shape)  # type: ignore[arg-type]
     if flat is None:
-        source.fail(f"these initial values do not fit the array {variable.name}{_brackets(shape)}", at.start)
+        source.fail(f"these initial values do not fit the array {variable.name}{shape_text(shape)}", at.start)
     variable.values = tuple(flat)
-
-
-def _brackets(shape: tuple[int | None, ...]) -> str:
-    return "".join(f"[{extent}]" for extent in shape)
 
 
 def _braces(source: Source, kind: ScalarType) -> list[Any]:

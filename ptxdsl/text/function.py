@@ -10,7 +10,7 @@ import re
 from typing import NoReturn
 
 from .. import ir
-from ..errors import Loc, UnknownInstruction
+from ..errors import Loc, UnknownInstruction, did_you_mean, similar
 from ..types import ScalarType
 from . import declarations
 from .escape import unescape
@@ -73,20 +73,17 @@ class FunctionParser(InstructionReader):
             if parameter.space == "reg" and parameter.shape:
                 self._vector_register(parameter.name, [ir.Register(p.name, p.type) for p in _components([parameter])])
         token = source.next()
-        if token.text == ";":
-            function.body = None
-            function.registers = []
-        elif token.text != "{" and function.kind == "func" and (token.text[:1] == "." or not token.text):
-            source.at = token.start  # a declaration without `;`, as old versions of nvcc wrote it
-            function.body = None
-            function.registers = []
-        elif token.text != "{":
-            source.fail(f"expected `{{` and the body of {name.text}, not {source.quoted(token)}", token.start)
-        else:
+        if token.text == "{":
             self._body()
             self._resolve()
             declared = {register.name for register in function.registers}
             function.registers += [r for r in self.context.registers.values() if r.name not in declared]
+            return function
+        function.body, function.registers = None, []
+        if token.text != ";":
+            if function.kind != "func" or (token.text and token.text[0] != "."):
+                source.fail(f"expected `{{` and the body of {name.text}, not {source.quoted(token)}", token.start)
+            source.at = token.start  # a declaration without `;`, as old versions of nvcc wrote it
         return function
 
     # -- statements
@@ -297,9 +294,6 @@ class FunctionParser(InstructionReader):
     def _target(self, name: str, scope: Scope, position: int) -> str:
         found = scope.label(name)
         if found is None:
-            import difflib
-
-            near = difflib.get_close_matches(name, list(scope.labels), n=2)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"place it: `{name}:`"
+            hint = did_you_mean(similar(name, scope.labels, 2, 0.6), "{}", f"place it: `{name}:`")
             self.source.fail(f"no label is called {name}", position, hint=hint)
         return found

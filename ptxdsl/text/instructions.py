@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from .. import ir
 from ..errors import Loc, ParseError, UnknownInstruction
-from ..ir.operand_matching import fits, mismatch
+from ..ir.operand_matching import mismatch
 from ..isa import Form, lookup
 from ..types import pred
 from .legacy import forms_of
@@ -42,17 +42,9 @@ class InstructionReader(Reader):
         self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int
     ) -> tuple[Form, tuple[ir.Operand, ...]]:
         """The form, of several that a mnemonic spells, that the operands fit; else the nearest."""
-        self.unambiguous = False
-        try:
-            return self._nearest(mnemonic, candidates, parts, start)
-        finally:
-            self.unambiguous = True
-
-    def _nearest(
-        self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int
-    ) -> tuple[Form, tuple[ir.Operand, ...]]:
         if not candidates:
             self._miscounted(mnemonic, len(parts), start)
+        self.unambiguous = False
         readings: list[tuple[int, int, Form, tuple[ir.Operand, ...]]] = []
         failure: ParseError | None = None
         for number, form in enumerate(candidates):
@@ -61,11 +53,12 @@ class InstructionReader(Reader):
             except ParseError as error:
                 failure = failure or error
                 continue
-            if fits(form, operands):
-                return form, operands
             relaxed = form.row.relaxed
             wrong = sum(mismatch(s, o, relaxed) is not None for s, o in zip(form.operands, operands))
             readings.append((wrong, number, form, operands))
+            if not wrong:
+                break
+        self.unambiguous = True
         if not readings:
             assert failure is not None
             raise failure

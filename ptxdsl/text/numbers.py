@@ -119,11 +119,11 @@ def expression(source: Source, level: int = 0) -> Number:
             other = expression(source)
             left = chosen if left.value else other
             continue
-        rank = _LEVELS.get(token.text, 0)
-        if rank <= level:
+        binding = _LEVELS.get(token.text, 0)
+        if binding <= level:
             return left
         source.next()
-        left = _apply(source, token, left, expression(source, rank))
+        left = _apply(source, token, left, expression(source, binding))
 
 
 def _unary(source: Source) -> Number:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from .. import ir
+from ..errors import did_you_mean, similar
 from . import declarations
 from .function import FunctionParser
 from .reader import LOC, Context
@@ -125,13 +126,9 @@ class _Parser(Context):
             linkage, token = token.text[1:], source.next()
         kind = token.text[1:]
         if token.text not in _DEFINITIONS:
-            import difflib
-
-            near = difflib.get_close_matches(token.text, _DEFINITIONS, n=1)
-            source.fail(
-                f"{source.quoted(token)} begins nothing at the level of the module", token.start,
-                hint=f"did you mean `{near[0]}`?" if near else "here stand .entry, .func, variables and directives",
-            )
+            near = similar(token.text, _DEFINITIONS, cutoff=0.6)
+            hint = did_you_mean(near, otherwise="here stand .entry, .func, variables and directives")
+            source.fail(f"{source.quoted(token)} begins nothing at the level of the module", token.start, hint=hint)
         if kind in ("entry", "func"):
             self.result.functions.append(FunctionParser(self, kind, linkage).function())
             return

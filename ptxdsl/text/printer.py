@@ -193,7 +193,7 @@ def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> li
             else:
                 if loc[0] != file or not prefix:
                     file = loc[0]
-                    prefix = _loc_prefix(file, files)
+                    prefix = f"    .loc {files.setdefault(file, len(files) + 1)} "
                 source = f"  // {escape(loc.source)}" if comments and loc.source else ""
                 put(f"{prefix}{loc[1]} 0{source}\n")
         if s.guard is None and s.__class__ is instruction and (template := templates[s.form]):
@@ -226,11 +226,6 @@ def _other_statement(statement: ir.Label | ir.Comment) -> str:
     if isinstance(statement, ir.Pragma):
         return f'    .pragma "{escape(statement.text)}";\n'
     return "".join(f"    // {escape(line)}\n" for line in statement.text.splitlines())
-
-
-def _loc_prefix(file: str, files: dict[str, int]) -> str:
-    """The `.loc` of a line of a file up to the line; the file gets the next number in ``files`` if it has none."""
-    return f"    .loc {files.setdefault(file, len(files) + 1)} "
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -344,7 +339,8 @@ def _attributes(attributes: Iterable[ir.Directive]) -> str:
     return f".attribute({inner}) " if inner else ""
 
 
-def _shape(shape: tuple[int | None, ...]) -> str:
+def shape_text(shape: tuple[int | None, ...]) -> str:
+    """The dimensions of a variable or parameter, each in brackets."""
     return "".join(f"[{'' if extent is None else extent}]" for extent in shape)
 
 
@@ -354,13 +350,13 @@ def _parameter(p: ir.Parameter) -> str:
     if p.pointer is not None:
         space, bytes_ = p.pointer
         pointer = ".ptr " + ("" if space == "generic" else f".{space} ") + (f".align {bytes_} " if bytes_ else "")
-    return f".{p.space} {align}.{p.type.__name__} {pointer}{p.name}{_shape(p.shape) if p.shape else ''}"
+    return f".{p.space} {align}.{p.type.__name__} {pointer}{p.name}{shape_text(p.shape)}"
 
 
 def _variable(v: ir.Variable) -> str:
     linkage = f".{v.linkage} " if v.linkage else ""
     align = f".align {v.align} " if v.align else ""
-    head = f"{linkage}.{v.space} {_attributes(v.attributes)}{align}.{v.type} {v.name}{_shape(v.shape)}"
+    head = f"{linkage}.{v.space} {_attributes(v.attributes)}{align}.{v.type} {v.name}{shape_text(v.shape)}"
     if v.properties:
         return f"{head} = {{ {', '.join(f'{name} = {value}' for name, value in v.properties)} }}"
     if v.values is None:

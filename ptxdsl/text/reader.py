@@ -1,6 +1,6 @@
 """Reading the operands of an instruction: names, numbers, addresses, vectors.
 
-Most operands are the name of a register and never come here: the statement loop of `function` looks them up itself.
+Most operands are the name of a register and never come here: the statement loop of `function` has them from `names`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from typing import NoReturn
 
 from .. import ir
-from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction
+from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction, did_you_mean, similar
 from ..ir.operand_matching import elements, fits
 from ..isa import OperandSpec, lookup, special
 from ..types import TYPES, ScalarType
@@ -168,15 +168,12 @@ class Reader:
         return self.unknown(text)
 
     def _near(self, text: str) -> list[str]:
-        import difflib
-
-        return difflib.get_close_matches(text, [*self.names, *self.context.symbols], n=3, cutoff=0.6)
+        return similar(text, [*self.names, *self.context.symbols], 3, 0.6)
 
     def unknown(self, text: str) -> NoReturn:
-        near = self._near(text)
         if not _NAME.match(text):
             self.fail(f"`{text}` is no operand", text)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"declare it: `.reg .b32 {text};`"
+        hint = did_you_mean(self._near(text), "{}", f"declare it: `.reg .b32 {text};`")
         self.fail(f"{text} is not declared", text, hint)
 
     def _offset_symbol(self, name: str, rest: str, text: str, spec: OperandSpec) -> ir.Operand:

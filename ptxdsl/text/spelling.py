@@ -11,7 +11,7 @@ __all__ = ["canonical"]
 
 _ATOMIC = re.compile(r"^(atom|red)((?:\.(?:[a-z]\w*)(?:::cta|::cluster)?)+?)(\.(?:noftz|v[248]|[bsu]?f?\d).*)$")
 _GROUPS = (ORDERS, SCOPES, (*SPACES, "shared::cta", "shared::cluster"))
-_RANKS = {token: rank for rank, group in enumerate(_GROUPS) for token in group}
+_PLACES = {token: place for place, group in enumerate(_GROUPS) for token in group}
 """Where the manual has a modifier of an atomic operation: memory order, scope, state space, then all others."""
 _REORDERED = (
     # nvcc puts the rounding last, cuda::ptx writes tcgen05.ld.red....f32.min.
@@ -33,4 +33,4 @@ def canonical(mnemonic: str) -> str:
     if match is None:
         return spelled
     tokens = match[2][1:].split(".")
-    return ".".join([match[1], *sorted(tokens, key=lambda token: _RANKS.get(token, len(_GROUPS)))]) + match[3]
+    return ".".join([match[1], *sorted(tokens, key=lambda token: _PLACES.get(token, len(_GROUPS)))]) + match[3]

@@ -1,7 +1,7 @@
 """What no assembler should see: the rules of PTX that a module can break although every statement of it is well formed.
 
 ptxas is laxer than the manual (it takes numbers that do not fit, and addresses of 32 bits that it then fails on), and
-what it does refuse it refuses in terms of the PTX. Here each offence is told with the Python line that made it. The
+what it does refuse it refuses in terms of the PTX. Here each offence is reported at the Python line that made it. The
 check runs after tracing and after parsing, so it has to cost little: what depends only on the form and the types of
 the operands is looked up from the second time on.
 """
@@ -15,8 +15,8 @@ from .. import ir
 from ..analysis.definite_assignment import Block, assigned, early_reads
 from ..isa.directives import DIRECTIVES
 from ..isa.legacy import legacy_needs
-from ..isa.targets import serves
-from .declarations import ModuleContext, fail, version_text
+from ..isa.targets import serves, version_text
+from .declarations import ModuleContext, fail
 from .form_plans import READ, WRITE, FormPlan, form_plan
 from .statements import ADDRESSES, StatementChecker, number
 
@@ -32,7 +32,7 @@ def verify(module: ir.Module, *, foreign: bool = False, filename: str = "<ptx>")
 
     A register that is read on a path on which nothing wrote it is an offence where the statement carries its Python
     line. Text without lines may also read registers that nothing writes at all, and with the lines of C++, or in a
-    ``foreign`` module, anything goes: C++ allows a variable without a value that is never looked at.
+    ``foreign`` module, anything goes: C++ allows a variable without a value that is never used.
     ``filename`` names the text in errors about statements that carry no Python line.
 
     >>> from ..text import parse

@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from .. import ir
-from ..errors import Loc, VerifyError
+from ..errors import Loc, VerifyError, did_you_mean, similar
 from ..ir import SpecialRegister
 from ..isa import Form, Need
 from ..isa import targets
 from ..isa.directives import TARGET_OPTIONS, VARIABLE_ATTRIBUTES
+from ..isa.targets import version_text
 from ..types import ScalarType
 from .form_plans import FormPlan
 
-__all__ = ["ModuleContext", "fail", "near", "version_text"]
+__all__ = ["ModuleContext", "fail", "near"]
 
 
 class ModuleContext:
@@ -26,7 +27,7 @@ class ModuleContext:
         self.functions = {f.name: f for f in module.functions}
         self.plans: dict[Form, FormPlan] = {}
         self.is_legacy = module.target in targets.LEGACY or module.version < (6, 3)
-        """Whether it is for machines of which the rows do not speak."""
+        """Whether it is for targets older than those of the rows."""
         self.specials: set[SpecialRegister] = set()
 
     def head(self) -> None:
@@ -95,15 +96,7 @@ class ModuleContext:
 
 def near(name: str, known: Iterable[str]) -> str | None:
     """A hint with the names that are like ``name``, if there are any."""
-    import difflib
-
-    found = difflib.get_close_matches(name, list(known), n=3)
-    return f"did you mean {' or '.join(found)}?" if found else None
-
-
-def version_text(version: tuple[int, int]) -> str:
-    """A PTX version as it is written."""
-    return f"{version[0]}.{version[1]}"
+    return did_you_mean(similar(name, known, 3, 0.6), "{}")
 
 
 def fail(message: str, *, loc: Loc | None = None, hint: str | None = None) -> NoReturn:

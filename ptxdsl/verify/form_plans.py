@@ -1,4 +1,4 @@
-"""What the verifier knows of a form before it has seen an operand: worked out once a form, since every operand asks."""
+"""What the verifier knows of a form before it has seen an operand: computed once a form, used by every operand."""
 
 from __future__ import annotations
 

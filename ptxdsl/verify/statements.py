@@ -1,6 +1,6 @@
 """What a statement makes of its operands: the registers, variables, parameters and labels that it names, its calls.
 
-The path that every operand takes is in `verify`; here is what only some need, and every way in which they offend.
+The path that every operand takes is in `verify`; here is what only some need, and the errors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..errors import Loc, UnknownInstruction
 from ..analysis.definite_assignment import Block
 from ..isa import Form, special
 from ..ir.operand_matching import described, mismatch, wanted
-from ..text.printer import instruction_text
+from ..text.printer import instruction_text, shape_text
 from ..types import TYPES, ScalarType, compatible, pred
 from .declarations import ModuleContext, fail, near
 from .form_plans import READ, WRITE
@@ -87,7 +87,7 @@ class StatementChecker:
         return operand
 
     def operands(self, statement: ir.Instruction) -> None:
-        """Hold each operand against what the form wants."""
+        """Check each operand against what the form wants."""
         form, operands = statement.form, statement.operands
         if len(form.operands) != len(operands):
             count = f"{len(form.operands)} operands, not {len(operands)}"
@@ -100,13 +100,13 @@ class StatementChecker:
                 message = f"`{form.mnemonic}` wants {wanted(spec)} for {spec.name}, and {why}"
                 self.fail(statement, message, _repair(spec.type, operand))
 
-    def _sampler(self, statement: ir.Instruction, apart: bool) -> None:
+    def _sampler(self, statement: ir.Instruction, named: bool) -> None:
         """In one mode textures have samplers, in the other each instruction names one."""
         module, access = self.module.module, statement.form.effects.accesses[0]
         samples = access.kind == "texel" and access.space == "texture"
-        if not samples or apart == ("texmode_independent" in module.target_options):
+        if not samples or named == ("texmode_independent" in module.target_options):
             return
-        if apart:
+        if named:
             hint = f"write `.target {module.target}, texmode_independent`, or leave the sampler out"
             self.fail(statement, "a sampler of its own, and textures have theirs in `texmode_unified`", hint)
         self.fail(
@@ -115,7 +115,7 @@ class StatementChecker:
         )
 
     def guard(self, statement: Statement) -> None:
-        """Hold the guard against what a guard must be."""
+        """Check that the guard is a predicate."""
         guard = statement.guard
         register = guard.predicate if isinstance(guard, ir.Not) else guard
         assert register is not None
@@ -161,7 +161,7 @@ class StatementChecker:
         return found
 
     def symbol_space(self, statement: ir.Instruction, address: ir.Address) -> str:
-        """The state space of the variable that an address names; a parameter is held against what is read of it."""
+        """The state space of the variable that an address names; of a parameter, what is read of it is checked."""
         if not isinstance(address.base, ir.Symbol):
             return "number"
         name = address.base.symbol
@@ -181,7 +181,7 @@ class StatementChecker:
                     )
                 if asked == "param" and isinstance(found, (ir.Parameter, ir.Variable)):
                     self._parameter(statement, address, found, spec.role)
-        # Every access to a parameter is held against its size, and two addresses may lie in different spaces.
+        # Every access to a parameter is checked against its size, and two addresses may lie in different spaces.
         if space != "param" and sum(spec.kind == "address" for spec in statement.form.operands) == 1:
             self.spaces[statement.form, name] = space
         return space
@@ -231,7 +231,8 @@ class StatementChecker:
                 self.fail(call, f"{callee.name} has {count}, and the call gives {len(given)}", None)
             for operand, parameter in zip(given, asked):
                 if not self._passes(operand, parameter):
-                    wants = f"the {what} {parameter.name} of {callee.name} is a .{parameter.type}{_shown(parameter)}"
+                    kind = f".{parameter.type}{shape_text(parameter.shape)}"
+                    wants = f"the {what} {parameter.name} of {callee.name} is a {kind}"
                     self.fail(call, f"{wants}, and {described(operand)} is given", _repair(parameter.type, operand))
 
     def _passes(self, operand: ir.Operand, parameter: ir.Parameter) -> bool:
@@ -284,10 +285,6 @@ def _asked(form: Form, space: str | None) -> str:
     """The state space of an address operand: its own, or that of the mnemonic if it is the only one, or "" (any)."""
     alone = sum(spec.kind == "address" for spec in form.operands) == 1
     return (space or (form.space if alone else "")).split("::")[0]
-
-
-def _shown(parameter: ir.Parameter) -> str:
-    return "".join(f"[{'' if extent is None else extent}]" for extent in parameter.shape)
 
 
 def _repair(kind: ScalarType | None, operand: ir.Operand) -> str | None:

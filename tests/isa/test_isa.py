@@ -234,7 +234,7 @@ def test_a_row_that_is_none(text: str, message: str) -> None:
 def test_special_registers_of_a_chapter() -> None:
     text = '= Title\n\n%one.xy u32\n    ptx 7.8 sm_90\n    "One."\n%two0..2 u64\n    "Two."\n'
     first, *others = parse_specials(text)
-    assert first == ("%one", u32, ("x", "y"), (Need((7, 8), ("sm_90",)),), "One.")
+    assert first == ("%one", u32, ("x", "y"), (Need((7, 8), ("sm_90",)),), "One.", False)
     assert [special.name for special in others] == ["%two0", "%two1", "%two2"]
     assert {special.type for special in others} == {u64}
 

@@ -23,7 +23,7 @@ from ptxdsl.errors import EscapeError, PtxError, PtxTypeError, TargetError, Trac
 from ptxdsl.ir import Call, Instruction
 from ptxdsl.text import parse, to_text
 from ptxdsl.language import Reg, Value, Vec, trace
-from ptxdsl.language.builder import active
+from ptxdsl.language.builder import thread
 from ptxdsl.verify import verify
 
 
@@ -173,14 +173,14 @@ def test_a_failed_trace_leaves_nothing_behind() -> None:
 
     with pytest.raises(ZeroDivisionError):
         trace(broken)
-    assert active() is None and values[0].region.closed
+    assert thread.trace is None and values[0].region.closed
     with pytest.raises(EscapeError):
         values[0] + 1
     assert said(refused(outer), outer) == (
         "TraceError", "kernel `inner` was launched or traced inside kernel `outer`", "trace(inner)",
         "call a plain function: it is traced in place; or launch the kernels one after the other",
     )
-    assert active() is None and body_of(inner)[-2] == "add.u32 %r1, %r0, 1"
+    assert thread.trace is None and body_of(inner)[-2] == "add.u32 %r1, %r0, 1"
 
 
 def test_each_thread_traces_on_its_own() -> None:

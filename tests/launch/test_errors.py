@@ -49,7 +49,8 @@ def test_drawing_of_the_tree_is_true() -> None:
 
 
 def test_all_is_complete_and_sorted() -> None:
-    names = {kind.__name__ for kind in classes()} | {"Loc", "PerformanceWarning", "PtxWarning", "caller", "nearest"}
+    names = {kind.__name__ for kind in classes()}
+    names |= {"Loc", "PerformanceWarning", "PtxWarning", "caller", "did_you_mean", "similar"}
     assert sorted(names) == errors.__all__
 
 

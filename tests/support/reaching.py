@@ -194,7 +194,7 @@ def like(one: ir.Operand | None, other: ir.Operand | None) -> bool:
 def reached(instruction: ir.Instruction, function: ir.Function, module: ir.Module) -> str | None:
     """Why the language does not reach an instruction, by either spelling, into regs or new values; None if it does."""
     why = _reached(instruction, function, module, True)
-    simple = all(_as_new(*pair) for pair in ir.spec_pairs(instruction) if returned(pair[0]))
+    simple = all(_as_new(*pair) for pair in zip(instruction.form.operands, instruction.operands) if returned(pair[0]))
     if why is None and instruction.guard is None and simple:
         return _reached(instruction, function, module, False)
     return why

@@ -1,4 +1,4 @@
-"""The effects of a row in words, for the reference pages: so that a wrong fact is seen by whoever reads about it.
+"""The effects of a row in words, for the reference pages: so that a wrong fact is seen by its readers.
 
 A row stands for many forms. What all of them do is said once; where they differ, what each may do.
 """

@@ -5,15 +5,14 @@ Nothing here knows anything about an instruction: the pages say what the rows sa
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 
-from ...errors import UnknownInstruction
+from ...errors import UnknownInstruction, did_you_mean, similar
 from ..table import chapters, completions, lookup, opcodes, rows, special_registers, unknown
 from ..forms import Form, Row
 from ..specs import Need, OperandSpec, Slot, Special
-from ..targets import TARGETS, introduced, lowest, served
+from ..targets import TARGETS, introduced, lowest, served, version_text
 from .effects_text import effects_of
 
 __all__ = ["describe", "lowest_of", "operands_of", "pages", "summary"]
@@ -59,8 +58,12 @@ def lowest_of(row: Row) -> str:
         if not slot.optional and all(slot.values.values()):
             least = min((need for need in slot.values.values() if need), key=lambda need: lowest((*always, need)))
             always += (least,)
-    (major, minor), target = lowest(always)
-    return f"PTX {major}.{minor} {target}"
+    return _lowest(always)
+
+
+def _lowest(needs: tuple[Need, ...]) -> str:
+    version, target = lowest(needs)
+    return f"PTX {version_text(version)} {target}"
 
 
 def operands_of(row: Row) -> str:
@@ -111,22 +114,19 @@ def _nothing(pattern: str) -> UnknownInstruction:
     if "*" in pattern:
         return UnknownInstruction(f"PTX has no instruction like `{pattern}`", hint="`*` stands for any text")
     if pattern.startswith("%"):
-        near = difflib.get_close_matches(pattern, special_registers(), n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else None
+        hint = did_you_mean(similar(pattern, special_registers(), 3), "{}")
         return UnknownInstruction(f"PTX has no special register `{pattern}`", hint=hint)
     return unknown(pattern)
 
 
 def _special_line(special: Special) -> str:
-    (major, minor), target = lowest(special.needs)
     components = "".join(f".{c}" for c in special.components)
-    return f"{special.name}{components} {special.type}    PTX {major}.{minor} {target}    {special.doc}"
+    return f"{special.name}{components} {special.type}    {_lowest(special.needs)}    {special.doc}"
 
 
 def _form_line(form: Form) -> str:
-    (major, minor), target = lowest(form.needs)
     listed = ", ".join(_typed(spec) for spec in form.operands).replace(", |", "|")
-    return f"{form.mnemonic} {listed}".rstrip() + f"    PTX {major}.{minor} {target}    {form.row.doc}"
+    return f"{form.mnemonic} {listed}".rstrip() + f"    {_lowest(form.needs)}    {form.row.doc}"
 
 
 def _typed(spec: OperandSpec) -> str:
@@ -175,7 +175,7 @@ def _entry(row: Row) -> list[str]:
     lines += [f"- {_needed(row)}"]
     lines += [f"- {_said(need)} where `{condition}`" for need, condition in row.needs if condition]
     if row.until:
-        lines.append(f"- gone since PTX {row.until[0]}.{row.until[1]}")
+        lines.append(f"- gone since PTX {version_text(row.until)}")
     return [*lines, ""]
 
 
@@ -186,7 +186,7 @@ def _listed(slot: Slot) -> str:
 
 
 def _said(need: Need) -> str:
-    return f"PTX {need.version[0]}.{need.version[1]}" + "".join(f" {target}" for target in need.targets)
+    return f"PTX {version_text(need.version)}" + "".join(f" {target}" for target in need.targets)
 
 
 def _needed(row: Row) -> str:
@@ -207,5 +207,5 @@ def _index() -> str:
         lines.append(f"- [{chapter}]({chapter}.md): {', '.join(f'`{opcode}`' for opcode in own)}")
     lines += ["- [special](special.md): the special registers", ""]
     lines += ["## Targets", "", "| target | since PTX |", "| --- | --- |"]
-    lines += [f"| `{name}` | {'.'.join(map(str, introduced(name)))} |" for name in TARGETS]
+    lines += [f"| `{name}` | {version_text(introduced(name))} |" for name in TARGETS]
     return "\n".join(lines) + "\n"

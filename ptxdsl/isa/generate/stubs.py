@@ -115,18 +115,14 @@ def _steps(own: tuple[Row, ...], state: _State) -> dict[str, _State]:
 
 def _call(complete: list[Row]) -> str:
     """The call of a complete spelling: its operands, and its meaning for the editor to show."""
-    parameters = _parameters([[t for t in row.operands if not _result(t)] for row in complete])
+    parameters = _parameters([[t for t in row.operands if not t.spec.result] for row in complete])
     lines = dict.fromkeys(f"{row.doc} ``{row.opcode} {operands_of(row)}``, from {lowest_of(row)}." for row in complete)
-    gives = any(_result(template) for row in complete for template in row.operands)
+    gives = any(template.spec.result for row in complete for template in row.operands)
     signature = "".join(f"{parameter}, " for parameter in (*parameters, *("/",) * bool(parameters)))
     return (
         f"    def __call__(self, {signature}*, out: Any = None, pred: Any = None) -> {'Any' if gives else 'None'}:\n"
         f'        """{(chr(10) + " " * 8).join(lines)}"""\n'
     )
-
-
-def _result(template: Template) -> bool:
-    return template.spec.kind == "value" and template.spec.role == "w"
 
 
 def _parameters(sources: list[list[Template]]) -> list[str]:

@@ -19,7 +19,8 @@ from ..introspection.variable_names import target_of_call
 from ..rules import structure
 from ..rules.structure import BlockStatement
 from ..values.literals import is_number, literal
-from ..values.operators import data_type, find
+from ..values.moves import known_form
+from ..values.operators import data_type
 from ..values.value import Reg, Result, Value
 from .regions import Block, branch, numbered, predicate_of
 
@@ -106,7 +107,7 @@ class loop(Block, metaclass=BlockStatement):
             structure.check_unchanged(self.region, [b for b in (self.stop, self.step) if isinstance(b, Reg)])
             step = (f"add.{self.type}", self.register, self.register, self.advance)
             test = (f"setp.{'gt' if self._down else 'lt'}.{self.type}", self.test, self.register, self.limit)
-            # By 1 the counter meets its stop exactly; by more it might pass the end of its type, so test first.
+            # By 1 the counter reaches its stop exactly; by more it might pass the end of its type, so test first.
             for mnemonic, *operands in (step, test) if self._unit else (test, step):
                 self._put(mnemonic, *operands)
         branch(trace, f"$loop_{self.labels}", self.test if self.bounded else None, self)
@@ -122,9 +123,7 @@ class loop(Block, metaclass=BlockStatement):
         return isinstance(self.step, int) and self.step < 0
 
     def _put(self, mnemonic: str, *operands: ir.Operand) -> None:
-        form = find(mnemonic)
-        assert form is not None, mnemonic
-        self.trace.emit(form, operands, None, self.loc)
+        self.trace.emit(known_form(mnemonic), operands, None, self.loc)
 
     def _skip_if_empty(self) -> None:
         if isinstance(self.start, int) and isinstance(self.stop, int):
@@ -138,7 +137,7 @@ class loop(Block, metaclass=BlockStatement):
     def _last(self) -> ir.Operand:
         """The bound below which one more step stays within ``stop``: max(stop, lowest + step) - step."""
         kind, stop, step = self.type, self.stop, self.step
-        low, high = _range(kind)
+        low, high = kind.bounds
         if isinstance(stop, int) and isinstance(step, int):
             return literal((min(stop, high + step) if step < 0 else max(stop, low + step)) - step, kind)
         last = self.trace.fresh(kind)
@@ -258,14 +257,5 @@ def _counter_type(start: Any, stop: Any, step: Any) -> ScalarType:
     return kind
 
 
-def _range(kind: ScalarType) -> tuple[int, int]:
-    """The least and the greatest number of an integer type."""
-    half = 1 << kind.bits - 1
-    return (-half, half - 1) if kind.is_signed else (0, 2 * half - 1)
-
-
 def _number(trace: Trace, bound: Any, kind: ScalarType) -> ir.Operand:
-    if isinstance(bound, Value):
-        operand: ir.Operand = bound.use(trace)
-        return operand
-    return literal(bound, kind)
+    return bound.use(trace) if isinstance(bound, Value) else literal(bound, kind)

@@ -17,7 +17,7 @@ from ..introspection.call_sites import place_of, user_frame
 from ..rules import early_exit, lost_update, structure
 from ..rules.snapshots import snapshot
 from ..rules.structure import BlockStatement
-from ..values.operators import find
+from ..values.moves import known_form
 from ..values.value import Value
 
 __all__ = ["Block", "branch", "numbered", "otherwise", "predicate_of", "when"]
@@ -157,7 +157,7 @@ def predicate_of(trace: Trace, p: Any, name: str, hint: str) -> ir.Register | ir
 
 
 def numbered(trace: Trace, stem: str, line: int) -> str:
-    """What tells the labels of this block from others: the line, and a number where the line has several."""
+    """What distinguishes the labels of this block from others: the line, and a number where the line has several."""
     return trace.fresh_label(f"{stem}_{line}")[len(stem) + 2 :]
 
 
@@ -165,6 +165,4 @@ def branch(
     trace: Trace, target: str, predicate: ir.Register | ir.Not | None, block: Block | None = None
 ) -> ir.Instruction:
     """Append a branch to a label."""
-    form = find("bra")
-    assert form is not None
-    return trace.emit(form, (ir.LabelRef(target),), predicate, None if block is None else block.loc)
+    return trace.emit(known_form("bra"), (ir.LabelRef(target),), predicate, None if block is None else block.loc)

@@ -90,8 +90,10 @@ class Flow:
                 waiting += step.next
         return False
 
-    def between(self, start: int, stop: int) -> list[int]:
-        """The instructions that may run after ``start`` and before ``stop``, in the order of the source."""
+    def body(self, start: int, stop: int) -> list[int]:
+        """The instructions of a block that opened at ``start`` and closes at ``stop``; none if both are in one call."""
+        if start == stop and self.steps[start].opname != "FOR_ITER":
+            return []
         found = self._bodies.get((start, stop))
         if found is None:
             waiting, seen = list(self.steps[start].next), {stop}
@@ -102,10 +104,6 @@ class Flow:
                     waiting += self.steps[index].next
             found = self._bodies[start, stop] = sorted(seen - {stop})
         return found
-
-    def body(self, start: int, stop: int) -> list[int]:
-        """The instructions of a block that opened at ``start`` and closes at ``stop``; none if both are in one call."""
-        return self.between(start, stop) if start != stop or self.steps[start].opname == "FOR_ITER" else []
 
     def writers(self, name: str, start: int, stop: int) -> list[int]:
         """Those of a block that write a name."""

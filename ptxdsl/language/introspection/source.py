@@ -7,9 +7,10 @@ import builtins
 import inspect
 import linecache
 from collections.abc import Callable
-from types import CellType, CodeType
+from types import CodeType
 from typing import Any
 
+from ...ir.signature import closure_of
 from .code_objects import PerCode
 
 __all__ = ["Names", "text_of", "tree_of"]
@@ -48,9 +49,7 @@ class Names:
     """The objects that the names in a function's source refer to, as far as that is known before it runs."""
 
     def __init__(self, function: Callable[..., object]) -> None:
-        self.scopes: list[dict[str, Any]] = [function.__globals__, vars(builtins)]
-        cells = zip(function.__code__.co_freevars, function.__closure__ or ())
-        self.scopes.insert(0, {name: cell.cell_contents for name, cell in cells if not _empty(cell)})
+        self.scopes: list[dict[str, Any]] = [closure_of(function), function.__globals__, vars(builtins)]
 
     def value(self, node: ast.expr) -> object:
         """The object that a name or an attribute of one refers to; None where that is not known."""
@@ -59,11 +58,3 @@ class Names:
         if isinstance(node, ast.Attribute):
             return getattr(self.value(node.value), node.attr, None)
         return None
-
-
-def _empty(cell: CellType) -> bool:
-    """Whether a closure's variable has no value yet."""
-    try:
-        return cell.cell_contents is cell
-    except ValueError:
-        return True

@@ -15,7 +15,8 @@ from ...types import ScalarType, u32, u64
 from ..builder import Trace
 from ..errors import described, located, named
 from ..values.literals import literal, plain
-from ..values.operators import data_type, find
+from ..values.moves import known_form
+from ..values.operators import data_type
 from ..values.value import Reg, Result, Value
 
 __all__ = [
@@ -129,7 +130,7 @@ def _multiply_add(
         if abs(factor) == 1:
             trace.emit(form_of("add" if factor > 0 else "sub", kind), (target, base, offset), None, None, _DEPTH)
         else:
-            size = literal(_wrapped(factor, type), type)
+            size = literal(factor if type.is_signed else factor % (1 << type.bits), type)
             trace.emit(form_of("mad.lo", type), (target, offset, size, base), None, None, _DEPTH)
     elif factor < 0 and not type.is_signed:
         product = trace.fresh(kind)
@@ -141,13 +142,7 @@ def _multiply_add(
 
 @cache
 def form_of(opcode: str, type: ScalarType) -> Form:
-    form = find(f"{opcode}.{type}")
-    assert form is not None
-    return form
-
-
-def _wrapped(factor: int, type: ScalarType) -> int:
-    return factor if type.is_signed else factor % (1 << type.bits)
+    return known_form(f"{opcode}.{type}")
 
 
 def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:

@@ -14,9 +14,8 @@ from ...types import TYPES, ScalarType
 from ..builder import current
 from ..errors import described, located
 from ..values.literals import is_number, plain
-from ..values.operators import find
 from ..values.value import Reg, Value, emit
-from .addresses import advance, refuse_items
+from .addresses import advance, form_of, refuse_items
 from .pointers import Pointer
 
 __all__ = ["View", "row_major"]
@@ -108,9 +107,7 @@ def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
         key = ("product", index.register.name, stride.register.name)
         product: Value | None = trace.addresses.get(key)
         if product is None or product.region.owner is not trace or index.__class__ is Reg:
-            form = find(f"mul.wide.{index.type}")
-            assert form is not None
-            kind = TYPES[f"{index.type.kind}64"]
+            form, kind = form_of("mul.wide", index.type), TYPES[f"{index.type.kind}64"]
             product = trace.addresses[key] = emit(form, kind, index.use(trace), stride.use(trace))
         return advance(trace, base, product, size)
     return advance(trace, base, index, stride * size)

@@ -17,7 +17,7 @@ from ..builder import Trace, current, thread
 from ..errors import conversions, described, located
 from ..rules.python_protocol import RunTime
 from ..values.literals import is_number, literal
-from ..values.operators import COMPARISONS, data_type, find
+from ..values.operators import COMPARISONS, data_type
 from ..values.value import Reg, Result, Value, Vec, emit
 from .addresses import access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole
 
@@ -25,8 +25,13 @@ __all__ = ["Pointer", "RegPointer"]
 
 
 def _comparison(symbol: str) -> Callable[[Pointer, Any], Any]:
-    def compare(self: Pointer, other: Any) -> Any:
-        return self._compare(symbol, other)
+    def compare(self: Pointer, other: Any) -> Value:
+        if not isinstance(other, Pointer) or other.space != self.space:
+            raise located(
+                PtxTypeError, f"`{symbol}` of a pointer and {described(other)}", "compare pointers of one state space"
+            )
+        form = form_of(f"setp.{COMPARISONS[symbol]}", address_type(self.space))
+        return emit(form, pred, self.address.use(current()), other.address.use(current()))
 
     return compare
 
@@ -124,8 +129,7 @@ class Pointer(RunTime):
         """The generic address, for instructions that name no state space."""
         if self.space in ("global", "generic"):
             return Pointer(self.dtype, "generic", self.base, self.offset)
-        form = find(f"cvta.{self.space}.u64")
-        assert form is not None
+        form = form_of(f"cvta.{self.space}", u64)
         return Pointer(self.dtype, "generic", emit(form, u64, self.address.to(u64).use(current())))
 
     # -- access
@@ -236,14 +240,6 @@ class Pointer(RunTime):
         )
 
     # -- comparison of addresses
-
-    def _compare(self, op: str, other: Any) -> Value:
-        if not isinstance(other, Pointer) or other.space != self.space:
-            raise located(
-                PtxTypeError, f"`{op}` of a pointer and {described(other)}", "compare pointers of one state space"
-            )
-        form = form_of(f"setp.{COMPARISONS[op]}", address_type(self.space))
-        return emit(form, pred, self.address.use(current()), other.address.use(current()))
 
     __lt__, __le__, __gt__, __ge__ = _comparison("<"), _comparison("<="), _comparison(">"), _comparison(">=")
     __eq__ = _comparison("==")

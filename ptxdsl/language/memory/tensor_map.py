@@ -6,7 +6,7 @@ from ... import ir
 from ...types import u64
 from ..builder import current
 from ..rules.python_protocol import RunTime
-from ..values.operators import find
+from ..values.moves import known_form
 from ..values.value import Result, Value
 
 __all__ = ["TensorMapValue"]
@@ -30,10 +30,8 @@ class TensorMapValue(RunTime):
         key = ir.Symbol(self.name)
         found: Value | None = trace.constants.get(key)
         if found is None:
-            mov, cvta = find("mov.b64"), find("cvta.param.u64")
-            assert mov is not None and cvta is not None
             inside, generic = trace.fresh(u64), trace.fresh(u64)
-            trace.prepend(mov, (inside, ir.Symbol(self.name)))
-            trace.prepend(cvta, (generic, inside))
+            trace.prepend(known_form("mov.b64"), (inside, ir.Symbol(self.name)))
+            trace.prepend(known_form("cvta.param.u64"), (generic, inside))
             found = trace.constants[key] = Result(generic, u64, trace.kernel)
         return found

@@ -44,8 +44,9 @@ def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]
     return tuple(int(extent) for extent in shape)
 
 
-def _declared(trace: Trace, space: str, dtype: ScalarType, shape: tuple[int, ...], align: int, name: str) -> View:
-    symbol = trace.unique(name)
+def _declared(trace: Trace, space: str, dtype: ScalarType, extents: tuple[Any, ...], align: int) -> View:
+    shape, align = _shape(space, dtype, extents), _alignment(align)
+    symbol = trace.unique(variable_name(space))
     variable = ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes))
     trace.variables.append(variable)
     trace.needs_verification |= dtype.bits > 64  # the declaration alone needs its version
@@ -72,7 +73,7 @@ def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     [7, 6, 5, 4, 3, 2, 1, 0]
     """
     trace = current()
-    view = _declared(trace, "shared", dtype, _shape("shared", dtype, shape), _alignment(align), variable_name("shared"))
+    view = _declared(trace, "shared", dtype, shape, align)
     total = trace.declared["shared"]
     if total > _STATIC:
         raise located(
@@ -100,8 +101,7 @@ def local(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     >>> int(out[0])
     9
     """
-    trace = current()
-    return _declared(trace, "local", dtype, _shape("local", dtype, shape), _alignment(align), variable_name("local"))
+    return _declared(current(), "local", dtype, shape, align)
 
 
 def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
@@ -137,13 +137,13 @@ def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     """A ``.param`` variable: what ``st.param`` fills for a call of PTX that takes a structure, or it returned."""
     trace = current()
     trace.needs_verification = True
-    return _declared(trace, "param", dtype, _shape("param", dtype, shape), _alignment(align), variable_name("param"))
+    return _declared(trace, "param", dtype, shape, align)
 
 
 def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int = 16) -> Pointer:
     """The shared memory whose size the launch gives: a pointer to it, ``offset`` bytes from its start.
 
-    With a shape it is an array of that shape. All calls in a kernel speak of the same memory.
+    With a shape it is an array of that shape. All calls in a kernel give the same memory.
 
     >>> from ptxdsl import dynamic_shared, f32, ptx, ptx_kernel
     >>> @ptx_kernel

@@ -10,17 +10,17 @@ import keyword
 from typing import Any, NoReturn
 
 from ... import ir
-from ...errors import PtxTypeError, UnknownInstruction
+from ...errors import PtxTypeError, UnknownInstruction, did_you_mean, similar
 from ...isa import Form, Special
 from ...isa import table as isa
 from ..builder import current, thread
 from ..calls import call
-from ..errors import located
-from ..instruction_names import InstructionName, Name, NoValue, is_private
+from ..errors import located, relocated
+from ..instruction_names import InstructionName, Name, NoValue
 from ..introspection.call_sites import getframe, places
 from ..memory.addresses import guard_of
 from ..operands import REG_KINDS, Binding, apply, bind, kind_of
-from ..values.operators import data_type, find
+from ..values.moves import move_form
 from ..values.value import Parameter, Reg, Result, Value, Vec
 
 __all__ = ["Instruction", "Namespace", "ptx"]
@@ -34,10 +34,6 @@ def _spelled(name: str) -> str:
 
 
 _CUDA = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid"}
-
-
-def _relocated(error: UnknownInstruction) -> UnknownInstruction:
-    return located(UnknownInstruction, error.message, error.hint)
 
 
 class Instruction(InstructionName):
@@ -59,11 +55,11 @@ class Instruction(InstructionName):
         return f"ptx.{self.mnemonic}"
 
     def __getattr__(self, name: str) -> Instruction:
-        if is_private(name):
+        if name.startswith("_"):
             raise AttributeError(name)
         mnemonic = f"{self.mnemonic}.{_spelled(name)}"
         if not isa.completions(mnemonic):
-            raise _relocated(isa.unknown(mnemonic))
+            raise relocated(isa.unknown(mnemonic))
         child = self.__dict__[name] = _instruction(mnemonic)
         return child
 
@@ -128,10 +124,7 @@ class Instruction(InstructionName):
 
     def _known_forms(self) -> tuple[Form, ...]:
         if self._forms is None:
-            try:
-                forms = isa.lookup(self.mnemonic)
-            except UnknownInstruction as error:
-                raise _relocated(error) from None
+            forms = _forms(self.mnemonic)
             current = tuple(form for form in forms if form.row.until is None)
             if not current:
                 raise located(
@@ -173,7 +166,7 @@ class _Components(NoValue):
     def __getattr__(self, name: str) -> Value:
         read = self.__dict__["_reads"].get(name)
         if read is None:
-            if is_private(name):
+            if name.startswith("_"):
                 raise AttributeError(name)
             special = self._special
             raise located(
@@ -198,9 +191,8 @@ class _Read:
     """``mov.u32 %r1, %tid.x``."""
 
     def __init__(self, special: Special, name: str) -> None:
-        form = find(f"mov.{data_type(special.type)}")
-        assert form is not None
-        self.form, self.special, self.operand = form, special, ir.SpecialRegister(name)
+        self.form, self.special = move_form(special.type), special
+        self.operand = ir.SpecialRegister(name)
 
     def __call__(self) -> Value:
         trace = thread.trace or current()
@@ -230,7 +222,7 @@ class Namespace(Name):
         read = self._reads.get(name)
         if read is not None:
             return read()
-        if is_private(name):
+        if name.startswith("_"):
             raise AttributeError(name)
         word = _spelled(name)
         if word in isa.opcodes():
@@ -238,7 +230,7 @@ class Namespace(Name):
         else:
             special = isa.special_registers().get(f"%{word}")
             if special is None:
-                raise _relocated(_unknown(word))
+                raise relocated(_unknown(word))
             if not special.components:
                 read = self._reads[name] = _Read(special, special.name)
                 return read()
@@ -259,8 +251,7 @@ class Namespace(Name):
                     UnknownInstruction, f"{mnemonic!r} is no name of an instruction: it has operands",
                     f'`ptx["{text.split()[0] if text else "add.u32"}"](..)` takes them as arguments',
                 )
-            if not any(form for form in _forms(text)):
-                raise _relocated(isa.unknown(text))
+            _forms(text)
             found = self._spellings[mnemonic] = _instruction(text)
         return found
 
@@ -273,20 +264,17 @@ def _forms(mnemonic: str) -> tuple[Form, ...]:
     try:
         return isa.lookup(mnemonic)
     except UnknownInstruction as error:
-        raise _relocated(error) from None
+        raise relocated(error) from None
 
 
 def _unknown(word: str) -> UnknownInstruction:
     """Neither an instruction nor a special register: name what is near among both."""
-    import difflib
-
     if word in _CUDA:
         return UnknownInstruction(
             f"PTX has no instruction or special register `{word}`", hint=f"CUDA's {word} is `ptx.{_CUDA[word]}`"
         )
     names = [*isa.opcodes(), *(name[1:] for name in isa.special_registers())]
-    near = difflib.get_close_matches(word, names, n=4, cutoff=0.5)
-    hint = "did you mean " + " or ".join(f"`ptx.{name}`" for name in near) + "?" if near else None
+    hint = did_you_mean(similar(word, names, 4), "`ptx.{}`")
     return UnknownInstruction(f"PTX has no instruction or special register `{word}`", hint=hint)
 
 

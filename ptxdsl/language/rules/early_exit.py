@@ -71,7 +71,7 @@ def check_with(trace: Trace, frame: FrameType | None) -> None:
 
 
 def check_closed(region: Region) -> None:
-    """Where the function of a block that closes has no source, tell by the bytecode whether a statement left it."""
+    """Where the function of a block that closes has no source, decide by the bytecode whether a statement left it."""
     for state in region.before:
         code, now = state.frame.f_code, state.frame.f_lasti
         if state.at == now or linecache.getlines(code.co_filename, state.frame.f_globals):
@@ -135,10 +135,7 @@ def _leaving(body: list[ast.stmt], in_loop: bool) -> Iterator[tuple[str, ast.stm
 
 def _is_block(call: ast.expr, names: Names) -> bool:
     """Whether a `with` item is a call of `when`, `otherwise` or `loop`, by whatever name."""
-    if not isinstance(call, ast.Call):
-        return False
-    found = names.value(call.func)
-    return isinstance(found, BlockStatement)
+    return isinstance(call, ast.Call) and isinstance(names.value(call.func), BlockStatement)
 
 
 @PerCode

@@ -7,7 +7,7 @@ region.
 
 The check is one comparison at each use, ``value.region.owner is trace``: a region that closes loses its owner. So
 nothing is overlooked as long as the use is an operand; a Value that is merely held is no use. What may be used and yet
-never have been written, a `reg` without a first value, is for the verifier to tell (definite assignment).
+never have been written, a `reg` without a first value, is for the verifier to find (definite assignment).
 """
 
 from __future__ import annotations

@@ -39,11 +39,16 @@ def compare(before: list[Snapshot], region: Region) -> None:
     """A LostUpdateError where a region that closes leaves a variable changed that it must not change."""
     for state in before:
         for name, old, new in rebound(state):
-            if not name.startswith("."):
+            if not name.startswith(".") and not _equivalent(old, new):
                 _check_name(state, name, old, new, region)
         for container in state.containers:
             for key, old, new in changes(container):
-                _check_element(state, container, key, old, new, region)
+                if not _equivalent(old, new):
+                    _check_element(state, container, key, old, new, region)
+
+
+def _equivalent(old: object, new: object) -> bool:
+    return same(old, new) or (isinstance(old, INERT) and isinstance(new, INERT))
 
 
 def _made_inside(value: object, region: Region) -> bool:
@@ -58,12 +63,10 @@ def _made_inside(value: object, region: Region) -> bool:
 
 
 def _check_name(state: Snapshot, name: str, old: object, new: object, region: Region) -> None:
-    if same(old, new) or (isinstance(old, INERT) and isinstance(new, INERT)):
-        return
     flow = flow_of(state.frame.f_code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
     writers = flow.writers(name, start, stop)
-    # Nobody in this function wrote it: an inner function did, through its closure.
+    # Written by an inner function, through its closure.
     read_first = not writers or flow.reads(name, start, stop)
     line = flow.steps[writers[-1]].line if writers else 0
     if _lost(read_first, flow.reads(name, stop), new, region):
@@ -73,8 +76,6 @@ def _check_name(state: Snapshot, name: str, old: object, new: object, region: Re
 def _check_element(
     state: Snapshot, container: Container, key: object, old: object, new: object, region: Region
 ) -> None:
-    if same(old, new) or (isinstance(old, INERT) and isinstance(new, INERT)):
-        return
     flow = flow_of(state.frame.f_code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
     root = container.path.split(".")[0].split("[")[0]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, NoReturn
 
-from ...errors import Loc, PtxTypeError, TruthError, nearest
+from ...errors import Loc, PtxTypeError, TruthError, did_you_mean, similar
 from ..builder import fatal
 from ..introspection.call_sites import location_of, user_frame
 from ..introspection.variable_names import name_of
@@ -138,6 +138,6 @@ def missing(error: AttributeError, place: tuple[FrameType, Loc] | None) -> Missi
     if place is None or not isinstance(value, RunTime) or name.startswith("__"):
         return None
     frame, loc = place
-    near = nearest(name, (word for word in dir(value) if not word.startswith("_")))
-    hint = _ELSEWHERE.get(name) or (f"did you mean `.{near}`?" if near else None)
+    near = similar(name, (word for word in dir(value) if not word.startswith("_")))
+    hint = _ELSEWHERE.get(name) or did_you_mean(near, "`.{}`")
     return MissingAttribute(f"{value._describe(frame)} has no `.{name}`", loc=loc, hint=hint)

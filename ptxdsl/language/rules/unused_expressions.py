@@ -3,7 +3,7 @@
 Python computes such an expression and discards it, so that a barrier or a store is missing in silence. Refused, when a
 kernel is decorated: a statement that only names an instruction, a method or a function of the language, or only
 compares an element. In the helpers that it calls by name, when it is traced: names of instructions only, since the rest
-may be meant for Python. The bytecode tells cheaply that there is no such statement; else the source is read.
+may be meant for Python. The bytecode shows cheaply that there is no such statement; else the source is read.
 
 What it cannot see: functions without source, helpers reached through an attribute or a container, and expressions of
 other kinds (`x[i] + v`), which are merely useless.
@@ -36,14 +36,7 @@ _checked: dict[int, CodeType] = {}
 
 def check(function: Callable[..., object]) -> None:
     """A StructureError for the first unused expression of a kernel function."""
-    code = function.__code__
-    if not _suspicious(code):
-        return
-    tree = tree_of(code)
-    names = Names(function)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Expr):
-            _check(node.value, names, code.co_filename, strictly=True)
+    _check_function(function, strictly=True)
 
 
 def check_helpers(function: Callable[..., object]) -> None:
@@ -60,16 +53,20 @@ def check_helpers(function: Callable[..., object]) -> None:
             if id(inner) not in _checked and id(inner) not in found:
                 found[id(inner)] = inner
                 if is_user_file(inner.co_filename):
-                    _check_helper(helper)
+                    _check_function(helper, strictly=False)
                     waiting.append(helper)
     _checked.update(found)
 
 
-def _check_helper(helper: FunctionType) -> None:
-    tree = tree_of(helper.__code__) if _suspicious(helper.__code__) else None
-    for node in ast.walk(tree) if tree is not None else ():
+def _check_function(function: Callable[..., object], *, strictly: bool) -> None:
+    code = function.__code__
+    tree = tree_of(code) if _suspicious(code) else None
+    if tree is None:
+        return
+    names = Names(function)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Expr):
-            _check(node.value, Names(helper), helper.__code__.co_filename, strictly=False)
+            _check(node.value, names, code.co_filename, strictly=strictly)
 
 
 @PerCode

@@ -13,7 +13,7 @@ from ...errors import PtxTypeError
 from ...isa import Form
 from ...types import ScalarType, bf16, encode, pred, u32
 from ..builder import InRegister, Trace
-from ..errors import described, located, mismatch, named
+from ..errors import described, located, mismatch, named, relocated
 from .literals import is_number, literal
 from .moves import constant
 from .operators import Operation, binary
@@ -26,7 +26,7 @@ def operation_of(op: str, type: ScalarType) -> Operation:
     try:
         return binary(op, type)
     except PtxTypeError as error:
-        raise located(PtxTypeError, error.message, error.hint) from None
+        raise relocated(error) from None
 
 
 def check_types(op: str, wanted: ScalarType, a: InRegister, b: InRegister) -> None:

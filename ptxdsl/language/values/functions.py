@@ -40,11 +40,9 @@ def reg(type: Any, value: Any = None) -> Any:
     """
     trace = current()
     if not isinstance(type, ScalarType):
-        if value is not None:
-            raise located(PtxTypeError, f"`reg` takes a type, not {described(type)}", "write `reg(f32, 0.0)`")
-        if hasattr(type, "as_register"):
+        if value is None and hasattr(type, "as_register"):
             return type.as_register(variable_name())
-        if not isinstance(type, Value):
+        if value is not None or not isinstance(type, Value):
             raise located(PtxTypeError, f"`reg` takes a type, not {described(type)}", "write `reg(f32, 0.0)`")
         type, value = type.type, type
     source = set_source(trace, value, type) if value is not None else None

@@ -15,7 +15,7 @@ from ...errors import PtxTypeError
 from ...isa import Form
 from ...types import ScalarType, pred
 from ..builder import PendingRegion, Region, Trace, current, thread
-from ..errors import conversions, described, located, named
+from ..errors import conversions, described, located, named, relocated
 from ..introspection.call_sites import getframe, places
 from ..rules.escape import escaped, resolved_region
 from ..rules.python_protocol import RunTime
@@ -23,8 +23,8 @@ from .arithmetic import check_types, fused_operands, number_operand, operation_o
 from .literals import is_number, literal
 from .moves import bits_move, known_form, move_form, parts_form, set_register
 from .operators import conversion, unary
+from .parts import Part, Vec
 from .refused import Refused
-from .vector import Vec
 
 __all__ = ["Negated", "Parameter", "Part", "Reg", "Result", "Value", "Vec", "emit", "set_source"]
 
@@ -125,7 +125,7 @@ class Value(Refused):
         try:
             form = conversion(self.type, type, modifiers)
         except PtxTypeError as error:
-            raise located(PtxTypeError, error.message, error.hint) from None
+            raise relocated(error) from None
         return emit(form, type, self.use(trace))
 
     def bits(self, type: ScalarType) -> Value:
@@ -309,42 +309,6 @@ class Reg(Value):
     __ixor__ = _operator("^", in_place=True)
 
 
-class Part(RunTime):
-    """Part of a register, as the video instructions take it: ``v.part("b0")`` is ``%r1.b0``, its minus ``-%r1.b0``.
-
-    ``selector`` is "b0", "h1", "b3210", ..., or "" for all of it. A part is no value: it exists only as an operand (or
-    as ``out=``) of an instruction whose row says so.
-    """
-
-    __slots__ = ("value", "selector", "negated")
-
-    def __init__(self, value: Value, selector: str, negated: bool = False) -> None:
-        self.value, self.selector, self.negated = value, selector, negated
-
-    def __repr__(self) -> str:
-        return f"<{self._kind()}>"
-
-    def __neg__(self) -> Part:
-        return Part(self.value, self.selector, not self.negated)
-
-    def _kind(self) -> str:
-        part = f".{self.selector}" if self.selector else ""
-        return f"{'-' if self.negated else ''}{self.value.register.name}{part}"
-
-    def operand(self) -> ir.Selected:
-        """It as an operand, whether it may be one or not."""
-        return ir.Selected(self.value.register, self.selector, self.negated)
-
-    def use(self, trace: Trace) -> ir.Selected:
-        self.value.use(trace)
-        return self.operand()
-
-    def write(self, trace: Trace) -> ir.Selected:
-        assert isinstance(self.value, Reg)
-        self.value.write(trace)
-        return self.operand()
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Emitting
 
@@ -393,7 +357,7 @@ def _unary(op: str, a: Value) -> Value:
     try:
         form = unary(op, a.type)
     except PtxTypeError as error:
-        raise located(PtxTypeError, error.message, error.hint) from None
+        raise relocated(error) from None
     return emit(form, a.type, a.use(trace))
 
 
