@@ -26,7 +26,7 @@ from .form_plans import CALL, Plan, plan_of
 
 __all__ = [
     "LINEAR", "UNIFORM", "VARYING", "DivergenceAnalysis", "Facts", "LaneOffsets", "Shape3", "analyse",
-    "conservative_facts", "special_offsets", "tid_offsets",
+    "combined", "conservative_facts", "special_offsets", "tid_offsets",
 ]
 
 LaneOffsets = Union[tuple[int, ...], None]
@@ -244,23 +244,8 @@ class DivergenceAnalysis:
             return UNIFORM
         if rule == "uniform":
             return UNIFORM if inputs[-1] is UNIFORM or op.statement.form.effects.barrier else VARYING  # type: ignore[union-attr]
-        return VARYING if rule == "pure" else self._affine(op, rule, inputs)
-
-    def _affine(self, op: DefUse, kind: str, inputs: list[LaneOffsets]) -> LaneOffsets:
-        bits, read = op.writes[0].type.bits, op.reads
-        a, b = inputs[0] or UNIFORM, (inputs[1] if len(inputs) > 1 else UNIFORM) or UNIFORM
-        if kind == "copy":
-            return _wrapped(a, bits)
-        if kind in ("sum", "difference"):
-            sign = 1 if kind == "sum" else -1
-            return _wrapped([x + sign * y for x, y in zip(a, b)], bits)
-        if kind == "shift":
-            count = read[1]
-            return _scaled(a, 1 << min(count.bits, 64), bits) if isinstance(count, Immediate) else VARYING
-        product = _product(read, a, b, bits)
-        if product is VARYING or kind != "product_sum":
-            return product
-        return _wrapped([x + y for x, y in zip(product or UNIFORM, inputs[2] or UNIFORM)], bits)
+        result = None if rule == "pure" else combined(rule, op.reads, [each or UNIFORM for each in inputs])
+        return VARYING if result is None else _wrapped(result, op.writes[0].type.bits)
 
     def _provenance(self, op: DefUse, plan: Plan) -> str:
         if plan.rule == "load":
@@ -307,17 +292,25 @@ def _wrapped(offsets: Sequence[int], bits: int) -> LaneOffsets:
     return UNIFORM if not any(result) else result
 
 
-def _scaled(offsets: Sequence[int], factor: int, bits: int) -> LaneOffsets:
-    return _wrapped([x * factor for x in offsets], bits)
-
-
-def _product(read: Sequence[Operand], a: Sequence[int], b: Sequence[int], bits: int) -> LaneOffsets:
-    if not any(a) and not any(b):
-        return UNIFORM
-    for offsets, factor in ((a, read[1]), (b, read[0])):
-        if isinstance(factor, Immediate) and any(offsets):
-            return _scaled(offsets, int(factor.value), bits)
-    return VARYING
+def combined(rule: str, read: Sequence[Operand], offsets: Sequence[Sequence[int]]) -> Sequence[int] | None:
+    """The offsets of an affine combination, before they wrap; None where a factor of offsets is not known."""
+    a, b = offsets[0], offsets[1] if len(offsets) > 1 else UNIFORM
+    if rule == "copy":
+        return a
+    if rule in ("sum", "difference"):
+        sign = 1 if rule == "sum" else -1
+        return [x + sign * y for x, y in zip(a, b)]
+    if rule == "shift" and any(b):
+        return None
+    varying, other = (a, read[1]) if any(a) else (b, read[0])
+    if not any(varying):
+        product = list(UNIFORM)
+    elif not isinstance(other, Immediate):
+        return None
+    else:
+        factor = 1 << min(other.bits, 64) if rule == "shift" else int(other.value)
+        product = [x * factor for x in varying]
+    return [x + y for x, y in zip(product, offsets[2])] if rule == "product_sum" else product
 
 
 def _fixed(operand: Operand, fixed: set[str]) -> bool:

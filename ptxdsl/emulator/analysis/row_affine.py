@@ -7,10 +7,11 @@ divergence; here it is computed once a row, in the row's first lane.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ...ir import Immediate, Instruction
-from .divergence import LINEAR, UNIFORM, VARYING, DivergenceAnalysis, Diverges, LaneOffsets, Shape3
+from ...ir import Instruction
+from .divergence import LINEAR, UNIFORM, VARYING, DivergenceAnalysis, Diverges, LaneOffsets, Shape3, combined
 from ...analysis.control_flow import ControlFlowGraph
 from ...analysis.def_use import DefUse
 from ..machine.layout import LANES
@@ -71,35 +72,11 @@ class RowAffineAnalysis(DivergenceAnalysis):
             return VARYING
         return self._by_row(op, rule, [relative_to(offsets or UNIFORM, self.lanes) for offsets in inputs])
 
-    def _by_row(self, op: DefUse, kind: str, offsets: list[tuple[int, ...]]) -> LaneOffsets:
-        bits = op.writes[0].type.bits
-        if not any(any(some) for some in offsets):
-            return RowAffine.of(UNIFORM, self.lanes, bits)
-        a, b = offsets[0], offsets[1] if len(offsets) > 1 else UNIFORM
-        if kind == "copy":
-            return RowAffine.of(a, self.lanes, bits)
-        if kind in ("sum", "difference"):
-            sign = 1 if kind == "sum" else -1
-            return RowAffine.of([x + sign * y for x, y in zip(a, b)], self.lanes, bits)
-        if kind == "pure" or (any(b) and kind == "shift"):
-            return VARYING
-        factor = self._factor(op, kind, a, b)
-        if factor is None:
-            return VARYING
-        product = [x * factor for x in (a if any(a) else b)]
-        if kind == "product_sum":
-            product = [x + y for x, y in zip(product, offsets[2])]
-        return RowAffine.of(product, self.lanes, bits)
-
-    @staticmethod
-    def _factor(op: DefUse, kind: str, a: tuple[int, ...], b: tuple[int, ...]) -> int | None:
-        """By what the offsets are multiplied, where that is a number."""
-        other = op.reads[1 if any(a) else 0]
-        if not any(a) and not any(b):
-            return 0
-        if (any(a) and any(b)) or not isinstance(other, Immediate):
-            return None
-        return 1 << min(other.bits, 64) if kind == "shift" else int(other.value)
+    def _by_row(self, op: DefUse, rule: str, inputs: list[tuple[int, ...]]) -> LaneOffsets:
+        offsets: Sequence[int] | None = UNIFORM
+        if any(any(each) for each in inputs):
+            offsets = None if rule == "pure" else combined(rule, op.reads, inputs)
+        return VARYING if offsets is None else RowAffine.of(offsets, self.lanes, op.writes[0].type.bits)
 
 
 def relative_to(offsets: tuple[int, ...], lanes: int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class AddressSearch:
         mask = h.function.args[3]
         flags = h.load(h.rec, 8, i32, 4)
         self.fixed = h.ir.zext(h.ir.and_(flags, h.i32(AccessFlags.NBYTES)), i64)
-        self.is_fixed = h.ir.icmp_unsigned("!=", self.fixed, h.i64(0))
+        self.is_fixed = h.nonzero(self.fixed)
         self.spaces = h.ir.and_(h.ir.lshr(flags, h.i32(AccessFlags.SPACES_SHIFT)), h.i32(255))
         self.writes = self.flag(flags, AccessFlags.WRITES)
         self.one_entry = self.flag(flags, AccessFlags.ONE_ENTRY)
@@ -49,7 +49,7 @@ class AddressSearch:
         self.nbytes = h.ir.select(self.is_fixed, self.fixed, extent)
         alignment = h.ir.select(self.is_fixed, self.fixed, h.i64(ALIGNMENT))
         odd = h.ir.and_(address, h.ir.sub(alignment, h.i64(1)))
-        even = h.ir.icmp_unsigned("==", odd, h.i64(0))
+        even = h.zero(odd)
         h.branch_unless(even, lambda: self.fail(lane, address, Fault.ALIGNMENT))
         done, search, lost = h.block_named("translated"), h.block_named("search"), h.block_named("lost")
         known = h.load(h.rec, 12, i32, 4)
@@ -87,8 +87,8 @@ class AddressSearch:
         bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.nbytes, h.i64(1)))
         inside = h.ir.icmp_unsigned("<", h.ir.sub(address, h.load(entry, Entry.LOW, i64)), bound)
         spaces = h.load(entry, Entry.SPACES, i32)
-        allowed = h.ir.icmp_unsigned("!=", h.ir.and_(spaces, self.spaces), h.i32(0))
-        real = h.ir.icmp_unsigned("!=", spaces, h.i32(0))
+        allowed = h.nonzero(h.ir.and_(spaces, self.spaces))
+        real = h.nonzero(spaces)
         return h.ir.and_(inside, allowed), h.ir.add(address, h.load(entry, Entry.DELTA, i64)), real
 
     def scan(self, address: Any, done: ir.Block, before: ir.Block) -> tuple[Any, ir.Block]:
@@ -125,7 +125,7 @@ class AddressSearch:
         offset = h.ir.sub(address, h.load(h.block, Block.HEAP, i64))
         valid = h.load(h.block, Block.HEAP_MAP, i64)
         there = h.ir.and_(
-            h.ir.icmp_unsigned("!=", valid, h.i64(0)), h.ir.icmp_unsigned("<", offset, h.i64(Heap.SIZE))
+            h.nonzero(valid), h.ir.icmp_unsigned("<", offset, h.i64(Heap.SIZE))
         )
         reach = h.ir.or_(self.allows("global"), self.allows("generic"))
         h.ir.cbranch(h.ir.and_(there, reach), inside, elsewhere)

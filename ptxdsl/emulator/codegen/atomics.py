@@ -16,9 +16,8 @@ from ..semantics.lanes import Lanes
 from ..machine.layout import LANES
 from ..instructions.atomics import Atomic
 from ..instructions.bulk_copies import BulkMove
-from ..instructions.operand_classes import SINK
 from .handler import Handler, i64, lanes_of
-from .data import fit, guard_mask, put, source
+from .data import fit, guard_mask, put, slots_of, source
 from .memory import access_of
 from .registry import emits
 
@@ -34,7 +33,7 @@ def atomic(h: Handler, op: Atomic) -> None:
     bits, count = op.bits, max(1, len(op.sources[0]))
     access = access_of(h, op.address, None, bits // 8 * count, True)
     lanes = guard_mask(h, op.guard, True)
-    slots = [None if dest == SINK else h.slot() for dest in op.dests]
+    slots = slots_of(h, op.dests)
     element = ir.IntType(bits)
     given = [[fit(h, source(h, item, LANES), bits, False) for item in value] for value in op.sources]
     if op.guard:
@@ -111,8 +110,9 @@ def _new(h: Handler, operation: str, function: str, old: Any, operands: list[Any
         form = lookup(function)[0]
         return semantics.lookup(form)(Lanes(h.ir, 1), form, old, operands[0])
     b = operands[0]
-    if operation in ("add", "and", "or", "xor"):
-        return {"add": h.ir.add, "and": h.ir.and_, "or": h.ir.or_, "xor": h.ir.xor}[operation](old, b)
+    simple = {"add": h.ir.add, "and": h.ir.and_, "or": h.ir.or_, "xor": h.ir.xor}.get(operation)
+    if simple is not None:
+        return simple(old, b)
     if operation == "exch":
         return b
     if operation == "cas":
@@ -124,5 +124,3 @@ def _new(h: Handler, operation: str, function: str, old: Any, operands: list[Any
         raise AssertionError(f"no atomic operation {operation}")
     reset = h.ir.or_(h.ir.icmp_unsigned("==", old, zero), h.ir.icmp_unsigned(">", old, b))
     return h.ir.select(reset, b, h.ir.sub(old, one))
-
-

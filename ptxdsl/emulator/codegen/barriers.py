@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
 
 from ..machine.layout import Barrier, Block, Fault, Warp
 from ..instructions.barriers import Barrier as BarrierOp
 from ..instructions.barriers import BarrierResult, Fence
 from ..instructions.operand_classes import SINK, OperandClass
-from .handler import Handler, i1, i32, i64
+from .handler import Handler, i32, i64
 from .control import await_lanes
 from .data import guard_mask, put, source
 from .registry import emits
@@ -25,23 +24,23 @@ from .scheduler import release
 @emits(BarrierOp)
 def barrier(h: Handler, op: BarrierOp) -> None:
     mask = guard_mask(h, op.guard, True)
-    rank = h.field() if op.masked else None
+    priority = h.field() if op.masked else None
     which = _first(h, op.number)
     wanted = _first(h, op.threads) if op.threads else h.i32(0)
     holds = guard_mask(h, op.predicate, True) if op.predicate else None
     if op.guard:
         h.skip_unless_any(mask)
     alive = h.load(h.warp, Warp.ALIVE, i32)
-    await_lanes(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
+    await_lanes(h, h.ir.and_(alive, h.ir.not_(h.active)), priority)
     _demand(h, h.ir.icmp_unsigned("==", mask, alive), Fault.BARRIER_DIVERGED, mask)
     _demand(h, h.ir.icmp_unsigned("<", which, h.i32(16)), Fault.BARRIER_NUMBER, mask)
     place = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.nbytes)))
     arrived = h.load(place, Barrier.ARRIVED, i32)
     if op.threads:
-        whole = h.ir.icmp_unsigned("==", h.ir.and_(wanted, h.i32(31)), h.i32(0))
-        some = h.ir.icmp_unsigned("!=", wanted, h.i32(0))
+        whole = h.zero(h.ir.and_(wanted, h.i32(31)))
+        some = h.nonzero(wanted)
         _demand(h, h.ir.and_(whole, some), Fault.BARRIER_COUNT, mask)
-    fresh = h.ir.icmp_unsigned("==", arrived, h.i32(0))
+    fresh = h.zero(arrived)
     same = h.ir.icmp_unsigned("==", h.load(place, Barrier.EXPECTED, i32), wanted)
     _demand(h, h.ir.or_(fresh, same), Fault.BARRIER_MISMATCH, mask)
     h.store(wanted, place, Barrier.EXPECTED)
@@ -77,9 +76,7 @@ def _first(h: Handler, kind: OperandClass) -> Any:
     """An operand that is the same for all threads: its value in the first active lane."""
     if not kind.per_lane:
         return source(h, kind, 1)
-    value = source(h, kind, 32)
-    lane = h.call("llvm.cttz.i32", i32, h.active, ir.Constant(i1, 0))
-    return h.ir.extract_element(value, lane)
+    return h.ir.extract_element(source(h, kind, 32), h.first_lane(h.active))
 
 
 def _demand(h: Handler, condition: Any, kind: int, mask: Any) -> None:
@@ -96,7 +93,7 @@ def _vote(h: Handler, action: str, place: Any, holds: Any, mask: Any, fresh: Any
         mine = h.ir.sext(h.ir.icmp_unsigned("==", holds, mask), i32)
         new = h.ir.and_(mine, h.ir.select(fresh, h.i32(-1), old))
     else:
-        mine = h.ir.sext(h.ir.icmp_unsigned("!=", holds, h.i32(0)), i32)
+        mine = h.ir.sext(h.nonzero(holds), i32)
         new = h.ir.or_(mine, h.ir.select(fresh, h.i32(0), old))
     h.store(new, place, Barrier.RESULT)
 
@@ -106,7 +103,7 @@ def barrier_result(h: Handler, op: BarrierResult) -> None:
     dest, mask = op.dest, guard_mask(h, op.guard, op.masked)
     value = h.load(h.warp, Warp.RESULT, i32)
     if dest.predicate:
-        whole = h.ir.icmp_unsigned("!=", value, h.i32(0))
+        whole = h.nonzero(value)
         value = whole if dest.uniform else h.bools(value)
     elif dest.per_lane:
         value = h.splat(value)

@@ -14,7 +14,7 @@ from ..machine.layout import LANES, Block, Cluster, Fault
 from .atomics import element_at, spill, update
 from .data import guard_mask, source
 from .handler import Handler, byte, i1, i16, i32, i64, lanes_of, pointer
-from .memory import RESOLVE, Access
+from .memory import Access
 from .registry import emits
 
 __all__: list[str] = []
@@ -24,7 +24,8 @@ _CHUNK = ir.VectorType(byte, ALIGNMENT)
 
 @emits(BulkAddress)
 def bulk_address(h: Handler, op: BulkAddress) -> None:
-    vector = Access(h, op.address, None, 1, op.writes).vector()
+    access = Access(h, op.address, None, 1, op.writes)
+    vector = access.vector()
     mbarrier = Access(h, op.mbarrier, None, 8, True).vector() if op.mbarrier else None
     mask = guard_mask(h, op.guard, True)
     sizes = source(h, op.size, LANES)
@@ -37,11 +38,10 @@ def bulk_address(h: Handler, op: BulkAddress) -> None:
         bad = h.ir.and_(mask, h.ir.not_(h.mask(good)))
 
         def leave() -> None:
-            lane = h.call("llvm.cttz.i32", i32, bad, ir.Constant(i1, 0))
-            h.store(h.ir.extract_element(vector, lane), h.block, Block.FAULT_ADDRESS)
+            h.store(h.ir.extract_element(vector, h.first_lane(bad)), h.block, Block.FAULT_ADDRESS)
             h.fault(kind, bad)
 
-        h.branch_unless(h.ir.icmp_unsigned("==", bad, h.i32(0)), leave)
+        h.branch_unless(h.zero(bad), leave)
 
     odd = h.ir.and_(sizes, splat(h.i32(ALIGNMENT - 1)))
     demand(h.ir.icmp_unsigned("==", odd, splat(h.i32(0))), Fault.BULK_SIZE)
@@ -50,11 +50,8 @@ def bulk_address(h: Handler, op: BulkAddress) -> None:
     if mbarrier is not None:
         demand(_same_block(h, vector, mbarrier), Fault.BULK_MBARRIER)
     some = h.ir.and_(mask, h.mask(h.ir.icmp_unsigned("!=", sizes, splat(h.i32(0)))))
-    h.store(vector, h.block, Block.SCRATCH)
     h.store(h.ir.zext(sizes, lanes_of(i64)), h.block, Block.EXTENTS)
-    resolve = h.load(h.block, Block.RESOLVE, RESOLVE.as_pointer(), 8)
-    h.branch_unless(h.ir.call(resolve, [h.rec, h.warp, h.block, some]), h.ir.ret_void)
-    h.store(h.load(h.block, Block.SCRATCH, lanes_of(i64)), hosts, 0)
+    h.store(access.resolve(some), hosts, 0)
     h.next()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from ..instructions.clusters import ClusterBarrier
 from ..machine.layout import Block, Cluster, ClusterBlock, Fault, Warp
 from .handler import Handler, i32, i64, pointer
@@ -20,12 +19,12 @@ from .registry import emits
 @emits(ClusterBarrier)
 def cluster_barrier(h: Handler, op: ClusterBarrier) -> None:
     mask = guard_mask(h, op.guard, True)
-    rank = h.field() if op.masked and op.action != "leave" else None
+    priority = h.field() if op.masked and op.action != "leave" else None
     if op.guard:
         h.skip_unless_any(mask)
     alive = h.load(h.warp, Warp.ALIVE, i32)
     if op.action != "leave":
-        await_lanes(h, h.ir.and_(alive, h.ir.not_(h.active)), rank)
+        await_lanes(h, h.ir.and_(alive, h.ir.not_(h.active)), priority)
     if op.aligned:
         together = h.ir.icmp_unsigned("==", mask, alive)
         h.branch_unless(together, lambda: h.fault(Fault.BARRIER_DIVERGED, mask))
@@ -50,32 +49,27 @@ class _Barrier:
     def complete(self, count: Any, live: Any) -> None:
         """Note how many threads have arrived; if these are all, the phase is over, and those who wait go on."""
         h = self.h
-        everybody = h.ir.icmp_unsigned(">=", count, live)
-        everybody = h.ir.and_(everybody, h.ir.icmp_unsigned("!=", count, h.i32(0)))
-        h.store(h.ir.select(everybody, h.i32(0), count), self.head, Cluster.ARRIVED)
-        over, on = h.block_named("over"), h.block_named("incomplete")
-        h.ir.cbranch(everybody, over, on)
-        h.ir.position_at_end(over)
-        h.store(h.ir.add(self.phase, h.i32(1)), self.head, Cluster.PHASE)
+        complete = h.ir.and_(h.ir.icmp_unsigned(">=", count, live), h.nonzero(count))
+        h.store(h.ir.select(complete, h.i32(0), count), self.head, Cluster.ARRIVED)
 
-        def wake(rank: Any) -> None:
-            offset = h.ir.mul(h.ir.zext(rank, i64), h.i64(ClusterBlock.nbytes))
+        def wake(number: Any) -> None:
+            offset = h.ir.mul(h.ir.zext(number, i64), h.i64(ClusterBlock.nbytes))
             part = h.add(self.head, h.ir.add(offset, h.i64(Cluster.nbytes)))
             block = h.load(part, ClusterBlock.BLOCK, pointer)
             waiting = h.load(part, ClusterBlock.WAITING, i32)
             h.store(h.ir.or_(h.load(block, Block.RUNNABLE, i32), waiting), block, Block.RUNNABLE)
             h.store(h.i32(0), part, ClusterBlock.WAITING)
 
-        h.for_each_lane(h.load(self.head, Cluster.BLOCKS, i32), wake)
-        h.ir.branch(on)
-        h.ir.position_at_end(on)
+        with h.ir.if_then(complete):
+            h.store(h.ir.add(self.phase, h.i32(1)), self.head, Cluster.PHASE)
+            h.for_each_lane(h.load(self.head, Cluster.BLOCKS, i32), wake)
 
     def count(self, mask: Any) -> Any:
         return self.h.call("llvm.ctpop.i32", i32, mask)
 
 
 def _refuse(h: Handler, wrong: Any, kind: int) -> None:
-    h.branch_unless(h.ir.icmp_unsigned("==", wrong, h.i32(0)), lambda: h.fault(kind, wrong))
+    h.branch_unless(h.zero(wrong), lambda: h.fault(kind, wrong))
 
 
 def _arrive(b: _Barrier, mask: Any) -> None:
@@ -101,7 +95,7 @@ def _wait(b: _Barrier, mask: Any) -> None:
         h.store(h.rec, h.warp, Warp.WAITS)
         h.schedule(h.rec)
 
-    h.branch_unless(h.ir.icmp_unsigned("==", h.ir.and_(mask, b.pending), h.i32(0)), wait)
+    h.branch_unless(h.zero(h.ir.and_(mask, b.pending)), wait)
     h.store(h.ir.and_(b.arrived, h.ir.not_(mask)), b.masks, 0)
     h.next()
 

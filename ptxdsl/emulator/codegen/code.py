@@ -34,7 +34,7 @@ class Code:
     operands: Operands
     offsets: list[int]
     statements: list[int]
-    nodes_by_rank: list[int]
+    blocks_by_priority: list[int]
     conservative: bool
     micro_ops: list[PlacedMicroOp]
     seconds: float = 0.0
@@ -106,14 +106,14 @@ def assemble(lowered: LoweredFunction) -> Code:
         packer.pack_into(image, offset, handler, *placed.values)
     start = base - memory.ctypes.data
     memory[start : start + at] = np.frombuffer(image, np.uint8)
-    nodes = lowered.graph.blocks
-    blocks = np.full(max(1, len(nodes)) + 1, base + offsets[-1], np.uint64)  # the last: lanes that are set aside
-    by_rank = [0] * max(1, len(nodes))
-    for number, node in enumerate(nodes):
-        blocks[node.priority] = base + offsets[starts[number]]
-        by_rank[node.priority] = number
+    count = max(1, len(lowered.graph.blocks))
+    blocks = np.full(count + 1, base + offsets[-1], np.uint64)  # the last: lanes that are set aside
+    by_priority = [0] * count
+    for number, block in enumerate(lowered.graph.blocks):
+        blocks[block.priority] = base + offsets[starts[number]]
+        by_priority[block.priority] = number
     return Code(
         memory, base, base + offsets[lowered.entry], base + offsets[lowered.prologue], blocks, lowered.graph,
-        lowered.registers, lowered.operands, offsets, [placed.statement for placed in micro_ops], by_rank,
+        lowered.registers, lowered.operands, offsets, [placed.statement for placed in micro_ops], by_priority,
         lowered.conservative, micro_ops, prints=lowered.prints,
     )

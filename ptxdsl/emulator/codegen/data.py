@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from llvmlite import ir
@@ -9,13 +10,13 @@ from llvmlite import ir
 from ...isa import OperandSpec, lookup
 from .. import semantics
 from ..machine.layout import Block, Fault, Status
-from ..semantics.lanes import Lanes
+from ..semantics.lanes import Lanes, integer_range
 from ..instructions.data import Compute, ReadClock, SpaceTest, WrapCheck
-from ..instructions.operand_classes import NEGATED, PREDICATE, OperandClass
+from ..instructions.operand_classes import ABSENT, NEGATED, PREDICATE, SINK, OperandClass
 from .handler import Handler, i1, i32, i64, lanes_of, pointer
 from .registry import emits
 
-__all__ = ["cut", "fit", "guard_mask", "put", "source"]
+__all__ = ["cut", "fit", "guard_mask", "put", "slots_of", "source", "within"]
 
 
 def source(h: Handler, kind: Any, width: int) -> Any:
@@ -23,9 +24,7 @@ def source(h: Handler, kind: Any, width: int) -> Any:
     if isinstance(kind, tuple):
         return tuple(source(h, item, width) for item in kind)
     if kind in (PREDICATE, NEGATED):
-        mask = h.load(h.slot(), 0, i32)
-        if kind == NEGATED:
-            mask = h.ir.not_(mask)
+        mask = guard_mask(h, kind, False)
         return h.bools(mask) if width > 1 else h.ir.trunc(mask, i1)
     bits = kind.bits
     element = ir.IntType(bits)
@@ -48,6 +47,11 @@ def source(h: Handler, kind: Any, width: int) -> Any:
     if kind.affine:
         spread = h.ir.add(spread, h.lane_offsets(h.field("q"), bits))
     return spread
+
+
+def slots_of(h: Handler, dests: Iterable[OperandClass]) -> list[Any]:
+    """Where results go; None for a sink, or where there is none."""
+    return [None if dest in (SINK, ABSENT) else h.slot() for dest in dests]
 
 
 def put(h: Handler, slot: Any, value: Any, mask: Any) -> None:
@@ -101,7 +105,7 @@ def compute(h: Handler, op: Compute) -> None:
     for spec, kind in zip(form.operands, kinds):
         if spec.written:
             items = kind if isinstance(kind, tuple) else (kind,)
-            slots = [None if item == "_" else h.slot() for item in items]
+            slots = slots_of(h, items)
             places.append((spec, items, slots))
             if spec.role == "rw":
                 loaded = tuple(h.load(slot, 0, _register(item, width)) for item, slot in zip(items, slots))
@@ -143,7 +147,7 @@ def space_test(h: Handler, op: SpaceTest) -> None:
     value = found.value
     if width == 1 and mask is not None:
         old = h.ir.trunc(h.load(slot, 0, i32), i1)
-        value = h.ir.select(h.ir.icmp_unsigned("!=", mask, h.i32(0)), value, old)
+        value = h.ir.select(h.nonzero(mask), value, old)
         mask = None
     put(h, slot, value, mask)
     h.next()
@@ -157,10 +161,7 @@ def read_clock(h: Handler, op: ReadClock) -> None:
     if op.register.endswith("_hi"):
         value = h.ir.lshr(value, i64(32))
     value = fit(h, value, op.dest.bits, False)
-    if op.dest.uniform:
-        put(h, slot, value, None)
-    else:
-        put(h, slot, h.splat(value), mask)
+    put(h, slot, value if op.dest.uniform else h.splat(value), None if op.dest.uniform else mask)
     h.next()
 
 
@@ -189,12 +190,7 @@ def _register(item: OperandClass, width: int) -> ir.Type:
 @emits(WrapCheck)
 def wrap_check(h: Handler, op: WrapCheck) -> None:
     base = source(h, op.base, 1)
-    bits = base.type.width
-    wide = (h.ir.sext if op.signed else h.ir.zext)(base, i64)
-    low, high = h.ir.add(wide, h.field("q")), h.ir.add(wide, h.field("q"))
-    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if op.signed else (0, (1 << bits) - 1)
-    good = h.ir.icmp_signed(">=", low, h.i64(least))
-    good = h.ir.and_(good, h.ir.icmp_signed("<=", high, h.i64(most)))
+    good = within(h, base, h.field("q"), h.field("q"), op.signed)
 
     def leave() -> None:
         h.store(h.i32(Fault.WRAP), h.block, Block.FAULT_KIND)
@@ -203,3 +199,11 @@ def wrap_check(h: Handler, op: WrapCheck) -> None:
 
     h.branch_unless(good, lambda: h.deoptimise(leave))
     h.next()
+
+
+def within(h: Handler, base: Any, low: Any, high: Any, signed: bool) -> Any:
+    """Whether the base plus each of two i64 offsets is a number of its type."""
+    wide = (h.ir.sext if signed else h.ir.zext)(base, i64)
+    least, most = integer_range(base.type.width, signed)
+    good = h.ir.icmp_signed(">=", h.ir.add(wide, low), h.i64(least))
+    return h.ir.and_(good, h.ir.icmp_signed("<=", h.ir.add(wide, high), h.i64(most)))

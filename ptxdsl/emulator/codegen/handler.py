@@ -69,11 +69,6 @@ class Handler:
         self._at += 4 if code == "i" else 8
         return value
 
-    @property
-    def at(self) -> int:
-        """Offset of the next field, for a handler that changes it."""
-        return self._at
-
     def add(self, base: Any, offset: Any) -> Any:
         """``base + offset`` bytes; the offset is a number or an i32 or i64 value."""
         if isinstance(offset, int):
@@ -83,7 +78,7 @@ class Handler:
         return self.ir.gep(base, [offset], source_etype=byte)
 
     def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None, fixed: bool = False) -> Any:
-        """The value at an address; ``fixed`` tells that it does not change during a launch."""
+        """The value at an address; ``fixed``: it does not change during a launch."""
         place = self.ir.bitcast(self.add(base, offset), kind.as_pointer())
         value = self.ir.load(place, align=align or natural(kind))
         if fixed:
@@ -160,6 +155,16 @@ class Handler:
     def full(self, mask: Any) -> Any:
         return self.ir.icmp_unsigned("==", mask, const(i32, FULL))
 
+    def nonzero(self, value: Any) -> Any:
+        return self.ir.icmp_unsigned("!=", value, const(value.type, 0))
+
+    def zero(self, value: Any) -> Any:
+        return self.ir.icmp_unsigned("==", value, const(value.type, 0))
+
+    def first_lane(self, mask: Any) -> Any:
+        """The lowest lane of a mask, an i32; 32 where it has none."""
+        return self.call("llvm.cttz.i32", i32, mask, const(i1, 0))
+
     # Calls and ends
 
     def call(self, name: str, result: ir.Type, *arguments: Any) -> Any:
@@ -214,8 +219,7 @@ class Handler:
         self.stop(Status.FAULT)
         self.store(const(i32, kind), self.block, Block.FAULT_KIND)
         if mask is not None:
-            lane = self.call("llvm.cttz.i32", i32, mask, const(i1, 0))
-            self.store(lane, self.block, Block.FAULT_LANE)
+            self.store(self.first_lane(mask), self.block, Block.FAULT_LANE)
         self.ir.ret_void()
 
     def stop(self, status: int) -> None:
@@ -241,41 +245,42 @@ class Handler:
     def skip_unless_any(self, mask: Any) -> None:
         """Continue here if the mask has a lane, else at the next micro-op."""
         go, skip = self.block_named("go"), self.block_named("skip")
-        self.ir.cbranch(self.ir.icmp_unsigned("!=", mask, const(i32, 0)), go, skip)
+        self.ir.cbranch(self.nonzero(mask), go, skip)
         self.ir.position_at_end(skip)
         self.goto(self.following())
         self.ir.position_at_end(go)
 
-    def count(self, end: Any, step: int, body: Callable[[Any], None]) -> None:
-        """Run ``body(number)`` for 0, step, ... below ``end``, an i64 that is a multiple of step."""
-        head, inner, done = self.block_named("count"), self.block_named("turn"), self.block_named("counted")
+    def loop(self, start: Any, goes_on: Callable[[Any], Any], body: Callable[[Any], Any]) -> None:
+        """Run ``value = body(value)`` from ``start`` on, while ``goes_on(value)``."""
+        head, inner, done = (self.block_named(name) for name in ("head", "body", "done"))
         before = self.ir.block
         self.ir.branch(head)
         self.ir.position_at_end(head)
-        number = self.ir.phi(i64)
-        number.add_incoming(self.i64(0), before)
-        self.ir.cbranch(self.ir.icmp_unsigned("<", number, end), inner, done)
+        value = self.ir.phi(start.type)
+        value.add_incoming(start, before)
+        self.ir.cbranch(goes_on(value), inner, done)
         self.ir.position_at_end(inner)
-        body(number)
-        number.add_incoming(self.ir.add(number, self.i64(step)), self.ir.block)
+        value.add_incoming(body(value), self.ir.block)
         self.ir.branch(head)
         self.ir.position_at_end(done)
 
+    def count(self, end: Any, step: int, body: Callable[[Any], None]) -> None:
+        """Run ``body(number)`` for 0, step, ... below ``end``, an i64 that is a multiple of step."""
+
+        def turn(number: Any) -> Any:
+            body(number)
+            return self.ir.add(number, self.i64(step))
+
+        self.loop(self.i64(0), lambda number: self.ir.icmp_unsigned("<", number, end), turn)
+
     def for_each_lane(self, mask: Any, body: Callable[[Any], None]) -> None:
         """Run ``body(lane)`` for each lane in the mask, lowest first; the lane is an i32."""
-        head, inner, done = self.block_named("head"), self.block_named("lane"), self.block_named("done")
-        before = self.ir.block
-        self.ir.branch(head)
-        self.ir.position_at_end(head)
-        left = self.ir.phi(i32)
-        left.add_incoming(mask, before)
-        self.ir.cbranch(self.ir.icmp_unsigned("!=", left, const(i32, 0)), inner, done)
-        self.ir.position_at_end(inner)
-        lane = self.call("llvm.cttz.i32", i32, left, const(i1, 0))
-        body(lane)
-        left.add_incoming(self.ir.and_(left, self.ir.sub(left, const(i32, 1))), self.ir.block)
-        self.ir.branch(head)
-        self.ir.position_at_end(done)
+
+        def turn(left: Any) -> Any:
+            body(self.first_lane(left))
+            return self.ir.and_(left, self.ir.sub(left, const(i32, 1)))
+
+        self.loop(mask, self.nonzero, turn)
 
 
 def natural(kind: ir.Type) -> int:

@@ -42,10 +42,6 @@ class Library:
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
 
-    def address(self, key: Key) -> int:
-        """The address of a handler that is there."""
-        return self._handlers[key]
-
     def need(self, keys: Iterable[Key]) -> dict[Key, int]:
         """The handlers by key, with these among them: from memory, from disk, or compiled now."""
         missing = [key for key in dict.fromkeys(keys) if key not in self._handlers]

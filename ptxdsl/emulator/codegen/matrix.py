@@ -18,8 +18,7 @@ from ..machine.layout import LANES
 from ..instructions.matrix import MatrixProduct
 from ..semantics.formats import FORMATS, widen
 from .handler import Handler, i16, i32, i64, lanes_of
-from ..instructions.operand_classes import SINK
-from .data import put, source
+from .data import put, slots_of, source
 from .registry import emits
 from .warp import Members
 
@@ -86,7 +85,7 @@ def widened(h: Handler, word: Any, part: int, kind: str) -> Any:
 @emits(MatrixProduct)
 def matrix_product(h: Handler, op: MatrixProduct) -> None:
     group = Members(h, op.guard, op.masked)
-    slots = [None if dest == SINK else h.slot() for dest in op.d]
+    slots = slots_of(h, op.d)
     a, b = ([source(h, x, LANES) for x in classes] for classes in (op.a, op.b))
     operands = _Operands(h, op.shape, op.types, a, b)
     before = [source(h, x, LANES) for x in op.c]

@@ -14,10 +14,10 @@ from llvmlite import ir
 
 from ..machine.layout import LANES, Block, Fault, Mbarrier, Status, Warp
 from ..instructions.mbarrier import MbarrierOperation
-from ..instructions.operand_classes import SINK
 from .atomics import array_of, element_at, place_at, spill
+from .control import return_status
 from .handler import Handler, i1, i32, i64, lanes_of
-from .data import guard_mask, put, source
+from .data import guard_mask, put, slots_of, source
 from .memory import Access
 from .registry import emits
 
@@ -28,31 +28,31 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
     together = op.address.scalar and all(not each or each.immediate or each.uniform for each in amounts_given)
     access = Access(h, op.address, None, 8, True)
     lanes = guard_mask(h, op.guard, True)
-    slot = None if op.dest == SINK else h.slot()
+    slot, = slots_of(h, (op.dest,))
     given = [source(h, each, 1 if together else LANES) if each else None for each in amounts_given]
     if op.guard:
         h.skip_unless_any(lanes)
     work = _Word(h, access, what, lanes, together)
     amounts = [_Amount(h, value) for value in given]
     result = array_of(h, i64)
-    met = h.ir.alloca(i32)
-    h.ir.store(h.i32(0), met)
+    complete = h.ir.alloca(i32)
+    h.ir.store(h.i32(0), complete)
 
     def one(lane: Any) -> None:
         old = work.lane(lane, [amount.at(lane) for amount in amounts])
         if what in ("wait", "parity"):
             bit = h.ir.shl(h.ir.zext(old, i32), lane)
-            h.ir.store(h.ir.or_(h.ir.load(met), bit), met)
+            h.ir.store(h.ir.or_(h.ir.load(complete), bit), complete)
         elif slot is not None:
             h.ir.store(old, place_at(h, result, lane, i64), align=8)
 
-    turns = _uniform_lanes(h, work, what, lanes, amounts, slot is not None) if together else lanes
-    h.for_each_lane(turns, one)
+    distinct = _uniform_lanes(h, work, what, lanes, amounts, slot is not None) if together else lanes
+    h.for_each_lane(distinct, one)
     put_mask = lanes if op.masked or op.guard else None
     if what in ("wait", "parity"):
-        holds = h.ir.load(met)
-        if turns is not lanes:
-            holds = h.ir.select(h.ir.icmp_unsigned("!=", holds, h.i32(0)), lanes, holds)
+        holds = h.ir.load(complete)
+        if distinct is not lanes:
+            holds = h.ir.select(h.nonzero(holds), lanes, holds)
         if slot is not None:
             put(h, slot, h.bools(holds), put_mask)
         h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _yield_warp(h, op.polled))
@@ -75,7 +75,7 @@ class _Amount:
 
 
 def _uniform_lanes(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[_Amount], wanted: bool) -> Any:
-    """The lanes to go through where all do the same to one mbarrier: one asks for all, or one counts for all.
+    """The lanes to go through where all do the same to one mbarrier: one polls for all, or one counts for all.
 
     One counts for all only if the phase is not over before the last of them.
     """
@@ -89,26 +89,21 @@ def _uniform_lanes(h: Handler, work: _Word, what: str, lanes: Any, amounts: list
     total = h.ir.mul(h.ir.zext(count, i64), number)
     word = h.ir.load(work.place(None), align=8)
     quick = h.ir.icmp_unsigned("<=", total, h.ir.and_(word, h.i64(Mbarrier.MOST)))
-    quick = h.ir.and_(quick, h.ir.icmp_unsigned("!=", total, h.i64(0)))
+    quick = h.ir.and_(quick, h.nonzero(total))
     amounts[0].value = h.ir.select(quick, h.ir.trunc(total, i32), count)
     return h.ir.select(quick, first, lanes)
 
 
 def _yield_warp(h: Handler, polled: bool) -> None:
-    """Let other warps run before the kernel asks again; now and then return, so that waiting for ever is noticed."""
+    """Let other warps run before the kernel polls again; return once the budget is spent, to find deadlocks."""
     h.store(h.rec, h.warp, Warp.WAITS)
     if polled:
         h.goto(h.following())
         return
     h.store(h.following(), h.warp, Warp.PC)
-    turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
-    h.store(turns, h.block, Block.BUDGET)
-
-    def leave() -> None:
-        h.store(h.i32(Status.YIELD), h.block, Block.STATUS)
-        h.ir.ret_void()
-
-    h.branch_unless(h.ir.icmp_signed(">=", turns, h.i32(0)), leave)
+    budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+    h.store(budget, h.block, Block.BUDGET)
+    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), lambda: return_status(h, Status.YIELD))
     h.tail_to(Block.SCHEDULE, h.rec)
 
 
@@ -187,7 +182,7 @@ class _Word:
             pending = h.ir.sub(pending, arrivals)
             if ".drop" in what:
                 expected = h.ir.sub(expected, arrivals)
-        done = h.ir.icmp_unsigned("==", h.ir.or_(pending, tx), h.i64(0))
+        done = h.zero(h.ir.or_(pending, tx))
         if ".stay" in what:
             self.demand(h.ir.not_(done), Fault.MBARRIER_COMPLETES, lane)
         pending = h.ir.select(done, expected, pending)

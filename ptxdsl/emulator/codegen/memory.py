@@ -7,7 +7,7 @@ through the block's RESOLVE function, which searches the table and judges. The a
 - ``K``: a number; ``U32``, ``U64``: a uniform register plus a number;
 - ``A32``, ``A64``: as U, plus lane offsets, which fall into segments of ``m`` lanes that are contiguous
   (``c``) or all equal (``b``): one host access a segment;
-- ``X32``, ``X64``: a register with one address a lane. Two contiguous half warps are looked for, all else gathers.
+- ``X32``, ``X64``: a register with one address a lane. Two contiguous half warps are recognised, all else gathers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..instructions.addresses import Pattern
 from ..instructions.memory import Load, LoadParameter, MemoryCheck, Store
 from ..instructions.operand_classes import ABSOLUTE, SINK, OperandClass
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
-from .data import fit, guard_mask, put, source
+from .data import fit, guard_mask, put, slots_of, source
 from .registry import emits
 
 __all__ = ["RESOLVE", "Access", "access_of", "concat", "spread"]
@@ -89,25 +89,29 @@ class Access:
             back, extent = h.i64(merged[0]), h.i64(merged[1])
             first = h.ir.sub(address, back)
         low, bound, delta = self.limits(extent)
-        good = h.ir.icmp_unsigned("<", h.ir.sub(first, low), bound)
-        if self.nbytes > 1:
-            odd = h.ir.and_(address, h.i64(self.nbytes - 1))
-            good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.i64(0)))
+        good = self.and_aligned(h.ir.icmp_unsigned("<", h.ir.sub(first, low), bound), address)
         if merged is not None and merged[1] < 0:
             good = ir.Constant(i1, 1)
         return good, h.ir.add(address, delta)
+
+    def and_aligned(self, good: Any, address: Any) -> Any:
+        """Whether this holds, and an address is aligned; or that of each lane."""
+        h = self.h
+        if self.nbytes <= 1:
+            return good
+        low, zero = h.i64(self.nbytes - 1), h.i64(0)
+        if address.type != i64:
+            low, zero = h.splat(low), h.splat(zero)
+        return h.ir.and_(good, h.ir.icmp_unsigned("==", h.ir.and_(address, low), zero))
 
     def check_vector(self, mask: Any) -> tuple[Any, Any]:
         """Whether each lane of the mask lies within the entry, and the host addresses."""
         h = self.h
         lanes = self.vector()
         low, bound, delta = self.limits(h.i64(self.nbytes - 1))
-        good = h.ir.icmp_unsigned("<", h.ir.sub(lanes, h.splat(low)), h.splat(bound))
-        if self.nbytes > 1:
-            odd = h.ir.and_(lanes, h.splat(h.i64(self.nbytes - 1)))
-            good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.splat(h.i64(0))))
+        good = self.and_aligned(h.ir.icmp_unsigned("<", h.ir.sub(lanes, h.splat(low)), h.splat(bound)), lanes)
         bad = h.ir.and_(mask, h.ir.not_(h.mask(good)))
-        return h.ir.icmp_unsigned("==", bad, h.i32(0)), h.ir.add(lanes, h.splat(delta))
+        return h.zero(bad), h.ir.add(lanes, h.splat(delta))
 
     def demand(self, good: Any) -> None:
         """Go on here where the check holds, else start over on the slow path."""
@@ -131,11 +135,15 @@ class Access:
         h.branch_unless(fine, h.ir.ret_void)
         return h.load(scratch, 0, wide)
 
+    def starts(self, host: Any) -> list[Any]:
+        """The host addresses of all segments."""
+        return [host, *(self.h.ir.add(host, self.h.ir.sext(offset, i64)) for offset in self.segments)]
+
     def host(self, mask: Any) -> Any:
         """The one host address that a uniform access has."""
         h = self.h
         if h.slow_path is None:
-            lane = h.call("llvm.cttz.i32", i32, mask, ir.Constant(i1, 0))
+            lane = h.first_lane(mask)
             return h.ir.extract_element(self.resolve(h.ir.and_(mask, h.ir.sub(h.i32(0), mask))), lane)
         good, host = self.check_scalar()
         self.demand(good)
@@ -172,7 +180,7 @@ def load(h: Handler, op: Load) -> None:
     count = len(dests)
     access = access_of(h, kind, pattern, bits // 8 * count, False)
     mask = guard_mask(h, op.guard, op.masked or bool(op.guard))
-    slots = [None if dest == SINK else h.slot() for dest in dests]
+    slots = slots_of(h, dests)
     if op.guard:
         h.skip_unless_any(mask)
     lanes = mask if mask is not None else h.active
@@ -193,21 +201,6 @@ def load(h: Handler, op: Load) -> None:
     h.next()
 
 
-def _merge(h: Handler, ways: list[tuple[list[Any], ir.Block]], into: ir.Block) -> list[Any]:
-    """Phis over several ways to the same values; each way's block is still open."""
-    for _, block in ways:
-        h.ir.position_at_end(block)
-        h.ir.branch(into)
-    h.ir.position_at_end(into)
-    merged = []
-    for number in range(len(ways[0][0])):
-        phi = h.ir.phi(ways[0][0][number].type)
-        for values, block in ways:
-            phi.add_incoming(values[number], block)
-        merged.append(phi)
-    return merged
-
-
 def _host(h: Handler, address: Any, kind: ir.Type) -> Any:
     return h.ir.inttoptr(address, kind.as_pointer())
 
@@ -218,9 +211,8 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
     if access.pattern is None:
         return [h.splat(h.load(_host(h, host, byte), n * bits // 8, element, bits // 8)) for n in range(count)]
     letter, lanes = access.pattern
-    starts = [host, *(h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments)]
     parts: list[list[Any]] = []
-    for start in starts:
+    for start in access.starts(host):
         place = _host(h, start, byte)
         if letter == "b":
             numbers = [h.load(place, n * bits // 8, element, bits // 8) for n in range(count)]
@@ -254,26 +246,32 @@ def concat(h: Handler, parts: list[Any]) -> Any:
 
 def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
     hosts = access.hosts(lanes)
-    halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
-    starts, regular = _halves(h, hosts, bits // 8 * count)
-    h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)
-    h.ir.position_at_end(spread)
-    gathered = _gather(h, hosts, bits, count, lanes)
-    spread = h.ir.block
-    h.ir.position_at_end(halves)
-    half = ir.VectorType(ir.IntType(bits), 16 * count)
-    wholes = [h.load(_host(h, start, byte), 0, half, bits // 8 * count) for start in starts]
-    quick = [concat(h, [_stride(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
-    return _merge(h, [(quick, halves), (gathered, spread)], after)
+    starts, regular = _halves(h, hosts, access.nbytes, lanes)
+    with h.ir.if_else(regular) as (then, otherwise):
+        with then:
+            half = ir.VectorType(ir.IntType(bits), 16 * count)
+            wholes = [h.load(_host(h, start, byte), 0, half, access.nbytes) for start in starts]
+            quick = [concat(h, [_stride(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
+            halves = h.ir.block
+        with otherwise:
+            gathered = _gather(h, hosts, bits, count, lanes)
+            spread = h.ir.block
+    merged = []
+    for one, other in zip(quick, gathered):
+        phi = h.ir.phi(one.type)
+        phi.add_incoming(one, halves)
+        phi.add_incoming(other, spread)
+        merged.append(phi)
+    return merged
 
 
-def _halves(h: Handler, hosts: Any, step: int) -> tuple[list[Any], Any]:
-    """The addresses of lanes 0 and 16, and whether each half warp is contiguous from there."""
+def _halves(h: Handler, hosts: Any, step: int, lanes: Any) -> tuple[list[Any], Any]:
+    """The addresses of lanes 0 and 16; whether all lanes are active, and each half warp is contiguous from there."""
     starts = [h.ir.extract_element(hosts, h.i32(lane)) for lane in (0, 16)]
     bases = h.ir.shuffle_vector(hosts, hosts, ir.Constant(lanes_of(i32), [lane // 16 * 16 for lane in range(LANES)]))
     line = ir.Constant(wide, [lane % 16 * step for lane in range(LANES)])
     same = h.ir.icmp_unsigned("==", hosts, h.ir.add(bases, line))
-    return starts, h.full(h.mask(same))
+    return starts, h.ir.and_(h.full(lanes), h.full(h.mask(same)))
 
 
 def _pointers(h: Handler, hosts: Any, offset: int) -> Any:
@@ -329,30 +327,26 @@ def memory_check(h: Handler, op: MemoryCheck) -> None:
     access = access_of(h, op.address, None, op.nbytes, op.writes)
     mask = guard_mask(h, op.guard, True)
     if op.guard:
-        h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
+        h.skip_unless_any(mask)
     access.hosts(mask)
     h.next()
 
 
 def _store_segments(h: Handler, access: Access, values: list[Any], host: Any, lanes: Any) -> None:
-    whole, some, after = h.block_named("whole"), h.block_named("some"), h.block_named("stored")
     count, width = len(values), access.pattern[1] if access.pattern else LANES
-    starts = [host, *(h.ir.add(host, h.ir.sext(offset, i64)) for offset in access.segments)]
+    starts = access.starts(host)
     parts = [_interleave(h, values, number * width, width) for number in range(len(starts))]
-    h.ir.cbranch(h.full(lanes), whole, some)
-    h.ir.position_at_end(whole)
-    for start, part in zip(starts, parts):
-        h.store(part, _host(h, start, byte), 0, access.nbytes)
-    h.ir.branch(after)
-    h.ir.position_at_end(some)
-    bools = h.bools(lanes)
-    for number, (start, part) in enumerate(zip(starts, parts)):
-        order = [number * width + lane // count for lane in range(width * count)]
-        chosen = h.ir.shuffle_vector(bools, bools, ir.Constant(ir.VectorType(i32, len(order)), order))
-        name = f"llvm.masked.store.v{part.type.count}i{part.type.element.width}.p0"
-        h.call(name, ir.VoidType(), part, _host(h, start, byte), h.i32(part.type.element.width // 8), chosen)
-    h.ir.branch(after)
-    h.ir.position_at_end(after)
+    with h.ir.if_else(h.full(lanes)) as (then, otherwise):
+        with then:
+            for start, part in zip(starts, parts):
+                h.store(part, _host(h, start, byte), 0, access.nbytes)
+        with otherwise:
+            bools = h.bools(lanes)
+            for number, (start, part) in enumerate(zip(starts, parts)):
+                order = [number * width + lane // count for lane in range(width * count)]
+                chosen = h.ir.shuffle_vector(bools, bools, ir.Constant(ir.VectorType(i32, len(order)), order))
+                name = f"llvm.masked.store.v{part.type.count}i{part.type.element.width}.p0"
+                h.call(name, ir.VoidType(), part, _host(h, start, byte), h.i32(part.type.element.width // 8), chosen)
 
 
 def _interleave(h: Handler, values: list[Any], first: int, lanes: int) -> Any:
@@ -370,14 +364,10 @@ def _padded(values: list[Any]) -> list[Any]:
 
 def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
     hosts = access.hosts(lanes)
-    halves, spread, after = h.block_named("halves"), h.block_named("spread"), h.block_named("after")
-    starts, regular = _halves(h, hosts, access.nbytes)
-    h.ir.cbranch(h.ir.and_(h.full(lanes), regular), halves, spread)
-    h.ir.position_at_end(spread)
-    scatter(h, values, hosts, lanes)
-    h.ir.branch(after)
-    h.ir.position_at_end(halves)
-    for number, start in enumerate(starts):
-        h.store(_interleave(h, values, number * 16, 16), _host(h, start, byte), 0, access.nbytes)
-    h.ir.branch(after)
-    h.ir.position_at_end(after)
+    starts, regular = _halves(h, hosts, access.nbytes, lanes)
+    with h.ir.if_else(regular) as (then, otherwise):
+        with then:
+            for number, start in enumerate(starts):
+                h.store(_interleave(h, values, number * 16, 16), _host(h, start, byte), 0, access.nbytes)
+        with otherwise:
+            scatter(h, values, hosts, lanes)

@@ -1,7 +1,7 @@
 """Which function emits the code of a micro-op: they register themselves, and are loaded when something is compiled.
 
 The emitters of a family, the micro-ops of ``instructions/<family>.py``, are in the module of the same name here. One
-emitter serves a handler of its own, a superinstruction and a block function: ``h`` says which, and answers accordingly.
+emitter serves a handler of its own, a superinstruction and a block function: ``h`` is one of these.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def emit(module: Any, name: str, key: Key) -> None:
     assert isinstance(key, MicroOp)
     body, slow_path = _EMITTERS[kind]
     slow = None
-    if slow_path:  # apart from the handler, so that it costs the handler nothing
+    if slow_path:  # a function beside the handler, so that it costs the handler nothing
         h = Handler(module, f"{name}.slow", key.codes)
         h.function.linkage = "internal"
         h.function.attributes.add("noinline")

@@ -1,7 +1,7 @@
 """The compiled scheduler: which block, which warp, and which of its lanes run next.
 
 These are functions like the handlers, found through the block state. They choose in a fixed order, so that a launch is
-reproducible: blocks by number, warps in turn, lanes by the rank of their basic block.
+reproducible: blocks by number, warps in turn, lanes by the priority of their basic block.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import (
-    LANES, NEVER, SLICE, Barrier, Block, Launch, Status, Warp,
-)
+from ..machine.layout import LANES, NEVER, SLICE, Barrier, Block, Launch, Status, Warp
 from ..instructions.scheduler import SchedulerFunction
 from .address_search import AddressSearch
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
@@ -44,7 +42,7 @@ def _shuffled(module: ir.Module, name: str) -> None:
     for move, amount in ((h.ir.shl, 13), (h.ir.lshr, 17), (h.ir.shl, 5)):
         seed = h.ir.xor(seed, move(seed, h.i32(amount)))
     h.store(seed, h.block, Block.SEED)
-    kept = h.ir.icmp_unsigned("!=", stay, h.i32(0))
+    kept = h.nonzero(stay)
     drawn = h.ir.lshr(seed, h.i32(27))
     h.store(h.ir.select(kept, h.load(h.block, Block.CURRENT, i32), drawn), h.block, Block.CURRENT)
     switch(h, h.load(h.block, Block.RUNNABLE, i32))
@@ -52,7 +50,7 @@ def _shuffled(module: ir.Module, name: str) -> None:
 
 def switch(h: Handler, runnable: Any) -> None:
     """Go on with the first warp of the mask that follows the current one; return where it is empty."""
-    h.branch_unless(h.ir.icmp_unsigned("!=", runnable, h.i32(0)), h.ir.ret_void)
+    h.branch_unless(h.nonzero(runnable), h.ir.ret_void)
     after = h.ir.add(h.load(h.block, Block.CURRENT, i32), h.i32(1))
     turned = h.call("llvm.fshr.i32", i32, runnable, runnable, after)
     ahead = h.call("llvm.cttz.i32", i32, turned, ir.Constant(i1, 1))
@@ -68,42 +66,41 @@ def warp_at(h: Handler, number: Any) -> Any:
 
 
 def _reschedule(module: ir.Module, name: str) -> None:
-    """All live lanes are parked: activate those that come first. ``AFTER`` asks for the first beyond a rank, once."""
+    """All live lanes are parked: activate the first of them; once after AFTER was set, the first behind it."""
     h = Handler(module, name)
     kind = lanes_of(i32)
     alive = h.bools(h.load(h.warp, Warp.ALIVE, i32))
     never = h.splat(h.i32(NEVER))
-    places = h.ir.select(alive, h.load(h.warp, Warp.PRIORITIES, kind, 64), never)
+    waiting = h.ir.select(alive, h.load(h.warp, Warp.PRIORITIES, kind, 64), never)
     least = "llvm.vector.reduce.smin.v32i32"
     after = h.load(h.warp, Warp.AFTER, i32)
     h.store(h.i32(-1), h.warp, Warp.AFTER)
-    beyond = h.ir.select(h.ir.icmp_signed(">", places, h.splat(after)), places, never)
-    rank = h.call(least, i32, beyond)
-    rank = h.ir.select(h.ir.icmp_signed("==", rank, h.i32(NEVER)), h.call(least, i32, places), rank)
-    _activate(h, places, rank, h.ir.icmp_unsigned("==", places, h.splat(rank)))
+    later = h.ir.select(h.ir.icmp_signed(">", waiting, h.splat(after)), waiting, never)
+    priority = h.call(least, i32, later)
+    priority = h.ir.select(h.ir.icmp_signed("==", priority, h.i32(NEVER)), h.call(least, i32, waiting), priority)
+    _activate(h, waiting, priority, h.ir.icmp_unsigned("==", waiting, h.splat(priority)))
 
 
 def _advance(module: ir.Module, name: str) -> None:
     """As reschedule, where PARKED is the priority of those that come first: one reduction over all lanes less."""
     h = Handler(module, name)
     alive = h.bools(h.load(h.warp, Warp.ALIVE, i32))
-    places = h.ir.select(alive, h.load(h.warp, Warp.PRIORITIES, lanes_of(i32), 64), h.splat(h.i32(NEVER)))
-    rank = h.load(h.warp, Warp.PARKED, i32)
-    here = h.ir.icmp_unsigned("==", places, h.splat(rank))
-    some = h.ir.icmp_unsigned("!=", h.mask(here), h.i32(0))
-    h.branch_unless(some, lambda: h.tail_to(Block.RESCHEDULE, h.rec))
-    _activate(h, places, rank, here)
+    waiting = h.ir.select(alive, h.load(h.warp, Warp.PRIORITIES, lanes_of(i32), 64), h.splat(h.i32(NEVER)))
+    priority = h.load(h.warp, Warp.PARKED, i32)
+    here = h.ir.icmp_unsigned("==", waiting, h.splat(priority))
+    h.branch_unless(h.nonzero(h.mask(here)), lambda: h.tail_to(Block.RESCHEDULE, h.rec))
+    _activate(h, waiting, priority, here)
 
 
-def _activate(h: Handler, places: Any, rank: Any, here: Any) -> None:
-    """Go on with the lanes at the block of a rank; the others stay where they are."""
+def _activate(h: Handler, waiting: Any, priority: Any, here: Any) -> None:
+    """Go on with the lanes at the block of a priority; the others stay where they are."""
     h.store(h.mask(here), h.warp, Warp.ACTIVE)
-    parked = h.call("llvm.vector.reduce.smin.v32i32", i32, h.ir.select(here, h.splat(h.i32(NEVER)), places))
+    parked = h.call("llvm.vector.reduce.smin.v32i32", i32, h.ir.select(here, h.splat(h.i32(NEVER)), waiting))
     h.store(parked, h.warp, Warp.PARKED)
     diverged = h.ir.icmp_signed("!=", parked, h.i32(NEVER))  # if not, what lanes waited for has happened
     h.store(h.ir.select(diverged, h.load(h.warp, Warp.YIELDS, i32), h.i32(0)), h.warp, Warp.YIELDS)
     records = h.load(h.block, Block.BLOCKS, pointer)
-    h.goto(h.load(records, h.ir.shl(h.ir.zext(rank, i64), h.i64(3)), pointer))
+    h.goto(h.load(records, h.ir.shl(h.ir.zext(priority, i64), h.i64(3)), pointer))
 
 
 def release(h: Handler, barrier: Any) -> None:
@@ -129,8 +126,7 @@ def remove_warp(h: Handler) -> tuple[Any, Any]:
 
 def retire(h: Handler) -> None:
     """End this warp; only where barriers are in use that takes more than going on with the next one."""
-    quiet = h.ir.icmp_unsigned("==", h.load(h.block, Block.BARRED, i32), h.i32(0))
-    h.branch_unless(quiet, lambda: h.tail_to(Block.RETIRE, h.rec))
+    h.branch_unless(h.zero(h.load(h.block, Block.BARRED, i32)), lambda: h.tail_to(Block.RETIRE, h.rec))
     _, runnable = remove_warp(h)
     switch(h, runnable)
 
@@ -144,22 +140,17 @@ def _retire(module: ir.Module, name: str) -> None:
     def complete(which: Any) -> None:
         barrier = h.add(h.add(h.block, Block.BARRIERS), h.ir.mul(h.ir.zext(which, i64), h.i64(Barrier.nbytes)))
         arrived = h.load(barrier, Barrier.ARRIVED, i32)
-        everybody = h.ir.icmp_unsigned("==", h.load(barrier, Barrier.EXPECTED, i32), h.i32(0))
-        done = h.ir.and_(everybody, h.ir.icmp_unsigned(">=", arrived, left))
-        done = h.ir.and_(done, h.ir.icmp_unsigned("!=", arrived, h.i32(0)))
-        yes, no = h.block_named("complete"), h.block_named("incomplete")
-        h.ir.cbranch(done, yes, no)
-        h.ir.position_at_end(yes)
-        release(h, barrier)
-        h.ir.branch(no)
-        h.ir.position_at_end(no)
+        for_all = h.zero(h.load(barrier, Barrier.EXPECTED, i32))
+        done = h.ir.and_(for_all, h.ir.icmp_unsigned(">=", arrived, left))
+        with h.ir.if_then(h.ir.and_(done, h.nonzero(arrived))):
+            release(h, barrier)
 
     h.for_each_lane(h.load(h.block, Block.BARRED, i32), complete)
     h.tail_to(Block.SCHEDULE, h.rec)
 
 
 def _run(module: ir.Module, name: str) -> None:
-    """``run(_, _, block)``: run this block state's block, then one after the other, until there is something to say."""
+    """``run(_, _, block)``: run this block state's block, then one after the other, until STATUS says why it stops."""
     h = Handler(module, name)
     head, work, idle, stuck, fresh, leave = (
         h.block_named(n) for n in ("head", "work", "idle", "stuck", "fresh", "leave")
@@ -167,7 +158,7 @@ def _run(module: ir.Module, name: str) -> None:
     h.ir.branch(head)
     h.ir.position_at_end(head)
     runnable = h.load(h.block, Block.RUNNABLE, i32)
-    h.ir.cbranch(h.likely(h.ir.icmp_unsigned("!=", runnable, h.i32(0))), work, idle)
+    h.ir.cbranch(h.likely(h.nonzero(runnable)), work, idle)
     h.ir.position_at_end(work)
     schedule = h.load(h.block, Block.SCHEDULE, h.function.type, 8)
     h.ir.call(schedule, [h.rec, h.warp, h.block])
@@ -175,15 +166,15 @@ def _run(module: ir.Module, name: str) -> None:
     h.ir.cbranch(h.ir.icmp_unsigned("==", status, h.i32(Status.RUNNING)), head, leave)
     h.ir.position_at_end(idle)
     live = h.load(h.block, Block.LIVE, i32)
-    h.ir.cbranch(h.ir.icmp_unsigned("!=", live, h.i32(0)), stuck, fresh)
+    h.ir.cbranch(h.nonzero(live), stuck, fresh)
     h.ir.position_at_end(stuck)
     h.store(h.i32(Status.BLOCKED), h.block, Block.STATUS)
     h.ir.branch(leave)
     h.ir.position_at_end(fresh)
-    turns = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
-    h.store(turns, h.block, Block.BUDGET)
+    budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+    h.store(budget, h.block, Block.BUDGET)
     pause, take = h.block_named("pause"), h.block_named("take")
-    h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", turns, h.i32(0))), take, pause)
+    h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", budget, h.i32(0))), take, pause)
     h.ir.position_at_end(pause)
     h.store(h.i32(Status.YIELD), h.block, Block.STATUS)
     h.ir.branch(leave)
@@ -209,21 +200,18 @@ def _begin(h: Handler, launch: Any, number: Any) -> None:
     shared = h.load(h.block, Block.SHARED, pointer)
     size = h.load(h.block, Block.SHARED_BYTES, i64)
     _fill(h, shared, 0xFF, size)
-    barred = h.load(h.block, Block.BARRED, i32)
-    used, ready = h.block_named("used"), h.block_named("ready")
-    h.ir.cbranch(h.ir.icmp_unsigned("!=", barred, h.i32(0)), used, ready)
-    h.ir.position_at_end(used)
-    _fill(h, h.add(h.block, Block.BARRIERS), 0, h.i64(16 * Barrier.nbytes))
-    h.store(h.i32(0), h.block, Block.BARRED)
-    h.ir.branch(ready)
-    h.ir.position_at_end(ready)
-    whole, apart, begun = h.block_named("whole"), h.block_named("apart"), h.block_named("begun")
+    with h.ir.if_then(h.nonzero(h.load(h.block, Block.BARRED, i32))):
+        _fill(h, h.add(h.block, Block.BARRIERS), 0, h.i64(16 * Barrier.nbytes))
+        h.store(h.i32(0), h.block, Block.BARRED)
     function = h.load(h.block, Block.FUNCTION, HANDLER.as_pointer(), 8)
-    h.ir.cbranch(h.ir.icmp_unsigned("!=", h.ir.ptrtoint(function, i64), h.i64(0)), whole, apart)
-    h.ir.position_at_end(whole)
-    h.ir.call(function, [h.rec, h.warp, h.block])
-    h.ir.branch(begun)
-    h.ir.position_at_end(apart)
+    with h.ir.if_else(h.nonzero(h.ir.ptrtoint(function, i64))) as (then, otherwise):
+        with then:
+            h.ir.call(function, [h.rec, h.warp, h.block])
+        with otherwise:
+            _start_warps(h)
+
+
+def _start_warps(h: Handler) -> None:
     live = h.load(h.block, Block.ALL, i32)
     h.store(live, h.block, Block.LIVE)
     h.store(live, h.block, Block.RUNNABLE)
@@ -236,8 +224,6 @@ def _begin(h: Handler, launch: Any, number: Any) -> None:
         h.store(entry, warp, Warp.PC)
 
     h.for_each_lane(live, start)
-    h.ir.branch(begun)
-    h.ir.position_at_end(begun)
 
 
 def starting(h: Handler, record: Any) -> Any:
@@ -248,19 +234,15 @@ def starting(h: Handler, record: Any) -> Any:
 def _place(h: Handler, launch: Any, number: Any) -> None:
     """Index of the block in the grid; divisions are slow, and most grids are one row."""
     x = h.ir.zext(h.load(launch, Launch.GRID, i32), i64)
-    row, rows, placed = h.block_named("row"), h.block_named("rows"), h.block_named("placed")
-    h.ir.cbranch(h.likely(h.ir.icmp_unsigned("<", number, x)), row, rows)
-    h.ir.position_at_end(row)
-    h.store(number, h.block, Block.CTAID, 4)
-    h.store(h.i32(0), h.block, Block.CTAID + 8)
-    h.ir.branch(placed)
-    h.ir.position_at_end(rows)
-    y = h.ir.zext(h.load(launch, Launch.GRID + 4, i32), i64)
-    above = h.ir.udiv(number, x)
-    for axis, place in enumerate((h.ir.urem(number, x), h.ir.urem(above, y), h.ir.udiv(above, y))):
-        h.store(h.ir.trunc(place, i32), h.block, Block.CTAID + 4 * axis)
-    h.ir.branch(placed)
-    h.ir.position_at_end(placed)
+    with h.ir.if_else(h.likely(h.ir.icmp_unsigned("<", number, x))) as (then, otherwise):
+        with then:
+            h.store(number, h.block, Block.CTAID, 4)
+            h.store(h.i32(0), h.block, Block.CTAID + 8)
+        with otherwise:
+            y = h.ir.zext(h.load(launch, Launch.GRID + 4, i32), i64)
+            above = h.ir.udiv(number, x)
+            for axis, index in enumerate((h.ir.urem(number, x), h.ir.urem(above, y), h.ir.udiv(above, y))):
+                h.store(h.ir.trunc(index, i32), h.block, Block.CTAID + 4 * axis)
 
 
 def _fill(h: Handler, place: Any, value: int, size: Any) -> None:

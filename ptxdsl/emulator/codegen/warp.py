@@ -13,11 +13,11 @@ from llvmlite import ir
 from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES, Block, Fault, Warp
-from ..instructions.operand_classes import NEGATED, SINK, OperandClass
+from ..instructions.operand_classes import OperandClass
 from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier
 from .handler import Handler, i1, i32, i64, lanes_of
 from .control import await_lanes
-from .data import guard_mask, put, source
+from .data import guard_mask, put, slots_of, source
 from .registry import emits
 
 __all__ = ["Members", "words"]
@@ -31,7 +31,7 @@ class Members:
     def __init__(self, h: Handler, guard: OperandClass, masked: bool) -> None:
         self.h, self.guard = h, guard
         self.lanes = guard_mask(h, guard, True)
-        self.rank = h.field() if masked else None
+        self.priority = h.field() if masked else None
         self.mask_for_put = self.lanes if masked or guard else None
         if guard:
             h.skip_unless_any(self.lanes)
@@ -46,9 +46,9 @@ class Members:
             return self._check_each(members, alive)
         strangers = h.ir.and_(self.lanes, h.ir.not_(members))
         absent = h.ir.and_(h.ir.and_(members, alive), h.ir.not_(self.lanes))
-        await_lanes(h, absent, self.rank)
+        await_lanes(h, absent, self.priority)
         wrong = h.ir.or_(strangers, absent)
-        h.branch_unless(h.ir.icmp_unsigned("==", wrong, h.i32(0)), lambda: self._fault(members))
+        h.branch_unless(h.zero(wrong), lambda: self._fault(members))
         return members
 
     def _check_each(self, members: Any, alive: Any) -> Any:
@@ -57,11 +57,11 @@ class Members:
         named = h.ir.icmp_unsigned("!=", h.ir.and_(members, own), ir.Constant(words, None))
         missing = h.ir.and_(h.ir.and_(members, h.splat(alive)), h.splat(h.ir.not_(self.lanes)))
         here = h.ir.icmp_unsigned("==", missing, ir.Constant(words, None))
-        await_lanes(h, h.ir.and_(self.lanes, h.ir.not_(h.mask(here))), self.rank)
+        await_lanes(h, h.ir.and_(self.lanes, h.ir.not_(h.mask(here))), self.priority)
         bad = h.ir.and_(self.lanes, h.ir.not_(h.mask(h.ir.and_(named, here))))
-        lane = h.call("llvm.cttz.i32", i32, bad, ir.Constant(i1, 0))
+        lane = h.first_lane(bad)
         h.branch_unless(
-            h.ir.icmp_unsigned("==", bad, h.i32(0)), lambda: self._fault(h.ir.extract_element(members, lane))
+            h.zero(bad), lambda: self._fault(h.ir.extract_element(members, lane))
         )
         return members
 
@@ -80,10 +80,6 @@ class Members:
         put(self.h, slot, value, self.mask_for_put if dest.per_lane else None)
 
 
-def _slot(h: Handler, dest: OperandClass) -> Any:
-    return None if dest == SINK else h.slot()
-
-
 @emits(WarpBarrier)
 def warp_barrier(h: Handler, op: WarpBarrier) -> None:
     Members(h, op.guard, op.masked).check(op.members)
@@ -93,7 +89,7 @@ def warp_barrier(h: Handler, op: WarpBarrier) -> None:
 @emits(Shuffle)
 def shuffle(h: Handler, op: Shuffle) -> None:
     group = Members(h, op.guard, op.masked)
-    slots = _slot(h, op.dest), _slot(h, op.predicate) if op.predicate else None
+    slots = slots_of(h, (op.dest, op.predicate))
     value = source(h, op.a, LANES)
     if op.constant is not None:
         lanes, inside = _constant_lanes(op.mode, *op.constant)
@@ -153,7 +149,7 @@ def _permute(h: Handler, value: Any, lanes: Any) -> Any:
 @emits(Vote)
 def vote(h: Handler, op: Vote) -> None:
     group = Members(h, op.guard, op.masked)
-    slot = _slot(h, op.dest)
+    slot, = slots_of(h, (op.dest,))
     holds = h.ir.and_(_predicate(h, op.predicate), group.lanes)
     members: Any = group.check(op.members) if op.members else h.i32(-1)
     if isinstance(members.type, ir.VectorType):
@@ -170,27 +166,27 @@ def vote(h: Handler, op: Vote) -> None:
 def _predicate(h: Handler, kind: OperandClass) -> Any:
     if kind.immediate:
         return h.ir.sext(h.ir.trunc(h.field("q"), i1), i32)
-    mask = h.load(h.slot(), 0, i32)
-    return h.ir.not_(mask) if kind == NEGATED else mask
+    return guard_mask(h, kind, False)
 
 
 @emits(ActiveMask)
 def active_mask(h: Handler, op: ActiveMask) -> None:
     group = Members(h, op.guard, op.masked)
-    group.put(op.dest, _slot(h, op.dest), group.lanes)
+    slot, = slots_of(h, (op.dest,))
+    group.put(op.dest, slot, group.lanes)
     h.next()
 
 
 @emits(Elect)
 def elect(h: Handler, op: Elect) -> None:
     group = Members(h, op.guard, op.masked)
-    slots = _slot(h, op.dest), _slot(h, op.predicate)
+    slots = slots_of(h, (op.dest, op.predicate))
     members: Any = group.check(op.members)
     if isinstance(members.type, ir.VectorType):
         low = h.call("llvm.cttz.v32i32", words, h.ir.and_(members, h.splat(group.lanes)), ir.Constant(i1, 0))
         chosen = h.ir.icmp_unsigned("==", low, h.iota(32))
     else:
-        low = h.call("llvm.cttz.i32", i32, h.ir.and_(members, group.lanes), ir.Constant(i1, 0))
+        low = h.first_lane(h.ir.and_(members, group.lanes))
         chosen = h.ir.icmp_unsigned("==", h.splat(low), h.iota(32))
     group.put(op.dest, slots[0], low)
     group.put(op.predicate, slots[1], chosen)
@@ -200,7 +196,7 @@ def elect(h: Handler, op: Elect) -> None:
 @emits(Match)
 def match(h: Handler, op: Match) -> None:
     group = Members(h, op.guard, op.masked)
-    slots = _slot(h, op.dest), _slot(h, op.predicate) if op.predicate else None
+    slots = slots_of(h, (op.dest, op.predicate))
     value = source(h, op.a, LANES)
     members: Any = group.check(op.members)
     members = members if isinstance(members.type, ir.VectorType) else h.splat(members)
@@ -223,7 +219,7 @@ def match(h: Handler, op: Match) -> None:
 @emits(Reduce)
 def reduce(h: Handler, op: Reduce) -> None:
     group = Members(h, op.guard, op.masked)
-    slot = _slot(h, op.dest)
+    slot, = slots_of(h, (op.dest,))
     value = source(h, op.a, LANES)
     members: Any = group.check(op.members)
     real = op.operation.endswith("f32")

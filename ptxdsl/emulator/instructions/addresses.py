@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .operand_classes import OperandClass
 from .operands import Field
 
-__all__ = ["AccessFlags", "Pattern", "address_values", "lane_by_lane", "lane_pattern", "segment_starts"]
+__all__ = ["AccessFlags", "Pattern", "WithAddress", "lane_by_lane", "lane_pattern", "segment_starts"]
 
 Pattern = tuple[str, int]
 """How the lanes of an affine address lie: contiguous (c) or equal (b) within segments of so many lanes."""
@@ -27,16 +29,22 @@ class AccessFlags:
         return nbytes | spaces << cls.SPACES_SHIFT | writes * cls.WRITES | one_entry * cls.ONE_ENTRY
 
 
-def address_values(address: OperandClass) -> tuple[str, ...]:
-    """The values of an address.
+class WithAddress:
+    """A micro-op whose record begins with the values of ``address``.
 
     ``flags`` are AccessFlags, ``entry`` that of the buffer table, ``slot`` where the base lies, ``offset`` what is
     added, of an affine address that of its lowest lane; ``extent`` is its last byte from there, ``vector`` the lane
     offsets. Where all segments but the first start comes behind these.
     """
-    if not address.bits:
-        return "flags", "entry", "offset"
-    return ("flags", "entry", "slot", "offset", "low", "extent", "vector")[: 7 if address.affine else 4]
+
+    __slots__ = ()
+
+    @property
+    def values(self: Any) -> tuple[str, ...]:
+        address = self.address
+        if not address.bits:
+            return "flags", "entry", "offset"
+        return ("flags", "entry", "slot", "offset", "low", "extent", "vector")[: 7 if address.affine else 4]
 
 
 def segment_starts(kind: OperandClass, place: Field) -> tuple[int, ...]:
@@ -45,7 +53,7 @@ def segment_starts(kind: OperandClass, place: Field) -> tuple[int, ...]:
 
 
 def lane_by_lane(kind: OperandClass, place: Field) -> Field:
-    """An address without the segments of its pattern, for what goes lane by lane anyway."""
+    """An address without the segments of its pattern, for code that goes lane by lane anyway."""
     return Field(kind, "iiiqiiq", place.values[:7]) if kind.affine else place
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir import Address, Instruction, Sink, Vector
-from .addresses import address_values, lane_by_lane
+from .addresses import WithAddress, lane_by_lane
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import SINK, OperandClass
@@ -12,9 +12,9 @@ __all__ = ["Atomic"]
 
 
 class Atomic(
-    MicroOp, may_fault=True, repeatable=False, inlinable=True, reads_memory=True, writes_memory=True
+    WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=True, reads_memory=True, writes_memory=True
 ):
-    """A read and a write that nothing comes between, lane by lane.
+    """An atomic read-modify-write, lane by lane.
 
     ``operation`` is PTX's name, ``function`` the mnemonic of the instruction that computes the new value where LLVM has
     no such operation. ``host_atomic`` where other threads of the host may do the same. ``sources`` has one entry an
@@ -31,10 +31,6 @@ class Atomic(
     guard: OperandClass
     masked: bool
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        return address_values(self.address)
-
 
 @lowers("atom", "red")
 def atomic(low: Lowering, statement: Instruction) -> None:
@@ -47,7 +43,7 @@ def atomic(low: Lowering, statement: Instruction) -> None:
     values = values[: 2 if op == "cas" else 1]
     items = [value.items if isinstance(value, Vector) else (value,) for value in values]
     places, _, place = low.address(statement, address, kind.bytes * len(items[0]), True)
-    given = [[low.operands.source(item, kind.bits, False, statement) for item in value] for value in items]
+    given = [[low.read(statement, item, kind.bits) for item in value] for value in items]
     dests = [low.operands.destination(item) for item in (dest.items if isinstance(dest, Vector) else (dest,))]
     dests = [] if all(part.kind == SINK for part in dests) else dests
     guard = low.operands.guard(statement)

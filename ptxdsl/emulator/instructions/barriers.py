@@ -23,7 +23,7 @@ class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable="a barrier re
 
     @property
     def values(self) -> tuple[str, ...]:
-        names = (("guard", self.guard), ("rank", self.masked), ("number", True), ("threads", self.threads))
+        names = (("guard", self.guard), ("priority", self.masked), ("number", True), ("threads", self.threads))
         return tuple(name for name, there in names if there)
 
 
@@ -54,11 +54,8 @@ def barrier(low: Lowering, statement: Instruction) -> None:
     predicate = NOTHING
     if what == "red":
         what = next(token for token in form.tokens if token in ("popc", "and", "or"))
-        dest, last = operands[0], operands[-1]
-        operands = operands[1:-1]
-        predicate = low.predicate(last)
-    number, *rest = [low.operands.source(operand, 32, False, statement) for operand in operands]
-    count = rest[0] if rest else NOTHING
+        dest, predicate = operands.pop(0), low.read(statement, operands.pop())
+    number, count = (low.read(statement, operand) for operand in (*operands, None)[:2])
     guard = low.operands.guard(statement)
     op = Barrier(what, guard.kind, low.divergent, number.kind, count.kind, predicate.kind)
     low.emit(op, guard, low.priority(), number, count, predicate)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ...ir import Instruction
 from ..machine.layout import LANES
 from ..machine.unsupported import unsupported
-from .addresses import address_values, lane_by_lane
+from .addresses import WithAddress, lane_by_lane
 from .lowering import Lowering, lowers
 from . import mbarrier
 from .micro_op import MicroOp
@@ -25,7 +25,7 @@ ALIGNMENT = 16
 """Of addresses and sizes."""
 
 
-class BulkAddress(MicroOp, may_fault=True, repeatable=True, inlinable="its cost is the copy's"):
+class BulkAddress(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable="its cost is the copy's"):
     """The host addresses of one end of a copy, for each lane, where all its bytes may be accessed.
 
     ``operand`` is the place of the address in the statement. ``own_block``: it must lie in the block's own memory.
@@ -39,10 +39,6 @@ class BulkAddress(MicroOp, may_fault=True, repeatable=True, inlinable="its cost 
     mbarrier: OperandClass
     size: OperandClass
     guard: OperandClass
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return address_values(self.address)
 
 
 class BulkMove(
@@ -110,7 +106,7 @@ def move(low: Lowering, statement: Instruction) -> None:
     dest, source = ends(statement)
     size, guard = size_of(low, statement), low.operands.guard(statement)
     mask = statement.operand("mask") if "cp_mask" in form.tokens else None
-    chosen = NOTHING if mask is None else low.operands.source(mask, 16, False, statement)
+    chosen = low.read(statement, mask, 16)
     operation, function = _reduction(statement) if form.semantics == "cp_reduce_async_bulk" else ("", "")
     bits = form.type.bits if operation and form.type is not None else 8
     op = BulkMove(operation, function, bits, dest.space == "global", size.kind, chosen.kind, guard.kind)
@@ -131,7 +127,7 @@ def _reduction(statement: Instruction) -> tuple[str, str]:
 
 
 def size_of(low: Lowering, statement: Instruction) -> Field:
-    return low.operands.source(statement.operand("size"), 32, False, statement)
+    return low.read(statement, statement.operand("size"))
 
 
 def _address(low: Lowering, statement: Instruction, end: End) -> tuple[OperandClass, Field]:

@@ -21,14 +21,11 @@ class Jump(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
     divergent: bool
     backward: bool
     conservative: bool
-
-    @property
-    def ends(self) -> bool:
-        return True
+    ends = True
 
     @property
     def values(self) -> tuple[str, ...]:
-        return ("distance", *(("rank",) if self.divergent else ()), *(("cost",) if self.backward else ()))
+        return ("distance", *(("priority",) if self.divergent else ()), *(("cost",) if self.backward else ()))
 
 
 class Branch(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
@@ -38,15 +35,12 @@ class Branch(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"
     divergent: bool
     backward: bool
     conservative: bool
-
-    @property
-    def ends(self) -> bool:
-        return True
+    ends = True
 
     @property
     def values(self) -> tuple[str, ...]:
-        ranks = ("rank", "next_rank") if self.divergent else ()
-        return ("guard", "distance", *ranks, *(("cost",) if self.backward else ()))
+        priorities = ("priority", "next_priority") if self.divergent else ()
+        return ("guard", "distance", *priorities, *(("cost",) if self.backward else ()))
 
 
 class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable="its target is a number"):
@@ -54,10 +48,7 @@ class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable="its ta
 
     selector: OperandClass
     guard: OperandClass
-
-    @property
-    def ends(self) -> bool:
-        return True
+    ends = True
 
 
 class Reconvergence(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
@@ -90,31 +81,32 @@ class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=
 
 @lowers("bra")
 def branch(low: Lowering, statement: Instruction) -> None:
-    node = low.graph.blocks[low.node]
+    blocks = low.graph.blocks
+    block = blocks[low.basic_block]
     guard = low.operands.guard(statement)
-    if node.exits:
+    if block.exits:
         exit_(low, statement)
         return
-    target = node.targets[0]
-    back = target <= low.node
-    cost = [raw("i", _cost(low, target))] if back else []
-    rank = low.graph.blocks[target].priority
+    target = block.targets[0]
+    backward = target <= low.basic_block
+    cost = [raw("i", _cost(low, target))] if backward else []
+    priorities = [blocks[target].priority]
     if statement.guard is None:
-        ranks = [raw("i", rank)] if low.divergent else []
-        record = low.emit(Jump(low.divergent, back, low.conservative), raw("i", 0), *ranks, *cost)
-        record.targets = {0: target}
-        return
-    apart = low.divergent or low.operands.lane_offsets(statement.guard) is not UNIFORM
-    fall = low.graph.blocks[node.fallthrough].priority if node.fallthrough >= 0 else rank
-    ranks = [raw("ii", rank, fall)] if apart else []
-    if node.fallthrough < 0:  # the text ends after the branch: lanes that fall through have ended
-        raise unsupported(statement, "a conditional branch as a kernel's last instruction")
-    record = low.emit(Branch(guard.kind, apart, back, low.conservative), guard, raw("i", 0), *ranks, *cost)
-    record.targets = {1: target}
+        divergent = low.divergent
+        op: Jump | Branch = Jump(divergent, backward, low.conservative)
+    else:
+        if block.fallthrough < 0:  # the text ends after the branch: lanes that fall through have ended
+            raise unsupported(statement, "a conditional branch as a kernel's last instruction")
+        priorities.append(blocks[block.fallthrough].priority)
+        divergent = low.divergent or low.operands.lane_offsets(statement.guard) is not UNIFORM
+        op = Branch(guard.kind, divergent, backward, low.conservative)
+    waits = [raw("i" * len(priorities), *priorities)] if divergent else []
+    placed = low.emit(op, guard, raw("i", 0), *waits, *cost)
+    placed.targets = {op.values.index("distance"): target}
 
 
 def _cost(low: Lowering, target: int) -> int:
-    """What a backward branch costs of the warp's slice: a short loop that looks at memory probably waits."""
+    """What a backward branch takes of the warp's time slice: a short loop that polls memory probably waits."""
     start, stop = low.graph.blocks[target].start, low.place
     polls = stop - start <= SHORT_LOOP and any(_polls(low.graph.statements[place]) for place in range(start, stop))
     return POLL if polls else 1
@@ -122,13 +114,12 @@ def _cost(low: Lowering, target: int) -> int:
 
 @lowers("brx")
 def indexed_branch(low: Lowering, statement: Instruction) -> None:
-    node = low.graph.blocks[low.node]
-    number = low.operands.source(statement.operands[0], 32, False, statement)
-    guard = low.operands.guard(statement)
-    ranks = [low.graph.blocks[target].priority for target in node.targets]
-    on = [low.graph.blocks[node.fallthrough].priority] if statement.guard is not None else []
-    table = raw("i" * len(on) + "iq", *on, len(ranks), low.pool.table(ranks))
-    low.emit(IndexedBranch(number.kind, guard.kind), guard, number, table)
+    block = low.graph.blocks[low.basic_block]
+    selector, guard = low.read(statement, statement.operands[0]), low.operands.guard(statement)
+    priorities = [low.graph.blocks[target].priority for target in block.targets]
+    on = [low.graph.blocks[block.fallthrough].priority] if statement.guard is not None else []
+    table = raw("i" * len(on) + "iq", *on, len(priorities), low.pool.table(priorities))
+    low.emit(IndexedBranch(selector.kind, guard.kind), guard, selector, table)
 
 
 @lowers("ret", "exit")

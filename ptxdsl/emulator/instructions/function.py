@@ -54,8 +54,8 @@ class FunctionLowering(Lowering):
         entry = len(self.micro_ops)
         if self.instrumentation is not None:
             self.instrumentation.begin()
-        for number, node in enumerate(self.graph.blocks):
-            self._node(number, node)
+        for number, block in enumerate(self.graph.blocks):
+            self._basic_block(number, block)
         if not self.graph.blocks:
             self.starts.append(len(self.micro_ops))
             self.emit(Exit(ABSENT, True))
@@ -74,32 +74,31 @@ class FunctionLowering(Lowering):
         self.place = -1
         self.emit(Exit(ABSENT, False))
 
-    def _node(self, number: int, node: BasicBlock) -> None:
-        self.node, self.divergent = number, number in self.facts.divergent
-        nodes = self.graph.blocks
-        before = nodes[number - 1] if number else None
+    def _basic_block(self, number: int, block: BasicBlock) -> None:
+        self.basic_block, self.divergent = number, number in self.facts.divergent
+        before = self.graph.blocks[number - 1] if number else None
         falls = before is not None and before.fallthrough == number and not self._branches(before)
         if falls and number - 1 in self.facts.divergent:
-            self.place = node.start
-            self.emit(Reconvergence(), raw("i", node.priority))
+            self.place = block.start
+            self.emit(Reconvergence(), raw("i", block.priority))
         self.starts.append(len(self.micro_ops))
         self.bounded.clear()
         statements, emitter = self.graph.statements, self.instrumentation or self
-        for place in range(node.start, node.stop):
+        for place in range(block.start, block.stop):
             self.place = place
             if place not in self.facts.launch_invariant:
                 emitter.statement(statements[place])
                 if self.bounded:
                     for register in self.graph.def_use[place].writes:
                         self.bounded -= {(register.name, True), (register.name, False)}
-        if node.fallthrough < 0 and not self._leaves(node):
+        if block.fallthrough < 0 and not self._leaves(block):
             leave_cluster(self, NOTHING)
             self.emit(Exit(ABSENT, True))
 
-    def _branches(self, node: BasicBlock) -> bool:
-        """Whether a block ends with a branch that has seen to where its lanes go."""
-        return control_of(self.graph.statements[node.stop - 1]).endswith("branch") and not node.exits
+    def _branches(self, block: BasicBlock) -> bool:
+        """Whether a block ends with a branch, which has parked lanes where that is needed."""
+        return control_of(self.graph.statements[block.stop - 1]).endswith("branch") and not block.exits
 
-    def _leaves(self, node: BasicBlock) -> bool:
-        last = self.graph.statements[node.stop - 1]
+    def _leaves(self, block: BasicBlock) -> bool:
+        last = self.graph.statements[block.stop - 1]
         return last.guard is None and control_of(last) not in ("", "call")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..machine.shadow import CHECK_FLAGS
-from .addresses import Pattern, address_values
+from .addresses import Pattern, WithAddress
 from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 
@@ -17,7 +17,7 @@ BULK_BYTES = 16
 """Of a bulk copy, checked at once."""
 
 
-class ShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True):
+class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True):
     """Checks the shadow of the memory that an access is about to touch, and brings it up to date.
 
     ``role`` is READ, WRITE or ATOMIC. ``block_private``: only this block reaches the memory, None where that is not
@@ -55,10 +55,6 @@ class ShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable=True, inst
     def fusible(self) -> bool:
         return not self.guard and self.block_private is not None
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        return address_values(self.address)
-
 
 class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
     """Checks the shadow of the memory at host addresses, and brings it up to date, granule by granule.
@@ -76,7 +72,7 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see B
 
     @property
     def flags(self) -> int:
-        """What the inspection of BULK_BYTES is told."""
+        """The last argument of a shadow inspection of BULK_BYTES."""
         values = {"role": self.role, "granule": self.granule, "race": self.race, "init": self.init}
         values["granules"] = BULK_BYTES >> self.granule
         return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
@@ -117,7 +113,7 @@ class EpochWarpBarrier(
 class SyncInstruction(
     MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
 ):
-    """Tells Python of an instruction; ``whole`` only where all lanes of the warp are active."""
+    """Reports an instruction to Python; ``whole`` only where all lanes of the warp are active."""
 
     guard: OperandClass
     whole: bool
@@ -126,7 +122,7 @@ class SyncInstruction(
 class SyncAccess(
     MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
 ):
-    """Tells Python of an access by which threads synchronise."""
+    """Reports an access to Python by which threads synchronise."""
 
     address: OperandClass
     nbytes: int

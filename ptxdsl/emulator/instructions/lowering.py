@@ -30,7 +30,7 @@ from .operands import NOTHING, ConstantPool, Field, Operands, raw
 __all__ = ["Instrument", "Instrumentation", "Lowering", "lowering_of", "lowers"]
 
 _RARE_FAMILIES = ("bulk_copies", "matrix", "mbarrier", "textures")
-"""Loaded for the first instruction that nobody else lowers."""
+"""Loaded for the first instruction that no other family lowers."""
 _Lower = TypeVar("_Lower", bound=Callable[..., None])
 _LOWERINGS: dict[str, Callable[..., None]] = {}
 
@@ -84,7 +84,7 @@ class Instrumentation(Protocol):
 class Lowering:
     """Makes the micro-ops of one function's statements.
 
-    ``place`` is the number of the statement, ``node`` that of its basic block; ``divergent``: lanes may be inactive
+    ``place`` is the number of the statement, ``basic_block`` that of the block; ``divergent``: lanes may be inactive
     there while others of the warp execute it.
     """
 
@@ -105,7 +105,7 @@ class Lowering:
         self.interned: dict[Any, MicroOp] = {}
         """Each micro-op once, by what it was made of."""
         self._places: dict[Any, tuple[OperandClass, Pattern | None, str, tuple[int, ...], int, int]] = {}
-        self.node = 0
+        self.basic_block = 0
         self.divergent, self.prints = False, False
         self.instrumentation = instrument(self) if instrument is not None else None
 
@@ -172,12 +172,12 @@ class Lowering:
         return self.operands.source(operand, spec.type.bits, width == 1, statement)
 
     def priority(self) -> Field:
-        """The rank of the block, where lanes may have to wait there for others."""
-        return raw("i", self.graph.blocks[self.node].priority) if self.divergent else NOTHING
+        """The priority of the block, where lanes may have to wait there for others."""
+        return raw("i", self.graph.blocks[self.basic_block].priority) if self.divergent else NOTHING
 
-    def predicate(self, operand: Operand) -> Field:
-        """A predicate that is read as a mask."""
-        return self.operands.source(operand, 32, False)
+    def read(self, statement: Instruction, operand: Operand | None, bits: int = 32) -> Field:
+        """An operand that is read, one number a lane; it may be left out. ``bits`` sizes a number."""
+        return NOTHING if operand is None else self.operands.source(operand, bits, False, statement)
 
     # Memory
 

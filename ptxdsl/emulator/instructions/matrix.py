@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...ir import Instruction, elements
 from ...isa.fragments import ELEMENT_BITS, SHAPES, layout, shape_of
 from ...types import TYPES
@@ -11,7 +9,6 @@ from ..machine.unsupported import unsupported
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
-from .operands import Field
 
 __all__ = ["MatrixProduct"]
 
@@ -66,10 +63,7 @@ def product(low: Lowering, statement: Instruction) -> None:
     vectors = [elements(operand)[:count] for operand, count in zip(statement.operands, counts)]
     dests = [low.operands.destination(item) for item in vectors[0]]
     sizes = [64 if kind == "f64" else 32 for kind in (left, right, addend)]
-    sources = [
-        [low.operands.source(item, size, False, statement) for item in vector]
-        for vector, size in zip(vectors[1:], sizes)
-    ]
+    sources = [[low.read(statement, item, size) for item in vector] for vector, size in zip(vectors[1:], sizes)]
     members, guard = low.operands.number(0xFFFFFFFF, 32), low.operands.guard(statement)
     d, a, b, c = (tuple(field.kind for field in fields) for fields in (dests, *sources))
     variant = next((token for token in form.tokens if token in _VARIANTS), "")
@@ -77,14 +71,10 @@ def product(low: Lowering, statement: Instruction) -> None:
         MatrixProduct(
             shape, (left, right), result, addend, variant, d, a, b, c, members.kind, guard.kind, low.divergent
         ),
-        guard, low.priority(), *dests, *_flat(sources), members,
+        guard, low.priority(), *dests, *(field for group in sources for field in group), members,
     )
 
 
 def _bits(kind: str) -> int:
     """Bits of an element of C or D that make its layout: halves share registers."""
     return 16 if kind == "f16" else 32
-
-
-def _flat(fields: list[list[Field]]) -> Iterator[Field]:
-    return (field for group in fields for field in group)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 from ...ir import Address, Immediate, Instruction, Operand, Sink
 from ...isa import lookup
 from ...types import TYPES
 from ..machine.layout import SHORT_LOOP, Mbarrier
-from .addresses import address_values, lane_by_lane
+from .addresses import WithAddress, lane_by_lane
 from .data import compute
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
-from .operands import NOTHING
 
 __all__ = ["MbarrierOperation"]
 
 
-class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable="it waits for other warps"):
+class MbarrierOperation(WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable="it waits for other warps"):
     """Something that happens to the word of an mbarrier.
 
     ``action`` is init, inval, check, wait (``nbytes``: the state), parity (``nbytes``: the parity), or change; a change
     may have ``.drop`` and ``.stay`` (it must not complete the phase) behind it, and counts arrivals, bytes that will
-    come (``.expect``), or bytes that have come. A wait that is ``polled`` stands in a short loop, which yields itself.
+    come (``.expect``), or bytes that have come. A wait that is ``polled`` is in a short loop, which yields itself.
     """
 
     action: str
@@ -33,10 +33,6 @@ class MbarrierOperation(MicroOp, may_fault=True, repeatable=False, inlinable="it
     polled: bool
     guard: OperandClass
     masked: bool
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return address_values(self.address)
 
 
 _ONE = Immediate(1, TYPES["u32"])
@@ -65,7 +61,7 @@ def mbarrier(low: Lowering, statement: Instruction) -> None:
         drops, stays = what == "arrive_drop", "noComplete" in tokens
         what = f"change{'.drop' * drops}{'.stay' * stays}{'.expect' * expects}"
     emit(low, statement, what, _address(statement), dest, count, nbytes)
-    for name, value in (("q", 1), ("report", 0)):  # nothing goes wrong here that a report could tell of
+    for name, value in (("q", 1), ("report", 0)):  # nothing fails here that could be reported
         if name in named:
             _constant(low, statement, named[name], value)
 
@@ -78,23 +74,18 @@ def emit(
     low: Lowering, statement: Instruction, what: str, address: Address, dest: Operand = Sink(),  # noqa: B008
     count: Operand | None = None, nbytes: Operand | None = None,
 ) -> None:
-    """The record of something that happens to the mbarrier at an address."""
+    """Emit the micro-op of something that happens to the mbarrier at an address."""
     kind, _, place = low.address(statement, address, 8, True)
     result = low.operands.destination(dest)
-    bits = 64 if what == "wait" else 32
-    given = [
-        NOTHING if operand is None else low.operands.source(operand, width, False, statement)
-        for operand, width in ((count, 32), (nbytes, bits))
-    ]
+    arrivals, amount = low.read(statement, count), low.read(statement, nbytes, 64 if what == "wait" else 32)
     guard = low.operands.guard(statement)
     polled = what in ("wait", "parity") and _polled(low)
-    amounts = [part.kind for part in given]
-    op = MbarrierOperation(what, kind, result.kind, amounts[0], amounts[1], polled, guard.kind, low.divergent)
-    low.emit(op, lane_by_lane(kind, place), guard, result, *given)
+    op = MbarrierOperation(what, kind, result.kind, arrivals.kind, amount.kind, polled, guard.kind, low.divergent)
+    low.emit(op, lane_by_lane(kind, place), guard, result, arrivals, amount)
 
 
 def _polled(low: Lowering) -> bool:
-    """Whether the statement that is lowered stands in a loop that gives way at every turn."""
+    """Whether the statement that is lowered stands in a loop that yields in every iteration."""
     nodes, place = low.graph.blocks, low.place
     loops = [
         (nodes[target].start, node.stop)

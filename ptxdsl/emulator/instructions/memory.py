@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir import Address, Instruction, Symbol, Vector
 from ..analysis.divergence import UNIFORM
-from .addresses import Pattern, address_values, lane_by_lane
+from .addresses import Pattern, WithAddress, lane_by_lane
 from .barriers import Fence
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
@@ -31,7 +31,7 @@ class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True):
         return not self.guard
 
 
-class Load(MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memory=True):
+class Load(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memory=True):
     """ld of one or more elements of so many bits."""
 
     address: OperandClass
@@ -46,12 +46,8 @@ class Load(MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memor
     def fusible(self) -> bool:
         return not self.guard
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        return address_values(self.address)
 
-
-class Store(MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_memory=True):
+class Store(WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_memory=True):
     """st; ``uniform`` where all lanes store the same at one address."""
 
     address: OperandClass
@@ -65,10 +61,6 @@ class Store(MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_me
     @property
     def fusible(self) -> bool:
         return not self.guard
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return address_values(self.address)
 
 
 class MemoryCheck(MicroOp, may_fault=True, repeatable=True, inlinable="seldom used"):
@@ -125,7 +117,7 @@ def store(low: Lowering, statement: Instruction) -> None:
 
 @lowers("discard", "applypriority")
 def check_memory(low: Lowering, statement: Instruction) -> None:
-    """discard and applypriority: wishes about caches, for memory that must be there."""
+    """discard and applypriority: hints about caches, for memory that must be there."""
     address = next(operand for operand in statement.operands if isinstance(operand, Address))
     writes, guard = statement.form.effects.writes, low.operands.guard(statement)
     kind, _, place = low.address(statement, address, LINE, writes)

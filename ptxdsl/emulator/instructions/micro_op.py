@@ -28,7 +28,7 @@ else:
         return lambda made: made
 
 
-__all__ = ["Key", "MicroOp", "PlacedMicroOp", "Routine", "layout_of", "micro_ops"]
+__all__ = ["Key", "MicroOp", "PlacedMicroOp", "Routine", "layout_of"]
 
 
 _new: Any = tuple.__new__
@@ -113,12 +113,12 @@ class MicroOp(Key):
 
     @property
     def ends(self) -> bool:
-        """Whether it leaves the straight line, for all lanes that execute it."""
+        """Whether it ends a basic block."""
         return False
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The names of the first values of its record, as far as somebody reads them."""
+        """The names of the first values of its record, for kinds whose record is read by name."""
         return ()
 
 
@@ -150,8 +150,3 @@ def layout_of(codes: str) -> tuple[struct.Struct, int]:
     """How the fields of a record lie behind the address of its code, and its size."""
     packer = struct.Struct("<Q" + codes)
     return packer, (packer.size + 7) // 8 * 8
-
-
-def micro_ops() -> list[type[MicroOp]]:
-    """The kinds that have been declared so far."""
-    return MicroOp.__subclasses__()

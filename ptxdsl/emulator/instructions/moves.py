@@ -1,4 +1,4 @@
-"""Moves from where only the engine knows, and what instructions ask of addresses: lowered to what computes."""
+"""Moves of what only the emulator knows, and instructions about addresses: lowered to micro-ops that compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions that choose what runs next, found through the block state; one of them stands among the micro-ops."""
+"""The functions that choose what runs next, found through the block state; reschedule is a micro-op of every kernel."""
 
 from __future__ import annotations
 

@@ -106,15 +106,14 @@ def _emit(
     low: Lowering, statement: Instruction, unit: Routine, inputs: Sequence[_Input],
     dests: Sequence[Operand] = (), bits: int = 32, made: str = "", resident: Operand | None = None,
 ) -> None:
-    """The record of a request."""
+    """Emit the micro-op of a request."""
     address = next(operand for operand in statement.operands if isinstance(operand, Address))
     handle = _handle(low, statement, address.base)
     kinds: list[tuple[int, OperandClass, int, bool]] = [(Request.HANDLE, handle.kind, 64, False)]
     fields = [handle]
     for offset, operand, size, real in inputs:
-        part = _handle(low, statement, operand) if offset == Request.SAMPLER else low.operands.source(
-            operand, size, False, statement
-        )
+        sampler = offset == Request.SAMPLER
+        part = _handle(low, statement, operand) if sampler else low.read(statement, operand, size)
         kinds.append((offset, part.kind, size, real))
         fields.append(part)
     guard = low.operands.guard(statement)
@@ -134,7 +133,7 @@ def _handle(low: Lowering, statement: Instruction, base: Operand) -> Field:
         offset = low.spaces.parameter(statement, base.symbol, base.offset, 8)
         low.emit(LoadParameter(64, False, (uniform(64),), ABSENT, False), raw("i", offset), raw("i", slot))
         return Field(uniform(64), "i", (slot,))
-    return low.operands.source(base, 64, False, statement)
+    return low.read(statement, base, 64)
 
 
 @lowers("tex", "tld4")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from ...ir import Immediate, Instruction
+from collections.abc import Callable
+from typing import Any
+
+from ...ir import Immediate, Instruction, Operand
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
-from .operands import NOTHING
+from .operands import NOTHING, Field
 
 __all__ = ["ActiveMask", "Elect", "Match", "Reduce", "Shuffle", "Vote", "WarpBarrier"]
 
@@ -14,22 +17,22 @@ __all__ = ["ActiveMask", "Elect", "Match", "Reduce", "Shuffle", "Vote", "WarpBar
 class WarpBarrier(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """bar.warp.sync."""
 
+    members: OperandClass
     guard: OperandClass
     masked: bool
-    members: OperandClass
 
 
 class Shuffle(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
     """shfl; ``constant`` is (b, c) where both are numbers: the lanes to take from are known then."""
 
     mode: str
+    constant: tuple[int, int] | None
     dest: OperandClass
     predicate: OperandClass
     a: OperandClass
     b: OperandClass
     c: OperandClass
     members: OperandClass
-    constant: tuple[int, int] | None
     guard: OperandClass
     masked: bool
 
@@ -87,95 +90,72 @@ class Reduce(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges
     masked: bool
 
 
+def _emit(
+    low: Lowering, statement: Instruction, kind: Callable[..., MicroOp], shape: tuple[Any, ...], *fields: Field
+) -> None:
+    """Emit a micro-op of this kind: what shapes its code, and its operands in the order of its fields."""
+    guard = low.operands.guard(statement)
+    op = kind(*shape, *(field.kind for field in fields), guard.kind, low.divergent)
+    low.emit(op, guard, low.priority(), *fields)
+
+
+def _results(low: Lowering, statement: Instruction) -> tuple[list[Field], tuple[Operand, ...]]:
+    """The result and the predicate beside it, if there is one, and the other operands."""
+    operands = statement.operands
+    count = 2 if statement.form.operands[1].written else 1
+    results = [low.operands.destination(operand) for operand in operands[:count]]
+    return [*results, NOTHING][:2], operands[count:]
+
+
 @lowers("bar_warp_sync")
 def warp_barrier(low: Lowering, statement: Instruction) -> None:
-    members, guard = low.operands.source(statement.operands[0], 32, False, statement), low.operands.guard(statement)
-    low.emit(WarpBarrier(guard.kind, low.divergent, members.kind), guard, low.priority(), members)
+    _emit(low, statement, WarpBarrier, (), low.read(statement, statement.operands[0]))
 
 
 @lowers("shfl")
 def shuffle(low: Lowering, statement: Instruction) -> None:
-    form, operands = statement.form, list(statement.operands)
-    joined = form.operands[1].joined
-    dest, flag = low.operands.destination(operands[0]), NOTHING
-    if joined:
-        flag = low.operands.destination(operands[1])
-    a, b, c, *members = operands[2 if joined else 1 :]
-    mode = form.modifiers["mode"]
-    assert mode is not None
+    results, (a, b, c, *members) = _results(low, statement)
     constant = (b.bits, c.bits) if isinstance(b, Immediate) and isinstance(c, Immediate) else None
-    parts = [low.operands.source(a, 32, False, statement)]
-    numbers = [NOTHING, NOTHING]
-    if constant is None:
-        numbers = [low.operands.source(operand, 32, False, statement) for operand in (b, c)]
-    group = low.operands.source(members[0], 32, False, statement) if members else NOTHING
-    guard = low.operands.guard(statement)
-    low.emit(
-        Shuffle(
-            mode, dest.kind, flag.kind, parts[0].kind, numbers[0].kind, numbers[1].kind, group.kind, constant,
-            guard.kind, low.divergent,
-        ),
-        guard, low.priority(), dest, flag, *parts, *numbers, group,
-    )
+    lanes = (b, c) if constant is None else (None, None)
+    sources = [low.read(statement, operand) for operand in (a, *lanes, *members, None)[:4]]
+    _emit(low, statement, Shuffle, (statement.form.modifiers["mode"], constant), *results, *sources)
 
 
 @lowers("vote")
 def vote(low: Lowering, statement: Instruction) -> None:
-    form, operands = statement.form, statement.operands
-    mode = next(token for token in form.tokens if token in ("ballot", "all", "any", "uni"))
-    dest = low.operands.destination(operands[0])
-    flag = low.predicate(operands[1])
-    group = low.operands.source(operands[2], 32, False, statement) if len(operands) > 2 else NOTHING
-    guard = low.operands.guard(statement)
-    op = Vote(mode, dest.kind, flag.kind, group.kind, guard.kind, low.divergent)
-    low.emit(op, guard, low.priority(), dest, flag, group)
+    mode = next(token for token in statement.form.tokens if token in ("ballot", "all", "any", "uni"))
+    dest, *sources = statement.operands
+    a, members = (low.read(statement, operand) for operand in (*sources, None)[:2])
+    _emit(low, statement, Vote, (mode,), low.operands.destination(dest), a, members)
 
 
 @lowers("activemask")
 def active_mask(low: Lowering, statement: Instruction) -> None:
-    dest, guard = low.operands.destination(statement.operands[0]), low.operands.guard(statement)
-    low.emit(ActiveMask(dest.kind, guard.kind, low.divergent), guard, low.priority(), dest)
+    _emit(low, statement, ActiveMask, (), low.operands.destination(statement.operands[0]))
 
 
 @lowers("elect")
 def elect(low: Lowering, statement: Instruction) -> None:
-    dest, flag = (low.operands.destination(operand) for operand in statement.operands[:2])
-    group = low.operands.source(statement.operands[2], 32, False, statement)
-    guard = low.operands.guard(statement)
-    op = Elect(dest.kind, flag.kind, group.kind, guard.kind, low.divergent)
-    low.emit(op, guard, low.priority(), dest, flag, group)
+    results, (members,) = _results(low, statement)
+    _emit(low, statement, Elect, (), *results, low.read(statement, members))
 
 
 @lowers("match")
 def match(low: Lowering, statement: Instruction) -> None:
-    form, operands = statement.form, statement.operands
+    form = statement.form
     assert form.type is not None
-    joined = form.operands[1].joined
-    dest = low.operands.destination(operands[0])
-    flag = low.operands.destination(operands[1]) if joined else NOTHING
-    a, members = operands[-2:]
-    value = low.operands.source(a, form.type.bits, False, statement)
-    group = low.operands.source(members, 32, False, statement)
-    guard = low.operands.guard(statement)
-    low.emit(
-        Match(form.tokens[0], dest.kind, flag.kind, value.kind, group.kind, guard.kind, low.divergent),
-        guard, low.priority(), dest, flag, value, group,
-    )
+    results, (a, members) = _results(low, statement)
+    sources = low.read(statement, a, form.type.bits), low.read(statement, members)
+    _emit(low, statement, Match, (form.tokens[0],), *results, *sources)
 
 
 @lowers("redux")
 def reduce(low: Lowering, statement: Instruction) -> None:
-    form, operands = statement.form, statement.operands
+    form = statement.form
     assert form.type is not None
-    op = next(token for token in form.tokens if token in ("add", "min", "max", "and", "or", "xor"))
+    operation = next(token for token in form.tokens if token in ("add", "min", "max", "and", "or", "xor"))
     if form.type.is_float:
-        op = f"{op}.NaN.f32" if "NaN" in form.tokens else f"{op}.f32"
-    dest = low.operands.destination(operands[0])
-    value = low.operands.source(operands[1], 32, False, statement)
-    group = low.operands.source(operands[2], 32, False, statement)
-    guard = low.operands.guard(statement)
-    signed = form.type.is_signed or "abs" in form.tokens
-    low.emit(
-        Reduce(op, signed, dest.kind, value.kind, group.kind, guard.kind, low.divergent),
-        guard, low.priority(), dest, value, group,
-    )
+        operation = f"{operation}.NaN.f32" if "NaN" in form.tokens else f"{operation}.f32"
+    dest, a, members = statement.operands
+    fields = low.operands.destination(dest), low.read(statement, a), low.read(statement, members)
+    _emit(low, statement, Reduce, (operation, form.type.is_signed or "abs" in form.tokens), *fields)

@@ -268,17 +268,11 @@ class BarrierRegion:
 
     def _jump(self, terminator: PlannedOp, target: int) -> None:
         """Go on with a basic block while the budget lasts."""
-        h = self.h
-        cost = loop_cost(terminator, self.plan.blocks[target])
+        block = self.plan.blocks[target]
+        cost = loop_cost(terminator, block)
         if cost:
-            budget = h.ir.sub(h.get("budget"), h.i32(cost))
-            h.set("budget", budget)
-            within, spent = h.block_named("within_budget"), h.block_named("budget_spent")
-            h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", budget, h.i32(0))), within, spent)
-            h.ir.position_at_end(spent)
-            block = self.plan.blocks[target]
-            h.exit_at(block.offset, self.plan.live(block.start, 0))
-            h.ir.position_at_end(within)
+            live = self.plan.live(block.start, 0)
+            self.h.charge_budget(cost, lambda: self.h.exit_at(block.offset, live))
         self.edge(target)
 
     def _branch(self, block: PlannedBlock, terminator: PlannedOp, branch: Branch) -> None:
@@ -286,7 +280,7 @@ class BarrierRegion:
         mask = self.condition(terminator, branch)
         taken, not_all = h.block_named("taken"), h.block_named("not_all")
         target = block.targets[0]
-        h.ir.cbranch(h.full(mask) if branch.divergent else h.ir.icmp_unsigned("!=", mask, h.i32(0)), taken, not_all)
+        h.ir.cbranch(h.full(mask) if branch.divergent else h.nonzero(mask), taken, not_all)
         h.ir.position_at_end(taken)
         canonical = set(h.canonical)
         self._jump(terminator, target)
@@ -296,7 +290,7 @@ class BarrierRegion:
             self.edge(block.fallthrough)
             return
         none, mixed = h.block_named("none"), h.block_named("mixed")
-        h.ir.cbranch(h.ir.icmp_unsigned("==", mask, h.i32(0)), none, mixed)
+        h.ir.cbranch(h.zero(mask), none, mixed)
         h.ir.position_at_end(none)
         self.edge(block.fallthrough)
         h.ir.position_at_end(mixed)

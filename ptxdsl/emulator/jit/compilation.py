@@ -19,7 +19,7 @@ from .plan import PlannedOp, TooLong, learns_entry
 
 __all__ = ["compile_block_function", "compile_superinstructions", "tier_up"]
 
-SHORTEST, LONGEST, MAX_RECORDS = 3, 300, 3000
+SHORTEST, LONGEST, MAX_MICRO_OPS = 3, 300, 3000
 """Micro-ops in a superinstruction, and in all of a kernel."""
 MAX_BESIDE = 300
 """Micro-ops up to which there are superinstructions beside a block function: LLVM takes much memory for more."""
@@ -70,7 +70,7 @@ def compile_superinstructions(code: Code) -> None:
     chosen = []
     for run in _runs(code):
         total += run.last - run.first
-        if total > MAX_RECORDS:
+        if total > MAX_MICRO_OPS:
             break
         start = code.offsets[run.first]
         original = int.from_bytes(ctypes.string_at(code.base + start, 8), "little")
@@ -86,13 +86,13 @@ def compile_superinstructions(code: Code) -> None:
 
 def _runs(code: Code) -> Iterator[_Run]:
     """Sequences within a basic block; what comes before the kernel's entry runs only once."""
-    records = code.micro_ops
+    micro_ops = code.micro_ops
     starts = {int(address) - code.base for address in code.blocks}
     start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
-    for number in range(start, len(records) + 1):
-        fits = number < len(records) and records[number].op.fusible
+    for number in range(start, len(micro_ops) + 1):
+        fits = number < len(micro_ops) and micro_ops[number].op.fusible
         full = number - start >= LONGEST
-        if not fits or full or (number < len(records) and code.offsets[number] in starts):
+        if not fits or full or (number < len(micro_ops) and code.offsets[number] in starts):
             if number - start >= SHORTEST:
                 yield _Run(start, number)
             start = number if fits else number + 1
@@ -110,11 +110,11 @@ def _live_after(code: Code, run: _Run) -> set[int]:
 
 def _planned(code: Code, run: _Run) -> list[PlannedOp]:
     """The micro-ops of a sequence, by their offset from its first, with their bounds checks merged."""
-    records = code.micro_ops[run.first : run.last]
-    bounds = merged_bounds_checks(code, records)
+    micro_ops = code.micro_ops[run.first : run.last]
+    bounds = merged_bounds_checks(code, micro_ops)
     ops = []
-    for number, record in enumerate(records):
+    for number, placed in enumerate(micro_ops):
         offset = code.offsets[run.first + number] - code.offsets[run.first]
-        access = offset if learns_entry(record) else -1
-        ops.append(PlannedOp(record.op, record.values, record.statement, offset, access, bounds.get(number)))
+        access = offset if learns_entry(placed) else -1
+        ops.append(PlannedOp(placed.op, placed.values, placed.statement, offset, access, bounds.get(number)))
     return ops

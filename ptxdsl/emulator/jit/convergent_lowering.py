@@ -57,7 +57,7 @@ class _Pool(ConstantPool):
 
 
 class _Operands(Operands):
-    """Row-affine registers are described like varying ones, unless rows are asked for."""
+    """Row-affine registers are described like varying ones, but for `rows`."""
 
     def lane_offsets(self, operand: Operand) -> LaneOffsets:
         known = super().lane_offsets(operand)
@@ -96,12 +96,12 @@ class ConvergentLowering(FunctionLowering):
         return variables
 
     def basic_blocks(self) -> list[list[PlacedMicroOp]]:
-        """The micro-ops of each node of the control-flow graph."""
+        """The micro-ops of each basic block."""
         found = []
-        for number, node in enumerate(self.graph.blocks):
+        for number, block in enumerate(self.graph.blocks):
             before = len(self.micro_ops)
-            self._node(number, node)
-            found.append([record for record in self.micro_ops[before:] if not isinstance(record.op, Reconvergence)])
+            self._basic_block(number, block)
+            found.append([placed for placed in self.micro_ops[before:] if not isinstance(placed.op, Reconvergence)])
         return found
 
     def statement(self, statement: Instruction | Call) -> None:

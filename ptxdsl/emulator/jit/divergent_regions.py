@@ -75,7 +75,7 @@ class DivergentRegion:
         if after is None:
             h.ir.branch(some)
         else:
-            h.ir.cbranch(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), some, self.checks[after.number])
+            h.ir.cbranch(h.nonzero(lanes), some, self.checks[after.number])
         h.ir.position_at_end(some)
         if block.number in self.bodies:
             h.ir.branch(self.bodies[block.number])
@@ -136,21 +136,13 @@ class DivergentRegion:
     def _back_edge(self, target: PlannedBlock, cost: int) -> None:
         """Lanes that go back run first, while the budget lasts."""
         h = self.h
-        some, none, within = h.block_named("back"), h.block_named("forward"), h.block_named("within_budget")
+        some, none = h.block_named("back"), h.block_named("forward")
         pending = h.ir.load(self.pending[target.number])
-        h.ir.cbranch(h.ir.icmp_unsigned("!=", pending, h.i32(0)), some, none)
+        h.ir.cbranch(h.nonzero(pending), some, none)
         h.ir.position_at_end(some)
         if cost:
-            budget = h.ir.sub(h.get("budget"), h.i32(cost))
-            h.set("budget", budget)
-            spent = h.block_named("budget_spent")
-            h.ir.cbranch(h.likely(h.ir.icmp_signed(">=", budget, h.i32(0))), within, spent)
-            h.ir.position_at_end(spent)
-            self._exit_at(target)
+            h.charge_budget(cost, lambda: self._exit_at(target))
             h.exit_block = self.exit_block
-        else:
-            h.ir.branch(within)
-        h.ir.position_at_end(within)
         h.ir.branch(self.checks[target.number])
         h.ir.position_at_end(none)
 
@@ -165,7 +157,7 @@ class DivergentRegion:
             lanes = h.ir.load(self.pending[block.number])
             priority = h.i32(block.priority)
             places = h.ir.select(h.bools(lanes), h.splat(priority), places)
-            parked = h.ir.select(h.ir.icmp_unsigned("!=", lanes, h.i32(0)), priority, parked)
+            parked = h.ir.select(h.nonzero(lanes), priority, parked)
         h.store(places, h.warp, Warp.PRIORITIES, 64)
         h.set("parked", parked)
         h.ir.branch(self.outside.hand_over)

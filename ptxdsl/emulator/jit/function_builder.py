@@ -1,4 +1,4 @@
-"""The block function while it is built: what emitters ask of a handler, its registers, its side exits."""
+"""The block function while it is built: what emitters call, its registers, its side exits."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class BlockFunction(InlinedOps):
         wrapped = self.ir.sub(number, self.i32(self.plan.warps))
         return self.ir.select(self.ir.icmp_signed("<", number, self.i32(self.plan.warps)), number, wrapped)
 
-    # What emitters ask of a handler
+    # What emitters call
 
     def alloca(self, kind: ir.Type, align: int = 16) -> Any:
         place = self.allocas.alloca(kind)
@@ -300,6 +300,12 @@ class BlockFunction(InlinedOps):
 
     # Exits
 
+    def charge_budget(self, cost: int, leave: Callable[[], None]) -> None:
+        """Take the cost of a loop from the budget; ``leave`` emits where to go when that is spent."""
+        budget = self.ir.sub(self.get("budget"), self.i32(cost))
+        self.set("budget", budget)
+        self.branch_unless(self.ir.icmp_signed(">=", budget, self.i32(0)), leave)
+
     def side_exit(self) -> None:
         """Resume in the first tier at the deoptimisation point, which may lie before this micro-op."""
         assert self.deopt_point is not None
@@ -353,7 +359,7 @@ class BlockFunction(InlinedOps):
         assert self.exit_block is not None
         self.ir.branch(self.exit_block)
 
-    # Variables of the function's own: see `state`
+    # The variables in `state`
 
     def get(self, name: str) -> Any:
         return self.ir.load(self.state[name])

@@ -11,7 +11,7 @@ from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES
 from ..codegen import data, memory
-from ..codegen.handler import Handler, i64
+from ..codegen.handler import Handler
 from ..codegen.registry import emits
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
@@ -23,7 +23,7 @@ __all__ = ["HoistedAccess", "RowAccess", "exit_if_active"]
 def exit_if_active(h: Handler, guard: OperandClass) -> None:
     """A side exit if a lane is active under the guard."""
     mask = data.guard_mask(h, guard, True)
-    h.branch_unless(h.ir.icmp_unsigned("==", mask, h.i32(0)), h.side_exit)  # type: ignore[attr-defined]
+    h.branch_unless(h.zero(mask), h.side_exit)  # type: ignore[attr-defined]
 
 
 class HoistedAccess(memory.Access):
@@ -52,10 +52,7 @@ class RowAccess(HoistedAccess):
         for row in range(0, LANES, self.pattern[1]):
             h.row = row
             address = self.base()
-            good = h.ir.and_(good, h.ir.icmp_unsigned("<", h.ir.sub(address, low), bound))
-            if self.nbytes > 1:
-                odd = h.ir.and_(address, h.i64(self.nbytes - 1))
-                good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.i64(0)))
+            good = self.and_aligned(h.ir.and_(good, h.ir.icmp_unsigned("<", h.ir.sub(address, low), bound)), address)
             hosts.append(h.ir.add(address, delta))
         h.row = 0
         self.segments = [h.ir.sub(host, hosts[0]) for host in hosts[1:]]
@@ -103,18 +100,12 @@ def _first_lane(h: Any, kind: OperandClass) -> Callable[[], Any]:
 
 @emits(RowWrapCheck)
 def row_wrap_check(h: Any, op: RowWrapCheck) -> None:
-    signed = op.signed
     first = _first_lane(h, op.base)
     least, most = h.field("q"), h.field("q")
     good: Any = ir.Constant(ir.IntType(1), 1)
     for row in range(0, LANES, h.plan.row_lanes):
         h.row = row
-        value = first()
-        wide = (h.ir.sext if signed else h.ir.zext)(value, i64)
-        bits = value.type.width
-        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-        good = h.ir.and_(good, h.ir.icmp_signed(">=", h.ir.add(wide, least), h.i64(low)))
-        good = h.ir.and_(good, h.ir.icmp_signed("<=", h.ir.add(wide, most), h.i64(high)))
+        good = h.ir.and_(good, data.within(h, first(), least, most, op.signed))
     h.row = 0
     h.branch_unless(good, h.side_exit)
     h.next()

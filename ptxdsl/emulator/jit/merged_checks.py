@@ -10,7 +10,7 @@ from ..instructions.addresses import AccessFlags
 from ..instructions.instrumentation import EpochArrive, EpochBarrier, ShadowCheck
 from ..instructions.memory import Load, Store
 from ..instructions.micro_op import PlacedMicroOp
-from ..machine.shadow import Role
+from ..machine.shadow import Role, statement_bits
 from .plan import PlannedOp
 
 __all__ = ["merged_bounds_checks", "merged_shadow_checks", "written_slots"]
@@ -26,12 +26,12 @@ class Lowered(Protocol):
     registers: Any
 
 
-def written_slots(low: Lowered, record: PlacedMicroOp) -> set[int]:
+def written_slots(low: Lowered, placed: PlacedMicroOp) -> set[int]:
     """Slots that the statement of a micro-op writes."""
-    return {low.registers.offsets[register.name] for register in low.graph.def_use[record.statement].writes}
+    return {low.registers.offsets[register.name] for register in low.graph.def_use[placed.statement].writes}
 
 
-def merged_bounds_checks(low: Lowered, records: Sequence[PlacedMicroOp]) -> dict[int, tuple[int, int]]:
+def merged_bounds_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp]) -> dict[int, tuple[int, int]]:
     """Merge the bounds checks of accesses with the same base register, by the number of the micro-op.
 
     The leader checks the whole extent: (bytes from the lowest access to its own, extent of all). Followers have
@@ -39,43 +39,43 @@ def merged_bounds_checks(low: Lowered, records: Sequence[PlacedMicroOp]) -> dict
     """
     version: dict[int, int] = {}
     groups: dict[Any, list[int]] = {}
-    for number, record in enumerate(records):
-        key = _bounds_key(record)
+    for number, placed in enumerate(micro_ops):
+        key = _bounds_key(placed)
         if key is not None:
             groups.setdefault((*key, version.get(key[1], 0)), []).append(number)
-        for slot in written_slots(low, record):
+        for slot in written_slots(low, placed):
             version[slot] = version.get(slot, 0) + 1
     merged: dict[int, tuple[int, int]] = {}
     for members in groups.values():
-        spans = [_span(records[number]) for number in members]
+        spans = [_span(micro_ops[number]) for number in members]
         start, stop = min(first for first, _ in spans), max(last for _, last in spans)
         merged.update(dict.fromkeys(members, (0, -1)))
         merged[members[0]] = (spans[0][0] - start, stop - start)
     return merged
 
 
-def _bounds_key(record: PlacedMicroOp) -> Any:
+def _bounds_key(placed: PlacedMicroOp) -> Any:
     """What accesses with one check have in common: kind, base register, buffer entry, alignment."""
-    op = record.op
+    op = placed.op
     if not isinstance(op, (Load, Store)) or op.guard:
         return None
     address, pattern, load = op.address, op.pattern, isinstance(op, Load)
     uniform = address.uniform and (isinstance(op, Load) or op.uniform)
     if not uniform and (not address.affine or pattern is None or (not load and pattern[0] != "c")):
         return None
-    flags, entry, slot, offset = (record.value(name) for name in ("flags", "entry", "slot", "offset"))
+    flags, entry, slot, offset = (placed.value(name) for name in ("flags", "entry", "slot", "offset"))
     return load, slot, address, flags, entry, offset % (flags & AccessFlags.NBYTES)
 
 
-def _span(record: PlacedMicroOp) -> tuple[int, int]:
+def _span(placed: PlacedMicroOp) -> tuple[int, int]:
     """First and last byte of an access, from its base register."""
-    offset = record.value("offset")
-    if "extent" in record.op.values:
-        return offset, offset + record.value("extent")
-    return offset, offset + (record.value("flags") & AccessFlags.NBYTES) - 1
+    offset = placed.value("offset")
+    if "extent" in placed.op.values:
+        return offset, offset + placed.value("extent")
+    return offset, offset + (placed.value("flags") & AccessFlags.NBYTES) - 1
 
 
-def merged_shadow_checks(low: Lowered, records: Sequence[PlacedMicroOp], ops: list[PlannedOp]) -> list[PlannedOp]:
+def merged_shadow_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp], ops: list[PlannedOp]) -> list[PlannedOp]:
     """Merge the sanitizer's checks of adjacent reads with the same base register."""
     groups: dict[Any, list[int]] = {}
     version: dict[int, int] = {}
@@ -88,7 +88,7 @@ def merged_shadow_checks(low: Lowered, records: Sequence[PlacedMicroOp], ops: li
                 groups.setdefault((*key, since, version.get(planned.value("slot"), 0)), []).append(number)
         elif not op.repeatable or isinstance(op, (ShadowCheck, EpochArrive, EpochBarrier)):
             since += 1
-        for slot in written_slots(low, records[number]):
+        for slot in written_slots(low, micro_ops[number]):
             version[slot] = version.get(slot, 0) + 1
     found = list(ops)
     for members in groups.values():
@@ -129,7 +129,7 @@ def _merge(found: list[PlannedOp], run: list[int]) -> None:
     first, leader = found[run[0]], found[min(run)]
     check = first.op
     assert isinstance(check, ShadowCheck)
-    statements = tuple(found[number].values[-1] for number in run for _ in range(check.granules))
+    statements = tuple(statement_bits(found[number].statement) for number in run for _ in range(check.granules))
     extent = (first.value("extent") if check.address.affine else check.nbytes - 1) + check.nbytes * (len(run) - 1)
     values = list(leader.values)
     values[check.values.index("offset")] = first.value("offset")

@@ -24,9 +24,9 @@ POLL_COST = 64
 """What one read of the memory that a loop waits for costs, in statements."""
 
 
-def learns_entry(record: PlacedMicroOp) -> bool:
+def learns_entry(placed: PlacedMicroOp) -> bool:
     """Whether a micro-op is an access that learns its buffer entry while the kernel runs."""
-    return "flags" in record.op.values and not record.value("flags") & AccessFlags.ONE_ENTRY
+    return "flags" in placed.op.values and not placed.value("flags") & AccessFlags.ONE_ENTRY
 
 
 class TooLong(Exception):

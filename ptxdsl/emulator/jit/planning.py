@@ -64,39 +64,40 @@ class _Planner:
         """The first micro-op of each statement, in the first tier; below, its access, its shadow check, its barrier."""
         self.accesses: dict[tuple[int, bool], int] = {}
         self.barriers: dict[int, int] = {}
-        prologue = [record for record in code.micro_ops[start:] if isinstance(record.op, EpochBegin)]
-        self.prologue = tuple(PlannedOp(record.op, record.values, record.statement, entry) for record in prologue)
+        prologue = [placed for placed in code.micro_ops[start:] if isinstance(placed.op, EpochBegin)]
+        self.prologue = tuple(PlannedOp(placed.op, placed.values, placed.statement, entry) for placed in prologue)
         for number in range(start + len(prologue), len(code.micro_ops)):
-            record = code.micro_ops[number]
-            if isinstance(record.op, Barrier):
-                self.barriers[record.statement] = number
-            if not isinstance(record.op, Reconvergence):
-                self.first.setdefault(record.statement, number)
-            if "flags" in record.op.values:
-                self.accesses.setdefault((record.statement, record.op.instrumentation), number)
+            placed = code.micro_ops[number]
+            if isinstance(placed.op, Barrier):
+                self.barriers[placed.statement] = number
+            if not isinstance(placed.op, Reconvergence):
+                self.first.setdefault(placed.statement, number)
+            if "flags" in placed.op.values:
+                self.accesses.setdefault((placed.statement, placed.op.instrumentation), number)
 
     def plan(self) -> Plan | None:
         code, low = self.code, self.low
-        records = low.basic_blocks()
+        micro_ops = low.basic_blocks()
         blocks = []
-        for number, members in enumerate(records):
+        for number, members in enumerate(micro_ops):
             block = self._basic_block(number, members)
             if block is None:
                 return None
             blocks.append(block)
-        ops, nodes = low.graph.def_use, low.graph.blocks
+        ops = low.graph.def_use
         invariant, offsets = low.facts.launch_invariant, low.registers.offsets
 
-        def names(node: BasicBlock, reads: bool) -> frozenset[str]:
-            places = [n for n in range(node.start, node.stop) if n not in invariant]
+        def names(block: BasicBlock, reads: bool) -> frozenset[str]:
+            places = [n for n in range(block.start, block.stop) if n not in invariant]
             return frozenset(r.name for n in places for r in (ops[n].uses if reads else ops[n].writes))
 
         made = Plan(
             blocks=tuple(blocks), warps=self.threads // LANES, warp_bytes=code.registers.size,
             registers=self._registers(), live=lru_cache(None)(code.registers.liveness.before),
-            reads=tuple(names(node, True) for node in nodes), writes=tuple(names(node, False) for node in nodes),
+            reads=tuple(names(each, True) for each in low.graph.blocks),
+            writes=tuple(names(each, False) for each in low.graph.blocks),
             launch_invariant=frozenset(r.name for n in invariant for r in ops[n].writes),
-            noncanonical=self._noncanonical(records), lane_offsets=dict(enumerate(low.pool.vectors)),
+            noncanonical=self._noncanonical(micro_ops), lane_offsets=dict(enumerate(low.pool.vectors)),
             row_affine={offsets[name]: each for name, each in low.facts.offsets.items() if isinstance(each, RowAffine)},
             row_lanes=self.block[0],
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
@@ -104,26 +105,26 @@ class _Planner:
         )
         return made._replace(key=key_of(made, code))
 
-    def _noncanonical(self, records: list[list[PlacedMicroOp]]) -> frozenset[int]:
-        members = [record for some in records for record in some]
+    def _noncanonical(self, micro_ops: list[list[PlacedMicroOp]]) -> frozenset[int]:
+        members = [placed for some in micro_ops for placed in some]
         return frozenset().union(*(written_slots(self.low, member) for member in members if defers_nan(member.op)))
 
-    def _basic_block(self, number: int, records: list[PlacedMicroOp]) -> PlannedBlock | None:
+    def _basic_block(self, number: int, micro_ops: list[PlacedMicroOp]) -> PlannedBlock | None:
         """A basic block; None where it has something that no block function can do."""
-        node, code = self.low.graph.blocks[number], self.code
-        index = next((n for n, record in enumerate(records[:2]) if isinstance(record.op, Barrier)), None)
+        block, code = self.low.graph.blocks[number], self.code
+        index = next((n for n, placed in enumerate(micro_ops[:2]) if isinstance(placed.op, Barrier)), None)
         barrier = None
-        if index is not None and (index == 0 or isinstance(records[0].op, EpochArrive)):
-            barrier = self._barrier(records[index], index)
+        if index is not None and (index == 0 or isinstance(micro_ops[0].op, EpochArrive)):
+            barrier = self._barrier(micro_ops[index], index)
             if barrier is None:
                 return None
-        bounds = merged_bounds_checks(self.low, records)
+        bounds = merged_bounds_checks(self.low, micro_ops)
         terminator = None
         ops = []
-        for place, record in enumerate(records):
-            op, planned = record.op, self._place(record, bounds.get(place))
+        for place, placed in enumerate(micro_ops):
+            op, planned = placed.op, self._planned(placed, bounds.get(place))
             if op.ends:
-                if place + 1 < len(records) or isinstance(op, IndexedBranch) or _polls(planned):
+                if place + 1 < len(micro_ops) or isinstance(op, IndexedBranch) or _polls(planned):
                     return None
                 terminator = planned
             elif op.inlinable or (barrier is not None and place == index):
@@ -132,31 +133,31 @@ class _Planner:
                 return None
         divergent = number in self.low.facts.divergent
         if not divergent:
-            ops = merged_shadow_checks(self.low, records, ops)
+            ops = merged_shadow_checks(self.low, micro_ops, ops)
         return PlannedBlock(
-            number, node.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, node.start,
-            tuple(ops), terminator, node.fallthrough, node.targets, divergent,
-            bool(records) and records[0].op.converges, barrier,
+            number, block.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, block.start,
+            tuple(ops), terminator, block.fallthrough, block.targets, divergent,
+            bool(micro_ops) and micro_ops[0].op.converges, barrier,
         )
 
-    def _barrier(self, record: PlacedMicroOp, index: int) -> BlockBarrier | None:
+    def _barrier(self, placed: PlacedMicroOp, index: int) -> BlockBarrier | None:
         """A barrier of the whole block; None if others are not meant, or that is not known."""
-        op = record.op
+        op = placed.op
         assert isinstance(op, Barrier)
         if op.action != "sync" or op.guard or op.predicate or not op.number.immediate:
             return None
-        expected = record.value("threads") if op.threads.immediate else 0
-        if record.value("number") > 15 or (op.threads and expected != self.threads):
+        expected = placed.value("threads") if op.threads.immediate else 0
+        if placed.value("number") > 15 or (op.threads and expected != self.threads):
             return None
-        wait, offsets = self.barriers[record.statement], self.code.offsets
-        return BlockBarrier(record.value("number"), expected, offsets[wait], offsets[wait + 1], record.statement, index)
+        wait, offsets = self.barriers[placed.statement], self.code.offsets
+        return BlockBarrier(placed.value("number"), expected, offsets[wait], offsets[wait + 1], placed.statement, index)
 
-    def _place(self, record: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlannedOp:
+    def _planned(self, placed: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlannedOp:
         access = -1
-        if learns_entry(record):
-            access = self.code.offsets[self.accesses[record.statement, record.op.instrumentation]]
-        offset = self.code.offsets[self.first[record.statement]]
-        return PlannedOp(record.op, record.values, record.statement, offset, access, bounds)
+        if learns_entry(placed):
+            access = self.code.offsets[self.accesses[placed.statement, placed.op.instrumentation]]
+        offset = self.code.offsets[self.first[placed.statement]]
+        return PlannedOp(placed.op, placed.values, placed.statement, offset, access, bounds)
 
     def _registers(self) -> dict[str, PlannedRegister]:
         found = {}
@@ -197,8 +198,8 @@ def _warp_invariant(low: ConvergentLowering, block: Shape3) -> set[str]:
     """Launch-invariant registers that hold the same in all warps: those that do not depend on a row of the block."""
     found: set[str] = set()
     specials = ("%ntid", "%nctaid", "%laneid", *(("%tid.x",) if LANES % block[0] == 0 else ()))
-    for node in low.graph.blocks:
-        for place in range(node.start, node.stop):
+    for each in low.graph.blocks:
+        for place in range(each.start, each.stop):
             op = low.graph.def_use[place]
             fixed = place in low.facts.launch_invariant
             if fixed and all(_is_warp_invariant(each, found, specials) for each in op.reads):

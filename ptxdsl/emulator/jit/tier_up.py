@@ -10,14 +10,14 @@ __all__ = ["THREAD", "note_time"]
 
 THREAD = "ptxdsl tier-up"
 """Name of the thread that compiles."""
-SECONDS, SECONDS_A_RECORD = 0.004, 200e-6
+SECONDS, SECONDS_A_MICRO_OP = 0.004, 200e-6
 """Running time of a kernel's launches after which it is compiled: a fraction of what compiling takes."""
 
 
 def note_time(code: Code, seconds: float) -> None:
     """Note that a kernel has run for so long; start to compile it where that was long enough."""
     code.seconds += seconds
-    if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_RECORD * len(code.micro_ops):
+    if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_MICRO_OP * len(code.micro_ops):
         code.tiered_up = True
         threading.Thread(target=_compile, args=(code,), name=THREAD).start()
 

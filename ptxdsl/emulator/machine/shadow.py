@@ -14,6 +14,8 @@ from .structs import Struct, field
 
 EPOCH_SHIFT = 32
 STATEMENT_SHIFT = 16
+LAST_STATEMENT = 0x7FFF
+"""Stands for all statements from this number on."""
 SEVERAL_LANES = 1 << 12
 """More than one lane of the warp made the access; the word names the last of them."""
 SUPPRESSED = 1 << 13
@@ -37,6 +39,11 @@ ORDER_CACHE_BITS = 14
 ORDER_HASH = 0x9E3779B97F4A7C15
 WHOLE_WARP = 1 << 20
 """In the key of such an answer: it holds for all lanes of both warps."""
+
+
+def statement_bits(statement: int) -> int:
+    """The number of a statement in a shadow word."""
+    return min(statement, LAST_STATEMENT) << STATEMENT_SHIFT
 
 
 class WarpClock(Struct):

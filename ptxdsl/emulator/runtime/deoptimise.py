@@ -42,7 +42,7 @@ def _move_lanes(state: BlockState, warp: int, old: Code, new: Code) -> None:
     parked = NEVER
     for lane in range(LANES):
         place = Warp.PRIORITIES + 4 * lane
-        number = old.nodes_by_rank[state.get_warp(warp, place, "i")]
+        number = old.blocks_by_priority[state.get_warp(warp, place, "i")]
         priority = priorities[old.graph.blocks[number].start] if old.graph.blocks else 0
         state.put_warp(warp, place, "i", priority)
         if (alive & ~active) >> lane & 1:
@@ -55,7 +55,7 @@ def _live(state: BlockState, warp: int, code: Code, old: Code) -> set[str]:
     pc, alive = state.get_warp(warp, Warp.PC, "Q"), state.get_warp(warp, Warp.ALIVE, "I")
     waiting = alive if pc == 0 else alive & ~state.get_warp(warp, Warp.ACTIVE, "I")
     priorities = {state.get_warp(warp, Warp.PRIORITIES + 4 * lane, "i") for lane in range(LANES) if waiting >> lane & 1}
-    places = {old.graph.blocks[old.nodes_by_rank[priority]].start for priority in priorities}
+    places = {old.graph.blocks[old.blocks_by_priority[priority]].start for priority in priorities}
     if pc and alive:
         places.add(max(0, old.statement_at(pc)))
     needed = {name for place in places for name in code.registers.liveness.before(place)}

@@ -12,7 +12,7 @@ from typing import Any
 from ...ir import Immediate, Instruction
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier
-from ..machine.shadow import EPOCH_SHIFT, STATEMENT_SHIFT, Reason, WarpClock
+from ..machine.shadow import EPOCH_SHIFT, Reason, WarpClock, statement_bits
 from ..runtime.block_state import BlockState
 from .clocks import Clocks
 from .happens_before import BlockOrder, Clock, Rendezvous, Thread, covers, join
@@ -155,8 +155,8 @@ class Barriers:
     def _word(self, state: BlockState, thread: Thread) -> int:
         """The shadow word of a thread's current instruction."""
         warp, lane = thread
-        place = min(state.code.statement_at(state.get(Block.FAULT_PC, "Q")), 0x7FFF)
-        return self.clocks.memory.clock(state, warp, WarpClock.EPOCH) | place << STATEMENT_SHIFT | lane
+        statement = state.code.statement_at(state.get(Block.FAULT_PC, "Q"))
+        return self.clocks.memory.clock(state, warp, WarpClock.EPOCH) | statement_bits(statement) | lane
 
     def _check_initialised(
         self, state: BlockState, block: BlockOrder, thread: Thread, clock: Clock, host: int, mbarrier: _Mbarrier

@@ -23,7 +23,7 @@ from ..instructions.instrumentation import (
 from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
 from ..machine.address_spaces import AddressSpaces
-from ..machine.shadow import STATEMENT_SHIFT, Role
+from ..machine.shadow import Role, statement_bits
 from ..rewrite.definedness import check_definedness
 from .accesses import bulk_accesses, checked_access, granule_of, orders, role_of, strength
 
@@ -242,7 +242,7 @@ class Instrumentation:
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded,
         )
-        low.emit(op, place, guard, raw("i", min(low.place, 0x7FFF) << STATEMENT_SHIFT))
+        low.emit(op, place, guard, raw("i", statement_bits(low.place)))
         if self.follows and level and not local:
             low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), lane_by_lane(kind, place), guard)
 
@@ -258,7 +258,7 @@ class Instrumentation:
             if not race and not tracks:
                 continue
             level = strength(statement.form) if role == Role.ATOMIC else 0
-            place, found = raw("i", min(low.place, 0x7FFF) << STATEMENT_SHIFT), hosts(low, access.operand)
+            place, found = raw("i", statement_bits(low.place)), hosts(low, access.operand)
             op = BulkShadowCheck(role, level, self.granule, race, tracks and access.reads, size.kind, guard.kind)
             low.emit(op, guard, size, found, place)
             fills = self.bulk and completes == "mbarrier" and role == Role.WRITE

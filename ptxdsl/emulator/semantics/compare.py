@@ -10,7 +10,7 @@ from .lanes import Bits
 from . import semantics
 from .formats import FORMATS, flush, format_of, widen
 
-_RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
               "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 
 
@@ -19,7 +19,7 @@ def _relation(form: Form, kind: ScalarType, a: Bits, b: Bits) -> Bits:
     name = form.modifiers["cmp"]
     assert name is not None
     if not kind.is_float:
-        return a.compare(_RELATIONS[name], b, signed=kind.is_signed)
+        return a.compare(RELATIONS[name], b, signed=kind.is_signed)
     layout = format_of(kind)
     if "ftz" in form.tokens:
         a, b = flush(a, layout), flush(b, layout)
@@ -27,8 +27,8 @@ def _relation(form: Form, kind: ScalarType, a: Bits, b: Bits) -> Bits:
     x, y = widen(a, layout, bits), widen(b, layout, bits)
     if name in ("num", "nan"):
         return Bits(x.b, x.b.ir.fcmp_ordered("ord" if name == "num" else "uno", x.value, y.value), 1)
-    ordered = name in _RELATIONS
-    return x.compare(_RELATIONS[name if ordered else name[:-1]], y, ordered)
+    ordered = name in RELATIONS
+    return x.compare(RELATIONS[name if ordered else name[:-1]], y, ordered)
 
 
 def _combine(form: Form, value: Bits, c: Bits | None) -> Bits:

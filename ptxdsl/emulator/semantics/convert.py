@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...isa import Form
 from ...types import ScalarType
-from .lanes import Bits, Real, join
+from .lanes import Bits, Real, integer_range, join
 from . import semantics
 from .floating import mode_of
 from .formats import (
@@ -88,17 +88,11 @@ def _element(form: Form, given: _Element, source: ScalarType, target: ScalarType
 
 def _clamp(value: Bits, source: ScalarType, target: ScalarType) -> Bits:
     """Clamped to the part of the target's range that the source's type holds."""
-    low, high = _range(target)
-    least, most = _range(source)
+    low, high = integer_range(target.bits, target.is_signed)
+    least, most = integer_range(source.bits, source.is_signed)
     if low > least:
         value = value.max(low, source.is_signed)
     return value.min(high, source.is_signed) if high < most else value
-
-
-def _range(kind: ScalarType) -> tuple[int, int]:
-    if kind.is_signed:
-        return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
-    return 0, (1 << kind.bits) - 1
 
 
 def _integral(form: Form, value: Real) -> Real:
@@ -133,8 +127,7 @@ def _cvt_pack(form: Form, a: Bits, b: Bits, c: Bits | None = None) -> Bits:
     """a and b clamped to a narrow type, side by side with b the lower; c, shifted up, above them."""
     kind = next(token for token in form.tokens if token[0] in "us" and token[1:].isdigit())
     size, signed = int(kind[1:]), kind[0] == "s"
-    low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
-    pair = [value.max(low, signed=True).min(high, signed=True) & ((1 << size) - 1) for value in (b, a)]
+    pair = [value.clamp(size, signed) & ((1 << size) - 1) for value in (b, a)]
     both = pair[0] | (pair[1] << size)
     return both if c is None else (c << 2 * size) | both
 

@@ -16,10 +16,15 @@ from typing import Any, Union, overload
 
 from llvmlite import ir
 
-__all__ = ["Bits", "Lanes", "Real", "join"]
+__all__ = ["Bits", "Lanes", "Real", "integer_range", "join"]
 
 _FLOATS: dict[int, ir.Type] = {16: ir.HalfType(), 32: ir.FloatType(), 64: ir.DoubleType()}
 _LETTER = {16: "f16", 32: "f32", 64: "f64"}
+
+
+def integer_range(bits: int, signed: bool) -> tuple[int, int]:
+    """The least and the greatest integer of so many bits."""
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
 
 
 class Lanes:
@@ -272,6 +277,11 @@ class Bits:
     def max(self, other: Number, signed: bool = False) -> Bits:
         return self.call("smax" if signed else "umax", other)
 
+    def clamp(self, bits: int, signed: bool) -> Bits:
+        """This signed number, clamped to the range of an integer of ``bits``."""
+        low, high = integer_range(bits, signed)
+        return self.max(low, signed=True).min(high, signed=True)
+
     def popcount(self) -> Bits:
         return self.call("ctpop")
 
@@ -388,7 +398,7 @@ class Real:
         A range that this type holds exactly is clamped before, another one after the conversion. LLVM's saturating
         conversion means the same but goes lane by lane.
         """
-        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        low, high = integer_range(bits, signed)
         if bits < (24 if self.bits == 32 else 53):
             inside = self.compare(">", float(low)).pick(self, float(low))
             inside = inside.compare("<", float(high)).pick(inside, float(high))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from ...isa import Form
@@ -38,13 +40,7 @@ def _cnot(_: Form, a: Bits) -> Bits:
 def _table(a: Bits, b: Bits, table: int) -> Bits:
     """The function of two bits with the values ``table`` at (a, b) = 00, 01, 10, 11."""
     terms = [x & y for at, (x, y) in enumerate(((~a, ~b), (~a, b), (a, ~b), (a, b))) if table >> at & 1]
-    if not terms:
-        return a.b.bits(a.bits, 0)
-    return terms[0] if len(terms) == 1 else terms[0] | _any(terms[1:])
-
-
-def _any(terms: list[Bits]) -> Bits:
-    return terms[0] if len(terms) == 1 else terms[0] | _any(terms[1:])
+    return reduce(or_, terms) if terms else a.b.bits(a.bits, 0)
 
 
 @semantics("lop3")

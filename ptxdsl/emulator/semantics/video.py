@@ -8,6 +8,7 @@ before it where the operand is negated.
 from __future__ import annotations
 
 from ...isa import Form
+from .compare import RELATIONS
 from .lanes import Bits, join
 from . import semantics
 
@@ -26,12 +27,6 @@ def _part(value: Bits, kind: str, selector: str, bits: int) -> Bits:
     return value.field(size * int(selector[1:] or 0), size).extend(bits, kind[0] == "s")
 
 
-def _clamp(value: Bits, kind: str, size: int) -> Bits:
-    """To the range of a type of ``size`` bits."""
-    low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if kind[0] == "s" else (0, (1 << size) - 1)
-    return value.max(low, signed=True).min(high, signed=True)
-
-
 def _combine(name: str, a: Bits, b: Bits) -> Bits:
     """The operation on two numbers that are wide enough not to overflow."""
     if name == "add":
@@ -46,11 +41,8 @@ def _combine(name: str, a: Bits, b: Bits) -> Bits:
     return a.min(b, signed=True) if name == "min" else a.max(b, signed=True)
 
 
-_RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-
-
 def _compare(form: Form, a: Bits, b: Bits) -> Bits:
-    relation = next(_RELATIONS[token] for token in form.tokens if token in _RELATIONS)
+    relation = next(RELATIONS[token] for token in form.tokens if token in RELATIONS)
     return a.compare(relation, b, signed=True).zext(a.bits)
 
 
@@ -62,7 +54,7 @@ def _finish(form: Form, kind: str, value: Bits, c: Bits | None, selector: str) -
     """Saturation to the part that is written, the second operation with c, or the merge into it."""
     size = {"b": 8, "h": 16}.get(selector[:1], 32)
     if "sat" in form.tokens:
-        value = _clamp(value, kind, size)
+        value = value.clamp(size, kind[0] == "s")
     second = next((token for token in form.tokens if token in ("add", "min", "max")), None)
     if second is not None and c is not None:
         return _combine(second, value, c.extend(value.bits, kind[0] == "s")).trunc(32)
@@ -116,7 +108,7 @@ def _mad(form: Form, a: Bits, b: Bits, c: Bits, *, selectors: tuple[str, ...] = 
     scale = next((int(token[3:]) for token in form.tokens if token.startswith("shr")), 0)
     if scale:
         total = total.sar(scale)
-    return (_clamp(total, "s32" if signed else "u32", 32) if "sat" in form.tokens else total).trunc(32)
+    return (total.clamp(32, signed) if "sat" in form.tokens else total).trunc(32)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -130,7 +122,8 @@ def _selected(a: Bits, b: Bits, kind: str, selector: str, count: int) -> list[Bi
     return [parts[int(digit)].extend(32, kind[0] == "s") for digit in selector[:0:-1]]
 
 
-def _simd(form: Form, a: Bits, b: Bits, c: Bits, selectors: tuple[str, ...]) -> Bits:
+@semantics(*(f"v{name}{count}" for name in ("add", "sub", "avrg", "absdiff", "min", "max", "set") for count in (2, 4)))
+def _simd(form: Form, a: Bits, b: Bits, c: Bits, *, selectors: tuple[str, ...] = ("",) * 4) -> Bits:
     count, name = int(form.opcode[-1]), form.opcode[1:-1]
     letter, size = ("h", 16) if count == 2 else ("b", 8)
     kind, first, second = _types(form) if name != "set" else ["u32", *_types(form)]
@@ -140,7 +133,7 @@ def _simd(form: Form, a: Bits, b: Bits, c: Bits, selectors: tuple[str, ...]) -> 
     ys = _selected(a, b, second, selectors[2] or letter + high, count)
     values = [_compare(form, x, y) if name == "set" else _combine(name, x, y) for x, y in zip(xs, ys)]
     if "sat" in form.tokens:
-        values = [_clamp(value, kind, size) for value in values]
+        values = [value.clamp(size, kind[0] == "s") for value in values]
     written = {int(digit) for digit in (selectors[0] or letter + low)[1:]}
     if "add" in form.tokens:
         for at in written:
@@ -148,8 +141,3 @@ def _simd(form: Form, a: Bits, b: Bits, c: Bits, selectors: tuple[str, ...]) -> 
         return c
     kept = c.parts(size)
     return join([values[at].trunc(size) if at in written else kept[at] for at in range(count)])
-
-
-@semantics(*(f"v{name}{count}" for name in ("add", "sub", "avrg", "absdiff", "min", "max", "set") for count in (2, 4)))
-def _video(form: Form, a: Bits, b: Bits, c: Bits, *, selectors: tuple[str, ...] = ("",) * 4) -> Bits:
-    return _simd(form, a, b, c, selectors)

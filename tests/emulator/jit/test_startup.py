@@ -58,7 +58,7 @@ def loops(count: int) -> str:
 
 
 def endless(count: int) -> str:
-    """Loops that nobody leaves."""
+    """Loops without an exit."""
     return "".join(
         f"    setp.gt.u32 %p1, %r2, {i};\n    @!%p1 bra N{i};\nL{i}:\n    add.u32 %r2, %r2, 1;\n    bra L{i};\nN{i}:\n"
         for i in range(count)

@@ -166,7 +166,7 @@ print("ptxdsl.emulator.codegen.handler" in sys.modules)
 
 
 def test_several_processes_at_once(tmp_path: Path) -> None:
-    """They may all compile; whoever comes later does not even load what compiles."""
+    """They may all compile; a later process does not even load what compiles."""
     path = tmp_path / "kernel.py"
     path.write_text(SCRIPT)
     environment = {**os.environ, "PTXDSL_CACHE_DIR": str(tmp_path / "cache"), "PTXDSL_BACKEND": "emulator"}

@@ -311,7 +311,7 @@ def test_an_interrupt_ends_a_launch(workers: int, threads: list[int]) -> None:
         signal.signal(signal.SIGINT, before)
     count = len(threads)
     timer.join(0.05)
-    assert len(threads) == count, "nobody runs any more"
+    assert len(threads) == count, "no thread is left"
     assert len(set(threads)) == workers
 
 
@@ -375,7 +375,7 @@ def test_a_second_tier_that_cannot_be_made_is_told_once(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(compilation, "tier_up", failing)
     monkeypatch.setattr(tier_up, "SECONDS", 0.0)
-    monkeypatch.setattr(tier_up, "SECONDS_A_RECORD", 0.0)
+    monkeypatch.setattr(tier_up, "SECONDS_A_MICRO_OP", 0.0)
     text = kernel("u64 x", THREAD + pointer("%rd0", "x") + "st.global.u32 [%rd0], 9;\nret;", name="tepid")
     x = np.zeros(64, np.uint32)
 

@@ -14,7 +14,7 @@ from llvmlite import ir
 from ...instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory
 from ...machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
 from ..data import guard_mask, source
-from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..handler import Handler, i32, i64, lanes_of, pointer
 from ..memory import Access
 from ..registry import emits
 
@@ -35,11 +35,16 @@ def _population(h: Handler, mask: Any) -> Any:
 
 def _some(h: Handler, mask: Any) -> Any:
     """1 where a mask has lanes, else 0."""
-    return h.ir.zext(h.ir.icmp_unsigned("!=", mask, h.i32(0)), i64)
+    return h.ir.zext(h.nonzero(mask), i64)
 
 
 def _counters(h: Handler) -> Any:
     return h.ir.inttoptr(h.field("q"), pointer)
+
+
+def _lead(h: Handler, lanes: Any) -> Any:
+    """The lowest lane of a mask, 0 where it has none."""
+    return h.ir.and_(h.first_lane(lanes), h.i32(LANES - 1))
 
 
 def _executed(h: Handler, counters: Any, lanes: Any) -> None:
@@ -61,8 +66,7 @@ def count_branch(h: Handler, op: CountBranch) -> None:
     diverges = h.ir.and_(_some(h, lanes), _some(h, h.ir.and_(h.active, h.ir.not_(lanes))))
     if op.selector:
         numbers = source(h, op.selector, LANES)
-        lane = h.ir.and_(h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0)), h.i32(LANES - 1))
-        first = h.ir.extract_element(numbers, lane)
+        first = h.ir.extract_element(numbers, _lead(h, lanes))
         others = h.mask(h.ir.icmp_unsigned("!=", numbers, h.splat(first)))
         diverges = h.ir.or_(diverges, _some(h, h.ir.and_(lanes, others)))
     counters = _counters(h)
@@ -99,7 +103,7 @@ def _global(h: Handler, counters: Any, places: Any, lanes: Any, *_: Any) -> None
     before = h.ir.shuffle_vector(numbers, numbers, ir.Constant(lanes_of(i32), [0, *range(LANES - 1)]))
     falls = h.mask(h.ir.icmp_unsigned("<", numbers, before))
     rises = _population(h, h.mask(h.ir.icmp_unsigned(">", numbers, before)))
-    in_order = h.ir.and_(h.full(lanes), h.ir.icmp_unsigned("==", falls, h.i32(0)))
+    in_order = h.ir.and_(h.full(lanes), h.zero(falls))
     sectors = _variable(h, i64)
     h.ir.store(h.ir.select(in_order, h.ir.zext(h.ir.add(rises, h.i32(1)), i64), h.i64(0)), sectors)
 
@@ -112,8 +116,7 @@ def _global(h: Handler, counters: Any, places: Any, lanes: Any, *_: Any) -> None
 
 def _start(h: Handler, places: Any, lanes: Any) -> Any:
     """Offset of the first lane's array from the start of a sector: on a GPU an array begins at one."""
-    lane = h.ir.and_(h.call("llvm.cttz.i32", i32, lanes, ir.Constant(i1, 0)), h.i32(LANES - 1))
-    address = h.ir.extract_element(places, lane)
+    address = h.ir.extract_element(places, _lead(h, lanes))
     table, start = h.load(h.block, Block.TABLE, pointer), _variable(h, i64)
 
     def one(number: Any) -> None:
@@ -178,20 +181,14 @@ def _variable(h: Handler, kind: ir.IntType) -> Any:
 
 def _each_distinct(h: Handler, values: Any, mask: Any, body: Callable[[Any, Any], None]) -> None:
     """Run ``body(value, lanes)`` for each different value that the lanes of a mask have, and the lanes that have it."""
-    head, inner, done = h.block_named("head"), h.block_named("value"), h.block_named("done")
-    before = h.ir.block
-    h.ir.branch(head)
-    h.ir.position_at_end(head)
-    left = h.ir.phi(i32)
-    left.add_incoming(mask, before)
-    h.ir.cbranch(h.ir.icmp_unsigned("!=", left, h.i32(0)), inner, done)
-    h.ir.position_at_end(inner)
-    value = h.ir.extract_element(values, h.call("llvm.cttz.i32", i32, left, ir.Constant(i1, 0)))
-    same = h.ir.and_(left, h.mask(h.ir.icmp_unsigned("==", values, h.splat(value))))
-    body(value, same)
-    left.add_incoming(h.ir.and_(left, h.ir.not_(same)), h.ir.block)
-    h.ir.branch(head)
-    h.ir.position_at_end(done)
+
+    def turn(left: Any) -> Any:
+        value = h.ir.extract_element(values, h.first_lane(left))
+        same = h.ir.and_(left, h.mask(h.ir.icmp_unsigned("==", values, h.splat(value))))
+        body(value, same)
+        return h.ir.and_(left, h.ir.not_(same))
+
+    h.loop(mask, h.nonzero, turn)
 
 
 @emits(Breakpoint)
@@ -200,7 +197,7 @@ def breakpoint_(h: Handler, _: Breakpoint) -> None:
     block, warp, lanes = h.field("q"), h.field(), h.field()
     here = h.ir.icmp_unsigned("==", h.load(h.block, Block.CTA64, i64), block)
     here = h.ir.and_(here, h.ir.icmp_unsigned("==", h.load(h.warp, Warp.INDEX, i32), warp))
-    here = h.ir.and_(here, h.ir.icmp_unsigned("!=", h.ir.and_(h.active, lanes), h.i32(0)))
+    here = h.ir.and_(here, h.nonzero(h.ir.and_(h.active, lanes)))
 
     def leave() -> None:
         h.stop(Status.CALLBACK)

@@ -66,7 +66,7 @@ def begin(h: Handler, _: EpochBegin) -> None:
     number = h.ir.add(h.ir.trunc(h.load(h.block, Block.CTA64, i64), i32), h.i32(1))
     with h.ir.if_then(h.ir.icmp_unsigned("!=", shadow.get(Shadow.BLOCK, i32), number)):
         h.store(number, shadow.block, Shadow.BLOCK)
-        with h.ir.if_then(h.ir.icmp_unsigned("!=", shadow.get(Shadow.CACHE_USED, i32), h.i32(0))):
+        with h.ir.if_then(h.nonzero(shadow.get(Shadow.CACHE_USED, i32))):
             h.store(h.i32(0), shadow.block, Shadow.CACHE_USED)
             nothing, size = ir.Constant(byte, 0), h.i64(8 << ORDER_CACHE_BITS)
             cache = shadow.get(Shadow.ORDER_CACHE, pointer)
@@ -101,7 +101,7 @@ def arrive(h: Handler, _: EpochArrive) -> None:
 def barrier(h: Handler, op: EpochBarrier) -> None:
     mask = guard_mask(h, op.guard, True)
     shadow = ShadowState(h)
-    with h.ir.if_then(h.ir.icmp_unsigned("!=", mask, h.i32(0))):
+    with h.ir.if_then(h.nonzero(mask)):
         floor = h.load(_pending(shadow), 0, i64)
         h.store(floor, shadow.warp, WarpClock.BLOCK_FLOOR)
         h.store(floor, shadow.warp, WarpClock.WARP_FLOOR)
@@ -117,11 +117,11 @@ def warp_barrier(h: Handler, op: EpochWarpBarrier) -> None:
     members = source(h, op.members, LANES)
     shadow = ShadowState(h)
     some, whole, part, after = (h.block_named(n) for n in ("some", "whole", "part", "after"))
-    h.ir.cbranch(h.ir.icmp_unsigned("!=", mask, h.i32(0)), some, after)
+    h.ir.cbranch(h.nonzero(mask), some, after)
     h.ir.position_at_end(some)
-    first = h.ir.extract_element(members, h.call("llvm.cttz.i32", i32, mask, ir.Constant(i1, 0)))
+    first = h.ir.extract_element(members, h.first_lane(mask))
     absent = h.ir.and_(h.load(h.warp, Warp.INITIAL, i32), h.ir.not_(h.ir.and_(mask, first)))
-    h.ir.cbranch(h.ir.icmp_unsigned("==", absent, h.i32(0)), whole, part)
+    h.ir.cbranch(h.zero(absent), whole, part)
     h.ir.position_at_end(whole)
     h.store(shadow.begin_epoch(), shadow.warp, WarpClock.WARP_FLOOR)
     h.ir.branch(after)
@@ -143,10 +143,9 @@ def leave(h: Handler, shadow: ShadowState, reason: int, resume: Any, mask: Any) 
 @emits(SyncInstruction)
 def sync_instruction(h: Handler, op: SyncInstruction) -> None:
     mask = guard_mask(h, op.guard, True)
-    go = h.ir.icmp_unsigned("!=", mask, h.i32(0))
+    h.skip_unless_any(mask)
     if op.whole:
-        go = h.ir.and_(go, h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.ALIVE, i32)))
-    h.branch_unless(go, h.next)
+        h.branch_unless(h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.ALIVE, i32)), h.next)
     leave(h, ShadowState(h), Reason.SYNC_INSTRUCTION, h.following(), mask)
 
 
@@ -154,7 +153,7 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
 def sync_access(h: Handler, op: SyncAccess) -> None:
     access = Access(h, op.address, None, op.nbytes, op.writes)
     mask = guard_mask(h, op.guard, True)
-    h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
+    h.skip_unless_any(mask)
     hosts = access.hosts(mask)
     h.store(hosts, h.block, Block.SCRATCH)
     leave(h, ShadowState(h), Reason.SYNC_ACCESS, h.following(), mask)

@@ -1,7 +1,7 @@
 """Handlers of shadow checks: the sanitizer's micro-ops before those of memory instructions.
 
 The fast path decides on whole vectors of shadow words: an access before the last barrier, or by the same thread, is no
-race. All others go lane by lane through ``shadow_inspection``; what that cannot decide it asks of Python, which has the
+race. All others go lane by lane through ``shadow_inspection``; what that cannot decide is left to Python, which has the
 vector clocks. The check precedes the access, which may overwrite the register that holds its address.
 """
 
@@ -20,7 +20,7 @@ from ...machine.shadow import (
 )
 from ..data import guard_mask
 from .epochs import ShadowState
-from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..handler import Handler, i32, i64, lanes_of, pointer
 from ..memory import Access, access_of
 from ..registry import emits
 from .shadow_inspection import INSPECT
@@ -32,7 +32,7 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     mask = guard_mask(h, check.guard, True)
     statement = h.field()
     if check.guard:
-        h.branch_unless(h.ir.icmp_unsigned("!=", mask, h.i32(0)), lambda: h.goto(h.following()))
+        h.skip_unless_any(mask)
     shadow = ShadowState(h, fixed=True)
     if h.merged_granules() is not None:
         statement = h.i32(0)  # each granule has its own
@@ -88,11 +88,11 @@ class _Fast:
         kind = check.address
         if kind.scalar:
             good, host = access.check_scalar()
-            single = h.ir.icmp_unsigned("==", h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))), h.i32(0))
+            single = h.zero(h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))))
             if check.role == Role.WRITE and not check.same_value:
                 good = h.ir.and_(good, single)
             access.demand(good)
-            lane = h.ir.zext(h.call("llvm.cttz.i32", i32, self.mask, ir.Constant(i1, 0)), i64)
+            lane = h.ir.zext(h.first_lane(self.mask), i64)
             lane = h.ir.or_(lane, h.ir.select(single, h.i64(0), h.i64(SEVERAL_LANES)))
             merged = h.merged_granules()
             if merged is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
@@ -35,7 +35,7 @@ class _Inspect:
         mask, self.place, self.flags = h.function.args[3:]
         self.shadow = shadow = ShadowState(h)
         self.mine_warp = h.ir.or_(shadow.clock(WarpClock.EPOCH), self.place)
-        self.suppressed = h.ir.icmp_unsigned("!=", h.ir.and_(self.place, h.i64(SUPPRESSED)), h.i64(0))
+        self.suppressed = h.nonzero(h.ir.and_(self.place, h.i64(SUPPRESSED)))
         done = shadow.get(Shadow.CHECKED_LANES, i32)
         h.for_each_lane(h.ir.and_(mask, h.ir.not_(done)), self.lane)
         h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
@@ -127,7 +127,7 @@ class _Inspect:
         h, reader = self.h, self.get(Plane.READER)
         change = h.ir.xor(reader, self.mine)
         same_epoch = h.ir.icmp_unsigned("<", change, h.i64(1 << EPOCH_SHIFT))
-        other_lane = h.ir.icmp_unsigned("!=", h.ir.and_(change, h.i64(SEVERAL_LANES | LANE)), h.i64(0))
+        other_lane = h.nonzero(h.ir.and_(change, h.i64(SEVERAL_LANES | LANE)))
         several = h.ir.select(h.ir.and_(same_epoch, other_lane), h.i64(SEVERAL_LANES), h.i64(0))
         obsolete = h.ir.or_(same_epoch, self.ordered(reader))
         self.put(Plane.EARLIER_READER, h.ir.select(obsolete, self.get(Plane.EARLIER_READER), reader))
@@ -146,7 +146,7 @@ class _Inspect:
         """Whether a strong access follows a weak one of its thread: more accesses race with the weak one."""
         h = self.h
         change = h.ir.and_(h.ir.xor(word, self.mine), h.i64(THREAD))
-        same = h.ir.icmp_unsigned("==", change, h.i64(0))
+        same = h.zero(change)
         weak = h.ir.icmp_unsigned("<", h.ir.and_(word, h.i64(STRENGTH)), h.ir.and_(self.mine, h.i64(STRENGTH)))
         return h.ir.and_(same, weak)
 
@@ -180,12 +180,8 @@ class _Inspect:
         morally_strong = compare(">=", weaker, needed)
         one_statement = agree(0xFFFFFFFF << EPOCH_SHIFT | 0xFFFF << STATEMENT_SHIFT | WARP)
         one_store = h.ir.and_(one_statement, same_value)
-        good = self.ordered(word)
-        for reason in (
-            same_thread, warp_barrier, morally_strong, one_store, self.cached(word, WHOLE_WARP), self.cached(word, 0),
-        ):
-            good = h.ir.or_(good, reason)
-        return good
+        cached = self.cached(word, WHOLE_WARP), self.cached(word, 0)
+        return reduce(h.ir.or_, (same_thread, warp_barrier, morally_strong, one_store, *cached), self.ordered(word))
 
     def cached(self, word: Any, whole: int) -> Any:
         """Whether the order is in the cache: Python has found it before, for both warps or for these two threads."""

@@ -8,17 +8,16 @@ from llvmlite import ir
 
 from ...machine.texture_pool import HEADERS, Header, Request
 from ...machine.layout import LANES, Block, Status
-from ...instructions.operand_classes import SINK
 from ...instructions.textures import HandleTest, HeaderQuery, ImageRequest
 from ..handler import Handler, i32, i64, lanes_of, pointer
-from ..data import fit, guard_mask, put, source
+from ..data import fit, guard_mask, put, slots_of, source
 from ..registry import builds, emits
 from .unit import UNIT, Unit
 
 
 @emits(ImageRequest)
 def image_request(h: Handler, op: ImageRequest) -> None:
-    dests, bits, made = op.dests, op.bits, op.conversion
+    dests, bits = op.dests, op.bits
     pool, unit = h.field("q"), h.ir.inttoptr(h.field("q"), UNIT.as_pointer())
     mask = guard_mask(h, op.guard, True)
     place = h.ir.alloca(ir.ArrayType(i64, Request.nbytes // 8))
@@ -29,29 +28,25 @@ def image_request(h: Handler, op: ImageRequest) -> None:
         if real:
             value = h.ir.bitcast(h.ir.sitofp(value, lanes_of(ir.FloatType())), lanes_of(i32))
         h.store(value, base, offset, size // 8)
-    slots = [None if dest == SINK else h.slot() for dest in dests]
-    flag = None if not op.resident or op.resident == SINK else h.slot()
+    *slots, flag = slots_of(h, (*dests, op.resident))
     if op.guard:
         h.skip_unless_any(mask)
 
     def one(lane: Any) -> None:
         fault = h.ir.call(unit, [pool, base, lane])
-        good, bad = h.block_named("good"), h.block_named("bad")
-        h.ir.cbranch(h.likely(h.ir.icmp_unsigned("==", fault, h.i32(0))), good, bad)
-        h.ir.position_at_end(bad)
-        h.stop(Status.FAULT)
-        h.store(fault, h.block, Block.FAULT_KIND)
-        h.store(lane, h.block, Block.FAULT_LANE)
-        h.ir.ret_void()
-        h.ir.position_at_end(good)
+        with h.ir.if_then(h.nonzero(fault), likely=False):
+            h.stop(Status.FAULT)
+            h.store(fault, h.block, Block.FAULT_KIND)
+            h.store(lane, h.block, Block.FAULT_LANE)
+            h.ir.ret_void()
 
     h.for_each_lane(mask, one)
     element = lanes_of(ir.IntType(bits))
     step = bits // 8 * LANES
-    count = 4 if made else len(dests)
+    count = 4 if op.conversion else len(dests)
     values = [h.load(base, Request.RESULT + step * number, element, bits // 8) for number in range(count)]
     kept = mask if op.masked or op.guard else None
-    for dest, slot, value in zip(dests, slots, _made(h, values, made)):
+    for dest, slot, value in zip(dests, slots, _converted(h, values, op.conversion)):
         if slot is not None:
             put(h, slot, fit(h, value, dest.bits, False), kept)
     if flag is not None:
@@ -59,15 +54,15 @@ def image_request(h: Handler, op: ImageRequest) -> None:
     h.next()
 
 
-def _made(h: Handler, values: list[Any], made: str) -> list[Any]:
+def _converted(h: Handler, values: list[Any], conversion: str) -> list[Any]:
     """The results in the type that is asked for."""
-    if not made:
+    if not conversion:
         return values
     halves = []
     for value in values:
         real = h.ir.bitcast(value, lanes_of(ir.FloatType()))
         halves.append(h.ir.bitcast(h.ir.fptrunc(real, lanes_of(ir.HalfType())), lanes_of(ir.IntType(16))))
-    if made == "half":
+    if conversion == "half":
         return halves
     wide = [h.ir.zext(half, lanes_of(i32)) for half in halves]
     sixteen = h.splat(h.i32(16))

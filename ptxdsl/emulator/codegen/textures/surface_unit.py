@@ -113,19 +113,14 @@ def _store(unit: _Access) -> None:
 
 def _store_formatted(unit: _Access) -> None:
     """Each number as the surface's format has it, integers clamped; those without a channel are left out."""
-    nowhere = unit.named("nowhere")
-    choice = unit.ir.switch(unit.field(unit.surface, Header.FORMAT).value, nowhere)
-    for index, dtype in enumerate(TYPES):
-        for log in range(3):
-            block = unit.named(f"{dtype}x{1 << log}")
-            choice.add_case(i32(3 * index + log), block)
-            unit.ir.position_at_end(block)
-            for number in range(min(1 << log, unit.vector)):
-                value = _formatted(unit, unit.b.wrap(unit.value(number, i32)), dtype)
-                unit.ir.store(value, unit.host(value.type, number), align=value.type.width // 8)
-            unit.fine()
-    unit.ir.position_at_end(nowhere)
-    unit.ir.unreachable()
+
+    def store(dtype: str, channels: int) -> None:
+        for number in range(min(channels, unit.vector)):
+            value = _formatted(unit, unit.b.wrap(unit.value(number, i32)), dtype)
+            unit.ir.store(value, unit.host(value.type, number), align=value.type.width // 8)
+        unit.fine()
+
+    unit.by_format(unit.surface, store)
 
 
 def _formatted(unit: _Access, value: Bits, dtype: str) -> Any:
@@ -137,8 +132,7 @@ def _formatted(unit: _Access, value: Bits, dtype: str) -> Any:
         return unit.ir.bitcast(half, ir.IntType(16))
     if dtype[0] == "u":
         return value.min((1 << bits) - 1).trunc(bits).value
-    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
-    return value.max(low, signed=True).min(high, signed=True).trunc(bits).value
+    return value.clamp(bits, True).trunc(bits).value
 
 
 def _reduce(unit: _Access) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from llvmlite import ir
 
-from ....launch.texture_description import TYPES
 from ...machine.texture_pool import Header
 from ..handler import i32, pointer
 from .unit import Unit, floats, words
@@ -33,16 +32,7 @@ class _Texel(Unit):
         super().__init__(module, name, kind)
         self.texture, self.source = self.function.args
         self.mode = self.field(self.texture, Header.READ)
-        nowhere = self.named("nowhere")
-        choice = self.ir.switch(self.field(self.texture, Header.FORMAT).value, nowhere)
-        for number, dtype in enumerate(TYPES):
-            for log in range(3):
-                block = self.named(f"{dtype}x{1 << log}")
-                choice.add_case(i32(3 * number + log), block)
-                self.ir.position_at_end(block)
-                self.ir.ret(self._read(dtype, 1 << log))
-        self.ir.position_at_end(nowhere)
-        self.ir.unreachable()
+        self.by_format(self.texture, lambda dtype, channels: self.ir.ret(self._read(dtype, channels)))
 
     def _read(self, dtype: str, channels: int) -> Any:
         bits = int(dtype[-2:].strip("t"))

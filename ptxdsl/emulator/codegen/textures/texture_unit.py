@@ -2,7 +2,7 @@
 
 Coordinates are scaled, wrapped and halved in f64, where all of that is exact for the f32 that come in, and then, for
 linear filtering, rounded to 8 fractional bits. Weights are products of such fractions, so each weighted texel is exact
-in f64 too; the sum is rounded to f32 once. A texel of weight 0 is not looked at.
+in f64 too; the sum is rounded to f32 once. A texel of weight 0 is not read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Sampler(Unit):
     sampler: Any
 
     def normalized(self) -> Bits:
-        """Whether coordinates go from 0 to 1: the texture says so, unless a sampler apart overrides it."""
+        """Whether coordinates go from 0 to 1: the texture says so, unless a separate sampler overrides it."""
         own = self.field(self.texture, Header.NORMALIZED).ne(0)
         return own & self.field(self.sampler, Header.UNNORMALIZED).eq(0)
 

@@ -1,6 +1,6 @@
 """What the units of textures and surfaces have in common: a function over one lane of a request.
 
-Handlers put the operands of all lanes into a request (:class:`~ptxdsl.emulator.images.Request`) and call the unit for
+Handlers put the operands of all lanes into a request (:class:`.texture_pool.Request`) and call the unit for
 each lane. So one unit serves every way in which an instruction's operands can lie in registers, and headers are free
 to differ from lane to lane.
 """
@@ -8,10 +8,12 @@ to differ from lane to lane.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from llvmlite import ir
 
+from ....launch.texture_description import TYPES
 from ...machine.texture_pool import GEOMETRY_NUMBERS, HEADERS, Header, Level, Request
 from ...semantics.lanes import Bits, Lanes, Real
 from ...machine.layout import Fault
@@ -153,6 +155,18 @@ class Unit:
         if outer is not None:
             address = address + outer.zext(64) * self.field(entry, Level.SLICE, 64)
         return self.ir.inttoptr(address.value, pointer)
+
+    def by_format(self, header: Any, emit: Callable[[str, int], None]) -> None:
+        """The end, for each format that a header may have: ``emit(dtype, channels)``."""
+        nowhere = self.named("nowhere")
+        choice = self.ir.switch(self.field(header, Header.FORMAT).value, nowhere)
+        for number, (dtype, log) in enumerate(product(TYPES, range(3))):
+            block = self.named(f"{dtype}x{1 << log}")
+            choice.add_case(i32(number), block)
+            self.ir.position_at_end(block)
+            emit(dtype, 1 << log)
+        self.ir.position_at_end(nowhere)
+        self.ir.unreachable()
 
     def true(self) -> Bits:
         return Bits(self.b, i1(1), 1)
