@@ -47,7 +47,7 @@ EMULATOR = [
 ]
 ON_DEMAND = (
     "emulator", "gpu", "analysis", "text", "verify", "launch.arguments", "launch.device_array", "isa.generate",
-    "kernels",
+    "kernels", "kernel.ptx_module",
 )
 """What a function may import for itself, since importing the language does not need it: the backends, and what only
 the first launch, foreign PTX or numpy's arrays need.
