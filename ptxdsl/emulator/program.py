@@ -42,7 +42,7 @@ class Program:
         if spaces is None:
             function = self.module.function(entry)
             if cluster is None and _runs_as_it_stands(function):
-                spaces = AddressSpaces.of(self.module, function, self._memory)
+                spaces = AddressSpaces(self.module, function, self._memory)
             else:
                 with paused():
                     spaces = _rewritten(self.module, function, self._memory, cluster)
@@ -124,7 +124,7 @@ def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: 
         raise unsupported(None, f"`.minperctamemory` of {function.name}")
     cluster = asked or _required_cluster(function)
     function = rewrite(module, function, cluster)
-    spaces = AddressSpaces.of(module, function, memory)
+    spaces = AddressSpaces(module, function, memory)
     spaces.cluster, spaces.explicit = cluster, cluster is not None
     if cluster is None and any(s.form.effects.barrier == "cluster" for s in function.instructions()):
         spaces.cluster = (1, 1, 1)

@@ -53,7 +53,7 @@ def lowered(text: str) -> Lowering:
     """The records of an instruction."""
     parsed = parse(module([text], "sm_100a", LATEST)[0])
     function = rewrite(parsed, parsed.function("kernel"), None)
-    low = Lowering(function, AddressSpaces.of(parsed, function, ModuleMemory(parsed)), (32, 1, 1), False)
+    low = Lowering(function, AddressSpaces(parsed, function, ModuleMemory(parsed)), (32, 1, 1), False)
     for place, statement in enumerate(low.graph.statements):
         if isinstance(statement, Instruction):
             low.place = place

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -110,39 +109,25 @@ class ModuleMemory:
         return (number & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
-@dataclass(eq=False, repr=False)
 class AddressSpaces:
-    """The memory of one kernel: addresses of its symbols, entries of its table, and sizes."""
+    """The memory of one kernel, an entry of a module: addresses of its symbols, entries of its table, and sizes."""
 
-    function: Function
-    memory: ModuleMemory
-    symbols: dict[str, int] = field(default_factory=dict)
-    provenance: dict[str, str] = field(default_factory=dict)
-    entries: dict[str, int] = field(default_factory=dict)
-    ranges: list[AddressRange | None] = field(default_factory=list)
-    windows: dict[str, int] = field(default_factory=dict)
-    """Of variables in shared and local memory, generic address minus address."""
-    offsets: dict[str, int] = field(default_factory=dict)
-    parameters: list[tuple[str, int, int]] = field(default_factory=list)
-    """Name, offset and size of each parameter."""
-    parameter_bytes: int = 0
-    static_shared: int = 0
-    dynamic_start: int = SHARED_START
-    local_bytes: int = 0
-    cluster: tuple[int, int, int] | None = None
-    """Blocks in a cluster, None for a kernel without; ``explicit`` where the launch or a directive says so."""
-    explicit: bool = False
-    shared: set[str] = field(default_factory=set)
-    """The names of variables in shared memory."""
-    reserved: bool = False
-    """Whether the kernel uses the shared memory below SHARED_START, which belongs to the system."""
-
-    @classmethod
-    def of(cls, module: Module, function: Function, memory: ModuleMemory) -> AddressSpaces:
-        """The memory of ``function``, an entry of ``module``."""
-        self = cls(function, memory)
-        self.ranges.append(None)
-        self.symbols.update(memory.symbols)
+    def __init__(self, module: Module, function: Function, memory: ModuleMemory) -> None:
+        self.function, self.memory = function, memory
+        self.symbols = dict(memory.symbols)
+        self.provenance: dict[str, str] = {}
+        self.entries: dict[str, int] = {}
+        self.ranges: list[AddressRange | None] = [None]
+        self.windows: dict[str, int] = {}
+        """Of variables in shared and local memory, generic address minus address."""
+        self.offsets: dict[str, int] = {}
+        self.parameters: list[tuple[str, int, int]] = []
+        """Name, offset and size of each parameter."""
+        self.shared: set[str] = set()
+        """The names of variables in shared memory."""
+        self.cluster: tuple[int, int, int] | None = None
+        """Blocks in a cluster, None for a kernel without; ``explicit`` where the launch or a directive says so."""
+        self.explicit = False
         self._parameters()
         for area in memory.ranges:
             self._add(area.name, area)
@@ -150,7 +135,6 @@ class AddressSpaces:
         self._shared([v for v in variables if v.space == "shared"])
         self._local([v for v in variables if v.space == "local"])
         self._reserved()
-        return self
 
     def _add(self, name: str, area: AddressRange | None = None) -> None:
         self.provenance[name] = name
@@ -194,7 +178,7 @@ class AddressSpaces:
         self.ranges.append(area._replace(address=generic, spaces=reach, place=generic, window=window))
 
     def _reserved(self) -> None:
-        """Shared memory of cooperative groups of several warps: zeros before the first block of a state."""
+        """Shared memory below SHARED_START, of cooperative groups of several warps: zeros when a launch begins."""
         self.reserved = any(
             operand.__class__ is SpecialRegister and operand.special.startswith("%reserved_smem")
             for statement in self.function.body or () if statement.__class__ is Instruction

@@ -139,7 +139,9 @@ class MatrixFragments(Expander):
         items = elements(fragment)
         base, offset = self.base(address)
         if base.type.bits != 32:
-            base = self.put("cvt.u32.u64", self.temporary("rows"), self.shared(base))
+            self.space = "shared"
+            window = self.put("cvta.to.shared.u64", self.temporary("window", b64), base)
+            base = self.put("cvt.u32.u64", self.temporary("rows"), window)
         results = [self.temporary(f"result{number}", b32) for number in range(len(items))]
         for number, (item, result) in enumerate(zip(items, results)):
             if stores:
@@ -154,10 +156,6 @@ class MatrixFragments(Expander):
                 self.guarded("mov.b32", item, result)
         if stores:
             self.guarded("bar.warp.sync", 0xFFFFFFFF)
-
-    def shared(self, base: Register) -> Register:
-        self.space = "shared"
-        return self.put("cvta.to.shared.u64", self.temporary("window", b64), base)
 
     def row(self, base: Register, lane: Register, step: int) -> Register:
         """The address of a row, which another lane has."""

@@ -113,7 +113,7 @@ class Clusters:
                     _set_window(other, state, 0)
                 self.quiescence = Quiescence(self.random)
             elif status == Status.BLOCKED:
-                if not self._waits(state) or not any(map(_can_run, active)):
+                if not self._waits(state) or not any(s.between_blocks or s.get(Block.RUNNABLE, "I") for s in active):
                     raise deadlock(state)
                 active.rotate(-1)
             elif status != Status.YIELD:
@@ -138,11 +138,6 @@ class Clusters:
     def _waits(self, state: BlockState) -> bool:
         """Whether some warp of a block waits for other blocks."""
         return any(ctypes.string_at(self._block_part(state.rank) + ClusterBlock.WAITING, 4))
-
-
-def _can_run(state: BlockState) -> bool:
-    """Whether a block has not begun, or has warps that can go on."""
-    return state.between_blocks or bool(state.get(Block.RUNNABLE, "I"))
 
 
 def _assign(state: BlockState, first: int, end: int) -> None:

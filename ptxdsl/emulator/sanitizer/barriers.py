@@ -29,8 +29,9 @@ def charge_poll(state: BlockState) -> None:
     state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
 
 
-def operand_value(state: BlockState, warp: int, operand: Any, lane: int) -> int:
-    """The number that an operand is in a lane; -1 where that is not known."""
+def operand_value(state: BlockState, thread: Thread, operand: Any) -> int:
+    """The number that an operand is in a thread; -1 where that is not known."""
+    warp, lane = thread
     if isinstance(operand, Immediate):
         return operand.bits
     name = getattr(operand, "name", None)
@@ -69,26 +70,25 @@ class Barriers:
     # Lanes and warps of a block
 
     def warp_barrier(
-        self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+        self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction
     ) -> None:
         """After a ``bar.warp.sync`` of part of a warp."""
-        groups: dict[int, list[int]] = {}
-        for lane in lanes:
-            groups.setdefault(operand_value(state, warp, statement.operands[0], lane), []).append(lane)
+        groups: dict[int, list[Thread]] = {}
+        for thread in threads:
+            groups.setdefault(operand_value(state, thread, statement.operands[0]), []).append(thread)
         for members in groups.values():
-            threads = [(warp, lane) for lane in members]
-            block.synchronise(threads, [self.clocks.of_thread(state, block, thread) for thread in threads])
+            block.synchronise(members, [self.clocks.of_thread(state, block, thread) for thread in members])
 
     def named_barrier(
-        self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+        self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction
     ) -> None:
         """Before a barrier of some warps, and once more after it."""
-        threads = [(warp, lane) for lane in lanes]
+        warp, _ = threads[0]
         if warp in block.waits:
             rendezvous = block.waits.pop(warp)
             self._acquire(state, block, threads, rendezvous.clock)
             return
-        number, count = (operand_value(state, warp, statement.operand(name), lanes[0]) for name in "ab")
+        number, count = (operand_value(state, threads[0], statement.operand(name)) for name in "ab")
         rendezvous = block.open.setdefault(number, Rendezvous())
         known = [self.clocks.of_thread(state, block, thread) for thread in threads]
         rendezvous.clock = join(rendezvous.clock, *known)
@@ -111,13 +111,12 @@ class Barriers:
     # Clusters
 
     def cluster_barrier(
-        self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+        self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction
     ) -> None:
         """Before threads arrive at the barrier of the cluster, and after a wait."""
         head = number_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD)
         phase = number_at(head + Cluster.PHASE, 4)
         cluster = tuple(state.get(Block.CLUSTERID + 4 * axis, "i") for axis in range(3))
-        threads = [(warp, lane) for lane in lanes]
         effects = statement.form.effects
         if effects.waits:
             self._acquire(state, block, threads, self._clusters.get((cluster, phase - 1), {}))
@@ -167,5 +166,5 @@ class Barriers:
         reached = other[0] == block.block or memory.clustered
         if word and reached and not covers(clock, other, word >> EPOCH_SHIFT, False):
             pc = state.get(Block.FAULT_PC, "Q")
-            self.reporter.note(state, pc, *thread, Reason.WRITER, word, other, host)
+            self.reporter.note(state, pc, thread, Reason.WRITER, word, other, host)
             mbarrier.initialiser = 0

@@ -7,7 +7,6 @@ copies at once, so a missing wait would change no result; on a GPU it does.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from ..runtime.block_state import BlockState
 from .barriers import operand_value
 from .happens_before import Thread
 from .report import Copier, Reporter
-from .shadow_memory import WORD_BYTES, ShadowMemory
+from .shadow_memory import ShadowMemory
 
 __all__ = ["Copies"]
 
@@ -91,12 +90,11 @@ class Copies:
             if self.count == MOST + 1:
                 self.reporter.incomplete(state, state.code.graph.statements.index(statement))
             return None
-        nbytes = operand_value(state, thread[0], statement.operand("size"), thread[1])
+        nbytes = operand_value(state, thread, statement.operand("size"))
         region = self.memory.region_at(host)
         if region is None or nbytes <= 0:
             return None
-        place = region.words + plane * region.stride + (host - region.low >> self.memory.granule) * WORD_BYTES
-        return np.ctypeslib.as_array((ctypes.c_uint64 * (nbytes >> self.memory.granule)).from_address(place))
+        return self.memory.words(region, host, nbytes >> self.memory.granule, plane)
 
     def _forget(self, state: BlockState) -> None:
         """Drop the copies of the block that a state ran before."""
@@ -125,7 +123,7 @@ class Copies:
             if effects.commits in ("async_group", "bulk_group"):
                 self.groups[owner, bulk] = current + 1
                 continue
-            left = operand_value(state, thread[0], operands[0], thread[1]) if effects.waits and operands else -1
+            left = operand_value(state, thread, operands[0]) if effects.waits and operands else -1
             kept = []
             for copy in table.get(owner, []):
                 if copy.group >= current - left or copy.counted or (only_sources and not copy.reads):

@@ -63,7 +63,7 @@ class Reporter:
         return statement in self._places
 
     def note(
-        self, state: BlockState, pc: int, warp: int, lane: int, reason: int, word: int, other: Index, host: int
+        self, state: BlockState, pc: int, thread: tuple[int, int], reason: int, word: int, other: Index, host: int
     ) -> None:
         """Record a race, or a read of unwritten memory; ``word`` holds the access before, ``other`` its thread."""
         place, before = state.code.statement_at(pc), word >> STATEMENT_SHIFT & 0xFFFF
@@ -74,11 +74,11 @@ class Reporter:
         lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
         if not self._is_new(kind, guarded and guarded.name, *lines):
             return
-        scene = Scene(state, warp, lane, pc)
+        scene, warp = Scene(state, *thread, pc), thread[0]
         name = guarded.name if guarded is not None else "memory"
         element = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
         memory = _Memory(name, element, self._space(guarded))
-        mine = self._access(state, place, block_of(state), (warp, lane))
+        mine = self._access(state, place, block_of(state), thread)
         if kind == "init":
             self.findings.append(self._unwritten_memory(mine, memory, copier))
             return

@@ -127,7 +127,7 @@ class Sanitizer(Tool):
             other = pending
         if reason == Reason.UNINITIALISED or not self._ordered(state, block, (warp, lane), word, other):
             if reason != Reason.WRITER or not self._same_value(state, pc, warp, lane, word, other):
-                self.reporter.note(state, pc, warp, lane, reason, word, other, memory.get(state, Shadow.HOST))
+                self.reporter.note(state, pc, (warp, lane), reason, word, other, memory.get(state, Shadow.HOST))
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
         self._limit(state, pc)
 
@@ -169,10 +169,10 @@ class Sanitizer(Tool):
         size, host = mine.form.type.bits // 8, self.memory.get(state, Shadow.HOST)
         items = getattr(mine.operands[1], "items", mine.operands[1:])
         item = items[host % (size * len(items)) // size]  # accesses are aligned to all that they take
-        value = operand_value(state, warp, item, lane) & (1 << 8 * size) - 1
+        value = operand_value(state, (warp, lane), item) & (1 << 8 * size) - 1
         epoch = self.memory.clock(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
         if theirs is mine and other[:2] == (self.memory.block_of(state), warp) and word >> EPOCH_SHIFT == epoch:
-            before = operand_value(state, warp, item, other[2]) & (1 << 8 * size) - 1
+            before = operand_value(state, (warp, other[2]), item) & (1 << 8 * size) - 1
         else:
             before = number_at(host - host % size, size)
         return value == before

@@ -44,10 +44,6 @@ class Region(NamedTuple):
         return self.low <= host < self.low + self.nbytes
 
 
-def _array(address: int, count: int) -> np.ndarray[Any, Any]:
-    return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(address))
-
-
 class ShadowMemory:
     """``init``: the words also say what has been written, from the memory that the host left uninitialised on."""
 
@@ -106,10 +102,14 @@ class ShadowMemory:
             self._mark_unwritten(buffer, owner)
         return overlap
 
+    def words(self, region: Region, host: int, granules: int, plane: int = Plane.WRITER) -> np.ndarray[Any, Any]:
+        """The shadow words in a plane of so many granules from a host address on."""
+        start = region.words + plane * region.stride + (host - region.low >> self.granule) * WORD_BYTES
+        return np.ctypeslib.as_array((ctypes.c_uint64 * granules).from_address(start))
+
     def _last_writers(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         region = next(region for region in self.regions if region.holds(buffer.address))
-        start = region.words + (buffer.address - region.low >> self.granule) * WORD_BYTES
-        return _array(start, (buffer.nbytes + (1 << self.granule) - 1) >> self.granule)
+        return self.words(region, buffer.address, (buffer.nbytes + (1 << self.granule) - 1) >> self.granule)
 
     def _mark_unwritten(self, buffer: Buffer, owner: TracksWrites) -> None:
         writers = self._last_writers(buffer)
@@ -120,14 +120,11 @@ class ShadowMemory:
     def allocated(self, address: int, nbytes: int) -> None:
         """Clear the words of memory that ``malloc`` has given."""
         region = next(region for region in self.regions if region.holds(address))
-        first = region.words + (address - region.low >> self.granule) * WORD_BYTES
-        count = -(-nbytes >> self.granule) if nbytes else 0
-        self._clear(first, region.stride, count, self.has_unwritten)
+        self._clear(region, address, -(-nbytes >> self.granule), self.has_unwritten)
 
-    @staticmethod
-    def _clear(first: int, stride: int, count: int, unwritten: bool) -> None:
+    def _clear(self, region: Region, host: int, granules: int, unwritten: bool) -> None:
         for plane in Plane:
-            _array(first + plane * stride, count)[:] = UNWRITTEN if plane is Plane.WRITER and unwritten else 0
+            self.words(region, host, granules, plane)[:] = UNWRITTEN if plane is Plane.WRITER and unwritten else 0
 
     def release(self) -> None:
         """Return the words to the store, and to the arrays what is still unwritten."""
@@ -209,7 +206,7 @@ class ShadowMemory:
         """Clear the words of the shared memory of all blocks."""
         granules = (self.launch.shared_bytes >> self.granule) + 1
         for region in filter(None, map(self.shared_region, states)):
-            self._clear(region.words, region.stride, granules, self.init)
+            self._clear(region, region.low, granules, self.init)
 
     def is_private(self, state: BlockState, host: int) -> bool:
         """Whether no other block reaches a host address: there, words of epochs before the block count as unwritten."""

@@ -37,25 +37,24 @@ class Synchronisation:
             for lane in lanes:
                 self._access(state, block, (warp, lane), statement, hosts[lane])
         else:
-            self._instruction(state, block, warp, lanes, statement)
+            self._instruction(state, block, [(warp, lane) for lane in lanes], statement)
         self.clocks.memory.begin_epoch(state, warp)
 
     def _instruction(
-        self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], statement: Instruction
+        self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction
     ) -> None:
         effects = statement.form.effects
         if effects.commits or effects.waits in ("async_group", "bulk_group"):
-            self.copies.group(state, [(warp, lane) for lane in lanes], statement)
+            self.copies.group(state, threads, statement)
         elif effects.barrier == "cluster":
-            self.barriers.cluster_barrier(state, block, warp, lanes, statement)
+            self.barriers.cluster_barrier(state, block, threads, statement)
         elif effects.barrier == "warp":
-            self.barriers.warp_barrier(state, block, warp, lanes, statement)
+            self.barriers.warp_barrier(state, block, threads, statement)
         elif effects.barrier == "block":
-            self.barriers.named_barrier(state, block, warp, lanes, statement)
+            self.barriers.named_barrier(state, block, threads, statement)
         else:
             wide = effects.scope not in ("cta", "cluster")
-            for lane in lanes:
-                thread = warp, lane
+            for thread in threads:
                 block.fence(thread, self.clocks.of_thread(state, block, thread), wide)
 
     def _access(self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:

@@ -101,10 +101,10 @@ def counters_of(statement: Instruction | Call, counts: list[int]) -> Counters:
         common["flops"] = {operations.type: done}
     access = counted_access(statement.form)
     if access is not None:
-        moved = {"global": counts[Count.GLOBAL_LANES], "shared": counts[Count.SHARED_LANES]}
-        moved["local"] = counts[Count.LOCAL_LANES]
-        if access.space in ("param", "const"):
-            moved = {access.space: lanes}
+        moved = {access.space: lanes} if access.space in ("param", "const") else {
+            "global": counts[Count.GLOBAL_LANES], "shared": counts[Count.SHARED_LANES],
+            "local": counts[Count.LOCAL_LANES],
+        }
         nbytes = {space: access.nbytes * count for space, count in moved.items() if count}
         common |= {"read": nbytes if access.reads else {}, "written": nbytes if access.writes else {}}
     return Counters(

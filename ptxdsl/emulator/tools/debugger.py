@@ -47,13 +47,9 @@ class _Debugger(ObservedThread, cmd.Cmd):
         else:
             file = self._python[0].loc.file
             self._lines = sorted({s.loc.line for s in statements if s.loc is not None and s.loc.file == file})
-        for line in self.breakpoints:
-            self._demand(function.name, line)
-
-    def _demand(self, kernel: str, line: int) -> None:
-        if line not in self._lines:
+        for line in self.breakpoints.difference(self._lines):
             raise LaunchError(
-                f"no instruction of kernel `{kernel}` comes from line {line}", loc=caller(),
+                f"no instruction of kernel `{function.name}` comes from line {line}", loc=caller(),
                 hint=f"lines with instructions: {', '.join(map(str, self._lines))}",
             )
 
@@ -108,12 +104,14 @@ class _Debugger(ObservedThread, cmd.Cmd):
 
     def do_print(self, name: str) -> None:
         """print NAME: a Python variable (print acc) or a register (print %r3); without one, all variables."""
-        names = self._names()
+        names = self.names.at(self._statement.line) if self.names is not None else {}
         if not name:
             for variable in names:
                 self.do_print(variable)
             return
-        held = names.get(name) or self._register(name)
+        held = names.get(name)
+        if held is None and name in self.registers:
+            held = Held(name, self.type_of(name, self.registers[name].type))
         if held is None:
             self.say(f"there is no variable `{name}` here; there are {', '.join(names) or 'none'}")
         elif held.register not in self.written:
@@ -139,13 +137,6 @@ class _Debugger(ObservedThread, cmd.Cmd):
     do_s, do_n, do_c, do_q = do_step, do_next, do_continue, do_quit
     do_b, do_p, do_r, do_w = do_break, do_print, do_registers, do_where
     do_EOF = do_quit  # noqa: N815
-
-    def _names(self) -> dict[str, Held]:
-        return self.names.at(self._statement.line) if self.names is not None else {}
-
-    def _register(self, name: str) -> Held | None:
-        found = self.registers.get(name)
-        return Held(name, self.type_of(name, found.type)) if found is not None else None
 
 
 def debug(

@@ -55,7 +55,7 @@ def plot(p: ProfileData, path: Path) -> None:
     kinds = [kind for kind in _KINDS if kind.amount(p.totals)] or [_KINDS[0]]
     sections = [(name, _shown(lines), lines) for name, lines in kernels]
     height = 2 * MARGIN + sum(ROW * (len(shown) + 4) for _, shown, _ in sections) - ROW * bool(sections)
-    width = 2 * MARGIN + round(LETTER * CODE) + len(kinds) * (BAR + 2 * MARGIN + round(LETTER * 12))
+    width = MARGIN + _left(len(kinds))
     canvas = Canvas(width, max(height, 2 * MARGIN + ROW), PAPER)
     y = MARGIN
     for name, shown, lines in sections:
