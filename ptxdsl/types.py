@@ -38,7 +38,7 @@ class ScalarType(type):
     kind: str
     """``u`` unsigned, ``s`` signed, ``f`` floating point, ``b`` untyped bits, ``p`` predicate, ``o`` opaque."""
     register: ScalarType
-    """The type such a value has in a ``.reg`` declaration: bf16, for one, lives in a ``.b16``."""
+    """The type such a value has in ``.reg`` declarations, and in mov, ld, st and selp: bf16, for one, is a ``.b16``."""
     bytes: int
     """Size in memory."""
     is_float: bool

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from .specs import Need
 
-__all__ = ["DIRECTIVES", "TARGET_OPTIONS", "VARIABLE_ATTRIBUTES", "Directive"]
+__all__ = ["DIRECTIVES", "TARGET_OPTIONS", "VARIABLE_ATTRIBUTES", "DirectiveSpec"]
 
 
-class Directive(NamedTuple):
+class DirectiveSpec(NamedTuple):
     """From ``least`` to ``most`` numbers may follow."""
 
     least: int
@@ -21,23 +21,23 @@ _CLUSTER = (Need((7, 8), ("sm_90",)),)
 _ABI = (Need((9, 0), ("sm_80",)),)
 
 DIRECTIVES = {
-    "maxntid": Directive(1, 3),
-    "reqntid": Directive(1, 3),
-    "minnctapersm": Directive(1, 1),
-    "maxnctapersm": Directive(1, 1),
-    "maxnreg": Directive(1, 1),
-    "noreturn": Directive(0, 0, (Need((6, 4), ()),)),
-    "reqnctapercluster": Directive(1, 3, _CLUSTER),
-    "explicitcluster": Directive(0, 0, _CLUSTER),
-    "maxclusterrank": Directive(1, 1, _CLUSTER),
-    "blocksareclusters": Directive(0, 0, (Need((9, 0), ("sm_90",)),)),
-    "minperctamemory": Directive(1, 1, (Need((9, 4), ("sm_80",)),)),
-    "abi_preserve": Directive(1, 1, _ABI),
-    "abi_preserve_control": Directive(1, 1, _ABI),
+    "maxntid": DirectiveSpec(1, 3),
+    "reqntid": DirectiveSpec(1, 3),
+    "minnctapersm": DirectiveSpec(1, 1),
+    "maxnctapersm": DirectiveSpec(1, 1),
+    "maxnreg": DirectiveSpec(1, 1),
+    "noreturn": DirectiveSpec(0, 0, (Need((6, 4), ()),)),
+    "reqnctapercluster": DirectiveSpec(1, 3, _CLUSTER),
+    "explicitcluster": DirectiveSpec(0, 0, _CLUSTER),
+    "maxclusterrank": DirectiveSpec(1, 1, _CLUSTER),
+    "blocksareclusters": DirectiveSpec(0, 0, (Need((9, 0), ("sm_90",)),)),
+    "minperctamemory": DirectiveSpec(1, 1, (Need((9, 4), ("sm_80",)),)),
+    "abi_preserve": DirectiveSpec(1, 1, _ABI),
+    "abi_preserve_control": DirectiveSpec(1, 1, _ABI),
 }
 """By name, without the dot. A ``.pragma`` may stand among them as well."""
 
-VARIABLE_ATTRIBUTES = {"managed": Directive(0, 0), "unified": Directive(2, 2, (Need((8, 0), ("sm_90",)),))}
+VARIABLE_ATTRIBUTES = {"managed": DirectiveSpec(0, 0), "unified": DirectiveSpec(2, 2, (Need((8, 0), ("sm_90",)),))}
 """What ``.attribute(...)`` of a variable or function may hold."""
 
 TARGET_OPTIONS = ("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32")

@@ -10,7 +10,16 @@ from ..errors import LaunchError, caller
 if TYPE_CHECKING:
     from ..launch.device_array import DeviceMemory
 
-__all__ = ["backend_name", "choose", "device_memory"]
+__all__ = ["backend_name", "check", "choose", "device_memory"]
+
+
+def check(backend: str | None) -> str | None:
+    """The backend that a caller names; LaunchError if there is no such."""
+    if backend is None or backend in config.BACKENDS:
+        return backend
+    raise LaunchError(
+        f"backend is one of {', '.join(config.BACKENDS)}, not {backend!r}", loc=caller(), hint='`backend="emulator"`'
+    )
 
 
 def choose(backend: str | None = None) -> str:
@@ -18,11 +27,9 @@ def choose(backend: str | None = None) -> str:
 
     ``auto`` is a GPU if there is one. LaunchError if a GPU is wanted and there is none.
     """
-    wanted = backend or config.current().backend
+    wanted = check(backend) or config.current().backend
     if wanted == "emulator":
         return wanted
-    if wanted not in config.BACKENDS:
-        raise LaunchError(f"backend is one of {', '.join(config.BACKENDS)}, not {backend!r}", loc=caller())
     from ..gpu.device import unavailable
 
     problem = unavailable()

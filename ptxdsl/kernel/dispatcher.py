@@ -18,7 +18,7 @@ from ..ir.signature import KernelParameter
 from ..isa.targets import assembled
 from ..language.builder import thread
 from ..launch import FastPath, LaunchConfig
-from .backends import choose
+from .backends import check, choose
 from .compiled_kernel import CompiledKernel
 
 if TYPE_CHECKING:
@@ -78,13 +78,8 @@ class Dispatcher:
 
         ``backend`` is ``"gpu"``, ``"emulator"`` or ``"auto"``; None leaves it to ``use`` and ``PTXDSL_BACKEND``.
         """
-        if backend is not None and backend not in config.BACKENDS:
-            raise LaunchError(
-                f"backend is one of {', '.join(config.BACKENDS)}, not {backend!r}", loc=caller(),
-                hint='`backend="emulator"`',
-            )
         geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize, seed)
-        return Launch(self, geometry, backend, stream)
+        return Launch(self, geometry, check(backend), stream)
 
     # -- inspection
 

@@ -99,8 +99,7 @@ class Subroutine:
                 TraceError, f"function `{self.__name__}` takes {len(self._signature.parameters)} arguments, "
                 f"and was given {len(arguments)}", f"`{self.__name__}({wanted})`",
             )
-        chosen = complete(self._signature, constants, f"function `{self.__name__}`", self._loc)
-        name = self._defined(trace, chosen)
+        name = self._defined(trace, constants)
         sources = tuple(
             self._passed(trace, parameter, value) for parameter, value in zip(self._signature.parameters, arguments)
         )
@@ -108,7 +107,7 @@ class Subroutine:
 
     def symbol(self, trace: Trace) -> ir.Symbol:
         """Its name as an operand: ``ptx.mov.u64(f)`` is its address."""
-        return ir.Symbol(self._defined(trace, complete(self._signature, {}, f"function `{self.__name__}`", self._loc)))
+        return ir.Symbol(self._defined(trace, {}))
 
     def _annotated_result(self) -> ScalarType | None:
         annotation = self._function.__annotations__.get("return")
@@ -138,8 +137,9 @@ class Subroutine:
             PtxTypeError, f"parameter `{parameter.name}` of function `{self.__name__}` is {wanted}, not {got}", hint
         )
 
-    def _defined(self, caller: Trace, constants: dict[str, Any]) -> str:
+    def _defined(self, caller: Trace, given: dict[str, Any]) -> str:
         """The name of the function for these constants in the caller's module, traced now if it is not there yet."""
+        constants = complete(self._signature, given, f"function `{self.__name__}`", self._loc)
         try:
             key = (self, *sorted(constants.items()))
             head = caller.functions.get(key)

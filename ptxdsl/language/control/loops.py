@@ -20,7 +20,6 @@ from ..rules import structure
 from ..rules.structure import BlockStatement
 from ..values.literals import is_number, literal
 from ..values.moves import known_form
-from ..values.operators import data_type
 from ..values.value import Reg, Result, Value
 from .regions import Block, branch, numbered, predicate_of
 
@@ -83,7 +82,7 @@ class loop(Block, metaclass=BlockStatement):
         start, self.limit, self.advance = (_number(trace, b, self.type) for b in (self.start, self.stop, self.step))
         self.register = trace.fresh(self.type, found.names[0] if found else None)
         self.test = trace.fresh(pred)
-        self._put(f"mov.{data_type(self.type)}", self.register, start)
+        self._put(f"mov.{self.type.register}", self.register, start)
         self._skip_if_empty()
         if not self._unit:
             self.limit = self._last()

@@ -16,7 +16,6 @@ from ..builder import Trace
 from ..errors import described, located, named
 from ..values.literals import literal, plain
 from ..values.moves import known_form
-from ..values.operators import data_type
 from ..values.value import Reg, Result, Value
 
 __all__ = [
@@ -89,7 +88,7 @@ def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
     if form is None:
         vector = f".v{width}" if width != 1 else ""
         try:
-            form = lookup(f"{opcode}{'' if space == 'generic' else f'.{space}'}{vector}.{data_type(dtype)}")[0]
+            form = lookup(f"{opcode}{'' if space == 'generic' else f'.{space}'}{vector}.{dtype.register}")[0]
         except UnknownInstruction:
             raise located(
                 PtxTypeError, f"PTX has no {opcode} of {width} {dtype} at once",

@@ -17,7 +17,7 @@ from ..builder import Trace, current, thread
 from ..errors import conversions, described, located
 from ..rules.python_protocol import RunTime
 from ..values.literals import is_number, literal
-from ..values.operators import COMPARISONS, data_type
+from ..values.operators import COMPARISONS
 from ..values.value import Reg, Result, Value, Vec, emit
 from .addresses import access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole
 
@@ -234,7 +234,7 @@ class Pointer(RunTime):
                 )
             return value.use(trace)
         if is_number(value):
-            return literal(value, self.dtype, data_type(self.dtype))
+            return literal(value, self.dtype, self.dtype.register)
         raise located(
             PtxTypeError, f"{described(value)} stored to a pointer to {self.dtype}", "store a Value or a number"
         )

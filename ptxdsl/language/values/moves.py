@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from ... import ir
 from ...errors import PtxTypeError
 from ...isa import Form, lookup
@@ -11,9 +9,9 @@ from ...types import ScalarType, pred, u32
 from ..builder import Trace
 from ..errors import located
 from .literals import literal
-from .operators import data_type, find, move
+from .operators import find, move
 
-__all__ = ["bits_move", "constant", "known_form", "move_form", "parts_form", "set_register"]
+__all__ = ["constant", "known_form", "move_form", "parts_form", "set_register"]
 
 
 def known_form(mnemonic: str) -> Form:
@@ -22,12 +20,6 @@ def known_form(mnemonic: str) -> Form:
     if form is None:
         raise located(PtxTypeError, f"PTX has no `{mnemonic}`", "convert: `v.to(u32)` or `v.to(f32)`")
     return form
-
-
-@cache
-def bits_move(bits: int) -> Form | None:
-    """The mov of so many bits of any type."""
-    return find(f"mov.b{bits}")
 
 
 def move_form(type: ScalarType) -> Form:
@@ -53,7 +45,7 @@ def constant(trace: Trace, value: object, type: ScalarType) -> ir.Register:
     number = literal(value, type)
     found: ir.Register | None = trace.constants.get(number)
     if found is None:
-        moved = data_type(type)
+        moved = type.register
         found = trace.constants[number] = trace.fresh(type)
         trace.prepend(move_form(moved), (found, ir.Immediate(number.bits, moved)))
     return found
@@ -67,7 +59,7 @@ def set_register(trace: Trace, register: ir.Register, source: ir.Operand, type: 
             zero = ir.Immediate(0, u32)
             trace.emit(known_form("setp.eq.u32" if source.bits else "setp.ne.u32"), (register, zero, zero))
             return
-        moved = data_type(type)
+        moved = type.register
         if source.type is not moved:
             source = ir.Immediate(source.bits, moved)
     trace.emit(move_form(type), (register, source), None, None, 3)

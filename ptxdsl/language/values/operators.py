@@ -14,7 +14,7 @@ from ...isa import Form, lookup
 from ...types import ScalarType, pred, u32
 
 __all__ = [
-    "COMPARISONS", "Operation", "binary", "conversion", "data_type", "extreme", "find", "move", "selection", "unary",
+    "COMPARISONS", "Operation", "binary", "conversion", "extreme", "find", "move", "selection", "unary",
 ]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
@@ -37,11 +37,6 @@ class Operation(NamedTuple):
 _BRAIN: dict[str, tuple[str | float, ...]] = {"+": ("a", 1.0, "b"), "-": ("b", -1.0, "a"), "*": ("a", "b", -0.0)}
 
 
-def data_type(type: ScalarType) -> ScalarType:
-    """The type that mov, ld, st and selp name for a value: bf16, for one, moves as b16."""
-    return type.register
-
-
 @cache
 def find(*mnemonics: str) -> Form | None:
     """The first of the mnemonics that the table knows: its form with the fewest operands, results not in braces."""
@@ -58,12 +53,12 @@ def find(*mnemonics: str) -> Form | None:
 @cache
 def move(type: ScalarType) -> Form | None:
     """The mov of a value of ``type``; 8-bit types have none."""
-    return find(f"mov.{data_type(type)}")
+    return find(f"mov.{type.register}")
 
 
 @cache
 def selection(type: ScalarType) -> Form | None:
-    return find(f"selp.{data_type(type)}")
+    return find(f"selp.{type.register}")
 
 
 @cache

@@ -21,8 +21,8 @@ from ..rules.escape import escaped, resolved_region
 from ..rules.python_protocol import RunTime
 from .arithmetic import check_types, fused_operands, number_operand, operation_of, swapped_shift
 from .literals import is_number, literal
-from .moves import bits_move, known_form, move_form, parts_form, set_register
-from .operators import conversion, unary
+from .moves import known_form, move_form, parts_form, set_register
+from .operators import conversion, find, unary
 from .parts import Part, Vec
 from .refused import Refused
 
@@ -132,7 +132,7 @@ class Value(Refused):
         """The same bits as another type of the same size, by one ``mov``."""
         if type.__class__ is not ScalarType:
             _check_type(type, "bits")
-        form = bits_move(type.bits)
+        form = find(f"mov.b{type.bits}")
         if type.bits != self.type.bits or form is None or type is pred or self.type is pred:
             raise located(
                 PtxTypeError, f"the bits of {self.type} ({self.type.bits}) cannot be those of {type} ({type.bits})",
