@@ -51,15 +51,15 @@ class Code:
     block_function: int = 0
     """Address of the function that runs a block, 0 while there is none."""
 
-    def statement_at(self, record: int) -> int:
+    def statement_at(self, pc: int) -> int:
         """The number of the statement that the micro-op at an address belongs to."""
-        return self.statements[bisect_right(self.offsets, record - self.base) - 1]
+        return self.statements[bisect_right(self.offsets, pc - self.base) - 1]
 
-    def op_at(self, record: int) -> MicroOp:
+    def op_at(self, pc: int) -> MicroOp:
         """The micro-op at an address."""
-        return self.micro_ops[bisect_right(self.offsets, record - self.base) - 1].op
+        return self.micro_ops[bisect_right(self.offsets, pc - self.base) - 1].op
 
-    def record_of(self, statement: int) -> int:
+    def pc_of(self, statement: int) -> int:
         """Address of the first micro-op of a statement."""
         return self.base + self.offsets[self.statements.index(statement)]
 

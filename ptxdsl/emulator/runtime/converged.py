@@ -71,7 +71,7 @@ class Converged:
 
     def execute(self, pc: int = 0) -> int | None:
         """Run from a micro-op on, from the first if that is 0; the kind of the fault, if there is one."""
-        state, pc = self.state, pc or self.code.record_of(len(self.reads))
+        state, pc = self.state, pc or self.code.pc_of(len(self.reads))
         runnable, schedule = state.get(Block.RUNNABLE, "I"), state.get(Block.SCHEDULE, "Q")
         state.put(Block.STATUS, "i", Status.RUNNING)
         state.put(Block.RUNNABLE, "I", 0)  # a warp that waits would go on with the next one

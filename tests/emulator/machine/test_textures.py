@@ -384,8 +384,8 @@ def test_a_texture_shows_its_array_as_it_is_now() -> None:
     assert run(text, texture, at, 4)[:, 0].tolist() == [1, 2, 3, 4]
 
 
-def test_where_somebody_watches(rng: np.random.Generator, emulated: None) -> None:
-    """The sanitizer, a shuffled order, the profiler and the trace of a thread: the same results, and what they tell."""
+def test_with_observers(rng: np.random.Generator, emulated: None) -> None:
+    """The sanitizer, a shuffled order, the profiler and the trace of a thread: the same results, and reports."""
 
     @ptx_kernel
     def smear(image: Texture, canvas: Surface, out: Array[f32, 2], n: u32):
