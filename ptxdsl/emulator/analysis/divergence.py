@@ -116,15 +116,18 @@ class DivergenceAnalysis:
         self.facts = Facts()
         self.split: set[int] = set()
         self.regions: dict[int, set[int]] = {}
-        self.changed = False
         self.used: set[str] = set()
+        """Registers that were read before anything was known of them."""
+        self.whole = set(range(len(graph.blocks)))
+        """Blocks to evaluate anew; of the others only statements with a stale register."""
+        self.stale: set[str] = set()
+        self.changed: set[str] = set()
+        """Registers whose facts have changed since the last pass began, and in this pass."""
 
     def run(self) -> Facts:
         self._find_invariants()
-        self.changed = True
-        while self.changed:
-            self.changed = False
-            self.used.clear()
+        while self.whole or self.changed:
+            self.stale, self.changed = self.changed, set()
             for number in range(len(self.graph.blocks)):
                 self._block(number)
         return self.facts
@@ -158,9 +161,17 @@ class DivergenceAnalysis:
 
     def _block(self, number: int) -> None:
         node, ops = self.graph.blocks[number], self.graph.def_use
-        divergent, known = number in self.facts.divergent, self.facts.offsets
+        divergent, known, stale = number in self.facts.divergent, self.facts.offsets, self.stale
+        whole = number in self.whole
+        self.whole.discard(number)
         for place in range(node.start, node.stop):
             op = ops[place]
+            if not whole:
+                for name, _ in op.uses if len(op.writes) < 2 else op.uses + op.writes:
+                    if name in stale:
+                        break
+                else:
+                    continue
             if op.writes:
                 self._statement(op, self.plans[place], divergent and place not in self.facts.launch_invariant)
             for name, _ in op.uses:
@@ -168,10 +179,9 @@ class DivergenceAnalysis:
                     self.used.add(name)
         if len(node.successors) > 1 and number not in self.split and self._diverges(ops[node.stop - 1]):
             self.split.add(number)
-            region = self.graph.divergent_region(number, self.regions)
-            if not region <= self.facts.divergent:
-                self.facts.divergent |= region
-                self.changed = True
+            region = self.graph.divergent_region(number, self.regions) - self.facts.divergent
+            self.facts.divergent |= region
+            self.whole |= region
 
     def _diverges(self, last: DefUse) -> bool:
         guard = last.statement.guard
@@ -199,16 +209,21 @@ class DivergenceAnalysis:
             known[name] = offsets
             if provenance:
                 facts.provenance[name] = provenance
-            self.changed |= name in self.used
+            if name in self.used:
+                self._note_change(name)
             return
         old = known[name]
         if old is not VARYING and old != offsets:
             known[name] = VARYING
-            self.changed = True
+            self._note_change(name)
         before = facts.provenance.get(name, "")
         if before not in (provenance, MIXED):
             facts.provenance[name] = MIXED
-            self.changed = True
+            self._note_change(name)
+
+    def _note_change(self, name: str) -> None:
+        self.stale.add(name)
+        self.changed.add(name)
 
     def offsets_of(self, operand: Operand) -> LaneOffsets:
         """The lane offsets of an operand; a register without a value yet counts as uniform."""
