@@ -57,7 +57,7 @@ def lowered(text: str) -> Lowering:
     for place, statement in enumerate(low.graph.statements):
         if isinstance(statement, Instruction):
             low.place = place
-            low.node = next((n for n, node in enumerate(low.graph.blocks) if node.start <= place < node.stop), 0)
+            low.basic_block = next((n for n, node in enumerate(low.graph.blocks) if node.start <= place < node.stop), 0)
             low.statement(statement)
     return low
 
