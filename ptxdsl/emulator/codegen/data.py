@@ -94,8 +94,7 @@ def fit(h: Handler, value: Any, bits: int, signed: bool) -> Any:
 
 @emits(Compute)
 def compute(h: Handler, op: Compute) -> None:
-    mnemonic, _, parts = op.mnemonic.partition(";")
-    width, kinds, form = op.width, op.operands, lookup(mnemonic)[op.number]
+    width, kinds, form = op.width, op.operands, lookup(op.mnemonic)[op.number]
     mask = guard_mask(h, op.guard, op.masked)
     if width == 1 and mask is not None:
         h.skip_unless_any(mask)
@@ -119,7 +118,7 @@ def compute(h: Handler, op: Compute) -> None:
         values.append(source(h, kinds[len(form.operands)], width))
     if carry.writes:
         places.append((None, (kinds[-1],), [h.slot()]))
-    named = {"selectors": tuple(parts.split(","))} if parts else {}
+    named = {"selectors": op.selectors} if op.selectors else {}
     result = semantics.lookup(form)(h.numbers(width), form, *values, **named)
     for (written, items, slots), value in zip(places, result if len(places) > 1 else (result,)):
         signed = written is not None and written.type is not None and written.type.is_signed

@@ -19,12 +19,13 @@ __all__ = ["Compute", "ReadClock", "SpaceTest", "WrapCheck", "compute", "paramet
 class Compute(MicroOp, may_fault=False, repeatable=True, inlinable=True):
     """An instruction by its semantics.
 
-    ``mnemonic`` may have the parts of registers behind it that operands name (``vadd.s32.s32.s32;,b0,h1``), ``number``
-    is the form's among those of its mnemonic, ``width`` 1 where one number for the warp is computed, else 32.
+    ``number`` is the form's among those of its mnemonic, ``width`` 1 where one number for the warp is computed, else
+    32. ``selectors`` are the parts of registers that the operands of a video instruction name, empty for others.
     """
 
     mnemonic: str
     number: int
+    selectors: tuple[str, ...]
     width: int
     guard: OperandClass
     masked: bool
@@ -94,12 +95,12 @@ def compute(low: Lowering, statement: Instruction) -> None:
     for carries, kind in zip(plan.carry, (PREDICATE, per_lane(0))):
         if carries:
             fields.append(Field(kind, "i", (_carry_slot(low),)))
-    parts = _parts(statement.operands) if plan.parts else ""
-    key = (form, parts, width, low.divergent, *[part[0] for part in fields])
+    selectors = _selectors(statement.operands) if plan.parts else ()
+    key = (form, selectors, width, low.divergent, *[part[0] for part in fields])
     op = low.interned.get(key)
     if op is None:
         guard, *kinds = [part.kind for part in fields]
-        made = Compute(form.mnemonic + parts, plan.number, width, guard, low.divergent, tuple(kinds))
+        made = Compute(form.mnemonic, plan.number, selectors, width, guard, low.divergent, tuple(kinds))
         op = low.interned[key] = made.with_codes("".join([part.codes for part in fields]))
     values: list[Any] = []
     for part in fields:
@@ -124,7 +125,7 @@ def _add(low: Lowering, guard: Field, dest: Field, base: Field, offset: int) -> 
     """``dest = base + offset``, 64 bits."""
     number, width = low.operands.number(offset, 64), LANES if dest.kind.per_lane else 1
     kinds = (dest.kind, base.kind, number.kind)
-    low.emit(Compute("add.u64", 0, width, guard.kind, low.divergent, kinds), guard, dest, base, number)
+    low.emit(Compute("add.u64", 0, (), width, guard.kind, low.divergent, kinds), guard, dest, base, number)
 
 
 def _carry_slot(low: Lowering) -> int:
@@ -153,10 +154,7 @@ def _guard_wrap(low: Lowering, statement: Instruction) -> None:
         low.emit(WrapCheck(base.kind, spec.type.is_signed), base, bounds)
 
 
-def _parts(operands: tuple[Operand, ...]) -> str:
-    """The parts of registers that a video instruction names, as they stand behind its mnemonic in a micro-op."""
-    if not any(isinstance(operand, Selected) for operand in operands):
-        return ""
-    return ";" + ",".join(
-        ("-" * operand.negated + operand.selector) if isinstance(operand, Selected) else "" for operand in operands
-    )
+def _selectors(operands: tuple[Operand, ...]) -> tuple[str, ...]:
+    """The part of a register that each operand names, with a - if it is negated; empty where none does."""
+    found = tuple("-" * op.negated + op.selector if isinstance(op, Selected) else "" for op in operands)
+    return found if any(found) else ()

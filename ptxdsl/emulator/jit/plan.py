@@ -157,4 +157,4 @@ def defers_nan(op: MicroOp) -> bool:
     """Whether a micro-op may leave the host's NaN, and take any: others make what they read canonical first."""
     if not isinstance(op, Compute) or op.guard:
         return False
-    return semantics.tolerates_any_nan(lookup(op.mnemonic.partition(";")[0])[op.number])
+    return semantics.tolerates_any_nan(lookup(op.mnemonic)[op.number])
