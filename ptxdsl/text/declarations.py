@@ -96,43 +96,42 @@ def attributes(source: Source) -> tuple[ir.Directive, ...]:
     """``.attribute(.managed, .unified(19, 95))``, where it stands."""
     if not source.accept(".attribute"):
         return ()
-    found: list[ir.Directive] = []
     source.expect("(", "`.attribute`")
-    while True:
-        token = source.next()
-        name = token.text[1:]
-        if name not in VARIABLE_ATTRIBUTES:
-            hint = "there are .managed and .unified(a, b)"
-            source.fail(f"{source.quoted(token)} is no attribute", token.start, hint=hint)
-        numbers: list[int] = []
-        if VARIABLE_ATTRIBUTES[name].most:
-            source.expect("(", token.text)
-            numbers = _numbers(source)
-            source.expect(")", f"the numbers of {token.text}")
-        found.append((name, tuple(numbers)))
-        if not source.accept(","):
-            source.expect(")", "the attributes")
-            return tuple(found)
+    found = source.listed(_attribute)
+    source.expect(")", "the attributes")
+    return tuple(found)
+
+
+def _attribute(source: Source) -> ir.Directive:
+    token = source.next()
+    name = token.text[1:]
+    if name not in VARIABLE_ATTRIBUTES:
+        hint = "there are .managed and .unified(a, b)"
+        source.fail(f"{source.quoted(token)} is no attribute", token.start, hint=hint)
+    if not VARIABLE_ATTRIBUTES[name].most:
+        return name, ()
+    source.expect("(", token.text)
+    numbers = _numbers(source)
+    source.expect(")", f"the numbers of {token.text}")
+    return name, tuple(numbers)
 
 
 def _numbers(source: Source) -> list[int]:
-    values = [source.integer("a number")]
-    while source.accept(","):
-        values.append(source.integer("a number"))
-    return values
+    return source.listed(lambda source: source.integer("a number"))
 
 
 def strings(source: Source) -> tuple[str, ...]:
     """``"a", "b";`` after a ``.pragma``."""
-    found = []
-    while True:
-        token = source.next()
-        if token.text[:1] != '"':
-            source.fail(f"expected a string in quotes, not {source.quoted(token)}", token.start)
-        found.append(unescape(token.text[1:-1]))
-        if not source.accept(","):
-            source.expect(";", "a pragma")
-            return tuple(found)
+    found = source.listed(_string)
+    source.expect(";", "a pragma")
+    return tuple(found)
+
+
+def _string(source: Source) -> str:
+    token = source.next()
+    if token.text[:1] != '"':
+        source.fail(f"expected a string in quotes, not {source.quoted(token)}", token.start)
+    return unescape(token.text[1:-1])
 
 
 def directives(source: Source) -> list[ir.Directive]:
@@ -161,16 +160,11 @@ def directives(source: Source) -> list[ir.Directive]:
 
 def parameters(source: Source) -> list[ir.Parameter]:
     """The parameters in parentheses after the name of a function, or the results before it; [] where there are none."""
-    found: list[ir.Parameter] = []
-    if not source.accept("("):
-        return found
-    if source.accept(")"):
-        return found
-    while True:
-        found.append(parameter(source))
-        if not source.accept(","):
-            source.expect(")", "a parameter")
-            return found
+    if not source.accept("(") or source.accept(")"):
+        return []
+    found = source.listed(parameter)
+    source.expect(")", "a parameter")
+    return found
 
 
 def parameter(source: Source) -> ir.Parameter:

@@ -252,9 +252,7 @@ class FunctionParser(InstructionReader):
             function.prototypes[unique] = self._prototype(unique)
         elif directive in (".branchtargets", ".calltargets"):
             source.next()
-            targets = [source.name("a label").text]
-            while source.accept(","):
-                targets.append(source.name("a label").text)
+            targets = source.listed(lambda source: source.name("a label").text)
             source.expect(";", f"the list {name}")
             if directive == ".branchtargets":
                 function.branch_tables[unique] = tuple(targets)

@@ -7,11 +7,14 @@ given, and an error can show the line with a caret below it, whether or not the 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn, TypeVar
 
 from ..errors import Loc, ParseError
 
 __all__ = ["Source", "Token"]
+
+T = TypeVar("T")
 
 _COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[^\n]*', re.DOTALL | re.MULTILINE)
 _TOKEN = re.compile(
@@ -124,6 +127,13 @@ class Source:
         except ValueError:
             self.fail(f"expected {what}, a whole number, not {self.quoted(token)}", token.start)
         return -value if negative else value
+
+    def listed(self, read: Callable[[Source], T]) -> list[T]:
+        """What ``read`` reads, once or more, with commas between."""
+        found = [read(self)]
+        while self.accept(","):
+            found.append(read(self))
+        return found
 
     @staticmethod
     def quoted(token: Token) -> str:
