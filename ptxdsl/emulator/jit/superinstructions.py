@@ -97,7 +97,7 @@ class _Superinstruction(InlinedOps):
             super().tail(handler, self.rec)
 
     def tail(self, handler: Any, rec: Any) -> None:
-        if rec is self.rec:  # to the slow twin of an access
+        if rec is self.rec:  # to the slow path of an access
             self.side_exit()
         else:
             super().tail(handler, rec)
