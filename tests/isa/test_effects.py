@@ -192,7 +192,7 @@ def test_the_pages_say_it() -> None:
 # Nobody else keeps such facts
 
 OF_THEIR_OWN = ("isa", "semantics", "instructions", "codegen", "kernels", "expansions.py")
-"""What knows instructions by their opcodes: the table, what they compute, what lowers, emits or expands each of them."""
+"""What knows instructions by their opcodes: the table, what they compute, what lowers, emits or expands each."""
 
 
 def literal_lists(path: Path) -> Iterator[tuple[int, list[str]]]:
