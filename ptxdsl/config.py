@@ -74,7 +74,7 @@ def sanitizers(value: Any, wrong: Callable[[str], PtxError]) -> frozenset[str] |
     if value is None:
         return None
     if isinstance(value, str):
-        value = _SWITCH.get(value, _split(value))
+        value = {"all": SANITIZERS, "off": ()}.get(value, [name.strip() for name in value.split(",")])
     elif isinstance(value, bool):
         value = SANITIZERS if value else ()
     return _chosen(list(value) if isinstance(value, Iterable) else [value], SANITIZERS, wrong)
@@ -88,7 +88,7 @@ def _names(what: str, known: tuple[str, ...], also: str = "") -> Callable[[objec
 
 
 def _sanitize(what: str, text: str) -> frozenset[str] | None:
-    return sanitizers(text, _names(what, SANITIZERS, "all, off, or "))
+    return sanitizers(_SWITCH.get(text, _split(text)), _names(what, SANITIZERS, "all, off, or "))
 
 
 def _dump(what: str, text: str) -> Dump:

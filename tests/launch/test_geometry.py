@@ -65,6 +65,8 @@ BAD_GEOMETRY: list[tuple[dict[str, Any], str, str | None]] = [
     ({"stream": -3}, "stream is a CUDA stream or its handle, not -3",
      "pass an int, or an object with `__cuda_stream__` (cuda.core, torch, CuPy)"),
     ({"sanitize": "rase"}, "'rase' is no check of the sanitizer", "one or more of memory, race, init, barrier"),
+    ({"sanitize": ""}, "'' is no check of the sanitizer", "one or more of memory, race, init, barrier"),
+    ({"sanitize": "1"}, "'1' is no check of the sanitizer", "one or more of memory, race, init, barrier"),
     ({"sanitize": 3}, "3 is no check of the sanitizer", "one or more of memory, race, init, barrier"),
 ]
 
