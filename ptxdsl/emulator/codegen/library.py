@@ -17,6 +17,7 @@ from typing import Any
 from ...config import current
 from ...errors import EmulationError
 from ..instructions.micro_op import Key
+from .shutdown import at_work
 from .storage import Storage, digest
 
 __all__ = ["Library", "library"]
@@ -30,9 +31,10 @@ class Library:
     def __init__(self, emit: Emitter, storage: Storage | None) -> None:
         from llvmlite import binding
 
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        self._jit = binding.create_lljit_compiler(_machine(""))
+        with at_work:
+            binding.initialize_native_target()
+            binding.initialize_native_asmprinter()
+            self._jit = binding.create_lljit_compiler(_machine(""))
         self._emit = emit
         self.storage = storage
         self._lock = threading.RLock()
@@ -91,15 +93,13 @@ class Library:
 
     def _image(self, module: Any) -> bytes:
         """The object file of an LLVM module."""
-        from llvmlite import binding
+        at_work.protect(self._linked_handler)
+        text = str(module)
+        with at_work:
+            return _object_file(text)
 
-        machine = _machine(",-vzeroupper")
-        parsed = binding.parse_assembly(str(module))
-        parsed.verify()
-        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
-        builder.getModulePassManager().run(parsed, builder)
-        image: bytes = machine.emit_object(parsed)
-        return image
+    def _linked_handler(self, module: Any, name: str) -> int:
+        return self.compile_once(module, [name])[0]
 
     def compile_once(self, module: Any, names: list[str]) -> list[int]:
         """The addresses of a module's functions, compiled for this process only."""
@@ -133,10 +133,23 @@ class Library:
         unit = JITLibraryBuilder().add_object_img(image).add_current_process()
         for name in names:
             unit.export_symbol(name)
-        tracker = unit.link(self._jit, f"batch{next(self._numbers)}")
+        with at_work:
+            tracker = unit.link(self._jit, f"batch{next(self._numbers)}")
+            found = {name: tracker[name] for name in names}
         self._linked.append(tracker)
-        for name in names:
-            self._symbols[name] = tracker[name]
+        self._symbols.update(found)
+
+
+def _object_file(text: str) -> bytes:
+    from llvmlite import binding
+
+    machine = _machine(",-vzeroupper")
+    parsed = binding.parse_assembly(text)
+    parsed.verify()
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(parsed, builder)
+    image: bytes = machine.emit_object(parsed)
+    return image
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from ..codegen.code import Code
@@ -19,7 +20,8 @@ def note_time(code: Code, seconds: float) -> None:
     code.seconds += seconds
     if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_MICRO_OP * len(code.micro_ops):
         code.tiered_up = True
-        threading.Thread(target=_compile, args=(code,), name=THREAD).start()
+        with contextlib.suppress(RuntimeError):  # no thread begins any more at Python's end, or where they are too many
+            threading.Thread(target=_compile, args=(code,), name=THREAD).start()
 
 
 def _compile(code: Code) -> None:

@@ -231,8 +231,12 @@ class WorkerPool:
             return
         self.most = self.most or _cores() - 1
         for _ in range(self.woken, min(wanted, self.most)):
+            try:
+                _thread.start_new_thread(copy_context().run, (self._worker, self.woken + 1))
+            except RuntimeError:  # Python ends, or there are too many threads
+                self.most = self.woken
+                break
             self.woken += 1
-            _thread.start_new_thread(copy_context().run, (self._worker, self.woken))
         self.alone = self.woken >= self.most
 
     def _worker(self, worker: int) -> None:

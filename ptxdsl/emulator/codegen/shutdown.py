@@ -1,0 +1,100 @@
+"""The end of the process while LLVM works in another thread.
+
+At its end a process destroys what the C++ libraries in it hold, and LLVM crashes where it is at work then. So all calls
+of LLVM that take time are made ``with at_work:``, and there are two ends:
+
+- Python's: the last of its ``atexit`` functions waits until no thread is in LLVM, and lets no further one in. Threads
+  that Python does not wait for (``daemon=True``) stay where they ask.
+- C's ``exit()``, by an extension or the program that embeds Python. It cannot wait, for its caller may hold the
+  interpreter's lock. From then on no thread enters LLVM. If one is there, the handler flushes the files of C and ends
+  the process at once, with the status that ``exit`` was given; what registered with C's ``atexit`` before LLVM was
+  loaded is left out then. Only the C libraries with ``on_exit`` (glibc's) tell a handler the status: there is no such
+  protection on others. It begins with the first compilation; linking what is on disk takes a millisecond.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["AtWork", "at_work", "exit_handler"]
+
+
+class AtWork:
+    """Entered by each thread that is in LLVM, by one as often as it likes."""
+
+    def __init__(self) -> None:
+        self._state = (ctypes.c_int64 * 2)()
+        """How many times it was entered, and whether C's ``exit()`` has begun."""
+        self._changed = threading.Condition(threading.Lock())
+        self._closer: int | None = None
+        self._asked = False
+        self.protected = False
+        """Whether the handler of C's ``exit()`` is in place."""
+
+    def __enter__(self) -> None:
+        with self._changed:
+            while self._closer not in (None, threading.get_ident()):
+                self._changed.wait()
+            self._state[0] += 1
+        if self._state[1]:  # read after the count is written, where the handler writes it and reads the count
+            self.__exit__()
+            threading.Event().wait()
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._state[0] -= 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wait until no thread is at work; none but this one begins from then on."""
+        with self._changed:
+            self._closer = threading.get_ident()
+            while self._state[0]:
+                self._changed.wait()
+
+    def forked(self) -> None:
+        """In the child of a fork there is one thread, and it is not at work."""
+        self._changed = threading.Condition(threading.Lock())
+        self._state[0], self._closer = 0, None
+
+    def protect(self, compiled: Callable[[Any, str], int]) -> None:
+        """Register the handler of C's ``exit()``, once; ``compiled(module, name)`` is the address of a function."""
+        if self._asked:
+            return
+        self._asked = True
+        on_exit = getattr(ctypes.CDLL(None), "on_exit", None)
+        if on_exit is not None:
+            on_exit(ctypes.c_void_p(compiled(exit_handler(), "leave")), self._state)
+            self.protected = True
+
+
+def exit_handler() -> Any:
+    """``leave(status, state)`` as an LLVM module: machine code, for Python may be gone when it is called."""
+    from llvmlite import ir
+
+    number, pointer, word = ir.IntType(32), ir.IntType(8).as_pointer(), ir.IntType(64)
+    module = ir.Module()
+    flush = ir.Function(module, ir.FunctionType(number, [pointer]), "fflush")
+    end = ir.Function(module, ir.FunctionType(ir.VoidType(), [number]), "_exit")
+    leave = ir.Function(module, ir.FunctionType(ir.VoidType(), [number, word.as_pointer()]), "leave")
+    status, state = leave.args
+    build = ir.IRBuilder(leave.append_basic_block())
+    build.store_atomic(word(1), build.gep(state, [number(1)]), "seq_cst", 8)
+    busy = build.icmp_unsigned("!=", build.load_atomic(state, "seq_cst", 8), word(0))
+    with build.if_then(busy):
+        build.call(flush, [pointer(None)])
+        build.call(end, [status])
+    build.ret_void()
+    return module
+
+
+at_work = AtWork()
+"""The threads of this process that are in LLVM."""
+atexit.register(at_work.close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=at_work.forked)
