@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..machine.shadow import CHECK_FLAGS
+from ..machine.shadow import CHECK_FLAGS, Role
 from .addresses import Pattern, WithAddress
 from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 
 __all__ = [
-    "BULK_BYTES", "Breakpoint", "BulkReport", "BulkShadowCheck", "CountBranch", "CountExecution", "CountMemory",
-    "EpochArrive", "EpochBarrier", "EpochBegin", "EpochWarpBarrier", "ShadowCheck", "ShadowInspection", "SyncAccess",
-    "SyncInstruction",
+    "BULK_BYTES", "Breakpoint", "BulkReport", "BulkShadowCheck", "CopyBegin", "CopyCommit", "CopyWait", "CountBranch",
+    "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin", "EpochWarpBarrier", "ShadowCheck",
+    "ShadowInspection", "SyncAccess", "SyncInstruction",
 ]
 
 BULK_BYTES = 16
@@ -23,7 +23,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     ``role`` is READ, WRITE or ATOMIC. ``block_private``: only this block reaches the memory, None where that is not
     known. ``readers``: the kernel reads the memory. ``barriers_only``: only barriers of the whole block order its
     threads. ``folded``: all segments of the address pattern coincide. ``granule``: bytes of a granule, as a power of
-    two.
+    two. ``copies``: asynchronous copies may write there.
     """
 
     role: int
@@ -40,6 +40,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     readers: bool
     barriers_only: bool
     folded: bool
+    copies: bool
 
     @property
     def granules(self) -> int:
@@ -76,6 +77,46 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see B
         values = {"role": self.role, "granule": self.granule, "race": self.race, "init": self.init}
         values["granules"] = BULK_BYTES >> self.granule
         return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
+
+
+class CopyBegin(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True):
+    """``cp.async``, behind its stores: what it writes is incomplete from here on. Fields as of ShadowCheck."""
+
+    block_private: bool | None
+    address: OperandClass
+    pattern: Pattern | None
+    nbytes: int
+    granule: int
+    guard: OperandClass
+
+    role = Role.COPY
+    same_value = True
+    folded = False
+
+    @property
+    def granules(self) -> int:
+        """Granules that a lane copies."""
+        return self.nbytes >> self.granule
+
+    @property
+    def flags(self) -> int:
+        """The last argument of a shadow inspection."""
+        return sum(getattr(self, name) << CHECK_FLAGS[name][0] for name in ("role", "granule", "granules"))
+
+
+class CopyCommit(MicroOp, may_fault=False, repeatable=False, inlinable=True, instrumentation=True):
+    """Ends a group of copies, of which ``groups`` are remembered."""
+
+    groups: int
+    guard: OperandClass
+
+
+class CopyWait(MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True):
+    """All copies but those of the last ``left`` groups are complete; of all, those without a group too, at -1."""
+
+    groups: int
+    left: int
+    guard: OperandClass
 
 
 class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable="see BulkMove", instrumentation=True):

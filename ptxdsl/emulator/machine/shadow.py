@@ -64,6 +64,7 @@ WORD_SHIFT = 3
 """A shadow word has 2^3 bytes."""
 CHECK_FLAGS = {
     "role": (0, 2), "granule": (2, 3), "granules": (5, 7), "same_value": (12, 1), "race": (13, 1), "init": (14, 1),
+    "copies": (15, 1),
 }
 """What a shadow inspection gets of a check: shift and width of each property among the bits of its last argument."""
 
@@ -74,6 +75,8 @@ class Plane(Number):
     WRITER = 0
     READER = 1
     EARLIER_READER = 2
+    COPY = 3
+    """Of shared memory, in kernels with ``cp.async``: the last such copy to it (:class:`CopyClock`)."""
 
 
 class Role(Number):
@@ -82,6 +85,8 @@ class Role(Number):
     READ = 0
     WRITE = 1
     ATOMIC = 2
+    COPY = 3
+    """The beginning of an asynchronous copy, which is a write besides."""
 
 
 class Kind(Number):
@@ -103,6 +108,28 @@ class Region(Struct):
     """Bytes between the shadow words of last writers, last readers and earlier readers."""
     KIND = field("i")
     """A :class:`Kind`."""
+    OWNER = field("Q")
+    """Address of the shadow state of the block whose shared memory it is, where copies to it are followed; or 0."""
+
+
+class CopyClock(Number):
+    """Rows of 32 numbers that each warp has where ``cp.async`` is followed.
+
+    Each execution of a copy has a *ticket*, a number that grows through the whole process; the shadow word of what it
+    writes holds ticket, warp and lane. A copy is incomplete from the oldest incomplete ticket of its thread on, which
+    only commits and waits of that thread change: so nothing is done for each copy that completes.
+    """
+
+    OLDEST = 0
+    """The first ticket of a lane whose copy is incomplete, or NO_TICKET."""
+    OPEN = 1
+    """The first ticket of the group that the lane has not committed yet."""
+    GROUPS = 2
+    """The same of the groups that it has committed, the last first."""
+
+
+NO_TICKET = 0xFFFFFFFF
+TICKET_SHIFT = 32
 
 
 class Shadow(Struct):
@@ -137,6 +164,17 @@ class Shadow(Struct):
     CACHE_USED = field("i")
     """Whether ORDER_CACHE holds anything."""
     STRIDE = field("Q")
+    TICKET_COUNTER = field("Q")
+    """Address of the last ticket of a copy."""
+    COPY_CLOCKS = field("Q")
+    """Address of the rows of the first warp (:class:`CopyClock`)."""
+    COPY_BYTES = field("Q")
+    """Bytes of the rows of one warp."""
+    COPY_WARPS = field("Q")
+    OLDEST_COPY = field("Q")
+    """The oldest incomplete ticket of the block, shifted as in a shadow word."""
+    COPY_WORD = field("Q")
+    """Of the copy that is inspected: its shadow word, without the lane."""
     WARP_CLOCKS = field(WarpClock, LANES)
 
 
@@ -147,6 +185,7 @@ class Reason(Number):
     READER = 2
     EARLIER_READER = 3
     UNINITIALISED = 4
+    INCOMPLETE_COPY = 5
     SYNC_ACCESS = 8
     """A memory access that may synchronise threads."""
     SYNC_INSTRUCTION = 9

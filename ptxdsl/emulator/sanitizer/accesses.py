@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...ir import Function, Instruction
+from ...ir import Function, Immediate, Instruction
 from ...isa import Form
 from ...isa.effects import Access
-from ..machine.shadow import Role
+from ..machine.shadow import CopyClock, Role
 
-__all__ = ["bulk_accesses", "checked_access", "granule_of", "orders", "role_of", "strength"]
+__all__ = ["bulk_accesses", "checked_access", "copy_groups", "copy_rows", "granule_of", "orders", "role_of", "strength"]
 
+_MOST_GROUPS = 64
+"""Groups of copies that are told apart; real kernels have some four."""
 _SPACES = ("global", "shared", "generic", "local")
 
 
@@ -59,3 +61,18 @@ def granule_of(function: Function) -> int:
         if isinstance(statement, Instruction) and statement.form.type is not None and checked_access(statement.form)
     ]
     return min(max(1, min(sizes, default=4)), 4).bit_length() - 1
+
+
+def copy_groups(function: Function) -> int:
+    """Groups of asynchronous copies that a wait may leave incomplete; -1 in a kernel without such copies."""
+    forms = [s for s in function.body or () if isinstance(s, Instruction)]
+    if not any(statement.form.effects.completes == "async_group" for statement in forms):
+        return -1
+    left = [s.operands[0] for s in forms if s.form.effects.waits == "async_group" and s.operands]
+    return min(_MOST_GROUPS, max((each.bits for each in left if isinstance(each, Immediate)), default=0))
+
+
+def copy_rows(function: Function) -> int:
+    """Rows of a warp's :class:`CopyClock`, 0 in a kernel without asynchronous copies."""
+    groups = copy_groups(function)
+    return CopyClock.GROUPS + groups if groups >= 0 else 0

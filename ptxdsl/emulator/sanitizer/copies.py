@@ -1,8 +1,8 @@
-"""Incomplete copies: shared memory that an asynchronous copy writes counts as unwritten until a thread has waited.
+"""Incomplete bulk copies: shared memory that one writes counts as unwritten until a thread has waited.
 
-For ``cp.async`` that is the thread that copies; for a bulk copy any thread, at the mbarrier that counts its bytes. What
-the bulk copies of a group access is ordered with nothing until their thread has waited for the group. The emulator
-copies at once, so a missing wait would change no result; on a GPU it does.
+It waits at the mbarrier that counts the bytes. What the bulk copies of a group access is ordered with nothing until
+their thread has waited for the group. The emulator copies at once, so a missing wait would change no result; on a GPU
+it does. ``cp.async``, of which each thread makes many, is followed by compiled code (:class:`CopyClock`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .shadow_memory import ShadowMemory
 __all__ = ["Copies"]
 
 MOST = 1 << 16
-"""Copies of a launch that are followed: each takes Python a while."""
+"""Copies that are followed at a time."""
 _Owner = tuple[int, Thread]
 """Number of a block, and a thread of it."""
 
@@ -35,7 +35,6 @@ class _Copy(NamedTuple):
     """A copy, or one end of a bulk copy of a group: its source where it ``reads``.
 
     ``before`` are the shadow words of its granules as of an access that is complete: they get them back once it is.
-    ``counted`` are copies whose bytes an mbarrier counts.
     """
 
     state: BlockState
@@ -44,7 +43,6 @@ class _Copy(NamedTuple):
     host: int
     words: np.ndarray[Any, Any]
     before: np.ndarray[Any, Any]
-    counted: bool
     reads: bool
 
 
@@ -53,11 +51,11 @@ class Copies:
 
     def __init__(self, memory: ShadowMemory, reporter: Reporter) -> None:
         self.memory, self.reporter = memory, reporter
-        self.groups: dict[tuple[_Owner, bool], int] = {}
-        """Groups that a thread has committed: of copies, and of bulk copies (True)."""
+        self.groups: dict[_Owner, int] = {}
+        """Groups that a thread has committed."""
+        self.grouped: dict[_Owner, list[_Copy]] = {}
         self.pending: dict[_Owner, list[_Copy]] = {}
-        self.bulk_pending: dict[_Owner, list[_Copy]] = {}
-        """Bulk copies of groups."""
+        """Copies to be counted: the instruction that counts them comes next."""
         self.counted: dict[int, list[tuple[int, _Copy]]] = {}
         """By the host address of an mbarrier: bulk copies, each with the parity of the phase that counts it."""
         self.blocks: dict[int, int] = {}
@@ -70,12 +68,10 @@ class Copies:
         words = self._words(state, thread, statement, host, Plane.READER if operand else Plane.WRITER)
         if words is None:
             return
-        grouped = completes == "bulk_group"
-        group = self.groups.get((owner, grouped), 0)
-        copy = _Copy(state, owner, group, host, words, words.copy(), completes == "mbarrier", operand == 1)
-        if grouped:
+        copy = _Copy(state, owner, self.groups.get(owner, 0), host, words, words.copy(), operand == 1)
+        if completes == "bulk_group":
             words |= PENDING
-            self.bulk_pending.setdefault(owner, []).append(copy)
+            self.grouped.setdefault(owner, []).append(copy)
         else:
             self._forget(state)
             words[:] = self._marker
@@ -85,15 +81,16 @@ class Copies:
         self, state: BlockState, thread: Thread, statement: Instruction, host: int, plane: int
     ) -> np.ndarray[Any, Any] | None:
         """The shadow words of what a copy accesses from a host address on; None where it is not followed."""
-        self.count += 1
-        if self.count > MOST:
-            if self.count == MOST + 1:
+        if self.count >= MOST:
+            if self.count == MOST:
                 self.reporter.incomplete(state, state.code.graph.statements.index(statement))
+                self.count += 1
             return None
         nbytes = operand_value(state, thread, statement.operand("size"))
         region = self.memory.region_at(host)
         if region is None or nbytes <= 0:
             return None
+        self.count += 1
         return self.memory.words(region, host, nbytes >> self.memory.granule, plane)
 
     def _forget(self, state: BlockState) -> None:
@@ -105,32 +102,29 @@ class Copies:
             self.pending[owner] = [copy for copy in copies if copy.state is not state]
         for host, counted in self.counted.items():
             self.counted[host] = [(parity, copy) for parity, copy in counted if copy.state is not state]
+        tables: list[list[Any]] = [*self.pending.values(), *self.counted.values(), *self.grouped.values()]
+        self.count = sum(map(len, tables)) if self.count < MOST else self.count
 
     # Completion
 
     def group(self, state: BlockState, threads: list[Thread], statement: Instruction) -> None:
-        """Threads commit a group, or wait until at most the last few are incomplete, or have not read their sources.
-
-        An arrival at an mbarrier comes when all copies so far are complete.
-        """
+        """Threads commit a group, or wait until at most the last few are incomplete, or have not read their sources."""
         effects, operands = statement.form.effects, statement.operands
-        bulk = "bulk_group" in (effects.commits, effects.waits)
-        table, complete = (self.bulk_pending, self._complete_bulk) if bulk else (self.pending, self._complete)
         only_sources = "read" in statement.form.tokens
         for thread in threads:
             owner = state.block, thread
-            current = self.groups.get((owner, bulk), 0)
-            if effects.commits in ("async_group", "bulk_group"):
-                self.groups[owner, bulk] = current + 1
+            current = self.groups.get(owner, 0)
+            if effects.commits:
+                self.groups[owner] = current + 1
                 continue
-            left = operand_value(state, thread, operands[0]) if effects.waits and operands else -1
+            left = operand_value(state, thread, operands[0])
             kept = []
-            for copy in table.get(owner, []):
-                if copy.group >= current - left or copy.counted or (only_sources and not copy.reads):
+            for copy in self.grouped.get(owner, []):
+                if copy.group >= current - left or (only_sources and not copy.reads):
                     kept.append(copy)
                 else:
-                    complete(copy)
-            table[owner] = kept
+                    self._complete_grouped(copy)
+            self.grouped[owner] = kept
 
     def mbarrier(self, state: BlockState, thread: Thread, statement: Instruction, host: int) -> None:
         """Before an operation on the mbarrier at a host address: bytes are counted, or a thread waits."""
@@ -139,9 +133,8 @@ class Copies:
         if what == "init":
             self.counted.pop(host, None)
         elif what == "complete_tx":
-            pending = self.pending.get(owner, [])
-            self.pending[owner] = [copy for copy in pending if not copy.counted]
-            self.counted.setdefault(host, []).extend((parity, copy) for copy in pending if copy.counted)
+            pending = self.pending.pop(owner, [])
+            self.counted.setdefault(host, []).extend((parity, copy) for copy in pending)
         elif statement.form.effects.waits and host in self.counted:
             counted = self.counted[host]
             last = max((number for number, (phase, _) in enumerate(counted) if phase != parity), default=-1)
@@ -156,10 +149,16 @@ class Copies:
 
     def _complete(self, copy: _Copy) -> None:
         """Give granules their words back, but for those that have been written, or reported, since."""
+        self._completed()
         np.copyto(copy.words, copy.before, where=copy.words == self._marker)
 
-    def _complete_bulk(self, copy: _Copy) -> None:
+    def _completed(self) -> None:
+        if self.count < MOST:
+            self.count -= 1
+
+    def _complete_grouped(self, copy: _Copy) -> None:
         """Its accesses happen before what its thread does from now on."""
+        self._completed()
         _, (warp, _) = copy.owner
         epoch = self.memory.clock(copy.state, warp, WarpClock.EPOCH) & PENDING
         done = copy.before & ~np.uint64(PENDING) | np.uint64(epoch)
@@ -173,13 +172,13 @@ class Copies:
     def pending_at(self, host: int) -> tuple[int, int, int] | None:
         """Block, warp and lane of the bulk copy of a group that accesses a host address, if it is still pending."""
         shared = self.memory.shared_region_at(host) is not None
-        for copy in self._at(host, chain.from_iterable(self.bulk_pending.values())):
+        for copy in self._at(host, chain.from_iterable(self.grouped.values())):
             if not shared or copy.state.block == copy.owner[0]:
                 return copy.owner[0], *copy.owner[1]
         return None
 
     def copier(self, host: int) -> Copier | None:
-        """The thread that has begun a copy to a granule and not waited for it."""
+        """The thread that has begun a counted copy to a granule that nobody has waited for."""
         counted = (copy for copies in self.counted.values() for _, copy in copies)
         copies = chain(chain.from_iterable(self.pending.values()), counted)
-        return next((Copier(copy.owner[1], copy.counted) for copy in self._at(host, copies)), None)
+        return next((Copier(copy.owner[1], True) for copy in self._at(host, copies)), None)

@@ -10,22 +10,21 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...ir import Address, Call, Instruction
-from ...isa.effects import Effects
+from ...ir import Address, Call, Immediate, Instruction
 from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code, translate
 from ..instructions.addresses import lane_by_lane, segment_starts
 from ..instructions.bulk_copies import find, hosts, move, size_of
 from ..instructions.instrumentation import (
-    BulkReport, BulkShadowCheck, EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, ShadowCheck, SyncAccess,
-    SyncInstruction,
+    BulkReport, BulkShadowCheck, CopyBegin, CopyCommit, CopyWait, EpochArrive, EpochBarrier, EpochBegin,
+    EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction,
 )
 from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import Role, statement_bits
 from ..rewrite.definedness import check_definedness
-from .accesses import bulk_accesses, checked_access, granule_of, orders, role_of, strength
+from .accesses import bulk_accesses, checked_access, copy_groups, granule_of, orders, role_of, strength
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
 
@@ -90,6 +89,7 @@ class Instrumentation:
     def __init__(self, low: Lowering, checks: Checks) -> None:
         self.low, self.checks = low, checks
         self.granule = granule_of(low.function)
+        self.copy_groups = copy_groups(low.function) if checks.init else -1
         instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
         self.follows = checks.race and any(orders(s.form) for _, s in instructions)
         """Whether synchronisation through memory is followed."""
@@ -165,8 +165,10 @@ class Instrumentation:
             low.statement(statement)
             self._report(statement)
         elif init and effects.completes == "async_group":
-            self._report_access(statement, 4)
-        elif self._completes_copies(effects):
+            self._copy(statement)
+        elif init and ("async_group" in (effects.commits, effects.waits) or effects.commits == "mbarrier"):
+            self._copy_group(statement)
+        elif race and "bulk_group" in (effects.commits, effects.waits):
             self._report(statement)
         elif (race or self.bulk) and not effects.commits and any(a.kind == "mbarrier" for a in effects.accesses):
             self._report_access(statement, 8)
@@ -176,12 +178,26 @@ class Instrumentation:
                 self._report(statement)
             low.statement(statement)
 
-    def _completes_copies(self, effects: Effects) -> bool:
-        """Whether an instruction makes a group of copies that are followed, or waits for one."""
-        groups = (effects.commits, effects.waits)
-        if "bulk_group" in groups:
-            return self.checks.race
-        return self.checks.init and ("async_group" in groups or effects.commits == "mbarrier")
+    def _copy(self, statement: Instruction) -> None:
+        """``cp.async``, behind the stores that stand for it."""
+        size, space = statement.operand("size"), "shared"
+        assert isinstance(size, Immediate)
+        kind, pattern, place = self.low.address(statement, self._address(statement), size.bits, True, space)
+        private = self._is_private(space, self._origin(statement))
+        guard = self._guard(statement)
+        self.low.emit(CopyBegin(private, kind, pattern, size.bits, self.granule, guard.kind), place, guard)
+
+    def _copy_group(self, statement: Instruction) -> None:
+        """The end of a group of copies, or a wait; an arrival at an mbarrier comes when all copies are complete."""
+        groups, guard, effects = max(0, self.copy_groups), self._guard(statement), statement.form.effects
+        if self.copy_groups < 0:
+            return
+        if effects.commits == "async_group":
+            self.low.emit(CopyCommit(groups, guard.kind), guard)
+            return
+        last = statement.operands[0] if effects.waits and statement.operands else None
+        left = min(groups, last.bits) if isinstance(last, Immediate) else -1
+        self.low.emit(CopyWait(groups, left, guard.kind), guard)
 
     def _guard(self, statement: Instruction) -> Field:
         return self.low.operands.guard(statement)
@@ -240,7 +256,7 @@ class Instrumentation:
         folded = folded and not any(segment_starts(kind, place))
         op = ShadowCheck(
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
-            self.barriers_only, folded,
+            self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
         )
         low.emit(op, place, guard, raw("i", statement_bits(low.place)))
         if self.follows and level and not local:

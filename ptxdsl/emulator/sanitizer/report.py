@@ -11,7 +11,7 @@ from ...errors import PtxWarning
 from ...isa import Form
 from ..machine.address_spaces import AddressRange
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
-from ..machine.shadow import EPOCH_SHIFT, PENDING, STATEMENT_SHIFT, Reason, WarpClock
+from ..machine.shadow import EPOCH_SHIFT, LANE, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Reason, WarpClock
 from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import BlockState, LaunchState
@@ -67,9 +67,11 @@ class Reporter:
     ) -> None:
         """Record a race, or a read of unwritten memory; ``word`` holds the access before, ``other`` its thread."""
         place, before = state.code.statement_at(pc), word >> STATEMENT_SHIFT & 0xFFFF
-        kind = "init" if reason == Reason.UNINITIALISED else "race"
+        kind = "init" if reason in (Reason.UNINITIALISED, Reason.INCOMPLETE_COPY) else "race"
         self._places.add(place)
         copier = self.copier(host) if kind == "init" else None
+        if reason == Reason.INCOMPLETE_COPY:
+            copier = Copier(((word & WARP) >> WARP_SHIFT, word & LANE), False)
         guarded, address = self._range(state, host)
         lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
         if not self._is_new(kind, guarded and guarded.name, *lines):

@@ -118,6 +118,12 @@ class Sanitizer(Tool):
         memory = self.memory
         word, lane = memory.get(state, Shadow.WORD), memory.get(state, Shadow.LANE, "i")
         pc = state.get(Block.FAULT_PC, "Q")
+        if reason == Reason.INCOMPLETE_COPY:
+            self.reporter.note(state, pc, (warp, lane), reason, word, (0, 0, 0), memory.get(state, Shadow.HOST))
+            self._clear(state, Plane.COPY)
+            self._clear(state, Plane.WRITER)
+            self._limit(state, pc)
+            return
         other = memory.thread_of(word)
         if word >= PENDING:
             pending = self.synchronisation.copies.pending_at(memory.get(state, Shadow.HOST))

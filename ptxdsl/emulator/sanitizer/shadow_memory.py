@@ -19,7 +19,7 @@ from ..machine.shadow import (
 )
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
-from .accesses import granule_of
+from .accesses import copy_rows, granule_of
 from .shadow_store import store
 
 __all__ = ["Region", "ShadowMemory"]
@@ -39,22 +39,27 @@ class Region(NamedTuple):
     words: int
     stride: int
     kind: int
+    owner: int = 0
 
     def holds(self, host: int) -> bool:
         return self.low <= host < self.low + self.nbytes
 
 
 class ShadowMemory:
-    """``init``: the words also say what has been written, from the memory that the host left uninitialised on."""
+    """``init``: the words also say what has been written, from the memory that the host left uninitialised on.
+
+    ``copies`` are the rows that a warp has to follow asynchronous copies (:class:`CopyClock`), 0 for not at all.
+    """
 
     def __init__(self, launch: LaunchState, init: bool) -> None:
         self.launch, self.init, self.store = launch, init, store()
+        self.copies = copy_rows(launch.spaces.function) if init else 0
         self.store.lock.acquire()
-        if int(self.store.counter[0]) >> (EPOCH_BITS - 1):
-            self.store.counter[0], self.store.free = 1, []
+        if int(self.store.counter[0]) >> (EPOCH_BITS - 1) or int(self.store.tickets[0]) >> 31:
+            self.store.counter[0], self.store.tickets[0], self.store.free = 1, 1, []
         self.first_epoch = int(self.store.counter[0]) + 1
         self.granule = granule_of(launch.spaces.function)
-        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.arrays: list[tuple[np.ndarray[Any, Any], int]] = []
         self.kept: list[Any] = []
         self.regions: list[Region] = []
         self.private: dict[int, list[Region]] = {}
@@ -69,12 +74,13 @@ class ShadowMemory:
 
     # Global memory
 
-    def _region(self, low: int, nbytes: int, kind: int) -> Region:
+    def _region(self, low: int, nbytes: int, kind: int, owner: int = 0) -> Region:
         granules = (nbytes >> self.granule) + 9
         stride = granules + (24 - granules % 16)  # odd cache lines between planes, so that they do not evict each other
-        array = self.store.take(len(Plane) * stride + 16)
-        self.arrays.append(array)
-        return Region(low, nbytes, array.ctypes.data, stride * WORD_BYTES, kind)
+        planes = len(Plane) if kind == Kind.SHARED and self.copies else Plane.COPY
+        array = self.store.take(planes * stride + 16, planes)
+        self.arrays.append((array, planes))
+        return Region(low, nbytes, array.ctypes.data, stride * WORD_BYTES, kind, owner)
 
     def _unwritten_buffers(self) -> list[tuple[Buffer, TracksWrites]]:
         buffers = [argument for argument in self.launch.arguments if isinstance(argument, Buffer)]
@@ -123,7 +129,7 @@ class ShadowMemory:
         self._clear(region, address, -(-nbytes >> self.granule), self.has_unwritten)
 
     def _clear(self, region: Region, host: int, granules: int, unwritten: bool) -> None:
-        for plane in Plane:
+        for plane in (Plane.WRITER, Plane.READER, Plane.EARLIER_READER):
             self.words(region, host, granules, plane)[:] = UNWRITTEN if plane is Plane.WRITER and unwritten else 0
 
     def release(self) -> None:
@@ -143,17 +149,18 @@ class ShadowMemory:
         cache = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
         self.kept += [memory, cache]
         shared, local = self.launch.shared_bytes, self.launch.spaces.local_bytes * state.count * LANES
-        private = [self._region(state.shared, shared, Kind.SHARED)] if shared else []
+        address = memory.ctypes.data + -memory.ctypes.data % 64
+        private = [self._region(state.shared, shared, Kind.SHARED, self.copies and address)] if shared else []
         private += [self._region(state.local, local, Kind.LOCAL)] if local else []
         self.private[state.address] = private
-        state.shadow = address = memory.ctypes.data + -memory.ctypes.data % 64
+        state.shadow = address
         state.put(Block.SHADOW, "Q", address)
         inspect = library().need([_INSPECT])[_INSPECT]
         for offset, value in (
             (Shadow.EPOCH_COUNTER, self.store.counter.ctypes.data),
             (Shadow.EPOCH_BLOCKS, self.store.blocks.ctypes.data),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, cache.ctypes.data),
-            (Shadow.INSPECT, inspect),
+            (Shadow.INSPECT, inspect), *self._copy_clocks(state),
         ):
             self.put(state, offset, "Q", value)
         regions = [*self.regions, *private]
@@ -166,6 +173,17 @@ class ShadowMemory:
                 region = next((region for region in regions if region.holds(host)), None)
                 if region is not None:
                     self._link(state.table + number * Entry.nbytes, region)
+
+    def _copy_clocks(self, state: BlockState) -> list[tuple[int, int]]:
+        """The fields of a shadow state by which asynchronous copies are followed."""
+        if not self.copies:
+            return []
+        rows = np.zeros((state.count, self.copies, LANES), np.uint32)
+        self.kept.append(rows)
+        return [
+            (Shadow.TICKET_COUNTER, self.store.tickets.ctypes.data), (Shadow.COPY_CLOCKS, rows.ctypes.data),
+            (Shadow.COPY_BYTES, rows[0].nbytes), (Shadow.COPY_WARPS, state.count),
+        ]
 
     def _link(self, entry: int, region: Region) -> None:
         """Write to an entry of a buffer table where the shadow words are, for compiled checks."""

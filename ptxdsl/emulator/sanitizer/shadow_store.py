@@ -22,22 +22,27 @@ class Store:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.counter = np.ones(1, np.uint64)
+        self.tickets = np.ones(1, np.uint64)
+        """The last ticket of an asynchronous copy."""
         self.blocks = np.zeros(1 << EPOCH_BITS, np.uint32)
-        self.free: list[np.ndarray[Any, Any]] = []
+        self.free: list[tuple[np.ndarray[Any, Any], int]] = []
 
-    def take(self, words: int) -> np.ndarray[Any, Any]:
-        """Memory for so many shadow words."""
-        fitting = [array for array in self.free if words <= array.size <= 2 * words + 4096]
+    def take(self, words: int, planes: int) -> np.ndarray[Any, Any]:
+        """Memory for so many shadow words in that many planes: words of epochs and of tickets are not mixed."""
+        fitting = [
+            array for array, layout in self.free
+            if layout == planes and words <= array.size <= (2 * words + 4096 if planes == 3 else words)
+        ]
         if not fitting:
             return np.zeros(words, np.uint64)
         best = min(fitting, key=lambda array: array.size)
-        self.free = [array for array in self.free if array is not best]
+        self.free = [each for each in self.free if each[0] is not best]
         return best
 
-    def give(self, arrays: list[np.ndarray[Any, Any]]) -> None:
+    def give(self, arrays: list[tuple[np.ndarray[Any, Any], int]]) -> None:
         """Keep the memory of the last launch for the next one."""
         self.free = [*arrays, *self.free][:64]
-        while sum(array.nbytes for array in self.free[1:]) > 256 << 20:
+        while sum(array.nbytes for array, _ in self.free[1:]) > 256 << 20:
             self.free.pop()
 
 

@@ -44,7 +44,7 @@ class Synchronisation:
         self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction
     ) -> None:
         effects = statement.form.effects
-        if effects.commits or effects.waits in ("async_group", "bulk_group"):
+        if "bulk_group" in (effects.commits, effects.waits):
             self.copies.group(state, threads, statement)
         elif effects.barrier == "cluster":
             self.barriers.cluster_barrier(state, block, threads, statement)

@@ -11,7 +11,7 @@ from emulator_harness import argument, kernel
 from synchronisation_kernels import FETCHES, LINEAR, RING, ROTATE, SENDS, SLOT
 
 from ptxdsl import emulator
-from ptxdsl.errors import PtxWarning, RaceError, UninitializedError
+from ptxdsl.errors import RaceError, UninitializedError
 from ptxdsl.launch import LaunchConfig
 
 
@@ -179,14 +179,6 @@ def test_groups_of_copies(first: str, second: str, barrier: str, wrong: range | 
     assert caught.value.hint == (
         "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one"
     )
-
-
-def test_more_copies_than_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptxdsl.emulator.sanitizer.copies.MOST", 100)
-    text = kernel("u64 x, u64 out", GROUPS.format(first="", second="", barrier=""))
-    with pytest.warns(PtxWarning, match=r"incomplete: it could not follow `cp\.async\.ca"):
-        with pytest.raises(UninitializedError):
-            run(text, 1, 64, x=np.arange(128, dtype=np.uint32), out=np.zeros(128, np.uint32))
 
 
 def test_a_barrier_before_the_wait_orders_nothing() -> None:

@@ -13,7 +13,9 @@ from ...instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, SyncAccess, SyncInstruction,
 )
 from ...machine.layout import LANES, Block, Status, Warp
-from ...machine.shadow import EPOCH_BITS, EPOCH_SHIFT, ORDER_CACHE_BITS, Reason, Shadow, WarpClock
+from ...machine.shadow import (
+    EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, TICKET_SHIFT, Reason, Shadow, WarpClock,
+)
 from ..data import guard_mask, source
 from ..handler import Handler, byte, i1, i32, i64, pointer
 from ..memory import Access
@@ -71,6 +73,11 @@ def begin(h: Handler, _: EpochBegin) -> None:
             nothing, size = ir.Constant(byte, 0), h.i64(8 << ORDER_CACHE_BITS)
             cache = shadow.get(Shadow.ORDER_CACHE, pointer)
             h.call("llvm.memset.p0.i64", ir.VoidType(), cache, nothing, size, ir.Constant(i1, 0))
+        with h.ir.if_then(h.nonzero(shadow.get(Shadow.COPY_BYTES))):
+            h.store(h.i64(NO_TICKET << TICKET_SHIFT), shadow.block, Shadow.OLDEST_COPY)
+            ones, rows = ir.Constant(byte, 255), shadow.get(Shadow.COPY_CLOCKS, pointer)
+            size = h.ir.mul(shadow.get(Shadow.COPY_BYTES), shadow.get(Shadow.COPY_WARPS))
+            h.call("llvm.memset.p0.i64", ir.VoidType(), rows, ones, size, ir.Constant(i1, 0))
         base = shadow.begin_epoch()
         for offset in (Shadow.BASE, Shadow.WINDOW):
             h.store(base, shadow.block, offset)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from ...instructions.instrumentation import ShadowCheck
+from ...instructions.instrumentation import CopyBegin, ShadowCheck
 from ...machine.layout import LANES, Entry
 from ...machine.shadow import (
     EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WORD_SHIFT, Plane, Role, Shadow,
@@ -61,27 +61,16 @@ class _Group(NamedTuple):
     lanes: Any
 
 
-class _Fast:
-    """A check on whole vectors of shadow words; what it cannot decide starts over on the slow path."""
+class Groups:
+    """The shadow words of an access, as vectors where its lanes lie so."""
 
-    def __init__(
-        self, h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, word: Any, mask: Any
-    ) -> None:
-        self.h, self.check, self.access, self.word, self.mask = h, check, access, word, mask
-        self.floor = shadow.clock(WarpClock.BLOCK_FLOOR)
-        self.base, self.launch, self.window = (shadow.get(n) for n in (Shadow.BASE, Shadow.LAUNCH, Shadow.WINDOW))
+    def __init__(self, h: Handler, check: ShadowCheck | CopyBegin, access: Access, mask: Any) -> None:
+        self.h, self.check, self.access, self.mask = h, check, access, mask
+        self.rest: Any = ir.Constant(lanes_of(i64), None)
+        """What a gather gives for lanes that make no access."""
         self.words, self.stride = (
             h.load(access.entry, field, i64, fixed=True) for field in (Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE)
         )
-
-    def emit(self) -> None:
-        for group in self.groups():
-            if self.check.role == Role.READ:
-                self.read(group)
-            else:
-                self.write(group)
-
-    # Where the shadow words are
 
     def groups(self) -> list[_Group]:
         h, check, access = self.h, self.check, self.access
@@ -162,7 +151,7 @@ class _Fast:
             return h.ir.inttoptr(address, lanes_of(pointer))
 
         def get(plane: int) -> Any:
-            rest = h.splat(self.word)
+            rest = ir.Constant(wide, None) if plane == Plane.COPY else self.rest
             name = "llvm.masked.gather.v32i64.v32p0"
             return h.alias_class(h.call(name, wide, at(plane), h.i32(8), bools, rest), "shadow")
 
@@ -173,8 +162,6 @@ class _Fast:
 
         return _Group(LANES, get, put, h.iota(64))
 
-    # What they hold
-
     def splat(self, value: Any, size: int) -> Any:
         if isinstance(value, int):
             value = self.h.i64(value)
@@ -183,6 +170,33 @@ class _Fast:
         kind = ir.VectorType(value.type, size)
         first = self.h.ir.insert_element(ir.Constant(kind, ir.Undefined), value, self.h.i32(0))
         return self.h.ir.shuffle_vector(first, first, ir.Constant(ir.VectorType(i32, size), [0] * size))
+
+
+class _Fast(Groups):
+    """A check on whole vectors of shadow words; what it cannot decide starts over on the slow path."""
+
+    def __init__(
+        self, h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, word: Any, mask: Any
+    ) -> None:
+        super().__init__(h, check, access, mask)
+        self.check: ShadowCheck = check
+        self.word, self.rest = word, h.splat(word)
+        self.floor = shadow.clock(WarpClock.BLOCK_FLOOR)
+        self.base, self.launch, self.window = (shadow.get(n) for n in (Shadow.BASE, Shadow.LAUNCH, Shadow.WINDOW))
+        self.oldest_copy = shadow.get(Shadow.OLDEST_COPY) if check.copies else None
+
+    def emit(self) -> None:
+        for group in self.groups():
+            if self.check.copies:
+                copies = group.get(Plane.COPY)
+                complete = self.h.ir.icmp_unsigned("<", copies, self.splat(self.oldest_copy, group.size))
+                self.access.demand(self.all(complete, group.size))
+            if self.check.role == Role.READ:
+                self.read(group)
+            else:
+                self.write(group)
+
+    # What the words hold
 
     def ordered(self, words: Any, n: int) -> Any:
         """Whether barriers of the block order the accesses of shadow words before this one."""

@@ -11,8 +11,8 @@ from ...instructions.instrumentation import ShadowInspection
 from ...machine.layout import Block, Status
 from ...machine.shadow import (
     CHECK_FLAGS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, STRENGTH,
-    STRENGTH_SHIFT, SUPPRESSED, THREAD, UNWRITTEN, WARP, WHOLE_WARP, WORD_SHIFT, Kind, Plane, Reason, Region, Role,
-    Shadow, WarpClock,
+    STRENGTH_SHIFT, SUPPRESSED, THREAD, TICKET_SHIFT, UNWRITTEN, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Kind, Plane,
+    Reason, Region, Role, Shadow, WarpClock,
 )
 from .epochs import ShadowState
 from ..handler import Handler, i1, i32, i64, pointer
@@ -77,6 +77,7 @@ class _Inspect:
         granule, count = h.ir.zext(self.flag("granule"), i64), h.ir.zext(self.flag("granules"), i64)
         words = h.load(region, Region.WORDS, i64)
         self.stride, self.kind = h.load(region, Region.STRIDE, i64), h.load(region, Region.KIND, i32)
+        self.owner = h.load(region, Region.OWNER, i64)
         first = h.ir.add(words, h.ir.shl(h.ir.lshr(within, granule), h.i64(WORD_SHIFT)))
 
         def one(number: Any) -> None:
@@ -102,6 +103,13 @@ class _Inspect:
         local = h.ir.icmp_unsigned("==", self.kind, h.i32(Kind.LOCAL))
         race = h.ir.and_(self.flag("race"), h.ir.not_(local))
         self.mine = h.ir.or_(self.mine_warp, h.ir.zext(self.number, i64))
+        begins, checked, after = h.block_named("begins"), h.block_named("checked"), h.block_named("after")
+        h.ir.cbranch(h.ir.icmp_unsigned("==", role, h.i32(Role.COPY)), begins, checked)
+        h.ir.position_at_end(begins)
+        self.put(Plane.COPY, h.ir.or_(self.shadow.get(Shadow.COPY_WORD), h.ir.zext(self.number, i64)))
+        h.ir.branch(after)
+        h.ir.position_at_end(checked)
+        self.check_copy()
         writer = self.get(Plane.WRITER)
         reads = h.ir.icmp_unsigned("!=", role, h.i32(Role.WRITE))
         unwritten = h.ir.and_(h.ir.and_(init, reads), h.ir.and_(self.unwritten(writer), h.ir.not_(self.suppressed)))
@@ -115,6 +123,25 @@ class _Inspect:
                 self.read()
             with otherwise:
                 self.write(writer, ignored)
+        h.ir.branch(after)
+        h.ir.position_at_end(after)
+
+    def check_copy(self) -> None:
+        """Leave where an asynchronous copy to a granule that is read is incomplete."""
+        h = self.h
+        owned = h.ir.and_(self.flag("copies"), h.nonzero(self.owner))
+        look, on = h.block_named("copy"), h.block_named("no_copy")
+        h.ir.cbranch(h.ir.and_(owned, h.ir.not_(self.suppressed)), look, on)
+        h.ir.position_at_end(look)
+        word, owner = self.get(Plane.COPY), h.ir.inttoptr(self.owner, pointer)
+        clocks, size = (h.load(owner, field, i64) for field in (Shadow.COPY_CLOCKS, Shadow.COPY_BYTES))
+        warp = h.ir.lshr(h.ir.and_(word, h.i64(WARP)), h.i64(WARP_SHIFT))
+        at = h.ir.add(h.ir.mul(warp, size), h.ir.shl(h.ir.and_(word, h.i64(LANE)), h.i64(2)))
+        oldest = h.load(h.ir.inttoptr(h.ir.add(clocks, at), pointer), 0, i32)
+        complete = h.ir.icmp_unsigned("<", h.ir.trunc(h.ir.lshr(word, h.i64(TICKET_SHIFT)), i32), oldest)
+        h.branch_unless(complete, lambda: self.leave(Reason.INCOMPLETE_COPY, word))
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
 
     def unwritten(self, writer: Any) -> Any:
         h = self.h
