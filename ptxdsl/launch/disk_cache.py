@@ -2,7 +2,8 @@
 
 Several processes use one folder at once, may be killed at any moment, and may not be allowed to write. So an entry is
 written to a temporary file and renamed, carries the digest of its content, and is trusted only if that matches; an
-index is only ever added to, in whole lines. Every failure of the file system means "not cached" and nothing else.
+index is only ever added to, in whole lines. What another user could have written is not read (`trusted_files`). Every
+failure of the file system means "not cached" and nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from . import trusted_files
 
 try:
     from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than all that is hashed here
@@ -63,9 +66,8 @@ class DiskCache:
         if self.folder is None:
             return None
         path = self.folder / key
-        try:
-            content = path.read_bytes()
-        except OSError:
+        content = trusted_files.read(path)
+        if content is None:
             return None
         data = content[_SIZE:]
         if _hash(data) != content[:_SIZE]:
@@ -76,13 +78,12 @@ class DiskCache:
 
     def put(self, key: str, data: bytes) -> bool:
         """Keep an entry; whether that could be done."""
-        if self.folder is None:
+        if self.folder is None or not trusted_files.make_folder(self.folder):
             return False
         temporary = self.folder / f"tmp-{os.urandom(8).hex()}"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
             try:
-                temporary.write_bytes(_hash(data) + data)
+                trusted_files.create(temporary, _hash(data) + data)
                 os.replace(temporary, self.folder / key)
             except BaseException:
                 temporary.unlink(missing_ok=True)
@@ -96,10 +97,10 @@ class DiskCache:
         now, entries = time.time(), []
         for entry in os.scandir(folder):
             with contextlib.suppress(OSError):
-                stat = entry.stat()
+                stat = entry.stat(follow_symlinks=False)
                 if entry.name.startswith("tmp-") and now - stat.st_mtime > _ABANDONED:
                     os.unlink(entry.path)
-                elif entry.is_file() and entry.name != _INDEX:
+                elif entry.is_file(follow_symlinks=False) and entry.name != _INDEX:
                     entries.append((stat.st_mtime, stat.st_size, entry.path))
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
@@ -130,22 +131,12 @@ class Index:
         pairs = list(pairs)
         self.pairs.update(pairs)
         data = "".join([f"\n{first} {second}\n" for first, second in pairs]).encode()
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with open(self._path, "ab", buffering=0) as file:
-                file.write(data)
-        except OSError:
-            return False
-        return True
+        return trusted_files.append(self._path, data)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """The pairs in a file; a line that is not whole or not one of ours is passed over."""
-    try:
-        text = path.read_bytes()
-    except OSError:
-        return
-    for line in text.split(b"\n"):
+    for line in (trusted_files.read(path) or b"").split(b"\n"):
         words = line.split()
         if len(words) == 2 and len(line) <= 60 and line.isascii():
             yield words[0].decode(), words[1].decode()
