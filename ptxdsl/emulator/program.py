@@ -36,6 +36,7 @@ class Program:
         self.references = self._memory.references
         self._spaces: dict[tuple[str, Shape3 | None], AddressSpaces] = {}
         self._codes: dict[tuple[str, Shape3, bool, Checks | None, Shape3 | None], Code] = {}
+        self._wraps: dict[tuple[str, Shape3, Checks | None, Shape3 | None], set[int]] = {}
 
     def _kernel(self, entry: str, cluster: Shape3 | None) -> AddressSpaces:
         spaces = self._spaces.get((entry, cluster))
@@ -56,15 +57,16 @@ class Program:
         """The micro-ops of a kernel for this shape of block and cluster, with those of the sanitizer's ``checks``."""
         key = (entry, block, conservative, checks, cluster)
         found = self._codes.get(key)
-        if found is None:
+        if found is None or found.outdated:
             spaces = self._kernel(entry, cluster)
+            wraps = self._wraps.setdefault((entry, block, checks, cluster), set())
             with paused():
                 if checks is None:
-                    found = translate(spaces.function, spaces, block, conservative)
+                    found = translate(spaces.function, spaces, block, conservative, wraps=wraps)
                 else:
                     from .sanitizer.instrumentation import instrumented
 
-                    found = instrumented(spaces, block, conservative, checks)
+                    found = instrumented(spaces, block, conservative, checks, wraps)
             self._codes[key] = found
         return found
 

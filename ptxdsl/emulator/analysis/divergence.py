@@ -25,7 +25,7 @@ from ..machine.layout import LANES
 from .form_plans import CALL, Plan, plan_of
 
 __all__ = [
-    "LINEAR", "UNIFORM", "VARYING", "DivergenceAnalysis", "Facts", "LaneOffsets", "Shape3", "analyse",
+    "LINEAR", "NOWHERE", "UNIFORM", "VARYING", "DivergenceAnalysis", "Facts", "LaneOffsets", "Shape3", "analyse",
     "combined", "conservative_facts", "special_offsets", "tid_offsets",
 ]
 
@@ -33,6 +33,7 @@ LaneOffsets = Union[tuple[int, ...], None]
 VARYING: LaneOffsets = None
 UNIFORM: tuple[int, ...] = (0,) * LANES
 IOTA = tuple(range(LANES))
+NOWHERE: frozenset[int] = frozenset()
 
 Shape3 = tuple[int, int, int]
 Diverges = Callable[[Operand, Callable[[Operand], LaneOffsets]], bool]
@@ -109,9 +110,10 @@ class DivergenceAnalysis:
     """The fixpoint: offsets only fall from known to VARYING and blocks only become divergent, so it ends."""
 
     def __init__(
-        self, graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None = None
+        self, graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None = None,
+        wraps: frozenset[int] = NOWHERE,
     ) -> None:
-        self.graph, self.block, self.roots, self.diverges = graph, block, roots, diverges
+        self.graph, self.block, self.roots, self.diverges, self.wraps = graph, block, roots, diverges, wraps
         self.plans = [plan_of(s.form) if s.__class__ is Instruction else CALL for s in graph.statements]
         self.facts = Facts()
         self.split: set[int] = set()
@@ -173,7 +175,8 @@ class DivergenceAnalysis:
                 else:
                     continue
             if op.writes:
-                self._statement(op, self.plans[place], divergent and place not in self.facts.launch_invariant)
+                apart = divergent and place not in self.facts.launch_invariant
+                self._statement(op, self.plans[place], apart or place in self.wraps)
             for name, _ in op.uses:
                 if name not in known:
                     self.used.add(name)
@@ -342,12 +345,16 @@ def _fixed(operand: Operand, fixed: set[str]) -> bool:
     return isinstance(operand, (Immediate, Symbol))
 
 
-def analyse(graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None = None) -> Facts:
+def analyse(
+    graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None = None,
+    wraps: frozenset[int] = NOWHERE,
+) -> Facts:
     """The facts of a function for one shape of block; ``roots`` names those of parameters and variables.
 
     ``diverges(guard, offsets_of)`` says which of the branches whose guard is not uniform diverge: all where it is None.
+    ``wraps`` are statements that widen a register which wraps around in some lane: their results are varying.
     """
-    return DivergenceAnalysis(graph, block, roots, diverges).run()
+    return DivergenceAnalysis(graph, block, roots, diverges, wraps).run()
 
 
 def conservative_facts(graph: ControlFlowGraph, block: Shape3, roots: dict[str, str]) -> Facts:

@@ -49,9 +49,10 @@ class RowAffineAnalysis(DivergenceAnalysis):
     """The analysis of a kernel whose warps have more than one row of the block."""
 
     def __init__(
-        self, graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None
+        self, graph: ControlFlowGraph, block: Shape3, roots: dict[str, str], diverges: Diverges | None,
+        wraps: frozenset[int],
     ) -> None:
-        super().__init__(graph, block, roots, diverges)
+        super().__init__(graph, block, roots, diverges, wraps)
         self.lanes = block[0] if block[0] in WIDTHS else 0
 
     def _transfer(self, op: DefUse, rule: str) -> LaneOffsets:

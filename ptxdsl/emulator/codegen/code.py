@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...analysis.control_flow import ControlFlowGraph
@@ -50,6 +50,15 @@ class Code:
     """What it was lowered from, and the instrument."""
     block_function: int = 0
     """Address of the function that runs a block, 0 while there is none."""
+    wraps: set[int] = field(default_factory=set)
+    """Statements whose :class:`.WrapCheck` has failed, of all codes of the kernel for this shape of block."""
+    known_wraps: frozenset[int] = frozenset()
+    """Those of them that were known when it was lowered: there each lane has a number of its own."""
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it assumes of registers that they do not wrap around, and some have since."""
+        return not self.conservative and len(self.wraps) > len(self.known_wraps)
 
     def statement_at(self, pc: int) -> int:
         """The number of the statement that the micro-op at an address belongs to."""
@@ -66,14 +75,18 @@ class Code:
 
 def translate(
     function: Function, spaces: AddressSpaces, block: Shape3, conservative: bool = False,
-    instrument: Instrument | None = None, keep_registers: bool = False,
+    instrument: Instrument | None = None, keep_registers: bool = False, wraps: set[int] | None = None,
 ) -> Code:
     """The code of a kernel for blocks of this shape, with that of a tool where there is an ``instrument``.
 
     ``keep_registers``: each register keeps its number to the end, for a debugger; such code has no second tier.
+    ``wraps`` are the kernel's, which the code adds to.
     """
-    code = assemble(FunctionLowering(function, spaces, block, conservative, instrument, keep_registers).lower())
-    code.source = (function, spaces, block, instrument)
+    wraps = set() if wraps is None else wraps
+    known = frozenset(wraps)
+    low = FunctionLowering(function, spaces, block, conservative, instrument, keep_registers, known)
+    code = assemble(low.lower())
+    code.source, code.wraps, code.known_wraps = (function, spaces, block, instrument), wraps, known
     code.tiered_up = keep_registers
     return code
 

@@ -14,7 +14,7 @@ from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES, Block, Fault, Warp
 from ..instructions.operand_classes import OperandClass
-from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier
+from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier, source_lane
 from .handler import Handler, i1, i32, i64, lanes_of
 from .control import await_lanes
 from .data import guard_mask, put, slots_of, source
@@ -65,6 +65,21 @@ class Members:
         )
         return members
 
+    def check_sources(self, sources: Any, members: Any) -> None:
+        """Check that the lanes that a shuffle takes from take part; those of a whole warp always do."""
+        h = self.h
+        if members is not None and isinstance(members.type, ir.VectorType):
+            self._demand_sources(sources, h.ir.and_(members, h.splat(self.lanes)))
+        elif not isinstance(self.lanes, ir.Constant):
+            with h.ir.if_then(h.ir.not_(h.full(self.lanes)), likely=False):
+                self._demand_sources(sources, h.splat(self.lanes))
+
+    def _demand_sources(self, sources: Any, taking_part: Any) -> None:
+        h = self.h
+        there = h.mask(h.ir.trunc(h.ir.lshr(taking_part, sources), lanes_of(i1)))
+        missing = h.ir.and_(self.lanes, h.ir.not_(there))
+        h.branch_unless(h.zero(missing), lambda: h.fault(Fault.SOURCE, missing))
+
     def _fault(self, members: Any) -> None:
         h = self.h
         h.store(h.ir.zext(members, i64), h.block, Block.FAULT_ADDRESS)
@@ -97,31 +112,21 @@ def shuffle(h: Handler, op: Shuffle) -> None:
     else:
         lanes, good = _lanes(h, op.mode, source(h, op.b, LANES), source(h, op.c, LANES))
         found, within = _permute(h, value, lanes), h.mask(good)
-    if op.members:
-        group.check(op.members)
+    members = group.check(op.members) if op.members else None
+    group.check_sources(lanes if op.constant is None else ir.Constant(words, lanes), members)
     group.put(op.dest, slots[0], found)
     group.put(op.predicate, slots[1], h.bools(within))
     h.next()
 
 
-def _source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
-    """The lane that a lane takes from, and whether it is within the segment; the manual's pseudocode."""
-    clamp, segment = c & 31, c >> 8 & 31
-    low, high = lane & segment, (lane & segment) | (clamp & ~segment)
-    b &= 31
-    to = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": low | (b & ~segment & 31)}[mode]
-    good = to >= high if mode == "up" else to <= high
-    return (to if good else lane), good
-
-
 def _constant_lanes(mode: str, b: int, c: int) -> tuple[list[int], int]:
-    chosen = [_source_lane(mode, lane, b, c) for lane in range(LANES)]
+    chosen = [source_lane(mode, lane, b, c) for lane in range(LANES)]
     bits = sum(1 << lane for lane, (_, good) in enumerate(chosen) if good)
     return [to for to, _ in chosen], bits - (1 << 32) if bits >> 31 else bits
 
 
 def _lanes(h: Handler, mode: str, b: Any, c: Any) -> tuple[Any, Any]:
-    """As _source_lane, in each lane, for b and c that are registers."""
+    """As source_lane, in each lane, for b and c that are registers."""
     five = h.splat(h.i32(31))
     lane = h.iota(32)
     clamp, segment = h.ir.and_(c, five), h.ir.and_(h.ir.lshr(c, h.splat(h.i32(8))), five)

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from ...analysis.control_flow import control_flow_graph
 from ...ir import Address, Call, Function, Immediate, Instruction, Operand, Register, Selected, Symbol, Vector
 from ...isa import Form
-from ..analysis.divergence import UNIFORM, Facts, Shape3, analyse, conservative_facts
+from ..analysis.divergence import NOWHERE, UNIFORM, Facts, Shape3, analyse, conservative_facts
 from ..analysis.registers import RegisterFile
 from ..analysis.form_plans import plan_of
 from ..machine.address_spaces import AddressSpaces
@@ -90,9 +90,11 @@ class Lowering:
 
     def __init__(
         self, function: Function, spaces: AddressSpaces, block: Shape3, conservative: bool,
-        instrument: Instrument | None = None, keep_registers: bool = False,
+        instrument: Instrument | None = None, keep_registers: bool = False, wraps: frozenset[int] = NOWHERE,
     ) -> None:
         self.function, self.spaces, self.block, self.conservative = function, spaces, block, conservative
+        self.wraps = wraps
+        """Statements that widen a register which has been seen to wrap around in some lane."""
         self.graph = control_flow_graph(function, conservative)
         self.facts = self._analysed()
         self.registers = self._register_file(keep_registers)
@@ -110,7 +112,10 @@ class Lowering:
         self.instrumentation = instrument(self) if instrument is not None else None
 
     def _analysed(self) -> Facts:
-        return (conservative_facts if self.conservative else analyse)(self.graph, self.block, self.spaces.provenance)
+        graph, block, roots = self.graph, self.block, self.spaces.provenance
+        if self.conservative:
+            return conservative_facts(graph, block, roots)
+        return analyse(graph, block, roots, wraps=self.wraps)
 
     def _register_file(self, keep_registers: bool) -> RegisterFile:
         return RegisterFile(self.graph, self.facts, keep_registers)

@@ -11,7 +11,7 @@ from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import NOTHING, Field
 
-__all__ = ["ActiveMask", "Elect", "Match", "Reduce", "Shuffle", "Vote", "WarpBarrier"]
+__all__ = ["ActiveMask", "Elect", "Match", "Reduce", "Shuffle", "Vote", "WarpBarrier", "source_lane"]
 
 
 class WarpBarrier(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
@@ -105,6 +105,16 @@ def _results(low: Lowering, statement: Instruction) -> tuple[list[Field], tuple[
     count = 2 if statement.form.operands[1].written else 1
     results = [low.operands.destination(operand) for operand in operands[:count]]
     return [*results, NOTHING][:2], operands[count:]
+
+
+def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+    """The lane that a shuffle takes from, and whether it is within the segment; the manual's pseudocode."""
+    clamp, segment = c & 31, c >> 8 & 31
+    low, high = lane & segment, (lane & segment) | (clamp & ~segment)
+    b &= 31
+    to = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": low | (b & ~segment & 31)}[mode]
+    good = to >= high if mode == "up" else to <= high
+    return (to if good else lane), good
 
 
 @lowers("bar_warp_sync")

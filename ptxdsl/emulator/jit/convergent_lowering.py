@@ -86,7 +86,8 @@ class ConvergentLowering(FunctionLowering):
         self.operands = _Operands(self.facts, self.registers, self.block, self.pool, self.spaces.symbols)
 
     def _analysed(self) -> Facts:
-        return RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, _Branches(self.graph).diverge).run()
+        diverge = _Branches(self.graph).diverge
+        return RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, diverge, self.wraps).run()
 
     def _register_file(self, keep_registers: bool) -> Any:  # noqa: ARG002
         variables = _Variables()

@@ -34,7 +34,8 @@ def plan_block_function(code: Code) -> Plan | None:
         return None
     if any(_stays_in_first_tier(statement) for statement in code.graph.statements):
         return None
-    return _Planner(code, ConvergentLowering(function, spaces, block, False, instrument), block).plan()
+    low = ConvergentLowering(function, spaces, block, False, instrument, False, code.known_wraps)
+    return _Planner(code, low, block).plan()
 
 
 def _stays_in_first_tier(statement: Instruction | Call) -> bool:

@@ -318,6 +318,10 @@ class Fault(Number):
     """The mbarrier lies in another block than the memory that is written."""
     WRAP = 20
     """A register wraps around that was taken to be uniform plus a known vector."""
+    SOURCE = 30
+    """A shuffle takes from a lane that does not take part."""
+    MATRIX = 31
+    """A matrix instruction in a warp of which some lanes have ended, or were never there."""
     CONVERGENCE = 21
     """All lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...errors import BarrierError, EmulationError
-from ..machine.layout import Fault, Warp
+from ..instructions.warp import source_lane
+from ..machine.layout import LANES, Fault, Warp
 from .faults import Scene, explains, ranges, set_bits
 from .memory_faults import accessed
 
@@ -30,6 +31,51 @@ def _members(scene: Scene, _: Fault) -> EmulationError:
     return scene.raised(
         BarrierError, f"`{opcode}` names lanes {_named(away)} in its member mask {members:#x}, but they are elsewhere",
         "move it out of the branch, or name only the lanes that take it",
+    )
+
+
+@explains(Fault.SOURCE)
+def _source(scene: Scene, _: Fault) -> EmulationError:
+    statement = scene.statement
+    b, c = (scene.number(statement.operand(name)) for name in "bc")
+    source, _inside = source_lane(statement.form.modifiers["mode"], scene.lane, b, c)
+    why, hint = _absence(scene, source)
+    return scene.raised(
+        BarrierError,
+        f"`{statement.form.mnemonic}` in lane {scene.lane} of warp {scene.warp} takes from lane {source}, {why}", hint,
+    )
+
+
+def _absence(scene: Scene, lane: int) -> tuple[str, str]:
+    """Why a lane does not take part, and what to do about it."""
+    initial, alive, active = (
+        scene.state.get_warp(scene.warp, field, "I") >> lane & 1 for field in (Warp.INITIAL, Warp.ALIVE, Warp.ACTIVE)
+    )
+    if not initial:
+        threads = scene.state.launch.config.threads
+        return f"which was never there: the block has {threads} threads", (
+            f"launch {-(-threads // LANES) * LANES} threads and give the further ones the neutral element, or take "
+            "only from lanes that exist"
+        )
+    if not alive:
+        return "which has ended", "let no thread end before it: guard the loads and stores, and not the shuffle"
+    guard = scene.statement.guard
+    if not active or (guard is not None and not scene.state.values(scene.warp, guard)[lane]):
+        return "which is elsewhere", f"move it out of the branch, so that lane {lane} executes it too"
+    return f"which its member mask {scene.number(scene.statement.operands[-1]):#x} does not name", (
+        f"name lane {lane} in the member mask: `0xFFFFFFFF` for a whole warp"
+    )
+
+
+@explains(Fault.MATRIX)
+def _matrix(scene: Scene, _: Fault) -> EmulationError:
+    missing = 0xFFFFFFFF & ~scene.state.get_warp(scene.warp, Warp.ALIVE, "I")
+    why, hint = _absence(scene, set_bits(missing)[0])
+    return scene.raised(
+        BarrierError,
+        f"`{scene.statement.form.mnemonic}` takes all 32 lanes of a warp; warp {scene.warp} has lane "
+        f"{set_bits(missing)[0]}, {why}",
+        hint,
     )
 
 

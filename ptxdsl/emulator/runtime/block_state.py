@@ -82,8 +82,8 @@ class Tool:
     def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
         """A thread, warp and lane, reads a register that it has not written."""
 
-    def untracked(self, state: BlockState, statement: int) -> None:
-        """A diverged instruction was completed without the tool's micro-ops."""
+    def converged(self, state: BlockState, warp: int, lanes: int, place: int) -> None:
+        """Lanes have executed a statement together that they came to at different places, without the tool's code."""
 
 
 NO_TOOL = Tool()
@@ -198,6 +198,8 @@ class BlockState:
         """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
         self.arrivals: dict[int, list[Arrival]] = {}
         """By warp, lanes that wait at ``.sync`` instructions for others of it (:mod:`.convergence`)."""
+        self.renews = False
+        """Whether the blocks after this one are to run in other code."""
         self.shadow = 0
         """Address of the shadow state, where a sanitizer runs."""
         spaces, config = launch.spaces, launch.config

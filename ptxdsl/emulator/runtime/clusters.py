@@ -18,6 +18,7 @@ from ..machine.layout import (
 )
 from . import block_state
 from .block_state import BlockState, LaunchState
+from .deoptimise import note_wrap
 from .events import deadlock, deoptimise, handle, livelock
 from .faults import index_in
 from .quiescence import Quiescence, digest
@@ -62,6 +63,7 @@ class Clusters:
                 state.left = block_state.TIME_SLICE
                 status = state.run()
             if status == Status.DEOPT:
+                note_wrap(state)
                 return None
         return states
 

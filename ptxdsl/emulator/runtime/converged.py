@@ -15,9 +15,8 @@ from ...isa import Form, lookup
 from ...types import TYPES
 from ..codegen.code import Code, translate
 from ..machine.allocation import allocate, number_at
-from ..machine.layout import LANES, NEVER, Block, Fault, Status, Warp
+from ..machine.layout import NEVER, Block, Fault, Status, Warp
 from .block_state import BlockState, compiled, scheduler
-from .faults import set_bits
 from .register_access import read_register, write_register
 
 __all__ = ["Converged", "operands_of"]
@@ -56,18 +55,6 @@ class Converged:
     def results(self) -> list[list[int]]:
         """The operands that are written, in each lane."""
         return [read_register(self.code, self.warp, o.name) for o in self.writes if isinstance(o, Register)]
-
-    def sources(self) -> int:
-        """The lanes whose numbers a shuffle gives to these lanes: what it makes of the numbers of the lanes."""
-        before = ctypes.string_at(self.warp, self.code.registers.size)  # results may lie where operands were
-        self._write(self.reads[0], {lane: lane for lane in range(LANES)})
-        self.execute()
-        found = self.results()[0]
-        ctypes.memmove(self.warp, before, len(before))
-        mask = 0
-        for lane in set_bits(self.lanes):
-            mask |= 1 << found[lane]
-        return mask
 
     def execute(self, pc: int = 0) -> int | None:
         """Run from a micro-op on, from the first if that is 0; the kind of the fault, if there is one."""

@@ -125,13 +125,13 @@ class _Warp:
         for arrival in arrivals:
             reads = operands_of(arrival.statement, False)
             run.take(set_bits(arrival.lanes), [self.state.values(self.warp, operand) for operand in reads])
-        if first.statement.form.opcode == "shfl" and run.sources() & ~run.lanes:
-            self.fail(first)
         fault = run.execute(resume)
         if fault is not None:
-            self.fail(first, fault)
+            self.fail(first, fault) if fault != Fault.SOURCE else self._fail_source(arrivals)
         if run.waits:
             self.state.put_warp(self.warp, Warp.WAITS, "Q", first.pc)
+        else:
+            self.state.launch.tool.converged(self.state, self.warp, run.lanes, first.place)
         for arrival in arrivals:
             arrival.resume = run.resume
             if not run.waits:
@@ -144,14 +144,18 @@ class _Warp:
                 self.state.set_register(self.warp, operand.name, {lane: column[lane] for lane in lanes})
         self._park(lanes, self._behind(arrival.place))
         self.arrivals.remove(arrival)
-        self.state.launch.tool.untracked(self.state, arrival.place)
 
-    def fail(self, arrival: Arrival, kind: int | None = None) -> NoReturn:
-        """These lanes will wait for ever."""
+    def _fail_source(self, arrivals: list[Arrival]) -> NoReturn:
+        """A lane of these takes from one that does not take part."""
+        lane = self.state.get(Block.FAULT_LANE, "i")
+        self.fail(next(arrival for arrival in arrivals if arrival.lanes >> lane & 1), Fault.SOURCE, lane)
+
+    def fail(self, arrival: Arrival, kind: int | None = None, lane: int | None = None) -> NoReturn:
+        """These lanes will wait for ever; or what they execute has a fault of this kind, in this lane."""
         state = self.state
         state.put(Block.FAULT_KIND, "i", arrival.fault if kind is None else kind)
         state.put(Block.FAULT_WARP, "i", self.warp)
-        state.put(Block.FAULT_LANE, "i", set_bits(arrival.lanes)[0])
+        state.put(Block.FAULT_LANE, "i", set_bits(arrival.lanes)[0] if lane is None else lane)
         state.put(Block.FAULT_PC, "Q", arrival.pc)
         state.put(Block.FAULT_ADDRESS, "Q", arrival.members)
         state.put_warp(self.warp, Warp.ACTIVE, "II", arrival.lanes, arrival.alive)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from bisect import bisect_right
+from collections.abc import Callable
 
+from ...ir import Instruction
+from ..analysis.form_plans import plan_of
 from ..codegen.code import Code
 from ..machine.layout import LANES, NEVER, Block, Fault, Warp
 from .block_state import BlockState
 from .register_access import read_register
 
-__all__ = ["deoptimise"]
+__all__ = ["after_wrap", "deoptimise", "note_wrap"]
 
 
 def deoptimise(state: BlockState, code: Code) -> BlockState:
     """Resume in other code: the same block, the same statements, other registers. The state to go on with."""
     old, warps, stride = state.code, state.warps, state.stride
-    wrapped = state.get(Block.FAULT_KIND, "i") == Fault.WRAP
-    if wrapped and old.prologue <= state.get(Block.FAULT_PC, "Q") < old.entry:
-        return BlockState(state.launch, code)
     keep = state.warps_memory
     state.attach(code)
     for number in range(state.count):
@@ -32,6 +32,32 @@ def deoptimise(state: BlockState, code: Code) -> BlockState:
             nowhere = code.base if field == Warp.PC else 0
             state.put_warp(number, field, "Q", _resume_at(old, code, pc) if pc else nowhere)
     del keep
+    return state
+
+
+def note_wrap(state: BlockState) -> bool:
+    """Whether a register wraps around that was taken to be uniform plus a known vector: noted, for later code."""
+    if state.get(Block.FAULT_KIND, "i") != Fault.WRAP:
+        return False
+    code = state.code
+    at, ops = code.statement_at(state.get(Block.FAULT_PC, "Q")), code.graph.def_use
+    names = {register.name for register in ops[at].uses if register.type.bits < 64}
+    code.wraps.add(at)
+    for place, op in enumerate(ops):
+        widens = isinstance(op.statement, Instruction) and plan_of(op.statement.form).widens
+        if widens and any(register.name in names for register in op.uses):
+            code.wraps.add(place)
+    return True
+
+
+def after_wrap(state: BlockState, codes: Callable[[bool], Code]) -> BlockState:
+    """Finish the block in conservative code; those after it run in code that knows better."""
+    old = state.code
+    if old.prologue <= state.get(Block.FAULT_PC, "Q") < old.entry:
+        return BlockState(state.launch, codes(False))
+    state = deoptimise(state, codes(True))
+    state.put(Block.BUDGET, "i", 0)
+    state.renews = True
     return state
 
 

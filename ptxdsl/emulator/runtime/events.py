@@ -12,7 +12,7 @@ from . import (  # noqa: F401 - they register their texts
 from .block_state import BlockState
 from .convergence import converge
 from .deadlock import deadlock, livelock
-from .deoptimise import deoptimise
+from .deoptimise import after_wrap, deoptimise, note_wrap
 from .system_calls import answer
 
 __all__ = ["deadlock", "deoptimise", "handle", "livelock"]
@@ -23,7 +23,7 @@ def handle(state: BlockState, status: int, codes: Callable[[bool], Code]) -> Blo
     if status == Status.FAULT:
         return state if converge(state) else deoptimise(state, codes(True))
     if status == Status.DEOPT:
-        return deoptimise(state, codes(True))
+        return after_wrap(state, codes) if note_wrap(state) else deoptimise(state, codes(True))
     if status == Status.SYSTEM_CALL:
         answer(state)
     else:

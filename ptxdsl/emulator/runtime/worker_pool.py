@@ -183,7 +183,7 @@ class WorkerPool:
             state.left = TIME_SLICE
             self._progress()
             self.wake()
-            return state
+            return self._renewed(state)
         if state.left > 0 and not (worker and self.comparing):
             self.wake()
             return state
@@ -202,6 +202,12 @@ class WorkerPool:
                 self._compare()
         self.wake(1)
         return None
+
+    def _renewed(self, state: BlockState) -> BlockState:
+        """The state for the next blocks: in other code, where more is known than when the launch began."""
+        if self.code.outdated:
+            self.code = self.codes(False)
+        return BlockState(self.launch, self.code) if state.renews or state.code.outdated else state
 
     def _compare(self) -> None:
         """Compare the memory with what it was some rounds ago, or remember it."""

@@ -77,10 +77,12 @@ def _mentions(key: Any, names: set[str]) -> bool:
     return getattr(address.base, "name", None) in names or getattr(guard, "name", None) in names
 
 
-def instrumented(spaces: AddressSpaces, block: Shape3, conservative: bool, checks: Checks) -> Code:
+def instrumented(
+    spaces: AddressSpaces, block: Shape3, conservative: bool, checks: Checks, wraps: set[int]
+) -> Code:
     """A kernel lowered with the checks of the sanitizer."""
     function = check_definedness(spaces.function) if checks.init else spaces.function
-    return translate(function, spaces, block, conservative, partial(Instrumentation, checks=checks))
+    return translate(function, spaces, block, conservative, partial(Instrumentation, checks=checks), wraps=wraps)
 
 
 class Instrumentation:

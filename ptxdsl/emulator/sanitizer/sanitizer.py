@@ -96,8 +96,13 @@ class Sanitizer(Tool):
     def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
         self.reporter.unwritten(state, pc, thread, register)
 
-    def untracked(self, state: BlockState, statement: int) -> None:
-        self.reporter.incomplete(state, statement)
+    def converged(self, state: BlockState, warp: int, lanes: int, place: int) -> None:
+        statement: Any = state.code.graph.statements[place]
+        barrier = statement.form.effects.barrier
+        if barrier == "warp" and self.checks.race:
+            self.synchronisation.converged(state, self.clocks.of_block(state), warp, set_bits(lanes))
+        elif barrier and self.checks.race:
+            self.reporter.incomplete(state, place)
 
     def callback(self, state: BlockState) -> None:
         """Compiled code reports synchronisation, or an access that it cannot decide; the same warp resumes."""

@@ -40,6 +40,12 @@ class Synchronisation:
             self._instruction(state, block, [(warp, lane) for lane in lanes], statement)
         self.clocks.memory.begin_epoch(state, warp)
 
+    def converged(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int]) -> None:
+        """Lanes have passed a ``bar.warp.sync`` of one member mask that they came to at different places."""
+        threads = [(warp, lane) for lane in lanes]
+        block.synchronise(threads, [self.clocks.of_thread(state, block, thread) for thread in threads])
+        self.clocks.memory.begin_epoch(state, warp)
+
     def _instruction(
         self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction
     ) -> None:
