@@ -10,7 +10,8 @@ what its parts may be indented below it. ::
 
 A modifier that is the name of a ``let`` or of a ``.name = ...`` line below is a slot, any other stands for itself;
 ``{...}`` is optional. ``let name = text`` gives the name to modifiers, targets, operands or an expression: ``$name``
-stands for the text. The lines below a form:
+stands for the text. ``name mul hi lo wide`` lists the modifiers that belong to the name of an instruction: they come
+directly behind the opcode, in foreign text too (`orders`). The lines below a form:
 
     .name = v1 v2[8.6 sm_100] $let      the values of a slot; in brackets what a single value needs beyond the row;
                                         ``n{8..256/8}`` is ``n8 n16 ... n256``
@@ -63,7 +64,7 @@ from .effects import STATED
 from .forms import Row
 from .specs import Need, Slot, Special
 
-__all__ = ["Block", "blocks", "parse_specials"]
+__all__ = ["Block", "blocks", "parse_names", "parse_specials"]
 
 _BLOCK = re.compile(r"^(\w+)(.*)\n((?:[ ].*\n)*)", re.MULTILINE)
 
@@ -102,9 +103,15 @@ def blocks(text: str, chapter: str) -> dict[str, list[Block]]:
         if opcode == "let":
             name, _, value = rest.partition("=")
             lets = {**lets, name.strip(): _filled(value.strip(), lets)}
-        else:
+        elif opcode != "name":
             found.setdefault(opcode, []).append(Block(opcode + rest, body, lets, chapter))
     return found
+
+
+def parse_names(text: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """The opcodes of a chapter whose names go on, and the modifiers that belong to these."""
+    for match in re.finditer(r"^name (\w+) (.*)$", text, re.MULTILINE):
+        yield match[1], frozenset(match[2].split())
 
 
 def parse_specials(text: str) -> Iterator[Special]:

@@ -14,12 +14,12 @@ from typing import Any
 from ..errors import UnknownInstruction, similar
 from ..types import TYPES
 from .forms import Form, Row
-from .notation import Block, blocks, parse_specials
+from .notation import Block, blocks, parse_names, parse_specials
 from .specs import Need, OperandSpec, Special
 
 __all__ = [
-    "Form", "Need", "OperandSpec", "Row", "Special", "chapters", "completions", "form_of", "lookup", "opcodes", "rows",
-    "special", "special_registers",
+    "Form", "Need", "OperandSpec", "Row", "Special", "chapters", "completions", "form_of", "lookup", "names", "opcodes",
+    "rows", "special", "special_registers",
 ]
 
 
@@ -43,6 +43,16 @@ def _blocks() -> dict[str, list[Block]]:
 def opcodes() -> dict[str, tuple[str, ...]]:
     """Every opcode of the table, with the chapters that have rows of it."""
     return {opcode: tuple(dict.fromkeys(block.chapter for block in own)) for opcode, own in _blocks().items()}
+
+
+@cache
+def _names() -> dict[str, frozenset[str]]:
+    return {opcode: words for text in chapters().values() for opcode, words in parse_names(text)}
+
+
+def names(opcode: str) -> frozenset[str]:
+    """The modifiers that belong to the name of an instruction, wherever they stand in a row: ``lo`` for ``mul``."""
+    return _names().get(opcode, frozenset())
 
 
 def rows(opcode: str) -> tuple[Row, ...]:

@@ -19,8 +19,8 @@ from ..errors import TargetError
 from .specs import Need
 
 __all__ = [
-    "LATEST", "LEGACY", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest", "satisfies",
-    "served", "serves", "unmet", "version_text",
+    "LATEST", "LEGACY", "MEMORY", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest",
+    "satisfies", "served", "serves", "unmet", "version_text",
 ]
 
 Version = tuple[int, int]
@@ -138,6 +138,10 @@ def _conflict(needs: tuple[Need, ...]) -> str:
             if not served((one, other)):
                 return f"one part needs {' or '.join(one.targets)}, another {' or '.join(other.targets)}"
     return ", ".join(" or ".join(need.targets) for need in needs if need.targets)
+
+
+MEMORY = {"local": 512 << 10, "const": 64 << 10}
+"""The bytes of a thread's local memory, and of a module's constant memory, on every target."""
 
 
 class Limits(NamedTuple):

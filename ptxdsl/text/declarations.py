@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import ir
 from ..isa.directives import DIRECTIVES, VARIABLE_ATTRIBUTES
+from ..isa.targets import MEMORY
 from ..types import TYPES, ScalarType
 from .escape import unescape
 from .numbers import Number, encoded, expression, literal
@@ -23,6 +24,11 @@ _OUTSIDE = {
 }
 """What begins something after a declaration that lacks its semicolon."""
 _OPAQUE = {"texref", "samplerref", "surfref"}
+MOST_REGISTERS = 1 << 20
+LARGEST_ALIGNMENT = 1 << 20
+MOST_DIMENSIONS = 64
+LARGEST = {**MEMORY, "shared": 228 << 10, "param": 1 << 20, "global": 1 << 40}
+"""The bytes that a variable can have: what a GPU has, or more than any has."""
 _ALLOWED = {
     "reg": _FUNDAMENTAL | {"pred"}, "param": (_FUNDAMENTAL | _OPAQUE) - {"f16x2"}, "global": _FUNDAMENTAL | _OPAQUE,
 }
@@ -65,11 +71,23 @@ def registers(source: Source) -> tuple[ScalarType, int, list[tuple[list[str], in
         if source.accept("<"):
             count = source.integer("how many registers")
             source.expect(">", "how many registers")
+            _afford(source, count, name)
             names = [f"{name.text}{number}" for number in range(count)]
         groups.append((names, name.start))
         if not source.accept(","):
             source.expect(";", f"the declaration of {name.text}")
             return kind, lanes, groups
+
+
+def _afford(source: Source, count: int, name: Token) -> None:
+    """Count registers against what a module may have: a million, or one for each character of a larger text."""
+    source.registers += count
+    most = max(MOST_REGISTERS, len(source.text))
+    if source.registers > most:
+        source.fail(
+            f"{count} registers {name.text}, and the registers of a module are at most {most}", name.start,
+            hint="declare those that are used",
+        )
 
 
 def alignment(source: Source) -> int | None:
@@ -80,6 +98,8 @@ def alignment(source: Source) -> int | None:
     value = source.integer("an alignment")
     if value < 1 or value & (value - 1):
         source.fail(f"an alignment of {value}, which is no power of two", at.start)
+    if value > LARGEST_ALIGNMENT:
+        source.fail(f"an alignment of {value}, and the largest is {LARGEST_ALIGNMENT}", at.start)
     return value
 
 
@@ -87,6 +107,8 @@ def dimensions(source: Source) -> tuple[int | None, ...]:
     """``[4][8]``, ``[]`` or nothing."""
     shape: list[int | None] = []
     while source.accept("["):
+        if len(shape) == MOST_DIMENSIONS:
+            source.fail(f"an array of more than {MOST_DIMENSIONS} dimensions", source.peek().start)
         shape.append(None if source.peek().text == "]" else source.integer("the size of an array"))
         source.expect("]", "the size of an array")
     return tuple(shape)
@@ -148,6 +170,8 @@ def directives(source: Source) -> list[ir.Directive]:
             source.fail(f"`.{name}` is no directive of a function", token.start, hint=f"there are {known} and .pragma")
         least, most, _ = DIRECTIVES[name]
         values = _numbers(source) if most else []
+        if any(value >> 32 for value in values):
+            source.fail(f"a number of `.{name}` that does not fit in 32 bits", token.start)
         if len(values) > most:
             source.fail(f"`.{name}` takes {least if least == most else f'{least} to {most}'} numbers", token.start)
         found.append((name, tuple(values)))
@@ -183,8 +207,10 @@ def parameter(source: Source) -> ir.Parameter:
                 where = candidate
         pointer = (where, alignment(source) or 0)
     align = align or alignment(source)
-    name = source.name("a parameter").text
-    return ir.Parameter(name, kind, (lanes,) if lanes else dimensions(source), align, pointer, space)
+    name = source.name("a parameter")
+    found = ir.Parameter(name.text, kind, (lanes,) if lanes else dimensions(source), align, pointer, space)
+    check_size(source, name, "param", found.nbytes)
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -206,12 +232,19 @@ def variables(source: Source, space: str, linkage: str = "") -> list[ir.Variable
         variable = ir.Variable(name.text, space, kind, shape, align, None, linkage, found_attributes)
         if source.accept("="):
             _initialise(source, variable)
-        elif None in shape[:1] and linkage != "extern" and space != "param":
+        elif (None in shape[:1] or 0 in shape) and linkage != "extern" and space != "param":
             source.fail(f"the array {name.text} has no size", name.start, hint="only an .extern one may lack it")
+        check_size(source, name, space, variable.nbytes)
         found.append(variable)
         if not source.accept(","):
             source.expect(";", f"the declaration of {name.text}")
             return found
+
+
+def check_size(source: Source, name: Token, space: str, nbytes: int) -> None:
+    """Refuse a variable or parameter that no GPU has room for."""
+    if nbytes > LARGEST[space]:
+        source.fail(f"{name.text} has {nbytes} bytes, and .{space} memory at most {LARGEST[space]}", name.start)
 
 
 def _initialise(source: Source, variable: ir.Variable) -> None:
@@ -229,7 +262,7 @@ def _initialise(source: Source, variable: ir.Variable) -> None:
         if braced:
             source.expect("}", "an initial value")
         return
-    values = _braces(source, kind)
+    values = _braces(source, kind, len(shape))
     if shape[0] is None:
         variable.shape = shape = (len(values), *shape[1:])
     flat = _flatten(values, shape)  # type: ignore[arg-type]
@@ -238,11 +271,13 @@ def _initialise(source: Source, variable: ir.Variable) -> None:
     variable.values = tuple(flat)
 
 
-def _braces(source: Source, kind: ScalarType) -> list[Any]:
-    source.expect("{", "`=`")
+def _braces(source: Source, kind: ScalarType, depth: int) -> list[Any]:
+    brace = source.expect("{", "`=`")
+    if not depth:
+        source.fail("braces nested deeper than the array has dimensions", brace.start)
     values: list[Any] = []
     while not source.accept("}"):
-        values.append(_braces(source, kind) if source.peek().text == "{" else _element(source, kind))
+        values.append(_braces(source, kind, depth - 1) if source.peek().text == "{" else _element(source, kind))
         if not source.accept(","):
             source.expect("}", "an initial value")
             break

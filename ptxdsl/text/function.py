@@ -23,7 +23,7 @@ __all__ = ["FunctionParser"]
 
 _SPACES = ("global", "const", "shared", "local", "param")
 _INSTRUCTION = re.compile(
-    r"\s*(?:@\s*(!?)\s*([%$\w]+)\s+)?([a-z]\w*(?:\s?\.\w+(?:::?\w+)*)*)(?![\w.:$%])(?!\s*:)\s*([^;]*);"
+    r"\s*(?:@\s*(!?)\s*([%$\w]+)\s+)?([a-z]\w*(?:\s*\.\w+(?:::?\w+)*)*)(?![\w.:$%])(?!\s*:)\s*([^;]*);"
 )
 _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
 

@@ -9,10 +9,10 @@ from .. import ir
 from ..errors import Loc, ParseError, UnknownInstruction
 from ..ir.operand_matching import mismatch
 from ..isa import Form, lookup
+from ..isa.orders import reordered
 from ..types import pred
 from .legacy import forms_of
 from .reader import Context, Reader
-from .spelling import canonical
 
 __all__ = ["InstructionReader"]
 
@@ -31,12 +31,15 @@ class InstructionReader(Reader):
         self.pending.clear()
 
     def _respell(self, mnemonic: str, position: int, arity: int) -> tuple[str, tuple[Form, ...]]:
-        """The forms of a mnemonic in another order than the manual's; an error if there are none."""
-        spelled = canonical(mnemonic)
+        """The forms of a mnemonic with spaces, or in another order than the table's; an error if there are none."""
+        written = "".join(mnemonic.split())
+        spelled = next(iter(reordered(written)), written)
         try:
             return spelled, self.forms(spelled, arity)
         except UnknownInstruction as error:
-            self.source.fail(error.message, position, hint=error.hint)
+            meant = reordered(written, loose=True)
+            hint = f"these modifiers are in the order `{meant[0]}`" if meant else error.hint
+            self.source.fail(error.message, position, hint=hint)
 
     def _choose(
         self, mnemonic: str, candidates: tuple[Form, ...], parts: list[str], start: int

@@ -19,6 +19,7 @@ from .source import Source, Token, whole
 __all__ = ["Number", "encoded", "expression", "literal"]
 
 _EXACT = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))$")
+_FLOATING = re.compile(r"(?=\.?[0-9])[0-9]*(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)$")
 _MASK = (1 << 64) - 1
 WARP_SIZE = 32
 
@@ -40,11 +41,8 @@ def literal(text: str) -> Number | None:
     try:
         value = whole(text)
     except ValueError:
-        try:
-            return Number(float(text)) if text[:1].isdigit() or text[:1] == "." else None
-        except ValueError:
-            return None
-    return Number(value, text.endswith("U") or 1 << 63 <= value <= _MASK)
+        return Number(float(text)) if _FLOATING.match(text) and math.isfinite(float(text)) else None
+    return Number(value, text.endswith("U") or value >= 1 << 63)
 
 
 def encoded(number: Number, kind: ScalarType) -> int:
@@ -114,10 +112,12 @@ def expression(source: Source, level: int = 0) -> Number:
         token = source.peek()
         if token.text == "?" and level == 0:
             source.next()
+            source.nested(1, token.start)
             chosen = expression(source)
             source.expect(":", "the first alternative of `?`")
             other = expression(source)
             left = chosen if left.value else other
+            source.nested(-1, token.start)
             continue
         binding = _LEVELS.get(token.text, 0)
         if binding <= level:
@@ -129,7 +129,9 @@ def expression(source: Source, level: int = 0) -> Number:
 def _unary(source: Source) -> Number:
     token = source.next()
     if token.text in ("-", "+", "!", "~"):
+        source.nested(1, token.start)
         value, unsigned, exact = operand = _unary(source)
+        source.nested(-1, token.start)
         if token.text == "+":
             return operand
         if exact is not None or (isinstance(value, float) and token.text != "-"):
@@ -140,7 +142,10 @@ def _unary(source: Source) -> Number:
             return Number(int(not value))
         return _wrap(-value, False)._replace(unsigned=unsigned) if token.text == "-" else _wrap(~value, True)
     if token.text == "(":
-        return _parenthesis(source)
+        source.nested(1, token.start)
+        inner = _parenthesis(source)
+        source.nested(-1, token.start)
+        return inner
     number = literal(token.text)
     if number is None:
         source.fail(f"expected a number, not {source.quoted(token)}", token.start)

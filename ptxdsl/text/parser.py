@@ -34,7 +34,11 @@ def parse(text: str, filename: str = "<ptx>") -> ir.Module:
     >>> m.function("k").body[0].operands
     (Register(name='%r1', type=b32), SpecialRegister(special='%tid.x'))
     """
-    return _Parser(Source(text, filename)).module()
+    source = Source(text, filename)
+    try:
+        return _Parser(source).module()
+    except RecursionError:
+        source.fail("the stack of Python does not suffice for what nests here", source.at)
 
 
 def _narrow(function: ir.Function) -> bool:
@@ -71,7 +75,7 @@ class _Parser(Context):
         if token.text != ".version":
             source.fail("a module begins with `.version`", token.start, hint="write `.version 8.0` first")
         number = source.next()
-        match = re.match(r"(\d+)\.(\d+)$", number.text)
+        match = re.match(r"([0-9]{1,3})\.([0-9]{1,3})$", number.text)
         if match is None:
             source.fail(f"expected a version such as 8.0, not {source.quoted(number)}", number.start)
         module.version = (int(match[1]), int(match[2]))

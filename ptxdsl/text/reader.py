@@ -20,16 +20,16 @@ from .source import Source, Token
 
 __all__ = ["LOC", "Context", "Reader"]
 
-_FILE = re.compile(r'\.file\s+(\d+)\s+"((?:\\.|[^"\\])*)"(?:\s*,\s*\d+\s*,\s*\d+)?')
+_FILE = re.compile(r'\.file\s+([0-9]{1,9})\s+"((?:\\.|[^"\\])*)"(?:\s*,\s*\d+\s*,\s*\d+)?')
 _SECTION = re.compile(r"\s*([\w.$]+)\s*\{([^}]*)\}")
 LOC = re.compile(
-    r"\s*\.loc\s+(\d+)\s+(\d+)(?:[ \t]+\d+)?(?:\s*,\s*function_name\s+[\w$.]+(?:\s*\+\s*\d+)?"
+    r"\s*\.loc\s+([0-9]{1,9})\s+([0-9]{1,9})(?:[ \t]+\d+)?(?:\s*,\s*function_name\s+[\w$.]+(?:\s*\+\s*\d+)?"
     r"\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
 )
 _PARTS = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,\[{(])+")
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*$")
 _SYMBOL = re.compile(r"([A-Za-z_$%][\w$]*)([-+].+)$")
-_PLAIN = re.compile(r"(?:-?[1-9]\d*)?$")
+_PLAIN = re.compile(r"(?:-?[1-9][0-9]{0,17})?$")
 _SPECIAL = re.compile(r"%\w+(?:\.[xyzw])?$")
 _SELECTED = re.compile(r"(-?)([A-Za-z_$%][\w$]*)(?:\.([bh][0-7]+))?$")
 
@@ -215,6 +215,8 @@ class Reader:
             self.fail(error.message.split("\n", maxsplit=1)[0], text)
         if inner.peek().text or isinstance(number.value, float) or number.exact is not None:
             self.fail(f"`{text}` is no integer", text)
+        if not -(1 << 63) <= number.value < 1 << 64:
+            self.fail(f"{number.value} does not fit in 64 bits", text)
         return number.value
 
     def _number(self, text: str, spec: OperandSpec) -> ir.Operand:
@@ -251,6 +253,8 @@ class Reader:
         if not text.endswith("}"):
             self.fail("these braces do not close", text)
         names, parts = self.names, text[1:-1].split(",")
+        if "{" in parts[0]:
+            self.fail("braces within braces", text)
         specs = elements(spec) if spec.count == len(parts) else (spec,) * len(parts)
         items = tuple([names.get(p) or self.operand(p, s) for p, s in zip(parts, specs)])
         return items[0] if len(items) == 1 and not spec.count else ir.Vector(items)

@@ -2,6 +2,10 @@
 
 Comments are blanked out first, character for character, so that every later position is one in the text as it was
 given, and an error can show the line with a caret below it, whether or not the text is a file that could be read again.
+
+A text may come from anywhere, so nothing in it may cost more than its length: numbers have at most 64 bits, what nests
+has a depth (`nested`), and what a few characters could ask for without end (registers, sizes) has limits of its own in
+`declarations`. Every reader of a number goes through `whole`.
 """
 
 from __future__ import annotations
@@ -15,6 +19,16 @@ from ..errors import Loc, ParseError
 __all__ = ["Source", "Token"]
 
 T = TypeVar("T")
+
+LONGEST = 100
+"""How many digits a number may have."""
+SHOWN = 160
+"""How many characters of a line a message shows."""
+DEEPEST = 100
+"""How deep parentheses and alternatives may nest."""
+_ALPHABET = bytes(range(32, 127)) + b"\t\n\f\r"
+_FOREIGN = re.compile(r'"(?:\\.|[^"\\\n])*"|([^\t\n\f\r -~])', re.ASCII)
+"""A character that PTX does not have, outside of strings."""
 
 _COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[^\n]*', re.DOTALL | re.MULTILINE)
 _TOKEN = re.compile(
@@ -47,6 +61,9 @@ class Source:
         self.comments: list[tuple[int, str]] = []
         self.text = _COMMENT.sub(self._blank, text) if re.search(r"/[/*]|#", text) else text
         self.at = 0
+        self.depth = self.registers = 0
+        if "\0" in text or self.text.encode("utf-8", "replace").translate(None, _ALPHABET):
+            self._characters()
 
     def _blank(self, match: re.Match[str]) -> str:
         text = match[0]
@@ -61,6 +78,20 @@ class Source:
                 self.comments.append((start, comment))
         return re.sub(r"[^\n]", " ", text)
 
+    def _characters(self) -> None:
+        zero = self.original.find("\0")
+        at = zero if zero >= 0 else next((match.start(1) for match in _FOREIGN.finditer(self.text) if match[1]), -1)
+        if at >= 0:
+            name = f"U+{ord(self.original[at]):04X}"
+            hint = "only comments may hold it" if zero < 0 else None
+            self.fail(f"the character {name}, which PTX does not have", at, hint=hint)
+
+    def nested(self, by: int, position: int) -> None:
+        """Go so many levels deeper, or back."""
+        self.depth += by
+        if self.depth > DEEPEST:
+            self.fail(f"an expression that nests deeper than {DEEPEST} levels", position)
+
     def line(self, position: int) -> int:
         """The number, from 1, of the line of a position."""
         return self.text.count("\n", 0, position) + 1
@@ -68,13 +99,16 @@ class Source:
     def fail(self, message: str, position: int, *, hint: str | None = None) -> NoReturn:
         """Raise the ParseError for what stands at a position."""
         text = self.original
+        message = message if len(message) <= 3 * SHOWN else f"{message[: 3 * SHOWN]}..."
         start = text.rfind("\n", 0, position) + 1
         end = text.find("\n", position)
-        shown = text[start : end if end >= 0 else len(text)].rstrip().replace("\t", " ")
-        indent = len(shown) - len(shown.lstrip())
         column = position - start + 1
         number = text.count("\n", 0, position) + 1
-        caret = " " * (column - 1 - indent) + "^"
+        whole_line = text[start : end if end >= 0 else len(text)].rstrip().replace("\t", " ").replace("\0", " ")
+        cut = max(0, column - SHOWN // 2) if len(whole_line) > SHOWN else 0
+        shown = whole_line[cut : cut + SHOWN]
+        indent = len(shown) - len(shown.lstrip())
+        caret = " " * (column - 1 - indent - cut) + "^"
         raise ParseError(
             f"{message}\n    {shown[indent:]}\n    {caret}", loc=Loc(self.filename, number), hint=hint, column=column
         )
@@ -119,14 +153,15 @@ class Source:
         return token
 
     def integer(self, what: str) -> int:
-        """The next token, which has to be a whole number; ``what`` says of what."""
-        negative = self.accept("-")
+        """The next token, which has to be a whole number, not negative; ``what`` says of what."""
         token = self.next()
         try:
             value = whole(token.text)
         except ValueError:
             self.fail(f"expected {what}, a whole number, not {self.quoted(token)}", token.start)
-        return -value if negative else value
+        if value >> 64:
+            self.fail(f"{value} does not fit in 64 bits", token.start)
+        return value
 
     def listed(self, read: Callable[[Source], T]) -> list[T]:
         """What ``read`` reads, once or more, with commas between."""
@@ -138,14 +173,13 @@ class Source:
     @staticmethod
     def quoted(token: Token) -> str:
         """A token as messages quote it."""
-        return f"`{token.text}`" if token.text else "the end of the text"
+        text = token.text if len(token.text) <= SHOWN else f"{token.text[:SHOWN]}..."
+        return f"`{text}`" if text else "the end of the text"
 
 
 def whole(text: str) -> int:
     """The value of an integer literal of PTX: decimal, 0x, 0b or octal, with or without U. ValueError for others."""
     digits = text[:-1] if text[-1:] == "U" else text
-    if digits[:1] == "0" and digits.isdigit():
-        return int(digits, 8)
-    if not digits[:1].isdigit() or "_" in digits:
+    if not digits[:1].isdigit() or "_" in digits or len(digits) > LONGEST:
         raise ValueError(text)
-    return int(digits, 0)
+    return int(digits, 8 if digits[0] == "0" and digits.isdigit() else 0)

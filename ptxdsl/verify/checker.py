@@ -57,6 +57,7 @@ def _declarations(module: ModuleContext, function: ir.Function) -> None:
         module.type(kind, "a register")
     for variable in function.variables:
         module.variable(variable)
+    module.fits("local", function.variables, f" of {function.name}")
 
 
 class _FunctionChecker(StatementChecker):

@@ -49,6 +49,7 @@ class ModuleContext:
         self._names()
         for variable in module.variables:
             self.variable(variable)
+        self.fits("const", module.variables)
 
     def _names(self) -> None:
         defined: set[str] = set()
@@ -68,6 +69,12 @@ class ModuleContext:
                     f"the initial value of {variable.name} is the address of {value.symbol}, which is not declared",
                     hint=f"declare {value.symbol} before it",
                 )
+
+    def fits(self, space: str, variables: list[ir.Variable], where: str = "") -> None:
+        """Whether variables are together no larger than a memory of fixed size."""
+        nbytes, most = sum(v.nbytes for v in variables if v.space == space), targets.MEMORY[space]
+        if nbytes > most:
+            fail(f"the .{space} variables{where} have {nbytes} bytes, and .{space} memory has {most}")
 
     def attributes(self, attributes: tuple[ir.Directive, ...]) -> None:
         """Whether the version and target have what stands in ``.attribute(...)``."""

@@ -250,14 +250,25 @@ class StatementChecker:
             if call.prototype is None:
                 self.fail(call, "a call through a register without a prototype", "give it a .callprototype")
             if call.prototype in self.function.call_targets:
-                return self.module.functions.get(self.function.call_targets[call.prototype][0])
+                return self._targets_of(call, self.function.call_targets[call.prototype])
             if call.prototype not in self.function.prototypes:
                 self.fail(call, f"no .callprototype is called {call.prototype}", None)
             return self.function.prototypes[call.prototype]
+        if call.prototype is not None:
+            self.fail(call, "a call of a function by its name, and a prototype", f"leave out `, {call.prototype}`")
         callee = self.module.functions.get(call.callee.symbol)
         if callee is None or callee.kind != "func":
             self.fail(call, f"{call.callee.symbol} is no function that can be called", "declare it: `.func`")
         return callee
+
+    def _targets_of(self, call: ir.Call, names: tuple[str, ...]) -> ir.Function | None:
+        """One of the functions that a call may reach, all of which have the same parameters and results."""
+        first, *others = [self.module.functions.get(name) for name in names]
+        for other in others:
+            if first is not None and other is not None and _passed(first) != _passed(other):
+                message = f"{first.name} and {other.name} are called here, and their parameters differ"
+                self.fail(call, message, f"give {call.prototype} functions of one prototype only")
+        return first
 
     # -- errors
 
@@ -278,6 +289,11 @@ def _width(form: Form, space: str | None, operand: ir.Operand) -> str | None:
     if isinstance(base, ir.Register) and bits and base.type.bits != bits:
         return f"its base is {described(base)}: a {asked} address has {bits} bits"
     return None
+
+
+def _passed(function: ir.Function) -> list[tuple[int, bool]]:
+    """What a call of a function passes: the sizes of parameters and results, in order, and which are results."""
+    return [(p.nbytes, False) for p in function.parameters] + [(p.nbytes, True) for p in function.results]
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ...errors import LaunchError
 from ...ir import Function, Instruction, Module, Reference, SpecialRegister, Symbol, Variable
 from .heap import Heap
 from .layout import (
@@ -80,7 +81,12 @@ class ModuleMemory:
         import numpy as np
 
         align = max(variable.align or variable.type.bytes, 16)
-        array = np.zeros(variable.nbytes + align, np.uint8)
+        try:
+            array = np.zeros(variable.nbytes + align, np.uint8)
+        except MemoryError:
+            raise LaunchError(
+                f"the variable {variable.name} has {variable.nbytes} bytes, for which this machine has no room"
+            ) from None
         start = _aligned(array.ctypes.data, align)
         self._arrays.append(array)
         self.symbols[variable.name] = start

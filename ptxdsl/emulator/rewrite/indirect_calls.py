@@ -1,4 +1,8 @@
-"""Which functions a call through a register may reach: those of its ``.calltargets``, or all whose address is taken."""
+"""Which functions a call through a register may reach: those of its ``.calltargets``, or all whose address is taken.
+
+A function is reached through its own prototype only: parameters and results have the sizes that the call passes. What
+the text calls an address that leads elsewhere is an error at the call.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,18 @@ def targets(module: Module, function: Function, call: Call) -> tuple[str, ...]:
     taken = _taken(module)
     return tuple(
         other.name for other in module.functions
-        if other.body is not None and other.kind == "func" and other.name in taken
-        and len(other.parameters) == len(call.arguments) and len(other.results) == len(call.results)
+        if other.body is not None and other.kind == "func" and other.name in taken and _fits(function, call, other)
+    )
+
+
+def _fits(function: Function, call: Call, other: Function) -> bool:
+    """Whether a function has the parameters and results that a call passes, by their number and sizes."""
+    if len(other.parameters) != len(call.arguments) or len(other.results) != len(call.results):
+        return False
+    prototype = function.prototypes.get(call.prototype or "")
+    return prototype is None or all(
+        mine.nbytes == its.nbytes or None in (*mine.shape, *its.shape)
+        for mine, its in zip((*prototype.parameters, *prototype.results), (*other.parameters, *other.results))
     )
 
 

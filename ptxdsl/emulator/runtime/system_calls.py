@@ -88,7 +88,9 @@ def answer(state: BlockState) -> None:
             state.set_register(warp, operand.name, results)
 
 
-_CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(\.(?:\*|\d+))?(hh|h|ll|l|z|t|j|L)?(.)", re.DOTALL)
+_CONVERSION = re.compile(r"%([-+ #0]*)(\*|[0-9]+)?(\.(?:\*|[0-9]+))?(hh|h|ll|l|z|t|j|L)?(.)", re.DOTALL)
+_WIDEST = 1 << 16
+"""How wide a field of printf may be: CUDA's buffer for all that a launch prints has 1 MiB."""
 
 
 def _printf(caller: SystemCall, lane: int, where: int, arguments: int) -> int:
@@ -109,6 +111,7 @@ def _printf(caller: SystemCall, lane: int, where: int, arguments: int) -> int:
             return "%"
         width = str(take("i")) if width == "*" else width or ""
         precision = f".{take('i')}" if precision == ".*" else precision or ""
+        _check_width(caller, lane, width, precision)
         wide = length in ("ll", "l", "z", "t", "j")
         if kind in "di":
             return f"%{flags}{width}{precision}d" % take("q" if wide else "i")
@@ -128,6 +131,13 @@ def _printf(caller: SystemCall, lane: int, where: int, arguments: int) -> int:
 
     sys.stdout.write(_CONVERSION.sub(convert, text))
     return len(_CONVERSION.findall(text))
+
+
+def _check_width(caller: SystemCall, lane: int, *numbers: str) -> None:
+    for digits in (number.lstrip(".-") for number in numbers):
+        if len(digits) > 9 or int(digits or 0) > _WIDEST:
+            message = f"`printf` of a field of {digits[:20]} characters, and the widest has {_WIDEST}"
+            raise caller.error(EmulationError, lane, message)
 
 
 def _assert(caller: SystemCall, lane: int, message: int, file: int, line: int, *_: int) -> int:
@@ -160,8 +170,11 @@ def _unwritten(caller: SystemCall, lane: int, _: int) -> int:
 def _undefined(caller: SystemCall, lane: int, *_: int) -> int:
     if isinstance(caller.call.callee, Register):
         address = caller.state.values(caller.warp, caller.call.callee)[lane]
+        symbols = caller.state.launch.spaces.symbols
+        other = next((name for name, place in symbols.items() if place == address), None)
+        why = "where no function is that it could reach" if other is None else f"which is {other}, by another prototype"
         raise caller.error(
-            EmulationError, lane, f"a call of address {address:#x}, where no function is that it could reach",
+            EmulationError, lane, f"a call of address {address:#x}, {why}",
             hint="it must be a function of the module with the parameters of the prototype",
         )
     raise caller.error(EmulationError, lane, f"the function {_name(caller.call)} is called but not defined")

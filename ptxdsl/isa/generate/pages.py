@@ -158,7 +158,7 @@ def _page(chapter: str, text: str) -> str:
     counts = dict.fromkeys(opcodes(), 0)
     for level, (heading, part) in enumerate(zip(headings[1::2], headings[2::2])):
         lines += [f"{'##' if level else '#'} {heading}", ""]
-        for opcode in re.findall(r"^(?!let )([a-z]\w*)", part, re.MULTILINE):
+        for opcode in re.findall(r"^(?!let |name )([a-z]\w*)", part, re.MULTILINE):
             own = [row for row in rows(opcode) if row.chapter == chapter]
             lines += _entry(own[counts[opcode]])
             counts[opcode] += 1
