@@ -23,8 +23,8 @@ __all__ = ["reordered"]
 
 Tokens = tuple[str, ...]
 
-_PACKED = re.compile(r"[bsu]\d(x16)?(_p\d+)?$")
-"""The types that only packed elements have."""
+_PACKED = re.compile(r"[bsu]\d(x16)?(_p\d+)?$|u?e\dm\d$")
+"""The types that only packed elements and scales have."""
 _KINDS = {
     **dict.fromkeys(TYPES, "type"), **dict.fromkeys((*SPACES, "shared::cta", "shared::cluster"), "space"),
     **dict.fromkeys(("row", "col"), "layout"), **dict.fromkeys(("and", "or", "xor", "popc"), "operation"),
