@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,8 @@ class CompiledKernel:
         self._text = text
         self.references: dict[str, Any] = {}
         """What the textures, samplers and surfaces that the module declares are bound to."""
+        self.unchanged: Callable[[], bool] | None = None
+        """Whether what it was traced from is as it was; None for PTX, which depends on nothing."""
         self._runs: dict[str, Run] = {}
         self.cache = cache or ModuleCache()
 

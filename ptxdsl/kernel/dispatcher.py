@@ -6,7 +6,7 @@ constants and the target of a launch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,7 @@ class Launch:
         self.kernel, self.config, self.backend = kernel, geometry, backend
         self._stream = stream
         self._checked: CompiledKernel | None = None
-        self._fast_paths: dict[Any, tuple[object, FastPath]] = {}
+        self._fast_paths: dict[Any, tuple[object, Callable[[], bool] | None, FastPath]] = {}
 
     def __call__(self, *args: object, **named: object) -> None:
         """Run the kernel; on a GPU with device arrays only, start it."""
@@ -131,11 +131,14 @@ class Launch:
         if named:  # with the types, since True == 1
             key = (*key, *named.items(), *map(type, named.values()))
         try:
-            generation, fast_path = self._fast_paths[key]
+            generation, unchanged, fast_path = self._fast_paths[key]
         except (KeyError, TypeError):
             pass
         else:
-            if generation is self.kernel.generation and thread.trace is None and fast_path(args):
+            if (
+                generation is self.kernel.generation and thread.trace is None
+                and (unchanged is None or unchanged()) and fast_path(args)
+            ):
                 return
         self._launch(args, named, key)
 
@@ -154,6 +157,7 @@ class Launch:
         names = [p.name for p in self.kernel.parameters] if named else []
         constants = {name: value for name, value in named.items() if name not in names}
         kernel = self.kernel.compiled(constants)
+        unchanged = kernel.unchanged
         if len(constants) != len(named):
             args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
         if kernel is not self._checked:
@@ -175,11 +179,11 @@ class Launch:
         run = kernel.run_on(backend)
         run(geometry, arguments)
         if observer is None:
-            self._keep(run.fast_path(geometry, args, arguments), constants, named, key)
+            self._keep(run.fast_path(geometry, args, arguments), unchanged, constants, named, key)
 
     def _keep(
-        self, fast_path: FastPath | None, constants: Mapping[str, Any], named: Mapping[str, object],
-        key: tuple[object, ...],
+        self, fast_path: FastPath | None, unchanged: Callable[[], bool] | None, constants: Mapping[str, Any],
+        named: Mapping[str, object], key: tuple[object, ...],
     ) -> None:
         """Take the fast path from now on, where the types of the arguments and the values in ``named`` are the same."""
         # Other constants can be equal and yet different, as 0.0 and -0.0 are.
@@ -187,4 +191,4 @@ class Launch:
         if fast_path is not None and exact:
             if len(self._fast_paths) >= 16:
                 self._fast_paths.clear()
-            self._fast_paths[key] = (self.kernel.generation, fast_path)
+            self._fast_paths[key] = (self.kernel.generation, unchanged, fast_path)

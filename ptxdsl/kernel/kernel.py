@@ -1,9 +1,10 @@
 """From a Python function to something that can be launched: ``@ptx_kernel``, ``k[grid, block]``, ``k.ptx()``.
 
-A kernel is traced when it is first needed, once for each combination of compile-time constants and target, and never
-because its source changed: Python is not hashed. What it reads besides its constants (globals, closures) it reads at
-that moment; :meth:`Kernel.retrace` forgets what was traced. From the trace on, everything works on PTX text, which is
-why foreign PTX (:func:`ptxdsl.load`) is launched by the same code.
+A kernel is traced when it is first needed, once for each combination of compile-time constants and target, and again
+when something has changed that it read besides these: globals, closures, helpers and their data, as far as
+`introspection.dependencies` sees. What was traced before is kept, and taken again when the world is as it was then.
+From the trace on, everything works on PTX text, which is why foreign PTX (:func:`ptxdsl.load`) is launched by the same
+code.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from time import perf_counter
+from types import FunctionType
 from typing import Any, overload
 
 from .. import config, ir
@@ -21,7 +23,9 @@ from ..collector import paused
 from ..errors import LaunchError, Loc, TargetError, TraceError, caller, did_you_mean, similar
 from ..ir.signature import Signature
 from ..isa.targets import TARGETS
-from ..language.tracing import check_source, traced
+from ..language.introspection.contents import contents
+from ..language.introspection.dependencies import Dependencies
+from ..language.tracing import check_source, complete, traced
 from . import directives as performance_directives
 from .compiled_kernel import CompiledKernel
 from .dispatcher import Dispatcher
@@ -29,6 +33,8 @@ from .dispatcher import Dispatcher
 __all__ = ["Kernel", "ptx_kernel"]
 
 _RESERVED = ("arch", "comments", "lines")
+_KNOWN = 64
+"""The traces that a kernel keeps."""
 
 
 class Kernel(Dispatcher):
@@ -62,7 +68,9 @@ class Kernel(Dispatcher):
         self.directives = performance_directives.of_options(directives, self.loc)
         self._check_constants()
         functools.update_wrapper(self, function)
-        self._compiled: dict[Any, CompiledKernel] = {}
+        self._latest: dict[Any, tuple[Dependencies, CompiledKernel]] = {}
+        self._known: dict[Any, CompiledKernel] = {}
+        """What was traced, by constants and target and by all that the trace depends on; the oldest first."""
 
     def _check_constants(self) -> None:
         for name in self.signature.constants:
@@ -79,31 +87,41 @@ class Kernel(Dispatcher):
         lineinfo = settings.lineinfo if self.lineinfo is None else self.lineinfo
         key: tuple[Any, ...] = (target, lineinfo)
         if constants:
-            key += tuple(_fingerprint(self.entry, n, v) for n, v in sorted(constants.items()))
-        found = self._compiled.get(key)
-        if found is None:
-            _check_target(target)
-            found = self._compiled[key] = self._trace(self._all_constants(constants), target, lineinfo)
-        return found
+            key += tuple((name, _constant_key(self.entry, name, value)) for name, value in sorted(constants.items()))
+        found = self._latest.get(key)
+        if found is not None and found[0].unchanged():
+            return found[1]
+        _check_target(target)
+        call = f"{self.entry}[grid, block](..., {{}})"
+        values = complete(self.signature, constants, f"kernel `{self.entry}`", LaunchError, caller, call)
+        found = self._find(key, values) if found is not None else None
+        found = found or self._new(key, values, target, lineinfo)
+        found[1].unchanged = found[0].unchanged
+        self._latest[key] = found
+        return found[1]
 
-    def _all_constants(self, constants: Mapping[str, Any]) -> dict[str, Any]:
-        known = self.signature.constants
-        for name in constants:
-            if name not in known:
-                has = f"it has {', '.join(known)}" if known else "it has none"
-                raise LaunchError(
-                    f"kernel `{self.entry}` has no compile-time constant `{name}`; {has}", loc=caller(),
-                    hint=did_you_mean(similar(name, known), "`{}=`"),
-                )
-        values = {**known, **constants}
-        missing = [name for name, value in values.items() if value is Signature.REQUIRED]
-        if missing:
-            given = ", ".join(f"{name}=..." for name in missing)
-            raise LaunchError(
-                f"kernel `{self.entry}` needs the compile-time constant{'s' * (len(missing) > 1)} {', '.join(missing)}",
-                loc=caller(), hint=f"`{self.entry}[grid, block](..., {given})`",
-            )
-        return values
+    def _find(self, key: Any, constants: Mapping[str, Any]) -> tuple[Dependencies, CompiledKernel] | None:
+        """An earlier trace that depends on what is there now."""
+        now = self._dependencies(constants)
+        known = self._known.get((key, now.key))
+        return None if known is None else (now, known)
+
+    def _new(
+        self, key: Any, constants: dict[str, Any], target: str, lineinfo: bool
+    ) -> tuple[Dependencies, CompiledKernel]:
+        compiled = self._trace(constants, target, lineinfo)
+        # The same text keeps what is loaded of it, and with it the variables of the module.
+        same = (known for (found, _), known in self._known.items() if found == key and known.text == compiled.text)
+        compiled = next(same, compiled)
+        now = self._dependencies(constants)
+        while len(self._known) >= _KNOWN:
+            self._known.pop(next(iter(self._known)), None)
+        self._known[key, now.key] = compiled
+        return now, compiled
+
+    def _dependencies(self, constants: Mapping[str, Any]) -> Dependencies:
+        assert isinstance(self.function, FunctionType)
+        return Dependencies(self.function, constants.values())
 
     def _trace(self, constants: dict[str, Any], arch: str, lineinfo: bool) -> CompiledKernel:
         start = perf_counter()
@@ -126,8 +144,9 @@ class Kernel(Dispatcher):
         return CompiledKernel(self.entry, self.parameters, module, self.warned)
 
     def retrace(self) -> None:
-        """Forget what was traced: the next use reads globals and closures again."""
-        self._compiled.clear()
+        """Forget what was traced: for changes that a launch cannot see, as in files that the kernel function reads."""
+        self._latest.clear()
+        self._known.clear()
         self.generation = object()
 
     def __repr__(self) -> str:
@@ -205,18 +224,22 @@ def _entry_name(name: str, loc: Loc) -> str:
     return name
 
 
-def _fingerprint(kernel: str, name: str, value: Any) -> tuple[Any, ...]:
-    """A key under which 1, 1.0 and True, and 0.0 and -0.0, are different constants."""
-    if isinstance(value, float):
-        return (name, type(value), value.hex())
-    if isinstance(value, tuple):
-        return (name, type(value), tuple(_fingerprint(kernel, name, item) for item in value))
-    try:
-        hash(value)
-    except TypeError:
+def _constant_key(kernel: str, name: str, value: Any) -> Hashable:
+    """The key of a compile-time constant: by what it holds, and only what Python can hash."""
+    if not _has_hash(value):
+        while isinstance(value, tuple):
+            value = next(item for item in value if not _has_hash(item))
         instead = {"list": "a tuple", "dict": "a tuple of pairs", "set": "a frozenset"}.get(type(value).__name__)
         raise LaunchError(
             f"the compile-time constant `{name}` of kernel `{kernel}` is a {type(value).__name__}, "
             "which cannot be one: it has no hash", loc=caller(), hint=f"pass {instead}" if instead else None,
-        ) from None
-    return (name, type(value), value)
+        )
+    return contents(value)
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

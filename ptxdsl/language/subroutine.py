@@ -22,6 +22,8 @@ from ..types import ScalarType, pred, u64
 from .builder import Trace, current, swapped
 from .errors import described, located
 from .introspection.bytecode import flow_of
+from .introspection.call_sites import location_of, user_frame
+from .introspection.contents import contents
 from .memory.pointers import Pointer
 from .rules import structure
 from .rules.aliasing import check_alias
@@ -139,15 +141,12 @@ class Subroutine:
 
     def _defined(self, caller: Trace, given: dict[str, Any]) -> str:
         """The name of the function for these constants in the caller's module, traced now if it is not there yet."""
-        constants = complete(self._signature, given, f"function `{self.__name__}`", self._loc)
-        try:
-            key = (self, *sorted(constants.items()))
-            head = caller.functions.get(key)
-        except TypeError:
-            raise located(
-                TraceError, f"a compile-time constant of function `{self.__name__}` cannot be hashed: {constants}",
-                "give a number, a string, a type or a tuple",
-            ) from None
+        constants = complete(
+            self._signature, given, f"function `{self.__name__}`", TraceError, lambda: location_of(user_frame(1)),
+            f"{self.__name__}(..., {{}})",
+        )
+        key = (self, contents(constants))
+        head = caller.functions.get(key)
         if head is None:
             results = [] if self._result is None else [ir.Parameter(RESULT, self._result.register)]
             parameters = [replace(entry, pointer=None) for entry in self._signature.ptx]

@@ -12,7 +12,7 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 from .. import ir
-from ..errors import Loc, PtxError, TraceError
+from ..errors import Loc, PtxError, TraceError, did_you_mean, similar
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
 from ..isa import Form, lookup, targets
 from ..types import ScalarType, u64
@@ -72,7 +72,10 @@ def traced(
     with activated(new):
         arguments = [argument(new, parameter) for parameter in signature.parameters]
         try:
-            result = function(*arguments, **complete(signature, constants or {}, f"kernel `{function.__name__}`", loc))
+            values = complete(
+                signature, constants or {}, f"kernel `{function.__name__}`", TraceError, lambda: loc, "k.ptx({})"
+            )
+            result = function(*arguments, **values)
             structure.finish(new)
         except PtxError as error:
             if error.loc is None:
@@ -92,22 +95,29 @@ def traced(
     return Traced(_module(new, signature), new.needs_verification)
 
 
-def complete(signature: Signature, given: Mapping[str, Any], what: str, loc: Loc) -> dict[str, Any]:
-    """The value of each compile-time constant of ``what``; a TraceError for one that is missing or unknown."""
-    values = {name: default for name, default in signature.constants.items() if default is not Signature.REQUIRED}
-    values.update(given)
-    for name in signature.constants:
-        if name not in values:
-            raise TraceError(
-                f"{what} needs the compile-time constant `{name}`", loc=loc,
-                hint=f"give it by keyword: `k[grid, block](.., {name}=..)`",
-            )
+def complete(
+    signature: Signature, given: Mapping[str, Any], what: str, error: type[PtxError],
+    where: Callable[[], Loc | None], call: str,
+) -> dict[str, Any]:
+    """The value of each compile-time constant of ``what``; an ``error`` for one that is missing or unknown.
+
+    ``where`` finds its line, ``call`` is how constants are given.
+    """
+    known = signature.constants
     for name in given:
-        if name not in signature.constants:
-            known = ", ".join(f"`{n}`" for n in signature.constants) or "none"
-            raise TraceError(
-                f"{what} has no compile-time constant `{name}`", loc=loc, hint=f"it has {known}"
+        if name not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise error(
+                f"{what} has no compile-time constant `{name}`; {has}", loc=where(),
+                hint=did_you_mean(similar(name, known), "`{}=`"),
             )
+    values = {**known, **given}
+    missing = [name for name, value in values.items() if value is Signature.REQUIRED]
+    if missing:
+        raise error(
+            f"{what} needs the compile-time constant{'s' * (len(missing) > 1)} {', '.join(missing)}", loc=where(),
+            hint=f"`{call.format(', '.join(f'{name}=...' for name in missing))}`",
+        )
     return values
 
 

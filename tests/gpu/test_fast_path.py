@@ -65,7 +65,7 @@ def test_the_fast_path_keeps_true_from_one(cu: Standin) -> None:
     assert len(set(cu.images)) == 3  # 1 and 0.0 make the same code
 
 
-def test_retrace_ends_the_fast_path(cu: Standin) -> None:
+def test_a_change_of_what_was_traced_and_retrace_end_the_fast_path(cu: Standin) -> None:
     factor = [1]
 
     @ptx_kernel
@@ -77,12 +77,14 @@ def test_retrace_ends_the_fast_path(cu: Standin) -> None:
     launch = fill[1, 32]
     launch(x)
     launch(x)
+    assert len(cu.images) == 1
     factor[0] = 5
     launch(x)
-    assert len(cu.images) == 1
-    fill.retrace()
     launch(x)
     assert len(cu.images) == 2
+    fill.retrace()
+    launch(x)
+    assert len(cu.images) == 3
 
 
 def test_the_fast_path_refuses_a_launch_within_a_trace(cu: Standin) -> None:

@@ -190,7 +190,10 @@ def calls_silent(x: Ptr[f32]) -> None:
             wrong_count, TraceError, "function `poly` takes 2 arguments, and was given 1",
             "`poly(x: f32, c: Ptr[f32])`",
         ),
-        (wrong_constant, TraceError, "function `poly` has no compile-time constant `order`", "it has `degree`"),
+        (
+            wrong_constant, TraceError, "function `poly` has no compile-time constant `order`; it has degree",
+            "did you mean `degree=`?",
+        ),
         (calls_liar, TraceError, "function `liar` returns f32, and is annotated `-> s32`", None),
         (
             calls_silent, TraceError, "function `silent` returns a run-time f32 and has no result type",

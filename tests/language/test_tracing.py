@@ -140,11 +140,13 @@ def test_constants() -> None:
     assert body_of(kernel, count=1, scale=0.5)[0] == "st.global.f32 [%rd0], 0f3F000000"
     with pytest.raises(TraceError) as missing:
         trace(kernel)
-    assert missing.value.message == "kernel `kernel` needs the compile-time constant `count`"
+    assert (missing.value.message, missing.value.hint) == (
+        "kernel `kernel` needs the compile-time constant count", "`k.ptx(count=...)`"
+    )
     with pytest.raises(TraceError) as unknown:
         trace(kernel, constants={"count": 1, "cuont": 2})
     assert (unknown.value.message, unknown.value.hint) == (
-        "kernel `kernel` has no compile-time constant `cuont`", "it has `count`, `scale`"
+        "kernel `kernel` has no compile-time constant `cuont`; it has count, scale", "did you mean `count=`?"
     )
 
 

@@ -481,16 +481,17 @@ def test_equal_constants_of_different_kinds_are_different() -> None:
     assert seen == [[1, 0], [2, 0], [3, 0], [3, 1], [3, 0], [4, 0], [4, 1], [1, 0]]
 
 
-def test_globals_are_read_at_the_trace() -> None:
-    factor = [1]
+def test_retrace_sees_what_a_launch_cannot(tmp_path: Path) -> None:
+    file = tmp_path / "factor"
+    file.write_text("1")
 
     @ptx_kernel
     def k(out: Ptr[u32]) -> None:
-        out[0] = factor[0]
+        out[0] = int(file.read_text())
 
     out, launch = np.zeros(1, np.uint32), k[1, 1]
     launch(out)
-    factor[0] = 5
+    file.write_text("5")
     launch(out)
     assert out[0] == 1
     k.retrace()

@@ -1,0 +1,396 @@
+"""What a trace has read of the world: the globals, cells, attributes, helpers and data that a function depends on.
+
+A kernel is traced once and launched many times, and Python goes on: a cell of the notebook defines a helper again, a
+setting gets another value, a table another entry. So what the code can read is found after the trace, once, and looked
+at before each launch. It is found from the bytecode of the function and of every function that it can reach: each
+name, and the attribute of a module, class or object that follows it, is a place with a value in it. What is used in
+any other way counts with all that it holds, and the functions and classes in there with all that they read.
+
+At a launch the places are compared by identity, which takes some 30 ns each; only what can be changed in place
+(lists, dicts, arrays, objects) is read again. Where anything differs, the whole key is made anew: it is the same for a
+helper that was defined again as it was, or a number that was assigned again.
+
+What it cannot see: names that are computed (`getattr(module, name)` sees the module, `globals()[name]`, `eval` and
+`sys.modules` nothing); attributes of an object under a second, local name, unless the object is the user's and then
+all of it counts; files, the environment, clocks and random numbers; what only C knows, which is itself; the inside of
+libraries (what lies in site-packages or belongs to Python or ptxdsl), unless the kernel belongs to one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from enum import Enum
+from importlib.util import resolve_name
+from operator import attrgetter, is_, itemgetter
+from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+from .call_sites import is_user_file
+from .contents import Same, code_key, contents, has_value, is_array
+from .name_reads import CELL, GLOBAL, Read, reads_of
+from .reachable import walk
+from .user_code import is_user_class, is_user_module, names_of_module
+
+__all__ = ["Dependencies"]
+
+
+class _Missing:
+    """What a place holds that is not there."""
+
+
+_get_cell = attrgetter("cell_contents")
+_get_code = attrgetter("__code__", "__defaults__", "__kwdefaults__")
+_NUMBERS = frozenset((int, float, complex, bool, str, bytes, type(None)))
+_FACTS = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "strides", "nbytes"))
+"""What an array of numpy says of itself beside its data."""
+_FUNCTIONS = (
+    FunctionType, MethodType, staticmethod, classmethod, property, functools.partial, functools.cached_property,
+)
+_CODE = (*_FUNCTIONS, type)
+_WRITERS: dict[type, tuple[str, ...]] = {
+    list: ("append", "extend", "insert", "clear"), deque: ("append", "appendleft", "extend", "clear"),
+    set: ("add", "update", "discard", "clear"), dict: ("update", "clear"),
+}
+"""The methods that change a container and tell nothing of it."""
+
+
+class Dependencies:
+    """What a function, called with these constants, can read: ``key`` says all of it."""
+
+    def __init__(self, function: FunctionType, constants: Iterable[object] = ()) -> None:
+        search = _Search(function)
+        self.key: Hashable = (search.root(function), *[search.whole(value) for value in constants])
+        self._checks = search.checks()
+
+    def unchanged(self) -> bool:
+        """Whether nothing of it has changed since."""
+        try:
+            for check in self._checks:
+                if not check():
+                    return False
+        except Exception:  # noqa: BLE001 -- a name that is gone; an object that cannot be read any more
+            return False
+        return True
+
+
+class _Search:
+    """The search for what can be read, from one function on."""
+
+    def __init__(self, root: FunctionType) -> None:
+        self._package = _package(str(root.__globals__.get("__name__", "")))
+        self._places: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self._cells: list[tuple[CellType, Any]] = []
+        self._functions: list[tuple[FunctionType, Any]] = []
+        self._data: list[tuple[Callable[[Any], Hashable], Any, Hashable]] = []
+        self._sizes: list[tuple[Any, int]] = []
+        self._tables: list[tuple[Any, Any]] = []
+        self._classes: dict[type, Any] = {}
+        self._met: dict[int, int] = {}
+        self._kept: list[object] = []
+
+    # -- the search
+
+    def root(self, function: FunctionType) -> Hashable:
+        """The key of the function itself, whatever file it is in."""
+        self._first(function)
+        return self._function(function, is_kernel=True)
+
+    def whole(self, value: Any) -> Hashable:
+        """The key of a value of which everything counts."""
+        kind = type(value)
+        if kind in _NUMBERS:
+            return contents(value)
+        known = self._first(value)
+        if known is not None:
+            return known
+        if kind is FunctionType:
+            return self._function(value) if self._follows(value) else Same(value)
+        if issubclass(kind, type):
+            return self._class(value)
+        if kind is ModuleType:
+            return self._module(value)
+        if isinstance(value, _FUNCTIONS):
+            return kind, tuple(map(self.whole, _parts(value)))
+        inner = _wrapped(value)
+        if inner is not None:
+            return Same(kind), self.whole(inner)
+        return self._object(value)
+
+    def _first(self, value: Any) -> Hashable | None:
+        """None for what is met for the first time, else its number."""
+        known = self._met.get(id(value))
+        if known is not None:
+            return "met", known
+        self._met[id(value)] = len(self._kept)
+        self._kept.append(value)
+        return None
+
+    def _follows(self, function: FunctionType) -> bool:
+        return is_user_file(function.__code__.co_filename) and self._enters(function.__globals__)
+
+    def _function(self, function: FunctionType, *, is_kernel: bool = False) -> Hashable:
+        code = function.__code__
+        self._functions.append((function, _get_code(function)))
+        key: list[Hashable] = [code_key(code), Same(function.__globals__)]
+        if not is_kernel:
+            key += [self.whole(part) for part in (function.__defaults__, function.__kwdefaults__) if part]
+            for name, held in list(function.__dict__.items()):
+                self._place(function.__dict__, name, held)
+                key += [name, self.whole(held)]
+        cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+        key += [self._read(read, function.__globals__, cells) for read in reads_of(code)]
+        return tuple(key)
+
+    def _class(self, value: type) -> Hashable:
+        """A class by what its methods and attributes are, as far as it is the user's."""
+        if not is_user_class(value):
+            return Same(value)
+        table = self._table_of(value)
+        self._sizes.append((table, len(table)))
+        key: list[Hashable] = [Same(value)]
+        for name, held in list(table.items()):
+            if name not in _SILENT and not isinstance(held, _DESCRIPTORS):
+                self._place(table, name, held)
+                dunder = name.startswith("__") and not isinstance(held, _FUNCTIONS)
+                key.append((name, None if dunder else self.whole(held)))
+        return (*key, *map(self.whole, value.__mro__[1:]), self.whole(type(value)))
+
+    def _module(self, value: ModuleType) -> Hashable:
+        names = names_of_module(value)
+        if not self._enters(names):
+            return Same(value)
+        self._sizes.append((names, len(names)))
+        key: list[Hashable] = [Same(value)]
+        for name, held in list(names.items()):
+            if not name.startswith("__"):
+                self._place(names, name, held)
+                key.append((name, Same(held) if isinstance(held, ModuleType) else self.whole(held)))
+        return tuple(key)
+
+    def _enters(self, names: dict[str, Any]) -> bool:
+        """Whether a module with these names is the user's, or of the library that the kernel belongs to."""
+        name = str(names.get("__name__", ""))
+        if _package(name) == "ptxdsl":
+            return name.startswith("ptxdsl.kernels")
+        return _package(name) == self._package or is_user_module(names)
+
+    def _object(self, value: Any) -> Hashable:
+        """An object with all its data, and with the functions and classes in it."""
+        data = self._datum(contents, value)
+        held = (each for node in walk([("", value)]) for part in node.parts for each in part.held)
+        return data, *(self.whole(each) for each in held if isinstance(each, _CODE) or _wrapped(each) is not None)
+
+    def _datum(self, read: Callable[[Any], Hashable], value: Any) -> Hashable:
+        """Note data that can be changed in place."""
+        key = read(value)
+        if not isinstance(key, Same) and not _fixed(value):
+            self._data.append((read, value, key))
+        return key
+
+    def _table_of(self, kind: type) -> Any:
+        """The attributes of a class; the same view of them each time."""
+        return self._classes.setdefault(kind, _dict_of(kind))
+
+    def _place(self, table: Any, name: str, value: Any) -> None:
+        self._places.setdefault(id(table), (table, {}))[1][name] = value
+
+    # -- names and attributes
+
+    def _read(self, read: Read, names: dict[str, Any], cells: dict[str, CellType]) -> Hashable:
+        if read.kind == CELL and read.name not in cells:
+            return None  # of a function inside this one
+        if read.kind == CELL:
+            value = _content(cells[read.name])
+            self._cells.append((cells[read.name], value))
+        elif read.kind == GLOBAL:
+            value = self._global(read.name, names)
+        else:
+            value = _module_named(read, names)
+        return read.name, self._followed(value, read.attributes, used=read.used)
+
+    def _global(self, name: str, names: dict[str, Any]) -> Any:
+        value = names.get(name, _Missing)
+        self._place(names, name, value)
+        if value is _Missing:
+            provided = names.get("__builtins__", builtins)
+            table = names_of_module(provided) if isinstance(provided, ModuleType) else provided
+            value = table.get(name, _Missing)
+            self._place(table, name, value)
+        return value
+
+    def _followed(self, value: Any, attributes: tuple[str, ...], *, used: bool) -> Hashable:
+        """The key of what is found by attributes of a value."""
+        if value is _Missing:
+            return _Missing
+        if not attributes:
+            return self.whole(value) if used else None
+        name, rest = attributes[0], attributes[1:]
+        kind = type(value)
+        if kind is ModuleType:
+            names = names_of_module(value)
+            if name not in names or str(names.get("__name__")).startswith("ptxdsl"):
+                return self.whole(value)
+            return self._stepped(names, name, rest, used=used)
+        if kind is FunctionType and name in value.__dict__:
+            return self._stepped(value.__dict__, name, rest, used=used)
+        if name in _WRITERS.get(kind, ()):
+            return Same(value)
+        if is_array(value) and name in _FACTS:
+            return self._datum(_facts, value)
+        if isinstance(value, type):
+            return self._of_class(value, name, rest, used=used)
+        if is_user_class(kind) and not _computes_attributes(kind):
+            return self._of_object(value, name, rest, used=used)
+        return self.whole(value)
+
+    def _stepped(self, table: Any, name: str, rest: tuple[str, ...], *, used: bool) -> Hashable:
+        self._place(table, name, table[name])
+        return name, self._followed(table[name], rest, used=used)
+
+    def _of_class(self, value: type, name: str, rest: tuple[str, ...], *, used: bool) -> Hashable:
+        plain = type(value) is type or not any(name in _dict_of(base) for base in type(value).__mro__)
+        table = self._lookup(value, name) if plain and is_user_class(value) else None
+        if table is None:
+            return self.whole(value)
+        if hasattr(type(table[name]), "__get__"):  # a method, which may read all of the class
+            self._place(table, name, table[name])
+            return self.whole(table[name]), self.whole(value)
+        return self._stepped(table, name, rest, used=used)
+
+    def _of_object(self, value: Any, name: str, rest: tuple[str, ...], *, used: bool) -> Hashable:
+        table = self._lookup(type(value), name)
+        own = getattr(value, "__dict__", None)
+        if type(own) is not dict or (table is not None and hasattr(type(table[name]), "__set__")):
+            return self.whole(value)
+        if name in own:
+            self._tables.append((value, own))
+            return self._stepped(own, name, rest, used=used)
+        if table is None or hasattr(type(table[name]), "__get__"):
+            return self.whole(value)
+        self._place(own, name, _Missing)
+        return self._stepped(table, name, rest, used=used)
+
+    def _lookup(self, kind: type, name: str) -> Any:
+        """The table of the class in which an attribute is found; those before it are noted not to have it."""
+        for base in kind.__mro__:
+            table = self._table_of(base)
+            if name in table:
+                return table
+            if is_user_class(base):
+                self._place(table, name, _Missing)
+        return None
+
+    # -- the checks of a launch
+
+    def checks(self) -> list[Callable[[], bool]]:
+        """What finds out whether anything has changed, the likeliest and cheapest first."""
+        found: list[Callable[[], bool]] = []
+        for table, names in self._places.values():
+            present = {name: value for name, value in names.items() if value is not _Missing}
+            absent = [name for name, value in names.items() if value is _Missing]
+            if present:
+                found.append(_present(table, present))
+            if absent:
+                found.append(_absent(table, absent))
+        found += [_held(table, attrgetter("__dict__"), own) for table, own in self._tables]
+        found += [_held(cell, _get_cell, value) for cell, value in self._cells if value is not _Missing]
+        found += [_of_function(function, parts) for function, parts in self._functions]
+        found += [_sized(table, size) for table, size in self._sizes]
+        return found + [_datum(*datum) for datum in self._data]
+
+
+def _present(table: Any, names: dict[str, Any]) -> Callable[[], bool]:
+    if len(names) == 1:
+        ((name, value),) = names.items()
+        return lambda: table[name] is value
+    get, values = itemgetter(*names), tuple(names.values())
+    return lambda: all(map(is_, get(table), values))
+
+
+def _absent(table: Any, names: list[str]) -> Callable[[], bool]:
+    return lambda: not any(map(table.__contains__, names))
+
+
+def _held(owner: Any, get: Callable[[Any], Any], value: Any) -> Callable[[], bool]:
+    return lambda: get(owner) is value
+
+
+def _of_function(function: FunctionType, parts: tuple[Any, ...]) -> Callable[[], bool]:
+    return lambda: all(map(is_, _get_code(function), parts))
+
+
+def _sized(table: Any, size: int) -> Callable[[], bool]:
+    return lambda: len(table) == size
+
+
+def _datum(read: Callable[[Any], Hashable], value: Any, key: Hashable) -> Callable[[], bool]:
+    return lambda: read(value) == key
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+_DESCRIPTORS = (MemberDescriptorType, GetSetDescriptorType)
+_SILENT = frozenset(("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__qualname__"))
+_dict_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
+
+
+def _computes_attributes(kind: type) -> bool:
+    return any("__getattribute__" in _dict_of(base) for base in kind.__mro__[:-1])
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it has none yet
+        return _Missing
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _wrapped(value: Any) -> Any:
+    """The function inside one of ptxdsl's or of functools'."""
+    if is_user_class(type(value)) or isinstance(value, type):
+        return None
+    try:
+        names = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return names.get("__wrapped__") if type(names) is dict else None
+
+
+def _fixed(value: Any) -> bool:
+    """Whether nothing of a value can be changed in place."""
+    kind = type(value)
+    if kind in (tuple, frozenset):
+        return all(map(_fixed, value))
+    if kind in _NUMBERS or isinstance(value, Enum):
+        return True
+    return has_value(kind)
+
+
+def _facts(array: Any) -> Hashable:
+    return array.shape, array.dtype, array.strides
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """What a function of Python's other kinds is made of."""
+    if isinstance(value, functools.partial):
+        return value.func, value.args, value.keywords
+    if isinstance(value, property):
+        return value.fget, value.fset
+    if isinstance(value, functools.cached_property):
+        return (value.func,)
+    return value.__func__, getattr(value, "__self__", None)
+
+
+def _module_named(read: Read, names: dict[str, Any]) -> Any:
+    name = read.name
+    if read.level:
+        name = resolve_name("." * read.level + name, str(names.get("__package__") or names.get("__name__", "")))
+    return sys.modules.get(name, _Missing)
