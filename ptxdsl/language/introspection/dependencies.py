@@ -252,7 +252,7 @@ class _Search:
         return name, self._followed(table[name], rest, used=used)
 
     def _of_class(self, value: type, name: str, rest: tuple[str, ...], *, used: bool) -> Hashable:
-        plain = type(value) is type or not any(name in _dict_of(base) for base in type(value).__mro__)
+        plain = type(value) is type or not any(name in _dict_of(base) for base in _bases_of(type(value)))
         table = self._lookup(value, name) if plain and is_user_class(value) else None
         if table is None:
             return self.whole(value)
@@ -335,6 +335,7 @@ def _datum(read: Callable[[Any], Hashable], value: Any, key: Hashable) -> Callab
 
 _DESCRIPTORS = (MemberDescriptorType, GetSetDescriptorType)
 _SILENT = frozenset(("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__qualname__"))
+_bases_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _dict_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
 
 
