@@ -60,7 +60,7 @@ class EmulatorRun:
                 given.append(argument if type(argument) is Scalar else _numbered(argument))  # type: ignore[arg-type]
         if self.foreign:
             given += _reachable(given)
-        if not geometry.sanitize:
+        if not geometry.sanitize or "init" not in geometry.sanitize:
             for argument in given:
                 if type(argument) is Buffer and isinstance(argument.owner, TracksWrites):
                     argument.owner.unwritten = None  # what the kernel writes is not tracked

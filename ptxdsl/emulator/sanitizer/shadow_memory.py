@@ -20,7 +20,7 @@ from ..machine.shadow import (
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
 from .accesses import copy_rows, granule_of
-from .shadow_store import store
+from .shadow_store import Marked, store
 
 __all__ = ["Region", "ShadowMemory"]
 
@@ -45,6 +45,17 @@ class Region(NamedTuple):
         return self.low <= host < self.low + self.nbytes
 
 
+def _mark(words: np.ndarray[Any, Any], mask: Any, nbytes: int, granule: int) -> None:
+    """Mark the bytes of a mask, or with True all of so many, in words of last writers."""
+    granules = -(-nbytes >> granule)
+    if mask is True:
+        words[:granules] = UNWRITTEN
+        return
+    unwritten = np.zeros(granules << granule, bool)
+    unwritten[:nbytes] = mask
+    words[:granules] = np.where(unwritten.reshape(granules, -1).any(1), UNWRITTEN, 0)
+
+
 class ShadowMemory:
     """``init``: the words also say what has been written, from the memory that the host left uninitialised on.
 
@@ -56,7 +67,7 @@ class ShadowMemory:
         self.copies = copy_rows(launch.spaces.function) if init else 0
         self.store.lock.acquire()
         if int(self.store.counter[0]) >> (EPOCH_BITS - 1) or int(self.store.tickets[0]) >> 31:
-            self.store.counter[0], self.store.tickets[0], self.store.free = 1, 1, []
+            self.store.renumber()
         self.first_epoch = int(self.store.counter[0]) + 1
         self.granule = granule_of(launch.spaces.function)
         self.arrays: list[tuple[np.ndarray[Any, Any], int]] = []
@@ -67,20 +78,38 @@ class ShadowMemory:
         self.clustered = False
         """Whether blocks reach each other's shared memory."""
         self.unwritten_buffers = self._unwritten_buffers() if init else []
+        some = bool(self.unwritten_buffers)
         self.overlap = self._add_global_memory()
         heap = any(guarded is not None and guarded.heap for guarded in launch.ranges)
-        self.has_unwritten = init and (heap or bool(self.unwritten_buffers))
+        self.has_unwritten = init and (heap or some)
+        self.marked = init and (heap or bool(self.unwritten_buffers))
+        """Whether words that are not an array's own say that memory is unwritten."""
         self.current: BlockState | None = None
 
     # Global memory
 
     def _region(self, low: int, nbytes: int, kind: int, owner: int = 0) -> Region:
-        granules = (nbytes >> self.granule) + 9
-        stride = granules + (24 - granules % 16)  # odd cache lines between planes, so that they do not evict each other
+        stride = self._stride(nbytes)
         planes = len(Plane) if kind == Kind.SHARED and self.copies else Plane.COPY
         array = self.store.take(planes * stride + 16, planes)
         self.arrays.append((array, planes))
         return Region(low, nbytes, array.ctypes.data, stride * WORD_BYTES, kind, owner)
+
+    def _stride(self, nbytes: int) -> int:
+        granules = (nbytes >> self.granule) + 9
+        return granules + (24 - granules % 16)  # odd cache lines between planes, so that they do not evict each other
+
+    def _kept_region(self, low: int, nbytes: int, owner: TracksWrites) -> Region:
+        """The region of an array that is apart from all others, with the words of the last launch if it has them."""
+        marked, stride = owner.unwritten, self._stride(nbytes)
+        fits = isinstance(marked, Marked) and marked.granule == self.granule and marked.low == low
+        if not fits or marked.resets != self.store.resets:
+            words = np.zeros(Plane.COPY * stride + 16, np.uint64)
+            mask = marked.mask() if isinstance(marked, Marked) else marked
+            _mark(words, mask, nbytes, self.granule)
+            marked = owner.unwritten = Marked(words, low, self.granule, nbytes, self.store.resets)
+        self.kept.append(marked)
+        return Region(low, nbytes, marked.words.ctypes.data, stride * WORD_BYTES, Kind.GLOBAL)
 
     def _unwritten_buffers(self) -> list[tuple[Buffer, TracksWrites]]:
         buffers = [argument for argument in self.launch.arguments if isinstance(argument, Buffer)]
@@ -101,11 +130,20 @@ class ShadowMemory:
             if merged and low < merged[-1][1]:
                 overlap = True
                 merged[-1][1] = max(merged[-1][1], high)
+                merged[-1][2] += 1
             else:
-                merged.append([low, high])
-        self.regions = [self._region(low, high - low, Kind.GLOBAL) for low, high in merged]
+                merged.append([low, high, 1])
+        alone = {(buffer.address, buffer.nbytes): owner for buffer, owner in self.unwritten_buffers}
+        for low, high, members in merged:
+            owner = alone.pop((low, high - low), None) if members == 1 else None
+            kept = self._kept_region(low, high - low, owner) if owner else self._region(low, high - low, Kind.GLOBAL)
+            self.regions.append(kept)
+        self.unwritten_buffers = [
+            (buffer, owner) for buffer, owner in self.unwritten_buffers if (buffer.address, buffer.nbytes) in alone
+        ]
         for buffer, owner in self.unwritten_buffers:
-            self._mark_unwritten(buffer, owner)
+            unwritten = owner.unwritten.mask() if isinstance(owner.unwritten, Marked) else owner.unwritten
+            _mark(self._last_writers(buffer), unwritten, buffer.nbytes, self.granule)
         return overlap
 
     def words(self, region: Region, host: int, granules: int, plane: int = Plane.WRITER) -> np.ndarray[Any, Any]:
@@ -116,12 +154,6 @@ class ShadowMemory:
     def _last_writers(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         region = next(region for region in self.regions if region.holds(buffer.address))
         return self.words(region, buffer.address, (buffer.nbytes + (1 << self.granule) - 1) >> self.granule)
-
-    def _mark_unwritten(self, buffer: Buffer, owner: TracksWrites) -> None:
-        writers = self._last_writers(buffer)
-        unwritten = np.zeros(writers.size << self.granule, bool)
-        unwritten[: buffer.nbytes] = owner.unwritten
-        writers[:] = np.where(unwritten.reshape(writers.size, -1).any(1), UNWRITTEN, 0)
 
     def allocated(self, address: int, nbytes: int) -> None:
         """Clear the words of memory that ``malloc`` has given."""
@@ -137,7 +169,7 @@ class ShadowMemory:
         for buffer, owner in self.unwritten_buffers:
             unwritten = np.repeat(self._last_writers(buffer) == UNWRITTEN, 1 << self.granule)[: buffer.nbytes]
             owner.unwritten = unwritten if unwritten.any() else None
-        if not self.has_unwritten:
+        if not self.marked:
             self.store.give(self.arrays)
         self.store.lock.release()
 

@@ -8,9 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from ..machine.shadow import EPOCH_BITS
+from ..machine.shadow import EPOCH_BITS, UNWRITTEN
 
-__all__ = ["Store", "store"]
+__all__ = ["Marked", "Store", "store"]
+
+
+class Marked:
+    """What an array keeps from launch to launch of which of its bytes were never written: the shadow words say it.
+
+    So a launch need not mark its memory again, and an array that it leaves alone costs it nothing. ``low`` is the
+    address where the words begin, ``resets`` the number of the numbering of epochs that they are of.
+    """
+
+    def __init__(self, words: np.ndarray[Any, Any], low: int, granule: int, nbytes: int, resets: int) -> None:
+        self.words, self.low, self.granule, self.nbytes, self.resets = words, low, granule, nbytes, resets
+
+    def mask(self) -> np.ndarray[Any, Any]:
+        """Which bytes are unwritten."""
+        granules = -(-self.nbytes >> self.granule)
+        return np.repeat(self.words[:granules] == UNWRITTEN, 1 << self.granule)[: self.nbytes]
 
 
 class Store:
@@ -24,8 +40,14 @@ class Store:
         self.counter = np.ones(1, np.uint64)
         self.tickets = np.ones(1, np.uint64)
         """The last ticket of an asynchronous copy."""
+        self.resets = 0
         self.blocks = np.zeros(1 << EPOCH_BITS, np.uint32)
         self.free: list[tuple[np.ndarray[Any, Any], int]] = []
+
+    def renumber(self) -> None:
+        """Begin with small numbers again: no words of before may be used any more."""
+        self.counter[0], self.tickets[0], self.free = 1, 1, []
+        self.resets += 1
 
     def take(self, words: int, planes: int) -> np.ndarray[Any, Any]:
         """Memory for so many shadow words in that many planes: words of epochs and of tickets are not mixed."""
