@@ -1,10 +1,14 @@
 """Block helpers: reduce, scan and broadcast over all threads of a block by shared memory.
 
 Plain Python functions on the public language, traced in place. The block may have any shape and any size up to 1024
-threads that is a multiple of 32; its threads are numbered x first, then y, then z. All of them must get there
-together, since there are barriers inside (``bar.sync 0``). ``threads`` is the size of the block where it is known
-while tracing, which saves instructions; it is checked against nothing, so give what the launch gives. Each call has
-some shared memory of its own: a value a warp.
+threads that is a multiple of 32 (any size for ``broadcast``); its threads are numbered x first, then y, then z.
+``threads`` is the size of the block where it is known while tracing, which saves instructions. A launch of another
+block is a LaunchError that names the helper.
+
+All threads must get there together, since there are barriers inside (``bar.sync 0``). Where a ``when`` around a helper
+or a ``ptx.ret`` before it might keep some away, its barriers count the threads, so that the emulator raises
+BarrierError or DeadlockError at its line; that costs up to five instructions there. On a GPU it is undefined.
+Each call has some shared memory of its own: a value a warp.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from typing import Any
 
 from . import warp
 from .errors import PtxTypeError
-from .language import Value, loop, maximum, minimum, ptx, reg, select, shared, when
+from .language.block_needs import for_some, needs_block
+from .language import Value, current, loop, maximum, minimum, ptx, reg, select, shared, when
 from .language.errors import described, located
 from .types import pred
 from .warp import Operator
@@ -38,6 +43,16 @@ def size() -> Any:
     return ptx.ntid.x * ptx.ntid.y * ptx.ntid.z
 
 
+def _sync(threads: int | None) -> None:
+    """A barrier that no thread of the block may miss."""
+    if not for_some(current()):
+        sync()
+    elif threads is not None:
+        ptx.bar.sync(0, threads)
+    else:
+        ptx.bar.sync(0, size() + 31 & 0xFFFFFFE0)
+
+
 def broadcast(v: Any, source: Any = 0) -> Any:
     """Every thread gets the ``v`` of thread number ``source``.
 
@@ -53,12 +68,14 @@ def broadcast(v: Any, source: Any = 0) -> Any:
     {77.0}
     """
     v = _stored(v)
+    if isinstance(source, int) and source > 0:
+        needs_block("block.broadcast", f"launch more than {source} threads, or take another one's", least=source + 1)
     slot = shared(v.type, 1)
     with when(thread() == source):
         slot[0] = v
-    sync()
+    _sync(None)
     result = slot[0]
-    sync()
+    _sync(None)
     return result
 
 
@@ -79,7 +96,7 @@ def reduce(op: Operator, v: Any, threads: int | None = None) -> Any:
     >>> set(y.tolist())
     {127.0}
     """
-    warps = _warps(threads)
+    warps = _warps(threads, "block.reduce")
     v = warp.reduce(op, _stored(v))
     if warps == 1:
         return v
@@ -87,9 +104,9 @@ def reduce(op: Operator, v: Any, threads: int | None = None) -> Any:
     lane, number = warp.lane(), thread() >> 5
     with when(lane == 0):
         parts[number] = v
-    sync()
+    _sync(threads)
     result = _combined(op, parts, lane, warps)
-    sync()
+    _sync(threads)
     return result
 
 
@@ -130,13 +147,13 @@ def scan(
     """
     if exclusive and initial is None:
         raise located(PtxTypeError, "an exclusive scan has no first value", "give the neutral element: `initial=0`")
-    warps = _warps(threads)
+    warps = _warps(threads, "block.scan")
     v = warp.scan(op, _stored(v))
     parts = shared(v.type, warps or 32)
     lane, number = warp.lane(), thread() >> 5
     with when(lane == 31):
         parts[number] = v
-    sync()
+    _sync(threads)
     mine = warp.shuffle_up(v, 1) if exclusive else v
     result = reg(v.type)
     result.set(select(lane == 0, initial, mine) if exclusive else mine)
@@ -147,23 +164,28 @@ def scan(
             before.set(op(before, parts[earlier]))
         joined = op(before, mine)
         result.set(select(lane == 0, before, joined) if exclusive else joined)
-    sync()
+    _sync(threads)
     return result.copy()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _warps(threads: int | None) -> int | None:
-    """How many warps the block has; None where that is known only when it runs."""
+def _warps(threads: int | None, helper: str) -> int | None:
+    """How many warps the block has; None where that is known only when it runs. The launch must agree."""
     if threads is None:
+        needs_block(helper, _WHOLE, multiple=32)
         return None
     if isinstance(threads, bool) or not isinstance(threads, int) or not 0 < threads <= 1024 or threads % 32:
         raise located(
             PtxTypeError, f"a block of {described(threads)} threads",
             "a multiple of 32 up to 1024, known while tracing: `threads=256`; leave it out if the launch decides",
         )
+    needs_block(helper, f"launch {threads} threads, or leave `threads` out", threads=threads)
     return threads // 32
+
+
+_WHOLE = "launch a multiple of 32 threads, and give those without a number the neutral element of the operation"
 
 
 def _stored(v: Any) -> Any:

@@ -1,9 +1,13 @@
 """Warp helpers: reduce, scan and broadcast over the 32 lanes by shuffles.
 
 Plain Python functions on the public language, traced in place; each shuffle is one ``shfl.sync`` for a 32-bit value,
-two for a 64-bit one, and goes through a 32-bit register for a 16-bit one. All 32 lanes of the warp must get there
-together, so call them outside of a divergent ``when``; a block whose size is no multiple of 32 has a last warp that
-cannot. With ``width`` 2, 4, 8 or 16 the warp is cut in segments of so many lanes, each on its own.
+two for a 64-bit one, and goes through a 32-bit register for a 16-bit one. With ``width`` 2, 4, 8 or 16 the warp is cut
+in segments of so many lanes, each on its own. All lanes of the warp must get there together, so call them outside of a
+divergent ``when``.
+
+A block whose size is no multiple of 32 has a last warp without its upper lanes. ``scan`` and ``shuffle_up`` are right
+there; a launch that has ``reduce`` in segments that are not full is a LaunchError. What takes the value of a lane that
+is not there is a BarrierError of the emulator, and undefined on a GPU.
 
 PTX ISA, section 9.7.9.6 (shfl.sync).
 """
@@ -15,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import PtxTypeError
+from .language.block_needs import needs_block
 from .language import Value, maximum, minimum, pack, ptx, select
 from .language.errors import described, located
 from .types import pred, u16, u32
@@ -28,6 +33,7 @@ MASK = 0xFFFFFFFF
 """The membermask of a whole warp."""
 
 Operator = Callable[[Any, Any], Any]
+_WHOLE = "launch a multiple of {width} threads, and give those without a number the neutral element of the operation"
 
 
 def lane() -> Any:
@@ -91,6 +97,7 @@ def reduce(op: Operator, v: Any, width: int = 32) -> Any:
     """
     _check(op, v)
     _clamp(width)
+    needs_block("warp.reduce", _WHOLE.format(width=width), multiple=width)
     distance = width // 2
     while distance:
         v = op(v, shuffle_xor(v, distance))

@@ -13,6 +13,7 @@ from ..collector import paused
 from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
+from ..language.block_needs import BlockNeed
 from ..launch import LIMITS, LaunchConfig
 from . import directives
 from .run import EmulatorRun, Run
@@ -41,10 +42,10 @@ class CompiledKernel:
 
     def __init__(
         self, entry: str, parameters: Sequence[KernelParameter], module: Module, warned: set[str], *,
-        text: str | None = None, cache: ModuleCache | None = None,
+        text: str | None = None, cache: ModuleCache | None = None, block_needs: Sequence[BlockNeed] = (),
     ) -> None:
         self.entry, self.parameters, self.module, self.warned = entry, parameters, module, warned
-        self.foreign = text is not None
+        self.foreign, self.block_needs = text is not None, block_needs
         self._text = text
         self.references: dict[str, Any] = {}
         """What the textures, samplers and surfaces that the module declares are bound to."""
@@ -148,6 +149,12 @@ class CompiledKernel:
     def check(self, geometry: LaunchConfig) -> None:
         """Refuse a geometry that the kernel's directives and memory exclude."""
         directives.check(self.entry, self.function.directives, geometry)
+        for need in self.block_needs:
+            if not need.met(geometry.threads):
+                raise LaunchError(
+                    f"block {geometry.block} has {geometry.threads} threads; `{need.helper}` at {need.loc} "
+                    f"is right for {need.wanted} only", loc=caller(), hint=need.hint,
+                )
         static, dynamic = self.shared
         if dynamic and not geometry.shared:
             raise LaunchError(

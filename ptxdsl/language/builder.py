@@ -149,7 +149,8 @@ class Trace:
     `ptx_func` functions called, by function and constants; ``unaliased`` is what rule R3 remembers. A trace is
     preverified, since each operand was checked when it was appended, unless ``needs_verification``: with branches of
     the user's own, calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can
-    tell.
+    tell. ``block_needs`` is what helpers need of the launch (:mod:`.block_needs`), ``called`` says
+    that it is that of a `ptx_func`.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str, code: CodeType) -> None:
@@ -175,6 +176,8 @@ class Trace:
         self.fatal_error: PtxError | None = None
         self.needs_verification = self.over = False
         self.unaliased: dict[tuple[int, int], int] = {}
+        self.block_needs: list[Any] = []
+        self.called = False
         self.addresses: dict[Any, Any] = {}
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
         self.kernel = Region("kernel", loc, None, self, self)

@@ -161,6 +161,7 @@ class Subroutine:
         inner = Trace(head.name, self._loc, caller.arch, self._function.__code__)
         inner.before_write = check_alias
         inner.adopt(caller)
+        inner.called = True
         inner.reserve(RESULT)
         with swapped(inner):
             values = [argument(inner, parameter) for parameter in self._signature.parameters]

@@ -16,6 +16,7 @@ from ..errors import Loc, PtxError, TraceError, did_you_mean, similar
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
 from ..isa import Form, lookup, targets
 from ..types import ScalarType, u64
+from .block_needs import BlockNeed
 from .builder import Trace, activated
 from .errors import described
 from .introspection.call_sites import is_user_file
@@ -33,10 +34,11 @@ __all__ = ["Traced", "argument", "check_source", "complete", "finish", "trace", 
 
 
 class Traced(NamedTuple):
-    """A module, and whether it may be wrong although each operand was checked when it was traced."""
+    """A module, whether it may be wrong although each operand was checked, and what it needs of the launch."""
 
     module: ir.Module
     needs_verification: bool
+    block_needs: list[BlockNeed]
 
 
 def check_source(function: Callable[..., object]) -> None:
@@ -92,7 +94,7 @@ def traced(
             f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,
             hint="store results through a pointer: `out[i] = v`",
         )
-    return Traced(_module(new, signature), new.needs_verification)
+    return Traced(_module(new, signature), new.needs_verification, new.block_needs)
 
 
 def complete(
