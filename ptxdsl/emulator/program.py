@@ -17,7 +17,7 @@ from .machine.address_spaces import AddressSpaces, ModuleMemory
 from .machine.array_history import note
 from .machine.unsupported import unsupported
 from .rewrite.expansions import expansion
-from .runtime.block_state import LaunchState
+from .runtime.block_state import NO_TOOL, LaunchState
 from .runtime.launch import run
 
 if TYPE_CHECKING:
@@ -154,9 +154,13 @@ def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None
         fault = error
     finally:
         sanitizer.release()
-    sanitizer.finish(fault)
-    if fault is not None:
-        raise fault
+        launch.tool = NO_TOOL  # which kept the launch
+    try:
+        sanitizer.finish(fault)
+        if fault is not None:
+            raise fault
+    finally:
+        fault = None  # it holds this frame
 
 
 _programs: dict[str | int, Program] = {}

@@ -34,7 +34,7 @@ class Dispatcher:
 
     def __init__(self, entry: str) -> None:
         self.entry = entry
-        self._launches: dict[Any, Launch] = {}
+        self._launches: dict[Any, Prepared] = {}
         self.generation = object()
         """Another one after each ``retrace``."""
         self.warned: set[str] = set()
@@ -52,7 +52,7 @@ class Dispatcher:
     def __getitem__(self, item: Any) -> Launch:
         """``k[grid, block]``, ``k[grid, block, stream]`` or ``k[grid, block, stream, shared]``, ready to be called."""
         try:
-            return self._launches[item]
+            return Launch(self, self._launches[item])
         except (KeyError, TypeError):
             pass
         if not isinstance(item, tuple) or not 2 <= len(item) <= 4:
@@ -66,7 +66,7 @@ class Dispatcher:
         if stream is None or isinstance(stream, int):
             if len(self._launches) >= 256:
                 self._launches.clear()
-            self._launches[item] = launch
+            self._launches[item] = launch.prepared
         return launch
 
     def configure(
@@ -79,7 +79,7 @@ class Dispatcher:
         ``backend`` is ``"gpu"``, ``"emulator"`` or ``"auto"``; None leaves it to ``use`` and ``PTXDSL_BACKEND``.
         """
         geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize, seed)
-        return Launch(self, geometry, check(backend), stream)
+        return Launch(self, Prepared(geometry, check(backend), stream))
 
     # -- inspection
 
@@ -116,14 +116,33 @@ class Dispatcher:
         return found.assembled(arch or assembled(found.module.target))
 
 
+class Prepared:
+    """What the launches of a kernel in one geometry share.
+
+    The kernel keeps it, so it does not keep the kernel: one that nobody uses any more is freed at once, with all that
+    was compiled for it.
+    """
+
+    __slots__ = ("backend", "checked", "config", "fast_paths", "stream")
+
+    def __init__(self, geometry: LaunchConfig, backend: str | None, stream: object) -> None:
+        self.config, self.backend, self.stream = geometry, backend, stream
+        self.checked: CompiledKernel | None = None
+        self.fast_paths: dict[Any, tuple[object, Callable[[], bool] | None, FastPath]] = {}
+
+
 class Launch:
     """A kernel with its geometry, to be called with the arguments."""
 
-    def __init__(self, kernel: Dispatcher, geometry: LaunchConfig, backend: str | None, stream: object) -> None:
-        self.kernel, self.config, self.backend = kernel, geometry, backend
-        self._stream = stream
-        self._checked: CompiledKernel | None = None
-        self._fast_paths: dict[Any, tuple[object, Callable[[], bool] | None, FastPath]] = {}
+    __slots__ = ("kernel", "prepared")
+
+    def __init__(self, kernel: Dispatcher, prepared: Prepared) -> None:
+        self.kernel, self.prepared = kernel, prepared
+
+    @property
+    def config(self) -> LaunchConfig:
+        """The geometry and the options."""
+        return self.prepared.config
 
     def __call__(self, *args: object, **named: object) -> None:
         """Run the kernel; on a GPU with device arrays only, start it."""
@@ -131,7 +150,7 @@ class Launch:
         if named:  # with the types, since True == 1
             key = (*key, *named.items(), *map(type, named.values()))
         try:
-            generation, unchanged, fast_path = self._fast_paths[key]
+            generation, unchanged, fast_path = self.prepared.fast_paths[key]
         except (KeyError, TypeError):
             pass
         else:
@@ -160,14 +179,14 @@ class Launch:
         unchanged = kernel.unchanged
         if len(constants) != len(named):
             args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
-        if kernel is not self._checked:
+        if kernel is not self.prepared.checked:
             with paused():
                 kernel.check(self.config)
                 _ = kernel.bind
-            self._checked = kernel
+            self.prepared.checked = kernel
         settings, geometry = config.current(), self.config
         arguments = kernel.bind(args)
-        backend = choose(self.backend or settings.backend)
+        backend = choose(self.prepared.backend or settings.backend)
         if backend == "emulator" and geometry.sanitize is None and settings.sanitize is not None:
             geometry = replace(geometry, sanitize=settings.sanitize)
         if backend == "emulator" and geometry.seed is None and settings.seed is not None:
@@ -189,6 +208,6 @@ class Launch:
         # Other constants can be equal and yet different, as 0.0 and -0.0 are.
         exact = all(name in constants and type(value) in (int, bool, str) for name, value in named.items())
         if fast_path is not None and exact:
-            if len(self._fast_paths) >= 16:
-                self._fast_paths.clear()
-            self._fast_paths[key] = (self.kernel.generation, unchanged, fast_path)
+            if len(self.prepared.fast_paths) >= 16:
+                self.prepared.fast_paths.clear()
+            self.prepared.fast_paths[key] = (self.kernel.generation, unchanged, fast_path)

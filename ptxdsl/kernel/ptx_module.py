@@ -86,12 +86,15 @@ class PtxModule(_ByName[PtxEntry]):
         entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
         cache = ModuleCache()
         super().__init__({function.name: PtxEntry(self.module, text, function, cache) for function in entries})
-        self.variables = Variables(self)
-        """The module's variables in global and constant memory, by name."""
         self._declared = {v.name: str(v.type) for v in self.module.variables if v.type.kind == "o"}
         self._references: dict[str, Any] = {}
         for entry in self._known.values():
             entry.compiled({}).references = self._references
+
+    @property
+    def variables(self) -> Variables:
+        """The module's variables in global and constant memory, by name."""
+        return Variables(self)  # which keeps the module
 
     def __getitem__(self, name: str) -> PtxEntry:
         entry: PtxEntry = self._known[_unique_match(name, self._known, self.filename, "entry")]

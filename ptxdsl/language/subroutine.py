@@ -70,7 +70,6 @@ class Subroutine:
         assert isinstance(function, FunctionType)
         self._function = function
         self._loc = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
-        self._names = names
         self._signature = Signature.of(function, names)
         for parameter in self._signature.parameters:
             if not isinstance(parameter.annotation, (ScalarType, PtrType, HandleType)):
@@ -79,7 +78,7 @@ class Subroutine:
                     loc=self._loc,
                     hint="a function takes scalars and `Ptr[T]`; pass the pointer, shape and strides one by one",
                 )
-        self._result = self._annotated_result()
+        self._result = self._annotated_result(names)
 
     def __call__(self, *arguments: Any, **constants: Any) -> Value | None:
         trace = current()
@@ -111,10 +110,10 @@ class Subroutine:
         """Its name as an operand: ``ptx.mov.u64(f)`` is its address."""
         return ir.Symbol(self._defined(trace, {}))
 
-    def _annotated_result(self) -> ScalarType | None:
+    def _annotated_result(self, names: Mapping[str, Any]) -> ScalarType | None:
         annotation = self._function.__annotations__.get("return")
         if isinstance(annotation, str):
-            annotation = eval(annotation, self._function.__globals__, dict(self._names))  # what get_annotations does
+            annotation = eval(annotation, self._function.__globals__, dict(names))  # what get_annotations does
         if annotation is None or (isinstance(annotation, ScalarType) and annotation is not pred):
             return annotation
         raise TraceError(

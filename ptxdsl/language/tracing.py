@@ -88,7 +88,12 @@ def traced(
             translated = _translated(error, new, function.__name__)
             if translated is None:
                 raise
-            raise translated from None
+            try:
+                raise translated from None
+            finally:  # an error holds this frame, and so must not be held by it
+                translated = None
+        finally:
+            new.fatal_error = None
     if result is not None:
         raise TraceError(
             f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,

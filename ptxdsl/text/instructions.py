@@ -64,7 +64,10 @@ class InstructionReader(Reader):
         self.unambiguous = True
         if not readings:
             assert failure is not None
-            raise failure
+            try:
+                raise failure
+            finally:  # an error holds this frame, and so must not be held by it
+                failure = None
         return min(readings)[2:]
 
     def _miscounted(self, mnemonic: str, count: int, start: int) -> NoReturn:

@@ -93,10 +93,13 @@ class WorkerPool:
         except BaseException:
             self._abandon()
             raise
-        if self.error is not None:
-            raise self.error
-        if self.fault is not None:
-            raise self.fault[1]
+        try:
+            if self.error is not None:
+                raise self.error
+            if self.fault is not None:
+                raise self.fault[1]
+        finally:  # an error holds this frame, and so must not be held by it
+            self.error = self.fault = None
         return self.seconds
 
     def _work(self, worker: int, returned: Returned | None = None) -> None:

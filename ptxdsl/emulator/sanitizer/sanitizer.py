@@ -213,6 +213,7 @@ class Sanitizer(Tool):
         if self.memory.exhausted():
             self.reporter.overflow()
         self.memory.release()
+        self.reporter.copier = lambda _: None  # which keeps the reporter
 
     def finish(self, fault: EmulationError | None = None) -> None:
         """Raise the first finding, if there is one; ``fault`` ended the kernel early."""

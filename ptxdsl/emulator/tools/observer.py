@@ -48,7 +48,9 @@ class _Probed(NamedTuple):
 
 def probed(spaces: AddressSpaces, block: Shape3, probe: Probe) -> Code:
     """A kernel lowered to conservative code with the micro-ops of a probe."""
-    return translate(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
+    code = translate(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
+    code.source = (spaces.function, spaces, block, None)  # a probe keeps the code, and there is no second tier
+    return code
 
 
 class Observer(Tool):
