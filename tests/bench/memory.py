@@ -47,7 +47,7 @@ def resident() -> int:
 def traced() -> Kernel:
     """A new kernel."""
     @ptx_kernel
-    def store(x: Ptr[u32], n: u32):
+    def store(x: Ptr[u32], n: u32) -> None:
         x[n + ptx.tid.x] = n
 
     return store
