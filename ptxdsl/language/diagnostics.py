@@ -15,6 +15,7 @@ from ..types import b32, b64, b8, f32, f64, pred, s32, s64, u32, u64
 from .builder import Trace, current
 from .control.regions import when
 from .errors import described, located
+from .memory.declared import Declared
 from .memory.pointers import Pointer
 from .values.literals import is_number, plain
 from .values.moves import constant, known_form
@@ -162,5 +163,5 @@ def _buffer(trace: Trace, arguments: list[Value]) -> ir.Operand:
     symbol = trace.unique("printf")
     trace.variables.append(ir.Variable(symbol, "local", b8, (size,), 8))
     for value, offset in zip(arguments, offsets):
-        Pointer(value.type, "local", ir.Symbol(symbol), offset).store(0, value)
+        Pointer(value.type, "local", Declared(trace, symbol, common=False), offset).store(0, value)
     return emit(known_form("cvta.local.u64"), u64, ir.Symbol(symbol)).use(trace)

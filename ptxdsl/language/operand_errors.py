@@ -20,6 +20,7 @@ from .builder import current
 from .call_signature import SINK, inputs, outputs, returned, syntax
 from .errors import conversions, described, located, named
 from .memory.addresses import NARROW
+from .memory.declared import Declared
 from .memory.pointers import Pointer
 from .memory.tensor_map import TensorMapValue
 from .values.literals import is_number, plain
@@ -106,7 +107,7 @@ def _value_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError |
     if is_number(argument):
         return number_error(spec, wanted, plain(argument))
     if spec.variable and (
-        hasattr(argument, "symbol") or (isinstance(argument, Pointer) and isinstance(argument.base, ir.Symbol))
+        hasattr(argument, "symbol") or (isinstance(argument, Pointer) and isinstance(argument.base, Declared))
     ):
         return None
     if isinstance(argument, (Pointer, TensorMapValue)):

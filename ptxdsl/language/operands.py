@@ -21,6 +21,7 @@ from .call_signature import SINK, inputs, outputs, returned
 from .control.labels import table_of, target_of
 from .errors import located
 from .memory.addresses import address_of
+from .memory.declared import Declared
 from .memory.pointers import Pointer
 from .memory.tensor_map import TensorMapValue
 from .operand_errors import (
@@ -94,7 +95,7 @@ def kind_of(argument: Any) -> Any:
     if kind is list or kind is tuple or kind is Vec:
         return tuple([item.type if item.__class__ is Result else kind_of(item) for item in argument])
     if isinstance(argument, Pointer):
-        return argument.space, argument.base.__class__ is ir.Symbol
+        return argument.space, argument.base.__class__ is Declared
     if kind is str:
         return argument
     if kind is Part:
@@ -290,8 +291,9 @@ def _number(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Op
 
 def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     if isinstance(argument, Pointer):
-        assert isinstance(argument.base, ir.Symbol)
-        return ir.Symbol(argument.base.symbol, argument.offset) if argument.offset else argument.base
+        assert isinstance(argument.base, Declared)
+        symbol = argument.base.use(trace)
+        return symbol._replace(offset=argument.offset) if argument.offset else symbol
     function: ir.Symbol = argument.symbol(trace)
     return function
 

@@ -182,7 +182,7 @@ def argument(trace: Trace, parameter: KernelParameter) -> Any:
     if isinstance(annotation, HandleType):
         return _load(trace, next(entries), u64)
     trace.reserve(parameter.name)
-    return TensorMapValue(parameter.name)
+    return TensorMapValue(trace, parameter.name)
 
 
 def _array(trace: Trace, annotation: ArrayType, entries: Iterator[ir.Parameter]) -> View:

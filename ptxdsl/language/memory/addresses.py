@@ -17,6 +17,7 @@ from ..errors import described, located, named
 from ..values.literals import literal, plain
 from ..values.moves import known_form
 from ..values.value import Reg, Result, Value
+from .declared import Declared
 
 __all__ = [
     "NARROW", "access", "address_of", "address_type", "advance", "form_of", "guard_of", "no_index", "refuse_items",
@@ -48,15 +49,15 @@ def no_index(index: object) -> PtxTypeError:
 _new: Any = tuple.__new__
 
 
-def address_of(trace: Trace, base: Value | ir.Symbol, offset: int) -> ir.Address:
+def address_of(trace: Trace, base: Value | Declared, offset: int) -> ir.Address:
     # Past the constructor of the named tuple, which costs more than all else here.
-    where = base if base.__class__ is ir.Symbol else base.use(trace)  # type: ignore[union-attr]
-    address: ir.Address = _new(ir.Address, (where, offset, (), False))
+    address: ir.Address = _new(ir.Address, (base.use(trace), offset, (), False))
     return address
 
 
-def variable_address(trace: Trace, symbol: ir.Symbol, space: str) -> Value:
+def variable_address(trace: Trace, variable: Declared, space: str) -> Value:
     """The address of a variable in a register, loaded once at the top of the kernel."""
+    symbol = variable.use(trace)
     found: Value | None = trace.constants.get(symbol)
     if found is None:
         kind = address_type(space)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import ir
 from ...errors import PtxTypeError, TraceError
 from ...types import TYPES, ScalarType
 from ..builder import current
@@ -16,6 +15,7 @@ from ..errors import described, located
 from ..values.literals import is_number, plain
 from ..values.value import Reg, Value, emit
 from .addresses import advance, form_of, refuse_items
+from .declared import Declared
 from .pointers import Pointer
 
 __all__ = ["View", "row_major"]
@@ -30,7 +30,7 @@ class View(Pointer):
     __slots__ = ("shape", "strides")
 
     def __init__(
-        self, dtype: ScalarType, space: str, base: Value | ir.Symbol, shape: tuple[Extent, ...],
+        self, dtype: ScalarType, space: str, base: Value | Declared, shape: tuple[Extent, ...],
         strides: tuple[Extent, ...], offset: int = 0,
     ) -> None:
         super().__init__(dtype, space, base, offset)
@@ -59,7 +59,7 @@ class View(Pointer):
             refuse_items(len(items), len(self.shape))
         self._put(index, value, None)
 
-    def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
+    def place(self, index: Any) -> tuple[Value | Declared, int]:
         """Base and offset of the element (or of the row) at an index or a tuple of them."""
         items = index if index.__class__ is tuple else (index,)
         if len(items) > len(self.shape):
@@ -77,7 +77,7 @@ class View(Pointer):
                 item, stride = stride, item
             elif not isinstance(item, Value):
                 self._index(item)
-            if base.__class__ is ir.Symbol:
+            if base.__class__ is Declared:
                 base = self.register()
             base = _stepped(base, item, stride, size)  # type: ignore[arg-type]
         return base, offset

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ... import ir
 from ...errors import PtxTypeError
 from ...types import ScalarType, u64
 from ..errors import located
 from ..values.value import Value
+from .declared import Declared
 from .pointers import Pointer
 
 __all__ = ["PointerTable"]
@@ -19,7 +19,7 @@ class PointerTable(Pointer):
 
     __slots__ = ("target",)
 
-    def __init__(self, target: ScalarType, base: Value | ir.Symbol, offset: int = 0) -> None:
+    def __init__(self, target: ScalarType, base: Value | Declared, offset: int = 0) -> None:
         super().__init__(u64, "global", base, offset)
         self.target = target
 

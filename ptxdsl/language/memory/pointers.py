@@ -20,6 +20,7 @@ from ..values.literals import is_number, literal
 from ..values.operators import COMPARISONS
 from ..values.value import Reg, Result, Value, Vec, emit
 from .addresses import access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole
+from .declared import Declared
 
 __all__ = ["Pointer", "RegPointer"]
 
@@ -45,7 +46,7 @@ class Pointer(RunTime):
     __slots__ = ("dtype", "space", "base", "offset", "size")
     _owns_arithmetic = True
 
-    def __init__(self, dtype: ScalarType, space: str, base: Value | ir.Symbol, offset: int = 0) -> None:
+    def __init__(self, dtype: ScalarType, space: str, base: Value | Declared, offset: int = 0) -> None:
         self.dtype = dtype
         self.space = space
         self.base = base
@@ -53,7 +54,7 @@ class Pointer(RunTime):
         self.size = dtype.bytes
 
     def __repr__(self) -> str:
-        base = self.base.symbol if isinstance(self.base, ir.Symbol) else self.base.register.name
+        base = self.base if isinstance(self.base, Declared) else self.base.register.name
         return f"<{self.space} {self.dtype} pointer {base}{f'{self.offset:+}' if self.offset else ''}>"
 
     def _kind(self) -> str:
@@ -110,7 +111,7 @@ class Pointer(RunTime):
     def register(self) -> Value:
         """The base in a register; that of a variable is loaded once, at the top of the kernel."""
         base = self.base
-        return variable_address(current(), base, self.space) if isinstance(base, ir.Symbol) else base
+        return variable_address(current(), base, self.space) if isinstance(base, Declared) else base
 
     @property
     def address(self) -> Value:
@@ -134,14 +135,14 @@ class Pointer(RunTime):
 
     # -- access
 
-    def place(self, index: Any) -> tuple[Value | ir.Symbol, int]:
+    def place(self, index: Any) -> tuple[Value | Declared, int]:
         """Base and offset of the element at an index."""
         if index.__class__ is int:
             return self.base, self.offset + index * self.size
         if index.__class__ is not Result and is_number(index):
             return self.base, self.offset + whole(index) * self.size
         base = self.base
-        if base.__class__ is ir.Symbol:
+        if base.__class__ is Declared:
             base = self.register()
         trace = thread.trace or current()
         return advance(trace, base, self._index(index), self.size), self.offset  # type: ignore[arg-type]
@@ -252,8 +253,8 @@ class Pointer(RunTime):
         kind = address_type(self.space)
         target = Reg(trace.fresh(kind, name), kind, trace.region)
         mov, add = form_of("mov", kind), form_of("add", kind)
-        if isinstance(self.base, ir.Symbol):
-            trace.emit(mov, (target.register, ir.Symbol(self.base.symbol, self.offset)))
+        if isinstance(self.base, Declared):
+            trace.emit(mov, (target.register, self.base.use(trace)._replace(offset=self.offset)))
         elif self.offset:
             trace.emit(add, (target.register, self.base.use(trace), literal(self.offset % (1 << kind.bits), kind)))
         else:

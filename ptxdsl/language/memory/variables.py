@@ -14,6 +14,7 @@ from ..errors import described, located
 from ..values.functions import variable_name
 from ..values.literals import plain
 from .arrays import View, row_major
+from .declared import Declared
 from .pointers import Pointer
 
 __all__ = ["const", "dynamic_shared", "global_", "local", "param", "shared"]
@@ -51,7 +52,7 @@ def _declared(trace: Trace, space: str, dtype: ScalarType, extents: tuple[Any, .
     trace.variables.append(variable)
     trace.needs_verification |= dtype.bits > 64  # the declaration alone needs its version
     trace.declared[space] = trace.declared.get(space, 0) + variable.nbytes
-    return View(dtype, space, ir.Symbol(symbol), shape, row_major(shape))
+    return View(dtype, space, Declared(trace, symbol, common=False), shape, row_major(shape))
 
 
 def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
@@ -130,7 +131,7 @@ def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     flat = () if opaque else (prod(extents),)
     trace.module_variables.append(ir.Variable(symbol, "global", dtype.register, flat, size))
     trace.needs_verification |= dtype.bits > 64
-    return View(dtype, "global", ir.Symbol(symbol), extents, row_major(extents))
+    return View(dtype, "global", Declared(trace, symbol, common=True), extents, row_major(extents))
 
 
 def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
@@ -165,9 +166,10 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
         variable = ir.Variable(symbol, "shared", b8, (None,), 16, linkage="extern")
         trace.module_variables.append(variable)
     variable.align = max(variable.align or 16, _alignment(align), dtype.bytes)
+    base = Declared(trace, symbol, common=True)
     if not shape:
-        return Pointer(dtype, "shared", ir.Symbol(symbol), offset)
-    return View(dtype, "shared", ir.Symbol(symbol), extents, row_major(extents), offset)
+        return Pointer(dtype, "shared", base, offset)
+    return View(dtype, "shared", base, extents, row_major(extents), offset)
 
 
 def const(array: Any, dtype: ScalarType | None = None) -> View:
@@ -205,7 +207,7 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
             TraceError, f"{total} bytes of constant memory; a module may have {_CONSTANT}", "a parameter `Ptr[f32]`"
         )
     trace.module_variables.append(variable)
-    return View(dtype, "const", ir.Symbol(symbol), values.shape, row_major(values.shape))
+    return View(dtype, "const", Declared(trace, symbol, common=True), values.shape, row_major(values.shape))
 
 
 def _table(array: Any, dtype: ScalarType) -> Any:
