@@ -23,7 +23,8 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     ``role`` is READ, WRITE or ATOMIC. ``block_private``: only this block reaches the memory, None where that is not
     known. ``readers``: the kernel reads the memory. ``barriers_only``: only barriers of the whole block order its
     threads. ``folded``: all segments of the address pattern coincide. ``granule``: bytes of a granule, as a power of
-    two. ``copies``: asynchronous copies may write there.
+    two. ``copies``: asynchronous copies may write there. ``same_value``: all lanes store the same, and it does not
+    depend on what was there. ``sources``: what is stored, in items of so many ``bits``.
     """
 
     role: int
@@ -41,11 +42,18 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     barriers_only: bool
     folded: bool
     copies: bool
+    sources: tuple[OperandClass, ...]
+    bits: int
 
     @property
     def granules(self) -> int:
         """Granules that a lane accesses."""
         return self.nbytes >> self.granule
+
+    @property
+    def item(self) -> int:
+        """Bytes of a value that is stored; 0 where none is known."""
+        return self.bits // 8 if self.sources else 0
 
     @property
     def flags(self) -> int:

@@ -20,8 +20,14 @@ SEVERAL_LANES = 1 << 12
 """More than one lane of the warp made the access; the word names the last of them."""
 SUPPRESSED = 1 << 13
 """Beside the number of a statement: its accesses are recorded but no longer reported."""
+STORED = 1 << 14
+"""The access is a store, not a read-modify-write: another store of the same value does not race with it."""
+UPDATED = 1 << 15
+"""Of a store: its thread has read the place before, so that it may undo another one, of the same value too."""
+CHANGED = 1 << 31
+"""Of a store: its thread has stored something else there before, which the same threads are not ordered with."""
 STRENGTH_SHIFT = 10
-"""0 for a weak access, 1 for one that is strong at block scope, 2 for one that is strong at a wider scope."""
+"""0 for a weak access, 1 for one that is strong in its block, 2 in its cluster, 3 in the GPU."""
 STRENGTH = 3 << STRENGTH_SHIFT
 WARP_SHIFT = 5
 WARP = 31 << WARP_SHIFT
@@ -63,8 +69,8 @@ class WarpClock(Struct):
 WORD_SHIFT = 3
 """A shadow word has 2^3 bytes."""
 CHECK_FLAGS = {
-    "role": (0, 2), "granule": (2, 3), "granules": (5, 7), "same_value": (12, 1), "race": (13, 1), "init": (14, 1),
-    "copies": (15, 1),
+    "role": (0, 2), "granule": (2, 3), "granules": (5, 7), "race": (13, 1), "init": (14, 1), "copies": (15, 1),
+    "item": (16, 5),
 }
 """What a shadow inspection gets of a check: shift and width of each property among the bits of its last argument."""
 
@@ -164,6 +170,10 @@ class Shadow(Struct):
     CACHE_USED = field("i")
     """Whether ORDER_CACHE holds anything."""
     STRIDE = field("Q")
+    CLUSTERS = field("Q")
+    """Address of the number of each block's cluster; 0 where the launch has none."""
+    VALUES = field("Q")
+    """Where the values are that the current instruction stores: those of all lanes, then those of its next item."""
     TICKET_COUNTER = field("Q")
     """Address of the last ticket of a copy."""
     COPY_CLOCKS = field("Q")

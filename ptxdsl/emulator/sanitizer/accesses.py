@@ -9,7 +9,10 @@ from ...isa import Form
 from ...isa.effects import Access
 from ..machine.shadow import CopyClock, Role
 
-__all__ = ["bulk_accesses", "checked_access", "copy_groups", "copy_rows", "granule_of", "orders", "role_of", "strength"]
+__all__ = [
+    "bulk_accesses", "checked_access", "copy_groups", "copy_rows", "granule_of", "orders", "reach", "role_of",
+    "strength",
+]
 
 _MOST_GROUPS = 64
 """Groups of copies that are told apart; real kernels have some four."""
@@ -40,10 +43,14 @@ def role_of(access: Access) -> int:
 
 @lru_cache(maxsize=256)
 def strength(form: Form) -> int:
-    """0 for a weak access, 1 for one that is strong in its block, 2 for one that is strong in the whole GPU."""
-    if not form.effects.strong:
-        return 0
-    return 1 if form.effects.scope in ("cta", "cluster") else 2
+    """How far an access is strong, as in a shadow word."""
+    return reach(form) if form.effects.strong else 0
+
+
+@lru_cache(maxsize=256)
+def reach(form: Form) -> int:
+    """The scope of an instruction: 1 for the block, 2 for the cluster, 3 for the GPU and beyond."""
+    return {"cta": 1, "cluster": 2}.get(form.effects.scope, 3)
 
 
 def orders(form: Form) -> bool:

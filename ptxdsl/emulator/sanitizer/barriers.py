@@ -15,7 +15,7 @@ from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier
 from ..machine.shadow import EPOCH_SHIFT, Reason, WarpClock, statement_bits
 from ..runtime.block_state import BlockState
 from .clocks import Clocks
-from .happens_before import BlockOrder, Clock, Rendezvous, Thread, covers, join
+from .happens_before import BlockOrder, Clock, Published, Rendezvous, Thread, acquirable, covers, join, publish
 from .report import Reporter
 
 __all__ = ["Barriers", "charge_poll", "operand_value"]
@@ -47,13 +47,15 @@ class _Mbarrier:
 
     parity: int
     initialiser: int = 0
-    pending: Clock = field(default_factory=dict)
-    complete: Clock = field(default_factory=dict)
+    pending: Published = field(default_factory=dict)
+    complete: Published = field(default_factory=dict)
 
     def update(self, parity: int) -> None:
         """Its current phase has this parity."""
         if parity != self.parity:
-            self.parity, self.complete, self.pending = parity, join(self.complete, self.pending), {}
+            complete = dict(self.complete)
+            BlockOrder.join_into(complete, self.pending)
+            self.parity, self.complete, self.pending = parity, complete, {}
 
 
 class Barriers:
@@ -62,7 +64,7 @@ class Barriers:
     def __init__(self, clocks: Clocks, reporter: Reporter) -> None:
         self.clocks, self.reporter = clocks, reporter
         self._mbarriers: dict[int, _Mbarrier] = {}
-        self._acquired: dict[tuple[int, Thread], Clock] = {}
+        self._acquired: dict[tuple[int, Thread], Published] = {}
         """What a thread has acquired of an mbarrier last, so that a poll that finds no more is cheap."""
         self._clusters: dict[Any, Clock] = {}
         """Clocks released at the barrier of a cluster, by the cluster's index and the phase."""
@@ -102,11 +104,13 @@ class Barriers:
         for thread in threads:
             block.own[thread] = join(self.clocks.of_thread(state, block, thread), clock)
 
-    def _released(self, state: BlockState, block: BlockOrder, thread: Thread, relaxed: bool) -> list[Clock]:
-        """What a thread releases: its clock, or with relaxed order only what a fence has."""
+    def _released(
+        self, state: BlockState, block: BlockOrder, thread: Thread, level: int, relaxed: bool
+    ) -> list[tuple[int, Clock]]:
+        """What a thread releases at which levels: its clock, or with relaxed order only what a fence has."""
         if relaxed:
-            return [clock for _, clock in block.released(thread)]
-        return [self.clocks.of_thread(state, block, thread)]
+            return list(block.released(thread))
+        return [(level, self.clocks.of_thread(state, block, thread))]
 
     # Clusters
 
@@ -123,7 +127,8 @@ class Barriers:
             return
         clock = self._clusters.get((cluster, phase), {})
         for thread in threads:
-            clock = join(clock, *self._released(state, block, thread, effects.order == "relaxed"))
+            released = self._released(state, block, thread, 2, effects.order == "relaxed")
+            clock = join(clock, *(each for level, each in released if level > 1))
         self._clusters[cluster, phase] = clock
 
     def mbarrier(
@@ -142,14 +147,16 @@ class Barriers:
         clock = self.clocks.of_thread(state, block, thread)
         self._check_initialised(state, block, thread, clock, host, mbarrier)
         relaxed = effects.order == "relaxed" and what != "complete_tx"
+        level = 1 if "cta" in statement.form.tokens else 2  # NVIDIA's libraries arrive from afar and write no scope
         if effects.waits:
             charge_poll(state)
             complete, key = mbarrier.complete, (block.block, thread)
             if not relaxed and complete and self._acquired.get(key) is not complete:
-                block.own[thread] = join(clock, complete)
+                block.own[thread] = join(clock, *acquirable(complete, block, level))
                 self._acquired[key] = complete
         elif effects.arrives or what == "complete_tx":
-            mbarrier.pending = join(mbarrier.pending, *self._released(state, block, thread, relaxed))
+            for reach, released in self._released(state, block, thread, level, relaxed):
+                publish(mbarrier.pending, block, min(reach, level), released)
 
     def _word(self, state: BlockState, thread: Thread) -> int:
         """The shadow word of a thread's current instruction."""

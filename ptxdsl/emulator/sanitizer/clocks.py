@@ -21,9 +21,16 @@ class Clocks:
         self.memory = memory
         self.order = HappensBefore()
 
+    def block(self, number: int) -> BlockOrder:
+        """The order of a block."""
+        found = self.order.blocks.get(number)
+        if found is None:
+            found = self.order.blocks[number] = BlockOrder(number, self.memory.cluster_of(number))
+        return found
+
     def of_block(self, state: BlockState) -> BlockOrder:
         """The order of the state's block, with the barriers that compiled code has counted since the last call."""
-        block = self.order.block(self.memory.block_of(state))
+        block = self.block(self.memory.block_of(state))
         data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.nbytes)
         base = self.memory.get(state, Shadow.BASE)  # warps before it have not begun with this block
         clocks = [clock if clock[0] > base else (0, 0, 0, 0) for clock in _CLOCK.iter_unpack(data)]

@@ -4,10 +4,15 @@ A clock holds the last epoch that happens before a thread's next access: of a bl
 its warps (``(b, w)``), or of one thread (``(b, w, lane)``). Clocks are dicts that are never changed once made, so
 threads with equal clocks share one. The rules are those of the PTX memory model (ISA manual, "Memory Consistency
 Model"): a release, or a fence before a strong write, publishes the thread's clock; an acquire, or a fence after a
-strong read, joins it; read-modify-write operations pass on what was published before.
+strong read, joins it; read-modify-write operations pass on what was published before. Both sides must reach each other
+(be morally strong): the scopes of the write and of the read that observes it, of each link of a chain of
+read-modify-writes, and of the first operation of the release and the last one of the acquire. Scopes are levels: 1 for
+the block, 2 for its cluster, 3 for the GPU and beyond. That two ``fence.sc`` come in some order is no order here, since
+another run may have the other one.
 
 Two rules are more permissive than the axioms, since NVIDIA's own guides and libraries rely on them: a barrier of the
-block or warp counts as the fence after a strong read of any of its threads, and passes on the fences before it.
+block or warp counts as the fence after a strong read of any of its threads, unless a fence stands there already whose
+scope is too small, and passes on the fences before it.
 """
 
 from __future__ import annotations
@@ -16,12 +21,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BlockOrder", "Clock", "HappensBefore", "Rendezvous", "Thread", "covers", "join"]
+__all__ = [
+    "BlockOrder", "Clock", "HappensBefore", "Published", "Rendezvous", "Thread", "acquirable", "covers", "join",
+    "publish", "reaches",
+]
 
 Clock = dict[Any, int]
 Thread = tuple[int, int]
-Scoped = dict[bool, Clock]
-"""A clock at the scope of the whole GPU (True) and one at that of the block (False)."""
+Scoped = dict[int, Clock]
+"""Clocks by level."""
+Published = dict[Any, Clock]
+"""What was released, by who may acquire it: all (None), the threads of a cluster, those of a block (its number)."""
 
 
 def join(*clocks: Clock) -> Clock:
@@ -48,6 +58,26 @@ def covers(clock: Clock, thread: tuple[int, int, int], epoch: int, several: bool
     return all(clock.get((block, warp, lane), 0) >= epoch for lane in lanes)
 
 
+def reaches(one: BlockOrder, level: int, other: BlockOrder, other_level: int) -> bool:
+    """Whether operations of threads of two blocks, at these levels, are morally strong."""
+    least = min(level, other_level)
+    if one is other:
+        return least > 0
+    return least == 3 or (least == 2 and one.cluster == other.cluster)
+
+
+def publish(into: Published, block: BlockOrder, level: int, clock: Clock, narrow: bool = True) -> None:
+    """Release a clock at a level; ``narrow``: some acquire at less than the scope of the GPU."""
+    for key in [None, ("cluster", block.cluster), block.block][3 - level : 3 if narrow or level < 3 else 1]:
+        into[key] = join(into.get(key, {}), clock)
+
+
+def acquirable(published: Published, block: BlockOrder, level: int) -> list[Clock]:
+    """What a thread of a block acquires at a level."""
+    keys = [None, ("cluster", block.cluster), block.block][3 - level :]
+    return [published[key] for key in keys if key in published]
+
+
 @dataclass
 class Rendezvous:
     """One use of a named barrier: the joined clocks of the warps that have arrived."""
@@ -59,15 +89,16 @@ class Rendezvous:
 class BlockOrder:
     """The clocks of the threads of one block.
 
-    ``read`` holds what strong reads of a thread have seen, which its next fence acquires; ``fenced`` what its next
-    strong write releases.
+    ``read`` holds what strong reads of a thread have seen, which its next fence acquires; ``beyond`` what is left of
+    that after a fence whose scope is too small; ``fenced`` what its next strong write releases.
     """
 
-    def __init__(self, block: int) -> None:
-        self.block = block
+    def __init__(self, block: int, cluster: Any = None) -> None:
+        self.block, self.cluster = block, cluster
         self.common: Clock = {}
         self.own: dict[Thread, Clock] = {}
-        self.read: dict[Thread, Scoped] = {}
+        self.read: dict[Thread, Published] = {}
+        self.beyond: dict[Thread, Published] = {}
         self.fenced: dict[Thread, Scoped] = {}
         self.fences: Scoped = {}
         """As ``fenced``, of all threads."""
@@ -89,14 +120,14 @@ class BlockOrder:
         read = [clock for scoped in self.read.values() for clock in scoped.values()]
         self.common = join(self.common, *self.own.values(), *read, {self.block: floor - 1})
         for scoped in self.fenced.values():
-            self._join_into(self.fences, scoped)
+            self.join_into(self.fences, scoped)
         for table in (self.own, self.read, self.fenced):
             table.clear()
 
     @staticmethod
-    def _join_into(into: Scoped, more: Scoped) -> None:
-        for wide, clock in more.items():
-            into[wide] = join(into.get(wide, {}), clock)
+    def join_into(into: dict[Any, Clock], more: dict[Any, Clock]) -> None:
+        for key, clock in more.items():
+            into[key] = join(into.get(key, {}), clock)
 
     def warp_barrier(self, warp: int, floor: int) -> None:
         """All lanes of a warp have passed a barrier of the warp, in the epoch before ``floor``."""
@@ -113,56 +144,74 @@ class BlockOrder:
         joined = join(*clocks, *read)
         fenced: Scoped = {}
         for thread in threads:
-            self._join_into(fenced, self.fenced.get(thread, {}))
+            self.join_into(fenced, self.fenced.get(thread, {}))
         for thread in threads:
             self.own[thread] = joined
             if fenced:
                 self.fenced[thread] = dict(fenced)
 
-    def fence(self, thread: Thread, clock: Clock, wide: bool) -> None:
+    def fence(self, thread: Thread, clock: Clock, level: int, acquires: bool = True, releases: bool = True) -> None:
         """A fence: acquires what strong reads before it saw, and marks what a strong write after it releases."""
-        read = self.read.pop(thread, {})
-        self.own[thread] = clock = join(clock, *read.values())
-        self._join_into(self.fenced.setdefault(thread, {}), {wide: clock})
+        if acquires:
+            seen = self.beyond.pop(thread, {})
+            self.join_into(seen, self.read.pop(thread, {}))
+            self.own[thread] = clock = join(clock, *acquirable(seen, self, level))
+            if level < 3 and None in seen:
+                self.beyond[thread] = seen
+        if releases:
+            self.join_into(self.fenced.setdefault(thread, {}), {level: clock})
 
-    def released(self, thread: Thread) -> Iterable[tuple[bool, Clock]]:
+    def released(self, thread: Thread) -> Iterable[tuple[int, Clock]]:
         """What a strong write without release semantics publishes, thanks to a fence before it."""
-        for wide in (True, False):
-            found = [table[wide] for table in (self.fences, self.fenced.get(thread, {})) if wide in table]
+        for level in (3, 2, 1):
+            found = [table[level] for table in (self.fences, self.fenced.get(thread, {})) if level in table]
             if found:
-                yield wide, join(*found)
+                yield level, join(*found)
+
+
+@dataclass
+class _Place:
+    """What was published at an address; ``block`` and ``level`` are those of the last strong write there."""
+
+    block: BlockOrder
+    level: int
+    published: Published
 
 
 class HappensBefore:
-    """The order of all threads of a launch: the clocks of each block, and those published at addresses."""
+    """The order of all threads of a launch: the clocks of each block, and those published at addresses.
+
+    ``narrow``: the kernel has strong accesses or fences whose scope is smaller than the GPU.
+    """
 
     def __init__(self) -> None:
         self.blocks: dict[int, BlockOrder] = {}
-        self.published: dict[int, dict[int | None, Clock]] = {}
+        self.places: dict[int, _Place] = {}
+        self.narrow = True
 
-    def block(self, number: int) -> BlockOrder:
-        found = self.blocks.get(number)
-        if found is None:
-            found = self.blocks[number] = BlockOrder(number)
-        return found
-
-    def write(self, block: BlockOrder, address: int, clocks: Iterable[tuple[bool, Clock]], keeps: bool) -> None:
+    def write(
+        self, block: BlockOrder, address: int, level: int, clocks: Iterable[tuple[int, Clock]], keeps: bool
+    ) -> None:
         """A strong write publishes clocks; unless it is a read-modify-write, it replaces those published before."""
-        entry = dict(self.published.get(address, {})) if keeps else {}
-        for wide, clock in clocks:
-            key = None if wide else block.block
-            entry[key] = join(entry.get(key, {}), clock)
-        if entry or address in self.published:
-            self.published[address] = entry
+        before = self.places.get(address)
+        kept = keeps and before is not None and reaches(block, level, before.block, before.level)
+        published: Published = before.published if kept and before is not None else {}
+        for scope, clock in clocks:
+            publish(published, block, scope, clock, self.narrow)
+        if published or before is not None:
+            self.places[address] = _Place(block, level, published)
 
-    def read(self, block: BlockOrder, thread: Thread, address: int, acquires: bool, clock: Clock) -> None:
+    def read(
+        self, block: BlockOrder, thread: Thread, address: int, level: int, acquires: bool, clock: Clock
+    ) -> None:
         """A strong read acquires what was published; at once with acquire semantics, else by the next fence."""
-        entry = self.published.get(address)
-        if not entry:
+        place = self.places.get(address)
+        if place is None or not place.published or not reaches(block, level, place.block, place.level):
             return
-        seen = join(*[c for c in (entry.get(None), entry.get(block.block)) if c is not None])
         if acquires:
-            block.own[thread] = join(clock, seen)
-        else:
-            table = block.read.setdefault(thread, {})
-            table[True] = join(table.get(True, {}), seen)
+            block.own[thread] = join(clock, *acquirable(place.published, block, level))
+        if not acquires or level < 3:
+            block.join_into(block.read.setdefault(thread, {}), {
+                key: value for key in (None, ("cluster", block.cluster), block.block)
+                if (value := place.published.get(key)) is not None
+            })

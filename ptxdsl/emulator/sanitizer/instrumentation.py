@@ -22,7 +22,7 @@ from ..instructions.instrumentation import (
 from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
 from ..machine.address_spaces import AddressSpaces
-from ..machine.shadow import Role, statement_bits
+from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..rewrite.definedness import check_definedness
 from .accesses import bulk_accesses, checked_access, copy_groups, granule_of, orders, role_of, strength
 
@@ -42,7 +42,7 @@ class Checks(NamedTuple):
     unwritten: bool
 
 
-def _covered(low: Lowering, block: Any) -> Iterator[int]:
+def _covered(low: Lowering, block: Any) -> Iterator[tuple[int, int]]:
     """Loads of a basic block that a store of the same thread to the same place follows: a race with one is with both.
 
     What orders threads between the two ends the search.
@@ -63,7 +63,7 @@ def _covered(low: Lowering, block: Any) -> Iterator[int]:
             if not access.writes:
                 open_loads[key] = place
             elif key in open_loads:
-                yield open_loads.pop(key)
+                yield open_loads.pop(key), place
         elif effects.access is not None or effects.arrives or effects.waits or effects.fence:
             open_loads.clear()
         changed = {register.name for register in ops[place].writes}
@@ -95,7 +95,8 @@ class Instrumentation:
         instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
         self.follows = checks.race and any(orders(s.form) for _, s in instructions)
         """Whether synchronisation through memory is followed."""
-        self.covered = {place for basic_block in low.graph.blocks for place in _covered(low, basic_block)}
+        pairs = [pair for basic_block in low.graph.blocks for pair in _covered(low, basic_block)]
+        self.covered, self.updates = {load for load, _ in pairs}, {store for _, store in pairs}
         barriers = [s.form.effects for _, s in instructions if s.form.effects.barrier == "block"]
         self.partial_barriers = not all(effects.waits for effects in barriers)
         x, y, z = low.block
@@ -252,15 +253,22 @@ class Instrumentation:
         guard = self._guard(statement)
         values = [o for o, spec in zip(statement.operands, form.operands) if spec.kind == "value"]
         items = [item for value in values for item in getattr(value, "items", (value,))]
-        same_value = role == Role.WRITE and all(low.operands.lane_offsets(item) is UNIFORM for item in items)
+        stores = role == Role.WRITE
+        same_value = stores and low.place not in self.updates
+        same_value = same_value and all(low.operands.lane_offsets(item) is UNIFORM for item in items)
+        compared = race and stores and form.type is not None and len(items) * form.type.bits == 8 * nbytes
+        bits = form.type.bits if form.type is not None and compared else 0
+        sources = [low.operands.source(item, bits, False, statement) for item in items] if compared else []
         readers = self.read is None or origin not in low.spaces.entries or origin in self.read
         folded = kind.affine and pattern is not None and pattern[0] == "c" and pattern[1] < 32
         folded = folded and not any(segment_starts(kind, place))
         op = ShadowCheck(
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
+            tuple(source.kind for source in sources), bits,
         )
-        low.emit(op, place, guard, raw("i", statement_bits(low.place)))
+        marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
+        low.emit(op, place, guard, *sources, raw("i", statement_bits(low.place) | marks))
         if self.follows and level and not local:
             low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), lane_by_lane(kind, place), guard)
 

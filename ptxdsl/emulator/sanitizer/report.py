@@ -11,7 +11,9 @@ from ...errors import PtxWarning
 from ...isa import Form
 from ..machine.address_spaces import AddressRange
 from ..machine.layout import LANES, LOCAL_START, SHARED_START
-from ..machine.shadow import EPOCH_SHIFT, LANE, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Reason, WarpClock
+from ..machine.shadow import (
+    EPOCH_SHIFT, LANE, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Reason, WarpClock,
+)
 from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import BlockState, LaunchState

@@ -15,17 +15,14 @@ from contextvars import ContextVar
 from typing import Any
 
 from ...errors import EmulationError
-from ...ir import Instruction
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, STATEMENT_SHIFT, SUPPRESSED, WARP_SHIFT,
-    WHOLE_WARP, Plane, Reason, Role, Shadow, WarpClock,
+    EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, SUPPRESSED, WARP_SHIFT,
+    WHOLE_WARP, Plane, Reason, Shadow,
 )
 from ..runtime.block_state import BlockState, LaunchState, Tool
 from ..runtime.faults import set_bits
-from .accesses import checked_access, role_of
-from .barriers import operand_value
 from .clocks import Clocks
 from .happens_before import BlockOrder, Thread, covers
 from .instrumentation import Checks
@@ -137,8 +134,7 @@ class Sanitizer(Tool):
                 return
             other = pending
         if reason == Reason.UNINITIALISED or not self._ordered(state, block, (warp, lane), word, other):
-            if reason != Reason.WRITER or not self._same_value(state, pc, warp, lane, word, other):
-                self.reporter.note(state, pc, (warp, lane), reason, word, other, memory.get(state, Shadow.HOST))
+            self.reporter.note(state, pc, (warp, lane), reason, word, other, memory.get(state, Shadow.HOST))
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
         self._limit(state, pc)
 
@@ -166,27 +162,6 @@ class Sanitizer(Tool):
         place = memory.get(state, Shadow.WORD_ADDRESS) + plane * memory.get(state, Shadow.STRIDE)
         private = plane == Plane.WRITER and memory.is_private(state, memory.get(state, Shadow.HOST))
         ctypes.memmove(place, struct.pack("<Q", memory.get(state, Shadow.BASE) if private else 0), 8)
-
-    def _same_value(
-        self, state: BlockState, pc: int, warp: int, lane: int, word: int, other: tuple[int, int, int]
-    ) -> bool:
-        """Whether two plain stores, or two lanes of one, write the same number: that is no race."""
-        statements = state.code.graph.statements
-        mine: Any = statements[state.code.statement_at(pc)]
-        place = word >> STATEMENT_SHIFT & 0xFFFF
-        theirs = statements[place] if place < len(statements) else None
-        if not _stores(mine) or not _stores(theirs) or len(mine.operands) != 2:
-            return False
-        size, host = mine.form.type.bits // 8, self.memory.get(state, Shadow.HOST)
-        items = getattr(mine.operands[1], "items", mine.operands[1:])
-        item = items[host % (size * len(items)) // size]  # accesses are aligned to all that they take
-        value = operand_value(state, (warp, lane), item) & (1 << 8 * size) - 1
-        epoch = self.memory.clock(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
-        if theirs is mine and other[:2] == (self.memory.block_of(state), warp) and word >> EPOCH_SHIFT == epoch:
-            before = operand_value(state, (warp, other[2]), item) & (1 << 8 * size) - 1
-        else:
-            before = number_at(host - host % size, size)
-        return value == before
 
     def _limit(self, state: BlockState, pc: int) -> None:
         """Suppress an instruction that calls back again and again; what else it might do is not known."""
@@ -223,8 +198,3 @@ class Sanitizer(Tool):
             into.extend(findings)
         elif findings:
             raise raised(findings) from fault
-
-
-def _stores(statement: Any) -> bool:
-    access = checked_access(statement.form) if isinstance(statement, Instruction) else None
-    return access is not None and role_of(access) == Role.WRITE

@@ -85,6 +85,8 @@ class ShadowMemory:
         self.marked = init and (heap or bool(self.unwritten_buffers))
         """Whether words that are not an array's own say that memory is unwritten."""
         self.current: BlockState | None = None
+        self.clusters = self._number_clusters()
+        """Of each block, where the launch is in clusters."""
 
     # Global memory
 
@@ -192,7 +194,8 @@ class ShadowMemory:
             (Shadow.EPOCH_COUNTER, self.store.counter.ctypes.data),
             (Shadow.EPOCH_BLOCKS, self.store.blocks.ctypes.data),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, cache.ctypes.data),
-            (Shadow.INSPECT, inspect), *self._copy_clocks(state),
+            (Shadow.INSPECT, inspect),
+            (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
         ):
             self.put(state, offset, "Q", value)
         regions = [*self.regions, *private]
@@ -281,6 +284,17 @@ class ShadowMemory:
     def block_of(self, state: BlockState) -> int:
         """Number of the block that a state runs."""
         return self.get(state, Shadow.BLOCK, "I") - 1
+
+    def cluster_of(self, block: int) -> int:
+        """The cluster of a block."""
+        return block if self.clusters is None else int(self.clusters[block])
+
+    def _number_clusters(self) -> np.ndarray[Any, Any] | None:
+        shape, grid = self.launch.spaces.cluster, self.launch.config.grid
+        if shape is None:
+            return None
+        z, y, x = (np.arange(whole) // part for whole, part in zip(grid[::-1], shape[::-1]))
+        return ((z[:, None, None] * grid[1] + y[:, None]) * grid[0] + x).astype(np.uint32).ravel()
 
     def thread_of(self, word: int) -> tuple[int, int, int]:
         """Block, warp and lane of the access that a shadow word holds."""

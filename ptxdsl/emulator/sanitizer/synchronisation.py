@@ -10,7 +10,7 @@ from ..instructions.instrumentation import BulkReport
 from ..machine.layout import Block
 from ..machine.shadow import Reason
 from ..runtime.block_state import BlockState
-from .accesses import strength
+from .accesses import reach, strength
 from .barriers import Barriers, charge_poll
 from .clocks import Clocks
 from .copies import Copies
@@ -59,9 +59,9 @@ class Synchronisation:
         elif effects.barrier == "block":
             self.barriers.named_barrier(state, block, threads, statement)
         else:
-            wide = effects.scope not in ("cta", "cluster")
+            level, acquires, releases = reach(statement.form), effects.order != "release", effects.order != "acquire"
             for thread in threads:
-                block.fence(thread, self.clocks.of_thread(state, block, thread), wide)
+                block.fence(thread, self.clocks.of_thread(state, block, thread), level, acquires, releases)
 
     def _access(self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
         effects = statement.form.effects
@@ -75,12 +75,12 @@ class Synchronisation:
             if self.race:
                 self.barriers.mbarrier(state, block, thread, statement, host)
             return
-        clock = self.clocks.of_thread(state, block, thread)
+        clock, level = self.clocks.of_thread(state, block, thread), strength(statement.form)
         if access.reads:
             charge_poll(state)
-            self.order.read(block, thread, host, effects.acquires, clock)
+            self.order.read(block, thread, host, level, effects.acquires, clock)
         if access.writes:
             clocks = list(block.released(thread))
             if effects.releases:
-                clocks.append((strength(statement.form) == 2, self.clocks.of_thread(state, block, thread)))
-            self.order.write(block, host, clocks, access.reads)
+                clocks.append((level, self.clocks.of_thread(state, block, thread)))
+            self.order.write(block, host, level, clocks, access.reads)

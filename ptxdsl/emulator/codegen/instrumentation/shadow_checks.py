@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from ...instructions.instrumentation import CopyBegin, ShadowCheck
+from ...instructions.operand_classes import OperandClass
 from ...machine.layout import LANES, Entry
 from ...machine.shadow import (
-    EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WORD_SHIFT, Plane, Role, Shadow,
-    WarpClock,
+    CHANGED, EPOCH_SHIFT, LANE, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WORD_SHIFT, Plane,
+    Role, Shadow, WarpClock,
 )
-from ..data import guard_mask
+from ..atomics import place_at
+from ..data import fit, guard_mask, source
 from .epochs import ShadowState
-from ..handler import Handler, i32, i64, lanes_of, pointer
+from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..memory import Access, access_of
 from ..registry import emits
 from .shadow_inspection import INSPECT
@@ -30,6 +32,7 @@ from .shadow_inspection import INSPECT
 def shadow_check(h: Handler, check: ShadowCheck) -> None:
     access = access_of(h, check.address, check.pattern, check.nbytes, check.role != Role.READ)
     mask = guard_mask(h, check.guard, True)
+    values = [_stored(h, kind, check.bits) for kind in check.sources]
     statement = h.field()
     if check.guard:
         h.skip_unless_any(mask)
@@ -39,6 +42,8 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     place = h.ir.or_(h.ir.zext(statement, i64), h.i64(check.strength << STRENGTH_SHIFT))
     if h.slow_path is None:
         access.resolve(mask)
+        if values:
+            h.store(h.ir.ptrtoint(_spilled(h, values), i64), shadow.block, Shadow.VALUES)
         function = h.ir.bitcast(shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())
         decided = h.ir.call(function, [h.rec, h.warp, h.block, mask, place, h.i32(check.flags)])
         h.branch_unless(decided, h.ir.ret_void)
@@ -50,6 +55,26 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     _Fast(h, check, access, shadow, h.ir.or_(shadow.clock(WarpClock.EPOCH), place), mask).emit()
     h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
     h.next()
+
+
+def _stored(h: Handler, kind: OperandClass, bits: int) -> Any:
+    """A value that is stored, in each lane; on the fast path it is not asked for."""
+    if h.slow_path is None:
+        return fit(h, source(h, kind, LANES), bits, False)
+    h.field("q" if kind.immediate else "i")
+    if kind.affine or (kind.immediate and kind.bits == 128):
+        h.field("q")
+    return None
+
+
+def _spilled(h: Handler, values: list[Any]) -> Any:
+    """Values in memory, one after the other."""
+    kind = values[0].type
+    array = h.alloca(ir.ArrayType(kind.element, LANES * len(values)))
+    for number, value in enumerate(values):
+        start = place_at(h, array, h.i32(number * LANES), kind.element)
+        h.ir.store(value, h.ir.bitcast(start, kind.as_pointer()), align=8)
+    return array
 
 
 class _Group(NamedTuple):
@@ -208,14 +233,23 @@ class _Fast(Groups):
         inside = below("<", since, self.splat(reach, n))
         return self.h.ir.or_(below("<", words, self.splat(self.launch, n)), inside)
 
-    def harmless(self, words: Any, mine: Any, n: int) -> Any:
-        """Whether the accesses of shadow words do not race with an access by ``mine``."""
-        h, check = self.h, self.check
+    def same_thread(self, words: Any, mine: Any, n: int) -> Any:
+        """Whether accesses are of one thread, in one epoch."""
+        h = self.h
         differs = h.ir.and_(h.ir.xor(words, mine), self.splat(THREAD, n))
-        good = h.ir.or_(self.ordered(words, n), h.ir.icmp_unsigned("==", differs, self.splat(0, n)))
-        if check.strength and (check.block_private or check.strength == 2):
+        return h.ir.icmp_unsigned("==", differs, self.splat(0, n))
+
+    def marked(self, words: Any, mark: int, n: int) -> Any:
+        h = self.h
+        return h.ir.icmp_unsigned("!=", h.ir.and_(words, self.splat(mark, n)), self.splat(0, n))
+
+    def harmless(self, words: Any, own: Any, n: int) -> Any:
+        """Whether the accesses of shadow words do not race with this one, where they are not its thread's ``own``."""
+        h, check = self.h, self.check
+        good = h.ir.or_(self.ordered(words, n), own)
+        if check.strength and (check.block_private or check.strength == 3):
             level = h.ir.and_(words, self.splat(STRENGTH, n))
-            least = 1 << STRENGTH_SHIFT if check.block_private else 2 << STRENGTH_SHIFT
+            least = 1 << STRENGTH_SHIFT if check.block_private else 3 << STRENGTH_SHIFT
             good = h.ir.or_(good, h.ir.icmp_unsigned(">=", level, self.splat(least, n)))
         return good
 
@@ -240,6 +274,10 @@ class _Fast(Groups):
         if not check.race:
             return
         readers = group.get(Plane.READER)
+        if check.strength:  # the readers may be stores that are weaker than the last
+            for words in (readers, group.get(Plane.EARLIER_READER)):
+                good = h.ir.or_(self.ordered(words, n), h.ir.not_(self.marked(words, STORED, n)))
+                self.access.demand(self.all(good, n))
         after = h.block_named("read")
         if check.block_private:
             self.read_first(group, readers, mine, n, after)
@@ -267,12 +305,13 @@ class _Fast(Groups):
             rare, on = h.block_named("unusual"), h.block_named("usual")
             h.ir.cbranch(h.likely(self.all(usual, n)), on, rare)
             h.ir.position_at_end(rare)
-            good = h.ir.and_(self.harmless(writers, mine, n), self.written(writers, n))
+            good = h.ir.and_(self.harmless(writers, self.same_thread(writers, mine, n), n), self.written(writers, n))
             self.access.demand(self.all(good, n))
             h.ir.branch(on)
             h.ir.position_at_end(on)
             return
-        good = self.harmless(writers, mine, n) if check.race else self.written(writers, n)
+        own = self.same_thread(writers, mine, n)
+        good = self.harmless(writers, own, n) if check.race else self.written(writers, n)
         if check.race and check.init:
             good = h.ir.and_(good, self.written(writers, n))
         self.access.demand(self.all(good, n))
@@ -302,15 +341,20 @@ class _Fast(Groups):
         mine = h.ir.or_(self.splat(self.word, n), group.lanes)
         if check.race:
             writers = group.get(Plane.WRITER)
-            good = self.harmless(writers, mine, n)
+            one = h.ir.and_(mine, self.splat(~SEVERAL_LANES & (1 << 64) - 1, n))  # several lanes are no one thread
+            own = self.same_thread(writers, one, n)
+            if check.address.scalar and check.sources:
+                own = h.ir.and_(own, self.marked(writers, CHANGED, n))
+                mine = h.ir.or_(mine, h.ir.select(own, self.splat(CHANGED, n), self.splat(0, n)))
+            good = self.harmless(writers, own, n)
             for plane in (Plane.READER, Plane.EARLIER_READER) if check.readers else ():
-                good = h.ir.and_(good, self.harmless(group.get(plane), mine, n))
+                words = group.get(plane)
+                good = h.ir.and_(good, self.harmless(words, self.same_thread(words, one, n), n))
             if check.init and check.role == Role.ATOMIC:
                 good = h.ir.and_(good, self.written(writers, n))
             self.access.demand(self.all(good, n))
             if check.strength:
-                same = h.ir.and_(h.ir.xor(writers, mine), self.splat(THREAD, n))
-                same = h.ir.icmp_unsigned("==", same, self.splat(0, n))
+                same = self.same_thread(writers, one, n)
                 weak = h.ir.icmp_unsigned("==", h.ir.and_(writers, self.splat(STRENGTH, n)), self.splat(0, n))
                 mine = h.ir.select(h.ir.and_(same, weak), writers, mine)
         elif check.role == Role.ATOMIC:
@@ -320,4 +364,10 @@ class _Fast(Groups):
         if scattered and check.role == Role.WRITE and check.race:
             distinct = h.ir.icmp_unsigned("==", group.get(Plane.WRITER), mine)  # else lanes wrote the same granule
             distinct = h.ir.or_(distinct, h.ir.not_(h.bools(self.mask)))
-            self.access.demand(self.all(distinct, n))
+            restore, on = h.block_named("restore"), h.block_named("distinct")
+            h.ir.cbranch(h.likely(self.all(distinct, n)), on, restore)
+            h.ir.position_at_end(restore)
+            group.put(Plane.WRITER, writers, None)
+            self.access.demand(ir.Constant(i1, 0))
+            h.ir.branch(on)
+            h.ir.position_at_end(on)

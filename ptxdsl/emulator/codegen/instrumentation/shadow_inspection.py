@@ -8,18 +8,19 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.instrumentation import ShadowInspection
-from ...machine.layout import Block, Status
+from ...machine.layout import LANES, Block, Status
 from ...machine.shadow import (
-    CHECK_FLAGS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STATEMENT_SHIFT, STRENGTH,
-    STRENGTH_SHIFT, SUPPRESSED, THREAD, TICKET_SHIFT, UNWRITTEN, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Kind, Plane,
-    Reason, Region, Role, Shadow, WarpClock,
+    CHANGED, CHECK_FLAGS, EPOCH_SHIFT, LANE, LAST_STATEMENT, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES,
+    STATEMENT_SHIFT, STORED, STRENGTH, STRENGTH_SHIFT, SUPPRESSED, TICKET_SHIFT, UNWRITTEN, UPDATED, WARP, WARP_SHIFT,
+    WHOLE_WARP, WORD_SHIFT, Kind, Plane, Reason, Region, Role, Shadow, WarpClock,
 )
 from .epochs import ShadowState
-from ..handler import Handler, i1, i32, i64, pointer
+from ..handler import Handler, byte, i1, i32, i64, pointer
 from ..registry import builds
 
 __all__ = ["INSPECT"]
 
+_READERS = ((Plane.READER, Reason.READER), (Plane.EARLIER_READER, Reason.EARLIER_READER))
 INSPECT = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i32])
 
 
@@ -32,12 +33,13 @@ def inspect(module: ir.Module, name: str, _: ShadowInspection) -> None:
 class _Inspect:
     def __init__(self, module: ir.Module, name: str) -> None:
         h = self.h = Handler(module, name, result=INSPECT)
-        mask, self.place, self.flags = h.function.args[3:]
+        self.mask, self.place, self.flags = h.function.args[3:]
+        self.differs = h.alloca(i32)
         self.shadow = shadow = ShadowState(h)
         self.mine_warp = h.ir.or_(shadow.clock(WarpClock.EPOCH), self.place)
         self.suppressed = h.nonzero(h.ir.and_(self.place, h.i64(SUPPRESSED)))
         done = shadow.get(Shadow.CHECKED_LANES, i32)
-        h.for_each_lane(h.ir.and_(mask, h.ir.not_(done)), self.lane)
+        h.for_each_lane(h.ir.and_(self.mask, h.ir.not_(done)), self.lane)
         h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
         h.ir.ret(ir.Constant(i1, 1))
 
@@ -77,7 +79,7 @@ class _Inspect:
         granule, count = h.ir.zext(self.flag("granule"), i64), h.ir.zext(self.flag("granules"), i64)
         words = h.load(region, Region.WORDS, i64)
         self.stride, self.kind = h.load(region, Region.STRIDE, i64), h.load(region, Region.KIND, i32)
-        self.owner = h.load(region, Region.OWNER, i64)
+        self.owner, self.start = h.load(region, Region.OWNER, i64), host
         first = h.ir.add(words, h.ir.shl(h.ir.lshr(within, granule), h.i64(WORD_SHIFT)))
 
         def one(number: Any) -> None:
@@ -115,11 +117,9 @@ class _Inspect:
         unwritten = h.ir.and_(h.ir.and_(init, reads), h.ir.and_(self.unwritten(writer), h.ir.not_(self.suppressed)))
         h.branch_unless(h.ir.not_(unwritten), lambda: self.leave(Reason.UNINITIALISED, writer))
         ignored = h.ir.or_(h.ir.not_(race), self.suppressed)
-        same_value = h.ir.and_(self.flag("same_value"), h.ir.not_(reads))
-        good = h.ir.or_(ignored, self.harmless(writer, same_value))
-        h.branch_unless(good, lambda: self.leave(Reason.WRITER, writer))
         with h.ir.if_else(h.ir.icmp_unsigned("==", role, h.i32(Role.READ))) as (then, otherwise):
             with then, h.ir.if_then(race):
+                self.check_writer(writer)
                 self.read()
             with otherwise:
                 self.write(writer, ignored)
@@ -149,6 +149,18 @@ class _Inspect:
         before_block = h.ir.icmp_unsigned("<", writer, self.shadow.get(Shadow.BASE))
         return h.ir.select(private, before_block, h.ir.icmp_unsigned("==", writer, h.i64(UNWRITTEN)))
 
+    def check_writer(self, writer: Any) -> None:
+        """Leave where a read races with the last store, or with a weaker one of the same thread before it."""
+        h = self.h
+        ignored = self.suppressed
+        h.branch_unless(h.ir.or_(ignored, self.harmless(writer)), lambda: self.leave(Reason.WRITER, writer))
+        weak = h.zero(h.ir.and_(self.mine, h.i64(STRENGTH)))
+        for plane, reason in _READERS:
+            word = self.get(plane)
+            read = h.zero(h.ir.and_(word, h.i64(STORED)))
+            good = reduce(h.ir.or_, (ignored, weak, read, self.harmless(word)))
+            h.branch_unless(good, partial(self.leave, reason, word))
+
     def read(self) -> None:
         """Become the last reader; the one before becomes the earlier reader, if it is of another warp and unordered."""
         h, reader = self.h, self.get(Plane.READER)
@@ -161,21 +173,95 @@ class _Inspect:
         self.put(Plane.READER, h.ir.or_(self.mine, several))
 
     def write(self, writer: Any, ignored: Any) -> None:
-        """Become the last writer, unless a reader races with it."""
-        h, no = self.h, ir.Constant(i1, 0)
-        for plane, reason in ((Plane.READER, Reason.READER), (Plane.EARLIER_READER, Reason.EARLIER_READER)):
-            reader = self.get(plane)
-            good = h.ir.or_(ignored, self.harmless(reader, no))
-            h.branch_unless(good, partial(self.leave, reason, reader))
-        self.put(Plane.WRITER, h.ir.select(self.weak_own(writer), writer, self.mine))
+        """Become the last writer, unless an access before races with it.
 
-    def weak_own(self, word: Any) -> Any:
-        """Whether a strong access follows a weak one of its thread: more accesses race with the weak one."""
+        Stores that it is not ordered with, of the same value, stay among the readers: they may race with later stores.
+        """
         h = self.h
-        change = h.ir.and_(h.ir.xor(word, self.mine), h.i64(THREAD))
-        same = h.zero(change)
-        weak = h.ir.icmp_unsigned("<", h.ir.and_(word, h.i64(STRENGTH)), h.ir.and_(self.mine, h.i64(STRENGTH)))
-        return h.ir.and_(same, weak)
+        harmless = h.ir.or_(ignored, self.harmless(writer))
+        self.demand(harmless, writer, Reason.WRITER)
+        for plane, reason in _READERS:
+            word = self.get(plane)
+            self.demand(h.ir.or_(ignored, self.harmless(word)), word, reason)
+        own = self.same_thread(writer)
+        change = h.ir.xor(writer, self.mine)
+        together = h.zero(h.ir.and_(change, h.i64(0xFFFFFFFF << EPOCH_SHIFT | WARP)))
+        several = h.ir.and_(h.ir.not_(harmless), together)
+        weaker = h.ir.icmp_unsigned("<", *(h.ir.and_(word, h.i64(STRENGTH)) for word in (writer, self.mine)))
+        kept = h.ir.and_(own, h.ir.and_(weaker, together))  # more accesses race with the weaker one
+        open_ = h.ir.not_(self.ordered(writer))
+        earlier = h.ir.and_(h.ir.and_(own, weaker), h.ir.and_(open_, h.ir.not_(together)))
+        apart = h.ir.and_(h.ir.not_(harmless), h.ir.not_(together))
+        with h.ir.if_then(h.ir.or_(earlier, apart)):
+            self.put(Plane.EARLIER_READER, self.get(Plane.READER))
+            self.put(Plane.READER, writer)
+        word = h.ir.or_(self.mine, h.ir.select(several, h.i64(SEVERAL_LANES), h.i64(0)))
+        changed = self.own_changed(writer, h.ir.and_(own, open_))
+        changed = h.ir.or_(changed, h.ir.and_(kept, h.zero(h.ir.and_(self.mine, h.i64(STORED)))))
+        word = h.ir.or_(h.ir.select(kept, writer, word), h.ir.select(changed, h.i64(CHANGED), h.i64(0)))
+        self.put(Plane.WRITER, word)
+
+    def demand(self, good: Any, word: Any, reason: int) -> None:
+        """Leave where an access is not harmless, unless it stored what is stored now."""
+        h = self.h
+        judge, on = h.block_named("judge"), h.block_named("on")
+        h.ir.cbranch(h.likely(good), on, judge)
+        h.ir.position_at_end(judge)
+        clean = h.zero(h.ir.and_(word, h.i64(CHANGED | UPDATED)))
+        clean = h.ir.and_(clean, h.nonzero(h.ir.and_(word, h.i64(STORED))))
+        clean = h.ir.and_(clean, h.zero(h.ir.and_(self.mine, h.i64(UPDATED))))
+        h.branch_unless(h.ir.and_(clean, h.nonzero(self.flag("item"))), partial(self.leave, reason, word))
+        h.branch_unless(self.same_value(word), partial(self.leave, reason, word))
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+
+    def own_changed(self, writer: Any, own: Any) -> Any:
+        """Whether the thread has stored something else there, which barriers do not order with the others."""
+        h = self.h
+        look, on = h.block_named("own"), h.block_named("not_own")
+        before = h.ir.block
+        h.ir.cbranch(h.ir.and_(own, h.nonzero(self.flag("item"))), look, on)
+        h.ir.position_at_end(look)
+        differs = h.ir.or_(h.ir.not_(self.same_value(writer)), h.nonzero(h.ir.and_(writer, h.i64(CHANGED))))
+        last = h.ir.block
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+        found = h.ir.phi(i1)
+        found.add_incoming(ir.Constant(i1, 0), before)
+        found.add_incoming(differs, last)
+        return found
+
+    def same_value(self, word: Any) -> Any:
+        """Whether a store wrote to the granule what this one does: it is there, or a lane before it stores it now."""
+        h = self.h
+        item, values = h.ir.zext(self.flag("item"), i64), self.shadow.get(Shadow.VALUES)
+        lane = h.ir.trunc(h.ir.and_(word, h.i64(LANE)), i32)
+        theirs = h.load(h.block, h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(3)), h.i64(Block.SCRATCH)), i64)
+        nbytes = h.ir.shl(h.ir.zext(self.flag("granules"), i64), h.ir.zext(self.flag("granule"), i64))
+        inside = h.ir.sub(self.host, theirs)
+        bits = 0xFFFFFFFF << EPOCH_SHIFT | LAST_STATEMENT << STATEMENT_SHIFT | WARP
+        now = h.zero(h.ir.and_(h.ir.xor(word, self.mine), h.i64(bits)))
+        now = h.ir.and_(now, h.ir.icmp_unsigned("<", lane, self.number))
+        active = h.ir.and_(h.ir.lshr(self.mask, lane), h.i32(1))
+        now = reduce(h.ir.and_, (now, h.nonzero(active), h.ir.icmp_unsigned("<", inside, nbytes)))
+
+        def stored(number: Any, offset: Any) -> Any:
+            """Address of what a lane stores at so many bytes from its address."""
+            which = h.ir.add(h.ir.mul(h.ir.udiv(offset, item), h.i64(LANES)), h.ir.zext(number, i64))
+            return h.ir.add(values, h.ir.add(h.ir.mul(which, item), h.ir.urem(offset, item)))
+
+        mine = stored(self.number, h.ir.sub(self.host, self.start))
+        before = h.ir.select(now, stored(lane, inside), self.host)
+        differs = self.differs
+        h.ir.store(h.i32(0), differs)
+
+        def one(number: Any) -> None:
+            both = [h.ir.load(h.ir.inttoptr(h.ir.add(at, number), byte.as_pointer()), align=1) for at in (mine, before)]
+            found = h.ir.zext(h.ir.xor(*both), i32)
+            h.ir.store(h.ir.or_(h.ir.load(differs), found), differs)
+
+        h.count(h.ir.shl(h.i64(1), h.ir.zext(self.flag("granule"), i64)), 1, one)
+        return h.zero(h.ir.load(differs))
 
     def ordered(self, word: Any) -> Any:
         """Whether a barrier of the block orders the access of a shadow word before this one."""
@@ -186,29 +272,49 @@ class _Inspect:
         of_block = h.ir.or_(below("<", word, shadow.get(Shadow.LAUNCH)), inside)
         return h.ir.select(below("!=", self.kind, h.i32(Kind.GLOBAL)), below("<", word, floor), of_block)
 
-    def harmless(self, word: Any, same_value: Any) -> Any:
+    def same_warp(self, word: Any) -> Any:
+        h, shadow = self.h, self.shadow
+        block = h.load(*shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
+        agree = h.zero(h.ir.and_(h.ir.xor(word, self.mine), h.i64(WARP)))
+        return h.ir.and_(agree, h.ir.icmp_unsigned("==", block, shadow.get(Shadow.BLOCK, i32)))
+
+    def same_cluster(self, block: Any) -> Any:
+        """Whether a block, by its number plus one, is of this block's cluster."""
+        h, shadow = self.h, self.shadow
+        clusters = shadow.get(Shadow.CLUSTERS)
+        look, on = h.block_named("cluster"), h.block_named("no_cluster")
+        before = h.ir.block
+        h.ir.cbranch(h.ir.and_(h.nonzero(clusters), h.nonzero(block)), look, on)
+        h.ir.position_at_end(look)
+        table = h.ir.inttoptr(h.ir.sub(clusters, h.i64(4)), pointer)
+        pair = block, shadow.get(Shadow.BLOCK, i32)
+        same = h.ir.icmp_unsigned("==", *(h.load(table, h.ir.shl(h.ir.zext(n, i64), h.i64(2)), i32) for n in pair))
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+        found = h.ir.phi(i1)
+        found.add_incoming(ir.Constant(i1, 0), before)
+        found.add_incoming(same, look)
+        return found
+
+    def same_thread(self, word: Any) -> Any:
+        h = self.h
+        lanes = h.ir.or_(h.ir.xor(word, self.mine), h.ir.and_(word, h.i64(SEVERAL_LANES)))
+        return h.ir.and_(self.same_warp(word), h.zero(h.ir.and_(lanes, h.i64(LANE | SEVERAL_LANES))))
+
+    def harmless(self, word: Any) -> Any:
         """Whether the access of a shadow word happens before this one, or does not race with it for another reason."""
-        h, shadow, mine = self.h, self.shadow, self.mine
+        h, shadow = self.h, self.shadow
         compare = h.ir.icmp_unsigned
-        change = h.ir.xor(word, mine)
-
-        def agree(bits: int) -> Any:
-            return compare("==", h.ir.and_(change, h.i64(bits)), h.i64(0))
-
-        epoch = h.ir.lshr(word, h.i64(EPOCH_SHIFT))
-        block = compare("==", h.load(*shadow.block_of(epoch), i32), shadow.get(Shadow.BLOCK, i32))
-        warp = h.ir.and_(block, agree(WARP))
-        lanes = h.ir.and_(h.ir.or_(change, h.ir.and_(word, h.i64(SEVERAL_LANES))), h.i64(LANE | SEVERAL_LANES))
-        same_thread = h.ir.and_(warp, compare("==", lanes, h.i64(0)))
-        warp_barrier = h.ir.and_(warp, compare("<", word, shadow.clock(WarpClock.WARP_FLOOR)))
-        both = [h.ir.and_(value, h.i64(STRENGTH)) for value in (word, mine)]
+        block = h.load(*shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
+        same_block = compare("==", block, shadow.get(Shadow.BLOCK, i32))
+        warp_barrier = h.ir.and_(self.same_warp(word), compare("<", word, shadow.clock(WarpClock.WARP_FLOOR)))
+        both = [h.ir.and_(value, h.i64(STRENGTH)) for value in (word, self.mine)]
         weaker = h.ir.select(compare("<", *both), *both)
-        needed = h.ir.select(block, h.i64(1 << STRENGTH_SHIFT), h.i64(2 << STRENGTH_SHIFT))
-        morally_strong = compare(">=", weaker, needed)
-        one_statement = agree(0xFFFFFFFF << EPOCH_SHIFT | 0xFFFF << STATEMENT_SHIFT | WARP)
-        one_store = h.ir.and_(one_statement, same_value)
+        needed = h.ir.select(self.same_cluster(block), h.i64(2 << STRENGTH_SHIFT), h.i64(3 << STRENGTH_SHIFT))
+        needed = h.ir.select(same_block, h.i64(1 << STRENGTH_SHIFT), needed)
         cached = self.cached(word, WHOLE_WARP), self.cached(word, 0)
-        return reduce(h.ir.or_, (same_thread, warp_barrier, morally_strong, one_store, *cached), self.ordered(word))
+        reasons = (self.same_thread(word), warp_barrier, compare(">=", weaker, needed), *cached)
+        return reduce(h.ir.or_, reasons, self.ordered(word))
 
     def cached(self, word: Any, whole: int) -> Any:
         """Whether the order is in the cache: Python has found it before, for both warps or for these two threads."""
