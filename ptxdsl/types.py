@@ -207,7 +207,8 @@ def compatible(wanted: ScalarType, register: ScalarType) -> bool:
 def encode(value: object, kind: ScalarType) -> int:
     """The bits of a Python number in type ``kind``, as an unsigned int.
 
-    Floats are rounded to nearest even. Raises PtxTypeError where the value does not fit or is no number of the kind.
+    A float is rounded to nearest even. An int means itself, so a type that cannot hold it exactly does not take it.
+    Raises PtxTypeError where the value does not fit or is no number of the kind.
 
     >>> hex(encode(1.0, f32)), encode(-1, s32), encode(True, pred)
     ('0x3f800000', 4294967295, 1)
@@ -228,7 +229,7 @@ def encode(value: object, kind: ScalarType) -> int:
     return value & ((1 << kind.bits) - 1)
 
 
-_PACKED: dict[ScalarType, tuple[str, str]] = {f16: ("<e", "<H"), f32: ("<f", "<I"), tf32: ("<f", "<I"), f64: ("<d", "<Q")}
+_PACKED: dict[ScalarType, str] = {f16: "<e", f32: "<f", tf32: "<f", f64: "<d"}
 
 
 def _encode_float(value: float, kind: ScalarType) -> int:
@@ -237,18 +238,27 @@ def _encode_float(value: float, kind: ScalarType) -> int:
     packed = _PACKED.get(kind)
     try:
         if packed is not None:
-            return int(struct.unpack(packed[1], struct.pack(packed[0], float(value)))[0])
-        return _encode_narrow(float(value), kind)
+            data = struct.pack(packed, float(value))
+            rounded = struct.unpack(packed, data)[0]
+        else:
+            data, rounded = _narrowed(float(value), kind)
     except OverflowError:
         raise PtxTypeError(f"{value!r} does not fit in {kind}", hint="`float('inf')` is the infinity") from None
+    if isinstance(value, int) and rounded != value:
+        raise PtxTypeError(
+            f"{kind} cannot hold the int {value} exactly; the nearest is {int(rounded)}",
+            hint=f"`float({value})` to have it rounded",
+        )
+    return int.from_bytes(data, "little")
 
 
-def _encode_narrow(value: float, kind: ScalarType) -> int:
-    """A bf16 or 8-bit float; those without a numpy equivalent are written as f32."""
+def _narrowed(value: float, kind: ScalarType) -> tuple[bytes, float]:
+    """A bf16 or 8-bit float, and its value; those without a numpy equivalent are written as f32."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
         array = np.array(value, np.float64).astype(dtype_of(kind if kind.numpy_name else f32))
-    if math.isfinite(value) and not np.isfinite(array.astype(np.float64)):
+    rounded = float(array.astype(np.float64))
+    if math.isfinite(value) and not math.isfinite(rounded):
         raise OverflowError
-    return int.from_bytes(array.tobytes(), "little")
+    return array.tobytes(), rounded

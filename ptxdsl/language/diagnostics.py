@@ -107,7 +107,7 @@ def _argument(trace: Trace, match: re.Match[str], value: Any) -> Value:
         return value.generic().address if value.space != "generic" else value.address
     if kind in _FLOATS:
         if is_number(value):
-            return Result(constant(trace, float(plain(value)), f64), f64, trace.kernel)
+            return Result(constant(trace, +plain(value), f64), f64, trace.kernel)
         if isinstance(value, Value) and value.type.is_float and value.type.lanes == 1 and value.type.bits >= 16:
             return value.to(f32).to(f64) if value.type.bits < 32 else value.to(f64)
         raise _unsuited(spelled, "a float", value, "%d")

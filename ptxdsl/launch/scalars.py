@@ -100,7 +100,7 @@ def encoded(check: ParameterCheck, kind: ScalarType, value: Any) -> bytes:
         hint = f"declare `{check.name}: b{kind.bits}` and pass the bits"
         raise check.error(value, f"{kind} has no Python number", hint)
     try:
-        data = encode(value, kind).to_bytes(kind.bytes, "little")
+        data = encode(float(value) if kind.kind == "f" else value, kind).to_bytes(kind.bytes, "little")
     except (PtxTypeError, OverflowError):
         wanted = f"that is too large for {kind}" if kind.kind == "f" else f"{kind} wants {_number(kind)}"
         raise check.error(value, wanted) from None

@@ -228,7 +228,15 @@ def _table(array: Any, dtype: ScalarType) -> Any:
                 PtxTypeError, f"`const` of {described(array)}: not each is a {dtype}, which holds {low} to {high - 1}",
                 "a wider type, or `array.astype(np.uint32)`",
             )
-    return given.astype(kind)
+    table = given.astype(kind)
+    if dtype.is_float and given.dtype.kind in "iu":
+        inexact = given[table.astype(np.float64).astype(object) != given.astype(object)]
+        if inexact.size:
+            raise located(
+                PtxTypeError, f"`const` of {described(array)}: {dtype} cannot hold the int {inexact[0]} exactly",
+                "give floats to have them rounded: `np.asarray(array, np.float64)`",
+            )
+    return table
 
 
 def _type_of(values: Any) -> ScalarType:
