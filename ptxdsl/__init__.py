@@ -75,7 +75,11 @@ def __getattr__(name: str) -> Any:
             if name in module.__all__:
                 globals()[name] = getattr(module, name)
                 return globals()[name]
-    raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
+    if name.startswith("__"):
+        raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
+    from .language.foreign_names import unknown_name
+
+    raise unknown_name(name, __all__)
 
 
 def __dir__() -> list[str]:

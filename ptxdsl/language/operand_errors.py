@@ -233,11 +233,13 @@ def _address_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError
         ):
             return None
         name = named(argument, "v")
-        return OperandError(
-            f"is an address, not a {argument.type}", f"`{name}.to(u64)`, or a pointer: `x + {name}`", True
-        )
+        hint = "`x.at(i)` is the address of the element `x[i]`"
+        if type.is_integer and type.lanes == 1 and type.bits >= 32:
+            hint = f"a pointer: `x + {name}`; {hint}"
+        return OperandError(f"is an address, not a {argument.type}", hint, True)
     return OperandError(
-        f"is an address, not {described(argument)}", "a pointer `x + i`, a shared array, or an address in a u64", True
+        f"is an address, not {described(argument)}",
+        "a pointer `x + i`, the address `x.at(i)` of an element, or one in a u64", True,
     )
 
 

@@ -12,13 +12,14 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 from .. import ir
-from ..errors import Loc, PtxError, TraceError, did_you_mean, similar
+from ..errors import Loc, PtxError, TraceError, UnknownInstruction, did_you_mean, similar
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
 from ..isa import Form, lookup, targets
 from ..types import ScalarType, u64
 from .block_needs import BlockNeed
-from .builder import Trace, activated
+from .builder import Trace, activated, current
 from .errors import described
+from .foreign_names import hint_of_line, spelling
 from .introspection.call_sites import is_user_file
 from .memory.arrays import View, row_major
 from .memory.pointer_tables import PointerTable
@@ -84,7 +85,7 @@ def traced(
                 place = _innermost(error.__traceback__, new)
                 error.loc = loc if place is None else place[1]
             raise
-        except (AttributeError, TypeError, RecursionError) as error:
+        except (AttributeError, NameError, TypeError, RecursionError) as error:
             translated = _translated(error, new, function.__name__)
             if translated is None:
                 raise
@@ -129,18 +130,39 @@ def complete(
 
 
 def _translated(
-    error: AttributeError | TypeError | RecursionError, trace: Trace, name: str
+    error: AttributeError | NameError | TypeError | RecursionError, trace: Trace, name: str
 ) -> PtxError | None:
     """Python's error in the user's words, where it is about ptxdsl; None for the user's own."""
     place = _innermost(error.__traceback__, trace)
+    if isinstance(error, NameError):
+        return _foreign(error, error.name)
     if isinstance(error, AttributeError):
-        return missing(error, place)
+        return missing(error, place) or _foreign(error)
     if isinstance(error, TypeError):
-        return miscalled(error, place, _last_frame(error.__traceback__))
+        return miscalled(error, place, _last_frame(error.__traceback__)) or _foreign(error)
     return TraceError(
         f"kernel `{name}` calls without end: no run-time value can stop a recursion in Python",
         loc=trace.loc if place is None else place[1], hint="`@ptx_func` makes a function that may recurse",
     )
+
+
+def _foreign(error: Exception, name: str | None = None) -> TraceError | None:
+    """The error for a name of CUDA's, Numba's or Triton's, ``name`` if that is known; None if there is none."""
+    traceback, found = error.__traceback__, None
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if is_user_file(file) or traceback.tb_frame.f_code is current().code:
+            place = Loc(file, traceback.tb_lineno)
+            hint = hint_of_line(place.source, name) or (name and _alone(name))
+            found = UnknownInstruction(str(error), loc=place, hint=hint) if hint else found
+        traceback = traceback.tb_next
+    return found
+
+
+def _alone(name: str) -> str | None:
+    """The hint for a name where the line cannot be read."""
+    written = spelling(name)
+    return written and f"CUDA's {name} is {written}"
 
 
 def _last_frame(traceback: TracebackType | None) -> FrameType | None:

@@ -639,7 +639,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
     )),
     (arr_count, (
         "PtxTypeError",
-        "1 indices for 2 dimensions",
+        "1 index for 2 dimensions",
         "a[0] = 1.0",
         "give one index a dimension: `a[i, j]`",
     )),

@@ -327,7 +327,7 @@ def test_array_mistakes() -> None:
         a[-1, 0]
 
     assert wrong(many) == "3 indices for 2 dimensions / give one index a dimension: `a[i, j]`"
-    assert wrong(few) == "1 indices for 2 dimensions / give one index a dimension: `a[i, j]`"
+    assert wrong(few) == "1 index for 2 dimensions / give one index a dimension: `a[i, j]`"
     assert wrong(out_of_range) == (
         "index 64 is out of range in dimension 1 of the array, which has 64 elements / indices run from 0 to 63"
     )
@@ -543,3 +543,70 @@ def test_every_space_computes(rng: np.random.Generator) -> None:
     for k in range(3):
         expected = expected + (tile[i, 2 * k] + np.float32(2) * (7 - i).astype(np.float32))
     np.testing.assert_array_equal(out, expected + tile[7 - i, 1])
+
+
+def test_the_address_of_an_element_has_a_name() -> None:
+    from ptxdsl import const, dynamic_shared, global_, local, ptx_kernel, reg, shared, u64, use
+
+    table = np.random.default_rng().integers(0, 1000, (2, 3)).astype(np.uint32)
+
+    @ptx_kernel
+    def k(a: Array[u32, 2], p: Ptr[u32], n: u32, out: Ptr[u64]):
+        s, mine, d = shared(u32, 4, 5), local(u32, 3, 3), dynamic_shared(u32, 2, 2)
+        g, c, row = global_(u32, 4, 4), const(table), reg(u32, 1)
+        address, moving = a.at(row, n), reg(p)
+        row += 1
+        moved = moving.at(4)
+        moving += 5
+        address[0] = 7
+        a.at(1, 0)[0], p.at(3)[0], p.at(n)[0], p.at(np.int64(1))[0], moved[0] = 8, 9, 10, 11, 12
+        mine.at(n, 0)[0], d.at(1, n - 1)[0], g.at(0, 3)[0] = 5, 2, 4
+        ptx.red.global_.add.u32(a.at(3, n), 5)
+        out[0] = (s.at(1, 2).address - s.address).to(u64)
+        out[1] = a.at(2, 3).address - a.address
+        out[2] = c.at(1, n - 2)[0].to(u64) + mine[n, 0].to(u64) + d[1, n - 1].to(u64) + g[0, 3].to(u64)
+
+    a, p, out = np.zeros((4, 8), np.uint32)[:, :5], np.zeros(10, np.uint32), np.zeros(3, np.uint64)
+    with use("emulator"):
+        k.configure(1, 1, shared=16)(a, p, 2, out)
+    assert a[1, 2] == 7 and a[1, 0] == 8 and a[3, 2] == 5 and np.count_nonzero(a) == 3
+    assert p.tolist() == [0, 11, 10, 9, 12, 0, 0, 0, 0, 0]
+    assert out.tolist() == [28, 76, int(table[1, 0]) + 11]
+
+
+def test_addresses_that_are_none() -> None:
+    from ptxdsl import ptx_kernel, shared
+
+    def refused(body: Any, wanted: str) -> None:
+        def k(a: Array[u32, 2], p: Ptr[u32], f: Ptr[f32]) -> None:
+            body(a, p, f, shared(u32, 4, 5))
+
+        with pytest.raises(TraceError) as caught:
+            ptx_kernel(k).ptx()
+        assert f"{caught.value.message} / {caught.value.hint}" == wanted
+
+    fill = "give one index a dimension: `a.at(i, j)`"
+    element = "`x.at(i)` is the address of the element `x[i]`"
+    refused(lambda a, p, f, s: a.at(1), f"1 index for 2 dimensions / {fill}")
+    refused(lambda a, p, f, s: a.at(1, 2, 3), f"3 indices for 2 dimensions / {fill}")
+    refused(lambda a, p, f, s: p.at(1, 2), "a pointer takes one index, not 2 / `p.at(i)`")
+    refused(lambda a, p, f, s: p.at(), "a pointer takes one index, not 0 / `p.at(i)`")
+    refused(
+        lambda a, p, f, s: a.at(-1, 0), "index -1 is out of range in dimension 0 of the array, which begins at 0 / "
+        "`a.shape[0] - 1` is the last",
+    )
+    refused(
+        lambda a, p, f, s: s.at(4, 0), "index 4 is out of range in dimension 0 of the array, which has 4 elements / "
+        "indices run from 0 to 3",
+    )
+    refused(
+        lambda a, p, f, s: p.at(1.5), "a pointer is indexed by integers, not the float 1.5 / `p[i]` with a u32 or an int"
+    )
+    refused(
+        lambda a, p, f, s: ptx.red.global_.add.f32(f[3], 1.0),
+        f"operand `a` of `red.global.add.f32 [a], b` is an address, not a f32 / {element}",
+    )
+    refused(
+        lambda a, p, f, s: ptx.atom.global_.add.u32(a[1, 2], 1),
+        "operand `a` of `atom.global.add.u32 d, [a], b` is an address, not a u32 / a pointer: `x + v`; " + element,
+    )

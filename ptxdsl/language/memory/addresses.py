@@ -149,9 +149,12 @@ def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:
     wanted = "u32 or s32" if kind is u32 else "u32, s32, u64 or s64"
     name = named(index, "i")
     bits = index.type.kind == "b" and index.type.bits >= 32
-    hint = f"`{name}.bits(u{index.type.bits})`" if bits else f"`{name}.to(u32)`"
+    hint = f"`{name}.bits(u{index.type.bits})`" if bits else f"`{name}.to({'s' if index.type.is_signed else 'u'}32)`"
     return located(PtxTypeError, f"an index here is a {wanted}, not {index._kind()}", hint)
 
 
-def refuse_items(count: int, rank: int) -> NoReturn:
-    raise located(PtxTypeError, f"{count} indices for {rank} dimensions", "give one index a dimension: `a[i, j]`")
+def refuse_items(count: int, rank: int, spelled: str = "a[i, j]") -> NoReturn:
+    raise located(
+        PtxTypeError, f"{count} ind{'ex' if count == 1 else 'ices'} for {rank} dimension{'s' * (rank != 1)}",
+        f"give one index a dimension: `{spelled.replace('i, j', ', '.join('ijklmnop'[:rank]))}`",
+    )

@@ -45,6 +45,12 @@ class View(Pointer):
     def _kind(self) -> str:
         return f"array of {self.dtype}"
 
+    def at(self, *index: Any) -> Pointer:
+        """The address of the element ``a[i, j]``: as many indices as there are dimensions."""
+        if len(index) != len(self.shape):
+            refuse_items(len(index), len(self.shape), "a.at(i, j)")
+        return Pointer(self.dtype, self.space, *self.place(index))
+
     def __getitem__(self, index: Any) -> Any:
         items = index if isinstance(index, tuple) else (index,)
         if len(items) < len(self.shape):

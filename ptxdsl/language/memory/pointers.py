@@ -133,6 +133,19 @@ class Pointer(RunTime):
         form = form_of(f"cvta.{self.space}", u64)
         return Pointer(self.dtype, "generic", emit(form, u64, self.address.to(u64).use(current())))
 
+    def at(self, *index: Any) -> Pointer:
+        """The address of an element, for instructions that take one: ``ptx.atom.global_.add.u32(x.at(i), 1)``.
+
+        ``x.at(i)`` of a pointer, ``a.at(i, j)`` of an array: as many indices as it has dimensions, as in ``a[i, j]``,
+        and the same as the address behind it. A later change of a reg that was an index does not move it.
+        """
+        if len(index) != 1:
+            raise self._dimensions(index)
+        return self + index[0]
+
+    def _dimensions(self, index: tuple[Any, ...]) -> PtxTypeError:
+        return located(PtxTypeError, f"a pointer takes one index, not {len(index)}", "`p.at(i)`")
+
     # -- access
 
     def place(self, index: Any) -> tuple[Value | Declared, int]:

@@ -16,6 +16,7 @@ from ...isa import table as isa
 from ..builder import current, thread
 from ..calls import call
 from ..errors import located, relocated
+from ..foreign_names import spelling
 from ..instruction_names import InstructionName, Name, NoValue
 from ..introspection.call_sites import getframe, places
 from ..memory.addresses import guard_of
@@ -31,9 +32,6 @@ def _spelled(name: str) -> str:
     if name.endswith("_") and keyword.iskeyword(name[:-1]):
         return name[:-1]
     return name.replace("__", "::")
-
-
-_CUDA = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid"}
 
 
 class Instruction(InstructionName):
@@ -223,7 +221,9 @@ class Namespace(Name):
         if read is not None:
             return read()
         if name.startswith("_"):
-            raise AttributeError(name)
+            if spelling(name) is None:
+                raise AttributeError(name)
+            raise relocated(_unknown(name))
         word = _spelled(name)
         if word in isa.opcodes():
             found: Any = _instruction(word)
@@ -269,9 +269,10 @@ def _forms(mnemonic: str) -> tuple[Form, ...]:
 
 def _unknown(word: str) -> UnknownInstruction:
     """Neither an instruction nor a special register: name what is near among both."""
-    if word in _CUDA:
+    written = spelling(word)
+    if written is not None:
         return UnknownInstruction(
-            f"PTX has no instruction or special register `{word}`", hint=f"CUDA's {word} is `ptx.{_CUDA[word]}`"
+            f"PTX has no instruction or special register `{word}`", hint=f"CUDA's {word} is {written}"
         )
     names = [*isa.opcodes(), *(name[1:] for name in isa.special_registers())]
     hint = did_you_mean(similar(word, names, 4), "`ptx.{}`")

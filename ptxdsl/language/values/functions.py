@@ -6,15 +6,16 @@ from typing import Any
 
 from ... import ir
 from ...errors import PtxTypeError
-from ...types import ScalarType, pred
+from ...types import ScalarType, pred, u16
 from ..builder import PendingRegion, current, thread
 from ..errors import described, located, mismatch
 from ..introspection.call_sites import user_frame
 from ..introspection.variable_names import target_of_call
-from .literals import is_number, literal
-from .moves import constant, parts_form, set_register
+from .literals import is_number, literal, plain
+from .moves import constant, known_form, parts_form, set_register
+from .narrow import narrowed, widened
 from .operators import extreme, selection
-from .value import Negated, Reg, Value, Vec, emit, set_source
+from .value import Negated, Reg, Result, Value, Vec, emit, set_source
 
 __all__ = ["cdiv", "maximum", "minimum", "pack", "reg", "select", "unpack"]
 
@@ -90,11 +91,15 @@ def select(p: Value, a: Any, b: Any) -> Value:
     type = _common("select", a, b)
     if type is pred:
         raise located(PtxTypeError, "PTX selects no predicates", "`(p & a) | (~p & b)`")
+    if isinstance(p, Negated):
+        p, a, b = p.source, b, a
+    if type.bits == 8:
+        wide = [_wide(value, type) for value in (a, b)]
+        chosen = emit(known_form("selp.u16"), u16, *wide, p.use(trace))
+        return Result(narrowed(trace, chosen.register, type), type, trace.region)
     form = selection(type)
     if form is None:
         raise located(PtxTypeError, f"PTX has no selp of {type}", "convert first: `v.to(u32)`")
-    if isinstance(p, Negated):
-        p, a, b = p.source, b, a
     return emit(form, type, _source(a, type), _source(b, type), p.use(trace))
 
 
@@ -186,8 +191,16 @@ def _common(function: str, a: Any, b: Any) -> ScalarType:
     if isinstance(a, Value) or isinstance(b, Value):
         return a.type if isinstance(a, Value) else b.type
     raise located(
-        PtxTypeError, f"`{function}` of two Python numbers has no type", f"give one of them a type: `reg(f32, {a})`"
+        PtxTypeError, f"`{function}` of two Python numbers has no type",
+        f"give one of them a type: `reg({'f32' if isinstance(plain(a), float) else 's32'}, {plain(a) + 0})`",
     )
+
+
+def _wide(value: Any, type: ScalarType) -> ir.Operand:
+    """A value or number of an 8-bit type in 16 bits."""
+    if isinstance(value, Value):
+        return widened(current(), value.use(current()))
+    return ir.Immediate(literal(value, type).bits, u16)
 
 
 def _source(value: Any, type: ScalarType) -> ir.Operand:

@@ -26,8 +26,9 @@ def move_form(type: ScalarType) -> Form:
     """The mov of a type; a located PtxTypeError for those of 8 bits."""
     form = move(type)
     if form is None:
-        wide = "f32" if type.is_float else "s32" if type.is_signed else "u32"
-        raise located(PtxTypeError, f"PTX has no mov of {type}", f"keep it in a `reg({wide})`: `v.to({wide})`")
+        wide = "s32" if type.is_signed else "u32"
+        way = f"v.to({wide})" if type.is_integer else f"v.bits(u8).to({wide})"
+        raise located(PtxTypeError, f"PTX has no mov of {type}", f"keep it in a `reg({wide})`: `{way}`")
     return form
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...errors import PtxTypeError, UnknownInstruction
 from ...isa import Form, lookup
-from ...types import ScalarType, pred, u32
+from ...types import ScalarType, bf16x2, f16x2, f32, f64, pred, s32, u32
 
 __all__ = [
     "COMPARISONS", "Operation", "binary", "conversion", "extreme", "find", "move", "selection", "unary",
@@ -120,11 +120,33 @@ def conversion(source: ScalarType, target: ScalarType, modifiers: tuple[str, ...
     if form is not None and len(form.operands) == 2:
         return form
     said = "".join(f".{m}" for m in modifiers)
+    way = None if modifiers else _way(source, target)
     raise PtxTypeError(
-        f"PTX has no cvt{said} from {source} to {target}",
-        hint="leave out the modifiers, or go by way of f32: `v.to(f32)`" if modifiers
-        else "go by way of f32: `v.to(f32)`",
+        f"PTX has no cvt{said} from {source} to {target}", hint=f"`v.to({target})` without the modifiers" if modifiers
+        else f"in two steps: `v.to({way}).to({target})`" if way else _in_pairs(source, target),
     )
+
+
+def _way(source: ScalarType, target: ScalarType) -> ScalarType | None:
+    """A type by whose way one becomes the other, without a loss beside that of the target."""
+    ways = (f32, f64, u32, s32, f16x2, bf16x2)
+    known = [way for way in ways if way not in (source, target) and not (source.is_float and way.is_integer)]
+    return next((way for way in known if _direct(source, way) and _direct(way, target)), None)
+
+
+def _direct(source: ScalarType, target: ScalarType) -> bool:
+    names = [".".join(("cvt", *(m for m in (rounding,) if m), str(target), str(source)))
+             for rounding in ("", "rn", "rzi", "rn.satfinite")]
+    form = find(*names)
+    return form is not None and len(form.operands) == 2
+
+
+def _in_pairs(source: ScalarType, target: ScalarType) -> str:
+    """What there is for the floats of 8 bits and less."""
+    narrow = source if source.bits <= 8 else target
+    if source is narrow:
+        return f"PTX converts them in pairs: load through `p.cast({narrow}x2)`, then `v.to(f16x2)` or `v.to(bf16x2)`"
+    return f"PTX converts two at once: `ptx.cvt.rn.satfinite.{narrow}x2.f32(high, low)`"
 
 
 _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "rna", "rs"})
@@ -138,16 +160,16 @@ def _comparison(op: str, type: ScalarType) -> Form:
     name = COMPARISONS[op]
     if type is pred:
         raise PtxTypeError(
-            f"`{op}` of two predicates", hint="`p ^ q` is true where they differ, `~(p ^ q)` where they agree"
+            f"`{op}` of predicates: they have no order and are no numbers", hint="`p.to(u32)` makes a number of one"
+        )
+    if type.kind == "b" and op not in ("==", "!="):
+        raise PtxTypeError(
+            f"`{op}` of untyped {type}: bits have no order", hint=f"`v.bits({_typed(type)})` or `v.bits(s{type.bits})`"
         )
     _small(op, type)
     # Python's != is true of a NaN, which is PTX's `neu`; its `ne` is not.
     if type.is_float and name == "ne":
         name = "neu"
-    if type.kind == "b" and op not in ("==", "!="):
-        raise PtxTypeError(
-            f"`{op}` of untyped {type}: bits have no order", hint=f"`v.bits({_typed(type)})` or `v.bits(s{type.bits})`"
-        )
     if type.lanes > 1:
         raise PtxTypeError(f"`{op}` of packed {type} has two results", hint=f"`p, q = ptx.setp.{name}.{type}(a, b)`")
     return _known(find(f"setp.{name}.{type}"), op, type)
@@ -194,8 +216,11 @@ def _refuse_division(op: str, type: ScalarType) -> None:
 
 def _small(op: str, type: ScalarType) -> None:
     if type.bits == 8:
-        wide = "f32" if type.is_float else "s32" if type.is_signed else "u32"
-        raise PtxTypeError(f"`{op}` of {type}: PTX does not compute in 8 bits", hint=f"`v.to({wide})` first")
+        wide = "s32" if type.is_signed else "u32"
+        hint = f"`v.to({wide})` first" if type.is_integer else f"`v.bits(u8).to({wide})` first"
+        if type.is_float:
+            hint = _in_pairs(type, f32)
+        raise PtxTypeError(f"`{op}` of {type}: PTX does not compute in 8 bits", hint=hint)
 
 
 def _known(form: Form | None, op: str, type: ScalarType) -> Form:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 from ... import ir
 from ...errors import PtxTypeError
 from ...isa import Form
-from ...types import ScalarType, pred
+from ...types import ScalarType, pred, u16
 from ..builder import PendingRegion, Region, Trace, current, thread
 from ..errors import conversions, described, located, named, relocated
 from ..introspection.call_sites import getframe, places
@@ -21,8 +21,9 @@ from ..rules.escape import escaped, resolved_region
 from ..rules.python_protocol import RunTime
 from .arithmetic import check_types, fused_operands, number_operand, operation_of, swapped_shift
 from .literals import is_number, literal
-from .moves import known_form, move_form, parts_form, set_register
-from .operators import conversion, find, unary
+from .moves import move_form, parts_form, set_register
+from .narrow import comparison, compares_narrow, narrowed, widened
+from .operators import COMPARISONS, conversion, find, selection, unary
 from .parts import Part, Vec
 from .refused import Refused
 
@@ -118,7 +119,13 @@ class Value(Refused):
         if type is self.type and not modifiers:
             return self.copy() if isinstance(self, Reg) else self
         if self.type is pred and not modifiers:
-            return emit(known_form(f"selp.{type}"), type, literal(1, type), literal(0, type), self.use(trace))
+            if type.bits == 8 and type.kind != "f":
+                return Result(narrowed(trace, self.to(u16).use(trace), type), type, trace.region)
+            form = selection(type)
+            if form is None or type.lanes > 1:
+                raise located(PtxTypeError, f"PTX has no selp of {type}", f"`select(p, a, b)` of two {type}")
+            one, zero = (literal(n, type, type.register) for n in (1, 0))
+            return emit(form, type, one, zero, self.use(trace))
         if type is pred and not modifiers:
             found: Value = self != 0
             return found
@@ -132,6 +139,9 @@ class Value(Refused):
         """The same bits as another type of the same size, by one ``mov``."""
         if type.__class__ is not ScalarType:
             _check_type(type, "bits")
+        if type.bits == self.type.bits == 8:
+            trace = current()
+            return Result(narrowed(trace, widened(trace, self.use(trace)), type), type, trace.region)
         form = find(f"mov.b{type.bits}")
         if type.bits != self.type.bits or form is None or type is pred or self.type is pred:
             raise located(
@@ -372,6 +382,8 @@ def _binary(
     if kind not in _PLAIN and hasattr(kind, "_owns_arithmetic"):
         return NotImplemented
     type = a.type
+    if op in COMPARISONS and compares_narrow(op, a, b):
+        return Result(comparison(trace, op, a, b), pred, trace.region)
     operation = operation_of(op, type)
     form, result, second, fma = operation
     if swapped and second is not type and not (kind in _REGISTERS and b.type is second):
