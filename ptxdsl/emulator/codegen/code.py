@@ -52,6 +52,8 @@ class Code:
     """Address of the function that runs a block, 0 while there is none."""
     wraps: set[int] = field(default_factory=set)
     """Statements whose :class:`.WrapCheck` has failed, of all codes of the kernel for this shape of block."""
+    undefined: Code | None = None
+    """The code that follows what shuffles take from lanes that do not take part, once that was needed."""
     known_wraps: frozenset[int] = frozenset()
     """Those of them that were known when it was lowered: there each lane has a number of its own."""
 

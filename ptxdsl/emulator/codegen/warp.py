@@ -20,7 +20,7 @@ from .control import await_lanes
 from .data import guard_mask, put, slots_of, source
 from .registry import emits
 
-__all__ = ["Members", "words"]
+__all__ = ["Members", "sources_of", "words"]
 
 words = lanes_of(i32)
 
@@ -106,17 +106,25 @@ def shuffle(h: Handler, op: Shuffle) -> None:
     group = Members(h, op.guard, op.masked)
     slots = slots_of(h, (op.dest, op.predicate))
     value = source(h, op.a, LANES)
-    if op.constant is not None:
-        lanes, inside = _constant_lanes(op.mode, *op.constant)
-        found, within = h.ir.shuffle_vector(value, value, ir.Constant(words, lanes)), h.i32(inside)
-    else:
-        lanes, good = _lanes(h, op.mode, source(h, op.b, LANES), source(h, op.c, LANES))
-        found, within = _permute(h, value, lanes), h.mask(good)
+    lanes, within = sources_of(h, op.mode, op.constant, op.b, op.c)
+    found = _permute(h, value, lanes) if op.constant is None else h.ir.shuffle_vector(value, value, lanes)
     members = group.check(op.members) if op.members else None
-    group.check_sources(lanes if op.constant is None else ir.Constant(words, lanes), members)
+    if not op.lenient:
+        group.check_sources(lanes, members)
     group.put(op.dest, slots[0], found)
     group.put(op.predicate, slots[1], h.bools(within))
     h.next()
+
+
+def sources_of(
+    h: Handler, mode: str, constant: tuple[int, int] | None, b: OperandClass, c: OperandClass
+) -> tuple[Any, Any]:
+    """The lane that each lane takes from, and the mask of those for which it is within the segment."""
+    if constant is not None:
+        chosen, inside = _constant_lanes(mode, *constant)
+        return ir.Constant(words, chosen), h.i32(inside)
+    lanes, good = _lanes(h, mode, source(h, b, LANES), source(h, c, LANES))
+    return lanes, h.mask(good)
 
 
 def _constant_lanes(mode: str, b: int, c: int) -> tuple[list[int], int]:

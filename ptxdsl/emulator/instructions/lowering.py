@@ -108,7 +108,7 @@ class Lowering:
         """Each micro-op once, by what it was made of."""
         self._places: dict[Any, tuple[OperandClass, Pattern | None, str, tuple[int, ...], int, int]] = {}
         self.basic_block = 0
-        self.divergent, self.prints = False, False
+        self.divergent, self.prints, self.tracks_undefined = False, False, False
         self.instrumentation = instrument(self) if instrument is not None else None
 
     def _analysed(self) -> Facts:

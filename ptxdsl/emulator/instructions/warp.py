@@ -11,7 +11,7 @@ from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import NOTHING, Field
 
-__all__ = ["ActiveMask", "Elect", "Match", "Reduce", "Shuffle", "Vote", "WarpBarrier", "source_lane"]
+__all__ = ["ActiveMask", "Elect", "Match", "Reduce", "Shuffle", "Vote", "WarpBarrier", "shuffle_sources", "source_lane"]
 
 
 class WarpBarrier(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
@@ -23,10 +23,14 @@ class WarpBarrier(MicroOp, may_fault=True, repeatable=True, inlinable=True, conv
 
 
 class Shuffle(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
-    """shfl; ``constant`` is (b, c) where both are numbers: the lanes to take from are known then."""
+    """shfl; ``constant`` is (b, c) where both are numbers: the lanes to take from are known then.
+
+    ``lenient``: it may take from lanes that do not take part (:mod:`.undefined`).
+    """
 
     mode: str
     constant: tuple[int, int] | None
+    lenient: bool
     dest: OperandClass
     predicate: OperandClass
     a: OperandClass
@@ -124,11 +128,18 @@ def warp_barrier(low: Lowering, statement: Instruction) -> None:
 
 @lowers("shfl")
 def shuffle(low: Lowering, statement: Instruction) -> None:
-    results, (a, b, c, *members) = _results(low, statement)
+    results, _ = _results(low, statement)
+    constant, sources = shuffle_sources(low, statement)
+    mode = statement.form.modifiers["mode"]
+    _emit(low, statement, Shuffle, (mode, constant, low.tracks_undefined), *results, *sources)
+
+
+def shuffle_sources(low: Lowering, statement: Instruction) -> tuple[tuple[int, int] | None, list[Field]]:
+    """Operands b and c where both are numbers; the fields of a, b, c and the member mask."""
+    a, b, c, *members = _results(low, statement)[1]
     constant = (b.bits, c.bits) if isinstance(b, Immediate) and isinstance(c, Immediate) else None
     lanes = (b, c) if constant is None else (None, None)
-    sources = [low.read(statement, operand) for operand in (a, *lanes, *members, None)[:4]]
-    _emit(low, statement, Shuffle, (statement.form.modifiers["mode"], constant), *results, *sources)
+    return constant, [low.read(statement, operand) for operand in (a, *lanes, *members, None)[:4]]
 
 
 @lowers("vote")

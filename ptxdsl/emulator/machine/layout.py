@@ -319,7 +319,9 @@ class Fault(Number):
     WRAP = 20
     """A register wraps around that was taken to be uniform plus a known vector."""
     SOURCE = 30
-    """A shuffle takes from a lane that does not take part."""
+    """A shuffle takes from a lane that does not take part; the block goes on where that is followed."""
+    UNDEFINED = 32
+    """What such a shuffle gave is used."""
     MATRIX = 31
     """A matrix instruction in a warp of which some lanes have ended, or were never there."""
     CONVERGENCE = 21

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...errors import BarrierError, EmulationError
-from ..instructions.warp import source_lane
+from ...ir import Call
 from ..machine.layout import LANES, Fault, Warp
 from .faults import Scene, explains, ranges, set_bits
 from .memory_faults import accessed
+from .undefined import origin_of
 
 __all__: list[str] = []
 
@@ -34,47 +35,46 @@ def _members(scene: Scene, _: Fault) -> EmulationError:
     )
 
 
-@explains(Fault.SOURCE)
-def _source(scene: Scene, _: Fault) -> EmulationError:
-    statement = scene.statement
-    b, c = (scene.number(statement.operand(name)) for name in "bc")
-    source, _inside = source_lane(statement.form.modifiers["mode"], scene.lane, b, c)
-    why, hint = _absence(scene, source)
+@explains(Fault.UNDEFINED)
+def _undefined(scene: Scene, _: Fault) -> EmulationError:
+    """An undefined number is used; the shuffle that gave it is at fault."""
+    state, code = scene.state, scene.state.code
+    place, lane, source, known = origin_of(code, state.warps + scene.warp * state.stride, scene.lane)
+    use = scene.statement
+    scene = Scene(state, scene.warp, lane, code.pc_of(place))
+    why, hint = _absence(scene, source, known)
+    what = f"a call of {use.callee}" if isinstance(use, Call) else f"`{use.form.mnemonic}`"
+    where = f"at {use.loc}" if use.loc is not None else f"at PTX line {use.line}"
     return scene.raised(
         BarrierError,
-        f"`{statement.form.mnemonic}` in lane {scene.lane} of warp {scene.warp} takes from lane {source}, {why}", hint,
+        f"`{scene.statement.form.mnemonic}` in lane {lane} of warp {scene.warp} takes from lane {source}, {why}; "
+        f"{what} uses that number, {where}", hint,
     )
 
 
-def _absence(scene: Scene, lane: int) -> tuple[str, str]:
-    """Why a lane does not take part, and what to do about it."""
-    initial, alive, active = (
-        scene.state.get_warp(scene.warp, field, "I") >> lane & 1 for field in (Warp.INITIAL, Warp.ALIVE, Warp.ACTIVE)
-    )
-    if not initial:
+def _absence(scene: Scene, lane: int, known: int) -> tuple[str, str]:
+    """Why a lane does not take part, and what to do; it was there (1), lived (2) and executed the instruction (4)."""
+    if not known & 1:
         threads = scene.state.launch.config.threads
         return f"which was never there: the block has {threads} threads", (
             f"launch {-(-threads // LANES) * LANES} threads and give the further ones the neutral element, or take "
             "only from lanes that exist"
         )
-    if not alive:
+    if not known & 2:
         return "which has ended", "let no thread end before it: guard the loads and stores, and not the shuffle"
-    guard = scene.statement.guard
-    if not active or (guard is not None and not scene.state.values(scene.warp, guard)[lane]):
+    if not known & 4:
         return "which is elsewhere", f"move it out of the branch, so that lane {lane} executes it too"
-    return f"which its member mask {scene.number(scene.statement.operands[-1]):#x} does not name", (
-        f"name lane {lane} in the member mask: `0xFFFFFFFF` for a whole warp"
-    )
+    return "which its member mask does not name", f"name lane {lane} in it: `0xFFFFFFFF` for a whole warp"
 
 
 @explains(Fault.MATRIX)
 def _matrix(scene: Scene, _: Fault) -> EmulationError:
     missing = 0xFFFFFFFF & ~scene.state.get_warp(scene.warp, Warp.ALIVE, "I")
-    why, hint = _absence(scene, set_bits(missing)[0])
+    lane = set_bits(missing)[0]
+    why, hint = _absence(scene, lane, scene.state.get_warp(scene.warp, Warp.INITIAL, "I") >> lane & 1)
     return scene.raised(
         BarrierError,
-        f"`{scene.statement.form.mnemonic}` takes all 32 lanes of a warp; warp {scene.warp} has lane "
-        f"{set_bits(missing)[0]}, {why}",
+        f"`{scene.statement.form.mnemonic}` takes all 32 lanes of a warp, and warp {scene.warp} has lane {lane}, {why}",
         hint,
     )
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from ...ir import Function, Immediate, Instruction, Operand, Register
 from ...isa import Form, lookup
 from ...types import TYPES
 from ..codegen.code import Code, translate
+from ..instructions.undefined import UndefinedNumbers
 from ..machine.allocation import allocate, number_at
 from ..machine.layout import NEVER, Block, Fault, Status, Warp
 from .block_state import BlockState, compiled, scheduler
 from .register_access import read_register, write_register
+from .undefined import follows, mask_of, put_mask, take_origins
 
 __all__ = ["Converged", "operands_of"]
 
@@ -51,6 +54,25 @@ class Converged:
     def _write(self, operand: Operand, values: dict[int, int]) -> None:
         assert isinstance(operand, Register)
         write_register(self.code, self.warp, operand.name, values)
+
+    def take_undefined(self, lanes: int, operands: list[Operand]) -> None:
+        """In which of these lanes the operands that are read are undefined."""
+        state = self.state
+        for operand, mine in zip(operands, self.reads):
+            if isinstance(operand, Register) and isinstance(mine, Register) and follows(state.code):
+                mask = mask_of(state.code, state.warps + self.number * state.stride, operand.name)
+                put_mask(self.code, self.warp, mine.name, lanes, mask)
+
+    def give_undefined(self, lanes: int, operands: list[Operand], place: int) -> None:
+        """Say of the operands that a statement writes in which of these lanes they are undefined."""
+        state = self.state
+        if not follows(state.code):
+            return
+        warp = state.warps + self.number * state.stride
+        take_origins(state.code, warp, self.code, self.warp, lanes, place)
+        for operand, mine in zip(operands, self.writes):
+            if isinstance(operand, Register) and isinstance(mine, Register):
+                put_mask(state.code, warp, operand.name, lanes, mask_of(self.code, self.warp, mine.name))
 
     def results(self) -> list[list[int]]:
         """The operands that are written, in each lane."""
@@ -95,7 +117,9 @@ def _alone(code: Code, statement: Instruction) -> tuple[Code, Instruction]:
         read = [operand for operand in operands_of(instruction, False) if isinstance(operand, Register)]
         writes = [Instruction(lookup(f"mov.{each.type}")[0], (each, each)) for each in read]  # what is written varies
         body = [*writes, instruction, Instruction(lookup("trap")[0], ())]
-        found = forms[statement.form] = translate(Function("converged", body=[*body]), spaces, block, True), instruction
+        instrument = partial(UndefinedNumbers, inner=None, everything=True) if follows(code) else None
+        made = translate(Function("converged", body=[*body]), spaces, block, True, instrument)
+        found = forms[statement.form] = made, instruction
     return found
 
 

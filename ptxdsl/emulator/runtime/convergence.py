@@ -23,6 +23,7 @@ from ..machine.layout import LANES, Block, Fault, Warp
 from .block_state import Arrival, BlockState
 from .converged import Converged, operands_of
 from .faults import failure, set_bits
+from .undefined import follow
 
 __all__ = ["converge", "raise_pending"]
 
@@ -125,9 +126,14 @@ class _Warp:
         for arrival in arrivals:
             reads = operands_of(arrival.statement, False)
             run.take(set_bits(arrival.lanes), [self.state.values(self.warp, operand) for operand in reads])
+            run.take_undefined(arrival.lanes, reads)
         fault = run.execute(resume)
+        if fault == Fault.SOURCE:
+            follow(self.state)
+            self._run(arrivals)
+            return
         if fault is not None:
-            self.fail(first, fault) if fault != Fault.SOURCE else self._fail_source(arrivals)
+            self.fail(first, fault)
         if run.waits:
             self.state.put_warp(self.warp, Warp.WAITS, "Q", first.pc)
         else:
@@ -139,23 +145,19 @@ class _Warp:
 
     def _release(self, arrival: Arrival, run: Converged) -> None:
         lanes = set_bits(arrival.lanes)
+        run.give_undefined(arrival.lanes, operands_of(arrival.statement, True), arrival.place)
         for operand, column in zip(operands_of(arrival.statement, True), run.results()):
             if isinstance(operand, Register):
                 self.state.set_register(self.warp, operand.name, {lane: column[lane] for lane in lanes})
         self._park(lanes, self._behind(arrival.place))
         self.arrivals.remove(arrival)
 
-    def _fail_source(self, arrivals: list[Arrival]) -> NoReturn:
-        """A lane of these takes from one that does not take part."""
-        lane = self.state.get(Block.FAULT_LANE, "i")
-        self.fail(next(arrival for arrival in arrivals if arrival.lanes >> lane & 1), Fault.SOURCE, lane)
-
-    def fail(self, arrival: Arrival, kind: int | None = None, lane: int | None = None) -> NoReturn:
-        """These lanes will wait for ever; or what they execute has a fault of this kind, in this lane."""
+    def fail(self, arrival: Arrival, kind: int | None = None) -> NoReturn:
+        """These lanes will wait for ever."""
         state = self.state
         state.put(Block.FAULT_KIND, "i", arrival.fault if kind is None else kind)
         state.put(Block.FAULT_WARP, "i", self.warp)
-        state.put(Block.FAULT_LANE, "i", set_bits(arrival.lanes)[0] if lane is None else lane)
+        state.put(Block.FAULT_LANE, "i", set_bits(arrival.lanes)[0])
         state.put(Block.FAULT_PC, "Q", arrival.pc)
         state.put(Block.FAULT_ADDRESS, "Q", arrival.members)
         state.put_warp(self.warp, Warp.ACTIVE, "II", arrival.lanes, arrival.alive)

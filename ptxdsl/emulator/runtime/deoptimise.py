@@ -9,11 +9,12 @@ from collections.abc import Callable
 from ...ir import Instruction
 from ..analysis.form_plans import plan_of
 from ..codegen.code import Code
+from ..instructions.undefined import FOLLOWING
 from ..machine.layout import LANES, NEVER, Block, Fault, Warp
 from .block_state import BlockState
 from .register_access import read_register
 
-__all__ = ["after_wrap", "deoptimise", "note_wrap"]
+__all__ = ["after_wrap", "deoptimise", "note_wrap", "resume_at"]
 
 
 def deoptimise(state: BlockState, code: Code) -> BlockState:
@@ -30,7 +31,7 @@ def deoptimise(state: BlockState, code: Code) -> BlockState:
         for field in (Warp.PC, Warp.WAITS):
             pc = state.get_warp(number, field, "Q")
             nowhere = code.base if field == Warp.PC else 0
-            state.put_warp(number, field, "Q", _resume_at(old, code, pc) if pc else nowhere)
+            state.put_warp(number, field, "Q", resume_at(old, code, pc) if pc else nowhere)
     del keep
     return state
 
@@ -91,13 +92,14 @@ def _live(state: BlockState, warp: int, code: Code, old: Code) -> set[str]:
 _CARRY = "%CF"
 
 
-def _resume_at(old: Code, new: Code, pc: int) -> int:
+def resume_at(old: Code, new: Code, pc: int) -> int:
     """The micro-op of the new code at which to go on where the old code was at ``pc``."""
     at = bisect_right(old.offsets, pc - old.base) - 1
     statement = old.statements[at]
     mine, theirs = (
         [n for n, owner in enumerate(code.statements)
-         if owner == statement and code.base + code.offsets[n] >= code.entry]
+         if owner == statement and code.base + code.offsets[n] >= code.entry
+         and not isinstance(code.micro_ops[n].op, FOLLOWING)]
         for code in (old, new)
     )
     place = theirs[0] if not mine or at == mine[0] else theirs[max(0, len(theirs) - (len(mine) - mine.index(at)))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..codegen.code import Code
-from ..machine.layout import Status
+from ..machine.layout import Block, Fault, Status
 from . import (  # noqa: F401 - they register their texts
     barrier_faults, bulk_copy_faults, control_faults, memory_faults, texture_faults,
 )
@@ -14,6 +14,7 @@ from .convergence import converge
 from .deadlock import deadlock, livelock
 from .deoptimise import after_wrap, deoptimise, note_wrap
 from .system_calls import answer
+from .undefined import follow
 
 __all__ = ["deadlock", "deoptimise", "handle", "livelock"]
 
@@ -21,6 +22,8 @@ __all__ = ["deadlock", "deoptimise", "handle", "livelock"]
 def handle(state: BlockState, status: int, codes: Callable[[bool], Code]) -> BlockState:
     """Do what compiled code asks for; the state to go on with. Raises faults."""
     if status == Status.FAULT:
+        if state.get(Block.FAULT_KIND, "i") == Fault.SOURCE:
+            return follow(state)
         return state if converge(state) else deoptimise(state, codes(True))
     if status == Status.DEOPT:
         return after_wrap(state, codes) if note_wrap(state) else deoptimise(state, codes(True))
