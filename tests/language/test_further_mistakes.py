@@ -632,10 +632,11 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "`v.copy()`, or `reg(v)`",
     )),
     (mutable_default, (
-        "EscapeError",
-        "`%r1` was computed at line 6, inside the `loop` of line 5, and is used after it",
-        "x[0] = f(n)[0]",
-        "declare `v = reg(u32, 0)` before the `loop`, and write `v.set(...)` inside it",
+        "LostUpdateError",
+        ("`f.__defaults__[0]` grows inside the loop of line 5; the trace runs its body once, so the update would be "
+         "lost"),
+        "acc.append(v)",
+        "keep what changes in a `reg` that is declared before the loop",
     )),
     (arr_count, (
         "PtxTypeError",

@@ -1076,11 +1076,11 @@ _R2 = {
         "declare `acc[1][0] = reg(f32, acc[1][0])` before the loop, then `acc[1][0] += ...` or `acc[1][0].set(...)`",
     ),
     r2_list_in_helper: (
-        "acc[0]", "replaced", "the loop of line 5", "with loop(n):",
+        "acc[0]", "replaced", "the loop of line 5", "values[0] = values[0] + x",
         "declare `acc[0] = reg(f32, acc[0])` before the loop, then `acc[0] += ...` or `acc[0].set(...)`",
     ),
     r2_rotation: (
-        "queue[0]", "replaced", "the loop of line 2", "with loop(n):",
+        "queue[0]", "replaced", "the loop of line 2", "queue.rotate(1)",
         "declare `queue[0] = reg(f32, queue[0])` before the loop, then `queue[0] += ...` or `queue[0].set(...)`",
     ),
     r2_dict: (
@@ -1105,12 +1105,12 @@ _R2 = {
         "declare `state.acc = reg(f32, state.acc)` before the loop, then `state.acc += ...` or `state.acc.set(...)`",
     ),
     r2_method: (
-        "pipeline.stage", "replaced", "the loop of line 2", "with loop(n):",
+        "pipeline.stage", "replaced", "the loop of line 2", "self.stage = (self.stage + 1) % 4",
         ("declare `pipeline.stage = reg(u32, 0)` before the loop, then `pipeline.stage += ...` or "
          "`pipeline.stage.set(...)`"),
     ),
     r2_closure: (
-        "acc", "rebound", "the loop of line 7", "with loop(n):",
+        "acc", "rebound", "the loop of line 7", "acc = acc + x",
         "declare `acc = reg(f32, acc)` before the loop, then `acc += ...` or `acc.set(...)`",
     ),
     r2_loop_in_closure: (

@@ -38,10 +38,13 @@ class Step(NamedTuple):
 
 
 class Flow:
-    """The control flow of a code object, exceptions left aside."""
+    """The control flow of a code object, to the handlers of its `try` statements too.
+
+    The handler of a `with` is left aside: blocks let every exception pass.
+    """
 
     def __init__(self, code: CodeType) -> None:
-        raw = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+        self.raw = raw = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
         self.offsets = [i.offset for i in raw]
         self.steps: list[Step] = []
         self.handlers: dict[int, int] = {}
@@ -60,8 +63,20 @@ class Flow:
                 self.handlers[index] = self.index(i.argval)
             line = lines.get(i.offset, 0)
             self.steps.append(Step(i.opname, i.argval, line, _effect(i), loads, stores, tuple(following)))
-        for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
+        entries = getattr(dis.Bytecode(code), "exception_entries", ())
+        for entry in entries:
             self.handlers.setdefault(self.index(entry.start) - 1, self.index(entry.target))
+        self.protected = [(self.index(e.start), self.index(e.end), self.index(e.target)) for e in entries]
+        """The instructions from one to another whose exceptions go to a third."""
+        for index, i in enumerate(raw):
+            if i.opname in ("SETUP_FINALLY", "SETUP_WITH"):
+                self.protected.append((index + 1, self.index(i.argval), self.index(i.argval)))
+        self.following = [step.next for step in self.steps]
+        """What may run after each instruction, the handler of an exception too."""
+        for start, stop, handler in self.protected:
+            if raw[handler + (raw[handler].opname == "PUSH_EXC_INFO")].opname != "WITH_EXCEPT_START":
+                for index in range(start, stop):
+                    self.following[index] = (*self.following[index], handler)
 
     def index(self, offset: int) -> int:
         """The instruction at a byte offset; ``f_lasti`` may point into the caches that follow it."""
@@ -76,7 +91,7 @@ class Flow:
         return found
 
     def _reads(self, name: str, start: int, stop: int | None) -> bool:
-        waiting, seen = list(self.steps[start].next), {stop}
+        waiting, seen = list(self.following[start]), {stop}
         while waiting:
             index = waiting.pop()
             if index in seen:
@@ -87,7 +102,7 @@ class Flow:
             if name in step.loads and not (name in step.stores and step.opname.startswith("STORE")):
                 return True
             if name not in step.stores:
-                waiting += step.next
+                waiting += self.following[index]
         return False
 
     def body(self, start: int, stop: int) -> list[int]:
@@ -96,14 +111,36 @@ class Flow:
             return []
         found = self._bodies.get((start, stop))
         if found is None:
-            waiting, seen = list(self.steps[start].next), {stop}
+            waiting, seen = list(self.following[start]), {stop}
             while waiting:
                 index = waiting.pop()
                 if index not in seen:
                     seen.add(index)
-                    waiting += self.steps[index].next
+                    waiting += self.following[index]
             found = self._bodies[start, stop] = sorted(seen - {stop})
         return found
+
+    def block(self, start: int) -> frozenset[int] | None:
+        """The instructions of the `with` entered at ``start``, with what handles exceptions in it; None for others."""
+        handler = self.handlers.get(start)
+        if handler is None or not self._enters(start):
+            return None
+        found: set[int] = set()
+        targets, ranges = {handler}, list(self.protected)
+        while True:
+            more = [(first, last) for first, last, target in ranges if target in targets]
+            ranges = [each for each in ranges if each[2] not in targets]
+            for first, last in more:
+                found.update(range(max(first, start + 1), last))
+            targets = {target for _, _, target in ranges if target in found}
+            if not targets:
+                return frozenset(found)
+
+    def _enters(self, at: int) -> bool:
+        """Whether an instruction calls the ``__enter__`` of a `with`."""
+        return self.raw[at].opname in ("BEFORE_WITH", "SETUP_WITH") or "LOAD_SPECIAL" in (
+            self.raw[at - 1].opname, self.raw[at - 2].opname
+        )
 
     def writers(self, name: str, start: int, stop: int) -> list[int]:
         """Those of a block that write a name."""

@@ -1,54 +1,67 @@
 """Rule R2: Python state that a region changes is not read after the region or in its next iteration.
 
 A ``with loop():`` runs its body once while the PTX that it leaves behind runs it many times; a ``with when(p):`` runs
-its body although p may be false. So a variable that the body rebinds means one thing to Python and another to the
-kernel, and nothing in the trace can show it: the new value is a perfectly good one. What shows it are the frames. When
-a region opens and when it closes, the variables of every frame from its `with` up to the kernel are compared, and what
-lists, tuples, dicts and objects among them hold. A difference is a lost update
+its body although p may be false. So state that the body changes means one thing to Python and another to the kernel,
+and nothing in the trace can show it. What shows it are the frames and the objects. When a region opens and when it
+closes, the variables of every frame from its `with` up to the kernel are compared; and where the body's bytecode could
+change an object at all (`harmless`), what every object holds that is reached from there (`contents`). A difference is a
+lost update
 
-- in a loop, if the body reads the old value before it rebinds the name (the next iteration would read the new one), and
-- in any region, if the new value was not computed inside (else rule R1 refuses its use) and is read afterwards.
+- in a loop, if the body reads the old state before it rebuilds it (the next iteration would read the new one), and
+- in any region, if what is new was not computed inside (else rule R1 refuses its use) and is read afterwards.
 
-All else is a name used again for something new, which is fine. A branch back to a `label` makes a loop of what lies
-between, and is compared in the same way. Whether a name is read is answered from the bytecode. The repair is a `reg`.
+All else is a name or container used again for something new, a log that only the host reads, and is fine. A branch back
+to a `label` makes a loop of what lies between, and is compared in the same way. Whether state is read is answered from
+the bytecode of all code that may run (`state_reads`). The repair is a `reg`.
 
-What it cannot see: that a container grew or shrank (elements that were there before are compared, so an ``append`` in
-a region passes), the contents of sets, of numpy arrays and of containers more than five deep, and what is reached only
-through a global that the function reads and does not assign. A name that only ``exec`` or ``locals()`` uses is not in
-the bytecode, and counts as not read.
+Some right programs cannot be told from wrong ones, and are refused: a table that a helper fills as it is asked
+(``functools.cache`` passes; or fill it before the region), a counter that only makes names (count before the region).
+
+What it cannot see: what only C code keeps, out of reach of Python's collector and of copies (the place of an
+``itertools.cycle`` in its second round, from Python 3.14 on), files and streams, the default generators of `random` and
+numpy, and the contents of tensors on a device. A name that only ``exec`` or ``locals()`` uses is not in the bytecode,
+and counts as not read.
 """
 
 from __future__ import annotations
 
-from typing import NoReturn
+from functools import partial
+from types import FunctionType
+from typing import Any, NoReturn
 
 from ... import ir
 from ...errors import Loc, LostUpdateError
 from ...types import ScalarType, f32, pred, s32, u32
 from ..builder import Region, fatal
-from ..introspection.bytecode import Flow, flow_of
+from ..introspection.bytecode import flow_of
+from ..introspection.effects import ANY_ATTRIBUTE, reads_attributes
+from ..introspection.reachable import ITEM, NAME
+from ..introspection.user_code import globals_of
 from ..memory.pointers import RegPointer
 from ..values.value import Reg, Value
+from .changed_lines import found_line
+from .contents import GLOBAL, LENGTH, Change, Contents, written
 from .python_protocol import RunTime
-from .snapshots import INERT, Container, Snapshot, changes, elements, rebound, same
+from .snapshots import Snapshot, bound, elements, is_data, reached, rebound, same
+from .state_reads import Reads
 
 __all__ = ["compare"]
 
 
 def compare(before: list[Snapshot], region: Region) -> None:
-    """A LostUpdateError where a region that closes leaves a variable changed that it must not change."""
+    """A LostUpdateError where a region that closes leaves state changed that it must not change."""
     for state in before:
         for name, old, new in rebound(state):
-            if not name.startswith(".") and not _equivalent(old, new):
-                _check_name(state, name, old, new, region)
-        for container in state.containers:
-            for key, old, new in changes(container):
-                if not _equivalent(old, new):
-                    _check_element(state, container, key, old, new, region)
-
-
-def _equivalent(old: object, new: object) -> bool:
-    return same(old, new) or (isinstance(old, INERT) and isinstance(new, INERT))
+            if not name.startswith((".", "@")) and not same(old, new):
+                _check_name(before, state, name, old, new, region)
+        for name, new in bound(state):
+            if region.kind != "label" and not name.startswith((".", "@")) and is_data(new):
+                _check_bound(state, name, region)
+    contents = before[0].contents if before else None
+    if contents is not None:
+        for change in contents.changes():
+            if change.old is None or change.new is None or not same(change.old, change.new):
+                _check_change(before, contents, change, region)
 
 
 def _made_inside(value: object, region: Region) -> bool:
@@ -62,37 +75,104 @@ def _made_inside(value: object, region: Region) -> bool:
     return False
 
 
-def _check_name(state: Snapshot, name: str, old: object, new: object, region: Region) -> None:
-    flow = flow_of(state.frame.f_code)
+def _check_name(
+    states: list[Snapshot], state: Snapshot, name: str, old: object, new: object, region: Region
+) -> None:
+    code = state.frame.f_code
+    flow = flow_of(code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
     writers = flow.writers(name, start, stop)
     # Written by an inner function, through its closure.
     read_first = not writers or flow.reads(name, start, stop)
+    later = flow.reads(name, stop)
+    shared = name in code.co_cellvars or name in code.co_freevars or name in globals_of(code)
+    if shared and not (read_first and later):
+        read_first, later = _read_by_functions(states, state, name, read_first, later)
     line = flow.steps[writers[-1]].line if writers else 0
-    if _lost(read_first, flow.reads(name, stop), new, region):
-        _refuse(name, "rebound", old, region, _loc(state, line, region))
+    if _lost(read_first, later, new, region):
+        loc = Loc(code.co_filename, line) if line else found_line(states, region, name=name)
+        _refuse(name, "is rebound", old, region, loc)
 
 
-def _check_element(
-    state: Snapshot, container: Container, key: object, old: object, new: object, region: Region
-) -> None:
+def _check_bound(state: Snapshot, name: str, region: Region) -> None:
+    """A name that a region binds first means nothing where the region does not run."""
     flow = flow_of(state.frame.f_code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
-    root = container.path.split(".")[0].split("[")[0]
-    body = flow.body(start, stop)
-    if isinstance(old, Value):
-        read_first = _read(old.register, region)
-    elif old is None:
-        read_first = False
-    elif container.attributes:
-        read_first = _attribute_read_first(flow, body, str(key))
+    writers = flow.writers(name, start, stop)
+    if writers and flow.reads(name, stop):
+        _refuse(name, "is bound", None, region, Loc(state.frame.f_code.co_filename, flow.steps[writers[-1]].line))
+
+
+def _read_by_functions(
+    states: list[Snapshot], state: Snapshot, name: str, read_first: bool, later: bool
+) -> tuple[bool, bool]:
+    """The same of a variable that functions capture or load: they read it where they are called."""
+    contents = states[0].contents or reached(states)
+    scope = state.frame.f_globals if name in globals_of(state.frame.f_code) else None
+    for node, _ in contents.nodes:
+        function = node.value
+        if not isinstance(function, FunctionType):
+            continue
+        form = NAME if name in function.__code__.co_freevars else GLOBAL
+        if form == GLOBAL and (function.__globals__ is not scope or name not in globals_of(function.__code__)):
+            continue
+        if form == NAME and function.__closure__ is not None:
+            held = function.__closure__[function.__code__.co_freevars.index(name)]
+            if not _holds(held, state.frame.f_locals.get(name)):
+                continue
+        change = Change(node, form, name, "is rebound", None, None)
+        first, after = _uses(states, contents, change)
+        read_first, later = read_first or first, later or after
+    return read_first, later
+
+
+def _holds(cell: Any, value: object) -> bool:
+    try:
+        return cell.cell_contents is value
+    except ValueError:
+        return False
+
+
+def _check_change(states: list[Snapshot], contents: Contents, change: Change, region: Region) -> None:
+    read_first, later = _uses(states, contents, change)
+    if isinstance(change.old, Value):
+        read_first = read_first and _read(change.old.register, region)
+    resized = change.verb in ("grows", "shrinks", "is reordered")
+    if later and resized and _made_inside(change.new, region):
+        # Rule R1 refuses the use of what was made inside; not to ask how many there are.
+        later = _uses(states, contents, change._replace(form=LENGTH))[1]
+        lost = later or _lost(read_first, False, change.new, region)
     else:
-        read_first = _element_read_first(flow, body, root)
-    name = f"{container.path}.{key}" if container.attributes else f"{container.path}[{key!r}]"
-    later = flow.reads(root, stop) or root in (*state.frame.f_code.co_cellvars, *state.frame.f_code.co_freevars)
-    lines = {flow.steps[index].line for index in body if flow.steps[index].opname in ("STORE_SUBSCR", "STORE_ATTR")}
-    if _lost(read_first, later, new, region):
-        _refuse(name, "replaced", old, region, _loc(state, lines.pop() if len(lines) == 1 else 0, region))
+        lost = _lost(read_first, later, change.new, region)
+    if lost:
+        whole = resized and (change.form != ITEM or not isinstance(change.node.value, dict))
+        name = written(change.node) if whole else written(change.node, change.form, change.key)
+        _refuse(name, change.verb, change.old, region, found_line(states, region, change=change))
+
+
+def _uses(states: list[Snapshot], contents: Contents, change: Change) -> tuple[bool, bool]:
+    """Whether the region reads a place before it rebuilds it, and whether what follows the region does."""
+    leads = contents.leads(change)
+    named = partial(_is_named, states, contents)
+    first = later = False
+    for at, roots in contents.roots.items():
+        if at not in leads:
+            continue
+        for number, name in roots:
+            frame = states[number].frame
+            flow = flow_of(frame.f_code)
+            start, stop = flow.index(states[number].at), flow.index(frame.f_lasti)
+            scope = {**frame.f_globals, **states[number].names}
+            if not first and flow.body(start, stop):
+                first = Reads(leads, named).between(frame.f_code, name, at, scope, start, stop)
+            later = later or Reads(leads, named).between(frame.f_code, name, at, scope, stop)
+    return first, later
+
+
+def _is_named(states: list[Snapshot], contents: Contents, attribute: str) -> bool:
+    """Whether any code reads an attribute of this name, or those of any name."""
+    codes = [state.frame.f_code for state in states] + [function.__code__ for function in contents.functions()]
+    return any(not reads_attributes(code).isdisjoint((attribute, *ANY_ATTRIBUTE)) for code in codes)
 
 
 def _lost(read_first: bool, later: bool, new: object, region: Region) -> bool:
@@ -111,45 +191,14 @@ def _read(register: ir.Register, region: Region) -> bool:
     )
 
 
-def _attribute_read_first(flow: Flow, body: list[int], name: str) -> bool:
-    for index in body:
-        step = flow.steps[index]
-        if step.argument == name and step.opname.endswith("_ATTR"):
-            return step.opname != "STORE_ATTR"
-    return True
-
-
-def _element_read_first(flow: Flow, body: list[int], root: str) -> bool:
-    """Whether the first subscript of ``root`` in the body is a read; an augmented assignment is one."""
-    for place, index in enumerate(body):
-        loads = flow.steps[index].loads
-        if root not in loads:
-            continue
-        depth = len(loads) - loads.index(root)
-        for later in body[place + 1 :]:
-            opname = flow.steps[later].opname
-            if depth == 2 and opname.startswith(("BINARY_SUBSCR", "COPY", "DUP_TOP_TWO", "BINARY_OP")):
-                return True
-            if depth == 2 and opname == "STORE_SUBSCR":
-                return False
-            depth += flow.steps[later].effect
-            if depth < 1:
-                break
-    return True
-
-
-def _loc(state: Snapshot, line: int, region: Region) -> Loc:
-    return Loc(state.frame.f_code.co_filename, line) if line else region.loc
-
-
 def _refuse(name: str, verb: str, old: object, region: Region, loc: Loc) -> NoReturn:
     where = f"the {region.kind} of line {region.loc.line}"
     if region.kind == "label":
         where = f"the loop that the label of line {region.loc.line} begins"
     if region.kind in ("loop", "label"):
-        message = f"`{name}` is {verb} inside {where}; the trace runs its body once, so the update would be lost"
+        message = f"`{name}` {verb} inside {where}; the trace runs its body once, so the update would be lost"
     else:
-        message = f"`{name}` is {verb} inside {where}; the trace runs its body anyway, so the change would always hold"
+        message = f"`{name}` {verb} inside {where}; the trace runs its body anyway, so the change would always hold"
     raise fatal(LostUpdateError(message, loc=loc, hint=_repair(name, old, region)))
 
 

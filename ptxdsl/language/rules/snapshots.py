@@ -1,44 +1,38 @@
 """Snapshots of the variables of a kernel's frames, and what has changed since: for rules R2 and R3.
 
-State is kept in lists, dicts and small objects too. So a snapshot holds, besides the names of a frame, each container
-that they reach, to a depth of five, with its elements.
+State is kept in objects too. Where the block that opens could change any, the snapshot of its innermost frame holds
+what all that is reached from the frames holds.
 """
 
 from __future__ import annotations
 
 import dis
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import compress
 from operator import is_not
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ...types import ScalarType
 from ..builder import Trace
 from ..introspection.call_sites import is_user_file
 from ..introspection.code_objects import PerCode
+from ..introspection.reachable import MEMBER, Part, children, holds as holds_parts
+from ..introspection.user_code import globals_of
+from .contents import Contents
+from .harmless import harmless
 from .python_protocol import RunTime
 
 __all__ = [
-    "INERT", "Container", "Snapshot", "changes", "elements", "frames", "holds", "may_hold", "places", "rebound", "same",
+    "Snapshot", "bound", "elements", "frames", "holds", "is_data", "may_hold", "places", "reached", "rebound", "same",
     "snapshot", "variables",
 ]
 
-INERT = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, GeneratorType, CodeType, FrameType)
-"""What no kernel computes with: a change from one to another is no change of its state."""
+_INERT = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, GeneratorType, CodeType, FrameType)
 _NUMBERS = (int, float, complex, str, bytes, type(None))
 _LIBRARY = tuple(f"ptxdsl.{name}" for name in ("block", "kernels", "math", "mbarrier", "mma", "tma", "warp"))
 _DEPTH = 5
-
-
-class Container(NamedTuple):
-    """A container found in a variable, what it held, and how an element of it is written."""
-
-    path: str
-    held: Any
-    before: Any
-    attributes: bool
 
 
 class Snapshot(NamedTuple):
@@ -47,7 +41,7 @@ class Snapshot(NamedTuple):
     frame: FrameType
     at: int
     names: dict[str, object]
-    containers: list[Container]
+    contents: Contents | None
 
 
 def frames(trace: Trace, frame: FrameType | None) -> Iterator[FrameType]:
@@ -64,15 +58,23 @@ def frames(trace: Trace, frame: FrameType | None) -> Iterator[FrameType]:
 
 def snapshot(trace: Trace, frame: FrameType) -> list[Snapshot]:
     """What the variables of all frames up to the kernel hold now."""
-    found = []
-    for each in frames(trace, frame):
-        names = variables(each)
-        containers: list[Container] = []
-        seen: set[int] = set()
-        for name, value in compress(names.items(), map(holds, map(type, names.values()))):
-            _collect(name, value, containers, seen, _DEPTH)
-        found.append(Snapshot(each, each.f_lasti, names, containers))
+    found = [Snapshot(each, each.f_lasti, variables(each), None) for each in frames(trace, frame)]
+    if found and not harmless(frame, found[0].names):
+        found[0] = found[0]._replace(contents=reached(found))
     return found
+
+
+def reached(states: list[Snapshot]) -> Contents:
+    """What all objects hold that are reached from the variables of frames, and from the globals that they name."""
+    roots: list[tuple[int, str, Any]] = []
+    for number, state in enumerate(states):
+        roots += [(number, name, value) for name, value in state.names.items()]
+        scope = state.frame.f_globals
+        roots += [
+            (number, name, scope[name]) for name in globals_of(state.frame.f_code)
+            if name in scope and name not in state.names
+        ]
+    return Contents(roots, [state.frame for state in states])
 
 
 def variables(frame: FrameType, *, copied: bool = True) -> dict[str, Any]:
@@ -95,6 +97,22 @@ def rebound(state: Snapshot) -> Iterator[tuple[str, object, object]]:
     now, before = variables(state.frame, copied=False), state.names
     changed = map(is_not, before.values(), map(now.get, before, before.values()))
     return ((name, old, now[name]) for name, old in compress(before.items(), changed))
+
+
+def bound(state: Snapshot) -> Iterator[tuple[str, object]]:
+    """The variables of a frame that held nothing before: name and value."""
+    now = variables(state.frame, copied=False)
+    if len(now) == len(state.names):
+        return iter(())
+    return ((name, now[name]) for name in now.keys() - state.names.keys())
+
+
+def is_data(value: object) -> bool:
+    """Whether a value is numbers and text, known while tracing."""
+    kind = type(value)
+    if kind in (tuple, list, set, frozenset):
+        return all(map(is_data, cast("Iterable[object]", value)))
+    return kind in _NUMBERS or kind is bool
 
 
 @PerCode
@@ -128,7 +146,7 @@ def _kind(kind: type) -> int:
         return _DICT
     module = kind.__module__ or ""
     ours = f"{module}.".startswith("ptxdsl.") and not module.startswith(_LIBRARY)
-    if ours or issubclass(kind, (*INERT, RunTime, ScalarType)) or module in ("builtins", "numpy"):
+    if ours or issubclass(kind, (*_INERT, RunTime, ScalarType)) or module in ("builtins", "numpy"):
         return 0
     return _OBJECT if kind.__dictoffset__ or _slots(kind) else 0
 
@@ -155,45 +173,6 @@ def attributes(value: object) -> dict[str, object]:
         if hasattr(value, name):
             found[name] = getattr(value, name)
     return found
-
-
-def _collect(path: str, value: Any, found: list[Container], seen: set[int], depth: int) -> None:
-    """Note every container reached from ``value``, and what it holds."""
-    kind = _KINDS[type(value)]
-    if not kind or not depth or id(value) in seen:
-        return
-    seen.add(id(value))
-    if kind in (_OBJECT, _DICT):
-        items = dict(value) if kind == _DICT else attributes(value)
-        found.append(Container(path, value, items, kind == _OBJECT))
-        pairs: Any = items.items()
-    else:
-        if kind == _LIST:
-            found.append(Container(path, value, list(value), False))
-        if not any(map(holds, set(map(type, value)))):
-            return
-        pairs = enumerate(value)
-    for key, item in pairs:
-        inner = _KINDS[type(item)]
-        # A vector is a tuple of values, which nothing can change: most have many of them and no other container.
-        if inner and (inner != _TUPLE or any(map(holds, map(type, item)))):
-            _collect(f"{path}.{key}" if kind == _OBJECT else f"{path}[{key!r}]", item, found, seen, depth - 1)
-
-
-def changes(container: Container) -> Iterator[tuple[object, object, object]]:
-    """The elements that were there before and are others now: key, old, new."""
-    held, before = container.held, container.before
-    if isinstance(before, list):
-        if any(map(is_not, before, held)):
-            for key, (old, new) in enumerate(zip(before, held)):
-                if old is not new:
-                    yield key, old, new
-        return
-    now = attributes(held) if container.attributes else held
-    for key, old in before.items():
-        new = now.get(key, old)
-        if new is not old:
-            yield key, old, new
 
 
 def contents(container: Any) -> Iterator[Any]:
@@ -235,14 +214,28 @@ def places(wanted: object, path: str, value: Any, depth: int = _DEPTH) -> Iterat
             yield from places(wanted, inner, item, depth - 1)
 
 
-def same(old: object, new: object) -> bool:
-    """Whether both mean the same to the kernel: one register, equal numbers, sequences of such."""
-    if old is new:
-        return True
-    if type(old) is not type(new):
-        return False
-    if isinstance(old, _NUMBERS):
-        return old == new and repr(old) == repr(new)
-    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
-        return len(old) == len(new) and all(map(same, old, new))
-    return False
+def same(old: Any, new: Any) -> bool:
+    """Whether both mean the same to the kernel: one register, equal numbers, what consists of such."""
+    waiting, seen = [(old, new)], set()
+    while waiting:
+        one, other = waiting.pop()
+        if one is other or (id(one), id(other)) in seen:
+            continue
+        if type(one) is not type(other) or isinstance(one, RunTime):
+            return False
+        seen.add((id(one), id(other)))
+        if isinstance(one, _NUMBERS):
+            if one != other or repr(one) != repr(other):
+                return False
+            continue
+        code = one.__code__ is other.__code__ if isinstance(one, FunctionType) else True
+        first, second = children(one), children(other)
+        if not code or not holds_parts(type(one)) or _shape(first) != _shape(second):
+            return False
+        for left, right in zip(first, second):
+            waiting += zip(left.held, right.held)
+    return True
+
+
+def _shape(parts: list[Part]) -> list[tuple[str, Any]]:
+    return [(part.form, len(part.held) if part.form == MEMBER else list(part.keys)) for part in parts]

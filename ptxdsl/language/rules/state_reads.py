@@ -1,0 +1,269 @@
+"""Whether code that may still run reads a place: an attribute, an element, the contents of a container or an iterator.
+
+Objects lead to the place if it is theirs or they hold others that do: `cfg`, by `.limits`, by `[0]`. Each load of a
+variable in the bytecode begins an expression. It reads the place if it goes there, or hands an object on the way to
+code that may go on: a call, another name. It does not if it goes elsewhere (`cfg.scale`), stores into the place, or
+only adds to a container (`log.append(v)`, whose result nobody uses). A store rebuilds the place: what follows reads
+what is new. Functions that capture or load a variable, methods and properties are looked into in the same way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..introspection.bytecode import flow_of
+from ..introspection.effects import Expression, Site, chain, effects_of, inner_codes
+from ..introspection.reachable import ATTRIBUTE, DEFAULT, ITEM, MEMBER, NAME
+from .contents import CONTENT, GLOBAL, LENGTH, WHOLE
+
+__all__ = ["PLACE", "Leads", "Reads"]
+
+_WRITE_ONLY = frozenset((
+    "append", "appendleft", "add", "extend", "extendleft", "insert", "update", "discard", "write", "writelines",
+))
+_TRANSPARENT = ("__class__", "__self__", "__func__", "__wrapped__", "func", "fget")
+_NOTHING, _READ, _REBUILT = range(3)
+
+
+PLACE = -1
+"""Stands for the place itself, where objects that lead there are given by their ids."""
+Leads = dict[int, tuple[Any, list[tuple[str, Any, int]]]]
+"""The objects that lead to a place, by id: each with those of its attributes, elements and variables that do."""
+Scope = Mapping[str, Any]
+
+
+class Reads:
+    """One question: is the place read?"""
+
+    def __init__(self, leads: Leads, named: Callable[[str], bool]) -> None:
+        """``named`` tells whether any code names an attribute."""
+        self._leads, self._named = leads, named
+        self._asked: set[tuple[int, str, int]] = set()
+        last = [(form, key) for _, ways in leads.values() for form, key, to in ways if to == PLACE]
+        self._slot = last[0] if last else (NAME, None)
+
+    def between(
+        self, code: CodeType, name: str, place: int, scope: Scope, start: int, stop: int | None = None
+    ) -> bool:
+        """Whether what runs after instruction ``start``, and before ``stop``, reads the place; -1 begins at the top.
+
+        ``place`` is the object that the variable holds, by id, or the place itself.
+        """
+        flow = flow_of(code)
+        waiting = [(index, start) for index in flow.following[start]] if start >= 0 else [(0, -1)]
+        seen: set[tuple[int, bool]] = set()
+        while waiting:
+            index, before = waiting.pop()
+            step = flow.steps[index]
+            # A `for` of Python's is taken to run at least once: what it rebuilds is new behind it.
+            enters = step.opname == "FOR_ITER" and before < index
+            if index == stop or (index, enters) in seen:
+                continue
+            seen.add((index, enters))
+            use = _NOTHING
+            stored_first = name in step.stores and step.opname.startswith("STORE")
+            if name in step.loads and not stored_first:
+                use = self._use(code, index, name, place, scope)
+                if use == _READ:
+                    return True
+            if use != _REBUILT and name not in step.stores:
+                following = (index + 1,) if enters else flow.following[index]
+                waiting += [(after, index) for after in following]
+        return False
+
+    def _use(self, code: CodeType, index: int, name: str, place: int, scope: Scope) -> int:
+        effects = effects_of(code)
+        if flow_of(code).steps[index].opname == "LOAD_CLOSURE":
+            inner = [each for each in inner_codes(code) if name in each.co_freevars]
+            return _READ if any(self._in_function(each, name, place, scope) for each in inner) else _NOTHING
+        if place == PLACE:
+            return _READ
+        chains = [each for each in effects.consumers.get(index, ()) if chain(each)[0].key == name]
+        extended = {id(each.of) for each in chains if each.of is not None}
+        uses = [self._follow(code, each, place, scope) for each in chains if id(each) not in extended]
+        return max(uses, key=_ORDER.index, default=_NOTHING)
+
+    def _follow(self, code: CodeType, expression: Expression, place: int, scope: Scope) -> int:
+        """What an expression does with the place."""
+        current = {place}
+        for kind, key in chain(expression)[1]:
+            if PLACE in current:
+                return _READ
+            found = {
+                to for at in self._classes(current) for form, held, to in self._leads[at][1]
+                if _matches(kind, key, form, held, self._leads[at][0])
+            }
+            if kind == "attr":
+                uses = [self._attribute(code, expression, key, at) for at in current if not found]
+                if not found:
+                    return max(uses, key=_ORDER.index)
+            elif not found:
+                return _READ if any(self._item_reads(kind, at) for at in current) else _NOTHING
+            current = found
+        if PLACE in current:
+            return _READ
+        return max((self._left(code, expression, at, scope) for at in current), key=_ORDER.index)
+
+    def _item_reads(self, kind: str, at: int) -> bool:
+        """Whether an element that does not lead to the place may tell something of it."""
+        holder, ways = self._leads[at]
+        if any(form == LENGTH for form, _, _ in ways):
+            return kind == "each"
+        return _is_object(holder) or any(form not in (ITEM, ATTRIBUTE) for form, _, _ in ways)
+
+    def _classes(self, current: set[int]) -> set[int]:
+        """The objects, and those of their classes that lead to the place: an attribute may be theirs."""
+        found, waiting = set(current), list(current)
+        while waiting:
+            for form, key, to in self._leads[waiting.pop()][1]:
+                unwritten = form == ATTRIBUTE and (key in _TRANSPARENT or str(key).startswith("__bases__"))
+                if unwritten and to not in (*found, PLACE):
+                    found.add(to)
+                    waiting.append(to)
+        return found
+
+    def _left(self, code: CodeType, expression: Expression, at: int, scope: Scope) -> int:
+        """What becomes of an object on the way that an expression ends at."""
+        holder, ways = self._leads[at]
+        sites = [site for site in effects_of(code).sites if _about(site, expression)]
+        if isinstance(holder, FunctionType):
+            return self._called(holder, ways)
+        uses = [self._at_site(site, expression, at, scope, code) for site in sites]
+        if isinstance(holder, MethodType):
+            uses = [self._called(holder.__func__, self._leads.get(id(holder.__func__), (None, []))[1])]
+            if any(key == "__self__" for _, key, _ in ways):
+                uses.append(self._of_self(holder.__func__, id(holder.__self__)))
+        return max(uses, key=_ORDER.index) if uses else self._named_somewhere()
+
+    def _called(self, function: Any, ways: list[tuple[str, Any, int]]) -> int:
+        """What a function does with the variables by which it leads to the place."""
+        for form, key, to in ways:
+            if form in (NAME, GLOBAL, DEFAULT):
+                name = _parameter(function, key) if form == DEFAULT else key
+                if self._in_function(function.__code__, name, to, function.__globals__):
+                    return _READ
+        return _NOTHING
+
+    def _at_site(self, site: Site, expression: Expression, at: int, scope: Scope, code: CodeType) -> int:
+        _, ways = self._leads[at]
+        ends = [(form, key) for form, key, to in ways if to == PLACE]
+        if site.kind == "attribute" and site.target is expression:
+            return _REBUILT if [(ATTRIBUTE, site.key)] == [way[:2] for way in ways] else _NOTHING
+        if site.kind == "item" and site.target is expression:
+            key = site.key
+            if key.kind == "const":
+                whole = key.key == slice(None)
+                return _REBUILT if ends and (whole or [(ITEM, key.key)] == [way[:2] for way in ways]) else _NOTHING
+            counted = key.kind == "name" and key.key in flow_of(code).loop_variables
+            return _REBUILT if counted and ends and len(ways) == len(ends) else _NOTHING
+        if site.kind == "in-place" and site.target is expression:
+            return _NOTHING if ends and ends[0][0] in _OF_CONTAINERS else _READ
+        if site.kind == "call":
+            function = scope.get(site.target.key) if site.target.kind == "name" else None
+            if isinstance(function, FunctionType) and function.__code__.co_argcount >= len(site.arguments):
+                names = [function.__code__.co_varnames[n] for n, a in enumerate(site.arguments) if a is expression]
+                if names:
+                    read = any(self._in_function(function.__code__, name, at, function.__globals__) for name in names)
+                    return _READ if read else _NOTHING
+        return self._named_somewhere()
+
+    def _attribute(self, code: CodeType, expression: Expression, key: str, at: int) -> int:
+        """What is read by an attribute that does not lead to the place: something by methods and properties."""
+        holder, ways = self._leads[at]
+        own = [(form, to) for form, _, to in ways if form in _OF_CONTAINERS]
+        found = _looked_up(holder, key)
+        found = found.fget if isinstance(found, property) else found
+        if isinstance(found, FunctionType):
+            return self._of_self(found, at)
+        if isinstance(found, (classmethod, staticmethod)):
+            return self._named_somewhere()
+        if isinstance(holder, (FunctionType, type, ModuleType)):
+            return _NOTHING
+        if found is None:
+            return _READ if _looked_up(holder, "__getattr__") is not None else _NOTHING
+        if not own:
+            return _NOTHING
+        ends = all(to == PLACE for _, to in own)
+        site = next((s for s in effects_of(code).sites if s.kind == "call" and s.target is expression), None)
+        if ends and key == "clear":
+            return _REBUILT
+        if ends and key in _WRITE_ONLY and site is not None and not site.used:
+            return _NOTHING
+        if ends and key in ("get", "pop", "setdefault") and site is not None and site.arguments:
+            first = site.arguments[0]
+            if first.kind == "const" and isinstance(holder, dict) and first.key not in [held for _, held, _ in ways]:
+                return _NOTHING
+        return _READ
+
+    def _of_self(self, function: Any, at: int) -> int:
+        code = function.__code__
+        if not code.co_argcount:
+            return _READ
+        return _READ if self._in_function(code, code.co_varnames[0], at, function.__globals__) else _NOTHING
+
+    def _in_function(self, code: CodeType, name: str, place: int, scope: Scope) -> bool:
+        """Whether a function that has the place by a variable reads it."""
+        key = id(code), name, place
+        if key in self._asked:
+            return False
+        self._asked.add(key)
+        if place != PLACE and place not in self._leads:
+            return False
+        if self.between(code, name, place, scope, -1):
+            return True
+        return any(
+            self.between(inner, name, place, scope, -1) for inner in inner_codes(code)
+            if name not in code.co_varnames and name in (*inner.co_freevars, *inner.co_names)
+        )
+
+    def _named_somewhere(self) -> int:
+        form, key = self._slot
+        return _NOTHING if form == ATTRIBUTE and not self._named(str(key)) else _READ
+
+
+_OF_CONTAINERS = (ITEM, MEMBER, CONTENT, WHOLE, LENGTH)
+_ORDER = (_NOTHING, _REBUILT, _READ)
+
+
+def _about(site: Site, expression: Expression) -> bool:
+    return site.target is expression or any(argument is expression for argument in site.arguments)
+
+
+def _is_object(value: Any) -> bool:
+    """Whether an object's own code answers for its elements."""
+    return not isinstance(value, (list, tuple, dict, deque))
+
+
+def _matches(kind: str, key: Any, form: str, held: Any, holder: Any) -> bool:
+    """Whether an attribute or item that is written may be what an object leads to the place by."""
+    if kind == "attr":
+        return form == ATTRIBUTE and key == held
+    if form != ITEM:
+        return kind == "each" and form == MEMBER
+    if kind == "each":
+        return True
+    if key.kind != "const" or not _plain(held):
+        return True
+    if isinstance(key.key, int) and key.key < 0 and not isinstance(holder, dict):
+        return bool(len(holder) + key.key == held) or len(holder) <= held + 1 or held < 0
+    return bool(key.key == held)
+
+
+def _plain(key: Any) -> bool:
+    return type(key) in (int, str, float, bool, bytes, type(None))
+
+
+def _parameter(function: FunctionType, key: Any) -> str:
+    """The parameter that a default belongs to."""
+    if isinstance(key, str):
+        return key
+    code = function.__code__
+    return code.co_varnames[code.co_argcount - len(function.__defaults__ or ()) + int(key)]
+
+
+def _looked_up(holder: Any, key: str) -> Any:
+    kind = holder if isinstance(holder, type) else type(holder)
+    return next((vars(base)[key] for base in kind.__mro__ if key in vars(base)), None)
