@@ -438,7 +438,7 @@ _ARGUMENTS = {"fma": 3, "clamp": 3, "pow_approx": 2, "remquo": 2, **dict.fromkey
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("arch", ["sm_75", "sm_100a"])
 @pytest.mark.parametrize("kind", [f16, f32, f64], ids=str)
 def test_ptxas_takes_everything(arch: str, kind: Any) -> None:
     @ptx_kernel
