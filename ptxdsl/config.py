@@ -20,12 +20,14 @@ from typing import Any
 from .errors import ConfigError, PtxError, caller, did_you_mean, similar
 
 __all__ = [
-    "BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "observer", "override", "report",
-    "sanitizers", "use", "write_dump",
+    "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "observer", "override",
+    "report", "sanitizers", "use", "write_dump",
 ]
 
 BACKENDS = ("auto", "gpu", "emulator")
-SANITIZERS = ("memory", "race", "init", "barrier")
+ALL_SANITIZERS = ("memory", "race", "order", "init", "barrier")
+SANITIZERS = (*ALL_SANITIZERS, "cas")
+"""``cas`` is by name only: what it finds does no harm."""
 DUMPS = ("ptx", "cubin", "sass", "log")
 LOGS = ("off", "info", "debug")
 _PREFIX = "PTXDSL_"
@@ -74,13 +76,13 @@ def sanitizers(value: Any, wrong: Callable[[str], PtxError]) -> frozenset[str] |
     if value is None:
         return None
     if isinstance(value, str):
-        value = {"all": SANITIZERS, "off": ()}.get(value, [name.strip() for name in value.split(",")])
+        value = {"all": ALL_SANITIZERS, "off": ()}.get(value, [name.strip() for name in value.split(",")])
     elif isinstance(value, bool):
-        value = SANITIZERS if value else ()
+        value = ALL_SANITIZERS if value else ()
     return _chosen(list(value) if isinstance(value, Iterable) else [value], SANITIZERS, wrong)
 
 
-_SWITCH: dict[str, Iterable[str]] = {"all": SANITIZERS, "1": SANITIZERS, "off": (), "0": ()}
+_SWITCH: dict[str, Iterable[str]] = {"all": ALL_SANITIZERS, "1": ALL_SANITIZERS, "off": (), "0": ()}
 
 
 def _names(what: str, known: tuple[str, ...], also: str = "") -> Callable[[object], ConfigError]:

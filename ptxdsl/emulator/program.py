@@ -99,7 +99,7 @@ class Program:
         if observing is not None:
             observing.run(launch)
             return
-        if config.sanitize and not config.sanitize.isdisjoint(("race", "init")):
+        if config.sanitize and not config.sanitize.isdisjoint(("race", "order", "cas", "init")):
             sanitized(launch, lambda needed, checks: self.code(entry, block, conservative or needed, checks, cluster))
             return
         run(launch, lambda needed: self.code(entry, block, conservative or needed, None, cluster), alone=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxdsl.config import SANITIZERS, Config, Dump, current, override, use
+from ptxdsl.config import ALL_SANITIZERS, Config, Dump, current, override, use
 from ptxdsl.errors import ConfigError
 
 
@@ -51,7 +51,7 @@ def test_cache_without_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         ("PTXDSL_DUMP", "ptx,cubin@/tmp/out", "dump", Dump(frozenset({"ptx", "cubin"}), Path("/tmp/out"))),
         ("PTXDSL_DUMP", "log", "dump", Dump(frozenset({"log"}), Path("."))),
         ("PTXDSL_SANITIZE", "race, init", "sanitize", frozenset({"race", "init"})),
-        ("PTXDSL_SANITIZE", "all", "sanitize", frozenset(SANITIZERS)),
+        ("PTXDSL_SANITIZE", "all", "sanitize", frozenset(ALL_SANITIZERS)),
         ("PTXDSL_SANITIZE", "off", "sanitize", frozenset()),
         ("PTXDSL_LINEINFO", "0", "lineinfo", False),
         ("PTXDSL_LINEINFO", "off", "lineinfo", False),
@@ -86,8 +86,8 @@ def test_variables(variable: str, text: str, field: str, value: object, monkeypa
         ),
         (
             "PTXDSL_SANITIZE", "memory,rase",
-            ("PTXDSL_SANITIZE is 'rase'; it can be all, off, or one or more of memory, race, init, barrier, "
-            "separated by commas\n"
+            ("PTXDSL_SANITIZE is 'rase'; it can be all, off, or one or more of memory, race, order, init, barrier, "
+            "cas, separated by commas\n"
             "  hint: did you mean 'race'?"),
         ),
         (
@@ -167,7 +167,8 @@ def test_other_threads_are_not_changed() -> None:
         ({"emulator_threads": -1}, "emulator_threads is '-1'; it can be a number of threads from 1 to 9999"),
         (
             {"sanitize": ["memory", "frobnicate"]},
-            "sanitize is 'frobnicate'; it can be one or more of memory, race, init, barrier, separated by commas",
+            ("sanitize is 'frobnicate'; it can be one or more of memory, race, order, init, barrier, cas, "
+            "separated by commas"),
         ),
         (
             {"zzz": 1},

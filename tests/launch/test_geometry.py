@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from launch_harness import error_of
 
-from ptxdsl.config import SANITIZERS
+from ptxdsl.config import ALL_SANITIZERS
 from ptxdsl.launch import LaunchConfig
 
 
@@ -64,10 +64,11 @@ BAD_GEOMETRY: list[tuple[dict[str, Any], str, str | None]] = [
      "pass an int, or an object with `__cuda_stream__` (cuda.core, torch, CuPy)"),
     ({"stream": -3}, "stream is a CUDA stream or its handle, not -3",
      "pass an int, or an object with `__cuda_stream__` (cuda.core, torch, CuPy)"),
-    ({"sanitize": "rase"}, "'rase' is no check of the sanitizer", "one or more of memory, race, init, barrier"),
-    ({"sanitize": ""}, "'' is no check of the sanitizer", "one or more of memory, race, init, barrier"),
-    ({"sanitize": "1"}, "'1' is no check of the sanitizer", "one or more of memory, race, init, barrier"),
-    ({"sanitize": 3}, "3 is no check of the sanitizer", "one or more of memory, race, init, barrier"),
+    ({"sanitize": "rase"}, "'rase' is no check of the sanitizer",
+     "one or more of memory, race, order, init, barrier, cas"),
+    ({"sanitize": ""}, "'' is no check of the sanitizer", "one or more of memory, race, order, init, barrier, cas"),
+    ({"sanitize": "1"}, "'1' is no check of the sanitizer", "one or more of memory, race, order, init, barrier, cas"),
+    ({"sanitize": 3}, "3 is no check of the sanitizer", "one or more of memory, race, order, init, barrier, cas"),
 ]
 
 
@@ -79,8 +80,9 @@ def test_bad_geometry(given: dict[str, Any], message: str, hint: str | None) -> 
 
 @pytest.mark.parametrize(
     ("given", "wanted"),
-    [(None, None), (False, set()), (True, set(SANITIZERS)), ("race", {"race"}), ("race,init", {"race", "init"}),
-     (["memory"], {"memory"}), ((), set()), ("all", set(SANITIZERS)), ("off", set()), ("race, init", {"race", "init"})],
+    [(None, None), (False, set()), (True, set(ALL_SANITIZERS)), ("race", {"race"}), ("race,init", {"race", "init"}),
+     (["memory"], {"memory"}), ((), set()), ("all", set(ALL_SANITIZERS)),
+     ("off", set()), ("race, init", {"race", "init"})],
 )
 def test_sanitize(given: Any, wanted: set[str] | None) -> None:
     assert LaunchConfig(1, 1, sanitize=given).sanitize == wanted

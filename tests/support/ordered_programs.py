@@ -135,7 +135,7 @@ def half_of_a_word_by_compare_and_swap(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32])
     old = reg(u32, y[0])
     with loop():
         high = (old & 0xFFFF0000) + 0x10000
-        assumed = old + 0
+        assumed = reg(u32, old)
         old.set(ptx.atom.global_.cas.b32(y, assumed, high | (assumed & 0xFFFF)))
         break_if(old == assumed)
 

@@ -51,7 +51,7 @@ class Programs(dict[str, Program]):
         return register
 
 
-def judge(program: Program, seed: int | None = None, tools: Any = ("race",)) -> str:
+def judge(program: Program, seed: int | None = None, tools: Any = ("race", "order")) -> str:
     """What is wrong with the verdict on a program; "" if nothing is."""
     data = [np.arange(4096, dtype=np.uint32), np.zeros(4096, np.uint32), np.zeros(64, np.uint32)]
     with use("emulator"), collect() as findings:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from ...ir import Function, Immediate, Instruction
 from ...isa import Form
 from ...isa.effects import Access
 from ..machine.shadow import CopyClock, Role
+from ..runtime.block_state import BlockState
 
 __all__ = [
-    "bulk_accesses", "checked_access", "copy_groups", "copy_rows", "granule_of", "orders", "reach", "role_of",
-    "strength",
+    "bulk_accesses", "checked_access", "copy_groups", "copy_rows", "granule_of", "operand_value", "orders",
+    "reach", "role_of", "strength",
 ]
 
 _MOST_GROUPS = 64
@@ -83,3 +85,12 @@ def copy_rows(function: Function) -> int:
     """Rows of a warp's :class:`CopyClock`, 0 in a kernel without asynchronous copies."""
     groups = copy_groups(function)
     return CopyClock.GROUPS + groups if groups >= 0 else 0
+
+
+def operand_value(state: BlockState, thread: tuple[int, int], operand: Any) -> int:
+    """The number that an operand is in a thread; -1 where that is not known."""
+    warp, lane = thread
+    if isinstance(operand, Immediate):
+        return operand.bits
+    name = getattr(operand, "name", None)
+    return state.register(warp, name)[lane] if name in state.code.registers.offsets else -1

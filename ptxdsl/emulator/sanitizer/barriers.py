@@ -9,16 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...ir import Immediate, Instruction
+from ...ir import Instruction
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier
 from ..machine.shadow import EPOCH_SHIFT, Reason, WarpClock, statement_bits
 from ..runtime.block_state import BlockState
+from .accesses import operand_value
 from .clocks import Clocks
 from .happens_before import BlockOrder, Clock, Published, Rendezvous, Thread, acquirable, covers, join, publish
 from .report import Reporter
 
-__all__ = ["Barriers", "charge_poll", "operand_value"]
+__all__ = ["Barriers", "charge_poll"]
 
 POLL = 128
 """Turns of a block state that a strong read costs: the thread probably waits for another block."""
@@ -27,15 +28,6 @@ POLL = 128
 def charge_poll(state: BlockState) -> None:
     """Shorten the time slice of a block whose thread reads what others write."""
     state.put(Block.BUDGET, "i", state.get(Block.BUDGET, "i") - POLL)
-
-
-def operand_value(state: BlockState, thread: Thread, operand: Any) -> int:
-    """The number that an operand is in a thread; -1 where that is not known."""
-    warp, lane = thread
-    if isinstance(operand, Immediate):
-        return operand.bits
-    name = getattr(operand, "name", None)
-    return state.register(warp, name)[lane] if name in state.code.registers.offsets else -1
 
 
 @dataclass

@@ -18,7 +18,7 @@ from ..machine.allocation import number_at
 from ..machine.layout import Mbarrier
 from ..machine.shadow import PENDING, UNWRITTEN, Plane, WarpClock
 from ..runtime.block_state import BlockState
-from .barriers import operand_value
+from .accesses import operand_value
 from .happens_before import Thread
 from .report import Copier, Reporter
 from .shadow_memory import ShadowMemory

@@ -60,7 +60,9 @@ class Finding:
         return "\n".join(lines)
 
 
-_KINDS: dict[str, type[EmulationError]] = {"race": RaceError, "init": UninitializedError}
+_KINDS: dict[str, type[EmulationError]] = {
+    "race": RaceError, "order": RaceError, "cas": RaceError, "init": UninitializedError,
+}
 
 
 def raised(findings: list[Finding]) -> EmulationError:

@@ -102,6 +102,9 @@ class BlockOrder:
         self.fenced: dict[Thread, Scoped] = {}
         self.fences: Scoped = {}
         """As ``fenced``, of all threads."""
+        self.seen: dict[Thread, Clock] = {}
+        self.seen_by_all: Clock = {}
+        """What threads have seen of others, ordered or not (:mod:`.hand_over`)."""
         self.barriers = 0
         self.warp_floors: dict[int, int] = {}
         self.open: dict[int, Rendezvous] = {}
@@ -112,11 +115,18 @@ class BlockOrder:
         """What a thread has acquired of others."""
         return self.own.get(thread, self.common)
 
+    def seen_by(self, thread: Thread) -> Clock:
+        """What a thread has seen."""
+        return self.seen.get(thread, self.seen_by_all)
+
     def barrier(self, count: int, floor: int) -> None:
         """The whole block has passed so many barriers."""
         if count == self.barriers:
             return
         self.barriers = count
+        if self.seen:
+            self.seen_by_all = join(self.seen_by_all, *self.seen.values())
+            self.seen.clear()
         read = [clock for scoped in self.read.values() for clock in scoped.values()]
         self.common = join(self.common, *self.own.values(), *read, {self.block: floor - 1})
         for scoped in self.fenced.values():
@@ -135,13 +145,15 @@ class BlockOrder:
             return
         self.warp_floors[warp] = floor
         mine = [self.own[thread] for thread in list(self.own) if thread[0] == warp]
-        if mine or any(thread[0] == warp for thread in (*self.read, *self.fenced)):
+        if mine or any(thread[0] == warp for thread in (*self.read, *self.fenced, *self.seen)):
             self.synchronise([(warp, lane) for lane in range(32)], mine or [self.common])
 
     def synchronise(self, threads: list[Thread], clocks: list[Clock]) -> None:
         """Threads pass a barrier among them; as with a barrier of the block, fences and strong reads are shared."""
         read = [clock for thread in threads for clock in self.read.pop(thread, {}).values()]
         joined = join(*clocks, *read)
+        if self.seen:
+            self.seen.update(dict.fromkeys(threads, join(*(self.seen_by(thread) for thread in threads))))
         fenced: Scoped = {}
         for thread in threads:
             self.join_into(fenced, self.fenced.get(thread, {}))

@@ -24,6 +24,7 @@ from ..instructions.operands import Field, raw
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..rewrite.definedness import check_definedness
+from .uses import Values
 from .accesses import bulk_accesses, checked_access, copy_groups, granule_of, orders, role_of, strength
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
@@ -40,6 +41,8 @@ class Checks(NamedTuple):
     init: bool
     overlap: bool
     unwritten: bool
+    order: bool
+    cas: bool
 
 
 def _covered(low: Lowering, block: Any) -> Iterator[tuple[int, int]]:
@@ -95,13 +98,16 @@ class Instrumentation:
         instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
         self.follows = checks.race and any(orders(s.form) for _, s in instructions)
         """Whether synchronisation through memory is followed."""
+        self.values = Values(low.graph)
+        self.handed = self._handed_over(instructions) if checks.order else set()
+        self.confirmed = self._confirmed(instructions) if checks.race and not checks.cas else set()
         pairs = [pair for basic_block in low.graph.blocks for pair in _covered(low, basic_block)]
         self.covered, self.updates = {load for load, _ in pairs}, {store for _, store in pairs}
         barriers = [s.form.effects for _, s in instructions if s.form.effects.barrier == "block"]
         self.partial_barriers = not all(effects.waits for effects in barriers)
         x, y, z = low.block
         self.threads = -(-x * y * z // 32) * 32
-        self.barriers_only = not self.follows and all(self._orders_all(s) for _, s in instructions)
+        self.barriers_only = not self.follows and not self.handed and all(self._orders_all(s) for _, s in instructions)
         self.read: set[str] | None = set()
         self.written: set[str] | None = set()
         for place, statement in instructions:
@@ -121,6 +127,40 @@ class Instrumentation:
         """Whether it is followed which bulk copies are complete."""
         if checks.overlap:
             self.written = self.read = None
+
+    def _confirmed(self, instructions: list[tuple[int, Instruction]]) -> set[int]:
+        """The weak loads whose value a compare-and-swap of the same array confirms."""
+        found = set()
+        for place, statement in instructions:
+            access = checked_access(statement.form)
+            if access is None or access.writes or strength(statement.form):
+                continue
+            swaps = (self.low.graph.statements[swap] for swap in self.values.confirms(place))
+            origin = self._origin(statement)
+            if any(isinstance(swap, Instruction) and self._origin(swap) == origin for swap in swaps):
+                found.add(place)
+        return found
+
+    def _handed_over(self, instructions: list[tuple[int, Instruction]]) -> set[int]:
+        """The strong accesses by which data may be handed over without an order (:mod:`.hand_over`)."""
+        strong = {place: s for place, s in instructions if (a := checked_access(s.form)) is not None
+                  and strength(s.form) and a.space != "local"}
+        reads = {place: s for place, s in strong.items() if s.form.effects.reads}
+        uses = {place: self.values.uses(place) for place in reads}
+        choosing = {place for place, use in uses.items() if use.chooses or use.addresses}
+        trusting = {place for place, s in reads.items() if not s.form.effects.writes
+                    and not self.values.polls(place) and not self.values.confirms(place)}
+        stores = {self._origin(s) for s in strong.values() if not s.form.effects.reads}
+        in_step = {place for place in trusting if uses[place].stored and not uses[place].chooses
+                   and self._origin(reads[place]) in stores}
+        trusting = {place for place in trusting if choosing - {place}} | in_step
+        if not trusting:
+            return set()
+        origins = {self._origin(reads[place]) for place in trusting | choosing}
+        known = self.low.spaces.entries
+        if not all(origin in known for origin in origins):
+            return set(strong)
+        return {place for place, s in strong.items() if (o := self._origin(s)) in origins or o not in known}
 
     def _with(self, names: set[str] | None, statement: Instruction, operand: int | None = None) -> set[str] | None:
         """The names with that of the array which an instruction accesses; None for all, where it is not known."""
@@ -239,7 +279,7 @@ class Instrumentation:
         low, checks, form = self.low, self.checks, statement.form
         access = checked_access(form)
         assert access is not None
-        role, level, nbytes = role_of(access), strength(form), access.nbytes
+        role, level, nbytes = role_of(access), 3 if low.place in self.confirmed else strength(form), access.nbytes
         origin, local = self._origin(statement), access.space == "local"
         private = self._is_private(access.space, origin)
         race = checks.race and not local and (access.writes or self._may_be_written(origin))
@@ -269,7 +309,7 @@ class Instrumentation:
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
         low.emit(op, place, guard, *sources, raw("i", statement_bits(low.place) | marks))
-        if self.follows and level and not local:
+        if (self.follows and strength(form) and not local) or low.place in self.handed:
             low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), lane_by_lane(kind, place), guard)
 
     def _bulk(self, statement: Instruction) -> None:

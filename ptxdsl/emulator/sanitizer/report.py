@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...errors import PtxWarning
 from ...isa import Form
+from ...types import ScalarType
 from ..machine.address_spaces import AddressRange
-from ..machine.layout import LANES, LOCAL_START, SHARED_START
+from ..machine.layout import LANES, LOCAL_START, SHARED_START, Warp
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Reason, WarpClock,
+    EPOCH_SHIFT, LANE, LAST_STATEMENT, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Reason, WarpClock,
 )
 from ..machine.unsupported import render
 from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import BlockState, LaunchState
-from ..runtime.faults import Scene, block_of, index_in
+from ..runtime.faults import Scene, block_of, index_in, set_bits
 from ..runtime.memory_faults import element_name
 from .accesses import bulk_accesses, checked_access, strength
 from .findings import Access, Finding, Index
+from .hand_over import Write
 from .shadow_memory import ShadowMemory
+from .updates import Updates
 
 __all__ = ["Copier", "Reporter"]
 
@@ -50,8 +54,9 @@ class _Memory(NamedTuple):
 class Reporter:
     """Collects the findings of a launch, each bug once."""
 
-    def __init__(self, launch: LaunchState, memory: ShadowMemory) -> None:
-        self.launch, self.memory = launch, memory
+    def __init__(self, launch: LaunchState, memory: ShadowMemory, kinds: Container[str] = ("race", "init")) -> None:
+        self.launch, self.memory, self.kinds = launch, memory, kinds
+        self.updates = Updates()
         self.findings: list[Finding] = []
         self.copier: Callable[[int], Copier | None] = lambda _: None
         """The thread that has begun an incomplete copy to a host address."""
@@ -68,32 +73,63 @@ class Reporter:
         self, state: BlockState, pc: int, thread: tuple[int, int], reason: int, word: int, other: Index, host: int
     ) -> None:
         """Record a race, or a read of unwritten memory; ``word`` holds the access before, ``other`` its thread."""
-        place, before = state.code.statement_at(pc), word >> STATEMENT_SHIFT & 0xFFFF
+        place, before = state.code.statement_at(pc), word >> STATEMENT_SHIFT & LAST_STATEMENT
         kind = "init" if reason in (Reason.UNINITIALISED, Reason.INCOMPLETE_COPY) else "race"
         self._places.add(place)
         copier = self.copier(host) if kind == "init" else None
         if reason == Reason.INCOMPLETE_COPY:
             copier = Copier(((word & WARP) >> WARP_SHIFT, word & LANE), False)
+        elif kind == "race" and self.updates.confirmed(state.code, place, before):
+            kind = "cas"
+        if kind not in self.kinds:
+            return
         guarded, address = self._range(state, host)
         lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
         if not self._is_new(kind, guarded and guarded.name, *lines):
             return
-        scene, warp = Scene(state, *thread, pc), thread[0]
-        name = guarded.name if guarded is not None else "memory"
-        element = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
-        memory = _Memory(name, element, self._space(guarded))
+        warp, memory = thread[0], self._memory(Scene(state, *thread, pc), guarded, address)
         mine = self._access(state, place, block_of(state), thread)
         if kind == "init":
             self.findings.append(self._unwritten_memory(mine, memory, copier))
             return
         theirs = self._access(state, before, index_in(self.launch.config.grid, other[0]), other[1:])
+        one_thread = (mine.block, mine.thread) == (theirs.block, theirs.thread)
+        if word < PENDING and one_thread:  # the word names one of several lanes
+            theirs = replace(theirs, thread=self._index((warp, _other_lane(state, *thread))))
         sides = (place, before, other[1] == warp)
         one = place == before and mine.block == theirs.block and other[1] == warp
         one = one and word >> EPOCH_SHIFT == self.memory.clock(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
-        race = self._race(state, mine, theirs, memory, sides, one)
+        race = replace(self._race(state, mine, theirs, memory, sides, one), kind=kind)
         if word >= PENDING and mine.block == theirs.block:
             race = replace(race, hint=_WAIT_GROUP.format(".read(0)" if reason != Reason.WRITER else "(0)"))
         self.findings.append(race)
+
+    def old_value(
+        self, state: BlockState, pc: int, thread: tuple[int, int], missed: Write, host: int
+    ) -> None:
+        """A thread may read what was there before a write that it counts on."""
+        place, code = state.code.statement_at(pc), state.code
+        guarded, address = self._range(state, host)
+        lines = [self._line(state, n) for n in sorted((place, missed.statement))]
+        if "order" not in self.kinds or not self._is_new("order", guarded and guarded.name, *lines):
+            return
+        memory = self._memory(Scene(state, *thread, pc), guarded, address)
+        mine = self._access(state, place, block_of(state), thread)
+        block, *who = missed.who
+        theirs = self._access(state, missed.statement, index_in(self.launch.config.grid, block), (who[0], who[1]))
+        statement: Any = code.graph.statements[missed.statement]
+        message = (
+            f"{mine.verb} from {memory.element} in {memory.space} memory by thread {mine.thread} of block "
+            f"{mine.block} may still give {_shown(statement.form.type, missed.before)}, the value before the "
+            f"{theirs.verb} by thread {theirs.thread} of block {theirs.block}: nothing orders the two"
+        )
+        hint = _order_hint(mine, theirs, who[0] == thread[0])
+        self.findings.append(Finding("order", message, mine, theirs, *memory, hint))
+
+    def _memory(self, scene: Scene, guarded: AddressRange | None, address: int) -> _Memory:
+        name = guarded.name if guarded is not None else "memory"
+        element = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+        return _Memory(name, element, self._space(guarded))
 
     def _is_new(self, *key: Any) -> bool:
         new = key not in self._known
@@ -114,7 +150,13 @@ class Reporter:
     def _race(
         self, state: BlockState, mine: Access, theirs: Access, memory: _Memory, sides: tuple[int, int, bool], one: bool
     ) -> Finding:
-        if one:
+        update = self.updates.of(state.code, *sides[:2])
+        if one and update is not None:
+            message = (
+                f"race: threads {theirs.thread} and {mine.thread} of one warp update {memory.element} in "
+                f"{memory.space} memory with one instruction; one of the updates is lost"
+            )
+        elif one:
             message = (
                 f"race: threads {theirs.thread} and {mine.thread} of one warp {mine.verb} {_at(mine.verb)} "
                 f"{memory.element} in {memory.space} memory with one instruction; which value stays is not known"
@@ -126,7 +168,8 @@ class Reporter:
                 f"{other_block} and {theirs.verb} by thread {theirs.thread}"
                 f" of block {theirs.block} are not ordered"
             )
-        return Finding("race", message, mine, theirs, *memory, self._hint(state, mine, theirs, *sides))
+        hint = self._hint(state, mine, theirs, *sides) if update is None else update.hint(memory.name, memory.space)
+        return Finding("race", message, mine, theirs, *memory, hint)
 
     def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
         """A thread reads a register that it has not written."""
@@ -143,7 +186,7 @@ class Reporter:
     def bugs(self) -> list[Finding]:
         """The findings, without the reads of unwritten memory that a race explains."""
         raced = {(f.array, a.line) for f in self.findings if f.kind == "race" for a in (f.access, f.earlier) if a}
-        return [f for f in self.findings if f.kind == "race" or (f.array, f.access.line) not in raced]
+        return [f for f in self.findings if f.kind != "init" or (f.array, f.access.line) not in raced]
 
     def incomplete(self, state: BlockState, place: int) -> None:
         """Warn of an instruction that is no longer checked."""
@@ -223,6 +266,31 @@ class Reporter:
         if one_warp:
             return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
         return "put a barrier between the two: `ptx.bar.sync(0)`"
+
+
+def _other_lane(state: BlockState, warp: int, lane: int) -> int:
+    """A lane that executes what a lane of its warp does."""
+    active = set_bits(state.get_warp(warp, Warp.ACTIVE, "I"))
+    return next((other for other in active if other != lane), lane ^ 1)
+
+
+def _shown(kind: ScalarType | None, number: int) -> str:
+    """What a number that memory holds is in a type."""
+    if kind is not None and kind.kind == "f" and kind.bits in (32, 64):
+        return repr(struct.unpack("<f" if kind.bits == 32 else "<d", number.to_bytes(kind.bits // 8, "little"))[0])
+    bits = kind.bits if kind is not None else 32
+    return str(number - (1 << bits) if kind is not None and kind.is_signed and number >> (bits - 1) else number)
+
+
+def _order_hint(mine: Access, theirs: Access, one_warp: bool) -> str:
+    if mine.block != theirs.block:
+        return (
+            "order them: `ptx.fence.acq_rel.gpu()` between the store and the flag behind it, and between the load of "
+            "the flag and this one"
+        )
+    if one_warp:
+        return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
+    return "put a barrier between the two: `ptx.bar.sync(0)`"
 
 
 def _verb(form: Form) -> str:

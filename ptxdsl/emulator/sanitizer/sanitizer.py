@@ -65,10 +65,13 @@ class Sanitizer(Tool):
     def __init__(self, launch: LaunchState, tools: frozenset[str]) -> None:
         self.launch = launch
         self.memory = memory = ShadowMemory(launch, "init" in tools)
-        self.checks = Checks("race" in tools, "init" in tools, memory.overlap, memory.has_unwritten)
+        race = not tools.isdisjoint(("race", "order", "cas"))
+        self.checks = Checks(
+            race, "init" in tools, memory.overlap, memory.has_unwritten, "order" in tools, "cas" in tools
+        )
         self.clocks = Clocks(memory)
-        self.reporter = Reporter(launch, memory)
-        self.synchronisation = Synchronisation(self.clocks, self.reporter, self.checks.race)
+        self.reporter = Reporter(launch, memory, tools)
+        self.synchronisation = Synchronisation(self.clocks, self.reporter, self.checks)
         self._callbacks: dict[int, int] = {}
         self._suppressed: list[tuple[int, bytes]] = []
 

@@ -14,7 +14,9 @@ from .accesses import reach, strength
 from .barriers import Barriers, charge_poll
 from .clocks import Clocks
 from .copies import Copies
+from .hand_over import HandOver, write_of
 from .happens_before import BlockOrder, Thread
+from .instrumentation import Checks
 from .report import Reporter
 
 __all__ = ["Synchronisation"]
@@ -23,19 +25,21 @@ __all__ = ["Synchronisation"]
 class Synchronisation:
     """What compiled code reports of a launch's synchronisation."""
 
-    def __init__(self, clocks: Clocks, reporter: Reporter, race: bool) -> None:
-        self.clocks, self.order, self.race = clocks, clocks.order, race
+    def __init__(self, clocks: Clocks, reporter: Reporter, checks: Checks) -> None:
+        self.clocks, self.order, self.race, self.reporter = clocks, clocks.order, checks.race, reporter
+        self.hand_over = HandOver() if checks.order else None
         self.barriers = Barriers(clocks, reporter)
         self.copies = Copies(clocks.memory, reporter)
 
     def event(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
         """Lanes of a warp are about to execute, or have executed, an instruction that orders threads."""
-        statement = state.code.graph.statements[state.code.statement_at(state.get(Block.FAULT_PC, "Q"))]
+        place = state.code.statement_at(state.get(Block.FAULT_PC, "Q"))
+        statement = state.code.graph.statements[place]
         assert isinstance(statement, Instruction)
         if reason == Reason.SYNC_ACCESS:
             hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
             for lane in lanes:
-                self._access(state, block, (warp, lane), statement, hosts[lane])
+                self._access(state, block, (warp, lane), statement, place, hosts[lane])
         else:
             self._instruction(state, block, [(warp, lane) for lane in lanes], statement)
         self.clocks.memory.begin_epoch(state, warp)
@@ -63,7 +67,9 @@ class Synchronisation:
             for thread in threads:
                 block.fence(thread, self.clocks.of_thread(state, block, thread), level, acquires, releases)
 
-    def _access(self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int) -> None:
+    def _access(
+        self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, place: int, host: int
+    ) -> None:
         effects = statement.form.effects
         access = effects.access
         if effects.completes:
@@ -79,8 +85,16 @@ class Synchronisation:
         if access.reads:
             charge_poll(state)
             self.order.read(block, thread, host, level, effects.acquires, clock)
+            if self.hand_over is not None:
+                missed = self.hand_over.read(state, block, thread, host, clock, place)
+                if missed is not None:
+                    self.reporter.old_value(state, state.get(Block.FAULT_PC, "Q"), thread, missed, host)
         if access.writes:
             clocks = list(block.released(thread))
             if effects.releases:
                 clocks.append((level, self.clocks.of_thread(state, block, thread)))
             self.order.write(block, host, level, clocks, access.reads)
+            if self.hand_over is not None:
+                who = (block.block, *thread)
+                write = write_of(state, who, clock[who], statement, place, host)
+                self.hand_over.write(block, thread, host, self.clocks.of_thread(state, block, thread), write)

@@ -83,7 +83,7 @@ class Observer(Tool):
 
     def run(self, launch: LaunchState) -> None:
         """Run a launch and observe it."""
-        added = (launch.config.sanitize or frozenset()) & {"race", "init"}
+        added = (launch.config.sanitize or frozenset()) & {"race", "order", "cas", "init"}
         if added:
             checks = ", ".join(sorted(added))
             raise LaunchError(
