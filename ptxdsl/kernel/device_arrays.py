@@ -23,7 +23,7 @@ def empty(shape: int | tuple[int, ...], dtype: Any, *, backend: str | None = Non
     >>> empty((2, 3), np.float32, backend="emulator").shape
     (2, 3)
     """
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in extents):
         raise LaunchError(f"shape {shape!r} is no int or tuple of ints from 0 on", loc=caller())
     kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)

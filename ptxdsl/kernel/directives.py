@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -28,7 +29,7 @@ def of_options(options: Mapping[str, Any], loc: Loc) -> list[Directive]:
     for name, value in options.items():
         if value is None or value is False:
             continue
-        numbers = value if isinstance(value, tuple) else (value,)
+        numbers = tuple(_plain(number) for number in (value if isinstance(value, tuple) else (value,)))
         if name == "pragma":
             if not numbers or not all(isinstance(text, str) for text in numbers):
                 raise TraceError(f"pragma is a str or a tuple of them, not {value!r}", loc=loc)
@@ -45,6 +46,11 @@ def of_options(options: Mapping[str, Any], loc: Loc) -> list[Directive]:
             raise TraceError(f"{name} is {wanted}, not {value!r}", loc=loc)
         found.append((name, numbers))
     return found
+
+
+def _plain(number: Any) -> Any:
+    """An int of numpy's as Python's."""
+    return number if isinstance(number, (bool, str)) or not hasattr(number, "__index__") else operator.index(number)
 
 
 def add(module: Module, entry: str, directives: Sequence[Directive], arch: str, loc: Loc) -> None:

@@ -17,7 +17,8 @@ from .. import ir
 from ..errors import LaunchError, caller
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
 from ..types import ScalarType, u64
-from .arrays import Unreadable, View, contiguous, contiguous_strides, library_of, view
+from .argument_hints import array_objection, dtype_repair, made_of
+from .arrays import Unreadable, View, contiguous, contiguous_strides, view
 from .foreign_arguments import aggregate, foreign_scalar
 from .geometry import IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck, plural
@@ -114,7 +115,9 @@ def _pointer(check: ParameterCheck, kind: ScalarType) -> Convert:
             raise _no_array(check, value, accepted)
         _check_elements(check, seen, value, accepted, size)
         if not contiguous(seen.shape, seen.strides, seen.itemsize):
-            other = f", or declare `{check.name}: Array[{kind}, {len(seen.shape)}]`"
+            rank, steps = len(seen.shape), seen.strides
+            refused = rank < 2 or "[" in name or array_objection(seen.shape, steps, seen.itemsize, True, written)
+            other = "" if refused else f"declare `{check.name}: Array[{kind}, {rank}]`; or "
             raise check.not_contiguous(value, seen, f"{check.annotation} wants contiguous memory", other)
         buffer = Buffer.of(name, seen)
         if buffer.nbytes % size:
@@ -147,33 +150,19 @@ def _table(check: ParameterCheck, target: ScalarType) -> Convert:
 
 
 def _no_array(check: ParameterCheck, value: object, accepted: Elements) -> LaunchError:
-    make = None
-    if isinstance(value, (list, tuple)):
-        make = f"np.array({check.name}, np.{accepted.names[0]})"
-    elif isinstance(value, (bytes, bytearray, memoryview)):
-        make = f"np.frombuffer({check.name}, np.{accepted.names[0]})"
-    hint = f"pass `{make}`" if make else None
+    hint = made_of(check.name, value, accepted.names[0], check.output)
     return check.error(value, f"{check.annotation} wants an array of {accepted}", hint)
 
 
 def _check_elements(check: ParameterCheck, seen: View, value: object, accepted: Elements, size: int) -> None:
     if seen.dtype not in accepted.names:
-        hint = _conversion(check.name, seen, accepted.names[0])
+        declared = str(check.annotation).replace(str(check.annotation.dtype), "{}", 1)
+        hint = dtype_repair(check.name, seen, accepted.names[0], check.output, declared)
         raise check.error(value, f"{check.annotation} wants {accepted}", hint)
     check.check_writable(value, seen)
     if seen.address % size and math.prod(seen.shape):
-        hint, detail = f"`{check.name} = {check.name}.copy()`", f", at {seen.address:#x}"
+        hint, detail = check.copied(value, seen), f", at {seen.address:#x}"
         raise check.error(value, f"{check.annotation} wants it aligned to {size} bytes", hint, detail)
-
-
-def _conversion(name: str, seen: View, wanted: str) -> str:
-    torch = library_of(seen.owner) == "torch"
-    library = "torch" if torch else "np" if hasattr(np, wanted) else "ml_dtypes"
-    integers = ("int", "uint", "bool")
-    same = seen.itemsize == np.dtype(wanted).itemsize if library == "np" else False
-    if same and seen.dtype.startswith(integers) and wanted.startswith(integers):
-        return f"`{name} = {name}.view({library}.{wanted})`"
-    return f"`{name} = {name}.{'to' if torch else 'astype'}({library}.{wanted})`"
 
 
 def _array(check: ParameterCheck, array: ArrayType) -> Convert:
@@ -216,15 +205,10 @@ def _steps(check: ParameterCheck, array: ArrayType, value: object, seen: View, s
     size, dense = seen.itemsize, contiguous_strides(seen.shape, seen.itemsize)
     if not math.prod(seen.shape):
         return tuple(stride // size for stride in dense)
+    why = array_objection(seen.shape, seen.strides, size, strided, check.written)
+    if why:
+        raise check.not_contiguous(value, seen, f"{array} {why}" if why.startswith("wants") else why)
     strides = [d if n == 1 else s for n, s, d in zip(seen.shape, seen.strides, dense)]
-    if strided and strides[-1] != size:
-        raise check.not_contiguous(value, seen, f"{array} wants the last dimension contiguous")
-    if not strided and tuple(strides) != dense:
-        raise check.not_contiguous(value, seen, f"{array} wants contiguous memory")
-    if any(stride < 0 or stride % size or stride // size >> 32 for stride in strides):
-        raise check.not_contiguous(value, seen, f"{array} wants strides of 0 to 2**32 - 1 whole elements")
-    if check.written and 0 in strides:
-        raise check.not_contiguous(value, seen, "the kernel writes to it, and its elements overlap")
     return tuple(stride // size for stride in strides)
 
 

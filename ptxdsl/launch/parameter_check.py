@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..errors import LaunchError, caller
 from ..ir.signature import KernelParameter
+from .argument_hints import copied
 from .arrays import View, describe, library_of
 from .geometry import Argument
 
@@ -31,6 +32,11 @@ class ParameterCheck(NamedTuple):
     def annotation(self) -> Any:
         return self.parameter.annotation
 
+    @property
+    def output(self) -> bool:
+        """Whether the kernel may store to it; through a table of pointers (``x[0]``) it may always."""
+        return self.written or "[" in self.name
+
     def error(self, value: object, wanted: str, hint: str | None = None, detail: str = "") -> LaunchError:
         """What came and what was wanted."""
         return LaunchError(
@@ -40,14 +46,19 @@ class ParameterCheck(NamedTuple):
 
     def check_writable(self, value: object, seen: View) -> None:
         if seen.readonly and self.written:
-            hint = f"`{self.name} = {self.name}.copy()`"
-            raise self.error(value, "the kernel writes to it", hint, ", read-only")
+            raise self.error(value, "the kernel writes to it", self.copied(value, seen), ", read-only")
 
     def not_contiguous(self, value: object, seen: View, wanted: str, alternative: str = "") -> LaunchError:
         """The error for an array with other strides than are wanted, and its repair."""
-        name = self.name
-        made = f"{name}.contiguous()" if library_of(value) == "torch" else f"np.ascontiguousarray({name})"
-        return self.error(value, wanted, f"`{name} = {made}`{alternative}", f", strides {seen.strides}")
+        library = library_of(value)
+        made = {"torch": f"{self.name}.contiguous()", "cupy": f"cupy.ascontiguousarray({self.name})"}
+        hint = copied(self.name, seen, made.get(library, f"np.ascontiguousarray({self.name})"), self.output)
+        return self.error(value, wanted, alternative + hint, f", strides {seen.strides}")
+
+    def copied(self, value: object, seen: View) -> str:
+        """The hint to pass a copy as it is."""
+        method = "clone" if library_of(value) == "torch" else "copy"
+        return copied(self.name, seen, f"{self.name}.{method}()", self.output)
 
 
 def plural(count: int, noun: str) -> str:

@@ -118,9 +118,12 @@ def _check_rounded(check: ParameterCheck, kind: ScalarType, value: float, data: 
 def _encode_numpy(check: ParameterCheck, kind: ScalarType, value: np.generic) -> bytes:
     if value.dtype.name in (elements(kind).names if kind.kind == "b" else (kind.numpy_name,)):
         return value.tobytes()
-    plain = "float" if kind.kind == "f" else "int"
-    cast = f"np.{kind.numpy_name}" if hasattr(np, kind.numpy_name or "") else plain
-    raise check.error(value, f"{kind} wants {_number(kind)}", f"pass `{cast}({check.name})`")
+    number = value.item()
+    if type(number) is int or (type(number) is float and kind.is_float):
+        return encoded(check, kind, number)
+    whole = isinstance(number, bool) or (isinstance(number, float) and number.is_integer())
+    hint = f"pass `{'float' if kind.is_float else 'int'}({check.name})`" if whole else f"round it: `int({check.name})`"
+    raise check.error(value, f"{kind} wants {_number(kind)}", hint if kind.lanes == 1 else None)
 
 
 def _item_hint(check: ParameterCheck, value: object) -> str | None:

@@ -600,7 +600,8 @@ def test_addresses_that_are_none() -> None:
         "indices run from 0 to 3",
     )
     refused(
-        lambda a, p, f, s: p.at(1.5), "a pointer is indexed by integers, not the float 1.5 / `p[i]` with a u32 or an int"
+        lambda a, p, f, s: p.at(1.5),
+        "a pointer is indexed by integers, not the float 1.5 / `p[i]` with a u32 or an int",
     )
     refused(
         lambda a, p, f, s: ptx.red.global_.add.f32(f[3], 1.0),

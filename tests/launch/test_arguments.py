@@ -69,37 +69,39 @@ def test_small_arrays(array: np.ndarray) -> None:
 
 X = np.zeros(10, np.float32)
 M = np.zeros((3, 4), np.float32)
+BACK = "`a_copy = {}`, pass it, and afterwards `a[...] = a_copy`: the kernel stores to it"
+INTO = "`a_copy = {}`: pass it, and the result is in it"
 ODD = np.frombuffer(bytearray(48), np.uint8)
 ODD = ODD[1 + -ODD.ctypes.data % 4 :][:40].view(np.float32)
 BAD_MEMORY: list[tuple[Any, Any, str, str | None]] = [
     (Ptr[f32], X.astype(float), "is a numpy array of float64, shape (10,); Ptr[f32] wants float32",
-     "`a = a.astype(np.float32)`"),
+     "declare `a: Ptr[f64]`; or, rounded, " + BACK.format("a.astype(np.float32)")),
     (Ptr[bf16], X, "is a numpy array of float32, shape (10,); Ptr[bf16] wants bfloat16",
-     "`a = a.astype(ml_dtypes.bfloat16)`"),
+     "declare `a: Ptr[f32]`; or, rounded, " + BACK.format("a.astype(ml_dtypes.bfloat16)")),
     (Ptr[e4m3], X, "is a numpy array of float32, shape (10,); Ptr[e4m3] wants float8_e4m3fn",
-     "`a = a.astype(ml_dtypes.float8_e4m3fn)`"),
+     "declare `a: Ptr[f32]`; or, rounded, " + BACK.format("a.astype(ml_dtypes.float8_e4m3fn)")),
     (Ptr[u32], np.zeros(3, np.int32), "is a numpy array of int32, shape (3,); Ptr[u32] wants uint32",
      "`a = a.view(np.uint32)`"),
     (Ptr[u8], np.zeros(3, bool), "is a numpy array of bool, shape (3,); Ptr[u8] wants uint8", "`a = a.view(np.uint8)`"),
     (Ptr[f32], X.astype(">f4"), "is a numpy array of >f4, shape (10,); Ptr[f32] wants float32",
-     "`a = a.astype(np.float32)`"),
-    (Ptr[f32], [1.0], "is a list; Ptr[f32] wants an array of float32", "pass `np.array(a, np.float32)`"),
-    (Ptr[u8], b"abc", "is a bytes; Ptr[u8] wants an array of uint8", "pass `np.frombuffer(a, np.uint8)`"),
+     BACK.format("a.astype(np.float32)")),
+    (Ptr[f32], [1.0], "is a list; Ptr[f32] wants an array of float32", INTO.format("np.array(a, np.float32)")),
+    (Ptr[u8], b"abc", "is a bytes; Ptr[u8] wants an array of uint8", INTO.format("np.frombuffer(a, np.uint8).copy()")),
     (Ptr[f32], None, "is None; Ptr[f32] wants an array of float32", None),
     (Ptr[f32], 5, "is the int 5; Ptr[f32] wants an array of float32", None),
     (Ptr[f32], np.float32(5), "is the numpy float32 5.0; Ptr[f32] wants an array of float32", None),
     (Ptr[f32], np.ma.masked_array(X), "is a MaskedArray; Ptr[f32] wants an array of float32", None),
     (Ptr[f32], np.ndarray, "is a type; Ptr[f32] wants an array of float32", None),
     (Ptr[f32], X[::2], "is a numpy array of float32, shape (5,), strides (8,); Ptr[f32] wants contiguous memory",
-     "`a = np.ascontiguousarray(a)`, or declare `a: Array[f32, 1]`"),
+     BACK.format("np.ascontiguousarray(a)")),
     (Ptr[f32], M.T, "is a numpy array of float32, shape (4, 3), strides (4, 16); Ptr[f32] wants contiguous memory",
-     "`a = np.ascontiguousarray(a)`, or declare `a: Array[f32, 2]`"),
+     BACK.format("np.ascontiguousarray(a)")),
     (Ptr[f32], X[::-1], "is a numpy array of float32, shape (10,), strides (-4,); Ptr[f32] wants contiguous memory",
-     "`a = np.ascontiguousarray(a)`, or declare `a: Array[f32, 1]`"),
+     BACK.format("np.ascontiguousarray(a)")),
     (Ptr[f32], ODD, (f"is a numpy array of float32, shape (10,), at {ODD.ctypes.data:#x}; Ptr[f32] wants it "
-      "aligned to 4 bytes"), "`a = a.copy()`"),
+      "aligned to 4 bytes"), BACK.format("a.copy()")),
     (Ptr[f32], readonly(), "is a numpy array of float32, shape (10,), read-only; the kernel writes to it",
-     "`a = a.copy()`"),
+     INTO.format("a.copy()")),
     (Ptr[f16x2], np.zeros(3, np.float16), ("is a numpy array of float16, shape (3,); Ptr[f16x2] wants a multiple of 4 "
       "bytes"), None),
     (Array[f32, 2], X, "is a numpy array of float32, shape (10,); Array[f32, 2] wants 2 dimensions", None),
@@ -107,16 +109,17 @@ BAD_MEMORY: list[tuple[Any, Any, str, str | None]] = [
     (Array[f32, None, 5], M, ("is a numpy array of float32, shape (3, 4); Array[f32, None, 5] wants extent 5 in "
       "dimension 1"), None),
     (Array[f32, 2], M.T, ("is a numpy array of float32, shape (4, 3), strides (4, 16); Array[f32, 2] wants the last "
-      "dimension contiguous"), "`a = np.ascontiguousarray(a)`"),
+      "dimension contiguous"), BACK.format("np.ascontiguousarray(a)")),
     (Array[f32, 3, 3], M[:, :3], ("is a numpy array of float32, shape (3, 3), strides (16, 4); Array[f32, 3, 3] wants "
-      "contiguous memory"), "`a = np.ascontiguousarray(a)`"),
+      "contiguous memory"), BACK.format("np.ascontiguousarray(a)")),
     (Array[f32, 2], M[::-1], ("is a numpy array of float32, shape (3, 4), strides (-16, 4); Array[f32, 2] wants "
-      "strides of 0 to 2**32 - 1 whole elements"), "`a = np.ascontiguousarray(a)`"),
-    (Array[f32, 2], [[1.0]], "is a list; Array[f32, 2] wants an array of float32", "pass `np.array(a, np.float32)`"),
+      "strides of 0 to 2**32 - 1 whole elements"), BACK.format("np.ascontiguousarray(a)")),
+    (Array[f32, 2], [[1.0]], "is a list; Array[f32, 2] wants an array of float32",
+     INTO.format("np.array(a, np.float32)")),
     (Array[f32, 2], M.astype(np.float16), "is a numpy array of float16, shape (3, 4); Array[f32, 2] wants float32",
-     "`a = a.astype(np.float32)`"),
+     "declare `a: Array[f16, 2]`; or " + BACK.format("a.astype(np.float32)")),
     (Array[f32, 1], readonly(), "is a numpy array of float32, shape (10,), read-only; the kernel writes to it",
-     "`a = a.copy()`"),
+     INTO.format("a.copy()")),
     (TensorMap, b"x" * 100, "is a bytes of 100 bytes; TensorMap wants an object of 128 bytes", None),
     (TensorMap, None, "is None; TensorMap wants an object of 128 bytes", None),
 ]

@@ -45,6 +45,7 @@ class Pointer(RunTime):
 
     __slots__ = ("dtype", "space", "base", "offset", "size")
     _owns_arithmetic = True
+    __array_ufunc__ = None  # numpy leaves `np.int64(3) + p` to the pointer
 
     def __init__(self, dtype: ScalarType, space: str, base: Value | Declared, offset: int = 0) -> None:
         self.dtype = dtype

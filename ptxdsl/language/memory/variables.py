@@ -153,7 +153,7 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
     >>> zero.configure(1, 32, shared=32 * 4)()
     """
     trace = current()
-    extents = _shape("dynamic_shared", dtype, shape or (1,))
+    extents, offset = _shape("dynamic_shared", dtype, shape or (1,)), plain(offset)
     if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0 or offset % dtype.bytes:
         raise located(
             PtxTypeError,
@@ -248,6 +248,7 @@ def _type_of(values: Any) -> ScalarType:
 
 
 def _alignment(align: int) -> int:
+    align = plain(align)
     if isinstance(align, bool) or not isinstance(align, int) or align < 1 or align & (align - 1):
         raise located(PtxTypeError, f"an alignment is a power of two, not {described(align)}", "`align=128`")
     return align

@@ -176,7 +176,11 @@ class Value(Refused):
                 "number for numpy", "functions are in `ptxdsl.math`, and instructions in `ptx`: `ptx.sqrt.rn.f32(v)`"
             )
         left, right = inputs
-        return _binary(symbol, left, right) if isinstance(left, Value) else _binary(symbol, right, left, swapped=True)
+        if isinstance(left, Value):
+            return _binary(symbol, left, right)
+        if symbol in _MIRRORED:
+            return _binary(_MIRRORED[symbol], right, left)
+        return _binary(symbol, right, left, swapped=True)
 
     # -- operators
 
@@ -327,6 +331,7 @@ _UFUNCS = {
     "left_shift": "<<", "right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
 }
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _REGISTERS: frozenset[Any] = frozenset((Result, Reg, Parameter))
 _PLAIN = frozenset((int, float, Negated, *_REGISTERS))
 
