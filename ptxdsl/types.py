@@ -196,9 +196,11 @@ def compatible(wanted: ScalarType, register: ScalarType) -> bool:
     """Whether an instruction operand of type ``wanted`` takes a register declared ``register``.
 
     The rule of the PTX manual (Operand Size and Type Checking): sizes agree; untyped bits agree with everything of
-    their size, signed with unsigned, floats only with the same float.
+    their size, signed with unsigned, floats only with the same float; packed ones only with untyped bits.
     """
     a, b = wanted.register, register.register
+    if a is not wanted and (wanted.kind == "f" or wanted.lanes > 1):  # which registers of its own it does not have
+        return register is wanted or (b.kind == "b" and a.bits == b.bits)
     if a.bits != b.bits or (a.kind == "p") != (b.kind == "p"):
         return False
     return a is b or a.kind == "b" or b.kind == "b" or (a.kind in "us" and b.kind in "us")

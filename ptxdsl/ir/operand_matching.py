@@ -173,6 +173,8 @@ def _address(spec: OperandSpec, operand: ir.Operand) -> str | None:
     base = operand.base
     if isinstance(base, ir.Register) and (base.type.kind in "fp" or base.type.bits not in (32, 64)):
         return f"its base is {described(base)}"
+    if operand.parts and operand.offset:
+        return "it has an offset, and operands behind the address"
     if len(operand.parts) != len(spec.parts):
         return f"it has {len(operand.parts)} operands behind the address, not {len(spec.parts)}"
     for inner, part in zip(spec.parts, operand.parts):

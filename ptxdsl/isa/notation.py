@@ -36,6 +36,7 @@ Operands, comma-separated, in the order of the manual:
     d          written (names that begin with d, or a leading =)   a            read: a register or a number
     +d         read and written                                    a!           a register only
     ~d         may be the sink ``_``; ``_`` itself always is       #n           a number only
+    a!!        a register only, in foreign text too: elsewhere a number there is moved to a register
     a:type*n   of that type, n of them in braces (0: a plain one)  #n:u32(0..31), (0..64 by 8), (4|8)   such numbers
     d|p        two results joined by a bar                         {!}p, {-}a   may be negated
     &a         may be the address of a variable                    $a           ... or a special register

@@ -52,7 +52,8 @@ class OperandSpec(LazyRepr):
     the further operands in the brackets. Numbers lie within ``bounds``, both included, and are multiples of ``step``,
     or are one of ``choices``: see ``admits``. ``variable`` and ``special``: a value may also be the address of a
     variable or a special register. ``selector`` is the pattern of the parts of a register that may be named
-    (``%r1.b0``), ``selected`` says that one must be; there ``negatable`` means a minus sign.
+    (``%r1.b0``), ``selected`` says that one must be; there ``negatable`` means a minus sign. ``fixed``: foreign text
+    has no number in place of the register either.
     """
 
     name: str
@@ -75,6 +76,7 @@ class OperandSpec(LazyRepr):
     types: tuple[ScalarType, ...] = ()
     selector: str = ""
     selected: bool = False
+    fixed: bool = False
 
     def admits(self, literal: float) -> bool:
         """Whether a literal number is within what the operand may be (its type apart)."""

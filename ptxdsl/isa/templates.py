@@ -81,7 +81,7 @@ def choices(templates: tuple[Template, ...]) -> list[tuple[Template, ...]]:
 
 
 _OPERAND = re.compile(
-    r"(?P<bar>\|)?(?P<neg>\{[!-]\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?:\.(?P<part>\w+)(?P<must>\+?))?(?P<only>!)?"
+    r"(?P<bar>\|)?(?P<neg>\{[!-]\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?:\.(?P<part>\w+)(?P<must>\+?))?(?P<only>!{0,2})"
     r"(?::(?P<type>[^*]+?))?"
     r"(?:\((?P<choices>-?\d+(?:\|-?\d+)*)\)|\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?"
     r"(?:\*(?P<count>.+))?$"
@@ -135,7 +135,8 @@ def _operand(text: str, optional: bool) -> Template:
     role = "rw" if "+" in mark else "w" if written else "r"
     spec = OperandSpec(
         name, role, kind if kind in ("label", "symbol") else "value", register="#" not in mark and name != "_",
-        immediate=role == "r" and not match["only"], negatable=bool(match["neg"]), sink="~" in mark or name == "_",
+        immediate=role == "r" and not match["only"], fixed=match["only"] == "!!", negatable=bool(match["neg"]),
+        sink="~" in mark or name == "_",
         joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
         bounds=(_bound(match["low"]), _bound(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
         choices=tuple(map(int, match["choices"].split("|"))) if match["choices"] else (),

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from .. import ir
 from ..errors import Loc, ParseError, UnknownInstruction
-from ..ir.operand_matching import mismatch
+from ..ir.operand_matching import fits, mismatch
 from ..isa import Form, lookup
 from ..isa.orders import reordered
 from ..types import pred
@@ -47,7 +47,7 @@ class InstructionReader(Reader):
         """The form, of several that a mnemonic spells, that the operands fit; else the nearest."""
         if not candidates:
             self._miscounted(mnemonic, len(parts), start)
-        self.unambiguous = False
+        self.lenient = False
         readings: list[tuple[int, int, Form, tuple[ir.Operand, ...]]] = []
         failure: ParseError | None = None
         for number, form in enumerate(candidates):
@@ -61,14 +61,42 @@ class InstructionReader(Reader):
             readings.append((wrong, number, form, operands))
             if not wrong:
                 break
-        self.unambiguous = True
+        self.lenient = True
         if not readings:
             assert failure is not None
             try:
                 raise failure
             finally:  # an error holds this frame, and so must not be held by it
                 failure = None
-        return min(readings)[2:]
+        wrong, _, form, operands = min(readings)
+        return (form, operands) if not wrong else self._lenient(candidates, parts) or (form, operands)
+
+    def _lenient(self, candidates: tuple[Form, ...], parts: list[str]) -> tuple[Form, tuple[ir.Operand, ...]] | None:
+        """The first form that the operands fit with some of them computed before the statement."""
+        made, declared = dict(self.pending), len(self.result.registers)
+        for form in candidates:
+            try:
+                operands = tuple([self.names.get(p) or self.operand(p, s) for p, s in zip(parts, form.operands)])
+            except ParseError:
+                operands = ()
+            if operands and fits(form, operands):
+                return form, operands
+            self.pending, self.result.registers[declared:] = dict(made), []
+        return None
+
+    def in_shared(self, form: Form) -> Form:
+        """The form with the state space that an address of 32 bits implies, where the memory can only be shared.
+
+        ptxas takes `ldmatrix...b16 {..}, [%r1]`, of the same code as `ldmatrix...shared.b16`.
+        """
+        if form.space != "generic" or reordered(f"{form.mnemonic}.global"):
+            return form
+        for space in ("shared::cta", "shared", "shared::cluster"):
+            for spelled in reordered(f"{form.mnemonic}.{space}"):
+                for other in self.forms(spelled, len(form.operands)):
+                    if [o.kind for o in other.operands] == [o.kind for o in form.operands]:
+                        return other
+        return form
 
     def _miscounted(self, mnemonic: str, count: int, start: int) -> NoReturn:
         forms = lookup(mnemonic)

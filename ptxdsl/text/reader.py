@@ -82,8 +82,10 @@ class Reader:
         self.result = ir.Function("", "func")
         self.body: list[ir.Statement] = []
         self.position = 0
-        self.unambiguous = True
-        """Whether the current mnemonic spells one form only."""
+        self.lenient = True
+        """Whether what only ptxas takes as an operand is computed before the statement: not while forms compete."""
+        self.narrow = False
+        """Whether an address of the current statement is a register of 32 bits."""
         self.label_uses: dict[int, tuple[Scope, int]] = {}
         """By statement: where labels are used, and the scope to resolve them in."""
         self.pending: dict[tuple[str, str], ir.Instruction] = {}
@@ -105,7 +107,7 @@ class Reader:
     def operand(self, text: str, spec: OperandSpec) -> ir.Operand:
         """An operand that is not simply a name in `names`, read as what ``spec`` wants."""
         number = self.numbers.get((text, spec.type))
-        if number is not None:
+        if number is not None and spec.immediate:
             return number
         text = text.strip()
         head = text[:1]
@@ -116,9 +118,8 @@ class Reader:
         if _NAME.match(text):
             return self._named(text, spec)
         if head == "!":
-            found = self.names.get(text[1:])
-            if isinstance(found, ir.Register):
-                return ir.Not(found)
+            if isinstance(found := self.names.get(text[1:].lstrip()), ir.Register):
+                return self._negated(found, spec)
         elif head == "%" and "+" not in text:
             return self._percent(text)
         elif (match := _SYMBOL.match(text)) and match[1] != "WARP_SZ":
@@ -130,6 +131,11 @@ class Reader:
         if not text:
             self.fail("an operand is missing", ",")
         return self._number(text, spec)
+
+    def _negated(self, register: ir.Register, spec: OperandSpec) -> ir.Operand:
+        if spec.type is register.type and not spec.negatable and self._absent(spec):
+            return self.make("not.pred", register.type, register)
+        return ir.Not(register)
 
     def _named(self, text: str, spec: OperandSpec) -> ir.Operand:
         found = self.names.get(text)
@@ -166,6 +172,29 @@ class Reader:
                 self.fail(error.message, text, error.hint)
             return ir.SpecialRegister(text)
         return self.unknown(text)
+
+    def _absent(self, spec: OperandSpec) -> bool:
+        """Whether an operand that the table does not have may be computed before the statement."""
+        return self.lenient and spec.register and spec.role == "r" and not spec.fixed
+
+    @staticmethod
+    def _moves(kind: ScalarType) -> bool:
+        """Whether integers of a type can be moved to a register."""
+        return kind.kind in "bus" and kind.lanes == 1 and kind.bits in (16, 32, 64)
+
+    def _element(self, spec: OperandSpec, operand: ir.Operand) -> ir.Operand:
+        """An operand in braces, of several: a special register is moved, a result that is not wanted written."""
+        kind = spec.type
+        assert kind is not None
+        if isinstance(operand, ir.SpecialRegister) and not spec.special and self._absent(spec) and self._moves(kind):
+            found = special(operand.special)
+            if found.type.bits == kind.bits:
+                return self.make(f"mov.b{kind.bits}", TYPES[f"b{kind.bits}"], operand)
+        if isinstance(operand, ir.Sink) and spec.role == "w" and not spec.sink and self.lenient:
+            register = ir.Register(self.scopes.fresh("%unused"), kind.register)
+            self.result.registers.append(register)
+            return register
+        return operand
 
     def _near(self, text: str) -> list[str]:
         return similar(text, [*self.names, *self.context.symbols], 3, 0.6)
@@ -222,6 +251,8 @@ class Reader:
     def _number(self, text: str, spec: OperandSpec) -> ir.Operand:
         """A number in the type of the operand. A 0f or 0d one in untyped bits stays the float it is written as."""
         kind = spec.type
+        if spec.written:
+            self.fail(f"`{text}` is a number, and here must be a register for the result", text)
         number = literal(text)
         if number is None:
             inner = self._expression(text)
@@ -243,8 +274,13 @@ class Reader:
             return self.make("mov.pred", kind, ir.Immediate(bits, kind))
         exact = number.exact
         immediate = ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
-        if kind.kind == "p" and not spec.immediate and self.unambiguous:
-            return self.make("mov.pred", kind, immediate)
+        if not spec.immediate:
+            if kind.kind == "p" and self.lenient:
+                return self.make("mov.pred", kind, immediate)
+            if self._absent(spec) and self._moves(kind) and isinstance(number.value, int) and number.exact is None:
+                plain = TYPES[f"b{kind.bits}"]
+                return self.make(f"mov.{plain}", plain, ir.Immediate(bits, plain))
+            return immediate
         self.numbers[text, kind] = immediate
         return immediate
 
@@ -256,7 +292,11 @@ class Reader:
         if "{" in parts[0]:
             self.fail("braces within braces", text)
         specs = elements(spec) if spec.count == len(parts) else (spec,) * len(parts)
+        lenient, self.lenient = self.lenient, self.lenient and len(parts) > 1
         items = tuple([names.get(p) or self.operand(p, s) for p, s in zip(parts, specs)])
+        if spec.count and self.lenient:
+            items = tuple([o if o.__class__ is ir.Register else self._element(s, o) for s, o in zip(specs, items)])
+        self.lenient = lenient
         return items[0] if len(items) == 1 and not spec.count else ir.Vector(items)
 
     def _address(self, text: str, spec: OperandSpec) -> ir.Operand:
@@ -266,6 +306,7 @@ class Reader:
             self.fail("these brackets do not close", text)
         start, _, offset_text = inner.partition("+")
         found = self.names.get(start)
+        self.narrow |= found.__class__ is ir.Register and found.type.bits == 32
         if (found.__class__ is ir.Register or found.__class__ is ir.Symbol) and _PLAIN.match(offset_text):
             return ir.Address(found, int(offset_text or 0), (), unified)
         first, *rest = self.split(inner) if "," in inner else [inner]
@@ -273,7 +314,12 @@ class Reader:
         parts = tuple([self.names.get(p) or self.operand(p, s) for p, s in zip(rest, specs)])
         first = first.strip()
         match = _SYMBOL.match(first)
+        if match and match[2][0] == "-" and isinstance(self.names.get(match[1]), ir.Register):
+            hint = f"write `[{match[1]}+{match[2]}]`"
+            self.fail(f"`{first}`: an address is a register plus a number, not minus one", text, hint)
         name, offset = (match[1].strip(), self._integer(match[2])) if match else (first, 0)
+        if offset and rest:
+            self.fail(f"`{first}` and operands behind it", text, "add the number to the register before")
         base = self.names.get(name) or self.context.symbols.get(name)
         if base is None and not first[:1].isdigit():
             self.unknown(name)

@@ -285,6 +285,8 @@ def _width(form: Form, space: str | None, operand: ir.Operand) -> str | None:
     """Why a register is too wide or too narrow for an address."""
     base = operand.base if isinstance(operand, ir.Address) else None
     asked = _asked(form, space)
+    if isinstance(base, ir.Immediate) and asked != "local":
+        return "its base is a number, which only an address in .local may be"
     bits = {"tmem": 32, "fabric": 32, "global": 64, "generic": 64}.get(asked)
     if isinstance(base, ir.Register) and bits and base.type.bits != bits:
         return f"its base is {described(base)}: a {asked} address has {bits} bits"

@@ -72,7 +72,7 @@ def _combinations(row: Row, rng: np.random.Generator) -> Iterator[tuple[str | No
         yield tuple(chosen)
 
 
-class _Writer:
+class Writer:
     """Writes one instruction, each register but once."""
 
     def __init__(self) -> None:
@@ -84,6 +84,7 @@ class _Writer:
         return f"%{prefix}{self.used[prefix]}"
 
     def operand(self, spec: OperandSpec, form: Form) -> str:
+        """The text of one operand."""
         if spec.kind == "label":
             return "END"
         if spec.kind == "symbol":
@@ -111,7 +112,7 @@ class _Writer:
 
 def instruction(form: Form) -> str:
     """The text of an instruction of that form."""
-    writer, text = _Writer(), ""
+    writer, text = Writer(), ""
     for spec in form.operands:
         text += ("|" if spec.joined else ", " if text else "") + writer.operand(spec, form)
     return f"{form.mnemonic} {text}".rstrip() + ";"
@@ -135,22 +136,30 @@ _SAMPLER = re.compile(r"(?:tex|tld4)\.[^\[]*\[%rd\d+, %rd\d+,")
 """A texture with a sampler of its own, which only modules of texmode_independent may have."""
 
 
+_EXPANDED = re.compile(r"Parsing error|Call argument|.*formal parameter|.*for instruction 'mov'")
+"""What ptxas may say of a text that it puts in place of an instruction, in whose lines it counts then."""
+
+
 def _refused(lines: list[str], target: str, version: Version, arch: str) -> dict[int, str]:
     found: dict[int, str] = {}
     waiting = list(range(len(lines)))
     while waiting:
         bad, rest = _run([lines[index] for index in waiting], target, version, arch or target)
-        if not bad and rest:  # an error without a line: look for it by halves
-            if len(waiting) == 1:
-                return {**found, waiting[0]: rest}
+        if len(waiting) == 1:
+            return {**found, waiting[0]: next(iter(bad.values()), rest)} if bad or rest else found
+        sure = {waiting[at]: why for at, why in bad.items() if not _EXPANDED.match(why)}
+        if not sure and bad:
+            at, why = next(iter(bad.items()))
+            sure = {waiting[at]: why} if any(_run([lines[waiting[at]]], target, version, arch or target)) else {}
+        if not sure and rest:  # an error without a line, or without the right one: look for it by halves
             half = len(waiting) // 2
             for part in (waiting[:half], waiting[half:]):
                 own = _refused([lines[index] for index in part], target, version, arch)
                 found.update({part[index]: reason for index, reason in own.items()})
             return found
-        if not bad:
+        if not sure:
             return found
-        found.update({waiting[at]: reason for at, reason in bad.items()})
+        found.update(sure)
         waiting = [index for index in waiting if index not in found]
     return found
 
@@ -185,6 +194,12 @@ def module(lines: list[str], target: str, version: Version) -> tuple[str, int]:
         *(f".reg .{_DECLARED[prefix]} %{prefix}<{count + 1}>;" for prefix, count in used.items()),
         ".param .align 16 .b8 argument[64]; .param .align 16 .b8 result[64];",
     ]
+    head[4:4] = [
+        f".{space} .align 16 .b8 {space}_variable[64];" for space in ("global", "const", "shared")
+        if any(f"{space}_variable" in line for line in lines)
+    ]
+    if any("local_variable" in line for line in lines):
+        head.append(".local .align 16 .b8 local_variable[64];")
     if any("targets" in line for line in lines):
         head.append("targets: .branchtargets END;")
     # Arguments are written before a call and results read after it.

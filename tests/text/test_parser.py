@@ -108,7 +108,7 @@ def test_a_float_in_untyped_bits_stays_a_float() -> None:
 
 @pytest.mark.parametrize(("text", "wanted"), [
     ("[%rd1]", ir.Address(ir.Register("%rd1", b64))), ("[%rd1+4]", ir.Address(ir.Register("%rd1", b64), 4)),
-    ("[ %rd1 + -4 ]", ir.Address(ir.Register("%rd1", b64), -4)), ("[%rd1-4]", ir.Address(ir.Register("%rd1", b64), -4)),
+    ("[ %rd1 + -4 ]", ir.Address(ir.Register("%rd1", b64), -4)), ("[g-4]", ir.Address(ir.Symbol("g"), -4)),
     ("[%rd1+2*8]", ir.Address(ir.Register("%rd1", b64), 16)), ("[g]", ir.Address(ir.Symbol("g"))),
     ("[g+0x10]", ir.Address(ir.Symbol("g"), 16)), ("[64]", ir.Address(ir.Immediate(64, u64))),
     ("[%rd1].unified", ir.Address(ir.Register("%rd1", b64), 0, (), True)),

@@ -271,7 +271,7 @@ def operand(draw: st.DrawFn, spec: OperandSpec, declared: Names, form: Form) -> 
         parts = tuple(operand(draw, part, declared, form) for part in spec.parts)
         return ir.Address(
             declared.register(draw, TYPES["b64"]) if base == "register" else declared.symbol(draw, space),
-            draw(st.sampled_from([0, 4, -4, 1 << 20])), parts,
+            0 if parts else draw(st.sampled_from([0, 4, -4, 1 << 20])), parts,
         )
     assert spec.type is not None
     if spec.count:

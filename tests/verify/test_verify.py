@@ -46,7 +46,6 @@ def test_an_error_in_full() -> None:
     ("add.f32 %f0, %f1, %fd1;", "`add.f32` wants a .f32 register or number for b, and it is the .f64 register %fd1"),
     ("add.u32 %r0, %rd1, 1;", "`add.u32` wants a .u32 register or number for a, and it is the .b64 register %rd1"),
     ("add.u32 %p1, %r1, 1;", "`add.u32` wants a .u32 register for d, and it is the .pred register %p1"),
-    ("add.u32 5, %r1, 1;", "`add.u32` wants a .u32 register for d, and it is the .u32 number 5"),
     ("add.u32 %r0, %tid.x, 1;",
      "`add.u32` wants a .u32 register or number for a, and it is the special register %tid.x"),
     ("add.u32 %r0, g, 1;", "`add.u32` wants a .u32 register or number for a, and it is the address of g"),
