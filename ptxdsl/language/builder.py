@@ -146,7 +146,8 @@ class Trace:
     there on are ptxdsl's. ``declared`` are the bytes of ``variables`` by state space, ``not_entered`` the blocks made
     and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
     branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
-    `ptx_func` functions called, by function and constants; ``unaliased`` is what rule R3 remembers. A trace is
+    `ptx_func` functions called, by function and constants; ``unaliased`` and ``known_globals`` are what rule R3
+    remembers. A trace is
     preverified, since each operand was checked when it was appended, unless ``needs_verification``: with branches of
     the user's own, calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can
     tell. ``block_needs`` is what helpers need of the launch (:mod:`.block_needs`), ``called`` says
@@ -175,7 +176,8 @@ class Trace:
         self.parameters: set[str] = set()
         self.fatal_error: PtxError | None = None
         self.needs_verification = self.over = False
-        self.unaliased: dict[tuple[int, int], int] = {}
+        self.unaliased: dict[tuple[Any, ...], int] = {}
+        self.known_globals: dict[int, Any] = {}
         self.block_needs: list[Any] = []
         self.called = False
         self.addresses: dict[Any, Any] = {}

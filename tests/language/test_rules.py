@@ -1158,10 +1158,10 @@ _R3 = {
     r3_out: ("m", "old", "ptx.add.f32(m, x, out=m)", "keep the old value apart: `old = m.copy()`"),
     r3_set_from_the_other: ("m", "old", "m.set(old + x)", "keep the old value apart: `old = m.copy()`"),
     r3_kept_on_the_way: (
-        "m", "kept[1]", "m.set(x)", "keep the values apart: `kept = [r.copy() for r in ...]`, or a `reg` for each",
+        "m", "kept[0]", "m.set(x)", "keep the values apart: `kept = [r.copy() for r in ...]`, or a `reg` for each",
     ),
     r3_in_helper: ("m", "old", "bump(m)", "keep the old value apart: `old = m.copy()`"),
-    r3_in_closure: ("old", "m", "bump()", "keep the old value apart: `m = old.copy()`"),
+    r3_in_closure: ("m", "old", "bump()", "keep the old value apart: `old = m.copy()`"),
     r3_read_in_next_iteration: ("m", "old", "m.set(m + x)", "keep the old value apart: `old = m.copy()`"),
     r3_element: ("acc[0]", "first", "acc[0] += x", "keep the old value apart: `first = acc[0].copy()`"),
     r3_element_set: ("acc[0]", "first", "acc[0].set(x)", "keep the old value apart: `first = acc[0].copy()`"),

@@ -22,6 +22,9 @@ __all__ = ["Flow", "flow_of"]
 _VARIABLE = r"(?:LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|GLOBAL|CLOSURE|CLASSDEREF|FROM_DICT)"
 _ALWAYS = ("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT")
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+_FILLING = frozenset(("append", "appendleft", "extend", "insert", "add", "update", "setdefault"))
+_SUBSCRIPT = 26
+"""The argument of BINARY_OP that means ``[]``, since Python 3.14."""
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
@@ -49,6 +52,8 @@ class Flow:
         self.steps: list[Step] = []
         self.handlers: dict[int, int] = {}
         self._read: dict[tuple[str, int, int | None], bool] = {}
+        self._loaded: dict[int, list[str]] = {}
+        self._steps_from: dict[tuple[str, int], set[tuple[str, object]]] = {}
         self._bodies: dict[tuple[int, int], list[int]] = {}
         self._writers: dict[tuple[str, int, int], list[int]] = {}
         lines = _lines(code)
@@ -104,6 +109,75 @@ class Flow:
             if name not in step.stores:
                 waiting += self.following[index]
         return False
+
+    def steps_from(self, name: str, start: int) -> set[tuple[str, object]]:
+        """What is done with ``name`` where it may be read after ``start``: an attribute or a constant index is taken.
+
+        Each is ("attribute", name), ("item", key) or, for all else, ("", None).
+        """
+        found = self._steps_from.get((name, start))
+        if found is None:
+            found = {self._step_from(index, name) for index in self._loads_after(name, start)}
+            self._steps_from[name, start] = found
+        return found
+
+    def _loads_after(self, name: str, start: int) -> list[int]:
+        """The instructions that may read ``name`` after ``start`` before it is written."""
+        waiting, seen, found = list(self.steps[start].next), set(), []
+        while waiting:
+            index = waiting.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            step = self.steps[index]
+            if name in step.loads and not (name in step.stores and step.opname.startswith("STORE")):
+                found.append(index)
+            if name not in step.stores:
+                waiting += step.next
+        return found
+
+    def _step_from(self, index: int, name: str) -> tuple[str, object]:
+        if self.steps[index].loads[-1] != name or index + 2 >= len(self.steps):
+            return "", None
+        step, later = self.steps[index + 1 : index + 3]
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            return "attribute", step.argument
+        constant = step.argument.__class__ in (int, str) and step.opname in ("LOAD_CONST", "LOAD_SMALL_INT")
+        subscript = later.opname == "BINARY_SUBSCR" or (later.opname == "BINARY_OP" and later.argument == _SUBSCRIPT)
+        return ("item", step.argument) if constant and subscript else ("", None)
+
+    def sources(self, name: str) -> frozenset[str]:
+        """The names that ``name`` is made from: what the statements load that assign it or fill it, and theirs."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            new = self._assigned_from.get(waiting.pop(), set()) - found
+            found |= new
+            waiting += new
+        return frozenset(found)
+
+    @cached_property
+    def _assigned_from(self) -> dict[str, set[str]]:
+        """By name, what the statements load that assign it, loop over something with it, or add to it."""
+        found: dict[str, set[str]] = {}
+        for index, step in enumerate(self.steps):
+            if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argument in _FILLING:
+                loads = self._statement_from(index)
+                if loads:
+                    found.setdefault(loads[0], set()).update(loads[1:])
+            for name in step.stores:
+                at = index
+                while at and self.steps[at - 1].opname.startswith(("STORE_", "UNPACK", "FOR_ITER", "GET_ITER", "EXT")):
+                    at -= 1
+                found.setdefault(name, set()).update(self.loaded(max(at - 1, 0)))
+        return found
+
+    def _statement_from(self, at: int) -> list[str]:
+        """The names loaded by the statement that ``at`` is in, to its end."""
+        end = at
+        while end + 1 < len(self.steps) and not _ends_statement(self.steps[end]):
+            end += 1
+        return self.loaded(end)
 
     def body(self, start: int, stop: int) -> list[int]:
         """The instructions of a block that opened at ``start`` and closes at ``stop``; none if both are in one call."""
@@ -219,7 +293,10 @@ class Flow:
 
     def loaded(self, at: int) -> list[str]:
         """The names loaded by the statement that ``at`` is in, in order."""
-        return [name for index in self.statement(at) for name in self.steps[index].loads]
+        found = self._loaded.get(at)
+        if found is None:
+            found = self._loaded[at] = [name for index in self.statement(at) for name in self.steps[index].loads]
+        return found
 
 
 @cache

@@ -8,8 +8,8 @@ that only C knows (iterators, views, caches), by what the garbage collector visi
 No code of the user's runs for it: elements are read by the methods of the built-in types, attributes by the
 descriptors of C. The walk knows no depth and visits each object once.
 
-It stops at what no kernel keeps state in: modules, classes and functions' globals of libraries, ptxdsl's own objects
-but the proxies, arrays and tensors, code. What it cannot see: the stack of a running frame, which holds the iterator
+It stops at what no kernel keeps state in: modules, classes and functions' globals of libraries, ptxdsl's own objects,
+arrays and tensors, code. What it cannot see: the stack of a running frame, which holds the iterator
 of a `for`, and what an extension module hides from the collector.
 """
 
@@ -28,13 +28,16 @@ from types import (
 from typing import Any, NamedTuple
 from weakref import ref
 
-from .user_code import is_user_class, is_user_module, names_of_module
+from .user_code import globals_of, is_user_class, is_user_module, names_of_module
 
-__all__ = ["Node", "Part", "attributes", "children", "holds", "walk"]
+__all__ = [
+    "ATTRIBUTE", "DEFAULT", "GLOBAL", "ITEM", "MEMBER", "NAME", "Node", "Part", "attributes", "children", "holds",
+    "walk",
+]
 
-ITEM, ATTRIBUTE, NAME, DEFAULT, MEMBER = "[]", ".", "name", "default", "in"
-"""How a child is written: by its key, as an attribute, as a variable of a function, as the default of a parameter, or
-not at all (of a set).
+ITEM, ATTRIBUTE, NAME, GLOBAL, DEFAULT, MEMBER = "[]", ".", "name", "global", "default", "in"
+"""How a child is written: by its key, as an attribute, as a variable of a function or of its module, as the default of
+a parameter, or not at all (of a set).
 """
 
 
@@ -59,12 +62,12 @@ class Node(NamedTuple):
         """How the object is written, or the child of it at a key."""
         steps = [] if form is None else [(form, key)]
         node: Node | None = self
-        while node is not None and (not steps or steps[-1][0] != NAME):
+        while node is not None and (not steps or steps[-1][0] not in (NAME, GLOBAL)):
             steps.append((node.form, node.key))
             node = node.parent
         text = ""
         for form, key in reversed(steps):
-            if form == NAME:
+            if form in (NAME, GLOBAL):
                 text = str(key)
             elif form == ATTRIBUTE:
                 text += f".{key}"
@@ -92,10 +95,13 @@ def _written(key: Any) -> str:
     return f"<{type(key).__name__}>"
 
 
-def walk(roots: Iterable[tuple[str, Any]], seen: dict[int, Any] | None = None) -> Iterator[Node]:
+def walk(
+    roots: Iterable[tuple[str, Any]], seen: dict[int, Any] | None = None, *, through_globals: bool = False
+) -> Iterator[Node]:
     """Each object with children that is reached from named variables, once, the nearest first.
 
-    ``seen`` are the objects by id that are passed over, and those found are added to it.
+    ``seen`` are the objects by id that are passed over, and those found are added to it. ``through_globals``: what a
+    function of the user's names of its module belongs to it too.
     """
     seen = {} if seen is None else seen
     waiting: deque[tuple[Node | None, str, Any, Any]] = deque(
@@ -106,9 +112,12 @@ def walk(roots: Iterable[tuple[str, Any]], seen: dict[int, Any] | None = None) -
         if id(value) in seen:
             continue
         seen[id(value)] = value
-        node = Node(value, children(value), parent, form, key)
+        parts = children(value)
+        if through_globals and type(value) is FunctionType:
+            parts += _globals(value)
+        node = Node(value, parts, parent, form, key)
         yield node
-        for part in node.parts:
+        for part in parts:
             inner = list(map(holds, map(type, part.held)))
             if True in inner:
                 form = part.form
@@ -127,7 +136,6 @@ _Reader = Callable[[Any], Iterable[Part]]
 _HAS_REFERENTS, _MADE_AT_RUN_TIME = 1 << 14, 1 << 9
 """Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE."""
 _LIBRARY = tuple(f"ptxdsl.{name}." for name in ("block", "kernels", "math", "mbarrier", "mma", "tma", "warp"))
-_PROXIES = tuple(f"ptxdsl.language.{name}." for name in ("control", "memory", "values"))
 _LEAVES = tuple(f"{name}." for name in (
     "numpy", "torch", "cupy", "jax", "jaxlib", "ml_dtypes", "cuda", "logging", "threading", "re", "ctypes",
 ))
@@ -157,9 +165,9 @@ def _find(kind: type) -> tuple[_Reader, ...]:
         return (_class,)
     if module == "numpy." and kind.__name__ == "ndarray":
         return (_array,)
-    if module.startswith("ptxdsl.") and not module.startswith((*_LIBRARY, *_PROXIES)):
+    if module.startswith("ptxdsl.") and not module.startswith(_LIBRARY) and not issubclass(kind, tuple):
         return ()
-    if module == "ptxdsl.language.values.value." or module.startswith(_LEAVES) or issubclass(kind, _NOTHING):
+    if module.startswith(_LEAVES) or issubclass(kind, _NOTHING):
         return ()
     mro = _mro_of(kind)
     known = next((base for base in mro if base in _NATIVE), object)
@@ -254,6 +262,14 @@ def _function(value: FunctionType) -> Iterator[Part]:
     defaults = value.__defaults__ or ()
     yield Part(DEFAULT, range(len(defaults)), defaults)
     yield Part(DEFAULT, list(value.__kwdefaults__ or ()), list((value.__kwdefaults__ or {}).values()))
+
+
+def _globals(value: FunctionType) -> list[Part]:
+    scope = value.__globals__
+    if not is_user_module(scope):
+        return []
+    names = [name for name in globals_of(value.__code__) if name in scope]
+    return [Part(GLOBAL, names, [scope[name] for name in names])] if names else []
 
 
 def _content(cell: Any) -> Any:

@@ -53,8 +53,19 @@ def is_user_module(names: dict[str, Any]) -> bool:
     file = names.get("__file__")
     if not isinstance(file, str):
         return getattr(names.get("__spec__"), "origin", None) not in ("built-in", "frozen")
-    path = file.replace("\\", "/")
-    return is_user_file(file) and not path.startswith(_LIBRARIES) and "-packages/" not in path
+    return _user_files[file]
+
+
+class _UserFiles(dict[str, bool]):
+    """By its path, whether a file is the user's."""
+
+    def __missing__(self, file: str) -> bool:
+        path = file.replace("\\", "/")
+        self[file] = is_user_file(file) and not path.startswith(_LIBRARIES) and "-packages/" not in path
+        return self[file]
+
+
+_user_files = _UserFiles()
 
 
 @PerCode

@@ -99,8 +99,8 @@ def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
     return form
 
 
-def advance(trace: Trace, base: Value, index: Value, factor: int, out: Reg | None = None) -> Value:
-    """``base + index * factor``, in bytes; computed once for values that cannot change."""
+def advance(trace: Trace, base: Value, index: Value, factor: int, out: ir.Register | None = None) -> Value:
+    """``base + index * factor``, in bytes, into ``out`` or computed once for values that cannot change."""
     key = (base.register.name, index.register.name, factor)
     fixed = out is None and base.__class__ is not Reg and index.__class__ is not Reg
     if fixed:
@@ -109,10 +109,8 @@ def advance(trace: Trace, base: Value, index: Value, factor: int, out: Reg | Non
             index.use(trace)
             return known
     sources = (index.use(trace), base.use(trace))
-    target = trace.fresh(base.type) if out is None else out.write(trace)
+    target = trace.fresh(base.type) if out is None else out
     _multiply_add(trace, target, sources, index, factor, base.type)
-    if out is not None:
-        return out
     result = Result(target, base.type, trace.region)
     if fixed:
         trace.addresses[key] = result

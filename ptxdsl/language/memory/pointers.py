@@ -17,6 +17,7 @@ from ..builder import Trace, current, thread
 from ..errors import conversions, described, located
 from ..rules.python_protocol import RunTime
 from ..values.literals import is_number, literal
+from ..values.moves import set_register
 from ..values.operators import COMPARISONS
 from ..values.value import Reg, Result, Value, Vec, emit
 from .addresses import access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole
@@ -294,14 +295,15 @@ class RegPointer(Pointer):
         return Pointer(self.dtype, self.space, advance(current(), self.base, self._index(index), size))
 
     def _change(self, index: Any, sign: int) -> RegPointer:
-        trace = current()
+        trace, base = current(), self.base
         size = sign * self.size
-        if trace.before_write is not None:
-            trace.before_write(self, 3)
         if is_number(index):
-            self.base += whole(index) * size % (1 << self.base.type.bits)
+            moved = literal(whole(index) * size % (1 << base.type.bits), base.type)
+            base.use(trace)
+            target = base.write(trace, 3, self)
+            trace.emit(form_of("add", base.type), (target, target, moved), None, None, 3)
         else:
-            advance(trace, self.base, self._index(index), size, self.base)
+            advance(trace, base, self._index(index), size, base.write(trace, 3, self))
         return self
 
     def __iadd__(self, index: Any) -> RegPointer:
@@ -318,6 +320,5 @@ class RegPointer(Pointer):
                 "`p.set(q + 4)`",
             )
         trace = current()
-        if trace.before_write is not None:
-            trace.before_write(self, 2)
-        self.base.set(pointer.address)
+        source = pointer.address.use(trace)
+        set_register(trace, self.base.write(trace, 2, self), source, self.base.type)

@@ -1,129 +1,210 @@
 """Rule R3: a `reg` that is held twice is not changed in place.
 
-``old = m; m.set(x)`` is the mistake: Python gave one object a second name, the author meant a copy of the value. So an
-in-place change (``+=``, `set`, ``out=``) is refused where a frame between the change and the kernel still uses the
-register by another name, or holds it in a container, a closure or an object that it uses later: ``before = (m, i)``.
-The repair is ``.copy()``.
+``old = m; m.set(x)`` is the mistake: Python gave one object a second name, the author meant a copy of the value. A
+number would have stayed in `old`; a `reg` is changed with it. So an in-place change (``+=``, `set`, ``out=``) is
+refused where a frame between the change and the kernel uses the register later through another place than the one it
+is changed through: another name, an element of a container, an attribute, the closure of a function made elsewhere, an
+argument that a partial, a default or a paused generator keeps, a pointer or a part made of it without an instruction.
+A `loop` or `when` that is made of the register before the change must be entered before it too. The repair is
+``.copy()``.
 
-Parameters of helpers, loop variables and elements of one container are the usual ways to hand a register on, and are no
-second name. Whether a name is used later is answered from the bytecode.
+One place is handed on in the usual ways, which are no second place: to the parameters of helpers, to loop variables, to
+a name that is taken from an element (``acc = state.acc``), to functions that capture the variable itself, and to what a
+partial or a generator changes when it is called. Whether a place is used later is answered from the bytecode.
 
-What it cannot see: a name that only ``exec`` or ``locals()`` uses, a global that the function reads and does not
-assign, and what sets, C objects and containers more than five deep hold.
+What it cannot see: a name that only ``exec`` or ``locals()`` uses, what only the stack of a running frame holds (the
+list of a `for` that has no name), and a use after a branch back to a `label`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import compress
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import AliasError, Loc
 from ..builder import Trace, current, fatal, thread
 from ..introspection.bytecode import Flow, flow_of
 from ..introspection.call_sites import user_frame
-from ..memory.pointers import RegPointer
+from ..introspection.reachable import ATTRIBUTE, ITEM, children, walk
+from ..memory.pointers import Pointer, RegPointer
+from ..values.parts import Part
 from ..values.value import Reg
-from .snapshots import frames, holds, may_hold, places, variables
+from .holders import Found, Holder, holders, place_of, variables
+from .snapshots import frames
 
 __all__ = ["check_alias"]
 
 
-def check_alias(reg: Reg, depth: int = 2) -> None:
-    """An AliasError if a frame still uses ``reg`` by another name than the one through which it is changed now.
+def check_alias(reg: Any, depth: int = 2) -> None:
+    """An AliasError if a frame still uses ``reg`` in another way than the one through which it is changed now.
 
-    The search takes longer than the instruction. So the number of references to the register is kept where there was
-    no error, less those of names no longer used: at the same place no more of them means no other name. The first
-    ``depth`` frames, this one among them, are ptxdsl's.
+    The search takes longer than the instruction. Each place that holds the register has a reference to it. So where
+    there was no error, the number of references is kept that it has if only the variables hold it through which it
+    came here: at the same place no more of them means no other holder. The first ``depth`` frames, this one among
+    them, are ptxdsl's.
     """
+    register, references = reg, sys.getrefcount(reg)
+    if reg.__class__ is not Reg:
+        register = reg.base
+        references += sys.getrefcount(register)
     trace = thread.trace or current()
-    frame, references = sys._getframe(depth), sys.getrefcount(reg)
-    if trace.unaliased.get((id(frame.f_code), frame.f_lasti), 0) >= references:
+    if trace.not_entered:
+        _check_blocks(register, trace)
+    caller, frame = sys._getframe(2), sys._getframe(depth)
+    calls = (id(frame.f_code), frame.f_lasti) if frame.f_code is trace.code else _calls(frame, trace)
+    at = id(caller.f_code), caller.f_lasti, id(register), calls
+    if trace.unaliased.get(at, 0) >= references:
         return
-    frame = user_frame(depth + 1, trace.code)
-    place = id(frame.f_code), frame.f_lasti
-    if trace.unaliased.get(place, 0) >= references:
-        return
-    unused = 0
-    for each in frames(trace, frame):
-        held = variables(each, copied=False)
-        names: list[str] = []
-        holders: list[_Holder] = []
-        for name, value in compress(held.items(), map(_may_alias, map(type, held.values()))):
-            if value is reg:
-                names.append(name)
-            elif may_hold(value, reg):
-                _hold(reg, name, value, holders)
-        if len(names) + len(holders) > 1:
-            unused += _check_frame(each, names, holders, trace)
-    trace.unaliased[place] = references - unused
+    count = certain = 0
+    stack = list(frames(trace, user_frame(depth + 1, trace.code)))
+    for each, found in zip(stack, holders(stack, register, trace.known_globals)):
+        if len(found.names) == 1 and not found.places:
+            flow = flow_of(each.f_code)
+            count += 1
+            certain += next(iter(found.names)) in flow.loaded(flow.index(each.f_lasti))
+        elif found.names or found.places:
+            count += len(found.names) + len({holder.place for holder in found.places})
+            certain += _Use(each, found, trace).check()
+    trace.unaliased[at] = references - count + max(certain, 1)
 
 
-class _MayAlias(dict[type, bool]):
-    """Whether a value of a type may be a register or hold one."""
-
-    def __missing__(self, kind: type) -> bool:
-        found = self[kind] = issubclass(kind, (Reg, RegPointer)) or bool(holds(kind))
-        return found
-
-
-_may_alias = _MayAlias().__getitem__
-
-
-class _Holder(NamedTuple):
-    """An element that holds a register: its place, how it is written, and the variables it is reached from."""
-
-    place: tuple[int, int]
-    path: str
-    roots: set[str]
+def _calls(frame: FrameType | None, trace: Trace) -> tuple[int, ...]:
+    """The instructions that the frames up to the kernel's are at."""
+    found: list[int] = []
+    while frame is not None:
+        found += (id(frame.f_code), frame.f_lasti)
+        if frame.f_code is trace.code:
+            break
+        frame = frame.f_back
+    return tuple(found)
 
 
-def _hold(reg: Reg, name: str, value: Any, holders: list[_Holder]) -> None:
-    """Note the elements in a variable that hold the register."""
-    for place, path in places(reg, name, value):
-        holder = next((holder for holder in holders if holder.place == place), None)
-        if holder is None:
-            holders.append(_Holder(place, path, {name}))
-        else:
-            holder.roots.add(name)
+def _check_blocks(reg: Reg, trace: Trace) -> None:
+    """An AliasError for a block that was made of the register and is to be entered after this change."""
+    for block in trace.not_entered.values():
+        if any(getattr(block, name, None) is reg for name in ("p", "start", "stop", "step")):
+            made = "when(p)" if block.kind == "when" else "loop(n)"
+            raise fatal(AliasError(
+                f"the `{block.kind}` of line {block.loc.line} was made of this reg and is not entered yet",
+                loc=trace.location(3), hint=f"write `with {made}:` where it is entered, or give it a `.copy()`",
+            ))
 
 
-def _check_frame(frame: FrameType, names: list[str], holders: list[_Holder], trace: Trace) -> int:
-    """Check what holds the register in one frame; the number of holders that are never used again."""
-    flow = flow_of(frame.f_code)
-    at = flow.index(frame.f_lasti)
-    starts = [at, *_loops_of(frame, flow, trace)]
-    loop_variables, loaded = flow.loop_variables, flow.loaded(at)
-    changed = flow.changed(at)
-    if changed not in names and changed not in loop_variables:
-        changed = next((name for name in reversed(loaded) if name in names), None)
+class _Use:
+    """How one frame uses a register that is changed now."""
 
-    def used(name: str) -> bool:
-        return any(flow.reads(name, start) for start in starts)
+    def __init__(self, frame: FrameType, found: Found, trace: Trace) -> None:
+        self.frame, self.found, self.trace = frame, found, trace
 
-    others = [name for name in names if name != changed and name not in loop_variables]
-    read_later = [name for name in others if used(name)]
-    kept = [holder for holder in holders if any(map(used, holder.roots))]
-    taken = next((holder for holder in holders if holder.roots & set(loaded)), None)
-    # An element beside a name is where the name took the register from; so is one name beside a loop's variable.
-    first = taken or (kept[0] if kept else None)
-    second = [holder.path for holder in kept if holder is not first]
-    # Without either, a function called from here changes what it took from its closure.
-    one_may = changed in loop_variables or (taken is None and changed is None)
-    if aliased := read_later[one_may:] or second:
-        other = aliased[0]
-        shown = changed or next(name for name in (*(holder.path for holder in holders), *names) if name != other)
-        hint = f"keep the old value apart: `{other} = {shown}.copy()`"
-        if other not in names and "[" in other:
-            root = other[: other.index("[")]
-            hint = f"keep the values apart: `{root} = [r.copy() for r in ...]`, or a `reg` for each"
-        raise fatal(AliasError(
-            f"`{shown}` and `{other}` hold the same reg, and this changes both",
-            loc=Loc(frame.f_code.co_filename, frame.f_lineno), hint=hint,
-        ))
-    return len(others) - len(read_later) + max(0, len(holders) - 1)
+    def check(self) -> bool:
+        """An AliasError where the frame uses it later in a second way; whether it is changed through a variable."""
+        self.flow = flow = flow_of(self.frame.f_code)
+        self.at = at = flow.index(self.frame.f_lasti)
+        self.starts = [at, *_loops_of(self.frame, flow, self.trace)]
+        changed, place = self._changed()
+        for other, path, holder in self._others(changed, place):
+            shown = changed or (place.path if place else next(p for p in self._paths() if p != path))
+            raise fatal(AliasError(
+                f"`{shown}` and `{path}` hold the same reg, and this changes both",
+                loc=Loc(self.frame.f_code.co_filename, self.frame.f_lineno), hint=_hint(shown, other, path, holder),
+            ))
+        return changed is not None
+
+    def _changed(self) -> tuple[str | None, Holder | None]:
+        """Through what the frame changes it: a variable, or the element of one."""
+        names, places, captured = self.found
+        flow = self.flow
+        loaded, changed = flow.loaded(self.at), flow.changed(self.at)
+        if changed in names:
+            return changed, None
+        roots = [changed, *loaded] if changed else loaded
+        place = next((holder for root in roots for holder in places if holder.root == root), None)
+        name = next((name for name in reversed(loaded) if name in names), None)
+        if name is not None and (changed is None or place is None):
+            return name, None
+        if place is None:
+            # A function that is called now and captures the variable changes that.
+            name = next((name for name, functions in captured.items() if functions & set(loaded)), None)
+            if name in names:
+                return name, None
+        return None, place
+
+    def _others(self, changed: str | None, place: Holder | None) -> Iterator[tuple[str, str, Holder | None]]:
+        """What holds it besides and is used later: its variable, how it is written, and the holder if it is no name."""
+        flow, names = self.flow, self.found.names
+        through = place.held if place else names.get(changed or "")
+        part = isinstance(through, Part)
+        unknown = place is None and changed is None
+        read = [
+            name for name in names
+            if name != changed and not (part and isinstance(names[name], Part)) and self._name_used(name)
+        ]
+        # What a loop variable, an argument, a part or an unknown way changes is what one of the names holds.
+        handed = unknown or part or changed in flow.loop_variables or (place is not None and place.called)
+        for name in read[handed:]:
+            yield name, name, None
+        kept: dict[object, Holder] = {}
+        for holder in self.found.places:
+            if holder.place not in kept and (place is None or holder.place != place.place) and self._used(holder):
+                kept[holder.place] = holder
+        first = None
+        if place is None:
+            # A name has been taken from where its value was.
+            sources = flow.sources(changed) if changed is not None else frozenset()
+            first = next((holder for holder in kept.values() if unknown or self._taken(holder, sources)), None)
+        for holder in kept.values():
+            if holder is not first and not (part and isinstance(holder.held, Part)):
+                yield holder.root, holder.path, holder
+
+    def _taken(self, holder: Holder, sources: frozenset[str]) -> bool:
+        return any(other.root in sources for other in self.found.places if other.place == holder.place)
+
+    def _name_used(self, name: str) -> bool:
+        if any(self.flow.reads(name, start) for start in self.starts):
+            return True
+        functions = self.found.captured.get(name, ())
+        return any(self.flow.reads(function, start) for function in functions for start in self.starts)
+
+    def _used(self, holder: Holder) -> bool:
+        """Whether the frame reads an element later, through any of the variables that reach it."""
+        return any(
+            self._leads_to(other.root, step, holder.place)
+            for other in self.found.places if other.place == holder.place
+            for start in self.starts for step in self.flow.steps_from(other.root, start)
+        )
+
+    def _leads_to(self, root: str, step: tuple[str, object], place: Any) -> bool:
+        """Whether what the frame does with a variable may read a place: not if it takes another attribute or index."""
+        form, key = step
+        wanted = ATTRIBUTE if form == "attribute" else ITEM
+        value = variables(self.frame).get(root)
+        parts = [part for part in children(value) if part.form == wanted] if form else []
+        taken = [(part, index) for part in parts for index, name in enumerate(part.keys) if name == key]
+        if not taken:
+            return True  # a method, a property, or the object as a whole
+        for part, index in taken:
+            if place == place_of(value, part.form, part.keys[index]):
+                return True
+            if any(id(node.value) == place[0] for node in walk([("", part.held[index])], through_globals=True)):
+                return True
+        return False
+
+    def _paths(self) -> Iterator[str]:
+        yield from (holder.path for holder in self.found.places)
+        yield from self.found.names
+
+
+def _hint(shown: str, root: str, path: str, holder: Holder | None) -> str:
+    held = holder.held if holder else None
+    if holder is not None and holder.called:
+        return f"give `{root}` a copy, `{shown}.copy()`, or the variable itself: `lambda: ... {shown} ...`"
+    if holder is not None and path.startswith(f"{root}["):
+        return f"keep the values apart: `{root} = [r.copy() for r in ...]`, or a `reg` for each"
+    if isinstance(held, Pointer) and not isinstance(held, RegPointer):
+        return f"keep the old value apart: `{path} = {shown}.copy().cast({held.dtype})`"
+    return f"keep the old value apart: `{path} = {shown}.copy()`"
 
 
 def _loops_of(frame: FrameType, flow: Flow, trace: Trace) -> Iterator[int]:

@@ -278,17 +278,17 @@ class Reg(Value):
             trace.needs_verification = True
         return self.register
 
-    def write(self, trace: Trace, depth: int = 2) -> ir.Register:
+    def write(self, trace: Trace, depth: int = 2, owner: Any = None) -> ir.Register:
         """The register to write to: alive, and held by one name only (rules R1 and R3).
 
-        The first ``depth`` frames, this one among them, are ptxdsl's.
+        The first ``depth`` frames, this one among them, are ptxdsl's. ``owner`` is the pointer whose register it is.
         """
         if self.region.owner is not trace:
             region = resolved_region(self, trace)
             if region is trace.region:  # after an inner block it may still be without a value
                 self.region = region
         if trace.before_write is not None:
-            trace.before_write(self, depth + 1)
+            trace.before_write(self if owner is None else owner, depth + 1)
         return self.register
 
     def set(self, value: Any) -> None:

@@ -1,0 +1,269 @@
+"""Who holds a register in a frame: its variables, and the containers, functions and objects that they reach.
+
+A pointer made of a `reg` without an instruction (``p.cast(u32)``) and a part of one (``v.part("h0")``) hold its
+register too: what is searched for is the register, not the object.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from inspect import CO_OPTIMIZED
+from itertools import compress
+from operator import is_
+from types import (
+    AsyncGeneratorType, BuiltinFunctionType, CodeType, CoroutineType, FrameType, FunctionType, GeneratorType,
+    MethodType, ModuleType,
+)
+from typing import Any, NamedTuple
+
+from ..introspection.reachable import GLOBAL, NAME, Node, Part, children, holds, walk
+from ..introspection.user_code import globals_of, is_user_class, is_user_module, names_of_module
+from ..memory.pointers import Pointer
+from ..values.parts import Part as RegisterPart
+from ..values.parts import Vec
+from ..values.value import Reg
+
+__all__ = ["Found", "Globals", "Holder", "holders", "place_of", "shares", "variables"]
+
+_CALLED = (
+    FunctionType, MethodType, BuiltinFunctionType, functools.partial, GeneratorType, CoroutineType, AsyncGeneratorType,
+)
+_CHANGES = ("set", "__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__")
+
+
+class Holder(NamedTuple):
+    """A place in memory that holds a register, as one variable of a frame reaches it."""
+
+    place: tuple[int, str, int]
+    root: str
+    path: str
+    first: tuple[str, Any]
+    """The first step from the variable: how it is written, and its key."""
+    called: bool
+    """Whether it is an argument, kept for a call: of a partial, a paused generator, a default, a bound method."""
+    held: Any
+
+
+class Found(NamedTuple):
+    """What holds a register in a frame: variables, other places, and by variable the functions that capture it."""
+
+    names: dict[str, Any]
+    places: list[Holder]
+    captured: dict[str, set[str]]
+
+
+class _Shares(dict[type, str]):
+    """By the type of a value, the attribute in which it may have a `Reg`; "" for none, "self" for a `Reg`."""
+
+    def __missing__(self, kind: type) -> str:
+        found = self[kind] = (
+            "self" if issubclass(kind, Reg) else "base" if issubclass(kind, Pointer)
+            else "value" if issubclass(kind, RegisterPart) else ""
+        )
+        return found
+
+
+_SHARES = _Shares()
+
+
+def shares(value: Any, reg: Reg) -> bool:
+    """Whether a value is a register, or was made from it without an instruction."""
+    where = _SHARES[type(value)]
+    return value is reg or (where not in ("", "self") and getattr(value, where) is reg)
+
+
+_OWN_REFERENCES = 3
+"""Those to the variables of a frame: its own, ours, and that of the call which counts them."""
+
+
+class _MayHold(dict[type, bool]):
+    def __missing__(self, kind: type) -> bool:
+        found = self[kind] = bool(_SHARES[kind]) or holds(kind)
+        return found
+
+
+_may_hold = _MayHold().__getitem__
+
+
+def variables(frame: FrameType) -> dict[str, Any]:
+    """The variables of a frame now: locals, those of its closure, and the globals that it names."""
+    scope = frame.f_globals
+    found = {name: scope[name] for name in globals_of(frame.f_code) if name in scope}
+    found.update(frame.f_locals)
+    return found
+
+
+def holders(frames: list[FrameType], reg: Reg, known: dict[int, Globals]) -> list[Found]:
+    """What holds the register in each of the frames; ``known`` is what was found of their globals before."""
+    found: list[Found] = []
+    others: list[Any] = []
+    for frame in frames:
+        names: dict[str, Any] = {}
+        held = frame.f_locals
+        for name, value in compress(held.items(), map(_may_hold, map(type, held.values()))):
+            if value is reg:
+                names[name] = value
+            elif not _SHARES[type(value)]:
+                others.append(value)
+            elif shares(value, reg):
+                names[name] = value
+        if held.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(held) <= _OWN_REFERENCES:
+            held.clear()  # before Python 3.13 the frame keeps this copy, which would hold the register too
+        found.append(Found(names, [], {}))
+    checked: list[Globals] = []
+    for frame in reversed(frames):
+        scopes = known.get(id(frame.f_code))
+        if scopes is None or not (scopes in checked or scopes.current()):
+            scopes = _globals([(frame.f_code, frame.f_globals)])
+            known.update(dict.fromkeys(scopes.codes, scopes))
+        if scopes not in checked:
+            checked.append(scopes)
+            others += scopes.live
+    if others and _is_held(others, reg):
+        for frame, each in zip(frames, found):
+            _find(frame, reg, each)
+    return found
+
+
+def _find(frame: FrameType, reg: Reg, found: Found) -> None:
+    """Find what holds the register in a frame, in all its variables."""
+    values = variables(frame)
+    found.names.update((name, value) for name, value in values.items() if shares(value, reg))
+    for root in values.items():
+        _collect(walk([root], through_globals=True), frame, reg, found)
+
+
+@dataclass(eq=False)
+class Globals:
+    """What functions reach through the globals that they name, and the functions among these."""
+
+    codes: list[int]
+    """The code objects of the functions, by id."""
+
+    read: list[tuple[dict[str, Any], list[str], list[Any]]]
+    """By module, the globals and what they were."""
+    live: list[Any]
+    """Those that may hold others, and those that are registers, in tuples."""
+
+    def current(self) -> bool:
+        """Whether none of them has been assigned since."""
+        return all(all(map(is_, map(module.get, names), values)) for module, names, values in self.read)
+
+
+def _globals(waiting: list[tuple[CodeType, dict[str, Any]]]) -> Globals:
+    found = Globals([], [], [])
+    modules: dict[int, tuple[dict[str, Any], set[str]]] = {}
+    for code, scope in waiting:
+        found.codes.append(id(code))
+        read = modules.setdefault(id(scope), (scope, set()))[1]
+        new = globals_of(code) - read
+        read |= new
+        for name in new:
+            value = scope.get(name)
+            kind = type(value)
+            if not _may_hold(kind):
+                continue
+            if _SHARES[kind]:
+                found.live.append((value,))
+            elif isinstance(value, FunctionType) and not _keeps(value):
+                if is_user_module(value.__globals__):
+                    waiting.append((value.__code__, value.__globals__))
+            elif _is_users(value):
+                found.live.append(value)
+    for scope, read in modules.values():
+        names = list(read)
+        found.read.append((scope, names, [scope.get(name) for name in names]))
+    return found
+
+
+def _keeps(function: FunctionType) -> bool:
+    """Whether a function has more than its code and its globals."""
+    return bool(function.__closure__ or function.__defaults__ or function.__kwdefaults__ or function.__dict__)
+
+
+def _is_users(value: Any) -> bool:
+    """Whether an object that may hold others is none of a library's functions, classes and modules."""
+    if isinstance(value, FunctionType):
+        return bool(value.__closure__) or is_user_module(value.__globals__)
+    if isinstance(value, type):
+        return is_user_class(value)
+    return not isinstance(value, ModuleType) or is_user_module(names_of_module(value))
+
+
+def _is_held(values: list[Any], reg: Reg) -> bool:
+    """Whether objects reach the register: most do not, and no paths are needed to tell."""
+    waiting, seen, kept = values, set(), []
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        kind = type(value)
+        if kind is list or kind is tuple or kind is Vec:
+            groups = [value]
+        elif kind is FunctionType:
+            groups = [part.held for part in children(value)]
+            if is_user_module(value.__globals__):
+                groups.append(_globals([(value.__code__, value.__globals__)]).live)
+        else:
+            groups = [part.held for part in children(value)]
+            kept.append(groups)
+        for held in groups:
+            if not any(map(_may_hold, set(map(type, held)))):
+                continue
+            for item in held:
+                if not _SHARES[type(item)]:
+                    if holds(type(item)):
+                        waiting.append(item)
+                elif shares(item, reg):
+                    return True
+    return False
+
+
+def _collect(nodes: Iterator[Node], frame: FrameType, reg: Reg, found: Found) -> None:
+    """Note where the objects of a walk hold the register."""
+    for node in nodes:
+        for part in node.parts:
+            for key, value in _held(part, reg):
+                own = part.form == GLOBAL and node.value.__globals__ is frame.f_globals and key in found.names
+                if own or (part.form == NAME and type(node.value) is FunctionType and _own(frame, node.value, key)):
+                    found.captured.setdefault(key, set()).add(node.root)
+                    continue
+                if type(node.value) is MethodType and node.value.__func__.__name__ in _CHANGES:
+                    continue  # what it changes is what the variable holds
+                found.places.append(_holder(node, part.form, key, value))
+
+
+def _held(part: Part, reg: Reg) -> Sequence[tuple[Any, Any]]:
+    """The elements of a part that hold the register."""
+    if not any(map(_SHARES.__getitem__, set(map(type, part.held)))):
+        return ()
+    return [(key, value) for key, value in zip(part.keys, part.held) if shares(value, reg)]
+
+
+def _own(frame: FrameType, function: FunctionType, name: str) -> bool:
+    """Whether a function captures the variable of this name of a running frame, not another of the same name."""
+    code = frame.f_code
+    if name in code.co_cellvars:
+        return any(constant is function.__code__ for constant in code.co_consts)
+    return name in code.co_freevars
+
+
+def _holder(node: Node, form: str, key: Any, value: Any) -> Holder:
+    chain = [(form, key)]
+    called, at = False, node
+    while True:
+        called = called or isinstance(at.value, _CALLED)
+        if at.parent is None:
+            break
+        chain.append((at.form, at.key))
+        at = at.parent
+    return Holder(place_of(node.value, form, key), at.key, node.path(form, key), chain[-1], called, value)
+
+
+def place_of(container: object, form: str, key: Any) -> tuple[int, str, int]:
+    """What tells the places of containers apart."""
+    return id(container), form, hash(key) if key.__class__ in (int, str) else id(key)
