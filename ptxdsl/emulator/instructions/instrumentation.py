@@ -24,7 +24,9 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     known. ``readers``: the kernel reads the memory. ``barriers_only``: only barriers of the whole block order its
     threads. ``folded``: all segments of the address pattern coincide. ``granule``: bytes of a granule, as a power of
     two. ``copies``: asynchronous copies may write there. ``same_value``: all lanes store the same, and it does not
-    depend on what was there. ``sources``: what is stored, in items of so many ``bits``.
+    depend on what was there. ``sources``: what is stored, in items of so many ``bits``. ``defers``: unwritten memory is
+    no error of a load itself, and a store may leave it as undefined as before; ``flagged`` are the elements with a
+    predicate that says whether they are defined, which a load clears.
     """
 
     role: int
@@ -44,11 +46,18 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     copies: bool
     sources: tuple[OperandClass, ...]
     bits: int
+    defers: bool
+    flagged: tuple[bool, ...]
 
     @property
     def granules(self) -> int:
         """Granules that a lane accesses."""
         return self.nbytes >> self.granule
+
+    def granules_of(self, element: int) -> range:
+        """The granules of an element."""
+        count = self.granules // len(self.flagged)
+        return range(element * count, element * count + count)
 
     @property
     def item(self) -> int:

@@ -26,6 +26,8 @@ UPDATED = 1 << 15
 """Of a store: its thread has read the place before, so that it may undo another one, of the same value too."""
 CHANGED = 1 << 31
 """Of a store: its thread has stored something else there before, which the same threads are not ordered with."""
+NOTED = 1 << 31
+"""In the record of a check, beside the number of a statement: its deferred loads are no longer reported to Python."""
 STRENGTH_SHIFT = 10
 """0 for a weak access, 1 for one that is strong in its block, 2 in its cluster, 3 in the GPU."""
 STRENGTH = 3 << STRENGTH_SHIFT
@@ -70,7 +72,7 @@ WORD_SHIFT = 3
 """A shadow word has 2^3 bytes."""
 CHECK_FLAGS = {
     "role": (0, 2), "granule": (2, 3), "granules": (5, 7), "race": (13, 1), "init": (14, 1), "copies": (15, 1),
-    "item": (16, 5),
+    "item": (16, 5), "defers": (28, 1),
 }
 """What a shadow inspection gets of a check: shift and width of each property among the bits of its last argument."""
 
@@ -183,6 +185,8 @@ class Shadow(Struct):
     COPY_WARPS = field("Q")
     OLDEST_COPY = field("Q")
     """The oldest incomplete ticket of the block, shifted as in a shadow word."""
+    UNDEFINED = field("I", 32)
+    """For each granule of an access, the lanes for which it is undefined, where that is deferred to its use."""
     COPY_WORD = field("Q")
     """Of the copy that is inspected: its shadow word, without the lane."""
     WARP_CLOCKS = field(WarpClock, LANES)
@@ -196,6 +200,8 @@ class Reason(Number):
     EARLIER_READER = 3
     UNINITIALISED = 4
     INCOMPLETE_COPY = 5
+    DEFERRED = 6
+    """A load of unwritten memory, which is an error only where its value is used."""
     SYNC_ACCESS = 8
     """A memory access that may synchronise threads."""
     SYNC_INSTRUCTION = 9

@@ -2,19 +2,30 @@
 
 ``verify`` refuses a register that some path leaves unwritten where the PTX is ours, but a guarded write counts as one
 there, and compilers' PTX may carry values that are never used. So each register that may be read too early gets a
-predicate, set where the register is written and tested where it is read. A ``mov`` only copies that predicate.
+predicate, set where the register is written. An instruction that only computes passes it on: to what depends on an
+undefined operand, which for ``selp``, ``and`` and ``or`` is a matter of the other operands' values. It is tested where
+a value decides something: as a guard, an address, in what is stored for others to see, or read by an instruction of
+several lanes. Loads that the program may have made in vain (:mod:`.deferred_loads`) clear it where they find memory
+unwritten, and a store to memory of the block leaves that as undefined as its value.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...analysis.control_flow import control_flow_graph
 from ...analysis.definite_assignment import maybe_unwritten
-from ...ir import Address, Call, Function, Instruction, Not, Register, Symbol
+from ...ir import (
+    Address, Call, Function, Instruction, Not, Operand, Register, SpecialRegister, Symbol, elements,
+)
 from ...analysis.def_use import DefUse
-from .builder import PtxBuilder
+from ...isa import Form
+from ...types import TYPES
+from .builder import PtxBuilder, integer
+from .deferred_loads import copies_to_memory, deferred_loads, is_pure
 from .recursion import STACK_POINTER
 
-__all__ = ["UNWRITTEN", "check_definedness", "checks_definedness"]
+__all__ = ["UNWRITTEN", "Definedness", "check_definedness", "checks_definedness"]
 
 UNWRITTEN = "%unwritten"
 """The function that is called with a register by the lanes that have not written it."""
@@ -29,20 +40,32 @@ def checks_definedness(statement: Instruction | Call) -> bool:
     return isinstance(first, Register) and (first.name.startswith(_TEST) or first.name.endswith(_FLAG))
 
 
-def check_definedness(function: Function) -> Function:
-    """The function with such checks; itself where none is needed."""
+class Definedness(NamedTuple):
+    """A function with such checks. Of the loads that are deferred, and of stores to memory of the block: the
+    predicates of the registers that they load or store, by the identity of the statement.
+    """
+
+    function: Function
+    flags: dict[int, tuple[str, ...]]
+    deferred: frozenset[int]
+
+
+def check_definedness(function: Function, unwritten: bool) -> Definedness:
+    """The function with such checks; itself where none is needed. ``unwritten``: global memory may be so."""
     flow = control_flow_graph(function)
-    exposed = maybe_unwritten(flow)
+    deferred = deferred_loads(flow, unwritten)
+    exposed = maybe_unwritten(flow) | {w for place in deferred for w in flow.def_use[place].writes}
     if not exposed:
-        return function
-    copies = [op for op in flow.def_use if _copies(op)]
-    while more := {w for op in copies if not exposed.isdisjoint(op.uses) for w in op.writes} - exposed:
+        return Definedness(function, {}, frozenset())
+    passing = [op for op in flow.def_use if _passes(op)]
+    while more := {w for op in passing if not exposed.isdisjoint(op.uses) for w in op.writes} - exposed:
         exposed |= more
-    return _Checks(function, exposed).run()
+    loads = frozenset(id(flow.statements[place]) for place in deferred)
+    return _Checks(function, exposed, maybe_unwritten(flow), loads).checked()
 
 
-def _copies(op: DefUse) -> bool:
-    return isinstance(op.statement, Instruction) and op.statement.form.opcode == "mov"
+def _passes(op: DefUse) -> bool:
+    return isinstance(op.statement, Instruction) and is_pure(op.statement.form)
 
 
 def _saves(op: DefUse) -> bool:
@@ -54,31 +77,144 @@ def _saves(op: DefUse) -> bool:
 class _Checks(PtxBuilder):
     """Adds the instructions that set and test the predicates of some registers."""
 
-    def __init__(self, function: Function, exposed: set[Register]) -> None:
+    def __init__(
+        self, function: Function, exposed: set[Register], unwritten: set[Register], loads: frozenset[int]
+    ) -> None:
         super().__init__(function)
         self.flags = {register: self.register(register.name + _FLAG, "pred") for register in sorted(exposed)}
-        self.unwritten = self.register(_TEST, "pred")
+        self.unwritten, self.loads = self.register(_TEST, "pred"), loads
+        self.parts = [self.register(f"{_TEST}.{name}", "pred") for name in "abcd"]
+        self.lane = self.register(f"{_TEST}.lane", "u32")
+        self.initial = unwritten
+        self.found: dict[int, tuple[str, ...]] = {}
 
-    def run(self) -> Function:
-        for flag in self.flags.values():
-            self.emit("mov.pred", flag, 0)
+    def checked(self) -> Definedness:
+        loaded = {r for s in self.function.instructions() if id(s) in self.loads for r in DefUse.of(s).writes}
+        for register, flag in self.flags.items():
+            if register in self.initial | loaded:  # what is written twice is not computed before the launch
+                self.emit("mov.pred", flag, 0)
+        self.emit("mov.u32", self.lane, SpecialRegister("%laneid"))
         for statement in self.function.body or ():
             if isinstance(statement, (Instruction, Call)):
                 self.statement = statement
                 self._before(statement)
             self.body.append(statement)
-        return self.result()
+            if id(statement) in self.found and id(statement) not in self.loads:
+                for name in filter(None, self.found[id(statement)]):  # so that they live until the store is checked
+                    flag = self.register(name, "pred")
+                    self.emit("and.pred", self.parts[0], flag, flag)
+        return Definedness(self.result(), self.found, self.loads)
 
     def _before(self, statement: Instruction | Call) -> None:
         op = DefUse.of(statement)
         used = [register for register in op.uses if register in self.flags]
-        if not _copies(op) and not _saves(op):
-            for register in dict.fromkeys(used):
-                self._test(statement.guard, register)
-            used = []
-        for register in op.writes:
+        guard = statement.guard
+        if _passes(op):
+            decides = [] if guard is None else [guard.predicate if isinstance(guard, Not) else guard]
+        elif isinstance(statement, Instruction) and copies_to_memory(statement.form):
+            value = next(operand for operand in statement.operands if not isinstance(operand, Address))
+            items = elements(value)
+            if any(item in self.flags for item in items):
+                self.found[id(statement)] = tuple(
+                    self.flags[item].name if isinstance(item, Register) and item in self.flags else "" for item in items
+                )
+            decides = [register for register in used if register not in items]
+        else:
+            decides = [] if _saves(op) else used
+        for register in dict.fromkeys(decides):
             if register in self.flags:
-                self._set(statement.guard, self.flags[register], [self.flags[source] for source in used])
+                self._test(guard, register)
+        if id(statement) in self.loads:
+            self._load(statement, op)
+            return
+        sources = used if _passes(op) else []
+        value_wise = self._value_wise(statement) if sources and isinstance(statement, Instruction) else None
+        for register in op.writes:
+            if register in self.flags and value_wise is not None:
+                self.emit("mov.pred", self.flags[register], value_wise, guard=guard)
+            elif register in self.flags:
+                self._set(guard, self.flags[register], [self.flags[source] for source in sources])
+
+    def _load(self, statement: Instruction | Call, op: DefUse) -> None:
+        """Its check clears the predicates again of lanes that load what is unwritten.
+
+        They are set by a comparison that always holds, which nothing takes to be the same in all lanes.
+        """
+        for register in op.writes:
+            self.emit("setp.ge.u32", self.flags[register], self.lane, 0, guard=statement.guard)
+        items = elements(statement.operands[0])  # type: ignore[union-attr]
+        self.found[id(statement)] = tuple(
+            self.flags[item].name if isinstance(item, Register) else "" for item in items
+        )
+
+    def _value_wise(self, statement: Instruction) -> Register | None:
+        """The predicate of a result that may not depend on all operands; None of all others."""
+        form, operands = statement.form, statement.operands
+        a, b, c, d = self.parts
+        if form.opcode == "selp":
+            _, yes, no, condition = operands
+            self._choose(a, yes, condition)
+            self._choose(b, no, condition, False)
+            self.emit("or.pred", a, a, b)
+            return self._and(a, condition)
+        if form.opcode in ("and", "or") and len(operands) == 3:
+            _, x, y = operands
+            self._known(a, x)
+            self._known(b, y)
+            self._absorbs(c, form, x)
+            self._absorbs(d, form, y)
+            self.emit("and.pred", c, c, a)
+            self.emit("and.pred", d, d, b)
+            self.emit("and.pred", a, a, b)
+            self.emit("or.pred", a, a, c)
+            self.emit("or.pred", a, a, d)
+            return a
+        if form.opcode == "setp" and len(operands) == 4 and ("and" in form.tokens or "or" in form.tokens):
+            _, x, y, z = operands
+            self._known(a, z)
+            self._absorbs(c, form, z)
+            self.emit("and.pred", c, c, a)
+            for operand in (x, y):
+                a = self._and(a, operand)
+            self.emit("or.pred", a, a, c)
+            return a
+        return None
+
+    def _known(self, into: Register, operand: Operand) -> None:
+        """Whether an operand is defined."""
+        register = operand.predicate if isinstance(operand, Not) else operand
+        flag = self.flags.get(register) if isinstance(register, Register) else None
+        self.emit("mov.pred", into, 1 if flag is None else flag)
+
+    def _and(self, into: Register, operand: Operand) -> Register:
+        register = operand.predicate if isinstance(operand, Not) else operand
+        flag = self.flags.get(register) if isinstance(register, Register) else None
+        if flag is not None:
+            self.emit("and.pred", into, into, flag)
+        return into
+
+    def _choose(self, into: Register, operand: Operand, condition: Operand, holds: bool = True) -> None:
+        """Whether the condition holds, or does not, and the operand is defined."""
+        inverted = isinstance(condition, Not)
+        source = condition.predicate if isinstance(condition, Not) else condition
+        self.emit("mov.pred" if inverted != holds else "not.pred", into, source)
+        self._and(into, operand)
+
+    def _absorbs(self, into: Register, form: Form, operand: Operand) -> None:
+        """Whether an operand decides the result of a logical operation alone: 0 of ``and``, all ones of ``or``."""
+        conjunction = form.opcode == "and" or "and" in form.tokens
+        inverted, source = isinstance(operand, Not), operand.predicate if isinstance(operand, Not) else operand
+        assert not isinstance(source, Not)
+        if isinstance(source, Register) and source.type.kind == "p":
+            self.emit("mov.pred" if conjunction == inverted else "not.pred", into, source)
+        elif isinstance(source, Register):
+            bits = source.type.bits
+            ones = (1 << bits) - 1
+            self.emit(f"setp.eq.b{bits}", into, source, 0 if conjunction else integer(ones, TYPES[f"b{bits}"]))
+        else:
+            bits = getattr(source, "bits", 1)
+            absorbs = bits == 0 if conjunction else bits == (1 << TYPES["u64"].bits) - 1
+            self.emit("mov.pred", into, int(absorbs))
 
     def _set(self, guard: Register | Not | None, flag: Register, sources: list[Register]) -> None:
         """The register has a value from here on, if its sources have theirs."""

@@ -39,7 +39,8 @@ class Access:
 class Finding:
     """One bug. ``kind`` is race, init or incomplete; ``earlier`` is the access before ``access``, where there is one.
 
-    ``array`` and ``element`` name the memory (``x`` and ``x[3, 70]``), ``space`` is its state space.
+    ``use`` is what decides with the value of ``access``, where that is at another line. ``array`` and ``element`` name
+    the memory (``x`` and ``x[3, 70]``), ``space`` is its state space.
     """
 
     kind: str
@@ -50,11 +51,14 @@ class Finding:
     element: str = ""
     space: str = ""
     hint: str | None = None
+    use: Access | None = None
 
     def __str__(self) -> str:
         lines = [self.message, f"  {self.access}"]
         if self.earlier is not None:
             lines.append(f"  {self.earlier}")
+        if self.use is not None:
+            lines.append(f"  used by the {self.use}")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
@@ -73,6 +77,8 @@ def raised(findings: list[Finding]) -> EmulationError:
     lines = [first.message]
     if first.earlier is not None:
         lines.append(f"  after the {first.earlier}")
+    if first.use is not None:
+        lines.append(f"  used by the {first.use}")
     rest = findings[1:]
     if rest:
         lines.append(f"and {len(rest)} more finding{'s' if len(rest) > 1 else ''}:")

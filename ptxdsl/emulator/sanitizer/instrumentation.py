@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...ir import Address, Call, Immediate, Instruction
+from ...ir import Address, Call, Immediate, Instruction, Register
+from ...types import TYPES
 from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code, translate
 from ..instructions.addresses import lane_by_lane, segment_starts
@@ -23,11 +24,13 @@ from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
-from ..rewrite.definedness import check_definedness
+from ..rewrite.definedness import Definedness, check_definedness
 from .uses import Values
 from .accesses import bulk_accesses, checked_access, copy_groups, granule_of, orders, role_of, strength
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
+
+_PRED = TYPES["pred"]
 
 
 class Checks(NamedTuple):
@@ -84,15 +87,18 @@ def instrumented(
     spaces: AddressSpaces, block: Shape3, conservative: bool, checks: Checks, wraps: set[int]
 ) -> Code:
     """A kernel lowered with the checks of the sanitizer."""
-    function = check_definedness(spaces.function) if checks.init else spaces.function
-    return translate(function, spaces, block, conservative, partial(Instrumentation, checks=checks), wraps=wraps)
+    made = Definedness(spaces.function, {}, frozenset())
+    if checks.init:
+        made = check_definedness(spaces.function, checks.unwritten)
+    instrument = partial(Instrumentation, checks=checks, definedness=made)
+    return translate(made.function, spaces, block, conservative, instrument, wraps=wraps)
 
 
 class Instrumentation:
     """Adds the sanitizer's micro-ops to those of one function."""
 
-    def __init__(self, low: Lowering, checks: Checks) -> None:
-        self.low, self.checks = low, checks
+    def __init__(self, low: Lowering, checks: Checks, definedness: Definedness) -> None:
+        self.low, self.checks, self.definedness = low, checks, definedness
         self.granule = granule_of(low.function)
         self.copy_groups = copy_groups(low.function) if checks.init else -1
         instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
@@ -299,18 +305,29 @@ class Instrumentation:
         compared = race and stores and form.type is not None and len(items) * form.type.bits == 8 * nbytes
         bits = form.type.bits if form.type is not None and compared else 0
         sources = [low.operands.source(item, bits, False, statement) for item in items] if compared else []
+        defers = init and (id(statement) in self.definedness.deferred or id(statement) in self.definedness.flags)
+        flags = self._flags(statement, role) if defers else ()
         readers = self.read is None or origin not in low.spaces.entries or origin in self.read
         folded = kind.affine and pattern is not None and pattern[0] == "c" and pattern[1] < 32
         folded = folded and not any(segment_starts(kind, place))
         op = ShadowCheck(
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
-            tuple(source.kind for source in sources), bits,
+            tuple(source.kind for source in sources), bits, defers, tuple(flag is not None for flag in flags),
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
-        low.emit(op, place, guard, *sources, raw("i", statement_bits(low.place) | marks))
+        low.emit(op, place, guard, *sources, *filter(None, flags), raw("i", statement_bits(low.place) | marks))
         if (self.follows and strength(form) and not local) or low.place in self.handed:
             low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), lane_by_lane(kind, place), guard)
+
+    def _flags(self, statement: Instruction, role: int) -> tuple[Field | None, ...]:
+        """The predicates that say whether the elements of an access are defined; None of one that has none."""
+        registers = self.low.registers
+        names = self.definedness.flags[id(statement)]
+        if role == Role.READ:  # the predicate of what nobody uses has no place any more
+            live = registers.liveness.after(self.low.place)
+            return tuple(raw("i", registers.offsets[name]) if name in live else None for name in names)
+        return tuple(self.low.operands.source(Register(name, _PRED), 0, False) if name else None for name in names)
 
     def _bulk(self, statement: Instruction) -> None:
         """A bulk copy: its checks stand between what finds the memory and what moves the bytes."""

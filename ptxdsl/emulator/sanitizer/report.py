@@ -24,6 +24,7 @@ from ..runtime.memory_faults import element_name
 from .accesses import bulk_accesses, checked_access, strength
 from .findings import Access, Finding, Index
 from .hand_over import Write
+from .origins import Origins
 from .shadow_memory import ShadowMemory
 from .updates import Updates
 
@@ -62,6 +63,8 @@ class Reporter:
         """The thread that has begun an incomplete copy to a host address."""
         self.states: list[BlockState] = []
         """The block states of a cluster."""
+        self.deferred: dict[int, dict[tuple[int, int, int], int]] = {}
+        """Of loads of unwritten memory that nobody has used yet: by statement and thread, the host address."""
         self._known: set[Any] = set()
         self._places: set[int] = set()
 
@@ -171,17 +174,36 @@ class Reporter:
         hint = self._hint(state, mine, theirs, *sides) if update is None else update.hint(memory.name, memory.space)
         return Finding("race", message, mine, theirs, *memory, hint)
 
+    def defer(self, state: BlockState, pc: int, warp: int, hosts: dict[int, int]) -> None:
+        """Lanes of a warp have loaded from unwritten memory, which is no error until they use it."""
+        found = self.deferred.setdefault(state.code.statement_at(pc), {})
+        found.update({(state.block, warp, lane): host for lane, host in hosts.items()})
+
     def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
-        """A thread reads a register that it has not written."""
+        """A thread uses a register that has no value, or one that was computed from such."""
         statements = state.code.graph.statements
-        place = state.code.statement_at(pc)
-        place = next(n for n in range(place, len(statements)) if not checks_definedness(statements[n]))
-        if not self._is_new("init", register, self._line(state, place)):
+        use = state.code.statement_at(pc)
+        use = next(n for n in range(use, len(statements)) if not checks_definedness(statements[n]))
+        origin = Origins(state.code, self.deferred).of(register, use, (state.block, *thread))
+        line = self._line(state, origin.place)
+        used = None
+        if line != self._line(state, use):
+            used = self._access(state, use, block_of(state), thread)
+        access = self._access(state, origin.place, block_of(state), thread)
+        if origin.host is None:
+            if self._is_new("init", origin.register, line):
+                self._note_register(replace(access, verb="read"), origin.register, used)
             return
-        access = replace(self._access(state, place, block_of(state), thread), verb="read")
+        guarded, address = self._range(state, origin.host)
+        if not self._is_new("init", guarded and guarded.name, line):
+            return
+        memory = self._memory(Scene(state, *thread, pc), guarded, address)
+        self.findings.append(replace(self._unwritten_memory(access, memory, self.copier(origin.host)), use=used))
+
+    def _note_register(self, access: Access, register: str, used: Access | None) -> None:
         message = f"`{access.instruction}` reads {register}, which this thread has not written"
         hint = f"write {register} on every way to this instruction, also where a guard does not hold"
-        self.findings.append(Finding("init", message, access, None, register, register, "register", hint))
+        self.findings.append(Finding("init", message, access, None, register, register, "register", hint, used))
 
     def bugs(self) -> list[Finding]:
         """The findings, without the reads of unwritten memory that a race explains."""

@@ -18,7 +18,7 @@ from ...errors import EmulationError
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, SUPPRESSED, WARP_SHIFT,
+    EPOCH_SHIFT, LANE, NOTED, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, SUPPRESSED, WARP_SHIFT,
     WHOLE_WARP, Plane, Reason, Shadow,
 )
 from ..runtime.block_state import BlockState, LaunchState, Tool
@@ -111,7 +111,14 @@ class Sanitizer(Tool):
         state.put(Block.STAY, "I", 1)
         reason = self.memory.get(state, Shadow.REASON, "i")
         block = self.clocks.of_block(state)
-        if reason in _SYNCHRONISES:
+        if reason == Reason.DEFERRED:
+            lanes = set_bits(state.get(Block.FAULT_ADDRESS, "Q"))
+            hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
+            pc = state.get(Block.FAULT_PC, "Q")
+            self.reporter.defer(state, pc, warp, {lane: hosts[lane] for lane in lanes})
+            if self._counted(pc) == PATIENCE:
+                self._patch(state, pc, NOTED)
+        elif reason in _SYNCHRONISES:
             lanes = set_bits(state.get(Block.FAULT_ADDRESS, "Q"))
             self.synchronisation.event(state, block, warp, lanes, reason)
         else:
@@ -168,19 +175,28 @@ class Sanitizer(Tool):
 
     def _limit(self, state: BlockState, pc: int) -> None:
         """Suppress an instruction that calls back again and again; what else it might do is not known."""
-        count = self._callbacks[pc] = self._callbacks.get(pc, 0) + 1
+        count = self._counted(pc)
         statement = state.code.statement_at(pc)
         found = self.reporter.has(statement)
         if count < (PATIENCE if found else 1000 * PATIENCE):
             return
+        self._patch(state, pc, SUPPRESSED)
+        if not found:
+            self.reporter.incomplete(state, statement)
+
+    def _counted(self, pc: int) -> int:
+        """How often an instruction has called back."""
+        count = self._callbacks[pc] = self._callbacks.get(pc, 0) + 1
+        return count
+
+    def _patch(self, state: BlockState, pc: int, bit: int) -> None:
+        """Set a bit in the record of a check until the launch ends."""
         code = state.code
         codes = code.micro_ops[code.offsets.index(pc - code.base)].op.codes
         place = pc + struct.calcsize("<Q" + codes) - 4
         word = number_at(place, 4)
         self._suppressed.append((place, struct.pack("<I", word)))
-        ctypes.memmove(place, struct.pack("<I", word | SUPPRESSED), 4)
-        if not found:
-            self.reporter.incomplete(state, statement)
+        ctypes.memmove(place, struct.pack("<I", word | bit), 4)
 
     # The end
 

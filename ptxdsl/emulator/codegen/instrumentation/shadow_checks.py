@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from ...instructions.instrumentation import CopyBegin, ShadowCheck
-from ...instructions.operand_classes import OperandClass
+from ...instructions.micro_op import layout_of
+from ...instructions.operand_classes import PREDICATE, OperandClass
 from ...machine.layout import LANES, Entry
 from ...machine.shadow import (
-    CHANGED, EPOCH_SHIFT, LANE, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WORD_SHIFT, Plane,
-    Role, Shadow, WarpClock,
+    CHANGED, EPOCH_SHIFT, LANE, NOTED, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WORD_SHIFT,
+    Plane, Reason, Role, Shadow, WarpClock,
 )
 from ..atomics import place_at
 from ..data import fit, guard_mask, source
-from .epochs import ShadowState
+from .epochs import ShadowState, leave
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..memory import Access, access_of
 from ..registry import emits
@@ -33,7 +34,8 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     access = access_of(h, check.address, check.pattern, check.nbytes, check.role != Role.READ)
     mask = guard_mask(h, check.guard, True)
     values = [_stored(h, kind, check.bits) for kind in check.sources]
-    statement = h.field()
+    flags = _Flags(h, check)
+    statement = h.ir.and_(h.field(), h.i32(NOTED - 1))
     if check.guard:
         h.skip_unless_any(mask)
     shadow = ShadowState(h, fixed=True)
@@ -44,11 +46,14 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
         access.resolve(mask)
         if values:
             h.store(h.ir.ptrtoint(_spilled(h, values), i64), shadow.block, Shadow.VALUES)
+        flags.announce(shadow, mask)
         function = h.ir.bitcast(shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())
         decided = h.ir.call(function, [h.rec, h.warp, h.block, mask, place, h.i32(check.flags)])
         h.branch_unless(decided, h.ir.ret_void)
+        flags.settle(shadow)
         h.next()
         return
+    flags.demand(access, mask)
     if check.block_private is None:
         h.tail(h.slow_path, h.rec)
         return
@@ -75,6 +80,54 @@ def _spilled(h: Handler, values: list[Any]) -> Any:
         start = place_at(h, array, h.i32(number * LANES), kind.element)
         h.ir.store(value, h.ir.bitcast(start, kind.as_pointer()), align=8)
     return array
+
+
+class _Flags:
+    """The predicates of the elements of an access that say whether they are defined."""
+
+    def __init__(self, h: Handler, check: ShadowCheck) -> None:
+        self.h, self.check, self.loads = h, check, check.role == Role.READ
+        elements = [number for number, flagged in enumerate(check.flagged) if flagged]
+        self.slots = {number: h.field() for number in elements} if self.loads else {}
+        self.values = {} if self.loads else {number: guard_mask(h, PREDICATE, False) for number in elements}
+
+    def _place(self, granule: int) -> int:
+        return Shadow.UNDEFINED + 4 * granule
+
+    def undefined(self, number: int, mask: Any) -> Any:
+        return self.h.ir.and_(self.h.ir.not_(self.values[number]), mask)
+
+    def demand(self, access: Access, mask: Any) -> None:
+        """A store of defined values only."""
+        for number in self.values:
+            access.demand(self.h.zero(self.undefined(number, mask)))
+
+    def announce(self, shadow: ShadowState, mask: Any) -> None:
+        """Say before the inspection of a store which values are undefined."""
+        for number in self.values:
+            for granule in self.check.granules_of(number):
+                self.h.store(self.undefined(number, mask), shadow.block, self._place(granule))
+
+    def settle(self, shadow: ShadowState) -> None:
+        """Clear the predicates of what the inspection of a load has found undefined, and tell Python at first."""
+        h, check = self.h, self.check
+        if not check.defers:
+            return
+        found: Any = h.i32(0)
+        for number in range(len(check.flagged)):
+            lanes: Any = h.i32(0)
+            for granule in check.granules_of(number):
+                lanes = h.ir.or_(lanes, h.load(shadow.block, self._place(granule), i32))
+                h.store(h.i32(0), shadow.block, self._place(granule))
+            if number in self.slots:
+                slot = h.add(h.warp, self.slots[number])
+                h.store(h.ir.and_(h.load(slot, 0, i32), h.ir.not_(lanes)), slot, 0)
+            found = h.ir.or_(found, lanes)
+        if self.loads:
+            place = layout_of(h.codes)[0].size - 4
+            noted = h.nonzero(h.ir.and_(h.load(h.rec, place, i32, 4), h.i32(NOTED)))
+            told = h.ir.or_(noted, h.zero(found))
+            h.branch_unless(told, lambda: leave(h, ShadowState(h), Reason.DEFERRED, h.following(), found))
 
 
 class _Group(NamedTuple):

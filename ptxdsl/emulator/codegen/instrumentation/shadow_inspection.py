@@ -85,6 +85,8 @@ class _Inspect:
         def one(number: Any) -> None:
             self.at = h.ir.add(first, h.ir.shl(number, h.i64(WORD_SHIFT)))
             self.host = h.ir.add(host, h.ir.shl(number, granule))
+            offset = h.ir.add(h.ir.shl(number, h.i64(2)), h.i64(Shadow.UNDEFINED))
+            self.undefined, self.bit = h.add(self.shadow.block, offset), h.ir.shl(h.i32(1), self.number)
             self.check_granule()
 
         h.count(count, 1, one)
@@ -114,7 +116,12 @@ class _Inspect:
         self.check_copy()
         writer = self.get(Plane.WRITER)
         reads = h.ir.icmp_unsigned("!=", role, h.i32(Role.WRITE))
-        unwritten = h.ir.and_(h.ir.and_(init, reads), h.ir.and_(self.unwritten(writer), h.ir.not_(self.suppressed)))
+        unwritten = h.ir.and_(h.ir.and_(init, reads), self.unwritten(writer))
+        with h.ir.if_then(h.ir.and_(unwritten, self.flag("defers"))):
+            h.store(h.ir.or_(h.load(self.undefined, 0, i32), self.bit), self.undefined, 0)
+            h.ir.branch(after)
+            h.ir.position_at_end(h.block_named("unreachable"))
+        unwritten = h.ir.and_(unwritten, h.ir.not_(self.suppressed))
         h.branch_unless(h.ir.not_(unwritten), lambda: self.leave(Reason.UNINITIALISED, writer))
         ignored = h.ir.or_(h.ir.not_(race), self.suppressed)
         with h.ir.if_else(h.ir.icmp_unsigned("==", role, h.i32(Role.READ))) as (then, otherwise):
@@ -199,7 +206,11 @@ class _Inspect:
         changed = self.own_changed(writer, h.ir.and_(own, open_))
         changed = h.ir.or_(changed, h.ir.and_(kept, h.zero(h.ir.and_(self.mine, h.i64(STORED)))))
         word = h.ir.or_(h.ir.select(kept, writer, word), h.ir.select(changed, h.i64(CHANGED), h.i64(0)))
-        self.put(Plane.WRITER, word)
+        undefined = h.nonzero(h.ir.and_(h.load(self.undefined, 0, i32), self.bit))
+        undefined = h.ir.and_(undefined, self.flag("defers"))
+        everywhere = h.ir.icmp_unsigned("==", self.kind, h.i32(Kind.GLOBAL))
+        nothing = h.ir.select(everywhere, h.i64(UNWRITTEN), h.i64(0))
+        self.put(Plane.WRITER, h.ir.select(undefined, nothing, word))
 
     def demand(self, good: Any, word: Any, reason: int) -> None:
         """Leave where an access is not harmless, unless it stored what is stored now."""
