@@ -14,10 +14,11 @@ from types import CodeType, FrameType
 from typing import Any, Protocol, TypeVar
 
 from .. import ir
-from ..errors import Loc, PtxError, TargetError, TraceError
+from ..errors import Loc, PtxError, StructureError, TargetError, TraceError
 from ..isa import Form, Need, special_registers, targets
 from ..types import ScalarType
 from .introspection.call_sites import getframe, internal, location_of, place_of, places, user_frame
+from .introspection.discarded import discarded
 from .registers import RegisterSupply, stem_of
 
 __all__ = [
@@ -341,6 +342,17 @@ class Trace:
         while frame is not None:
             code = frame.f_code
             if not internal[code.co_filename] or code is self.code:
-                return place_of(frame)
+                return places.get((id(code), frame.f_lasti)) or self._new_place(frame)
             frame = frame.f_back
         return self.loc
+
+    def _new_place(self, frame: FrameType) -> Loc:
+        """A line that was not seen before; a StructureError for an expression whose result is thrown away."""
+        unused = discarded(frame)
+        if unused is not None:
+            text, hint = unused
+            raise StructureError(
+                f"{text} computes, and the result is not used: the statement does nothing", loc=location_of(frame),
+                hint=hint,
+            )
+        return place_of(frame)

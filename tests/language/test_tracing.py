@@ -121,8 +121,8 @@ def test_parameters_are_loaded_where_used_only() -> None:
     def kernel(a: u8, b: f16, c: Array[f32, 2], d: f64, e: bf16, unused: u32) -> None:
         values = [a, b, d, e, c.strides[0]]
         assert [v.type for v in values] == [u8, f16, f64, bf16, u32]
-        d + 1
-        e + e
+        _ = d + 1
+        _ = e + e
 
     loads = [s for s in trace(kernel).functions[0].instructions() if s.form.mnemonic.startswith("ld.param")]
     assert [(s.form.mnemonic, str(s.operands[1].base.symbol)) for s in loads] == [  # type: ignore[union-attr]
@@ -168,7 +168,7 @@ def test_a_failed_trace_leaves_nothing_behind() -> None:
             raise ZeroDivisionError
 
     def inner(n: u32) -> None:
-        n + 1
+        _ = n + 1
 
     def outer(n: u32) -> None:
         trace(inner)
@@ -177,7 +177,7 @@ def test_a_failed_trace_leaves_nothing_behind() -> None:
         trace(broken)
     assert thread.trace is None and values[0].region.closed
     with pytest.raises(EscapeError):
-        values[0] + 1
+        _ = values[0] + 1
     assert said(refused(outer), outer) == (
         "TraceError", "kernel `inner` was launched or traced inside kernel `outer`", "trace(inner)",
         "call a plain function: it is traced in place; or launch the kernels one after the other",
@@ -197,7 +197,7 @@ def test_each_thread_traces_on_its_own() -> None:
 
     def second(n: u32) -> None:
         stolen = shared_values[0]
-        n + stolen
+        _ = n + stolen
 
     thread = threading.Thread(target=trace, args=(first,))
     thread.start()
@@ -671,7 +671,7 @@ def test_numbers_that_are_equal_are_not_taken_for_each_other() -> None:
         for _ in range(2):
             for number in (0.0, -0.0, 1, 1.0):
                 ptx.mov.f32(number)
-                a * number
+                _ = a * number
             ptx.mov.u32(1)
 
     once = [
@@ -686,8 +686,8 @@ def test_numbers_that_are_equal_are_not_taken_for_each_other() -> None:
         ptx.add.u32(n, True)
 
     def real(n: u32) -> None:
-        n + 1
-        n + 1.0
+        _ = n + 1
+        _ = n + 1.0
 
     for kernel in (true, real):
         assert isinstance(refused(kernel), PtxTypeError)

@@ -488,16 +488,16 @@ def test_a_value_of_another_trace() -> None:
 
     def second(n: u32) -> None:
         v = leaked[0]
-        n + v
+        _ = n + v
 
     trace(first)
     line = first.__code__.co_firstlineno + 1
     assert said(refused(second), second) == (
-        "EscapeError", f"`v` was computed at {__file__}:{line}, in the trace of `first`, which is over", "n + v",
+        "EscapeError", f"`v` was computed at {__file__}:{line}, in the trace of `first`, which is over", "_ = n + v",
         "compute it in this kernel, or pass it as a parameter",
     )
     with pytest.raises(EscapeError, match="^`%r1` was computed at .* in the trace of `first`, which is over"):
-        leaked[0] + 1
+        _ = leaked[0] + 1
     leaked.clear()
 
 

@@ -35,6 +35,7 @@ class Block:
         self.trace = trace = thread.trace or current()
         self.loc = trace.location(2)
         self.region: Region | None = None
+        self.closing = structure.Closing()
         trace.not_entered[id(self)] = self
 
     def open(self) -> Region:
@@ -60,6 +61,7 @@ class Block:
             if kind is None:
                 early_exit.check_closed(region)
                 lost_update.compare(region.before, region)
+                self.closing = structure.closing(region)
                 self.close()
             else:
                 fatal(StructureError(

@@ -251,6 +251,16 @@ class Flow:
             at += 1
         return self._same(self.steps[at].next[-1], stop + 1)
 
+    def closes(self, offset: int) -> bool:
+        """Whether the call at an offset is that of a `with`'s ``__exit__``, which is given None three times."""
+        at = self.index(offset)
+        if self.steps[at].opname == "PRECALL":
+            at += 1
+        before = [step for step in self.steps[max(0, at - 4) : at] if step.opname != "PRECALL"][-3:]
+        return len(before) == 3 and all(
+            step.opname == "DUP_TOP" or (step.opname == "LOAD_CONST" and step.argument is None) for step in before
+        )
+
     def _same(self, one: int, other: int) -> bool:
         """Whether two paths do the same; the compiler copies short ends of functions into each."""
         while True:

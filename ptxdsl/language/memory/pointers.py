@@ -80,6 +80,8 @@ class Pointer(RunTime):
     def _moved(self, index: Any, sign: int) -> Pointer:
         size = sign * self.size
         if is_number(index):
+            if thread.trace is not None:
+                thread.trace.location()  # no instruction has a line to check here
             return Pointer(self.dtype, self.space, self.base, self.offset + whole(index) * size)
         base = advance(thread.trace or current(), self.register(), self._index(index), size)
         return Pointer(self.dtype, self.space, base, self.offset)

@@ -1,25 +1,31 @@
 """Rule R6: blocks are entered, closed and paired as the program text shows them.
 
-Refused: an ``otherwise()`` that does not directly follow its ``when()``; a block that is made and never entered,
-entered twice, entered in another kernel, never closed, or used as a condition or an iterator; a ``with loop():`` that
-nothing leaves; a bound of a loop that is a `reg` and changed inside; a label that is placed nowhere. Each would become
-PTX that does something else than the text says, or nothing.
+Refused: an ``otherwise()`` that does not directly follow its ``when()``, or follows a `with` of several conditions; a
+block that is made and never entered, entered twice, entered in another kernel, never closed, or used as a condition or
+an iterator; a ``with loop():`` that nothing leaves; a bound of a loop that is a `reg` and changed inside; a label that
+is placed nowhere. Each would become PTX that does something else than the text says, or nothing.
 
 What it cannot see: whether a loop that has a way out ever takes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NoReturn
+import ast
+from collections.abc import Iterator, Sequence
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, NoReturn
 
 from ... import ir
 from ...errors import StructureError, TruthError
 from ..builder import InRegister, Region, Trace, current, thread
 from ..errors import located, named
+from ..introspection.bytecode import flow_of
+from ..introspection.call_sites import user_frame
+from ..introspection.source import tree_of
 
 __all__ = [
-    "BlockStatement", "check_entered_once", "check_loop_ends", "check_unchanged", "finish", "misused", "preceding_when",
+    "BlockStatement", "Closing", "check_entered_once", "check_loop_ends", "check_unchanged", "closing", "finish",
+    "misused", "preceding_when",
 ]
 
 
@@ -64,7 +70,72 @@ def preceding_when(trace: Trace) -> Any:
             f"`otherwise()` must directly follow its `when()` of line {last.loc.line}; {what} stands between",
             "move what stands between before the `when()`, or into both blocks",
         )
+    _check_one_condition(trace, last)
     return last
+
+
+class Closing(NamedTuple):
+    """How a block closed: the blocks that closed last inside it, and where each of the frames was then."""
+
+    inner: tuple[Any, ...] = ()
+    places: tuple[_Place, ...] = ()
+
+
+class _Place(NamedTuple):
+    """Where a frame was."""
+
+    id: int
+    code: CodeType
+    at: int
+    line: int
+
+
+def closing(region: Region) -> Closing:
+    """How a block closes now; of those that are in no other and have none in them nobody asks."""
+    last, _ = region.last or (None, 0)
+    inner = (last, *last.closing.inner) if last is not None else ()
+    if not inner and (region.parent is None or region.parent.parent is None):
+        return Closing()
+    return Closing(inner, tuple(_places(region.trace)))
+
+
+def _places(trace: Trace) -> Iterator[_Place]:
+    frame: FrameType | None = user_frame(3, trace.code)
+    while frame is not None:
+        yield _Place(id(frame), frame.f_code, frame.f_lasti, frame.f_lineno)
+        frame = None if frame.f_code is trace.code else frame.f_back
+
+
+def _check_one_condition(trace: Trace, first: Any) -> None:
+    """A StructureError for the `otherwise` of a statement that closed several conditions at once."""
+    here = {place[:2] for place in _places(trace)}
+    for inner in first.closing.inner:
+        there = {place[:2]: place for place in inner.closing.places} if inner.kind == "when" else {}
+        common = (place for place in first.closing.places if place[:2] in here and place[:2] in there)
+        place = next(common, None)
+        if place is not None and _one_statement(place, there[place[:2]]):
+            raise located(
+                StructureError,
+                "this `otherwise()` follows a `with` of several conditions, and would be the else of the first alone: "
+                f"line {first.loc.line}",
+                "one condition: `with when(a & b):`; or one `with` inside the other, each with its `otherwise()`",
+            )
+
+
+def _one_statement(outer: _Place, inner: _Place) -> bool:
+    """Whether two blocks that closed here were opened by one `with`, which may have several lines."""
+    if outer.at == inner.at:
+        return True
+    if not flow_of(inner.code).closes(inner.at):
+        return False  # a call in the body
+    if outer.line == inner.line:
+        return True
+    for node in ast.walk(tree_of(outer.code) or ast.Module([], [])):
+        if isinstance(node, ast.With) and len(node.items) > 1:
+            lines = {node.lineno, *(item.context_expr.lineno for item in node.items)}
+            if {outer.line, inner.line} <= lines:
+                return True
+    return False
 
 
 def check_loop_ends(loop: Region) -> None:

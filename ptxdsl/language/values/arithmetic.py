@@ -14,9 +14,10 @@ from ...isa import Form
 from ...types import ScalarType, bf16, encode, pred, u32
 from ..builder import InRegister, Trace
 from ..errors import described, located, mismatch, named, relocated
+from ..rules.decided_comparisons import check_decided
 from .literals import is_number, literal
 from .moves import constant
-from .operators import Operation, binary
+from .operators import COMPARISONS, Operation, binary
 
 __all__ = ["check_types", "fused_operands", "number_operand", "operation_of", "swapped_shift"]
 
@@ -60,6 +61,8 @@ def number_operand(
             hint = "decide it in Python: `if flag:`"
         left = "predicate" if a.type is pred else a.type
         raise located(PtxTypeError, f"`{op}` of {left} and {described(b)}", hint)
+    if op in COMPARISONS:
+        check_decided(trace, op, a, b)
     if wanted.register is not wanted:
         return constant(trace, b, wanted)
     return literal(b, wanted, operation.form.operands[1 if swapped else 2].type)

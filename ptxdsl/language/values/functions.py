@@ -11,6 +11,7 @@ from ..builder import PendingRegion, current, thread
 from ..errors import described, located, mismatch
 from ..introspection.call_sites import user_frame
 from ..introspection.variable_names import target_of_call
+from ..rules.decided_comparisons import check_extreme
 from .literals import is_number, literal, plain
 from .moves import constant, known_form, parts_form, set_register
 from .narrow import narrowed, widened
@@ -170,6 +171,9 @@ def _extreme(name: str, a: Any, b: Any) -> Any:
         return min(a, b) if name == "min" else max(a, b)
     else:
         type = _common(f"{name}imum", a, b)
+    for value, number in ((a, b), (b, a)):
+        if isinstance(value, Value) and number.__class__ is int:
+            check_extreme(current(), f"{name}imum", value, number)
     form = extreme(name, type)
     if form is None:
         hint = "`select(a < b, a, b)`, or convert first: `v.to(u32)`, `v.bits(u32)`"

@@ -12,6 +12,7 @@ from typing import Any
 from ... import ir
 from ...types import ScalarType, encode, pred, s16, u16
 from ..builder import InRegister, Trace
+from ..rules.decided_comparisons import check_decided
 from .arithmetic import check_types
 from .literals import is_number, literal, plain
 from .moves import known_form
@@ -59,6 +60,7 @@ def comparison(trace: Trace, op: str, a: Any, b: Any) -> ir.Register:
         right = widened(trace, b.use(trace), wide)
     else:
         number = literal(b, a.type).bits
+        check_decided(trace, op, a, plain(b))
         right = ir.Immediate(encode(number - 256 if wide is s16 and number > 127 else number, wide), wide)
     target = trace.fresh(pred)
     trace.emit(known_form(f"setp.{COMPARISONS[op]}.{wide}"), (target, left, right))

@@ -17,6 +17,7 @@ from ...types import ScalarType, pred, u16
 from ..builder import PendingRegion, Region, Trace, current, thread
 from ..errors import conversions, described, located, named, relocated
 from ..introspection.call_sites import getframe, places
+from ..rules.decided_comparisons import is_decided
 from ..rules.escape import escaped, resolved_region
 from ..rules.python_protocol import RunTime
 from .arithmetic import check_types, fused_operands, number_operand, operation_of, swapped_shift
@@ -215,6 +216,8 @@ class Value(Refused):
 
     def __invert__(self) -> Value:
         if self.type is pred and self.__class__ is not Reg:
+            if thread.trace is not None:
+                thread.trace.location()  # no instruction has a line to check here
             return Negated(self)
         return _unary("~", self)
 
@@ -407,7 +410,7 @@ def _binary(
     if fma:
         sources = fused_operands(trace, operation, *sources)
     trace.emit(form, (target, *sources), None, None, 3)
-    if known is not None and not fma:
+    if known is not None and not fma and not (op in COMPARISONS and is_decided(op, type, b) is not None):
         _keep(known.setdefault(type, _Cached(form, operation.result, second, {}, {})), b, right)
     return Result(target, result, trace.region) if out is None else out
 
