@@ -229,7 +229,7 @@ def test_pointer_mistakes() -> None:
         x[0:4]
 
     def difference(x: Ptr[f32], y: Ptr[f32]) -> None:
-        _ = x - y
+        x - y
 
     def wide(x: Ptr[f32]) -> None:
         x.load(0, width=3)

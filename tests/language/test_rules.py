@@ -1302,7 +1302,7 @@ _WITHOUT_SOURCE = {
     "with when(n < 3):\n    _ = x + 1.0\n    return\n_ = x * 2.0": ControlFlowError,
     "with loop(n):\n    if True:\n        return 5\n_ = x * 2.0": ControlFlowError,
     "for k in range(4):\n    with when(n < 3):\n        break\n    _ = x * 2.0": ControlFlowError,
-    "for k in range(4):\n    with when(n < 3):\n        if k:\n            continue\n        _ = x * 2.0\n    _ = x * 1.0":
+    "for k in range(4):\n    with when(n < 3):\n        if k:\n            continue\n        _ = x\n    _ = x * 1.0":
         ControlFlowError,
     "with rows(n):\n    return\n_ = x * 2.0": ControlFlowError,
     "def helper():\n    with when(n < 3):\n        return x\n    return x * 2.0\nhelper()": ControlFlowError,

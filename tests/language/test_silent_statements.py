@@ -154,7 +154,7 @@ class Something:
         ptx.atom.global_.add.u32(x, 1)
 
     def in_a_list(n: u32, x: Ptr[u32]):
-        x[0] = [n + k for k in range(3)][0] * 0 + 1
+        x[0] = next(n + k for k in range(3)) * 0 + 1
 
     def in_place(n: u32, x: Ptr[u32]):
         acc = reg(u32, 0)
