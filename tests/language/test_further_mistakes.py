@@ -636,7 +636,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         ("`f.__defaults__[0]` grows inside the loop of line 5; the trace runs its body once, so the update would be "
          "lost"),
         "acc.append(v)",
-        "keep what changes in a `reg` that is declared before the loop",
+        "change `f.__defaults__[0]` before the loop, or make it inside; what changes while the kernel runs is a `reg`",
     )),
     (arr_count, (
         "PtxTypeError",

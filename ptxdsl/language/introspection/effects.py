@@ -63,6 +63,7 @@ class Effects:
         """By the index of a load, the chains of attributes and items that begin with it."""
         self.assigned: dict[str, list[tuple[int, Expression]]] = {}
         self.made: list[tuple[int, CodeType]] = []
+        self.returned: list[Expression] = []
         self.steps = flow_of(code).raw
         self.stack: list[Expression] = []
         self._line = 0
@@ -228,8 +229,8 @@ def _subscript(e: Effects, *_: object) -> None:
 
 
 def _store_item(e: Effects, index: int, _: dis.Instruction) -> None:
-    target, key = e.pop(3)[1:]
-    e.site(index, "item", target, key)
+    value, target, key = e.pop(3)
+    e.site(index, "item", target, key, arguments=(value,))
 
 
 def _delete_item(e: Effects, index: int, _: dis.Instruction) -> None:
@@ -305,6 +306,10 @@ def _opaque(e: Effects, index: int, step: dis.Instruction) -> None:
     e.other(step)
 
 
+def _return(e: Effects, _: int, step: dis.Instruction) -> None:
+    e.returned.append(Expression("const", step.argval) if step.opname == "RETURN_CONST" else e.pop()[0])
+
+
 def _function(e: Effects, _: int, step: dis.Instruction) -> None:
     e.pop(1 - _effect(step))
     e.stack.append(NEW)
@@ -319,6 +324,7 @@ _KNOWN: dict[str, _Handler] = {
     "YIELD_VALUE": _opaque, "GET_YIELD_FROM_ITER": _opaque, "SEND": _opaque, "GET_AWAITABLE": _opaque,
     "IMPORT_NAME": _opaque, "IMPORT_STAR": _opaque, "MAKE_FUNCTION": _function, "DELETE_FAST": _delete_name,
     "DELETE_DEREF": _delete_name, "DELETE_NAME": _delete_name, "DELETE_GLOBAL": _delete_name,
+    "RETURN_VALUE": _return, "RETURN_CONST": _return,
     "PUSH_NULL": lambda e, *_: e.stack.append(NULL), "LOAD_CLOSURE": lambda e, *_: e.stack.append(UNKNOWN),
     "LOAD_FAST_AND_CLEAR": lambda e, *_: e.stack.append(UNKNOWN),
 }

@@ -8,7 +8,7 @@ line of a function that many may call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -28,29 +28,49 @@ _MISSING = object()
 _BY_CALL = ("setattr", "delattr", "next", "exec", "eval", "vars", "list", "tuple", "set", "sorted", "zip", "sum")
 
 
-def found_line(states: list[Snapshot], region: Region, *, name: str = "", change: Change | None = None) -> Loc:
-    """The line that rebound a variable through a closure or a global, or that changed an object; else the region's."""
+def found_line(
+    states: list[Snapshot], region: Region, *, name: str = "", change: Change | None = None,
+    leads: Container[int] = (),
+) -> Loc:
+    """The line that rebound a variable through a closure or a global, or that changed an object; else the region's.
+
+    ``leads`` are the ids of the objects that the changed one is reached from.
+    """
     best: tuple[int, Loc] | None = None
+    special = set()
     for rank, code, site, scope in _candidates(states):
         fit = _fits_name(site, name) if change is None else _fits(site, change, scope)
+        if fit and code.co_name.startswith("__") and code.co_name != "__init__":
+            special.add(code)
+            fit += _GUESS * (len(special) > 1)
         if fit and (best is None or rank + fit < best[0]):
             best = rank + fit, Loc(code.co_filename, site.line)
-    if best is None and change is not None:
-        return _naming(states, change) or region.loc
+    if len(special) > 1 and best is not None and best[0] < _GUESS and best[1].line in {
+        site.line for code in special for site in effects_of(code).sites
+    }:
+        best = _GUESS, best[1]
+    if change is not None and (best is None or best[0] >= _GUESS):
+        return _naming(states, leads) or (best[1] if best else region.loc)
     return best[1] if best is not None else region.loc
 
 
-def _naming(states: list[Snapshot], change: Change) -> Loc | None:
-    """The first line of the body that names the object."""
+def _naming(states: list[Snapshot], leads: Container[int]) -> Loc | None:
+    """The first line of the body that calls what leads to the object, or hands it on; else that names it."""
+    named = None
     for state in states:
         code = state.frame.f_code
         flow = flow_of(code)
         scope = {**state.frame.f_globals, **state.names, **state.frame.f_locals}
         for index in flow.body(flow.index(state.at), flow.index(state.frame.f_lasti)):
             chains = effects_of(code).consumers.get(index, ())
-            if any(resolved(each, scope) is change.node.value for each in chains):
-                return Loc(code.co_filename, flow.steps[index].line)
-    return None
+            if any(id(resolved(each, scope)) in leads for each in chains):
+                named = named or Loc(code.co_filename, flow.steps[index].line)
+                sites = [site for site in effects_of(code).sites if any(
+                    each in (site.target, *site.arguments) and id(resolved(each, scope)) in leads for each in chains
+                )]
+                if sites:
+                    return Loc(code.co_filename, sites[0].line)
+    return named
 
 
 def _candidates(states: list[Snapshot]) -> Iterator[tuple[int, CodeType, Site, Mapping[str, Any]]]:
@@ -115,14 +135,10 @@ def _functions(value: Any) -> Iterator[FunctionType]:
     elif isinstance(value, type):
         yield from _functions(_of_class(value, "__init__", itself=True))
     elif type(value).__flags__ & 1 << 9 and not isinstance(value, ModuleType):
-        for name in ("__call__", "__enter__", "__exit__", "__getattr__", "__setattr__", "__next__", "__iter__",
-                     "__getitem__", "__setitem__", "__add__", "__iadd__", "__lshift__"):
-            yield from _plain_functions(_of_class(value, name))
-
-
-def _plain_functions(value: Any) -> Iterator[FunctionType]:
-    if isinstance(value, FunctionType):
-        yield value
+        for base in type(value).__mro__:
+            for name, found in vars(base).items():
+                if isinstance(found, FunctionType) and name.startswith("__") and name != "__init__":
+                    yield found
 
 
 def _of_class(holder: Any, name: str, *, itself: bool = False) -> Any:
@@ -164,8 +180,11 @@ def resolved(expression: Expression, scope: Mapping[str, Any]) -> Any:
 
 
 def _fits_name(site: Site, name: str) -> int:
-    """1 where a site stores into the variable."""
-    return int(site.kind in ("free", "global") and site.key == name)
+    """How well a site explains that the variable was rebound."""
+    if site.kind in ("free", "global") and site.key == name:
+        return _SURE
+    hidden = site.kind == "call" and site.target.kind == "name" and site.target.key in ("globals", "exec", "eval")
+    return _LIKELY if hidden else 0
 
 
 _PURE = frozenset((
@@ -174,7 +193,7 @@ _PURE = frozenset((
     "all",
 ))
 """Methods that change nothing."""
-_SURE, _LIKELY, _POSSIBLE = 1, 100, 10_000
+_SURE, _LIKELY, _POSSIBLE, _GUESS = 1, 100, 10_000, 1_000_000
 
 
 def _fits(site: Site, change: Change, scope: Mapping[str, Any]) -> int:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import enum
 import functools
+import gc
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import is_not
-from types import FrameType, FunctionType, GeneratorType, ModuleType
+from types import FrameType, FunctionType, GeneratorType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from ...types import ScalarType
@@ -45,8 +46,15 @@ class Change(NamedTuple):
 class Contents:
     """The objects reached from named variables, each with what it held."""
 
-    def __init__(self, roots: Iterable[tuple[int, str, Any]], running: Iterable[FrameType]) -> None:
-        """``roots`` are the number of the frame, the name and the value of each variable."""
+    def __init__(
+        self, roots: Iterable[tuple[int, str, Any]], running: Iterable[FrameType],
+        read: Sequence[tuple[int, str, Any]] = (),
+    ) -> None:
+        """``roots`` are the number of the frame, the name and the value of each variable.
+
+        ``read`` are the globals among them that their frames only read.
+        """
+        self.read = read
         self.roots: dict[int, list[tuple[int, str]]] = {}
         self.nodes: list[tuple[Node, Any]] = []
         self.running = set(map(id, running))
@@ -74,7 +82,13 @@ class Contents:
             return []
         if type(value) is GeneratorType and (value.gi_running or id(value.gi_frame) in self.running):
             return []
+        if type(value) in (MappingProxyType, memoryview):
+            return [Part(ATTRIBUTE, ("__wrapped__",), gc.get_referents(value) or (value.obj,))]
         parts = children(value)
+        if _is_array(type(value)) and value.base is not None:
+            parts.append(Part(ATTRIBUTE, ("base",), (value.base,)))
+        if type(value).__module__ == "_thread" and hasattr(value, "__dict__"):
+            parts.append(Part(ATTRIBUTE, list(value.__dict__), list(value.__dict__.values())))
         if type(value) is FunctionType and is_user_module(value.__globals__):
             scope = value.__globals__
             names = [name for name in globals_of(value.__code__) if name in scope]
@@ -90,13 +104,15 @@ class Contents:
     def changes(self) -> Iterator[Change]:
         """What has changed, the nearest to the variables first."""
         for node, content in self.nodes:
+            advanced = content is not None and self._content(node.value) != content
+            iterates = hasattr(type(node.value), "__next__")
+            if advanced:
+                yield Change(node, CONTENT, None, "advances" if iterates else "changes", None, None)
+                if iterates:
+                    continue
             now = self._parts(node.value)
             if len(now) != len(node.parts) or any(map(_differs, node.parts, now)):
                 yield from _changes(node, now)
-            if content is not None and self._content(node.value) != content:
-                kind = type(node.value)
-                verb = "advances" if hasattr(kind, "__next__") else "changes"
-                yield Change(node, CONTENT, None, verb, None, None)
 
     def leads(self, change: Change) -> dict[int, tuple[Any, list[tuple[str, Any, int]]]]:
         """The objects from which the place of a change is reached, by id: each with what of it leads there.
@@ -274,6 +290,10 @@ def _numbers(value: Any) -> Iterator[Any]:
         yield len(value)
 
 
+def _is_array(kind: type) -> bool:
+    return ("numpy", "ndarray") in [(base.__module__, base.__name__) for base in kind.__mro__]
+
+
 class _Content(dict[type, Any]):
     """What reads the content of a type's objects; None for those that have none."""
 
@@ -291,7 +311,11 @@ def _reader(kind: type) -> Callable[[Any], Any] | None:
         return _bytes
     if ("_random", "Random") in bases:
         return _state
-    if ("numpy", "ndarray") in bases:
+    if kind is memoryview:
+        return lambda value: None if value.readonly else value.tobytes()
+    if kind is FunctionType:
+        return lambda value: id(value.__code__)
+    if _is_array(kind):
         return _array
     if module.startswith("numpy.random"):
         return _numpy_state
@@ -310,7 +334,7 @@ class _Matters(dict[type, bool]):
 
     def __missing__(self, kind: type) -> bool:
         found = self[kind] = not issubclass(kind, (RunTime, ScalarType)) and (
-            bool(holds(kind)) or _content_of(kind) is not None
+            bool(holds(kind)) or _content_of(kind) is not None or kind.__module__ == "_thread"
         )
         return found
 

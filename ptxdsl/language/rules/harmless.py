@@ -292,6 +292,8 @@ class _Scan:
         for index, step in enumerate(effects.steps):
             if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and (body is None or index in body):
                 self.attributes.add(step.argval)
+                if step.argval in CHANGING and not _is_called(effects, index):
+                    self.others = True
         for site in effects.sites:
             if body is None or site.at in body:
                 self._site(site, effects, body)
@@ -352,6 +354,14 @@ def _is_taken(name: str, start: int, body: frozenset[int], code: CodeType) -> bo
         if name not in step.stores:
             waiting += following[index]
     return False
+
+
+def _is_called(effects: Effects, index: int) -> bool:
+    """Whether the method that an instruction takes from an object is called, and not kept or handed on."""
+    name = effects.steps[index].argval
+    taken = [step for step in effects.steps if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval == name]
+    called = [site for site in effects.sites if site.kind == "call" and site.target[:2] == ("attr", name)]
+    return len(called) >= len(taken)
 
 
 def _names_special(code: CodeType) -> bool:

@@ -14,8 +14,9 @@ All else is a name or container used again for something new, a log that only th
 to a `label` makes a loop of what lies between, and is compared in the same way. Whether state is read is answered from
 the bytecode of all code that may run (`state_reads`). The repair is a `reg`.
 
-Some right programs cannot be told from wrong ones, and are refused: a table that a helper fills as it is asked
-(``functools.cache`` passes; or fill it before the region), a counter that only makes names (count before the region).
+A table of constants that a function fills as it is asked, and returns from, passes; ``functools.cache`` too. Some right
+programs cannot be told from wrong ones, and are refused: such a table that is filled in another way (fill it before the
+region), a counter that only makes names (count before the region).
 
 What it cannot see: what only C code keeps, out of reach of Python's collector and of copies (the place of an
 ``itertools.cycle`` in its second round, from Python 3.14 on), files and streams, the default generators of `random` and
@@ -35,6 +36,7 @@ from ...types import ScalarType, f32, pred, s32, u32
 from ..builder import Region, fatal
 from ..introspection.bytecode import flow_of
 from ..introspection.effects import ANY_ATTRIBUTE, reads_attributes
+from ..introspection.memo_tables import keeps_results
 from ..introspection.reachable import ITEM, NAME
 from ..introspection.user_code import globals_of
 from ..memory.pointers import RegPointer
@@ -59,6 +61,10 @@ def compare(before: list[Snapshot], region: Region) -> None:
                 _check_bound(state, name, region)
     contents = before[0].contents if before else None
     if contents is not None:
+        for number, name, old in contents.read:
+            new = before[number].frame.f_globals.get(name)
+            if not same(old, new):
+                _check_name(before, before[number], name, old, new, region)
         for change in contents.changes():
             if change.old is None or change.new is None or not same(change.old, change.new):
                 _check_change(before, contents, change, region)
@@ -147,13 +153,15 @@ def _check_change(states: list[Snapshot], contents: Contents, change: Change, re
     if lost:
         whole = resized and (change.form != ITEM or not isinstance(change.node.value, dict))
         name = written(change.node) if whole else written(change.node, change.form, change.key)
-        _refuse(name, change.verb, change.old, region, found_line(states, region, change=change))
+        loc = found_line(states, region, change=change, leads=contents.leads(change))
+        _refuse(name, change.verb, change.old, region, loc)
 
 
 def _uses(states: list[Snapshot], contents: Contents, change: Change) -> tuple[bool, bool]:
     """Whether the region reads a place before it rebuilds it, and whether what follows the region does."""
     leads = contents.leads(change)
-    named = partial(_is_named, states, contents)
+    filled = change.verb == "grows" and isinstance(change.node.value, dict) and is_data(change.new)
+    reads = partial(Reads, leads, partial(_is_named, states, contents), keeps_results if filled else lambda _: False)
     first = later = False
     for at, roots in contents.roots.items():
         if at not in leads:
@@ -164,8 +172,8 @@ def _uses(states: list[Snapshot], contents: Contents, change: Change) -> tuple[b
             start, stop = flow.index(states[number].at), flow.index(frame.f_lasti)
             scope = {**frame.f_globals, **states[number].names}
             if not first and flow.body(start, stop):
-                first = Reads(leads, named).between(frame.f_code, name, at, scope, start, stop)
-            later = later or Reads(leads, named).between(frame.f_code, name, at, scope, stop)
+                first = reads().between(frame.f_code, name, at, scope, start, stop)
+            later = later or reads().between(frame.f_code, name, at, scope, stop)
     return first, later
 
 
@@ -199,11 +207,14 @@ def _refuse(name: str, verb: str, old: object, region: Region, loc: Loc) -> NoRe
         message = f"`{name}` {verb} inside {where}; the trace runs its body once, so the update would be lost"
     else:
         message = f"`{name}` {verb} inside {where}; the trace runs its body anyway, so the change would always hold"
-    raise fatal(LostUpdateError(message, loc=loc, hint=_repair(name, old, region)))
+    raise fatal(LostUpdateError(message, loc=loc, hint=_repair(name, verb, old, region)))
 
 
-def _repair(name: str, old: object, region: Region) -> str:
+def _repair(name: str, verb: str, old: object, region: Region) -> str:
     before = "before the when" if region.kind == "otherwise" else f"before the {region.kind}"
+    if verb not in ("is rebound", "is replaced"):
+        action = "bind" if verb == "is bound" else "advance" if verb == "advances" else "change"
+        return f"{action} `{name}` {before}, or make it inside; what changes while the kernel runs is a `reg`"
     if isinstance(old, Reg):
         return f"`{name}` is a reg: change it in place with `{_change(name, old.type)}`"
     if isinstance(old, Value):

@@ -67,14 +67,13 @@ def snapshot(trace: Trace, frame: FrameType) -> list[Snapshot]:
 def reached(states: list[Snapshot]) -> Contents:
     """What all objects hold that are reached from the variables of frames, and from the globals that they name."""
     roots: list[tuple[int, str, Any]] = []
+    read: list[tuple[int, str, Any]] = []
     for number, state in enumerate(states):
         roots += [(number, name, value) for name, value in state.names.items()]
         scope = state.frame.f_globals
-        roots += [
-            (number, name, scope[name]) for name in globals_of(state.frame.f_code)
-            if name in scope and name not in state.names
-        ]
-    return Contents(roots, [state.frame for state in states])
+        names = [name for name in globals_of(state.frame.f_code) if name in scope and name not in state.names]
+        read += [(number, name, scope[name]) for name in names]
+    return Contents([*roots, *read], [state.frame for state in states], read)
 
 
 def variables(frame: FrameType, *, copied: bool = True) -> dict[str, Any]:
@@ -221,7 +220,7 @@ def same(old: Any, new: Any) -> bool:
         one, other = waiting.pop()
         if one is other or (id(one), id(other)) in seen:
             continue
-        if type(one) is not type(other) or isinstance(one, RunTime):
+        if type(one) is not type(other) or isinstance(one, (RunTime, type, ModuleType)):
             return False
         seen.add((id(one), id(other)))
         if isinstance(one, _NUMBERS):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from ..introspection.bytecode import flow_of
@@ -24,7 +24,7 @@ __all__ = ["PLACE", "Leads", "Reads"]
 _WRITE_ONLY = frozenset((
     "append", "appendleft", "add", "extend", "extendleft", "insert", "update", "discard", "write", "writelines",
 ))
-_TRANSPARENT = ("__class__", "__self__", "__func__", "__wrapped__", "func", "fget")
+_TRANSPARENT = ("base", "__class__", "__self__", "__func__", "__wrapped__", "func", "fget")
 _NOTHING, _READ, _REBUILT = range(3)
 
 
@@ -38,9 +38,11 @@ Scope = Mapping[str, Any]
 class Reads:
     """One question: is the place read?"""
 
-    def __init__(self, leads: Leads, named: Callable[[str], bool]) -> None:
-        """``named`` tells whether any code names an attribute."""
-        self._leads, self._named = leads, named
+    def __init__(
+        self, leads: Leads, named: Callable[[str], bool], passes: Callable[[CodeType], bool] = lambda _: False
+    ) -> None:
+        """``named`` tells whether any code names an attribute, ``passes`` whether a function may read the place."""
+        self._leads, self._named, self._passes = leads, named, passes
         self._asked: set[tuple[int, str, int]] = set()
         last = [(form, key) for _, ways in leads.values() for form, key, to in ways if to == PLACE]
         self._slot = last[0] if last else (NAME, None)
@@ -141,6 +143,8 @@ class Reads:
     def _called(self, function: Any, ways: list[tuple[str, Any, int]]) -> int:
         """What a function does with the variables by which it leads to the place."""
         for form, key, to in ways:
+            if form == CONTENT:
+                return _READ
             if form in (NAME, GLOBAL, DEFAULT):
                 name = _parameter(function, key) if form == DEFAULT else key
                 if self._in_function(function.__code__, name, to, function.__globals__):
@@ -173,6 +177,8 @@ class Reads:
     def _attribute(self, code: CodeType, expression: Expression, key: str, at: int) -> int:
         """What is read by an attribute that does not lead to the place: something by methods and properties."""
         holder, ways = self._leads[at]
+        if isinstance(holder, GeneratorType) or (ATTRIBUTE, "__class__", PLACE) in ways:
+            return _READ
         own = [(form, to) for form, _, to in ways if form in _OF_CONTAINERS]
         found = _looked_up(holder, key)
         found = found.fget if isinstance(found, property) else found
@@ -207,7 +213,7 @@ class Reads:
     def _in_function(self, code: CodeType, name: str, place: int, scope: Scope) -> bool:
         """Whether a function that has the place by a variable reads it."""
         key = id(code), name, place
-        if key in self._asked:
+        if key in self._asked or self._passes(code):
             return False
         self._asked.add(key)
         if place != PLACE and place not in self._leads:
