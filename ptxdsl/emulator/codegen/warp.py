@@ -36,8 +36,11 @@ class Members:
         if guard:
             h.skip_unless_any(self.lanes)
 
-    def check(self, kind: OperandClass) -> Any:
-        """Read the member mask and check it; the members of each lane's group, an i32 or <32 x i32>."""
+    def check(self, kind: OperandClass, missing: Any = None) -> Any:
+        """Read the member mask and check it; the members of each lane's group, an i32 or <32 x i32>.
+
+        ``missing`` are the lanes whose source does not take part.
+        """
         h = self.h
         varies = kind.per_lane or kind.affine
         members = source(h, kind, LANES if varies else 1)
@@ -48,7 +51,15 @@ class Members:
         absent = h.ir.and_(h.ir.and_(members, alive), h.ir.not_(self.lanes))
         await_lanes(h, absent, self.priority)
         wrong = h.ir.or_(strangers, absent)
-        h.branch_unless(h.zero(wrong), lambda: self._fault(members))
+        if missing is None:
+            h.branch_unless(h.zero(wrong), lambda: self._fault(members))
+            return members
+
+        def either() -> None:
+            h.branch_unless(h.zero(wrong), lambda: self._fault(members))
+            h.fault(Fault.SOURCE, missing)
+
+        h.branch_unless(h.zero(h.ir.or_(wrong, missing)), either)
         return members
 
     def _check_each(self, members: Any, alive: Any) -> Any:
@@ -65,20 +76,30 @@ class Members:
         )
         return members
 
-    def check_sources(self, sources: Any, members: Any) -> None:
+    def check_sources(self, op: Shuffle, sources: Any, members: Any) -> None:
         """Check that the lanes that a shuffle takes from take part; those of a whole warp always do."""
         h = self.h
         if members is not None and isinstance(members.type, ir.VectorType):
-            self._demand_sources(sources, h.ir.and_(members, h.splat(self.lanes)))
-        elif not isinstance(self.lanes, ir.Constant):
+            self._demand(_taken(h, sources, h.ir.and_(members, h.splat(self.lanes))))
+        elif not isinstance(self.lanes, ir.Constant) and op.constant is None:
             with h.ir.if_then(h.ir.not_(h.full(self.lanes)), likely=False):
-                self._demand_sources(sources, h.splat(self.lanes))
+                self._demand(_taken(h, sources, h.splat(self.lanes)))
 
-    def _demand_sources(self, sources: Any, taking_part: Any) -> None:
-        h = self.h
-        there = h.mask(h.ir.trunc(h.ir.lshr(taking_part, sources), lanes_of(i1)))
-        missing = h.ir.and_(self.lanes, h.ir.not_(there))
-        h.branch_unless(h.zero(missing), lambda: h.fault(Fault.SOURCE, missing))
+    def _demand(self, there: Any) -> None:
+        """Check that these are all lanes that execute it."""
+        missing = self.h.ir.and_(self.lanes, self.h.ir.not_(there))
+        self.h.branch_unless(self.h.zero(missing), lambda: self.h.fault(Fault.SOURCE, missing))
+
+    def missing_sources(self, op: Shuffle) -> Any:
+        """The lanes whose source does not take part, where sources are known and the member mask is uniform; or None.
+
+        It is checked together with the mask: with a branch of its own LLVM makes 32 loads of one.
+        """
+        if op.constant is None or op.members.per_lane or op.members.affine:
+            return None
+        if op.lenient or isinstance(self.lanes, ir.Constant):
+            return None
+        return self.h.ir.and_(self.lanes, self.h.ir.not_(_moved(self.h, op.mode, *op.constant, self.lanes)))
 
     def _fault(self, members: Any) -> None:
         h = self.h
@@ -108,9 +129,12 @@ def shuffle(h: Handler, op: Shuffle) -> None:
     value = source(h, op.a, LANES)
     lanes, within = sources_of(h, op.mode, op.constant, op.b, op.c)
     found = _permute(h, value, lanes) if op.constant is None else h.ir.shuffle_vector(value, value, lanes)
-    members = group.check(op.members) if op.members else None
+    missing = group.missing_sources(op)
+    members = group.check(op.members, missing) if op.members else None
+    if missing is not None and not op.members:
+        h.branch_unless(h.zero(missing), lambda: h.fault(Fault.SOURCE, missing))
     if not op.lenient:
-        group.check_sources(lanes, members)
+        group.check_sources(op, lanes, members)
     group.put(op.dest, slots[0], found)
     group.put(op.predicate, slots[1], h.bools(within))
     h.next()
@@ -131,6 +155,34 @@ def _constant_lanes(mode: str, b: int, c: int) -> tuple[list[int], int]:
     chosen = [source_lane(mode, lane, b, c) for lane in range(LANES)]
     bits = sum(1 << lane for lane, (_, good) in enumerate(chosen) if good)
     return [to for to, _ in chosen], bits - (1 << 32) if bits >> 31 else bits
+
+
+def _taken(h: Handler, sources: Any, masks: Any) -> Any:
+    """The lanes whose source is in the mask that each has."""
+    return h.mask(h.ir.trunc(h.ir.lshr(masks, sources), lanes_of(i1)))
+
+
+def _moved(h: Handler, mode: str, b: int, c: int, mask: Any) -> Any:
+    """The lanes whose source is in a mask, where the sources are known: a few scalar operations."""
+    sources, inside = _constant_lanes(mode, b, c)
+    b &= 31
+    if mode == "idx":
+        found: Any = h.i32(0)
+        for source in sorted(set(sources)):
+            takers = sum(1 << lane for lane in range(LANES) if sources[lane] == source)
+            takers -= (takers >> 31) << 32
+            there = h.nonzero(h.ir.and_(mask, h.i32((1 << source) - ((source == 31) << 32))))
+            found = h.ir.or_(found, h.ir.select(there, h.i32(takers), h.i32(0)))
+        return found
+    if mode == "bfly":
+        for bit in range(5):
+            if b >> bit & 1:
+                low = h.i32(sum(1 << lane for lane in range(LANES) if not lane >> bit & 1) & 0x7FFFFFFF)
+                up, down = h.ir.shl(h.ir.and_(mask, low), h.i32(1 << bit)), h.ir.lshr(mask, h.i32(1 << bit))
+                mask = h.ir.or_(up, h.ir.and_(down, low))
+    else:
+        mask = (h.ir.shl if mode == "up" else h.ir.lshr)(mask, h.i32(b))
+    return h.ir.or_(mask, h.i32(~inside))
 
 
 def _lanes(h: Handler, mode: str, b: Any, c: Any) -> tuple[Any, Any]:

@@ -13,6 +13,7 @@ import pytest
 from emulator_harness import THREAD, argument, kernel, launch, pointer
 
 from ptxdsl import emulator
+from ptxdsl.emulator.instructions.warp import source_lane
 from ptxdsl.errors import BarrierError
 from ptxdsl.launch import LaunchConfig
 
@@ -251,3 +252,25 @@ def test_a_product_of_matrices_takes_a_whole_warp() -> None:
         )
         with pytest.raises(BarrierError, match="warp 0 has lane 9, which has ended"):
             run("setp.eq.u32 %p0, %r2, 9; @%p0 ret;" + body, tier, 32)
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
+@pytest.mark.parametrize("known", [True, False])
+def test_random_shuffles(mode: str, known: bool, rng: np.random.Generator) -> None:
+    """What PTX's pseudocode says of sources, of the lanes below ``threads``: all those that exist are right."""
+    for _ in range(6):
+        threads, b, c = (int(rng.integers(1, 32)), int(rng.integers(0, 33)), int(rng.choice(CLAMPS)))
+        sources = [source_lane(mode, lane, b, c)[0] for lane in range(threads)]
+        there = [source < threads for source in sources]
+        operands = f"{b}, {c}" if known else "%r5, %r6"
+        shuffle = f"mov.u32 %r5, {b}; mov.u32 %r6, {c}; {MINE} shfl.sync.{mode}.b32 %r3, %r3, {operands}, FULL;"
+        mask = sum(1 << lane for lane, good in enumerate(there) if good)
+        guard = f"mov.u32 %r7, {mask}; shr.u32 %r7, %r7, %r2; and.b32 %r7, %r7, 1; setp.eq.u32 %p0, %r7, 1;"
+        found = run(f"{shuffle} {guard} @%p0 {STORE}", "first", threads, blocks=1)[:threads]
+        assert found.tolist() == [s if good else UNTOUCHED for s, good in zip(sources, there)]
+        if not all(there):
+            with pytest.raises(BarrierError):
+                run(shuffle, "first", threads)
+
+
+CLAMPS = [0, 31, 0x181F, 0x1C1F, 0x1E00, 0x1800, 0x100F, 19, 0x1F]
