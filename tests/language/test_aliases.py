@@ -70,6 +70,25 @@ class Counter:
         return self.total + self.last
 
 
+class Group:
+    """An object that has its registers by name and in a list, and keeps what it should not."""
+
+    def __init__(self, x: Any) -> None:
+        self.a, self.b = reg(u32, x), reg(u32, x)
+        self.all, self.history = [self.a, self.b], []
+
+    def clear(self) -> None:
+        for r in self.all:
+            r.set(0)
+
+    def step(self) -> None:
+        self.history.append(self.a)
+        self.a += 1  # wrong
+
+    def total(self) -> Any:
+        return self.a + self.b
+
+
 def bump(r: Any, x: Any = 1) -> Any:
     r += x
     return r
@@ -473,6 +492,48 @@ def part_of_reg(out: Any, x: Any) -> None:
     out[0] = ptx.vadd.u32.u32.u32(low, 0)
 
 
+def in_history_of_object(out: Any, x: Any) -> None:
+    group = Group(x)
+    group.all = []
+    group.step()  # wrong
+    out[0] = group.history[0]
+
+
+def in_old_loop_variable(out: Any, x: Any) -> None:
+    best = reg(u32, x)
+    for old in [best]:
+        best += 5  # wrong
+        out[0] = old
+
+
+def in_returned_pair(out: Any, x: Any) -> None:
+    state = State(reg(u32, x))
+    before = (lambda s: (s.best, s.at))(state)
+    state.best += 5  # wrong
+    out[0] = before[0]
+
+
+def in_enum(out: Any, x: Any) -> None:
+    best = reg(u32, x)
+    kept = type("Kept", (), {"best": best})
+    best += 5  # wrong
+    out[0] = kept().best
+
+
+def in_exception(out: Any, x: Any) -> None:
+    best = reg(u32, x)
+    before = ValueError(best)
+    best += 5  # wrong
+    out[0] = before.args[0]
+
+
+def output_that_was_named(out: Any, x: Any) -> None:
+    best = reg(u32, x)
+    more = ptx.add.u32(best, 1, out=best)
+    best += 5  # wrong
+    out[0] = more
+
+
 def loop_made_before(out: Any, x: Any) -> None:
     n = reg(u32, x)
     rows = loop(n)
@@ -602,6 +663,36 @@ def r_object(out: Any, x: Any) -> int:
     total += 1
     out[0] = counter.both()
     return 9
+
+
+def r_object_with_a_group(out: Any, x: Any) -> int:
+    group = Group(x)
+    group.clear()
+    out[0] = group.total() + 1
+    return 1
+
+
+def r_arguments(out: Any, x: Any) -> int:
+    def step(*regs: Any, **named: Any) -> None:
+        for r in regs:
+            r += 1
+        named["acc"] += x
+
+    a, b, c = reg(u32, x), reg(u32, x), reg(u32, 0)
+    step(a, b, acc=c)
+    out[0] = a * 100 + b * 10 + c
+    return 443
+
+
+def r_rows(out: Any, x: Any) -> int:
+    acc = [[reg(u32, 0) for _ in range(2)] for _ in range(2)]
+    with loop(x):
+        for i in range(2):
+            row = acc[i]
+            for j in range(2):
+                row[j] += i + j
+    out[0] = acc[1][1]
+    return 6
 
 
 def r_dataclass_handed_on(out: Any, x: Any) -> int:
@@ -891,3 +982,24 @@ def test_right(program: Callable[[Any, Any], int]) -> None:
     with use("emulator"):
         _kernel(lambda out, x: wanted.append(program(out, x)))[1, 1](out, 3)
     assert int(out[0]) == wanted[0]
+
+
+@pytest.mark.parametrize(("program", "message", "hint"), [
+    (in_tuple, "`best` and `before[0]` hold the same reg, and this changes both",
+     "keep the values apart: `before = [r.copy() for r in ...]`, or a `reg` for each"),
+    (in_partial, "`best` and `before.args[0]` hold the same reg, and this changes both",
+     "give `before` a copy, `best.copy()`, or the variable itself: `lambda: ... best ...`"),
+    (in_closure, "`best` and `r` hold the same reg, and this changes both",
+     "give `before` a copy, `best.copy()`, or the variable itself: `lambda: ... best ...`"),
+    (pointer_cast, "`p` and `q` hold the same reg, and this changes both",
+     "keep the old value apart: `q = p.copy().cast(u32)`"),
+    (part_of_reg, "`best` and `low` hold the same reg, and this changes both",
+     'keep the old value apart: `low = best.copy().part("h0")`'),
+    (when_made_before, "the `when` of line {line} was made of this reg and is not entered yet",
+     "write `with when(p):` where it is entered, or give it a `.copy()`"),
+], ids=lambda value: getattr(value, "__name__", ""))
+def test_words(program: Callable[[Any, Any], None], message: str, hint: str) -> None:
+    with pytest.raises(AliasError) as caught:
+        _kernel(program).ptx()
+    line = inspect.getsourcelines(program)[1] + 2
+    assert (caught.value.message, caught.value.hint) == (message.format(line=line), hint)

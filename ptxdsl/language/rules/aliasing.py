@@ -12,8 +12,9 @@ One place is handed on in the usual ways, which are no second place: to the para
 a name that is taken from an element (``acc = state.acc``), to functions that capture the variable itself, and to what a
 partial or a generator changes when it is called. Whether a place is used later is answered from the bytecode.
 
-What it cannot see: a name that only ``exec`` or ``locals()`` uses, what only the stack of a running frame holds (the
-list of a `for` that has no name), and a use after a branch back to a `label`.
+What it cannot see: a name that only ``exec`` or ``locals()`` uses, what only the stack of a running frame or a
+``ContextVar`` holds (the list of a `for` that has no name), a use after a branch back to a `label`, and which of the
+attributes of one object a method reads that is called after another one has changed them in a loop over a list.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     at = id(caller.f_code), caller.f_lasti, id(register), calls
     if trace.unaliased.get(at, 0) >= references:
         return
-    count = certain = 0
+    count, certain, grouped = 0, 0, False
     stack = list(frames(trace, user_frame(depth + 1, trace.code)))
     for each, found in zip(stack, holders(stack, register, trace.known_globals)):
         if len(found.names) == 1 and not found.places:
@@ -66,7 +67,9 @@ def check_alias(reg: Any, depth: int = 2) -> None:
             certain += next(iter(found.names)) in flow.loaded(flow.index(each.f_lasti))
         elif found.names or found.places:
             count += len(found.names) + len({holder.place for holder in found.places})
-            certain += _Use(each, found, trace).check()
+            use = _Use(each, found, trace, grouped)
+            certain += use.check()
+            grouped = use.grouped
     trace.unaliased[at] = references - count + max(certain, 1)
 
 
@@ -95,8 +98,10 @@ def _check_blocks(reg: Reg, trace: Trace) -> None:
 class _Use:
     """How one frame uses a register that is changed now."""
 
-    def __init__(self, frame: FrameType, found: Found, trace: Trace) -> None:
+    def __init__(self, frame: FrameType, found: Found, trace: Trace, grouped: bool) -> None:
         self.frame, self.found, self.trace = frame, found, trace
+        self.grouped = grouped
+        """Whether a loop over a container changes it: what the container was made of changes with it."""
 
     def check(self) -> bool:
         """An AliasError where the frame uses it later in a second way; whether it is changed through a variable."""
@@ -104,11 +109,13 @@ class _Use:
         self.at = at = flow.index(self.frame.f_lasti)
         self.starts = [at, *_loops_of(self.frame, flow, self.trace)]
         changed, place = self._changed()
+        self.grouped = self.grouped or changed in flow.loop_variables
         for other, path, holder in self._others(changed, place):
             shown = changed or (place.path if place else next(p for p in self._paths() if p != path))
             raise fatal(AliasError(
                 f"`{shown}` and `{path}` hold the same reg, and this changes both",
-                loc=Loc(self.frame.f_code.co_filename, self.frame.f_lineno), hint=_hint(shown, other, path, holder),
+                loc=Loc(self.frame.f_code.co_filename, self.frame.f_lineno),
+                hint=_hint(shown, other, path, holder, self.found.names.get(other)),
             ))
         return changed is not None
 
@@ -154,8 +161,9 @@ class _Use:
             # A name has been taken from where its value was.
             sources = flow.sources(changed) if changed is not None else frozenset()
             first = next((holder for holder in kept.values() if unknown or self._taken(holder, sources)), None)
+        group = place.root if place is not None and self.grouped else None
         for holder in kept.values():
-            if holder is not first and not (part and isinstance(holder.held, Part)):
+            if holder is not first and holder.root != group and not (part and isinstance(holder.held, Part)):
                 yield holder.root, holder.path, holder
 
     def _taken(self, holder: Holder, sources: frozenset[str]) -> bool:
@@ -196,14 +204,16 @@ class _Use:
         yield from self.found.names
 
 
-def _hint(shown: str, root: str, path: str, holder: Holder | None) -> str:
-    held = holder.held if holder else None
+def _hint(shown: str, root: str, path: str, holder: Holder | None, named: Any) -> str:
+    held = holder.held if holder else named
     if holder is not None and holder.called:
         return f"give `{root}` a copy, `{shown}.copy()`, or the variable itself: `lambda: ... {shown} ...`"
     if holder is not None and path.startswith(f"{root}["):
         return f"keep the values apart: `{root} = [r.copy() for r in ...]`, or a `reg` for each"
     if isinstance(held, Pointer) and not isinstance(held, RegPointer):
         return f"keep the old value apart: `{path} = {shown}.copy().cast({held.dtype})`"
+    if isinstance(held, Part):
+        return f'keep the old value apart: `{path} = {shown}.copy().part("{held.selector}")`'
     return f"keep the old value apart: `{path} = {shown}.copy()`"
 
 
