@@ -18,6 +18,7 @@ from ..ir.signature import KernelParameter, PtrType
 from ..launch import FastPath
 from ..launch.arrays import library_of, view
 from ..launch.device_array import DeviceArray
+from ..launch.torch_tensors import count_version, is_torch
 from ..launch.scalars import STRUCT_CODES, packed_range
 from ..types import ScalarType
 from .function import LoadedFunction, Prepared
@@ -43,19 +44,21 @@ def parameter_struct(parameters: Sequence[KernelParameter], offsets: Sequence[in
     return struct.Struct("".join(layout))
 
 
-def packers(parameters: Sequence[KernelParameter], args: Sequence[object], ordinal: int) -> tuple[Pack, ...] | None:
+def packers(
+    parameters: Sequence[KernelParameter], args: Sequence[object], ordinal: int, written: frozenset[str]
+) -> tuple[Pack, ...] | None:
     """One function an argument, which gives the number to pack for another object of the same type."""
-    found = [_packer(parameter, value, ordinal) for parameter, value in zip(parameters, args)]
+    found = [_packer(p, value, ordinal, p.name in written) for p, value in zip(parameters, args)]
     return None if None in found else tuple(found)  # type: ignore[arg-type]
 
 
-def _packer(parameter: KernelParameter, value: Any, ordinal: int) -> Pack | None:
+def _packer(parameter: KernelParameter, value: Any, ordinal: int, written: bool) -> Pack | None:
     kind = parameter.annotation
     if isinstance(kind, PtrType):
         seen = view(value)
         if seen is None or seen.device != ordinal or seen.itemsize != kind.dtype.bytes or seen.stream is not None:
             return None
-        return _pointer(value, ordinal, seen.itemsize)
+        return _pointer(value, ordinal, seen.itemsize, written)
     if not isinstance(kind, ScalarType) or str(kind) not in STRUCT_CODES:
         return None
     if type(value) is not (float if kind.is_float else int):
@@ -72,11 +75,12 @@ def _within(low: float, high: float) -> Pack:
     return pack
 
 
-def _pointer(value: Any, ordinal: int, size: int) -> Pack | None:
+def _pointer(value: Any, ordinal: int, size: int, written: bool) -> Pack | None:
     if type(value) is DeviceArray:
         return _device_array(value.dtype, ordinal)
-    if library_of(value) == "torch":
-        return _torch(value.dtype, value.layout, ordinal, size)
+    if is_torch(value):
+        pack = _torch(value.dtype, value.layout, ordinal, size)
+        return _counted(pack) if written else pack
     return None
 
 
@@ -98,6 +102,18 @@ def _torch(dtype: Any, layout: Any, ordinal: int, size: int) -> Pack:
         raise Unusual
 
     return pack
+
+
+def _counted(pack: Pack) -> Pack:
+    """For a tensor that the kernel stores to."""
+    def counted(tensor: Any) -> int:
+        address: int = pack(tensor)
+        if tensor.requires_grad or tensor.is_neg():
+            raise Unusual
+        count_version(tensor)
+        return address
+
+    return counted
 
 
 def fast_path(

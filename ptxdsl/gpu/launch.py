@@ -69,7 +69,7 @@ class GpuRun:
             return None
         function = self._function(_device(self.kernel.entry, buffers))
         layout = parameter_struct(self.kernel.parameters, function.offsets)
-        packs = packers(self.kernel.parameters, args, function.gpu.device)
+        packs = packers(self.kernel.parameters, args, function.gpu.device, self.kernel.written)
         if layout is None or packs is None:
             return None
         current = geometry.stream

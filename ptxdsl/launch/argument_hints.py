@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from ..types import TYPES
-from .arrays import View, contiguous_strides, library_of
+from .arrays import View, contiguous_strides
+from .torch_tensors import is_torch
 
 __all__ = ["array_objection", "copied", "dtype_repair", "made_of"]
 
@@ -115,7 +116,7 @@ def _new_name(name: str) -> str:
 
 
 def _is_torch(seen: View) -> bool:
-    return library_of(seen.owner) == "torch"
+    return is_torch(seen.owner)
 
 
 def _dtype(name: str) -> np.dtype[np.generic] | None:

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .torch_tensors import is_torch
+
 __all__ = ["Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of", "view"]
 
 
@@ -65,7 +67,7 @@ def _reader(value: object) -> Callable[[Any], View | None]:
         return _no_array
     if isinstance(value, np.ndarray):
         return _numpy
-    if library_of(value) == "torch" and hasattr(value, "data_ptr"):
+    if is_torch(value):
         return _torch
     if hasattr(value, "_ptxdsl_view"):
         return operator.methodcaller("_ptxdsl_view")
@@ -102,6 +104,9 @@ def _numpy(array: np.ndarray[Any, Any]) -> View:
 def _torch(tensor: Any) -> View | None:
     if str(tensor.layout) != "torch.strided":
         return None
+    for kind in ("neg", "conj"):
+        if getattr(tensor, f"is_{kind}", bool)():
+            raise ValueError(f"its memory is not what it shows: pass `x.resolve_{kind}()`")
     size = tensor.element_size()
     device = tensor.device
     return View(

@@ -66,7 +66,7 @@ def _memory(check: ParameterCheck) -> Convert:
         seen = view(value)
         if seen is None:
             raise check.error(value, f".{check.annotation} wants an array or an int")
-        check.check_writable(value, seen)
+        check.check_writable(value, seen, sure=False)
         if not contiguous(seen.shape, seen.strides, seen.itemsize):
             raise check.not_contiguous(value, seen, "foreign PTX is given contiguous memory only")
         return (Buffer.of(name, seen),)

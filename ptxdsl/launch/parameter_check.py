@@ -10,6 +10,7 @@ from ..ir.signature import KernelParameter
 from .argument_hints import copied
 from .arrays import View, describe, library_of
 from .geometry import Argument
+from .torch_tensors import count_version, is_torch, records_gradient
 
 __all__ = ["Convert", "ParameterCheck", "plural"]
 
@@ -44,20 +45,27 @@ class ParameterCheck(NamedTuple):
             loc=caller(), hint=hint,
         )
 
-    def check_writable(self, value: object, seen: View) -> None:
+    def check_writable(self, value: object, seen: View, *, sure: bool = True) -> None:
+        """Refuse what may not be written; of PTX that is not ours it is not ``sure`` that the kernel writes to it."""
         if seen.readonly and self.written:
             raise self.error(value, "the kernel writes to it", self.copied(value, seen), ", read-only")
+        if self.written and is_torch(value):
+            if sure and records_gradient(value):
+                hint = f"`with torch.no_grad():` around the launch, or pass `{self.name}.detach()`"
+                wanted = "the kernel writes to it, of which no gradient knows"
+                raise self.error(value, wanted, hint, ", requires a gradient")
+            count_version(value)
 
     def not_contiguous(self, value: object, seen: View, wanted: str, alternative: str = "") -> LaunchError:
         """The error for an array with other strides than are wanted, and its repair."""
-        library = library_of(value)
+        library = "torch" if is_torch(value) else library_of(value)
         made = {"torch": f"{self.name}.contiguous()", "cupy": f"cupy.ascontiguousarray({self.name})"}
         hint = copied(self.name, seen, made.get(library, f"np.ascontiguousarray({self.name})"), self.output)
         return self.error(value, wanted, alternative + hint, f", strides {seen.strides}")
 
     def copied(self, value: object, seen: View) -> str:
         """The hint to pass a copy as it is."""
-        method = "clone" if library_of(value) == "torch" else "copy"
+        method = "clone" if is_torch(value) else "copy"
         return copied(self.name, seen, f"{self.name}.{method}()", self.output)
 
 

@@ -55,6 +55,7 @@ def test_the_current_stream_of_torch(cu: Standin, monkeypatch: pytest.MonkeyPatc
         "is_contiguous": lambda _: True, "get_device": lambda _: 0,
     })
     tensor: Any = kind()
+    tensor.requires_grad, tensor.is_neg, tensor.is_inference = False, bool, lambda: True
     tensor.layout, tensor.dtype, tensor.shape = "torch.strided", "torch.float32", (32,)
     tensor.device = types.SimpleNamespace(type="cuda", index=0)
     saxpy = make_saxpy()

@@ -1,0 +1,43 @@
+"""What torch's autograd must know of a tensor that a kernel stores to, on either backend.
+
+Autograd keeps tensors for its backward pass, with their version, and refuses to go on where the version has changed
+since. A kernel writes past torch, so the version is counted up here, before each launch that may store to the tensor.
+Where torch records gradients, a tensor that requires one is refused: the store would be missing in the gradient. Not
+seen: what is stored through a table of pointers, and tensors whose addresses are passed as numbers.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any
+
+__all__ = ["count_version", "is_torch", "records_gradient"]
+
+_known: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
+def is_torch(value: object) -> bool:
+    """Whether an object is a tensor of torch's, or of a class made of it."""
+    kind = type(value)
+    found = _known.get(kind)
+    if found is None:
+        bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == "torch"]
+        found = _known[kind] = any(hasattr(base, "data_ptr") for base in bases)
+    return found
+
+
+def records_gradient(tensor: Any) -> bool:
+    """Whether torch would want to know of a change of a tensor."""
+    return bool(getattr(tensor, "requires_grad", False)) and sys.modules["torch"].is_grad_enabled()
+
+
+def count_version(tensor: Any) -> None:
+    """Count a tensor's version up, which its views share; inference tensors have none."""
+    if tensor.is_inference():
+        return
+    increment = getattr(sys.modules["torch"].autograd.graph, "increment_version", None)  # since 2.1
+    if increment is not None:
+        increment(tensor)
+    else:
+        tensor.detach().as_strided((0,), (1,)).zero_()  # stores nothing
