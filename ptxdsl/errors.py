@@ -39,11 +39,37 @@ from types import FrameType
 from typing import ClassVar, NamedTuple
 
 __all__ = [
-    "AliasError", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError", "DriverError",
-    "EmulationError", "EscapeError", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "ParseError",
-    "PerformanceWarning", "PtxError", "PtxTypeError", "PtxWarning", "RaceError", "StructureError", "TargetError",
-    "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "caller",
-    "did_you_mean", "similar",
+    "AliasError",
+    "AssembleError",
+    "BarrierError",
+    "ConfigError",
+    "ControlFlowError",
+    "DeadlockError",
+    "DriverError",
+    "EmulationError",
+    "EscapeError",
+    "InlinedLoc",
+    "LaunchError",
+    "Loc",
+    "LostUpdateError",
+    "MemoryFault",
+    "ParseError",
+    "PerformanceWarning",
+    "PtxError",
+    "PtxTypeError",
+    "PtxWarning",
+    "RaceError",
+    "StructureError",
+    "TargetError",
+    "TraceError",
+    "TrapError",
+    "TruthError",
+    "UninitializedError",
+    "UnknownInstruction",
+    "VerifyError",
+    "caller",
+    "did_you_mean",
+    "similar",
 ]
 
 
@@ -61,6 +87,21 @@ class Loc(NamedTuple):
     def __str__(self) -> str:
         text = f"{self.file}:{self.line}"
         return f"{text}: {self.source}" if self.source else text
+
+
+class InlinedLoc(Loc):
+    """A line of a function that a compiler has inlined: ``callers`` are the lines of the calls, innermost first."""
+
+    callers: tuple[Loc, ...]
+
+    @classmethod
+    def of(cls, loc: Loc, callers: tuple[Loc, ...]) -> InlinedLoc:
+        self = cls(*loc)
+        self.callers = callers
+        return self
+
+    def __str__(self) -> str:
+        return ", inlined at ".join(map(str, (Loc(*self), *self.callers)))
 
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep

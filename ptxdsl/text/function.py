@@ -101,7 +101,7 @@ class FunctionParser(InstructionReader):
             if match is None:
                 match = LOC.match(text, position)
                 if match is not None:
-                    loc = self.context.location(match[1], match[2])
+                    loc = self.context.location(match)
                     position = match.end()
                     continue
                 source.at = position

@@ -9,7 +9,7 @@ import re
 from typing import NoReturn
 
 from .. import ir
-from ..errors import Loc, ParseError, PtxTypeError, UnknownInstruction, did_you_mean, similar
+from ..errors import InlinedLoc, Loc, ParseError, PtxTypeError, UnknownInstruction, did_you_mean, similar
 from ..ir.operand_matching import elements, fits
 from ..isa import OperandSpec, lookup, special
 from ..types import TYPES, ScalarType
@@ -23,9 +23,11 @@ __all__ = ["LOC", "Context", "Reader"]
 _FILE = re.compile(r'\.file\s+([0-9]{1,9})\s+"((?:\\.|[^"\\])*)"(?:\s*,\s*\d+\s*,\s*\d+)?')
 _SECTION = re.compile(r"\s*([\w.$]+)\s*\{([^}]*)\}")
 LOC = re.compile(
-    r"\s*\.loc\s+([0-9]{1,9})\s+([0-9]{1,9})(?:[ \t]+\d+)?(?:\s*,\s*function_name\s+[\w$.]+(?:\s*\+\s*\d+)?"
-    r"\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
+    r"\s*\.loc\s+([0-9]{1,9})\s+([0-9]{1,9})(?:[ \t]+(\d+))?(?:\s*,\s*function_name\s+[\w$.]+(?:\s*\+\s*\d+)?"
+    r"\s*,\s*inlined_at\s+([0-9]{1,9})\s+([0-9]{1,9})\s+(\d+))?"
 )
+_MOST_CALLS = 16
+"""Calls of inlined functions within each other that a place is given with."""
 _PARTS = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,\[{(])+")
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*$")
 _SYMBOL = re.compile(r"([A-Za-z_$%][\w$]*)([-+].+)$")
@@ -46,9 +48,26 @@ class Context:
         """Those that every function has: PTX before 3.0 can declare registers outside."""
         self._files = {int(m[1]): unescape(m[2]) for m in _FILE.finditer(source.text)}
         self._locs: dict[tuple[str, str], Loc | None] = {}
+        self._calls: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """Where a place, its file, line and column, has been inlined last."""
 
-    def location(self, file: str, line: str) -> Loc | None:
-        """What ``.loc file line`` means; None for line 0, and where no ``.file`` has the number."""
+    def location(self, match: re.Match[str]) -> Loc | None:
+        """What a ``.loc`` means; None for line 0, and where no ``.file`` has the number."""
+        file, line, column, *call = match.groups()
+        loc = self._line(file, line)
+        place = (file, line, column)
+        if call[0] is None:
+            self._calls.pop(place, None)
+            return loc
+        at = self._calls[place] = tuple(call)
+        callers: list[Loc] = []
+        while at and len(callers) < _MOST_CALLS:
+            caller = self._line(*at[:2])
+            callers += [caller] if caller is not None else []
+            at = self._calls.get(at, ())
+        return InlinedLoc.of(loc, tuple(callers)) if loc is not None and callers else loc
+
+    def _line(self, file: str, line: str) -> Loc | None:
         key = (file, line)
         if key not in self._locs:
             name = self._files.get(int(file))
