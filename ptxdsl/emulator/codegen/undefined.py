@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..instructions.undefined import (
-    ClearUndefined, DemandDefined, SelectUndefined, ShuffleUndefined, SpreadUndefined,
+    AbsorbUndefined, ClearUndefined, DemandDefined, SelectUndefined, ShuffleUndefined, SpreadUndefined,
 )
 from ..machine.layout import LANES, Fault, Warp
 from .data import guard_mask, source
@@ -46,6 +46,18 @@ def spread(h: Handler, op: SpreadUndefined) -> None:
     mask = h.ir.or_(_masks(h, op.sources), perhaps)
     for _ in range(op.written):
         _put(h, h.slot(), mask, h.ir.or_(lanes, perhaps))
+    h.next()
+
+
+@emits(AbsorbUndefined)
+def absorb(h: Handler, op: AbsorbUndefined) -> None:
+    mask = _masks(h, op.sources)
+    values = [guard_mask(h, kind, False) for kind in op.predicates]
+    for value in values:
+        decides = h.ir.not_(value) if op.neutral else value
+        mask = h.ir.and_(mask, h.ir.not_(h.ir.and_(decides, h.ir.not_(h.load(h.slot(), 0, i32)))))
+    for _ in range(op.written):
+        _put(h, h.slot(), mask, h.active)
     h.next()
 
 

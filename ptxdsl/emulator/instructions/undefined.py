@@ -20,12 +20,12 @@ from ..machine.layout import LANES, Warp
 from .lowering import Instrument, Instrumentation, Lowering
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
-from .operands import Field, raw
+from .operands import NOTHING, Field, raw
 from .warp import shuffle_sources
 
 __all__ = [
-    "FOLLOWING", "ORIGINS", "ClearUndefined", "DemandDefined", "SelectUndefined", "ShuffleUndefined", "SpreadUndefined",
-    "UndefinedNumbers", "undefined",
+    "FOLLOWING", "ORIGINS", "AbsorbUndefined", "ClearUndefined", "DemandDefined", "SelectUndefined",
+    "ShuffleUndefined", "SpreadUndefined", "UndefinedNumbers", "undefined",
 ]
 
 _FIRST_TIER = "only code that is conservative has it"
@@ -46,6 +46,16 @@ class SpreadUndefined(MicroOp, may_fault=False, repeatable=True, inlinable=_FIRS
     """What is computed of so many ``sources`` is undefined where one of them is; so many registers are written."""
 
     guard: OperandClass
+    sources: int
+    written: int
+
+
+class AbsorbUndefined(MicroOp, may_fault=False, repeatable=True, inlinable=_FIRST_TIER, instrumentation=True):
+    """As SpreadUndefined, but one of the ``predicates`` that is defined and not ``neutral`` decides the result."""
+
+    guard: OperandClass
+    predicates: tuple[OperandClass, ...]
+    neutral: bool
     sources: int
     written: int
 
@@ -75,7 +85,7 @@ class DemandDefined(MicroOp, may_fault=True, repeatable=True, inlinable=_FIRST_T
     sources: int
 
 
-FOLLOWING = (ClearUndefined, SpreadUndefined, SelectUndefined, ShuffleUndefined, DemandDefined)
+FOLLOWING = (ClearUndefined, SpreadUndefined, AbsorbUndefined, SelectUndefined, ShuffleUndefined, DemandDefined)
 
 
 class UndefinedNumbers:
@@ -132,7 +142,19 @@ class UndefinedNumbers:
                         SelectUndefined(guard.kind, predicate.kind), guard, predicate, raw("iiii", *masks)
                     )
                 return
-        self._spread(statement, op.uses, op.writes)
+        combines = [token for token in (statement.form.opcode, *statement.form.tokens) if token in ("and", "or")]
+        predicates = [operand for operand in op.reads if _predicate(operand) is not None]
+        if not combines or not predicates or statement.guard is not None or not self._masks(op.writes):
+            self._spread(statement, op.uses, op.writes)
+            return
+        low, before, after = self.low, self._masks(op.uses), self._masks(op.writes)
+        values = [low.read(statement, operand) for operand in predicates]
+        low.emit(
+            AbsorbUndefined(NOTHING.kind, tuple(v.kind for v in values), combines[0] == "and", len(before), len(after)),
+            raw("i" * len(before), *before), *values,
+            raw("i" * len(values), *(self._mask(_predicate(operand)) for operand in predicates)),
+            raw("i" * len(after), *after),
+        )
 
     def _spread(self, statement: Instruction | Call, sources: Iterable[Register], written: Iterable[Register]) -> None:
         before, after = self._masks(sources), self._masks(written)
@@ -165,6 +187,12 @@ class UndefinedNumbers:
             *fields, raw("iiii", low.place, taken, result, self.origins),
         )
         self._spread(statement, [], op.writes[1:])
+
+
+def _predicate(operand: object) -> Register | None:
+    """The predicate register that an operand reads."""
+    found = operand.predicate if isinstance(operand, Not) else operand
+    return found if isinstance(found, Register) and found.type.kind == "p" else None
 
 
 def _reached(graph: ControlFlowGraph) -> list[str]:

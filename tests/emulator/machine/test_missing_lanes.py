@@ -84,6 +84,14 @@ WRONG: dict[str, tuple[str, int, int, str]] = {  # body, threads, the lane that 
     "off by one in the select": (NEXT + "setp.le.u32 %p0, %r5, 20; selp.u32 %r3, %r4, %r3, %p0;", 20, 20, NEVER),
     "a branch depends on it": (NEXT + "setp.gt.u32 %p0, %r4, 9; @%p0 bra ON; mov.u32 %r3, 5; ON:", 20, 20, NEVER),
     "a guard depends on it": (NEXT + "setp.gt.u32 %p0, %r4, 9; @%p0 mov.u32 %r3, 5;", 20, 20, NEVER),
+    "a conjunction depends on it": (
+        NEXT + "setp.lt.u32 %p0, %r5, 21; setp.gt.u32 %p1, %r4, 77; and.pred %p2, %p0, %p1; @%p2 bra ON;"
+        "mov.u32 %r3, 5; ON:", 20, 20, NEVER,
+    ),
+    "a disjunction depends on it": (
+        NEXT + "setp.ge.u32 %p0, %r5, 21; setp.gt.or.u32 %p2, %r4, 77, %p0; @%p2 bra ON; mov.u32 %r3, 5; ON:",
+        20, 20, NEVER,
+    ),
     "a vote depends on it": (
         NEXT + "setp.gt.u32 %p0, %r4, 9; vote.sync.ballot.b32 %r3, %p0, FULL;", 20, 20, NEVER,
     ),
@@ -149,6 +157,14 @@ RIGHT: dict[str, tuple[str, int, Callable[[int], Any]]] = {  # body, threads, wh
     "select after arithmetic": (
         NEXT + "mul.lo.u32 %r4, %r4, 3; xor.b32 %r4, %r4, 0; setp.lt.u32 %p0, %r5, 20; selp.u32 %r3, %r4, 7, %p0;", 20,
         lambda n: np.where(np.arange(n) + 1 < n, 3 * (np.arange(n) + 1), 7),
+    ),
+    "a predicate decides": (
+        NEXT + "setp.lt.u32 %p0, %r5, 20; setp.ne.u32 %p1, %r4, 77; and.pred %p2, %p0, %p1;"
+        "@!%p2 bra ON; add.u32 %r3, %r3, 1; ON:", 20, lambda n: np.arange(n) + (np.arange(n) + 1 < n),
+    ),
+    "another decides": (
+        NEXT + "setp.ge.u32 %p0, %r5, 20; setp.eq.or.u32 %p2, %r4, 77, %p0; @%p2 bra ON; add.u32 %r3, %r3, 1; ON:", 20,
+        lambda n: np.arange(n) + (np.arange(n) + 1 < n),
     ),
     "never read": (MINE + "shfl.sync.down.b32 %r4, %r3, 5, 31, FULL;", 20, np.arange),
     "written again": (NEXT + "mov.u32 %r4, 9; mov.u32 %r3, %r4;", 20, lambda n: np.full(n, 9)),
