@@ -385,9 +385,11 @@ def queue_of_relaxed_items(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
             ptx["st.relaxed.gpu.global.u32"](y + 5, 7)  # !
             ptx["st.relaxed.gpu.global.u32"](flag, 6)
         with otherwise():
-            n = ptx["ld.relaxed.gpu.global.u32"](flag)
-            with when(n > 0):
-                y[0] = ptx["ld.relaxed.gpu.global.u32"](y + n - 1)  # !
+            n = reg(u32, 0)
+            with loop():
+                n.set(ptx["ld.relaxed.gpu.global.u32"](flag))
+                break_if(n > 0)
+            y[0] = ptx["ld.relaxed.gpu.global.u32"](y + n - 1)  # !
 
 
 @racy(kind="order", block=32)

@@ -31,6 +31,7 @@ _GLOBAL = SPACE_BITS["global"] | SPACE_BITS["generic"]
 _BUFFER = _GLOBAL | SPACE_BITS["const"]
 _PARAMETERS = SPACE_BITS["param"] | SPACE_BITS["generic"]
 _HEAD = Launch.span("NEXT", "GRID")
+_BLOCKS = Launch.span("NEXT", "BLOCKS")
 _ENTRY = Entry.span("LOW", "SPACES")
 _MEMORY = Block.span("SCHEDULE", "ALL")
 _CODE = Block.span("WARPS", "RECONVERGE")
@@ -150,6 +151,13 @@ class LaunchState:
         """Blocks that have not been started."""
         return max(0, self.blocks - number_at(self.address + Launch.NEXT))
 
+    def take(self) -> int:
+        """How many blocks have been started before the one that starts now."""
+        place = self.address + Launch.NEXT
+        started = number_at(place)
+        ctypes.memmove(place, struct.pack("<q", started + 1), 8)
+        return started
+
     def close(self, blocks: int) -> None:
         """Start no block from this number on."""
         self.blocks = min(self.blocks, blocks)
@@ -250,6 +258,16 @@ class BlockState:
                 heap = launch.spaces.memory.heap
                 self.put(Block.HEAP, "QQ", heap.start, address_of(heap.valid))
             at += Entry.nbytes
+
+    def own_blocks(self) -> None:
+        """Take blocks from a counter of its own, which is none's but those that :meth:`assign` names."""
+        self.counter, place, _ = allocate(Launch.nbytes)
+        ctypes.memmove(place, self.launch.address, Launch.nbytes)
+        self.put(Block.GRID, "Q", place)
+
+    def assign(self, block: int, count: int = 1) -> None:
+        """Run so many blocks from this one on, then none, until others are assigned."""
+        ctypes.memmove(self.get(Block.GRID, "Q") + Launch.NEXT, _BLOCKS.pack(block, block + count), _BLOCKS.size)
 
     def attach(self, code: Code) -> None:
         """Run this code from now on, with fresh warps."""

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from ..codegen.code import Code
 from ..machine.allocation import allocate
 from ..machine.layout import (
-    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, Entry, Launch, Status,
+    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, Entry, Status,
 )
 from . import block_state
 from .block_state import BlockState, LaunchState
 from .deoptimise import note_wrap
 from .events import deadlock, deoptimise, handle, livelock
 from .faults import index_in
+from .seeded_schedule import SeededSchedule
 from .quiescence import Quiescence, digest
 
 __all__ = ["Clusters", "window_entry"]
@@ -29,7 +30,6 @@ Shape3 = tuple[int, int, int]
 TIME_SLICE = 64
 """What a block of a cluster may use of its budget before the next one has its time slice."""
 _HEAD, _LINKS = Cluster.span("PHASE", "BLOCKS"), ClusterBlock.span("BLOCK", "HEAD")
-_BLOCKS = Launch.span("NEXT", "BLOCKS")
 _ENTRY, _SIZES = Entry.span("LOW", "SPACES"), Entry.span("SIZE", "WRITABLE")
 
 
@@ -39,6 +39,7 @@ class Clusters:
     def __init__(self, launch: LaunchState, codes: Callable[[bool], Code]) -> None:
         self.launch, self.codes = launch, codes
         self.random = launch.config.seed is not None
+        self.schedule = SeededSchedule(launch) if self.random else None
         self.shape: Shape3 = launch.spaces.cluster or (1, 1, 1)
         self.size = self.shape[0] * self.shape[1] * self.shape[2]
         self.memory, self.address, _ = allocate(Cluster.nbytes + self.size * ClusterBlock.nbytes)
@@ -50,14 +51,12 @@ class Clusters:
         self.launch.tool.connect(states)
         for state in states:
             _connect(state, states)
-            state.counter, place, _ = allocate(Launch.nbytes)
-            ctypes.memmove(place, self.launch.address, Launch.nbytes)
-            state.put(Block.GRID, "Q", place)
+            state.own_blocks()
             state.put(Block.CLUSTER, "Q", self._block_part(state.rank))
             state.put(Block.RANK, "i", state.rank)
             state.put(Block.CLUSTER_CTAID, "iii", *index_in(self.shape, state.rank))
             state.put(Block.NCLUSTERID, "iii", *self._grid())
-            _assign(state, 0, 0)
+            state.assign(0, 0)
             status: int = Status.YIELD
             while status == Status.YIELD:
                 state.left = block_state.TIME_SLICE
@@ -77,7 +76,10 @@ class Clusters:
     def run(self) -> None:
         """Run all clusters."""
         x, y, z = self._grid()
-        for number in range(x * y * z):
+        order = list(range(x * y * z))
+        if self.schedule is not None:
+            order = self.schedule.shuffled(len(order))
+        for number in order:
             self._begin(index_in((x, y, z), number))
             self._run()
 
@@ -94,7 +96,7 @@ class Clusters:
                 which * extent + at for which, extent, at in zip(index, self.shape, index_in(self.shape, state.rank))
             )
             number = bx + gx * (by + gy * bz)
-            _assign(state, number, number + 1)
+            state.assign(number)
             state.put(Block.CLUSTERID, "iii", *index)
             for other in self.states:
                 _set_window(state, other, self.launch.shared_bytes)
@@ -105,26 +107,37 @@ class Clusters:
         self.quiescence = Quiescence(self.random)
         for state in active:
             state.left = TIME_SLICE
+        if self.schedule is not None:
+            self._turn(active)
         while active:
             state = active[0]
             self.launch.tool.switch(state)
             status = state.run(TIME_SLICE)
             if status == Status.DONE:
                 active.popleft()
+                if self.schedule is not None:
+                    self._turn(active)
                 for other in active:
                     _set_window(other, state, 0)
                 self.quiescence = Quiescence(self.random)
             elif status == Status.BLOCKED:
                 if not self._waits(state) or not any(s.between_blocks or s.get(Block.RUNNABLE, "I") for s in active):
                     raise deadlock(state)
-                active.rotate(-1)
+                self._turn(active)
             elif status != Status.YIELD:
                 handle(state, status, self.codes)
             elif state.left <= 0:
                 state.left = TIME_SLICE
-                active.rotate(-1)
+                self._turn(active)
                 if self.quiescence.slice_over(len(active)):
                     self._compare(active)
+
+    def _turn(self, active: deque[BlockState]) -> None:
+        """Another block is next."""
+        if self.schedule is None:
+            active.rotate(-1)
+        elif active:
+            self.schedule.draw(active)
 
     def _compare(self, active: deque[BlockState]) -> None:
         """Resume in conservative code where nothing changes any more: there it might."""
@@ -140,12 +153,6 @@ class Clusters:
     def _waits(self, state: BlockState) -> bool:
         """Whether some warp of a block waits for other blocks."""
         return any(ctypes.string_at(self._block_part(state.rank) + ClusterBlock.WAITING, 4))
-
-
-def _assign(state: BlockState, first: int, end: int) -> None:
-    """Have a state run the blocks from one number to another."""
-    place = state.get(Block.GRID, "Q")
-    ctypes.memmove(place + Launch.NEXT, _BLOCKS.pack(first, end), _BLOCKS.size)
 
 
 def window_entry(state: BlockState, rank: int, generic: int) -> int:

@@ -28,7 +28,8 @@ def run(launch: LaunchState, codes: Callable[[bool], Code], alone: bool = True) 
         return
     code, blocks = codes(False), launch.blocks
     returned, seconds = None, 0.0
-    if blocks == 1 or 0 < blocks * code.pace < worker_pool.WAKE_SECONDS:  # no work for a second thread
+    alone_is_enough = launch.config.seed is None and 0 < blocks * code.pace < worker_pool.WAKE_SECONDS
+    if blocks == 1 or alone_is_enough:  # no work for a second thread
         state = BlockState(launch, code)
         launch.tool.switch(state)
         start = perf_counter()

@@ -26,6 +26,7 @@ from ..jit.tier_up import note_time
 from ..machine.layout import Status
 from .block_state import TIME_SLICE, BlockState, LaunchState
 from .quiescence import Quiescence, digest
+from .seeded_schedule import SeededSchedule
 
 __all__ = ["Returned", "WorkerPool", "first_slice"]
 
@@ -69,6 +70,7 @@ class WorkerPool:
     def __init__(self, launch: LaunchState, codes: Callable[[bool], Code], alone: bool) -> None:
         self.launch, self.codes, self.code = launch, codes, codes(False)
         self.random = launch.config.seed is not None
+        self.schedule = SeededSchedule(launch) if self.random else None
         self.alone = alone or self.code.prints or self.random
         self.mutex = threading.Lock()
         self.changed = threading.Condition(self.mutex)
@@ -123,11 +125,13 @@ class WorkerPool:
             while not self.stopped:
                 if worker and self.comparing:
                     self.changed.wait()
-                elif self.launch.left() and (self.admit or not self.waiting):
+                elif self.launch.left() and self._starts():
                     self.admit = False
                     self.running.add(worker)
                     break
                 elif self.waiting:
+                    if self.schedule is not None:
+                        self.schedule.draw(self.waiting)
                     state = self.waiting.popleft()
                     if not self._is_cancelled(state):
                         self.running.add(worker)
@@ -139,7 +143,13 @@ class WorkerPool:
                     self.changed.notify_all()
             else:
                 return None
-        return BlockState(self.launch, self.code)
+        return BlockState(self.launch, self.code) if self.schedule is None else self.schedule.begin(self.code)
+
+    def _starts(self) -> bool:
+        """Whether the next block starts now, though others wait."""
+        if self.schedule is not None:
+            return self.schedule.starts(self.waiting, RESIDENT_BYTES)
+        return self.admit or not self.waiting
 
     def _returned(self, worker: int, state: BlockState, status: int, spent: float) -> BlockState | None:
         """Answer what compiled code returned with; the state to go on with, None to take another one."""
@@ -159,6 +169,8 @@ class WorkerPool:
     def _answer(self, worker: int, state: BlockState, status: int) -> BlockState | None:
         if status == Status.DONE:
             self._progress()
+            if self.schedule is not None:
+                self.schedule.end(state, self.code)
             return None
         if status == Status.YIELD:
             return self._yielded(worker, state)
@@ -185,6 +197,8 @@ class WorkerPool:
         if state.between_blocks:
             state.left = TIME_SLICE
             self._progress()
+            if self.schedule is not None:
+                return state
             self.wake()
             return self._renewed(state)
         if state.left > 0 and not (worker and self.comparing):
@@ -193,7 +207,7 @@ class WorkerPool:
         self.waiting.append(state)
         if state.left > 0:
             return None
-        state.left = TIME_SLICE
+        state.left = TIME_SLICE if self.schedule is None else self.schedule.slice()
         states = len(self.waiting) + len(self.running) - 1
         if self.fault is not None:
             self.grace -= 1
@@ -269,7 +283,7 @@ class WorkerPool:
         """A block has failed: none behind it starts any more, those before it have yet to show that they do not."""
         if self.fault is None or state.block < self.fault[0]:
             self.fault = state.block, error
-            self.launch.close(state.block)
+            self.launch.close(state.block if self.schedule is None else 0)
 
     def _stop(self) -> None:
         self.stopped = True
