@@ -18,7 +18,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("ptxdsl", "kernels on the emulator of ptxdsl")
     group.addoption(
-        "--ptx-sanitize", action="store_const", const="all", help="check all kernels: memory, init, race and barrier"
+        "--ptx-sanitize", action="store_const", const="all",
+        help="check all kernels: memory, init, race, order and barrier",
     )
     group.addoption(
         "--ptx-tools", dest="ptx_sanitize", metavar="TOOLS", help="check for some of these only, separated by commas"
