@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ..launch.arrays import View
-    from ..launch.texture_description import Sampling
+    from ..launch.texture_description import Levels, Sampling
 
 __all__ = ["DeviceImage", "Images", "image_on"]
 
@@ -61,6 +61,9 @@ class Image(Protocol):
     def described(self) -> str:
         """For a message."""
 
+    def levels(self) -> list[Levels]:
+        """Where the texels lie."""
+
     def extents(self, array: View) -> tuple[int, int, int]:
         """Width, height and depth of a level."""
 
@@ -76,6 +79,7 @@ class DeviceImage:
                 hint='run it on the emulator: `with ptxdsl.use("emulator"):`',
             )
         self.arrays = image.arrays
+        self.placed = image.levels()
         self.extents = [image.extents(array) for array in image.arrays]
         self.texel_bytes, self.channels = image.texel_bytes, image.channels
         self.filled = False
@@ -183,8 +187,9 @@ class DeviceImage:
         kind = kinds.CU_MEMORYTYPE_HOST if array.device is None else kinds.CU_MEMORYTYPE_DEVICE
         setattr(copy, f"{near}MemoryType", kind)
         setattr(copy, f"{near}{'Host' if array.device is None else 'Device'}", array.address)
-        setattr(copy, f"{near}Pitch", nbytes)
-        setattr(copy, f"{near}Height", height)
+        _, pitch, slices, *_ = self.placed[level]
+        setattr(copy, f"{near}Pitch", pitch)
+        setattr(copy, f"{near}Height", slices // pitch)
         setattr(copy, f"{far}MemoryType", kinds.CU_MEMORYTYPE_ARRAY)
         setattr(copy, f"{far}Array", self.levels[level])
         copy.WidthInBytes, copy.Height = nbytes, height

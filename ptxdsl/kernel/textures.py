@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import LaunchError, caller
 from ..launch import TracksWrites
-from ..launch.arrays import View, contiguous, describe, view
+from ..launch.arrays import View, describe, view
 from ..launch.texture_description import ADDRESS_MODES, AXES, GEOMETRIES, TYPES, Geometry, Levels, Sampling
 from .backends import choose
 
@@ -56,6 +56,8 @@ class _Image:
         self.dtype, self.shape = first.dtype, first.shape
         self.channels = self._channels(geometry, first.shape)
         self._check_extents(geometry, limits)
+        for array in self.arrays:
+            self._check_steps(array)
         self.layers = first.shape[0] if "l" in self.axes else 1
         self.samples = first.shape[self.axes.index("s")] if "s" in self.axes else 1
 
@@ -66,14 +68,48 @@ class _Image:
             raise _wrong(f"a {self.image_kind} is made of an array, not {describe(array)}", hint)
         if seen.dtype not in TYPES:
             near = {"float64": "float32", "int64": "int32", "uint64": "uint32", "bool": "uint8"}.get(seen.dtype)
-            hint = f"pass `array.astype(np.{near})`" if near else None
+            fits = ", if each number fits" if seen.dtype in ("int64", "uint64") else ""
+            into = ", which then has what is stored" if self.image_kind == "surface" else ""
+            hint = f"pass `array.astype(np.{near})`{fits}{into}" if near else None
             raise _wrong(f"a {self.image_kind} has {', '.join(TYPES[:-1])} or {TYPES[-1]}, not {describe(array)}", hint)
-        if not contiguous(seen.shape, seen.strides, seen.itemsize):
-            raise _wrong(
-                f"a {self.image_kind} wants contiguous memory, not {describe(array)}, strides {seen.strides}",
-                "pass `np.ascontiguousarray(array)`",
-            )
         return seen
+
+    def _steps(self, array: View) -> tuple[int, int] | None:
+        """Bytes from row to row and from slice to slice, layer or face; None where texels do not lie so."""
+        dense, outer = array.itemsize, list(zip(self.axes, array.shape, array.strides))
+        inner = [(n, step) for axis, n, step in outer if axis in "xs"]
+        inner += [(n, step) for n, step in zip(array.shape[len(outer) :], array.strides[len(outer) :])]
+        for extent, step in reversed(inner):
+            if step != dense and extent > 1:
+                return None
+            dense *= extent
+        pitch = slices = dense
+        for axis, extent, step in reversed([entry for entry in outer if entry[0] in "zlfy"]):
+            if extent == 1:
+                continue
+            if axis == "l" and "f" in self.axes:
+                if step != 6 * slices:
+                    return None
+            elif axis == "y" or "y" not in self.axes:
+                pitch = slices = step
+            else:
+                slices = step
+            if pitch < dense or pitch % array.itemsize:
+                return None
+            if axis == "y":
+                slices = pitch * extent
+        height = self.extents(array)[1]
+        return (pitch, slices) if slices >= pitch * height and slices % pitch == 0 else None
+
+    def _check_steps(self, array: View) -> None:
+        if self._steps(array) is None:
+            copy = "`copy = np.ascontiguousarray(array)`"
+            raise _wrong(
+                f"a {self.image_kind} wants contiguous rows, one a pitch behind the other, not "
+                f"{describe(array.owner)}, strides {array.strides}",
+                "pass `np.ascontiguousarray(array)`" if self.image_kind == "texture"
+                else f"{copy}, `Surface(copy)`, and after the launch `array[...] = copy`",
+            )
 
     def _guessed_geometry(self, shape: tuple[int, ...]) -> str:
         if len(shape) in (1, 2):
@@ -118,9 +154,8 @@ class _Image:
         return [self._level(array) for array in self.arrays]
 
     def _level(self, array: View) -> Levels:
-        width, height, depth = self.extents(array)
-        pitch = width * self.samples * self.channels * array.itemsize
-        return Levels(array.address, pitch, pitch * height, width, height, depth)
+        pitch, slices = self._steps(array) or (0, 0)
+        return Levels(array.address, pitch, slices, *self.extents(array))
 
     def extents(self, array: View) -> tuple[int, int, int]:
         """Width, height and depth of a level; 1 for those that the geometry does not have."""

@@ -244,7 +244,8 @@ REFUSED: list[tuple[Any, str, str | None]] = [
      "pass `array.astype(np.float32)`"),
     (lambda: Texture([1.0, 2.0]), "a texture is made of an array, not a list", "pass `np.array(...)`"),
     (lambda: Texture(F32[:, ::2]),
-     "a texture wants contiguous memory, not a numpy array of float32, shape (4, 3), strides (24, 8)",
+     ("a texture wants contiguous rows, one a pitch behind the other, not a numpy array of float32, shape (4, 3), "
+      "strides (24, 8)"),
      "pass `np.ascontiguousarray(array)`"),
     (lambda: Texture(np.zeros((4, 4, 4), np.float32)), "an array of shape (4, 4, 4) does not say what its axes are",
      '`geometry="2d"`'),
