@@ -228,7 +228,9 @@ def test_why_others_diverge_comes_before_the_barrier() -> None:
 
 
 def test_a_fault_that_follows_from_a_barrier_in_a_branch() -> None:
-    error = failing(BarrierError, "setp.lt.u32 %p0, %r2, 3; @!%p0 bra ON; bar.sync 0; ON: mov.u32 %r20, 0; st.shared.u32 [%r20], 1;")
+    error = failing(BarrierError, """
+        mov.u32 %r20, 0; setp.lt.u32 %p0, %r2, 3; @!%p0 bra ON; bar.sync 0; ON: st.shared.u32 [%r20], 1;
+    """)
     assert error.message == "`bar.sync` is reached by lanes 0-2 of warp 0 while lanes 3-31 are elsewhere"
 
 
