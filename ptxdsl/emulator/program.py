@@ -17,6 +17,7 @@ from .machine.address_spaces import AddressSpaces, ModuleMemory
 from .machine.array_history import note
 from .machine.unsupported import unsupported
 from .rewrite.expansions import expansion
+from .rewrite.loop_bounds import bounded_by_differences
 from .runtime.block_state import NO_TOOL, LaunchState
 from .runtime.launch import run
 
@@ -115,7 +116,9 @@ def _runs_as_it_stands(function: Function) -> bool:
             return False
     named = any(name in ("minperctamemory", "reqnctapercluster") for name, _ in function.directives)
     passed = any(variable.space == "param" for variable in function.variables)
-    return not named and not passed and not any(expansion(f) or f.effects.barrier == "cluster" for f in forms)
+    if named or passed or any(expansion(f) or f.effects.barrier == "cluster" for f in forms):
+        return False
+    return not bounded_by_differences(function.body or ())
 
 
 def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> AddressSpaces:

@@ -13,6 +13,7 @@ from .alloca import Alloca
 from .async_copies import AsyncCopies
 from .cluster_addresses import address_by_register
 from .inline import Inliner, calls
+from .loop_bounds import guard_loops
 from .matrix_fragments import MatrixFragments
 
 __all__ = ["rewrite"]
@@ -32,6 +33,7 @@ def rewrite(
             after(result)
         return result
 
+    function = passed(guard_loops(function))
     if calls(function):
         function = passed(Inliner(module, function).run())
     forms = {statement.form for statement in function.instructions()}
