@@ -26,6 +26,7 @@ DIRECTIVES = {
     "minnctapersm": DirectiveSpec(1, 1),
     "maxnctapersm": DirectiveSpec(1, 1),
     "maxnreg": DirectiveSpec(1, 1),
+    "local_maxnreg": DirectiveSpec(1, 1, (Need((8, 8), ()),)),
     "noreturn": DirectiveSpec(0, 0, (Need((6, 4), ()),)),
     "reqnctapercluster": DirectiveSpec(1, 3, _CLUSTER),
     "explicitcluster": DirectiveSpec(0, 0, _CLUSTER),

@@ -19,8 +19,8 @@ from ..errors import TargetError
 from .specs import Need
 
 __all__ = [
-    "LATEST", "LEGACY", "MEMORY", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits", "lowest",
-    "satisfies", "served", "serves", "unmet", "version_text",
+    "FORMER", "LATEST", "LEGACY", "MEMORY", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits",
+    "lowest", "satisfies", "served", "serves", "unmet", "version_text",
 ]
 
 Version = tuple[int, int]
@@ -65,7 +65,14 @@ LEGACY = {
 }
 """The targets before those."""
 
-_ALL = {**LEGACY, **TARGETS}
+FORMER = {
+    "sm_82": (TARGETS["sm_80"]._replace(name="sm_82", number=82), (6, 5)),
+    "sm_101": (TARGETS["sm_110"], (8, 6)), "sm_101a": (TARGETS["sm_110a"], (8, 6)),
+    "sm_101f": (TARGETS["sm_110f"], (8, 8)),
+}
+"""Names that text may have and nothing new is printed for: the target that each is now, and since when it is one."""
+
+_ALL = {**LEGACY, **TARGETS, **{name: target for name, (target, _) in FORMER.items()}}
 
 
 @cache
@@ -90,7 +97,7 @@ def version_text(version: Version) -> str:
 
 def introduced(target: str) -> Version:
     """The PTX version that introduced a target."""
-    return _ALL[target].introduced
+    return FORMER[target][1] if target in FORMER else _ALL[target].introduced
 
 
 def unmet(needs: Iterable[Need], version: Version, target: str) -> Need | None:
@@ -166,9 +173,11 @@ class Limits(NamedTuple):
 def assembled(target: str) -> str:
     """The lowest target for which an assembler makes code of PTX for ``target``.
 
-    >>> assembled("sm_30"), assembled("sm_90a")
-    ('sm_75', 'sm_90a')
+    >>> assembled("sm_30"), assembled("sm_90a"), assembled("sm_101a")
+    ('sm_75', 'sm_90a', 'sm_110a')
     """
+    if target in FORMER:
+        return "sm_86" if target == "sm_82" else _ALL[target].name
     return "sm_75" if target in LEGACY else target
 
 
@@ -178,7 +187,7 @@ def limits(target: str) -> Limits:
     >>> limits("sm_90a").shared, limits("sm_75").cluster
     (232448, 1)
     """
-    number = TARGETS[target].number
-    shared = {75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 120: 99, 121: 99}.get(number, 227) << 10
+    number = _ALL[target].number
+    shared = {75: 64, 80: 163, 82: 163, 86: 99, 87: 163, 88: 99, 89: 99, 120: 99, 121: 99}.get(number, 227) << 10
     cluster = 0 if number < 90 else 8
     return Limits(shared=shared, cluster=max(1, cluster), parameters=4352 if number < 90 else 32764)

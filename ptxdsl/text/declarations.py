@@ -217,10 +217,16 @@ def parameter(source: Source) -> ir.Parameter:
 # Variables
 
 
-def variables(source: Source, space: str, linkage: str = "") -> list[ir.Variable]:
-    """What follows ``.global`` and the other spaces, up to the semicolon: one variable or several of one type."""
-    found_attributes = attributes(source)
+def variables(
+    source: Source, space: str, linkage: str = "", given: tuple[ir.Directive, ...] = ()
+) -> list[ir.Variable]:
+    """What follows ``.global`` and the other spaces, up to the semicolon: one variable or several of one type.
+
+    ``given`` are the attributes that stood before the space.
+    """
     align = alignment(source)
+    given += attributes(source)
+    align = align or alignment(source)
     kind, lanes = vector_type(source, space)
     if lanes:
         # A vector is laid out as an array is, on the alignment of the whole.
@@ -229,7 +235,7 @@ def variables(source: Source, space: str, linkage: str = "") -> list[ir.Variable
     while True:
         name = source.name("a variable")
         shape = dimensions(source) + ((lanes,) if lanes else ())
-        variable = ir.Variable(name.text, space, kind, shape, align, None, linkage, found_attributes)
+        variable = ir.Variable(name.text, space, kind, shape, align, None, linkage, given)
         if source.accept("="):
             _initialise(source, variable)
         elif (None in shape[:1] or 0 in shape) and linkage != "extern" and space != "param":

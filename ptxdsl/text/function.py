@@ -7,6 +7,7 @@ and one lookup for each operand that is a name.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NoReturn
 
 from .. import ir
@@ -78,6 +79,8 @@ class FunctionParser(InstructionReader):
             self._resolve()
             declared = {register.name for register in function.registers}
             function.registers += [r for r in self.context.registers.values() if r.name not in declared]
+            owned = {variable.name for variable in function.variables}
+            function.variables += [replace(v) for v in self.context.locals if v.name not in owned]
             return function
         function.body, function.registers = None, []
         if token.text != ";":

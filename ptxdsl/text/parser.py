@@ -11,6 +11,7 @@ import re
 
 from .. import ir
 from ..errors import did_you_mean, similar
+from ..types import TYPES
 from . import declarations
 from .function import FunctionParser
 from .reader import LOC, Context
@@ -20,6 +21,7 @@ __all__ = ["parse"]
 
 _LINKAGES = ("extern", "visible", "weak", "common")
 _DEFINITIONS = (".entry", ".func", ".global", ".const", ".shared", ".local")
+_METADATA = re.compile(r"\s*\{([^{}]*)\}")
 _LOCAL_PRAGMAS = ("used_bytes_mask", "enable_smem_spilling", "mma_throughput", "frequency")
 
 
@@ -60,11 +62,14 @@ class _Parser(Context):
         handlers = {
             ".address_size": self._address_size, ".file": self.file, ".loc": self._loc, ".section": self.section,
             ".pragma": self._pragma, ".reg": self._registers, ".alias": self._alias,
+            ".metadata_section": self._metadata, ".tex": self._texture,
         }
         while token := source.next():
             if not token.text:
                 break
             handlers.get(token.text, self._definition)(token)
+        if self.locals and sum(function.body is not None for function in self.result.functions) > 1:
+            source.fail(f"{self.locals[0].name}, a .local variable outside a function, and several functions", 0)
         if not self.sized and any(map(_narrow, self.result.functions)):
             self.result.address_size = 32
         return self.result
@@ -124,23 +129,52 @@ class _Parser(Context):
         self.source.expect(";", "an alias")
         self.result.directives.append(("alias", (name, other)))
 
+    def _metadata(self, token: Token) -> None:
+        if self.result.version < (9, 5):
+            self.source.fail("`.metadata_section` needs PTX 9.5", token.start, hint="write `.version 9.5`")
+        match = _METADATA.match(self.source.text, self.source.at)
+        if match is None:
+            self.source.fail("expected `.metadata_section { ... }`", token.start)
+        self.source.at = match.end()
+        self.result.directives.append(("metadata_section", (" ".join(match[1].split()),)))
+
+    def _texture(self, token: Token) -> None:
+        """``.tex .u32 t;`` of PTX before 1.5: a texture reference in global memory."""
+        if self.result.version >= (1, 5):
+            hint = "write `.global .texref`"
+            self.source.fail("`.tex` is gone since PTX 1.5", token.start, hint=hint)
+        kind = self.source.next()
+        if kind.text not in (".u32", ".u64"):
+            self.source.fail(f"expected `.u32` or `.u64` after `.tex`, not {self.source.quoted(kind)}", kind.start)
+        for name in self.source.listed(lambda source: source.name("a texture").text):
+            self._declare(name, token)
+            self.result.variables.append(ir.Variable(name, "global", TYPES["texref"]))
+        self.source.expect(";", "the declaration of a texture")
+
     def _definition(self, token: Token) -> None:
         source, linkage = self.source, ""
+        given: tuple[ir.Directive, ...] = ()
         if token.text[1:] in _LINKAGES:
             linkage, token = token.text[1:], source.next()
+        if token.text == ".attribute":
+            source.at = token.start
+            given, token = declarations.attributes(source), source.next()
         kind = token.text[1:]
         if token.text not in _DEFINITIONS:
             near = similar(token.text, _DEFINITIONS, cutoff=0.6)
             hint = did_you_mean(near, otherwise="here stand .entry, .func, variables and directives")
             source.fail(f"{source.quoted(token)} begins nothing at the level of the module", token.start, hint=hint)
-        if kind in ("entry", "func"):
+        if kind in ("entry", "func") and not given:
             self.result.functions.append(FunctionParser(self, kind, linkage).function())
             return
-        if kind == "local":
+        if kind == "local" and self.result.version >= (3, 0):
             source.fail("a .local variable outside a function", token.start, hint="declare it in the function")
-        for variable in declarations.variables(source, kind, linkage):
+        if linkage == "common" and kind != "global":
+            hint = "write `.weak`, or declare it in .global"
+            source.fail(f".common variables lie in .global, not in .{kind}", token.start, hint=hint)
+        for variable in declarations.variables(source, kind, linkage, given):
             self._declare(variable.name, token)
-            self.result.variables.append(variable)
+            (self.locals if kind == "local" else self.result.variables).append(variable)
 
     def _declare(self, name: str, token: Token) -> None:
         if name in self.symbols:

@@ -23,6 +23,13 @@ _WIDTH = 100
 """Lists of names and numbers are broken about here."""
 
 
+def _module_directive(directive: ir.Directive) -> str:
+    name, values = directive
+    if name == "metadata_section":
+        return f".{name} {{ {values[0]} }}"
+    return f"{_directive(directive)}{'' if name == 'pragma' else ';'}"
+
+
 def to_text(module: ir.Module, *, comments: bool = False) -> str:
     """The PTX text of a module.
 
@@ -40,7 +47,7 @@ def to_text(module: ir.Module, *, comments: bool = False) -> str:
     """
     files: dict[str, int] = {}
     blocks = list(_definitions(module, files, comments))
-    blocks += [f"{_directive(d)}{'' if d[0] == 'pragma' else ';'}\n" for d in module.directives]
+    blocks += [f"{_module_directive(d)}\n" for d in module.directives]
     blocks += [f".section {name}\n{{\n{text}\n}}\n" for name, text in module.sections]
     target = ", ".join((module.target, *module.target_options))
     header = f".version {module.version[0]}.{module.version[1]}\n.target {target}\n"

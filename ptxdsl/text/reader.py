@@ -45,7 +45,8 @@ class Context:
         self.symbols: dict[str, ir.Symbol] = {}
         self.heads: dict[str, ir.Function] = {}
         self.registers: dict[str, ir.Register] = {}
-        """Those that every function has: PTX before 3.0 can declare registers outside."""
+        self.locals: list[ir.Variable] = []
+        """What every function has: PTX before 3.0 can declare registers and local variables outside."""
         self._files = {int(m[1]): unescape(m[2]) for m in _FILE.finditer(source.text)}
         self._locs: dict[tuple[str, str], Loc | None] = {}
         self._calls: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -289,19 +290,24 @@ class Reader:
             bits = encoded(number, kind)
         except (ValueError, PtxTypeError) as error:
             self.fail(str(error), text)
-        if kind.kind == "p" and spec.name == "scale":  # wgmma alone takes a number for a predicate
-            return self.make("mov.pred", kind, ir.Immediate(bits, kind))
+        if kind.kind == "p" and spec.name == "scale" and number.value not in (0, 1):
+            self.fail(f"`{text}` is neither 0 nor 1", text)
         exact = number.exact
         immediate = ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
         if not spec.immediate:
-            if kind.kind == "p" and self.lenient:
-                return self.make("mov.pred", kind, immediate)
-            if self._absent(spec) and self._moves(kind) and isinstance(number.value, int) and number.exact is None:
-                plain = TYPES[f"b{kind.bits}"]
-                return self.make(f"mov.{plain}", plain, ir.Immediate(bits, plain))
-            return immediate
+            return self._moved(immediate, spec, isinstance(number.value, int) and exact is None)
         self.numbers[text, kind] = immediate
         return immediate
+
+    def _moved(self, immediate: ir.Immediate, spec: OperandSpec, whole: bool) -> ir.Operand:
+        """A number, or a register that it is moved to, where the table has registers only."""
+        kind = immediate.type
+        if not self._absent(spec) or not whole:
+            return immediate
+        if kind.kind == "p":
+            return self.make("mov.pred", kind, immediate)
+        plain = TYPES[f"b{kind.bits}"]
+        return self.make(f"mov.{plain}", plain, ir.Immediate(immediate.bits, plain)) if self._moves(kind) else immediate
 
     def _vector(self, text: str, spec: OperandSpec) -> ir.Operand:
         """Operands in braces. nvcc and Triton put braces around single ones too, where the manual has none."""
@@ -337,6 +343,8 @@ class Reader:
             hint = f"write `[{match[1]}+{match[2]}]`"
             self.fail(f"`{first}`: an address is a register plus a number, not minus one", text, hint)
         name, offset = (match[1].strip(), self._integer(match[2])) if match else (first, 0)
+        if any(isinstance(p, ir.Vector) and len(p.items) > s.count > 0 for p, s in zip(parts, specs)):
+            parts = self._coordinates(parts, specs)
         if offset and rest:
             self.fail(f"`{first}` and operands behind it", text, "add the number to the register before")
         base = self.names.get(name) or self.context.symbols.get(name)
@@ -347,6 +355,16 @@ class Reader:
         if not isinstance(base, (ir.Register, ir.Symbol, ir.Immediate)):
             self.fail(f"{name} is no address", text)
         return ir.Address(base, offset, parts, unified)
+
+    def _coordinates(self, parts: tuple[ir.Operand, ...], specs: tuple[OperandSpec, ...]) -> tuple[ir.Operand, ...]:
+        """Those of a texture that it has, of the four that text of any version may give."""
+        before = self.source.text[max(0, self.position - 80) : self.position]
+        if not re.search(r"\btex\.[\w.:]*\s*$", before):
+            return parts
+        return tuple(
+            ir.Vector(p.items[: s.count]) if isinstance(p, ir.Vector) and len(p.items) in (2, 4) and s.count else p
+            for p, s in zip(parts, specs)
+        )
 
     def arguments(self, text: str, parameters: list[ir.Parameter]) -> tuple[ir.Operand, ...]:
         """What a call passes, in parentheses: a number has the type of its parameter, a vector goes in parts."""

@@ -33,7 +33,7 @@ class ModuleContext:
     def head(self) -> None:
         """Version, target, and what is declared at the level of the module."""
         module = self.module
-        if module.target not in targets.TARGETS and module.target not in targets.LEGACY:
+        if module.target not in {**targets.TARGETS, **targets.LEGACY, **targets.FORMER}:
             known = (*targets.LEGACY, *targets.TARGETS)
             fail(f"the target {module.target} is not known", hint=near(module.target, known))
         since = targets.introduced(module.target)

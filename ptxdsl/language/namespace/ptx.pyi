@@ -1149,31 +1149,32 @@ class _cp_42(_Step):
 
 class _cp_43(_Step):
     L2__cache_hint: _cp_61
+    L2__evict_last: _cp_62
     def __call__(self, a: Any, size: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Brings size bytes into the L2 cache. ``cp [a], size{, policy}``, from PTX 8.0 sm_90."""
 
 class _cp_44(_Step):
-    shared__cta: _cp_62
+    shared__cta: _cp_63
 
 class _cp_45(_Step):
-    global_: _cp_63
-    shared__cta: _cp_64
+    global_: _cp_64
+    shared__cta: _cp_65
 
 class _cp_46(_Step):
-    global_: _cp_65
+    global_: _cp_66
 
 class _cp_47(_Step):
-    global_: _cp_63
+    global_: _cp_64
 
 class _cp_48(_Step):
-    L2__cache_hint: _cp_66
-    mbarrier__report__validity__per_16bytes__8: _cp_67
-    mbarrier__report__validity__per_16bytes__80: _cp_67
-    mbarrier__report__validity__per_16bytes__8000: _cp_67
-    mbarrier__report__validity__per_element__ff: _cp_67
-    multicast__cluster: _cp_68
-    multicast__cluster__16b: _cp_68
-    multicast__cluster__32b: _cp_68
+    L2__cache_hint: _cp_67
+    mbarrier__report__validity__per_16bytes__8: _cp_68
+    mbarrier__report__validity__per_16bytes__80: _cp_68
+    mbarrier__report__validity__per_16bytes__8000: _cp_68
+    mbarrier__report__validity__per_element__ff: _cp_68
+    multicast__cluster: _cp_69
+    multicast__cluster__16b: _cp_69
+    multicast__cluster__32b: _cp_69
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes, with .multicast to the blocks of the mask; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, mask}{, policy}``, from PTX 8.0 sm_90."""
 
@@ -1182,12 +1183,12 @@ class _cp_49(_Step):
         """Copies size bytes to another block of the cluster; the mbarrier there counts them. ``cp [d], [a], size, [mbar]``, from PTX 8.0 sm_90."""
 
 class _cp_50(_Step):
-    L2__cache_hint: _cp_69
-    ignore_oob: _cp_70
-    mbarrier__report__validity__per_16bytes__8: _cp_71
-    mbarrier__report__validity__per_16bytes__80: _cp_71
-    mbarrier__report__validity__per_16bytes__8000: _cp_71
-    mbarrier__report__validity__per_element__ff: _cp_71
+    L2__cache_hint: _cp_70
+    ignore_oob: _cp_71
+    mbarrier__report__validity__per_16bytes__8: _cp_72
+    mbarrier__report__validity__per_16bytes__80: _cp_72
+    mbarrier__report__validity__per_16bytes__8000: _cp_72
+    mbarrier__report__validity__per_element__ff: _cp_72
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, policy}``, from PTX 8.6 sm_90."""
 
@@ -1218,7 +1219,7 @@ class _cp_54(_Step):
         Copies 16 bytes past the L1 cache; writes 0 where ignore holds. ``cp [d], [a], size, {!}ignore{, policy}``, from PTX 7.5 sm_80."""
 
 class _cp_55(_Step):
-    bulk_group: _cp_72
+    bulk_group: _cp_73
 
 class _cp_56(_Step):
     global_: _cp_38
@@ -1228,7 +1229,7 @@ class _cp_57(_Step):
     global_: _cp_38
 
 class _cp_58(_Step):
-    mbarrier__complete_tx__bytes: _cp_73
+    mbarrier__complete_tx__bytes: _cp_74
 
 class _cp_59(_Step):
     cp_mask: _cp_60
@@ -1244,10 +1245,11 @@ class _cp_61(_Step):
         """Brings size bytes into the L2 cache. ``cp [a], size{, policy}``, from PTX 8.0 sm_90."""
 
 class _cp_62(_Step):
-    bulk_group: _cp_74
+    def __call__(self, a: Any, size: Any, /, *, out: Any = None, pred: Any = None) -> None:
+        """Brings size bytes into the L2 cache, to stay there the longest. ``cp [a], size``, from PTX 9.4 sm_107f."""
 
 class _cp_63(_Step):
-    mbarrier__complete_tx__bytes: _cp_75
+    bulk_group: _cp_75
 
 class _cp_64(_Step):
     mbarrier__complete_tx__bytes: _cp_76
@@ -1256,171 +1258,174 @@ class _cp_65(_Step):
     mbarrier__complete_tx__bytes: _cp_77
 
 class _cp_66(_Step):
-    def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """Copies size bytes, with .multicast to the blocks of the mask; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, mask}{, policy}``, from PTX 8.0 sm_90."""
+    mbarrier__complete_tx__bytes: _cp_78
 
 class _cp_67(_Step):
-    L2__cache_hint: _cp_66
-    multicast__cluster: _cp_68
-    multicast__cluster__16b: _cp_68
-    multicast__cluster__32b: _cp_68
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes, with .multicast to the blocks of the mask; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, mask}{, policy}``, from PTX 8.0 sm_90."""
 
 class _cp_68(_Step):
-    L2__cache_hint: _cp_66
+    L2__cache_hint: _cp_67
+    multicast__cluster: _cp_69
+    multicast__cluster__16b: _cp_69
+    multicast__cluster__32b: _cp_69
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes, with .multicast to the blocks of the mask; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, mask}{, policy}``, from PTX 8.0 sm_90."""
 
 class _cp_69(_Step):
-    def __call__(self, d: Any, a: Any, size: Any, mbar: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """Copies size bytes; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, policy}``, from PTX 8.6 sm_90."""
+    L2__cache_hint: _cp_67
+    def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """Copies size bytes, with .multicast to the blocks of the mask; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, mask}{, policy}``, from PTX 8.0 sm_90."""
 
 class _cp_70(_Step):
-    L2__cache_hint: _cp_78
-    def __call__(self, d: Any, a: Any, size: Any, left: Any, right: Any, mbar: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """Copies size bytes but for the first left and last right ones; the mbarrier counts them. ``cp [d], [a], size, left, right, [mbar]{, policy}``, from PTX 9.2 sm_90."""
-
-class _cp_71(_Step):
-    L2__cache_hint: _cp_69
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, policy}``, from PTX 8.6 sm_90."""
 
-class _cp_72(_Step):
+class _cp_71(_Step):
     L2__cache_hint: _cp_79
-    add: _cp_80
-    and_: _cp_81
-    dec: _cp_82
-    inc: _cp_82
-    max: _cp_83
-    min: _cp_83
-    or_: _cp_81
-    xor: _cp_81
-
-class _cp_73(_Step):
-    add: _cp_84
-    and_: _cp_85
-    dec: _cp_86
-    inc: _cp_86
-    max: _cp_87
-    min: _cp_87
-    or_: _cp_85
-    xor: _cp_85
-
-class _cp_74(_Step):
-    L2__cache_hint: _cp_88
-    b128: _cp_89
-    cp_mask: _cp_90
-
-class _cp_75(_Step):
-    L2__cache_hint: _cp_91
-    b128: _cp_92
-    multicast__cluster: _cp_93
-    multicast__cluster__16b: _cp_93
-    multicast__cluster__32b: _cp_93
-
-class _cp_76(_Step):
-    b128: _cp_94
-
-class _cp_77(_Step):
-    L2__cache_hint: _cp_95
-    b128: _cp_96
-
-class _cp_78(_Step):
     def __call__(self, d: Any, a: Any, size: Any, left: Any, right: Any, mbar: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes but for the first left and last right ones; the mbarrier counts them. ``cp [d], [a], size, left, right, [mbar]{, policy}``, from PTX 9.2 sm_90."""
 
+class _cp_72(_Step):
+    L2__cache_hint: _cp_70
+    def __call__(self, d: Any, a: Any, size: Any, mbar: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """Copies size bytes; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, policy}``, from PTX 8.6 sm_90."""
+
+class _cp_73(_Step):
+    L2__cache_hint: _cp_80
+    add: _cp_81
+    and_: _cp_82
+    dec: _cp_83
+    inc: _cp_83
+    max: _cp_84
+    min: _cp_84
+    or_: _cp_82
+    xor: _cp_82
+
+class _cp_74(_Step):
+    add: _cp_85
+    and_: _cp_86
+    dec: _cp_87
+    inc: _cp_87
+    max: _cp_88
+    min: _cp_88
+    or_: _cp_86
+    xor: _cp_86
+
+class _cp_75(_Step):
+    L2__cache_hint: _cp_89
+    b128: _cp_90
+    cp_mask: _cp_91
+
+class _cp_76(_Step):
+    L2__cache_hint: _cp_92
+    b128: _cp_93
+    multicast__cluster: _cp_94
+    multicast__cluster__16b: _cp_94
+    multicast__cluster__32b: _cp_94
+
+class _cp_77(_Step):
+    b128: _cp_95
+
+class _cp_78(_Step):
+    L2__cache_hint: _cp_96
+    b128: _cp_97
+
 class _cp_79(_Step):
-    add: _cp_80
-    and_: _cp_81
-    dec: _cp_82
-    inc: _cp_82
-    max: _cp_83
-    min: _cp_83
-    or_: _cp_81
-    xor: _cp_81
+    def __call__(self, d: Any, a: Any, size: Any, left: Any, right: Any, mbar: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """Copies size bytes but for the first left and last right ones; the mbarrier counts them. ``cp [d], [a], size, left, right, [mbar]{, policy}``, from PTX 9.2 sm_90."""
 
 class _cp_80(_Step):
-    f32: _cp_97
-    f64: _cp_97
-    noftz: _cp_98
-    s32: _cp_97
-    u32: _cp_97
-    u64: _cp_97
+    add: _cp_81
+    and_: _cp_82
+    dec: _cp_83
+    inc: _cp_83
+    max: _cp_84
+    min: _cp_84
+    or_: _cp_82
+    xor: _cp_82
 
 class _cp_81(_Step):
-    b32: _cp_97
-    b64: _cp_97
+    f32: _cp_98
+    f64: _cp_98
+    noftz: _cp_99
+    s32: _cp_98
+    u32: _cp_98
+    u64: _cp_98
 
 class _cp_82(_Step):
-    u32: _cp_97
+    b32: _cp_98
+    b64: _cp_98
 
 class _cp_83(_Step):
-    bf16: _cp_97
-    f16: _cp_97
-    s32: _cp_97
-    s64: _cp_97
-    u32: _cp_97
-    u64: _cp_97
+    u32: _cp_98
 
 class _cp_84(_Step):
-    s32: _cp_99
-    u32: _cp_99
-    u64: _cp_99
+    bf16: _cp_98
+    f16: _cp_98
+    s32: _cp_98
+    s64: _cp_98
+    u32: _cp_98
+    u64: _cp_98
 
 class _cp_85(_Step):
-    b32: _cp_99
+    s32: _cp_100
+    u32: _cp_100
+    u64: _cp_100
 
 class _cp_86(_Step):
-    u32: _cp_99
+    b32: _cp_100
 
 class _cp_87(_Step):
-    s32: _cp_99
-    u32: _cp_99
+    u32: _cp_100
 
 class _cp_88(_Step):
-    b128: _cp_89
-    cp_mask: _cp_90
+    s32: _cp_100
+    u32: _cp_100
 
 class _cp_89(_Step):
+    b128: _cp_90
+    cp_mask: _cp_91
+
+class _cp_90(_Step):
     def __call__(self, d: Any, a: Any, size: Any, policy: Any = ..., mask: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes, each 16 at once, as part of the current group. ``cp [d], [a], size{, policy}{, mask}``, from PTX 9.3 sm_90."""
 
-class _cp_90(_Step):
-    b128: _cp_89
-
 class _cp_91(_Step):
-    b128: _cp_92
+    b128: _cp_90
 
 class _cp_92(_Step):
+    b128: _cp_93
+
+class _cp_93(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes, each 16 at once, with .multicast to the blocks of the mask; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, mask}{, policy}``, from PTX 9.3 sm_90a."""
 
-class _cp_93(_Step):
-    L2__cache_hint: _cp_91
-    b128: _cp_92
-
 class _cp_94(_Step):
+    L2__cache_hint: _cp_92
+    b128: _cp_93
+
+class _cp_95(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes, each 16 at once, to another block of the cluster; the mbarrier there counts them. ``cp [d], [a], size, [mbar]``, from PTX 9.3 sm_90."""
 
-class _cp_95(_Step):
-    b128: _cp_96
-
 class _cp_96(_Step):
+    b128: _cp_97
+
+class _cp_97(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Copies size bytes, each 16 at once; the mbarrier counts them. ``cp [d], [a], size, [mbar]{, policy}``, from PTX 9.3 sm_90."""
 
-class _cp_97(_Step):
+class _cp_98(_Step):
     def __call__(self, d: Any, a: Any, size: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Combines size bytes of shared memory into global memory, as part of the current group. ``cp [d], [a], size{, policy}``, from PTX 8.0 sm_90."""
 
-class _cp_98(_Step):
-    bf16: _cp_97
-    f16: _cp_97
-    f32: _cp_97
-
 class _cp_99(_Step):
+    bf16: _cp_98
+    f16: _cp_98
+    f32: _cp_98
+
+class _cp_100(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Combines size bytes of this block into another's; the mbarrier there counts them. ``cp [d], [a], size, [mbar]``, from PTX 8.0 sm_90."""
 
@@ -2518,316 +2523,322 @@ class _fabric_6(_Step):
     async_: _fabric_13
 
 class _fabric_7(_Step):
-    sync_restrict__reads: _fabric_14
+    sync_restrict__read: _fabric_14
+    sync_restrict__reads: _fabric_15
 
 class _fabric_8(_Step):
     def __call__(self, *, out: Any = None, pred: Any = None) -> None:
         """Sends the fabric operations of this thread so far. ``fabric ``, from PTX 9.3 sm_100."""
 
 class _fabric_9(_Step):
-    shared__cta: _fabric_15
-
-class _fabric_10(_Step):
     shared__cta: _fabric_16
 
+class _fabric_10(_Step):
+    shared__cta: _fabric_17
+
 class _fabric_11(_Step):
-    multimem: _fabric_17
+    multimem: _fabric_18
 
 class _fabric_12(_Step):
-    multimem: _fabric_18
-    shared__cta: _fabric_19
+    multimem: _fabric_19
+    shared__cta: _fabric_20
 
 class _fabric_13(_Step):
-    multimem: _fabric_20
-    shared__cta: _fabric_21
+    multimem: _fabric_21
+    shared__cta: _fabric_22
 
 class _fabric_14(_Step):
-    def __call__(self, *, out: Any = None, pred: Any = None) -> None:
-        """Waits until the fabric operations have read their sources. ``fabric ``, from PTX 9.3 sm_100."""
+    def __call__(self, n: Any, /, *, out: Any = None, pred: Any = None) -> None:
+        """Waits until at most the last n fabric operations have to read their sources. ``fabric n``, from PTX 9.5 sm_100."""
 
 class _fabric_15(_Step):
-    mbarrier__complete_tx__16B: _fabric_22
+    def __call__(self, n: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """Waits until the fabric operations have read their sources. ``fabric ``, from PTX 9.3 sm_100.
+        Waits until at most the last n fabric operations have to read their sources. ``fabric n``, from PTX 9.3 sm_100."""
 
 class _fabric_16(_Step):
-    mbarrier__complete_tx__bytes: _fabric_23
+    mbarrier__complete_tx__16B: _fabric_23
 
 class _fabric_17(_Step):
-    shared__cta: _fabric_24
+    mbarrier__complete_tx__bytes: _fabric_24
 
 class _fabric_18(_Step):
-    counted__bytes: _fabric_25
-    shared__cta: _fabric_26
+    shared__cta: _fabric_25
 
 class _fabric_19(_Step):
-    mbarrier__complete_tx__16B: _fabric_27
+    counted__bytes: _fabric_26
+    shared__cta: _fabric_27
 
 class _fabric_20(_Step):
-    counted__bytes: _fabric_28
-    shared__cta: _fabric_29
+    mbarrier__complete_tx__16B: _fabric_28
 
 class _fabric_21(_Step):
-    mbarrier__complete_tx__16B: _fabric_30
+    counted__bytes: _fabric_29
+    shared__cta: _fabric_30
 
 class _fabric_22(_Step):
-    mbarrier__report__fabric: _fabric_31
+    mbarrier__complete_tx__16B: _fabric_31
 
 class _fabric_23(_Step):
     mbarrier__report__fabric: _fabric_32
 
 class _fabric_24(_Step):
-    mbarrier__complete_tx__bytes: _fabric_33
+    mbarrier__report__fabric: _fabric_33
 
 class _fabric_25(_Step):
-    shared__cta: _fabric_26
+    mbarrier__complete_tx__bytes: _fabric_34
 
 class _fabric_26(_Step):
-    mbarrier__complete_tx__16B: _fabric_34
+    shared__cta: _fabric_27
 
 class _fabric_27(_Step):
-    mbarrier__report__fabric: _fabric_35
+    mbarrier__complete_tx__16B: _fabric_35
 
 class _fabric_28(_Step):
-    shared__cta: _fabric_29
+    mbarrier__report__fabric: _fabric_36
 
 class _fabric_29(_Step):
-    mbarrier__complete_tx__16B: _fabric_36
+    shared__cta: _fabric_30
 
 class _fabric_30(_Step):
-    mbarrier__report__fabric: _fabric_37
+    mbarrier__complete_tx__16B: _fabric_37
 
 class _fabric_31(_Step):
-    relaxed: _fabric_38
+    mbarrier__report__fabric: _fabric_38
 
 class _fabric_32(_Step):
     relaxed: _fabric_39
 
 class _fabric_33(_Step):
-    mbarrier__report__fabric: _fabric_40
+    relaxed: _fabric_40
 
 class _fabric_34(_Step):
     mbarrier__report__fabric: _fabric_41
 
 class _fabric_35(_Step):
-    relaxed: _fabric_42
+    mbarrier__report__fabric: _fabric_42
 
 class _fabric_36(_Step):
-    mbarrier__report__fabric: _fabric_43
+    relaxed: _fabric_43
 
 class _fabric_37(_Step):
-    relaxed: _fabric_44
+    mbarrier__report__fabric: _fabric_44
 
 class _fabric_38(_Step):
-    sys: _fabric_45
+    relaxed: _fabric_45
 
 class _fabric_39(_Step):
     sys: _fabric_46
 
 class _fabric_40(_Step):
-    relaxed: _fabric_47
+    sys: _fabric_47
 
 class _fabric_41(_Step):
     relaxed: _fabric_48
 
 class _fabric_42(_Step):
-    sys: _fabric_49
+    relaxed: _fabric_49
 
 class _fabric_43(_Step):
-    relaxed: _fabric_50
+    sys: _fabric_50
 
 class _fabric_44(_Step):
-    sys: _fabric_51
+    relaxed: _fabric_51
 
 class _fabric_45(_Step):
-    add: _fabric_52
-    and_: _fabric_53
-    cas: _fabric_54
-    exch: _fabric_54
-    max: _fabric_55
-    min: _fabric_55
-    or_: _fabric_53
-    xor: _fabric_53
+    sys: _fabric_52
 
 class _fabric_46(_Step):
-    b128: _fabric_56
+    add: _fabric_53
+    and_: _fabric_54
+    cas: _fabric_55
+    exch: _fabric_55
+    max: _fabric_56
+    min: _fabric_56
+    or_: _fabric_54
+    xor: _fabric_54
 
 class _fabric_47(_Step):
-    sys: _fabric_57
+    b128: _fabric_57
 
 class _fabric_48(_Step):
     sys: _fabric_58
 
 class _fabric_49(_Step):
-    b128: _fabric_59
+    sys: _fabric_59
 
 class _fabric_50(_Step):
-    sys: _fabric_60
+    b128: _fabric_60
 
 class _fabric_51(_Step):
-    add: _fabric_61
-    and_: _fabric_62
-    max: _fabric_63
-    min: _fabric_63
-    or_: _fabric_62
-    xor: _fabric_62
+    sys: _fabric_61
 
 class _fabric_52(_Step):
-    f32: _fabric_64
-    f64: _fabric_64
-    u32: _fabric_64
-    u64: _fabric_64
+    add: _fabric_62
+    and_: _fabric_63
+    max: _fabric_64
+    min: _fabric_64
+    or_: _fabric_63
+    xor: _fabric_63
 
 class _fabric_53(_Step):
-    b32: _fabric_64
-    b64: _fabric_64
+    f32: _fabric_65
+    f64: _fabric_65
+    u32: _fabric_65
+    u64: _fabric_65
 
 class _fabric_54(_Step):
-    b128: _fabric_64
-    b32: _fabric_64
-    b64: _fabric_64
+    b32: _fabric_65
+    b64: _fabric_65
 
 class _fabric_55(_Step):
-    s32: _fabric_64
-    s64: _fabric_64
-    u32: _fabric_64
-    u64: _fabric_64
+    b128: _fabric_65
+    b32: _fabric_65
+    b64: _fabric_65
 
 class _fabric_56(_Step):
+    s32: _fabric_65
+    s64: _fabric_65
+    u32: _fabric_65
+    u64: _fabric_65
+
+class _fabric_57(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Reads size bytes over the fabric. ``fabric [d], [a, offset], size, [mbar]``, from PTX 9.3 sm_100."""
 
-class _fabric_57(_Step):
-    add: _fabric_65
-    and_: _fabric_66
-    max: _fabric_67
-    min: _fabric_67
-    or_: _fabric_66
-    xor: _fabric_66
-
 class _fabric_58(_Step):
-    b128: _fabric_68
+    add: _fabric_66
+    and_: _fabric_67
+    max: _fabric_68
+    min: _fabric_68
+    or_: _fabric_67
+    xor: _fabric_67
 
 class _fabric_59(_Step):
-    cp_mask: _fabric_69
+    b128: _fabric_69
+
+class _fabric_60(_Step):
+    cp_mask: _fabric_70
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Writes size bytes over the fabric. ``fabric [d, offset], [a], size, [mbar]{, mask}``, from PTX 9.3 sm_100."""
 
-class _fabric_60(_Step):
-    add: _fabric_70
-    and_: _fabric_71
-    max: _fabric_72
-    min: _fabric_72
-    or_: _fabric_71
-    xor: _fabric_71
-
 class _fabric_61(_Step):
-    bf16: _fabric_73
-    f16: _fabric_73
-    f32: _fabric_73
-    f64: _fabric_73
-    u32: _fabric_73
-    u64: _fabric_73
+    add: _fabric_71
+    and_: _fabric_72
+    max: _fabric_73
+    min: _fabric_73
+    or_: _fabric_72
+    xor: _fabric_72
 
 class _fabric_62(_Step):
-    b32: _fabric_73
-    b64: _fabric_73
+    bf16: _fabric_74
+    f16: _fabric_74
+    f32: _fabric_74
+    f64: _fabric_74
+    u32: _fabric_74
+    u64: _fabric_74
 
 class _fabric_63(_Step):
-    bf16: _fabric_73
-    f16: _fabric_73
-    s32: _fabric_73
-    s64: _fabric_73
-    u32: _fabric_73
-    u64: _fabric_73
+    b32: _fabric_74
+    b64: _fabric_74
 
 class _fabric_64(_Step):
+    bf16: _fabric_74
+    f16: _fabric_74
+    s32: _fabric_74
+    s64: _fabric_74
+    u32: _fabric_74
+    u64: _fabric_74
+
+class _fabric_65(_Step):
     def __call__(self, d: Any, b: Any, r: Any, mbar: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """An atomic operation over the fabric; what was there goes to r. ``fabric [d, offset], [b], [r], [mbar]``, from PTX 9.4 sm_100."""
 
-class _fabric_65(_Step):
-    acc__f16: _fabric_74
-    acc__f32: _fabric_75
-    bf16: _fabric_76
-    f16: _fabric_76
-    f32: _fabric_76
-    u32: _fabric_76
-    u64: _fabric_76
-
 class _fabric_66(_Step):
-    b32: _fabric_76
-    b64: _fabric_76
+    acc__f16: _fabric_75
+    acc__f32: _fabric_76
+    bf16: _fabric_77
+    f16: _fabric_77
+    f32: _fabric_77
+    u32: _fabric_77
+    u64: _fabric_77
 
 class _fabric_67(_Step):
-    bf16: _fabric_76
-    e4m3: _fabric_77
-    e5m2: _fabric_77
-    f16: _fabric_76
-    s32: _fabric_76
-    s64: _fabric_76
-    u32: _fabric_76
-    u64: _fabric_76
+    b32: _fabric_77
+    b64: _fabric_77
 
 class _fabric_68(_Step):
-    cp_mask: _fabric_78
+    bf16: _fabric_77
+    e4m3: _fabric_78
+    e5m2: _fabric_78
+    f16: _fabric_77
+    s32: _fabric_77
+    s64: _fabric_77
+    u32: _fabric_77
+    u64: _fabric_77
+
+class _fabric_69(_Step):
+    cp_mask: _fabric_79
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Writes size bytes to every device of the multicast group. ``fabric [d, offset, counter], [a], size, [mbar]{, mask}``, from PTX 9.3 sm_100."""
 
-class _fabric_69(_Step):
+class _fabric_70(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Writes size bytes over the fabric. ``fabric [d, offset], [a], size, [mbar]{, mask}``, from PTX 9.3 sm_100."""
 
-class _fabric_70(_Step):
-    bf16: _fabric_79
-    f16: _fabric_79
-    f32: _fabric_79
-    f64: _fabric_79
-    u32: _fabric_79
-    u64: _fabric_79
-
 class _fabric_71(_Step):
-    b32: _fabric_79
-    b64: _fabric_79
+    bf16: _fabric_80
+    f16: _fabric_80
+    f32: _fabric_80
+    f64: _fabric_80
+    u32: _fabric_80
+    u64: _fabric_80
 
 class _fabric_72(_Step):
-    bf16: _fabric_79
-    f16: _fabric_79
-    s32: _fabric_79
-    s64: _fabric_79
-    u32: _fabric_79
-    u64: _fabric_79
+    b32: _fabric_80
+    b64: _fabric_80
 
 class _fabric_73(_Step):
+    bf16: _fabric_80
+    f16: _fabric_80
+    s32: _fabric_80
+    s64: _fabric_80
+    u32: _fabric_80
+    u64: _fabric_80
+
+class _fabric_74(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Combines size bytes over the fabric. ``fabric [d, offset], [a], size, [mbar]``, from PTX 9.3 sm_100."""
 
-class _fabric_74(_Step):
-    e4m3: _fabric_77
-    e5m2: _fabric_77
-
 class _fabric_75(_Step):
-    bf16: _fabric_77
-    e4m3: _fabric_77
-    e5m2: _fabric_77
-    f16: _fabric_77
+    e4m3: _fabric_78
+    e5m2: _fabric_78
 
 class _fabric_76(_Step):
-    sync: _fabric_80
+    bf16: _fabric_78
+    e4m3: _fabric_78
+    e5m2: _fabric_78
+    f16: _fabric_78
 
 class _fabric_77(_Step):
     sync: _fabric_81
 
 class _fabric_78(_Step):
+    sync: _fabric_82
+
+class _fabric_79(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, mask: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """Writes size bytes to every device of the multicast group. ``fabric [d, offset, counter], [a], size, [mbar]{, mask}``, from PTX 9.3 sm_100."""
 
-class _fabric_79(_Step):
+class _fabric_80(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Combines size bytes into every device of the multicast group. ``fabric [d, offset, counter], [a], size, [mbar]``, from PTX 9.3 sm_100."""
 
-class _fabric_80(_Step):
+class _fabric_81(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Reads size bytes of all devices of the multicast group, combined. ``fabric [d], [a, offset], size, [mbar], membermask``, from PTX 9.3 sm_100."""
 
-class _fabric_81(_Step):
+class _fabric_82(_Step):
     def __call__(self, d: Any, a: Any, size: Any, mbar: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Reads size bytes of all devices of the multicast group, combined. ``fabric [d], [a, offset], size, [mbar], membermask``, from PTX 9.3 sm_100f."""
 
@@ -2866,20 +2877,21 @@ class _fence_4(_Step):
 class _fence_5(_Step):
     alias: _fence_9
     async_: _fence_10
-    tensormap__generic: _fence_11
+    async__generic: _fence_11
+    tensormap__generic: _fence_12
 
 class _fence_6(_Step):
     cluster: _fence_3
     cta: _fence_3
     gpu: _fence_3
-    sync_restrict__shared__cta: _fence_12
+    sync_restrict__shared__cta: _fence_13
     sys: _fence_3
 
 class _fence_7(_Step):
-    cluster: _fence_13
+    cluster: _fence_14
 
 class _fence_8(_Step):
-    cluster: _fence_14
+    cluster: _fence_15
 
 class _fence_9(_Step):
     def __call__(self, *, out: Any = None, pred: Any = None) -> None:
@@ -2893,43 +2905,68 @@ class _fence_10(_Step):
         """Orders accesses through different proxies. ``fence ``, from PTX 7.5 sm_75."""
 
 class _fence_11(_Step):
-    acquire: _fence_15
-    release: _fence_16
+    acquire: _fence_16
+    release: _fence_17
 
 class _fence_12(_Step):
-    cluster: _fence_17
+    acquire: _fence_18
+    release: _fence_19
 
 class _fence_13(_Step):
-    def __call__(self, *, out: Any = None, pred: Any = None) -> None:
-        """An acquire fence for the shared memory of the cluster only. ``fence ``, from PTX 8.6 sm_90."""
+    cluster: _fence_20
 
 class _fence_14(_Step):
     def __call__(self, *, out: Any = None, pred: Any = None) -> None:
-        """Makes the initialisation of mbarriers visible to the cluster. ``fence ``, from PTX 8.0 sm_90."""
+        """An acquire fence for the shared memory of the cluster only. ``fence ``, from PTX 8.6 sm_90."""
 
 class _fence_15(_Step):
-    cluster: _fence_18
-    cta: _fence_18
-    gpu: _fence_18
-    sys: _fence_18
+    def __call__(self, *, out: Any = None, pred: Any = None) -> None:
+        """Makes the initialisation of mbarriers visible to the cluster. ``fence ``, from PTX 8.0 sm_90."""
 
 class _fence_16(_Step):
-    cluster: _fence_19
-    cta: _fence_19
-    gpu: _fence_19
-    sys: _fence_19
+    sync_restrict__shared__cluster: _fence_21
 
 class _fence_17(_Step):
+    sync_restrict__shared__cluster__read: _fence_22
+    sync_restrict__shared__cta: _fence_22
+
+class _fence_18(_Step):
+    cluster: _fence_23
+    cta: _fence_23
+    gpu: _fence_23
+    sys: _fence_23
+
+class _fence_19(_Step):
+    cluster: _fence_24
+    cta: _fence_24
+    gpu: _fence_24
+    sys: _fence_24
+
+class _fence_20(_Step):
     def __call__(self, *, out: Any = None, pred: Any = None) -> None:
         """A release fence for the shared memory of the block only. ``fence ``, from PTX 8.6 sm_90."""
 
-class _fence_18(_Step):
+class _fence_21(_Step):
+    cluster: _fence_25
+
+class _fence_22(_Step):
+    cluster: _fence_26
+
+class _fence_23(_Step):
     def __call__(self, a: Any, size: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Acquires the tensor map at a. ``fence [a], size``, from PTX 8.3 sm_90."""
 
-class _fence_19(_Step):
+class _fence_24(_Step):
     def __call__(self, *, out: Any = None, pred: Any = None) -> None:
         """Releases writes to a tensor map. ``fence ``, from PTX 8.3 sm_90."""
+
+class _fence_25(_Step):
+    def __call__(self, *, out: Any = None, pred: Any = None) -> None:
+        """An acquire fence between the async and the generic proxy, for the shared memory of the cluster only. ``fence ``, from PTX 8.6 sm_90."""
+
+class _fence_26(_Step):
+    def __call__(self, *, out: Any = None, pred: Any = None) -> None:
+        """A release fence between the async and the generic proxy, for shared memory only. ``fence ``, from PTX 8.6 sm_90."""
 
 class _fma(_Step):
     e4m3x4: _fma_1
@@ -9811,53 +9848,53 @@ class _tcgen05_38(_Step):
     collector__a__fill: _tcgen05_61
     collector__a__lastuse: _tcgen05_61
     collector__a__use: _tcgen05_61
-    collector__b__discard: _tcgen05_61
-    collector__b__fill: _tcgen05_61
-    collector__b__lastuse: _tcgen05_61
-    collector__b__use: _tcgen05_61
+    collector__b__discard: _tcgen05_62
+    collector__b__fill: _tcgen05_62
+    collector__b__lastuse: _tcgen05_62
+    collector__b__use: _tcgen05_62
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; a and b in shared memory or a in tensor memory. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f.
         d = a * b, plus d / 2^scale where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable, scale``, from PTX 8.8 sm_100f."""
 
 class _tcgen05_39(_Step):
-    ashift: _tcgen05_62
-    collector__a__discard: _tcgen05_63
-    collector__a__fill: _tcgen05_63
-    collector__a__lastuse: _tcgen05_63
-    collector__a__use: _tcgen05_63
-    collector__b__discard: _tcgen05_63
-    collector__b__fill: _tcgen05_63
-    collector__b__lastuse: _tcgen05_63
-    collector__b__use: _tcgen05_63
-    decompress__lut__b: _tcgen05_64
+    ashift: _tcgen05_63
+    collector__a__discard: _tcgen05_64
+    collector__a__fill: _tcgen05_64
+    collector__a__lastuse: _tcgen05_64
+    collector__a__use: _tcgen05_64
+    collector__b__discard: _tcgen05_65
+    collector__b__fill: _tcgen05_65
+    collector__b__lastuse: _tcgen05_65
+    collector__b__use: _tcgen05_65
+    decompress__lut__b: _tcgen05_66
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; a and b in shared memory or a in tensor memory. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f."""
 
 class _tcgen05_40(_Step):
-    ashift: _tcgen05_65
-    collector__a__discard: _tcgen05_66
-    collector__a__fill: _tcgen05_66
-    collector__a__lastuse: _tcgen05_66
-    collector__a__use: _tcgen05_66
+    ashift: _tcgen05_67
+    collector__a__discard: _tcgen05_68
+    collector__a__fill: _tcgen05_68
+    collector__a__lastuse: _tcgen05_68
+    collector__a__use: _tcgen05_68
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b of bytes, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.6 sm_100a."""
 
 class _tcgen05_41(_Step):
-    block_scale: _tcgen05_67
+    block_scale: _tcgen05_69
 
 class _tcgen05_42(_Step):
-    block_scale: _tcgen05_68
+    block_scale: _tcgen05_70
 
 class _tcgen05_43(_Step):
-    ashift: _tcgen05_62
-    collector__a__discard: _tcgen05_63
-    collector__a__fill: _tcgen05_63
-    collector__a__lastuse: _tcgen05_63
-    collector__a__use: _tcgen05_63
-    collector__b__discard: _tcgen05_63
-    collector__b__fill: _tcgen05_63
-    collector__b__lastuse: _tcgen05_63
-    collector__b__use: _tcgen05_63
+    ashift: _tcgen05_63
+    collector__a__discard: _tcgen05_64
+    collector__a__fill: _tcgen05_64
+    collector__a__lastuse: _tcgen05_64
+    collector__a__use: _tcgen05_64
+    collector__b__discard: _tcgen05_65
+    collector__b__fill: _tcgen05_65
+    collector__b__lastuse: _tcgen05_65
+    collector__b__use: _tcgen05_65
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; a and b in shared memory or a in tensor memory. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f."""
 
@@ -9872,17 +9909,17 @@ class _tcgen05_44(_Step):
     kind__ti16: _tcgen05_43
 
 class _tcgen05_45(_Step):
-    kind__f16: _tcgen05_69
-    kind__f8f6f4: _tcgen05_69
-    kind__i8: _tcgen05_69
-    kind__tf32: _tcgen05_69
-    kind__ti16: _tcgen05_69
+    kind__f16: _tcgen05_71
+    kind__f8f6f4: _tcgen05_71
+    kind__i8: _tcgen05_71
+    kind__tf32: _tcgen05_71
+    kind__ti16: _tcgen05_71
 
 class _tcgen05_46(_Step):
     cta_group__1: _tcgen05_45
 
 class _tcgen05_47(_Step):
-    aligned: _tcgen05_70
+    aligned: _tcgen05_72
 
 class _tcgen05_48(_Step):
     def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> None:
@@ -9900,8 +9937,8 @@ class _tcgen05_51(_Step):
         """Waits for the tcgen05.st of this thread. ``tcgen05 ``, from PTX 8.8 sm_100f."""
 
 class _tcgen05_52(_Step):
-    b32: _tcgen05_71
-    shared__cta: _tcgen05_72
+    b32: _tcgen05_73
+    shared__cta: _tcgen05_74
 
 class _tcgen05_53(_Step):
     def __call__(self, mbar: Any, mask: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
@@ -9917,10 +9954,10 @@ class _tcgen05_55(_Step):
     multicast__cluster__32b: _tcgen05_54
 
 class _tcgen05_56(_Step):
-    b32: _tcgen05_73
+    b32: _tcgen05_75
 
 class _tcgen05_57(_Step):
-    aligned: _tcgen05_74
+    aligned: _tcgen05_76
 
 class _tcgen05_58(_Step):
     pass
@@ -9929,194 +9966,252 @@ class _tcgen05_59(_Step):
     pass
 
 class _tcgen05_60(_Step):
-    collector__a__discard: _tcgen05_75
-    collector__a__lastuse: _tcgen05_75
-    collector__b__discard: _tcgen05_75
-    collector__b__fill: _tcgen05_75
-    collector__b__lastuse: _tcgen05_75
-    collector__b__use: _tcgen05_75
+    collector__a__discard: _tcgen05_77
+    collector__a__lastuse: _tcgen05_77
+    collector__b__discard: _tcgen05_78
+    collector__b__fill: _tcgen05_78
+    collector__b__lastuse: _tcgen05_78
+    collector__b__use: _tcgen05_78
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f.
         d = a * b, plus d / 2^scale where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable, scale``, from PTX 8.8 sm_100f."""
 
 class _tcgen05_61(_Step):
+    collector__b__discard: _tcgen05_62
+    collector__b__fill: _tcgen05_62
+    collector__b__lastuse: _tcgen05_62
+    collector__b__use: _tcgen05_62
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; a and b in shared memory or a in tensor memory. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f.
         d = a * b, plus d / 2^scale where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable, scale``, from PTX 8.8 sm_100f."""
 
 class _tcgen05_62(_Step):
-    collector__a__discard: _tcgen05_76
-    collector__a__lastuse: _tcgen05_76
-    collector__b__discard: _tcgen05_76
-    collector__b__fill: _tcgen05_76
-    collector__b__lastuse: _tcgen05_76
-    collector__b__use: _tcgen05_76
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, plus d where enable holds; a and b in shared memory or a in tensor memory. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f.
+        d = a * b, plus d / 2^scale where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable, scale``, from PTX 8.8 sm_100f."""
+
+class _tcgen05_63(_Step):
+    collector__a__discard: _tcgen05_79
+    collector__a__lastuse: _tcgen05_79
+    collector__b__discard: _tcgen05_80
+    collector__b__fill: _tcgen05_80
+    collector__b__lastuse: _tcgen05_80
+    collector__b__use: _tcgen05_80
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_63(_Step):
+class _tcgen05_64(_Step):
+    collector__b__discard: _tcgen05_65
+    collector__b__fill: _tcgen05_65
+    collector__b__lastuse: _tcgen05_65
+    collector__b__use: _tcgen05_65
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; a and b in shared memory or a in tensor memory. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_64(_Step):
-    collector__a__discard: _tcgen05_77
-    collector__a__fill: _tcgen05_77
-    collector__a__lastuse: _tcgen05_77
-    collector__a__use: _tcgen05_77
-    collector__b__discard: _tcgen05_77
-    collector__b__fill: _tcgen05_77
-    collector__b__lastuse: _tcgen05_77
-    collector__b__use: _tcgen05_77
+class _tcgen05_65(_Step):
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, plus d where enable holds; a and b in shared memory or a in tensor memory. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f."""
+
+class _tcgen05_66(_Step):
+    collector__a__discard: _tcgen05_81
+    collector__a__fill: _tcgen05_81
+    collector__a__lastuse: _tcgen05_81
+    collector__a__use: _tcgen05_81
+    collector__b__discard: _tcgen05_82
+    collector__b__fill: _tcgen05_82
+    collector__b__lastuse: _tcgen05_82
+    collector__b__use: _tcgen05_82
     def __call__(self, d: Any, a: Any, b: Any, lut: Any, idesc: Any, lanes: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; b is decompressed by a table. ``tcgen05 [d], a, b, [lut], idesc{, {lanes, ..}}, {!}enable``, from PTX 9.4 sm_107f."""
 
-class _tcgen05_65(_Step):
-    collector__a__discard: _tcgen05_78
-    collector__a__lastuse: _tcgen05_78
+class _tcgen05_67(_Step):
+    collector__a__discard: _tcgen05_83
+    collector__a__lastuse: _tcgen05_83
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b of bytes, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.6 sm_100a."""
 
-class _tcgen05_66(_Step):
+class _tcgen05_68(_Step):
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b of bytes, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.6 sm_100a."""
 
-class _tcgen05_67(_Step):
-    block16: _tcgen05_79
-    block32: _tcgen05_79
-    collector__a__discard: _tcgen05_80
-    collector__a__fill: _tcgen05_80
-    collector__a__lastuse: _tcgen05_80
-    collector__a__use: _tcgen05_80
-    collector__b__discard: _tcgen05_80
-    collector__b__fill: _tcgen05_80
-    collector__b__lastuse: _tcgen05_80
-    collector__b__use: _tcgen05_80
-    scale_vec__1X: _tcgen05_79
-    scale_vec__2X: _tcgen05_79
-    scale_vec__4X: _tcgen05_79
-    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, sa: Any, sb: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """d = a * b, scaled by blocks, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc, [sa], [sb], {!}enable``, from PTX 8.8 sm_100f."""
-
-class _tcgen05_68(_Step):
-    block16: _tcgen05_79
-    block32: _tcgen05_79
-    collector__a__discard: _tcgen05_80
-    collector__a__fill: _tcgen05_80
-    collector__a__lastuse: _tcgen05_80
-    collector__a__use: _tcgen05_80
-    collector__b__discard: _tcgen05_80
-    collector__b__fill: _tcgen05_80
-    collector__b__lastuse: _tcgen05_80
-    collector__b__use: _tcgen05_80
-    decompress__lut__b: _tcgen05_81
-    scale_vec__1X: _tcgen05_79
-    scale_vec__2X: _tcgen05_79
-    scale_vec__4X: _tcgen05_79
-    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, sa: Any, sb: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """d = a * b, scaled by blocks, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc, [sa], [sb], {!}enable``, from PTX 8.8 sm_100f."""
-
 class _tcgen05_69(_Step):
-    collector__b0__discard: _tcgen05_82
-    collector__b0__fill: _tcgen05_82
-    collector__b0__lastuse: _tcgen05_82
-    collector__b0__use: _tcgen05_82
-    collector__b1__discard: _tcgen05_82
-    collector__b1__fill: _tcgen05_82
-    collector__b1__lastuse: _tcgen05_82
-    collector__b1__use: _tcgen05_82
-    collector__b2__discard: _tcgen05_82
-    collector__b2__fill: _tcgen05_82
-    collector__b2__lastuse: _tcgen05_82
-    collector__b2__use: _tcgen05_82
-    collector__b3__discard: _tcgen05_82
-    collector__b3__fill: _tcgen05_82
-    collector__b3__lastuse: _tcgen05_82
-    collector__b3__use: _tcgen05_82
+    block16: _tcgen05_84
+    block32: _tcgen05_84
+    collector__a__discard: _tcgen05_85
+    collector__a__fill: _tcgen05_85
+    collector__a__lastuse: _tcgen05_85
+    collector__a__use: _tcgen05_85
+    collector__b__discard: _tcgen05_86
+    collector__b__fill: _tcgen05_86
+    collector__b__lastuse: _tcgen05_86
+    collector__b__use: _tcgen05_86
+    scale_vec__1X: _tcgen05_84
+    scale_vec__2X: _tcgen05_84
+    scale_vec__4X: _tcgen05_84
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, sa: Any, sb: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, scaled by blocks, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc, [sa], [sb], {!}enable``, from PTX 8.8 sm_100f."""
+
+class _tcgen05_70(_Step):
+    block16: _tcgen05_84
+    block32: _tcgen05_84
+    collector__a__discard: _tcgen05_85
+    collector__a__fill: _tcgen05_85
+    collector__a__lastuse: _tcgen05_85
+    collector__a__use: _tcgen05_85
+    collector__b__discard: _tcgen05_86
+    collector__b__fill: _tcgen05_86
+    collector__b__lastuse: _tcgen05_86
+    collector__b__use: _tcgen05_86
+    decompress__lut__b: _tcgen05_87
+    scale_vec__1X: _tcgen05_84
+    scale_vec__2X: _tcgen05_84
+    scale_vec__4X: _tcgen05_84
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, sa: Any, sb: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, scaled by blocks, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc, [sa], [sb], {!}enable``, from PTX 8.8 sm_100f."""
+
+class _tcgen05_71(_Step):
+    collector__b0__discard: _tcgen05_88
+    collector__b0__fill: _tcgen05_88
+    collector__b0__lastuse: _tcgen05_88
+    collector__b0__use: _tcgen05_88
+    collector__b1__discard: _tcgen05_88
+    collector__b1__fill: _tcgen05_88
+    collector__b1__lastuse: _tcgen05_88
+    collector__b1__use: _tcgen05_88
+    collector__b2__discard: _tcgen05_88
+    collector__b2__fill: _tcgen05_88
+    collector__b2__lastuse: _tcgen05_88
+    collector__b2__use: _tcgen05_88
+    collector__b3__discard: _tcgen05_88
+    collector__b3__fill: _tcgen05_88
+    collector__b3__lastuse: _tcgen05_88
+    collector__b3__use: _tcgen05_88
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, enable: Any = ..., zero: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds, with b kept in the collector. ``tcgen05 [d], a, b{, [e]}, idesc, {!}enable{, zero}``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_70(_Step):
+class _tcgen05_72(_Step):
     def __call__(self, *, out: Any = None, pred: Any = None) -> None:
         """Promises that the block allocates no more tensor memory. ``tcgen05 ``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_71(_Step):
+class _tcgen05_73(_Step):
     def __call__(self, d: Any, columns: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Allocates columns of tensor memory; its address goes to shared memory. ``tcgen05 [d], columns``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_72(_Step):
-    b32: _tcgen05_71
+class _tcgen05_74(_Step):
+    b32: _tcgen05_73
 
-class _tcgen05_73(_Step):
+class _tcgen05_75(_Step):
     def __call__(self, a: Any, columns: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """Frees columns of tensor memory. ``tcgen05 a, columns``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_74(_Step):
+class _tcgen05_76(_Step):
     pass
 
-class _tcgen05_75(_Step):
+class _tcgen05_77(_Step):
+    collector__b__discard: _tcgen05_78
+    collector__b__fill: _tcgen05_78
+    collector__b__lastuse: _tcgen05_78
+    collector__b__use: _tcgen05_78
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f.
         d = a * b, plus d / 2^scale where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable, scale``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_76(_Step):
-    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """d = a * b, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f."""
-
-class _tcgen05_77(_Step):
-    def __call__(self, d: Any, a: Any, b: Any, lut: Any, idesc: Any, lanes: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """d = a * b, plus d where enable holds; b is decompressed by a table. ``tcgen05 [d], a, b, [lut], idesc{, {lanes, ..}}, {!}enable``, from PTX 9.4 sm_107f."""
-
 class _tcgen05_78(_Step):
-    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """d = a * b of bytes, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.6 sm_100a."""
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f.
+        d = a * b, plus d / 2^scale where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable, scale``, from PTX 8.8 sm_100f."""
 
 class _tcgen05_79(_Step):
-    collector__a__discard: _tcgen05_80
-    collector__a__fill: _tcgen05_80
-    collector__a__lastuse: _tcgen05_80
-    collector__a__use: _tcgen05_80
     collector__b__discard: _tcgen05_80
     collector__b__fill: _tcgen05_80
     collector__b__lastuse: _tcgen05_80
     collector__b__use: _tcgen05_80
-    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, sa: Any, sb: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
-        """d = a * b, scaled by blocks, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc, [sa], [sb], {!}enable``, from PTX 8.8 sm_100f."""
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f."""
 
 class _tcgen05_80(_Step):
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.8 sm_100f."""
+
+class _tcgen05_81(_Step):
+    collector__b__discard: _tcgen05_82
+    collector__b__fill: _tcgen05_82
+    collector__b__lastuse: _tcgen05_82
+    collector__b__use: _tcgen05_82
+    def __call__(self, d: Any, a: Any, b: Any, lut: Any, idesc: Any, lanes: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, plus d where enable holds; b is decompressed by a table. ``tcgen05 [d], a, b, [lut], idesc{, {lanes, ..}}, {!}enable``, from PTX 9.4 sm_107f."""
+
+class _tcgen05_82(_Step):
+    def __call__(self, d: Any, a: Any, b: Any, lut: Any, idesc: Any, lanes: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, plus d where enable holds; b is decompressed by a table. ``tcgen05 [d], a, b, [lut], idesc{, {lanes, ..}}, {!}enable``, from PTX 9.4 sm_107f."""
+
+class _tcgen05_83(_Step):
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, lanes: Any = ..., enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b of bytes, plus d where enable holds; the rows of a are shifted down by one. ``tcgen05 [d], [a], b{, [e]}, idesc{, {lanes, ..}}, {!}enable``, from PTX 8.6 sm_100a."""
+
+class _tcgen05_84(_Step):
+    collector__a__discard: _tcgen05_85
+    collector__a__fill: _tcgen05_85
+    collector__a__lastuse: _tcgen05_85
+    collector__a__use: _tcgen05_85
+    collector__b__discard: _tcgen05_86
+    collector__b__fill: _tcgen05_86
+    collector__b__lastuse: _tcgen05_86
+    collector__b__use: _tcgen05_86
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, sa: Any, sb: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, scaled by blocks, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc, [sa], [sb], {!}enable``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_81(_Step):
-    block32: _tcgen05_83
-    collector__a__discard: _tcgen05_84
-    collector__a__fill: _tcgen05_84
-    collector__a__lastuse: _tcgen05_84
-    collector__a__use: _tcgen05_84
-    collector__b__discard: _tcgen05_84
-    collector__b__fill: _tcgen05_84
-    collector__b__lastuse: _tcgen05_84
-    collector__b__use: _tcgen05_84
-    scale_vec__1X: _tcgen05_83
+class _tcgen05_85(_Step):
+    collector__b__discard: _tcgen05_86
+    collector__b__fill: _tcgen05_86
+    collector__b__lastuse: _tcgen05_86
+    collector__b__use: _tcgen05_86
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, sa: Any, sb: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, scaled by blocks, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc, [sa], [sb], {!}enable``, from PTX 8.8 sm_100f."""
+
+class _tcgen05_86(_Step):
+    def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, sa: Any, sb: Any, enable: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, scaled by blocks, plus d where enable holds. ``tcgen05 [d], a, b{, [e]}, idesc, [sa], [sb], {!}enable``, from PTX 8.8 sm_100f."""
+
+class _tcgen05_87(_Step):
+    block32: _tcgen05_89
+    collector__a__discard: _tcgen05_90
+    collector__a__fill: _tcgen05_90
+    collector__a__lastuse: _tcgen05_90
+    collector__a__use: _tcgen05_90
+    collector__b__discard: _tcgen05_91
+    collector__b__fill: _tcgen05_91
+    collector__b__lastuse: _tcgen05_91
+    collector__b__use: _tcgen05_91
+    scale_vec__1X: _tcgen05_89
     def __call__(self, d: Any, a: Any, b: Any, lut: Any, idesc: Any, sa: Any, sb: Any, enable: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, scaled by blocks, plus d where enable holds; b is decompressed by a table. ``tcgen05 [d], a, b, [lut], idesc, [sa], [sb], {!}enable``, from PTX 9.4 sm_107f."""
 
-class _tcgen05_82(_Step):
+class _tcgen05_88(_Step):
     def __call__(self, d: Any, a: Any, b: Any, e: Any, idesc: Any, enable: Any = ..., zero: Any = ..., /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, plus d where enable holds, with b kept in the collector. ``tcgen05 [d], a, b{, [e]}, idesc, {!}enable{, zero}``, from PTX 8.8 sm_100f."""
 
-class _tcgen05_83(_Step):
-    collector__a__discard: _tcgen05_84
-    collector__a__fill: _tcgen05_84
-    collector__a__lastuse: _tcgen05_84
-    collector__a__use: _tcgen05_84
-    collector__b__discard: _tcgen05_84
-    collector__b__fill: _tcgen05_84
-    collector__b__lastuse: _tcgen05_84
-    collector__b__use: _tcgen05_84
+class _tcgen05_89(_Step):
+    collector__a__discard: _tcgen05_90
+    collector__a__fill: _tcgen05_90
+    collector__a__lastuse: _tcgen05_90
+    collector__a__use: _tcgen05_90
+    collector__b__discard: _tcgen05_91
+    collector__b__fill: _tcgen05_91
+    collector__b__lastuse: _tcgen05_91
+    collector__b__use: _tcgen05_91
     def __call__(self, d: Any, a: Any, b: Any, lut: Any, idesc: Any, sa: Any, sb: Any, enable: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, scaled by blocks, plus d where enable holds; b is decompressed by a table. ``tcgen05 [d], a, b, [lut], idesc, [sa], [sb], {!}enable``, from PTX 9.4 sm_107f."""
 
-class _tcgen05_84(_Step):
+class _tcgen05_90(_Step):
+    collector__b__discard: _tcgen05_91
+    collector__b__fill: _tcgen05_91
+    collector__b__lastuse: _tcgen05_91
+    collector__b__use: _tcgen05_91
+    def __call__(self, d: Any, a: Any, b: Any, lut: Any, idesc: Any, sa: Any, sb: Any, enable: Any, /, *, out: Any = None, pred: Any = None) -> None:
+        """d = a * b, scaled by blocks, plus d where enable holds; b is decompressed by a table. ``tcgen05 [d], a, b, [lut], idesc, [sa], [sb], {!}enable``, from PTX 9.4 sm_107f."""
+
+class _tcgen05_91(_Step):
     def __call__(self, d: Any, a: Any, b: Any, lut: Any, idesc: Any, sa: Any, sb: Any, enable: Any, /, *, out: Any = None, pred: Any = None) -> None:
         """d = a * b, scaled by blocks, plus d where enable holds; b is decompressed by a table. ``tcgen05 [d], a, b, [lut], idesc, [sa], [sb], {!}enable``, from PTX 9.4 sm_107f."""
 
@@ -10494,6 +10589,13 @@ class _tld4_5(_Step):
     def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
         """One component of the four texels that filtering would use. ``tld4 {d, ..}, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         One component of the four texels that filtering would use; p: whether they are resident. ``tld4 {d, ..}|p, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
+
+class _trace(_Step):
+    mark: _trace_1
+
+class _trace_1(_Step):
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> None:
+        """Puts the mark a into a trace. ``trace a``, from PTX 9.5 sm_107f."""
 
 class _trap(_Step):
     def __call__(self, *, out: Any = None, pred: Any = None) -> None:
@@ -12258,6 +12360,7 @@ class Namespace:
     testp: _testp
     tex: _tex
     tld4: _tld4
+    trace: _trace
     trap: _trap
     txq: _txq
     vabsdiff: _vabsdiff

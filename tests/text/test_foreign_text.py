@@ -1,0 +1,153 @@
+"""What ptxas takes beyond the table, and what it refuses: judged by NVIDIA's assembler too."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from ptxdsl.errors import PtxError
+from ptxdsl.gpu.tools import find_assembler
+from ptxdsl.isa.targets import assembled
+from ptxdsl.text import parse, to_text
+from ptxdsl.verify import verify
+
+REGISTERS = (
+    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %fd<9>; "
+    ".reg .f16x2 %x<9>; .reg .u32 %u<9>; .reg .u16 %k<9>; .reg .f16 %q<9>;"
+)
+
+
+def module(body: str, head: str = "", target: str = "sm_90a", version: str = "8.6", parameters: str = "") -> str:
+    """A kernel with one statement on line 7."""
+    return (
+        f".version {version}\n.target {target}\n.address_size 64\n{head}\n"
+        f".visible .entry k({parameters}) {{\n{REGISTERS}\n{body}\nret; }}\n"
+    )
+
+
+def read(text: str) -> str:
+    """The text of a module as it is printed."""
+    found = parse(text)
+    verify(found, foreign=True)
+    again = to_text(found)
+    assert parse(again) == found
+    return again
+
+
+def assembles(text: str) -> bool:
+    """Whether ptxas takes a module."""
+    head = re.match(r"\.version (\d+)\.(\d+)\n\.target (\w+)", text)
+    assert head is not None
+    arch = assembled(head[3])
+    path = find_assembler((int(head[1]), int(head[2])), arch).path
+    command = [path, f"-arch={arch}", "/dev/stdin", "-o", "/dev/null"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False).returncode == 0
+
+
+MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+TAKEN = [
+    # Numbers, negated predicates and results that nobody wants, where the table has registers.
+    (module("mbarrier.try_wait.shared::cta.b64 %p1, [%r1], 0;"), "mov.b64 %made, 0"),
+    (module("brx.idx 1, T; T: .branchtargets L; L:").replace("brx.idx 1, T; T: .branchtargets L;",
+     "T: .branchtargets L;\nbrx.idx 0, T;"), "mov.b32 %made, 0"),
+    (module("xor.pred %p1, !%p2, %p3;"), "not.pred %made, %p2"),
+    (module("and.pred %p1, %p2, 1;"), "mov.pred"),
+    (module("selp.b32 %r1, %r2, %r3, 0;"), "mov.pred"),
+    (module(f"{MMA} {{_, %f1, %f2, %f3}}, {{%r1, %r2, %r3, %r4}}, {{%r5, %r6}}, {{%f4, %f5, %f6, %f7}};"), "%unused"),
+    (module(f"{MMA} {{%f0, %f1, %f2, %f3}}, {{%r1, 0, %r3, 0}}, {{%r5, %r6}}, {{%f4, %f5, %f6, %f7}};"),
+     "mov.b32 %made, 0"),
+    (module("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, _, %r3, _}, [%r5];"), "%unused"),
+    (module("st.global.v4.u32 [%rd1], {%r1, %tid.x, %r2, %laneid};"), "mov.b32 %made, %tid.x"),
+    # An address of 32 bits, where the memory can only be shared.
+    (module("ldmatrix.sync.aligned.x4.m8n8.b16 {%r1, %r2, %r3, %r4}, [%r5];"), "ldmatrix.sync.aligned.m8n8.x4.shared"),
+    (module("stmatrix.sync.aligned.m8n8.x1.b16 [%r5+16], {%r1};"), "stmatrix.sync.aligned.m8n8.x1.shared"),
+    (module("cp.async.mbarrier.arrive.noinc.b64 [%r1];"), "arrive.noinc.shared"),
+    # Spaces, braces, packed registers.
+    (module("add  .u32 %r1, %r2, %r3;"), "add.u32 %r1"),
+    (module("ld.global.b32 {%r1}, [%rd1];"), "ld.global.b32 %r1"),
+    (module("add.f16x2 %x1, %x2, %r1;"), "add.f16x2"), (module("ld.global.b16 %q1, [%rd1];"), "ld.global.b16"),
+    # Variables and directives.
+    (module("", ".attribute(.managed) .global .align 4 .b8 g[4];"), ".attribute(.managed)"),
+    (module("", ".global .align 4 .attribute(.managed) .b8 g[4];"), ".align 4"),
+    (module("", ".weak .const .align 4 .b8 g[4];"), ".weak"), (module("", ".common .global .u32 g;"), ".common"),
+    (module("", "").replace("k()", "k() .local_maxnreg 32").replace("8.6", "8.8"), ".local_maxnreg 32"),
+    (module("", ".metadata_section {\n .metadata_domain 1\n}", "sm_107a", "9.5"), ".metadata_domain 1"),
+    (module("ld.local.u32 %r1, [l];", ".local .u32 l;", "sm_20", "2.3").replace(REGISTERS, ".reg .b32 %r<9>;"),
+     ".local .u32 l"),
+    (module("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f5, %f6, %f7, %f8}];", ".global .texref t;"), "tex.2d"),
+    (module("ld.param.u64 %rd1, [a];", parameters=".param .u32 a"), "ld.param.u64"),
+    (module('.pragma "nounroll";'), "nounroll"),
+    # Targets of other names.
+    *((module("", target=target, version="8.8"), target) for target in ("sm_82", "sm_101", "sm_101a", "sm_101f")),
+    (module("tcgen05.wait::ld.sync.aligned;", target="sm_101a"), "tcgen05.wait::ld"),
+    # What PTX 8.6 to 9.5 have.
+    (module("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;"), "fence.proxy"),
+    (module("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;"), "fence.proxy"),
+    (module("trace.mark 4095;", "", "sm_107f", "9.5"), "trace.mark"),
+    (module("fabric.wait.sync_restrict::read 3;", "", "sm_100", "9.5"), "fabric.wait"),
+    (module("fabric.wait.sync_restrict::reads 3;", "", "sm_100", "9.3"), "fabric.wait"),
+    (module("cp.async.bulk.prefetch.L2.global.L2::evict_last [%rd1], 16;", "", "sm_107f", "9.4"), "evict_last"),
+    (module("tcgen05.mma.cta_group::1.kind::f16.collector::b::use.collector::a::fill [%r1], %rd1, %rd2, %r2, %p1;", "",
+            "sm_107f", "9.4"), "collector::a::fill.collector::b::use"),
+]
+REFUSED = [
+    (module("ld.global.u32 %r1, [16];"),
+     ("`ld.global.u32` wants an address in brackets for a, and its base is a number, which only an address in .local "
+      "may be")),
+    (module("ld.global.u32 %r1, [%rd1-4];"), "`%rd1-4`: an address is a register plus a number, not minus one"),
+    (module("cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1+64, {%r1}];"), "`%rd1+64` and operands behind it"),
+    (module("setp.eq.u32 5, %r1, %r2;"), "`5` is a number, and here must be a register for the result"),
+    (module("add.s32 5, %r1, %r2;"), "`5` is a number, and here must be a register for the result"),
+    (module("add.f16x2 %r1, %f1, %r2;"),
+     "`add.f16x2` wants a .f16x2 register for a, and it is the .f32 register %f1"),
+    (module("add.bf16x2 %r1, %u1, %r2;"),
+     "`add.bf16x2` wants a .bf16x2 register for a, and it is the .u32 register %u1"),
+    (module("cvt.rn.f16x2.f32 %f1, %f2, %f3;"),
+     "`cvt.rn.f16x2.f32` wants a .f16x2 register for d, and it is the .f32 register %f1"),
+    (module("cp.async.bulk.prefetch.L2.global [%rd1], 8;"),
+     "`cp.async.bulk.prefetch.L2.global` wants a .u32 register or number for size, and 8 is not a multiple of 16"),
+    (module("cp.async.cg.shared.global [%r1], [%rd1], 16, 32;"), None),
+    (module("mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 2;"), None),
+    (module("st.bulk.shared::cta [%r1], 4, 0;", "", "sm_100"), None),
+    (module("movmatrix.sync.aligned.m8n8.trans.b16 %r1, 0;"), None),
+    (module("vadd4.u32.u32.u32 %r1, 1, %r2, %r3;"), None),
+    (module("wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.s8.s8 {%r1, %r2, %r3, %r4}, %rd1, %rd2, %r5, 1, %p1;"), None),
+    (module("wgmma.mma_async.sp.sync.aligned.m64n8k64.f32.e4m3.e4m3 {%f1,%f2,%f3,%f4}, %rd1, %rd2, %r5, 1, %p1, 1, 1;"),
+     None),
+    (module("trace.mark 4096;", "", "sm_107f", "9.5"), None), (module("trace.mark 1;", "", "sm_100a", "9.5"), None),
+    (module("", ".common .shared .align 4 .b8 g[4];"), ".common variables lie in .global, not in .shared"),
+    (module("", ".common .const .align 4 .b8 g[4];"), ".common variables lie in .global, not in .const"),
+    (module("", ".local .u32 l;"), "a .local variable outside a function"),
+    (module("", ".tex .u64 t;"), "`.tex` is gone since PTX 1.5"),
+    (module("").replace("k()", "k() .local_maxnreg 32"), "`.local_maxnreg` needs PTX 8.8, and this module is PTX 8.6"),
+    (module("", ".metadata_section { .metadata_domain 1 }", "sm_107a", "9.4"), "`.metadata_section` needs PTX 9.5"),
+    (module("", target="sm_101f"), ".target sm_101f came with PTX 8.8, and this module is PTX 8.6"),
+    (module("add.s32 _, %r1, %r2;"), None), (module("mad.u32.lo %r1, %r2, %r3, %r4;"), None),
+]
+
+
+@pytest.mark.parametrize(("text", "printed"), TAKEN, ids=range(len(TAKEN)))
+def test_it_is_taken(text: str, printed: str) -> None:
+    assert printed in read(text)
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_it_is_refused(text: str, message: str | None) -> None:
+    with pytest.raises(PtxError) as caught:
+        read(text)
+    if message is not None:
+        assert caught.value.message.split("\n")[0] == message
+
+
+@pytest.mark.ptxas
+def test_the_assembler_judges_the_same() -> None:
+    wrong = [text for text, _ in TAKEN if not assembles(text)] + [text for text, _ in REFUSED if assembles(text)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_texture_references_of_the_first_versions() -> None:
+    text = to_text(parse(".version 1.4\n.target sm_10\n.tex .u32 a, b;\n.entry k() { ret; }"))
+    assert ".global .texref a;" in text
+    assert ".global .texref b;" in text
