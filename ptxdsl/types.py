@@ -236,7 +236,7 @@ _PACKED: dict[ScalarType, str] = {f16: "<e", f32: "<f", tf32: "<f", f64: "<d"}
 
 def _encode_float(value: float, kind: ScalarType) -> int:
     if kind.lanes != 1:
-        raise PtxTypeError(f"a packed {kind} takes no Python number", hint="pack two values: `ptx.mov.b32((lo, hi))`")
+        raise PtxTypeError(f"a packed {kind} takes no Python number", hint=f"pack the parts: `pack({kind}, lo, hi)`")
     packed = _PACKED.get(kind)
     try:
         if packed is not None:

@@ -453,7 +453,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "PtxTypeError",
         "`+` of f16 and f32: PTX converts nothing by itself",
         "y[0] = x[0] + y[0]",
-        "`a.to(f32)` or `b.to(f16)` converts (cvt)",
+        "`a.to(f32)` converts (cvt)",
     )),
     (shared_as_global, (
         "PtxTypeError",
@@ -748,13 +748,13 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "PtxTypeError",
         "`const` of the list [1, 300]: not each is a u8, which holds 0 to 255",
         "t = const([1, 300], u8)",
-        "a wider type, or `array.astype(np.uint32)`",
+        "a wider type: `const(array, s64)`",
     )),
     (const_fraction, (
         "PtxTypeError",
         "`const` of the list [1.5]: not each is a u32, which holds 0 to 4294967295",
         "t = const([1.5], u32)",
-        "a wider type, or `array.astype(np.uint32)`",
+        "`const(array, f32)`",
     )),
     (const_big, (
         "TraceError",

@@ -135,3 +135,29 @@ def test_the_hints_can_be_followed() -> None:
     with use("emulator"):
         k[1, 1](x, np.array([3], np.int8), x, _as_float8(e), out, f)
     assert out[0] == 403 and f.tolist() == [1, 2] and e[2] == 0x38
+
+
+HINTS = {
+    "w[0] + n": "`n.to(u64)` converts (cvt)", "f + d[0]": "`f.to(f64)` converts (cvt)",
+    "n + f": "`n.to(f32)` or `f.to(u32)` converts (cvt); `n.bits(f32)` keeps the bits (mov)",
+    "p.store(0, w[0])": "`v.to(u32)` keeps the low 32 bits (cvt)",
+    "x.store(0, n)": "`n.to(u8)` keeps the low 8 bits (cvt)",
+    "reg(f32, d[0])": "`v.to(f32)` rounds (cvt)",
+    "reg(s32, f)": "`f.to(s32)` rounds towards zero (cvt); `f.bits(s32)` keeps the bits (mov)",
+    "const(np.array([1 + 2j]))": "`array.view(np.float64)` has the real and the imaginary parts, one after the other",
+    "const(np.array([True]))": "`array.view(np.uint8)`", "const([1.5], u32)": "`const(array, f32)`",
+    "d - d": "`(p.address - q.address) // 8` counts elements of 8 bytes",
+    "maximum(x[0], 1)": "`select(a > b, a, b)`", "minimum(x[0], 1)": "`select(a < b, a, b)`",
+}
+
+
+@pytest.mark.parametrize("line", HINTS)
+def test_a_hint_that_changes_numbers_says_so(line: str) -> None:
+    import ptxdsl
+
+    names: dict[str, Any] = {**{name: getattr(ptxdsl, name) for name in ptxdsl.__all__}, "np": np}
+    parameters = "x: Ptr[u8], w: Ptr[u64], d: Ptr[f64], p: Ptr[u32], n: u32, f: f32"
+    exec(f"@ptx_kernel\ndef k({parameters}):\n    v = {line}", names)
+    with pytest.raises(PtxTypeError) as caught:
+        names["k"].ptx()
+    assert caught.value.hint == HINTS[line]

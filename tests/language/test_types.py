@@ -79,7 +79,7 @@ def test_integer_for_a_float_type() -> None:
         (True, u32, "True is no number of type u32"),
         ("3", u32, "'3' is no number of type u32"),
         (1, pred, "1 is no predicate\n  hint: write True or False"),
-        (1.0, f16x2, "a packed f16x2 takes no Python number\n  hint: pack two values: `ptx.mov.b32((lo, hi))`"),
+        (1.0, f16x2, "a packed f16x2 takes no Python number\n  hint: pack the parts: `pack(f16x2, lo, hi)`"),
     ],
 )
 def test_literals_refused(value: object, kind: ScalarType, message: str) -> None:

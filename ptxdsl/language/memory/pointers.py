@@ -73,7 +73,7 @@ class Pointer(RunTime):
         if isinstance(index, Pointer):
             raise located(
                 PtxTypeError, "the difference of two pointers is no pointer",
-                "`(p.address - q.address) // 4` counts elements of 4 bytes",
+                f"`(p.address - q.address) // {self.size}` counts elements of {self.size} bytes",
             )
         return self._moved(index, -1)
 

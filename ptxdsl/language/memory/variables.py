@@ -226,7 +226,7 @@ def _table(array: Any, dtype: ScalarType) -> Any:
         if not (low <= int(given.min()) and int(given.max()) < high and (given == np.floor(given)).all()):
             raise located(
                 PtxTypeError, f"`const` of {described(array)}: not each is a {dtype}, which holds {low} to {high - 1}",
-                "a wider type, or `array.astype(np.uint32)`",
+                "a wider type: `const(array, s64)`" if given.dtype.kind in "biu" else "`const(array, f32)`",
             )
     table = given.astype(kind)
     if dtype.is_float and given.dtype.kind in "iu":
@@ -244,7 +244,14 @@ def _type_of(values: Any) -> ScalarType:
     for kind in TYPES.values():
         if kind.numpy_name == name and kind.kind in "usf" and kind.lanes == 1:
             return kind
-    raise located(PtxTypeError, f"PTX has no type for a numpy array of {values.dtype}", "`array.astype(np.float32)`")
+    hints = {
+        "b": "`array.view(np.uint8)`",
+        "c": f"`array.view(np.float{values.itemsize * 4})` has the real and the imaginary parts, one after the other",
+    }
+    raise located(
+        PtxTypeError, f"PTX has no type for a numpy array of {values.dtype}",
+        hints.get(values.dtype.kind, "integers of 8 to 64 bits, float16, float32 or float64"),
+    )
 
 
 def _alignment(align: int) -> int:

@@ -28,7 +28,8 @@ _ELSEWHERE = {
     "T": "index it the other way round: `a[j, i]`", "size": "`a.shape[0]`, or a parameter `n: u32`",
     "sum": "`ptxdsl.warp.reduce_sum(v)`, `ptxdsl.block.reduce_sum(v, threads)`",
     "max": "`ptxdsl.warp.reduce_max(v)`, `ptxdsl.block.reduce_max(v, threads)`",
-    "dtype": "`v.type` of a value, `p.dtype` of a pointer", "reshape": "`p + i` and `p.cast(u32)` make other pointers",
+    "dtype": "`v.type` of a value, `p.dtype` of a pointer", "shape": "a parameter `x: Array[f32, 1]` has its extents",
+    "reshape": "`p + i` and `p.cast(u32)` make other pointers",
 }
 """Names of numpy, and what is used instead."""
 

@@ -176,7 +176,10 @@ def _extreme(name: str, a: Any, b: Any) -> Any:
             check_extreme(current(), f"{name}imum", value, number)
     form = extreme(name, type)
     if form is None:
-        hint = "`select(a < b, a, b)`, or convert first: `v.to(u32)`, `v.bits(u32)`"
+        less = "a < b" if name == "min" else "a > b"
+        hint = f"`select({less}, a, b)`" if type.is_integer else "say what the bits are: `v.bits(u32)`"
+        if type.is_float:
+            hint = f"convert first: `v.to(f32)`, or `select({less}, a, b)`"
         raise located(PtxTypeError, f"PTX has no {name} of {type}", hint)
     return emit(form, type, _source(a, type), _source(b, type), depth=4)
 
