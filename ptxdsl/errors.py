@@ -300,6 +300,18 @@ class EmulationError(PtxError):
         self.block, self.thread = block, thread
         self.ptx_line, self.instruction = ptx_line, instruction
 
+    def to_json(self) -> str:
+        """The findings, or this error alone, as JSON: a list of objects with kind, message, place and thread."""
+        import json
+
+        file, line = self.loc or (None, None)
+        own = {
+            "kind": type(self).__name__, "message": self.message, "file": file, "line": line,
+            "ptx_line": self.ptx_line, "instruction": self.instruction,
+            "block": self.block and list(self.block), "thread": self.thread and list(self.thread), "hint": self.hint,
+        }
+        return json.dumps([finding.record() for finding in self.findings] or [own], indent=2)  # type: ignore[attr-defined]
+
     def _places(self) -> list[str]:
         lines = super()._places()
         if self.block is not None and self.thread is not None:

@@ -52,7 +52,13 @@ def _hook() -> object:
         from .config import override
 
         with override(backend="emulator", **settings):
-            return (yield)
+            try:
+                return (yield)
+            except Exception as error:
+                findings = getattr(error, "findings", ())
+                if len(findings) > 1:
+                    item.add_report_section("call", "ptxdsl", "\n".join(map(str, findings)))
+                raise
 
     return pytest_runtest_call
 

@@ -10,7 +10,7 @@ from ..instructions.addresses import AccessFlags
 from ..instructions.bulk_copies import ALIGNMENT
 from ..machine.heap import Heap
 from ..machine.layout import (
-    LOCAL_START, SPACE_BITS, Block, Entry, Fault, Status, Warp,
+    LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Entry, Fault, Status, Warp,
 )
 from .handler import Handler, byte, i1, i32, i64, pointer
 from .memory import RESOLVE
@@ -33,6 +33,7 @@ class AddressSearch:
         self.spaces = h.ir.and_(h.ir.lshr(flags, h.i32(AccessFlags.SPACES_SHIFT)), h.i32(255))
         self.writes = self.flag(flags, AccessFlags.WRITES)
         self.one_entry = self.flag(flags, AccessFlags.ONE_ENTRY)
+        self.passes = h.ir.and_(self.flag(flags, AccessFlags.PASSES), self.is_fixed)
         self.table = h.load(h.block, Block.TABLE, pointer)
         self.count = h.load(h.block, Block.ENTRIES, i32)
         h.for_each_lane(mask, self.lane)
@@ -50,6 +51,7 @@ class AddressSearch:
         alignment = h.ir.select(self.is_fixed, self.fixed, h.i64(ALIGNMENT))
         odd = h.ir.and_(address, h.ir.sub(alignment, h.i64(1)))
         even = h.zero(odd)
+        self.sunk = h.block_named("sunk")
         h.branch_unless(even, lambda: self.fail(lane, address, Fault.ALIGNMENT))
         done, search, lost = h.block_named("translated"), h.block_named("search"), h.block_named("lost")
         known = h.load(h.rec, 12, i32, 4)
@@ -65,6 +67,10 @@ class AddressSearch:
         hits.append(self.local(lane, address, done, lost))
         h.ir.position_at_end(lost)
         self.fail(lane, address, Fault.MEMORY)
+        h.ir.position_at_end(self.sunk)
+        sink = h.ir.mul(h.ir.zext(lane, i64), h.i64(SINK_BYTES))
+        hits.append((h.ir.add(h.load(h.block, Block.SINK, i64), sink), self.sunk))
+        h.ir.branch(done)
         h.ir.position_at_end(done)
         found = h.ir.phi(i64)
         for host, block in hits:
@@ -72,7 +78,9 @@ class AddressSearch:
         h.store(found, h.block, place)
 
     def fail(self, lane: Any, address: Any, kind: int) -> None:
-        h = self.h
+        h, fault = self.h, self.h.block_named("fault")
+        h.ir.cbranch(self.passes, self.sunk, fault)
+        h.ir.position_at_end(fault)
         h.store(lane, h.block, Block.FAULT_LANE)
         h.store(address, h.block, Block.FAULT_ADDRESS)
         h.store(h.i32(kind), h.block, Block.FAULT_KIND)

@@ -23,6 +23,8 @@ class AccessFlags:
     WRITES = 1 << 16
     ONE_ENTRY = 1 << 17
     """Its buffer entry is that of the array which the pointer comes from; without, it learns one while it runs."""
+    PASSES = 1 << 18
+    """Set while a launch runs: what goes beyond its array goes to the block's sink, since it has been reported."""
 
     @classmethod
     def of(cls, nbytes: int, spaces: int, writes: bool, one_entry: bool) -> int:

@@ -44,6 +44,10 @@ class Barrier(Struct):
     RESULT = field("I")
 
 
+SINK_BYTES = 64
+"""What the widest access of a lane has, and more."""
+
+
 class Block(Struct):
     """A block state: what the warps of one block have in common."""
 
@@ -132,6 +136,8 @@ class Block(Struct):
     HEAP_MAP = field("Q")
     SHADOW = field("Q")
     """Shadow state of the block, where a sanitizer runs (:mod:`.shadow`)."""
+    SINK = field("Q")
+    """Memory of SINK_BYTES a lane, for accesses out of bounds that a tool lets pass."""
     CLUSTER = field("Q")
     """What the cluster keeps for the block, 0 where the launch has no clusters (:class:`ClusterBlock`)."""
     CLUSTERID = field("i", 3)

@@ -77,6 +77,10 @@ class Tool:
     def callback(self, state: BlockState) -> None:
         """A micro-op of the tool has returned with Status.CALLBACK; the warp resumes after it."""
 
+    def passes(self, state: BlockState) -> bool:  # noqa: ARG002
+        """Whether the launch goes on after the fault that a state has stopped with, which has been noted."""
+        return False
+
     def allocated(self, address: int, nbytes: int) -> None:
         """``malloc`` has given memory."""
 

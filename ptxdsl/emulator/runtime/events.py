@@ -24,6 +24,8 @@ def handle(state: BlockState, status: int, codes: Callable[[bool], Code]) -> Blo
     if status == Status.FAULT:
         if state.get(Block.FAULT_KIND, "i") == Fault.SOURCE:
             return follow(state)
+        if state.launch.tool.passes(state):
+            return state
         return state if converge(state) else deoptimise(state, codes(True))
     if status == Status.DEOPT:
         return after_wrap(state, codes) if note_wrap(state) else deoptimise(state, codes(True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import EmulationError, Loc, RaceError, UninitializedError
+from ...errors import EmulationError, Loc, MemoryFault, RaceError, UninitializedError
 
 __all__ = ["Access", "Finding", "Index", "raised"]
 
@@ -28,6 +28,14 @@ class Access:
     def line(self) -> Loc | int | None:
         """The Python line, where there is one, else the line of the PTX."""
         return self.loc or self.ptx_line
+
+    def record(self) -> dict[str, object]:
+        """It as what JSON has."""
+        file, line = self.loc or (None, None)
+        return {
+            "file": file, "line": line, "ptx_line": self.ptx_line, "instruction": self.instruction,
+            "block": list(self.block), "thread": list(self.thread),
+        }
 
     def __str__(self) -> str:
         where = f" at {self.loc}" if self.loc is not None else ""
@@ -53,6 +61,16 @@ class Finding:
     hint: str | None = None
     use: Access | None = None
 
+    def record(self) -> dict[str, object]:
+        """It as what JSON has."""
+        first = self.access.record()
+        others = {"earlier": self.earlier, "use": self.use}
+        return {
+            "kind": self.kind, "message": self.message, **first, "array": self.array, "element": self.element,
+            "space": self.space, "hint": self.hint,
+            **{name: access.record() for name, access in others.items() if access is not None},
+        }
+
     def __str__(self) -> str:
         lines = [self.message, f"  {self.access}"]
         if self.earlier is not None:
@@ -66,6 +84,7 @@ class Finding:
 
 _KINDS: dict[str, type[EmulationError]] = {
     "race": RaceError, "order": RaceError, "cas": RaceError, "init": UninitializedError,
+    "memory": MemoryFault,
 }
 
 

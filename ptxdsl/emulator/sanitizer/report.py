@@ -174,6 +174,11 @@ class Reporter:
         hint = self._hint(state, mine, theirs, *sides) if update is None else update.hint(memory.name, memory.space)
         return Finding("race", message, mine, theirs, *memory, hint)
 
+    def fault(self, finding: Finding) -> None:
+        """Record an access out of bounds, which went nowhere."""
+        if self._is_new("memory", finding.access.line, finding.message):
+            self.findings.append(finding)
+
     def defer(self, state: BlockState, pc: int, warp: int, hosts: dict[int, int]) -> None:
         """Lanes of a warp have loaded from unwritten memory, which is no error until they use it."""
         found = self.deferred.setdefault(state.code.statement_at(pc), {})

@@ -27,6 +27,7 @@ from .clocks import Clocks
 from .happens_before import BlockOrder, Thread, covers
 from .instrumentation import Checks
 from .findings import Finding, raised
+from .overruns import Overruns
 from .report import Reporter
 from .shadow_memory import ShadowMemory
 from .synchronisation import Synchronisation
@@ -72,6 +73,7 @@ class Sanitizer(Tool):
         self.clocks = Clocks(memory)
         self.reporter = Reporter(launch, memory, tools)
         self.synchronisation = Synchronisation(self.clocks, self.reporter, self.checks)
+        self.overruns = Overruns(self.reporter)
         self._callbacks: dict[int, int] = {}
         self._suppressed: list[tuple[int, bytes]] = []
 
@@ -79,6 +81,7 @@ class Sanitizer(Tool):
 
     def attach(self, state: BlockState) -> None:
         self.memory.attach(state)
+        self.overruns.attach(state)
 
     def connect(self, states: list[BlockState]) -> None:
         self.memory.connect(states)
@@ -88,7 +91,11 @@ class Sanitizer(Tool):
         self.memory.begin_cluster(states)
 
     def switch(self, state: BlockState) -> None:
+        self.overruns.check_time()
         self.memory.switch(state)
+
+    def passes(self, state: BlockState) -> bool:
+        return self.overruns.passes(state)
 
     def allocated(self, address: int, nbytes: int) -> None:
         self.memory.allocated(address, nbytes)
@@ -202,6 +209,7 @@ class Sanitizer(Tool):
 
     def release(self) -> None:
         """Undo the suppressions and give the shadow memory back."""
+        self.overruns.release()
         for place, data in self._suppressed:
             ctypes.memmove(place, data, len(data))
         if self.memory.exhausted():

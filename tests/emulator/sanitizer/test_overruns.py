@@ -1,0 +1,104 @@
+"""A launch under the sanitizer goes on after an access out of bounds, so that one run shows several."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxdsl import Array, MemoryFault, RaceError, f32, loop, ptx, ptx_kernel, shared, u32, use, when
+
+
+@ptx_kernel
+def several(x: Array[f32, 1], y: Array[f32, 1]) -> None:
+    t = ptx.tid.x
+    tile = shared(f32, 32)
+    tile[t] = x[t + 4]
+    ptx.bar.sync(0)
+    y[t] = tile[t]
+    y[t + 8] = 1.0
+    tile[t + 1] = 2.0
+
+
+@ptx_kernel
+def with_a_race(x: Array[u32, 1], y: Array[u32, 1]) -> None:
+    t = ptx.tid.x
+    y[t + 1] = t
+    y[0] = t
+
+
+@ptx_kernel
+def turns(x: Array[u32, 1], y: Array[u32, 1]) -> None:
+    with loop(x[ptx.tid.x + 40]) as i:
+        y[i] = i
+
+
+@ptx_kernel
+def tables(x: Array[u32, 1], y: Array[u32, 1]) -> None:
+    y[x[ptx.tid.x] & 31] = 1
+    with when(ptx.tid.x == 3):
+        ptx.red.global_.add.u32(y.at(100), 1)
+    y[ptx.tid.x] = ptx.tid.x
+
+
+def arrays(kind: Any = np.float32) -> tuple[Any, Any]:
+    return np.arange(32, dtype=kind), np.zeros(32, kind)
+
+
+def caught(kernel: Any, kind: Any = np.float32, tools: str = "all") -> Any:
+    x, y = arrays(kind)
+    with use("emulator"), pytest.raises((MemoryFault, RaceError)) as error:
+        kernel.configure(1, 32, sanitize=tools)(x, y)
+    return error.value, y
+
+
+def test_each_once() -> None:
+    error, y = caught(several, tools="init")
+    lines = [finding.access.loc.source for finding in error.findings]
+    assert lines == ["tile[t] = x[t + 4]", "y[t + 8] = 1.0", "tile[t + 1] = 2.0"]
+    assert [finding.kind for finding in error.findings] == ["memory"] * 3
+    assert isinstance(error, MemoryFault)
+    assert error.message.splitlines()[0] == "load from x[32]: x is f32[32]"
+    assert error.message.splitlines()[1] == "and 2 more findings:"
+    assert np.array_equal(y, np.where(np.arange(32) < 8, np.arange(4, 36), 1))
+
+
+def test_the_next_launch_faults_again() -> None:
+    for _ in range(2):
+        error, _ = caught(several, tools="init")
+        assert len(error.findings) == 3
+    x, y = arrays()
+    with use("emulator"), pytest.raises(MemoryFault) as plain:
+        several[1, 32](x, y)
+    assert not plain.value.findings
+
+
+def test_beside_a_race() -> None:
+    error, _ = caught(with_a_race, np.uint32)
+    assert [finding.kind for finding in error.findings] == ["memory", "race"]
+
+
+def test_a_load_gives_zero() -> None:
+    error, y = caught(turns, np.uint32)
+    assert len(error.findings) == 1
+    assert not y.any()
+
+
+def test_atomics() -> None:
+    error, y = caught(tables, np.uint32)
+    assert "memory" in [finding.kind for finding in error.findings]
+    assert np.array_equal(y, np.arange(32))
+
+
+def test_json() -> None:
+    error, _ = caught(several)
+    found = json.loads(error.to_json())
+    assert found[0]["message"] == "load from x[32]: x is f32[32]"
+    assert {"kind", "message", "file", "line", "ptx_line", "instruction", "block", "thread", "hint"} <= set(found[0])
+    assert (found[0]["block"], found[0]["thread"], found[0]["line"]) == ([0, 0, 0], [28, 0, 0], error.loc.line)
+    x, y = arrays()
+    with use("emulator"), pytest.raises(MemoryFault) as plain:
+        several[1, 32](x, y)
+    assert json.loads(plain.value.to_json())[0]["kind"] == "MemoryFault"
