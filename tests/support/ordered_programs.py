@@ -396,6 +396,75 @@ def stream_k_fix_up(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32], *, release: str) -
         y[t] = total
 
 
+@ordered(grid=3, block=32)
+def stack_of_nodes(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    """Nodes are pushed by a compare-and-swap that releases, and followed behind one that acquires."""
+    b = ptx.ctaid.x
+    with when(ptx.tid.x == 0):
+        head = reg(u32, ptx["ld.relaxed.gpu.global.u32"](flag))
+        with loop():
+            y[b + 1] = head
+            seen = ptx["atom.release.gpu.global.cas.b32"](flag, head, b + 1)
+            break_if(seen == head)
+            head.set(seen)
+        node, length = reg(u32, ptx["ld.acquire.gpu.global.u32"](flag)), reg(u32, 0)
+        with loop():
+            break_if(node == 0)
+            length += 1
+            node.set(y[node])
+        y[16 + b] = length
+
+
+@ordered(grid=3, block=32)
+def union_find(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    """The trees change while they are followed; what is old is still right."""
+    t = ptx.tid.x
+    ptx["st.relaxed.gpu.global.u32"](y + 40 + t, 40 + t)
+    at = reg(u32, 40 + (t + ptx.ctaid.x) % 32)
+    with loop(0, 6):
+        up = ptx["ld.relaxed.gpu.global.u32"](y + at)
+        break_if((up == at) | (up == 0))
+        above = ptx["ld.relaxed.gpu.global.u32"](y + up)
+        break_if(above == 0)
+        ptx["st.relaxed.gpu.global.u32"](y + at, above)
+        at.set(above)
+
+
+@ordered(grid=4, block=32)
+def persistent_blocks(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    """Tiles are drawn by tickets; each has its own output."""
+    t, tile = ptx.tid.x, reg(u32, 0)
+    with loop():
+        with when(t == 0):
+            tile.set(ptx.atom.global_.add.u32(flag, 1))
+        tile.set(ptx.shfl.sync.idx.b32(tile, 0, 31, FULL))
+        break_if(tile >= 9)
+        y[tile * 32 + t] = x[tile * 32 + t] * 2
+
+
+@ordered(grid=2, block=32)
+def one_thread_adds_up(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    """A place of its own, many times."""
+    with when(ptx.tid.x == 0):
+        with loop(0, 3000) as i:
+            y[ptx.ctaid.x] += i
+            y[ptx.ctaid.x] = y[ptx.ctaid.x] ^ 1
+
+
+@ordered()
+def everybody_clears_and_one_adds(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    s, t = shared(u32, 1), ptx.tid.x
+    with loop(0, 3) as i:
+        s[0] = 0
+        ptx.bar.sync(0)
+        with when(t == i):
+            s[0] += x[i]
+            s[0] += 1
+        ptx.bar.sync(0)
+        y[i * 64 + t] = s[0]
+        ptx.bar.sync(0)
+
+
 # Barriers
 
 

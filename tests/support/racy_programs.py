@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxdsl import Ptr, break_if, loop, otherwise, ptx, reg, shared, u8, u32, when
+from ptxdsl import Ptr, break_if, loop, otherwise, ptx, reg, shared, u8, u32, u64, when
 
 from race_cases import FULL, Programs, spin_until
 
@@ -81,6 +81,39 @@ def bytes_incremented(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
     ptx.bar.warp.sync(FULL)
     s[t >> 3] = (s[t >> 3].to(u32) + 1).to(u8)  # !
     y[t] = s[t & 7].to(u32)  # !
+
+
+@racy(kind="race", block=64)
+def update_many_times(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    """Long enough to be compiled."""
+    with loop(0, 3000):
+        y[ptx.tid.x >> 5] += 1  # !
+
+
+@racy(kind="race", grid=2, block=32)
+def vectors_updated(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    with when(ptx.tid.x == 0):
+        a, b = y.load(0, width=2)  # !
+        y.store(0, [a | 1, b | 1])  # !
+
+
+@racy(kind="race", block=32)
+def update_by_generic_addresses(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    s, t = shared(u32, 2), ptx.tid.x
+    s[t & 1] = 0
+    ptx.bar.warp.sync(FULL)
+    at = ptx.cvta.shared.u64((s + (t & 1)).address.to(u64))
+    ptx["st.u32"](at, ptx["ld.u32"](at) + 1)  # !
+    ptx.bar.warp.sync(FULL)
+    y[t] = s[t & 1]
+
+
+@racy(kind="race", grid=2, block=32)
+def exchange_by_hand(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    with when(ptx.tid.x == 0):
+        old = y[0]  # !
+        y[0] = 1  # !
+        y[1 + ptx.ctaid.x] = old
 
 
 # Stores that hide each other
@@ -360,7 +393,7 @@ def message_of_strong_accesses(
 def last_block_reads_volatile_sums(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
     b, t, total = ptx.ctaid.x, ptx.tid.x, reg(u32, 0)
     with when(t == 0):
-        ptx["st.volatile.global.u32"](y + 64 + b, b)  # !
+        ptx["st.volatile.global.u32"](y + 64 + b, b + 1)  # !
         with when(ptx.atom.global_.add.u32(flag, 1) == 3):
             with loop(0, 4) as i:
                 total += ptx["ld.volatile.global.u32"](y + 64 + i)  # !

@@ -82,18 +82,11 @@ class Values:
         return Uses(chooses, addresses, stored)
 
     def polls(self, place: int) -> bool:
-        """Whether a load repeats until it finds what is wanted: an old value costs it another turn, and no more."""
+        """Whether a load decides how long its loop goes on: an old value costs another turn, and no more."""
         cycle = self._cycle(place)
         if not cycle:
             return False
         names, _ = self._flow(place, False)
-        statement = self.graph.statements[place]
-        if not isinstance(statement, Instruction):
-            return False
-        bases = {getattr(o.base, "name", "") for o in statement.operands if isinstance(o, Address)}
-        inside = [n for number in cycle for n in range(self.graph.blocks[number].start, self.graph.blocks[number].stop)]
-        if any(register.name in bases for n in inside for register in self.graph.def_use[n].writes if n != place):
-            return False
         for number in cycle:
             block = self.graph.blocks[number]
             guard = self.graph.statements[block.stop - 1].guard
