@@ -32,7 +32,8 @@ def is_user_class(kind: type) -> bool:
     if not kind.__flags__ & _MADE_AT_RUN_TIME:
         return False
     name = type.__dict__["__module__"].__get__(kind)
-    return isinstance(name, str) and _user_modules[name]
+    # Code that runs without a `__name__` makes classes of "builtins".
+    return isinstance(name, str) and (name == "builtins" or _user_modules[name])
 
 
 class _UserModules(dict[str, bool]):

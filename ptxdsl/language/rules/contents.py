@@ -15,6 +15,7 @@ import gc
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from operator import is_not
 from types import FrameType, FunctionType, GeneratorType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
@@ -72,10 +73,9 @@ class Contents:
             parts = self._parts(value)
             node = Node(value, parts, parent, form, key)
             self.nodes.append((node, self._content(value)))
-            for part in parts:
-                for inner, child in zip(part.keys, part.held):
-                    if _matters(type(child)) and _is_users(child):
-                        waiting.append((node, part.form, inner, child))
+            for form, inner, child in _mattering(parts):
+                if _is_users(child):
+                    waiting.append((node, form, inner, child))
 
     def _parts(self, value: Any) -> list[Part]:
         if isinstance(value, (enum.EnumMeta, functools._lru_cache_wrapper)) or type(value).__module__ == "_abc":
@@ -119,12 +119,7 @@ class Contents:
 
         What leads there is a form, a key, and the object by its id: -1 stands for the place.
         """
-        held_by: dict[int, list[tuple[Any, str, Any]]] = {}
-        for node, _ in self.nodes:
-            for part in node.parts:
-                for key, child in zip(part.keys, part.held):
-                    if _matters(type(child)):
-                        held_by.setdefault(id(child), []).append((node.value, part.form, key))
+        held_by = self._held_by
         target = change.node.value
         found: dict[int, tuple[Any, list[tuple[str, Any, int]]]] = {}
         found[id(target)] = target, [(change.form, change.key, -1)]
@@ -138,9 +133,27 @@ class Contents:
                 found[id(holder)][1].append((form, key, at))
         return found
 
+    @cached_property
+    def _held_by(self) -> dict[int, list[tuple[Any, str, Any]]]:
+        """By the id of an object, what holds it, and how."""
+        found: dict[int, list[tuple[Any, str, Any]]] = {}
+        for node, _ in self.nodes:
+            for form, key, child in _mattering(node.parts):
+                found.setdefault(id(child), []).append((node.value, form, key))
+        return found
+
     def functions(self) -> Iterator[FunctionType]:
         """The functions among the objects."""
         return (node.value for node, _ in self.nodes if type(node.value) is FunctionType)
+
+
+def _mattering(parts: list[Part]) -> Iterator[tuple[str, Any, Any]]:
+    """What is held that may hold more: form, key, object. Most containers hold one kind."""
+    for part in parts:
+        if any(map(_matters, set(map(type, part.held)))):
+            for key, child in zip(part.keys, part.held):
+                if _matters(type(child)):
+                    yield part.form, key, child
 
 
 def _differs(old: Part, new: Part) -> bool:
@@ -197,7 +210,7 @@ def _ignored(node: Node, key: Any) -> bool:
     if isinstance(node.value, ModuleType):
         return key.startswith("__")
     found = next((vars(kind)[key] for kind in type(node.value).__mro__ if key in vars(kind)), None)
-    return isinstance(found, functools.cached_property)
+    return isinstance(found, cached_property)
 
 
 def written(node: Node, form: str | None = None, key: Any = None) -> str:

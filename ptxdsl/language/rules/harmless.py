@@ -213,7 +213,7 @@ def _harmless_object(value: Any, kind: type) -> bool:
     if isinstance(value, type):
         module = type.__dict__["__module__"].__get__(value)
         if module in ("builtins", "numpy"):
-            return value is not type and value is not super
+            return value is not type and value is not super and not is_user_class(value)
         return isinstance(module, str) and module.startswith(_KINDS_OF_PTXDSL)
     return False
 

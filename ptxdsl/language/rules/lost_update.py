@@ -59,15 +59,31 @@ def compare(before: list[Snapshot], region: Region) -> None:
         for name, new in bound(state):
             if region.kind != "label" and not name.startswith((".", "@")) and is_data(new):
                 _check_bound(state, name, region)
-    contents = before[0].contents if before else None
-    if contents is not None:
-        for number, name, old in contents.read:
-            new = before[number].frame.f_globals.get(name)
-            if not same(old, new):
-                _check_name(before, before[number], name, old, new, region)
-        for change in contents.changes():
-            if change.old is None or change.new is None or not same(change.old, change.new):
-                _check_change(before, contents, change, region)
+    if before and before[0].contents is not None:
+        _compare_contents(before, before[0].contents, region)
+
+
+def _compare_contents(states: list[Snapshot], contents: Contents, region: Region) -> None:
+    for number, name, old in contents.read:
+        new = states[number].frame.f_globals.get(name)
+        if not same(old, new):
+            _check_name(states, states[number], name, old, new, region)
+    untouched: dict[int, bool] = {}
+    for change in contents.changes():
+        if change.old is not None and change.new is not None and same(change.old, change.new):
+            continue
+        if change.form == ITEM and change.verb == "is replaced":
+            # Most elements of a container that is filled again are alike: is any of them read?
+            at = id(change.node.value)
+            if at not in untouched:
+                untouched[at] = _uses(states, contents, change._replace(key=_ANY)) == (False, False)
+            if untouched[at]:
+                continue
+        _check_change(states, contents, change, region)
+
+
+_ANY = object()
+"""A key that may be every other."""
 
 
 def _made_inside(value: object, region: Region) -> bool:

@@ -7,32 +7,24 @@ what all that is reached from the frames holds.
 from __future__ import annotations
 
 import dis
-from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import compress
 from operator import is_not
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
-from ...types import ScalarType
 from ..builder import Trace
 from ..introspection.call_sites import is_user_file
 from ..introspection.code_objects import PerCode
-from ..introspection.reachable import MEMBER, Part, children, holds as holds_parts
+from ..introspection.reachable import MEMBER, Part, children, holds
 from ..introspection.user_code import globals_of
 from .contents import Contents
 from .harmless import harmless
 from .python_protocol import RunTime
 
-__all__ = [
-    "Snapshot", "bound", "elements", "frames", "holds", "is_data", "may_hold", "places", "reached", "rebound", "same",
-    "snapshot", "variables",
-]
+__all__ = ["Snapshot", "bound", "elements", "frames", "is_data", "reached", "rebound", "same", "snapshot", "variables"]
 
-_INERT = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, GeneratorType, CodeType, FrameType)
 _NUMBERS = (int, float, complex, str, bytes, type(None))
-_LIBRARY = tuple(f"ptxdsl.{name}" for name in ("block", "kernels", "math", "mbarrier", "mma", "tma", "warp"))
-_DEPTH = 5
 
 
 class Snapshot(NamedTuple):
@@ -123,94 +115,20 @@ def _written_globals(code: CodeType) -> frozenset[str]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What containers hold
-
-_LIST, _TUPLE, _DICT, _OBJECT = 1, 2, 3, 4
+# What values are
 
 
-class _Kinds(dict[type, int]):
-    """How the elements of a type are found; 0 for what has none."""
-
-    def __missing__(self, kind: type) -> int:
-        found = self[kind] = _kind(kind)
-        return found
-
-
-def _kind(kind: type) -> int:
-    if issubclass(kind, (list, deque)):
-        return _LIST
-    if issubclass(kind, tuple):
-        return _TUPLE
-    if issubclass(kind, dict):
-        return _DICT
-    module = kind.__module__ or ""
-    ours = f"{module}.".startswith("ptxdsl.") and not module.startswith(_LIBRARY)
-    if ours or issubclass(kind, (*_INERT, RunTime, ScalarType)) or module in ("builtins", "numpy"):
-        return 0
-    return _OBJECT if kind.__dictoffset__ or _slots(kind) else 0
-
-
-_KINDS = _Kinds()
-
-
-holds = _KINDS.__getitem__
-"""Whether values of a type have elements that may be registers; 0 if not."""
-
-
-def _slots(kind: type) -> list[str]:
-    """The names of the slots of a class and its bases."""
-    names: list[str] = []
-    for base in kind.__mro__:
-        own = base.__dict__.get("__slots__", ())
-        names += [own] if isinstance(own, str) else own
-    return [name for name in names if not name.startswith("__")]
-
-
-def attributes(value: object) -> dict[str, object]:
-    found = dict(getattr(value, "__dict__", ()))
-    for name in _slots(type(value)):
-        if hasattr(value, name):
-            found[name] = getattr(value, name)
-    return found
-
-
-def contents(container: Any) -> Iterator[Any]:
-    """What a container holds itself."""
-    kind = _KINDS[type(container)]
-    if kind == _OBJECT:
-        return iter(attributes(container).values())
-    return iter(container.values() if kind == _DICT else container)
-
-
-def elements(value: object, depth: int = _DEPTH) -> Iterator[Any]:
+def elements(value: object) -> Iterator[Any]:
     """The value itself, and what it holds."""
-    yield value
-    if depth and _KINDS[type(value)]:
-        for item in contents(value):
-            yield from elements(item, depth - 1)
-
-
-def may_hold(value: Any, wanted: object) -> bool:
-    """Whether a container can hold an object, itself or in others: most have nothing of its type."""
-    kind = _KINDS[type(value)]
-    if kind in (_LIST, _TUPLE):
-        types = set(map(type, value))
-        return type(wanted) in types or any(map(holds, types))
-    return kind > 0
-
-
-def places(wanted: object, path: str, value: Any, depth: int = _DEPTH) -> Iterator[tuple[tuple[int, int], str]]:
-    """Where a container and those in it hold an object: each place, and how it is written."""
-    kind = _KINDS[type(value)]
-    if not depth or not may_hold(value, wanted):
-        return
-    keys: Any = attributes(value) if kind == _OBJECT else value if kind == _DICT else range(len(value))
-    for index, (key, item) in enumerate(zip(keys, contents(value))):
-        if item is wanted or _KINDS[type(item)]:
-            inner = f"{path}.{key}" if kind == _OBJECT else f"{path}[{key!r}]"
-            if item is wanted:
-                yield (id(value), index), inner
-            yield from places(wanted, inner, item, depth - 1)
+    waiting, seen = [value], set()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        if not isinstance(each, (RunTime, FunctionType, type, ModuleType)) and holds(type(each)):
+            waiting += [held for part in children(each) for held in part.held]
 
 
 def same(old: Any, new: Any) -> bool:
@@ -229,7 +147,7 @@ def same(old: Any, new: Any) -> bool:
             continue
         code = one.__code__ is other.__code__ if isinstance(one, FunctionType) else True
         first, second = children(one), children(other)
-        if not code or not holds_parts(type(one)) or _shape(first) != _shape(second):
+        if not code or not holds(type(one)) or _shape(first) != _shape(second):
             return False
         for left, right in zip(first, second):
             waiting += zip(left.held, right.held)
