@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Callable
 from typing import Any
@@ -48,3 +49,15 @@ def said(error: PtxError, function: Callable[..., Any]) -> tuple[str, ...]:
     assert error.loc is not None
     assert error.loc.file == function.__code__.co_filename
     return type(error).__name__, message, error.loc.source, error.hint or ""
+
+
+def marked(function: Callable[..., Any]) -> tuple[int, str]:
+    """The line of a program that is marked ``# wrong: name``, or of the helper that it names with ``# in: helper``."""
+    lines = linecache.getlines(function.__code__.co_filename)
+    number = function.__code__.co_firstlineno
+    while "# wrong: " not in lines[number - 1]:
+        if "# in: " in lines[number - 1]:
+            helper = lines[number - 1].split("# in: ")[1].strip()
+            number = next(k for k, text in enumerate(lines, 1) if text.lstrip().startswith(f"def {helper}("))
+        number += 1
+    return number, lines[number - 1].split("# wrong: ")[1].split("  #")[0].strip()

@@ -362,8 +362,11 @@ ANY_ATTRIBUTE = (
 
 @PerCode
 def reads_attributes(code: CodeType) -> frozenset[str]:
-    """The attributes that a function, or one inside it, reads by name, and the globals that it names."""
+    """The attributes that a function, or one inside it, may read by name, and the globals that it names."""
     names = {step.argval for step in flow_of(code).raw if step.opname in ("LOAD_ATTR", "LOAD_METHOD")}
+    for constant in code.co_consts:
+        # `getattr(v, "name")`, `attrgetter("name")`, the patterns of `match`.
+        names.update(each for each in (constant if isinstance(constant, tuple) else (constant,)) if type(each) is str)
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return frozenset(names | globals_of(code)).union(*map(reads_attributes, inner))
 

@@ -114,15 +114,15 @@ def _called(effects: Effects, body: frozenset[int] | None, scope: Mapping[str, A
             if isinstance(own, property):
                 yield from _functions(own.fset)
     for expression, value in found:
-        yield from _functions(value)
+        for each in value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,):
+            yield from _functions(each)
         if value is _MISSING and expression.kind == "attr" and expression.of is not None:
             holder = resolved(expression.of, scope)
             if holder is not _MISSING:
                 yield from _functions(_of_class(holder, expression.key))
             else:
-                for each in list(scope.values()):
-                    if isinstance(each, type):
-                        yield from _functions(vars(each).get(expression.key))
+                for base in {base for each in list(scope.values()) if isinstance(each, type) for base in each.__mro__}:
+                    yield from _functions(vars(base).get(expression.key))
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:
@@ -132,6 +132,8 @@ def _functions(value: Any) -> Iterator[FunctionType]:
         yield from _functions(value.__func__)
     elif isinstance(value, property):
         yield from _functions(value.fget)
+    elif type(value).__module__ == "ptxdsl.language.subroutine":
+        yield from _functions(value._function)
     elif isinstance(value, type):
         yield from _functions(_of_class(value, "__init__", itself=True))
     elif type(value).__flags__ & 1 << 9 and not isinstance(value, ModuleType):
@@ -193,6 +195,11 @@ _PURE = frozenset((
     "all",
 ))
 """Methods that change nothing."""
+_READING = frozenset((
+    "len", "isinstance", "print", "repr", "str", "min", "max", "sum", "sorted", "any", "all", "list", "tuple", "set",
+    "dict", "enumerate", "zip", "reversed", "range", "type", "id", "iter", "int", "float", "bool", "getattr", "hasattr",
+))
+"""Functions that change nothing but iterators."""
 _SURE, _LIKELY, _POSSIBLE, _GUESS = 1, 100, 10_000, 1_000_000
 
 
@@ -237,7 +244,8 @@ def _fits_call(site: Site, change: Change, scope: Mapping[str, Any]) -> int:
             named = site.arguments[1] if len(site.arguments) > 1 else None
             known = named is not None and named.kind == "const"
             return (_SURE if not known or named.key == change.key else 0) if named is not None else _SURE
-        return _SURE + 1
+        only_reads = callee.kind == "name" and callee.key in _READING and change.verb != "advances"
+        return 0 if only_reads else _SURE + 1
     if callee.kind == "name" and callee.key in _BY_CALL and _MISSING in passed:
         return _LIKELY + 1
     return 0

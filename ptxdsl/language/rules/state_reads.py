@@ -5,18 +5,22 @@ variable in the bytecode begins an expression. It reads the place if it goes the
 code that may go on: a call, another name. It does not if it goes elsewhere (`cfg.scale`), stores into the place, or
 only adds to a container (`log.append(v)`, whose result nobody uses). A store rebuilds the place: what follows reads
 what is new. Functions that capture or load a variable, methods and properties are looked into in the same way.
+
+A `for` of Python's that stores by its counter is taken to rebuild every element.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from ..introspection.bytecode import flow_of
 from ..introspection.effects import Expression, Site, chain, effects_of, inner_codes
 from ..introspection.reachable import ATTRIBUTE, DEFAULT, ITEM, MEMBER, NAME
+from ..introspection.user_code import is_user_class
 from .contents import CONTENT, GLOBAL, LENGTH, WHOLE
 
 __all__ = ["PLACE", "Leads", "Reads"]
@@ -181,11 +185,10 @@ class Reads:
             return _READ
         own = [(form, to) for form, _, to in ways if form in _OF_CONTAINERS]
         found = _looked_up(holder, key)
-        found = found.fget if isinstance(found, property) else found
-        if isinstance(found, FunctionType):
-            return self._of_self(found, at)
-        if isinstance(found, (classmethod, staticmethod)):
-            return self._named_somewhere()
+        if isinstance(found, (FunctionType, property, cached_property, classmethod, staticmethod)):
+            return self._descriptor(found, at)
+        if is_user_class(type(found)) and hasattr(type(found), "__get__"):
+            return _READ
         if isinstance(holder, (FunctionType, type, ModuleType)):
             return _NOTHING
         if found is None:
@@ -203,6 +206,13 @@ class Reads:
             if first.kind == "const" and isinstance(holder, dict) and first.key not in [held for _, held, _ in ways]:
                 return _NOTHING
         return _READ
+
+    def _descriptor(self, found: Any, at: int) -> int:
+        if isinstance(found, (classmethod, staticmethod)):
+            return self._named_somewhere()
+        if isinstance(found, (property, cached_property)):
+            found = found.fget if isinstance(found, property) else found.func
+        return self._of_self(found, at) if isinstance(found, FunctionType) else _READ
 
     def _of_self(self, function: Any, at: int) -> int:
         code = function.__code__
