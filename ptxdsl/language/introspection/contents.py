@@ -15,6 +15,7 @@ import struct
 from array import array
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -92,6 +93,7 @@ _EXACT: dict[type, Callable[[Any], Hashable]] = {
     array: lambda value: (array, value.typecode, value.tobytes()),
     memoryview: lambda value: (memoryview, value.format, value.shape, value.tobytes()),
 }
+_EXACT[ContextVar] = lambda value: (Same(value), contents(value.get(None)))
 _NATIVE: dict[type, Callable[[Any], Any]] = {
     int: int.__int__, float: float.__float__, str: lambda value: str.__getitem__(value, slice(None)),
     bytes: lambda value: bytes.__getitem__(value, slice(None)), bytearray: bytes, complex: complex.__pos__,

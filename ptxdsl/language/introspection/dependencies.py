@@ -10,10 +10,10 @@ At a launch the places are compared by identity, which takes some 30 ns each; on
 (lists, dicts, arrays, objects) is read again. Where anything differs, the whole key is made anew: it is the same for a
 helper that was defined again as it was, or a number that was assigned again.
 
-What it cannot see: names that are computed (`getattr(module, name)` sees the module, `globals()[name]`, `eval` and
-`sys.modules` nothing); attributes of an object under a second, local name, unless the object is the user's and then
-all of it counts; files, the environment, clocks and random numbers; what only C knows, which is itself; the inside of
-libraries (what lies in site-packages or belongs to Python or ptxdsl), unless the kernel belongs to one.
+What it cannot see: names that are computed (`globals()[name]`, `eval`); files, clocks and random numbers; what only C
+knows, which is itself; the inside of libraries (what lies in site-packages or belongs to Python or ptxdsl), unless the
+kernel belongs to one; what another thread changes during the trace. A change that means nothing to the trace may be
+taken for one that does: then the kernel is traced again, and what is loaded of the same text stays loaded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any
 from .call_sites import is_user_file
 from .contents import Same, code_key, contents, has_value, is_array
 from .name_reads import CELL, GLOBAL, Read, reads_of
-from .reachable import walk
+from .reachable import holds, walk
 from .user_code import is_user_class, is_user_module, names_of_module
 
 __all__ = ["Dependencies"]
@@ -42,6 +42,7 @@ class _Missing:
     """What a place holds that is not there."""
 
 
+_get_dict = attrgetter("__dict__")
 _get_cell = attrgetter("cell_contents")
 _get_code = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _NUMBERS = frozenset((int, float, complex, bool, str, bytes, type(None)))
@@ -87,7 +88,7 @@ class _Search:
         self._functions: list[tuple[FunctionType, Any]] = []
         self._data: list[tuple[Callable[[Any], Hashable], Any, Hashable]] = []
         self._sizes: list[tuple[Any, int]] = []
-        self._tables: list[tuple[Any, Any]] = []
+        self._tables: list[tuple[Any, Callable[[Any], Any], Any]] = []
         self._classes: dict[type, Any] = {}
         self._met: dict[int, int] = {}
         self._kept: list[object] = []
@@ -108,7 +109,7 @@ class _Search:
         if known is not None:
             return known
         if kind is FunctionType:
-            return self._function(value) if self._follows(value) else Same(value)
+            return self._function(value) if self._follows(value) else self._of_library(value)
         if issubclass(kind, type):
             return self._class(value)
         if kind is ModuleType:
@@ -145,11 +146,19 @@ class _Search:
         key += [self._read(read, function.__globals__, cells) for read in reads_of(code)]
         return tuple(key)
 
+    def _of_library(self, function: FunctionType) -> Hashable:
+        """A library's function, which may hold one of the user's: what `contextmanager` makes of a generator."""
+        held = [_content(cell) for cell in function.__closure__ or ()]
+        if not held or _package(str(function.__globals__.get("__name__", ""))) == "ptxdsl":
+            return Same(function)
+        return Same(function), *map(self.whole, held)
+
     def _class(self, value: type) -> Hashable:
         """A class by what its methods and attributes are, as far as it is the user's."""
         if not is_user_class(value):
             return Same(value)
         table = self._table_of(value)
+        self._tables.append((value, _bases_of, _bases_of(value)))
         self._sizes.append((table, len(table)))
         key: list[Hashable] = [Same(value)]
         for name, held in list(table.items()):
@@ -166,7 +175,7 @@ class _Search:
         self._sizes.append((names, len(names)))
         key: list[Hashable] = [Same(value)]
         for name, held in list(names.items()):
-            if not name.startswith("__"):
+            if not name.startswith("__") or name == "__getattr__":
                 self._place(names, name, held)
                 key.append((name, Same(held) if isinstance(held, ModuleType) else self.whole(held)))
         return tuple(key)
@@ -232,13 +241,15 @@ class _Search:
         kind = type(value)
         if kind is ModuleType:
             names = names_of_module(value)
-            if name not in names or str(names.get("__name__")).startswith("ptxdsl"):
+            if name not in names or _package(str(names.get("__name__"))) == "ptxdsl":
                 return self.whole(value)
             return self._stepped(names, name, rest, used=used)
         if kind is FunctionType and name in value.__dict__:
             return self._stepped(value.__dict__, name, rest, used=used)
         if name in _WRITERS.get(kind, ()):
             return Same(value)
+        if _wrapped(value) is not None and name in value.__dict__:
+            return self._stepped(value.__dict__, name, rest, used=used)
         if is_array(value) and name in _FACTS:
             return self._datum(_facts, value)
         if isinstance(value, type):
@@ -264,10 +275,11 @@ class _Search:
     def _of_object(self, value: Any, name: str, rest: tuple[str, ...], *, used: bool) -> Hashable:
         table = self._lookup(type(value), name)
         own = getattr(value, "__dict__", None)
+        self._tables.append((value, type, type(value)))
         if type(own) is not dict or (table is not None and hasattr(type(table[name]), "__set__")):
             return self.whole(value)
         if name in own:
-            self._tables.append((value, own))
+            self._tables.append((value, _get_dict, own))
             return self._stepped(own, name, rest, used=used)
         if table is None or hasattr(type(table[name]), "__get__"):
             return self.whole(value)
@@ -276,6 +288,7 @@ class _Search:
 
     def _lookup(self, kind: type, name: str) -> Any:
         """The table of the class in which an attribute is found; those before it are noted not to have it."""
+        self._tables.append((kind, _bases_of, _bases_of(kind)))
         for base in kind.__mro__:
             table = self._table_of(base)
             if name in table:
@@ -296,7 +309,7 @@ class _Search:
                 found.append(_present(table, present))
             if absent:
                 found.append(_absent(table, absent))
-        found += [_held(table, attrgetter("__dict__"), own) for table, own in self._tables]
+        found += [_held(*table) for table in self._tables]
         found += [_held(cell, _get_cell, value) for cell, value in self._cells if value is not _Missing]
         found += [_of_function(function, parts) for function, parts in self._functions]
         found += [_sized(table, size) for table, size in self._sizes]
@@ -372,7 +385,7 @@ def _fixed(value: Any) -> bool:
         return all(map(_fixed, value))
     if kind in _NUMBERS or isinstance(value, Enum):
         return True
-    return has_value(kind)
+    return has_value(kind) and not holds(kind) and kind is not memoryview
 
 
 def _facts(array: Any) -> Hashable:
