@@ -18,8 +18,12 @@ __all__ = ["CUDA", "NUMBA", "TRITON", "hint_of_line", "spelling", "unknown_name"
 
 _THREAD = "`ptx.ctaid.x * ptx.ntid.x + ptx.tid.x`"
 _MATH = (
-    "cos", "erf", "exp", "exp2", "log", "log2", "pow", "rsqrt", "sin", "sqrt", "tanh",
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "cospi", "erf", "erfc", "exp", "exp10",
+    "exp2", "expm1", "ilogb", "isfinite", "isinf", "isnan", "lgamma", "log", "log10", "log1p", "log2", "logb", "lrint",
+    "lround", "modf", "frexp", "nearbyint", "rsqrt", "signbit", "sin", "sincos", "sinh", "sinpi", "sqrt", "tan", "tanh",
+    "tgamma",
 )
+_MATH_OF_TWO = ("atan2", "copysign", "fdim", "fmod", "hypot", "nextafter", "pow", "remainder", "remquo")
 """Functions of C that `ptxdsl.math` has under the same name; with an ``f`` behind they are C's for floats."""
 
 
@@ -84,8 +88,8 @@ CUDA: dict[str, str] = {
     "cvta_generic_to_shared": "`tile.address`, of a shared array",
     "launch_bounds__": "`@ptx_kernel(maxntid=256)`", "cudaMalloc": "`ptxdsl.empty((256,), f32)`",
     "cudaMemcpy": "`ptxdsl.to_device(values)`, and `.numpy()` of what it gives",
-    **{name: f"`ptxdsl.math.{name}(f)`" for name in _MATH if name != "pow"},
-    "pow": "`ptxdsl.math.pow(f, g)`",
+    **{name: f"`ptxdsl.math.{name}(f)`" for name in _MATH},
+    **{name: f"`ptxdsl.math.{name}(f, g)`" for name in _MATH_OF_TWO},
 }
 """By CUDA's name without the underscores before it, and without the ``f`` behind a function of C."""
 
@@ -97,7 +101,7 @@ NUMBA: dict[str, str] = {
     "atomic.min": CUDA["atomicMin"], "atomic.exch": CUDA["atomicExch"], "atomic.compare_and_swap": CUDA["atomicCAS"],
     "atomic.cas": CUDA["atomicCAS"], "atomic.and_": CUDA["atomicAnd"], "atomic.or_": CUDA["atomicOr"],
     "atomic.xor": CUDA["atomicXor"], "atomic.inc": CUDA["atomicInc"], "atomic.dec": CUDA["atomicDec"],
-    "laneid": "`ptx.laneid`", "warpsize": "`32`", "selp": "`select(p, v, w)`", "cbrt": "`ptxdsl.math.pow(f, 1 / 3)`",
+    "laneid": "`ptx.laneid`", "warpsize": "`32`", "selp": "`select(p, v, w)`",
     "jit": "`@ptx_kernel`", "to_device": "`ptxdsl.to_device(values)`", "device_array": "`ptxdsl.empty((256,), f32)`",
 }
 """After ``cuda.``, beside CUDA's."""

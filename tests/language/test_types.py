@@ -92,5 +92,6 @@ def test_compatible_is_the_manuals_table() -> None:
     assert compatible(u32, s32) and compatible(b32, f32) and compatible(f32, b32) and compatible(f16, b16)
     assert not compatible(u32, f32) and not compatible(u32, u64)
     assert not compatible(pred, b16) and not compatible(b32, pred)
-    assert compatible(pred, pred) and compatible(f16x2, u32) and compatible(bf16, u16) and compatible(f64, b64)
+    assert compatible(pred, pred) and compatible(f16x2, b32) and compatible(bf16, b16) and compatible(f64, b64)
+    assert not compatible(f16x2, u32) and not compatible(bf16, u16)
     assert not compatible(f64, s64) and compatible(b16, s16)
