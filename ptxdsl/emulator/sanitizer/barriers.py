@@ -39,6 +39,10 @@ class _Mbarrier:
 
     parity: int
     initialiser: int = 0
+    users: set[tuple[int, Thread]] = field(default_factory=set)
+    """Those for which it is known whether they come after the initialisation."""
+    joined: tuple[Clock, Any, int, Clock] | None = None
+    """The last that a thread has acquired: its clock before, what was released, the scope, its clock behind."""
     pending: Published = field(default_factory=dict)
     complete: Published = field(default_factory=dict)
 
@@ -136,15 +140,21 @@ class Barriers:
         if mbarrier is None:
             mbarrier = self._mbarriers[host] = _Mbarrier(parity)
         mbarrier.update(parity)
-        clock = self.clocks.of_thread(state, block, thread)
-        self._check_initialised(state, block, thread, clock, host, mbarrier)
+        if (block.block, thread) not in mbarrier.users:
+            mbarrier.users.add((block.block, thread))
+            self._check_initialised(state, block, thread, self.clocks.of_thread(state, block, thread), host, mbarrier)
         relaxed = effects.order == "relaxed" and what != "complete_tx"
         level = 1 if "cta" in statement.form.tokens else 2  # NVIDIA's libraries arrive from afar and write no scope
         if effects.waits:
             charge_poll(state)
             complete, key = mbarrier.complete, (block.block, thread)
             if not relaxed and complete and self._acquired.get(key) is not complete:
-                block.own[thread] = join(clock, *acquirable(complete, block, level))
+                before = block.clock(thread)
+                last = mbarrier.joined  # most threads have the same clock before, so they have the same one behind
+                if last is None or last[0] is not before or last[1] is not complete or last[2] != level:
+                    joined = join(before, *acquirable(complete, block, level))
+                    last = mbarrier.joined = before, complete, level, joined
+                block.own[thread] = last[3]
                 self._acquired[key] = complete
         elif effects.arrives or what == "complete_tx":
             for reach, released in self._released(state, block, thread, level, relaxed):
