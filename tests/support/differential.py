@@ -4,7 +4,9 @@
 A variant is an instruction of a row in which one thing is different: the order of its modifiers, a modifier more or
 less, an operand of another kind, the version or the target.
 
-What they may disagree on, and why, is `TOLERATED`.
+On `AGREED` kinds they must not disagree. Elsewhere ptxas takes what means nothing (modifiers that it ignores, floats
+and registers of any type where it does not look, results in special registers), and the package what ptxas expands
+into text of its own that then fails.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from ptxdsl.isa.targets import LATEST, TARGETS, Version, introduced, lowest
 from ptxdsl.text import parse
 from ptxdsl.verify import verify
 
-__all__ = ["TOLERATED", "Variant", "disagreements", "offence", "tolerated", "variants"]
+__all__ = ["AGREED", "Variant", "disagreements", "offence", "variants"]
 
 _VALUES = {
     "register": ("%p99", "%h99", "%r99", "%rd99", "%f99", "%fd99", "%rb99"),
@@ -160,12 +162,8 @@ def disagreements(drawn: list[Variant]) -> Iterator[tuple[Variant, str | None, s
                     yield variant, mine, out.get(at)
 
 
-TOLERATED: dict[str, str] = {}
-
-
-def tolerated(variant: Variant, mine: str | None, its: str | None) -> bool:
-    """Whether the two may disagree."""
-    return False
+AGREED = ("order", "integer for result", "target", "version")
+"""The kinds of which every variant is judged the same."""
 
 
 def main() -> None:
