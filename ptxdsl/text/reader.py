@@ -331,7 +331,8 @@ class Reader:
             self.fail("these brackets do not close", text)
         start, _, offset_text = inner.partition("+")
         found = self.names.get(start)
-        self.narrow |= found.__class__ is ir.Register and found.type.bits == 32
+        if found.__class__ is ir.Register and found[1].bits == 32:
+            self.narrow = True
         if (found.__class__ is ir.Register or found.__class__ is ir.Symbol) and _PLAIN.match(offset_text):
             return ir.Address(found, int(offset_text or 0), (), unified)
         first, *rest = self.split(inner) if "," in inner else [inner]

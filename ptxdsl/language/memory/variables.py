@@ -19,6 +19,7 @@ from .pointers import Pointer
 
 __all__ = ["const", "dynamic_shared", "global_", "local", "param", "shared"]
 
+_LINKAGES = ("visible", "weak", "common")
 _STATIC = Limits().static_shared
 _CONSTANT = 65536
 """The bytes of constant memory that a module has (PTX manual, State Spaces)."""
@@ -105,8 +106,13 @@ def local(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     return _declared(current(), "local", dtype, shape, align)
 
 
-def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+def global_(
+    dtype: ScalarType, *shape: int, align: int = 16, linkage: str = "", managed: bool = False
+) -> View:
     """An array of the module in global memory: one for all blocks and launches, zero when the module is loaded.
+
+    With a ``linkage`` (``"visible"``, ``"weak"`` or ``"common"``) other modules see it, under the name of the Python
+    variable; ``managed`` puts it into memory that the host shares.
 
     Of a `texref`, `samplerref` or `surfref` it is the reference itself, which texture and surface instructions name:
     ``t = global_(texref)``, ``ptx["tex.1d.v4.f32.s32"]((t, [x]))``.
@@ -126,10 +132,18 @@ def global_(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     if opaque and shape:
         raise located(PtxTypeError, f"a {dtype} has no shape", f"`global_({dtype})`")
     extents = () if opaque else _shape("global_", dtype, shape)
-    symbol = trace.unique(f"{trace.name}_{variable_name('global')}")
+    if linkage not in ("", *_LINKAGES):
+        raise located(
+            TraceError, f"`global_` has no linkage {linkage!r}", f"there are {', '.join(map(repr, _LINKAGES))}"
+        )
+    own = variable_name("global")
+    symbol = trace.unique(own if linkage else f"{trace.name}_{own}")
+    attributes: tuple[ir.Directive, ...] = (("managed", ()),) if managed else ()
     size = None if opaque else max(_alignment(align), dtype.bytes)
     flat = () if opaque else (prod(extents),)
-    trace.module_variables.append(ir.Variable(symbol, "global", dtype.register, flat, size))
+    trace.module_variables.append(
+        ir.Variable(symbol, "global", dtype.register, flat, size, linkage=linkage, attributes=attributes)
+    )
     trace.needs_verification |= dtype.bits > 64
     return View(dtype, "global", Declared(trace, symbol, common=True), extents, row_major(extents))
 
