@@ -17,7 +17,7 @@ import itertools, random, re, string, typing
 from typing import Any
 import numpy as np
 import ptxdsl
-from ptxdsl import Ptr, loop, otherwise, printf, ptx, reg, select, shared, u32, warp, when
+from ptxdsl import Ptr, label, loop, otherwise, printf, ptx, reg, select, shared, u32, warp, when
 
 MEMO={}
 def memo(k):
@@ -313,6 +313,106 @@ for size in (2,4):
             lo=select(v[k]<v[k+1],v[k],v[k+1]); hi=select(v[k]<v[k+1],v[k+1],v[k])
             v[k].set(lo); v[k+1].set(hi)
 for k in range(4): x[k]=v[k]
+""",
+    "pipeline_stages": """
+bufs=[shared(u32,32) for _ in range(3)]
+def load(stage,i): bufs[stage][ptx.tid.x]=x[i]
+def use(stage): return bufs[stage][0]
+acc=reg(u32,0)
+for s in range(2): load(s,s)
+with loop(0,n,3) as i:
+    for s in range(3):
+        load((s+2)%3,i+s+2)
+        acc+=use(s)
+x[0]=acc
+""",
+    "local_helper_state": """
+def count_bits(v):
+    parts=[]
+    for k in range(4): parts.append((v>>k)&1)
+    total=parts[0]
+    for p in parts[1:]: total=total+p
+    return total
+with loop(n) as i: x[i]=count_bits(i)
+""",
+    "config_namedtuple": """
+Cfg=collections.namedtuple('Cfg','tile warps'); c=Cfg(4,2)
+with loop(n) as i:
+    c2=c._replace(tile=8)
+    x[i]=c2.tile+c.warps
+x[0]=c.tile
+""",
+    "opts": """
+opts=dict(a=1)
+with when(n<3):
+    o={**opts,'b':2}; o.update(opts); o['a']=5
+    x[0]=o['a']+o['b']
+x[1]=opts['a']
+""",
+    "walrus_temp": """
+for k in range(2):
+    with when(n>k):
+        if (t:=k*2)>1: x[t]=n
+""",
+    "exceptions_inside": """
+for k in range(2):
+    with when(n>k):
+        try: v={}['a']
+        except KeyError as e: v=len(e.args)
+        finally: q=1
+        x[k]=v+q
+""",
+    "assertion": """
+with loop(n) as i:
+    assert isinstance(i,object), f"{i}"
+    x[i]=i
+""",
+    "cond_python_store": """
+outs=[]
+for k in range(3):
+    v=reg(u32,0)
+    with when(n>k): v.set(k)
+    outs.append(v)
+for k,v in enumerate(outs): x[k]=v
+""",
+    "nested_defs_and_caches": """
+@functools.lru_cache(None)
+def off(k): return k*3
+with loop(n) as i: x[i]=off(2)+off(3)
+x[0]=off(2)
+""",
+    "dyn_attr_temp": """
+class Ctx: pass
+c=Ctx()
+for k in range(2):
+    with when(n>k):
+        c.tmp=n+k
+        x[k]=c.tmp
+""",
+    "self_tmp": """
+class Op:
+    def __init__(s,p): s.p=p
+    def run(s,i):
+        s.cur=i*2
+        s.emit()
+    def emit(s): s.p[0]=s.cur
+o=Op(x)
+with loop(n) as i: o.run(i)
+""",
+    "enumerate_regs": """
+names={'a':reg(u32,0)}
+with loop(n) as i:
+    for key,value in names.items(): value+=i
+x[0]=names['a']
+""",
+    "labels_loop": """
+i=reg(u32,0); tbl=[1,2]
+top=label()
+tmp=[i]; tmp.append(i+1)
+x[i]=tmp[1]+tbl[0]
+i+=1
+ptx.bra(top,pred=i<n)
+x[0]=tbl[1]
 """,
 }
 

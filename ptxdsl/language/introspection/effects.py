@@ -17,7 +17,7 @@ from .code_objects import PerCode
 from .user_code import globals_of
 
 __all__ = [
-    "ANY_ATTRIBUTE", "NEW", "Effects", "Expression", "Site", "chain", "effects_of", "inner_codes",
+    "ANY_ATTRIBUTE", "ATTRIBUTES", "NEW", "Effects", "Expression", "Site", "chain", "effects_of", "inner_codes",
     "may_store", "reads_attributes",
 ]
 
@@ -223,6 +223,13 @@ def _attribute(e: Effects, _: int, step: dis.Instruction) -> None:
         e.stack.append(SELF)
 
 
+def _super_attribute(e: Effects, _: int, step: dis.Instruction) -> None:
+    e.pop(3)
+    e.stack.append(Expression("attr", step.argval, UNKNOWN))
+    if _effect(step) == -1:
+        e.stack.append(SELF)
+
+
 def _subscript(e: Effects, *_: object) -> None:
     target, key = e.pop(2)
     e.stack.append(e.chained(Expression("item", key, target)))
@@ -317,6 +324,7 @@ def _function(e: Effects, _: int, step: dis.Instruction) -> None:
 
 _KNOWN: dict[str, _Handler] = {
     "LOAD_CONST": _constant, "LOAD_SMALL_INT": _constant, "LOAD_ATTR": _attribute, "LOAD_METHOD": _attribute,
+    "LOAD_SUPER_ATTR": _super_attribute,
     "BINARY_SUBSCR": _subscript, "STORE_SUBSCR": _store_item, "DELETE_SUBSCR": _delete_item,
     "STORE_SLICE": _store_slice, "STORE_ATTR": _store_attribute, "DELETE_ATTR": _delete_attribute, "COPY": _copy,
     "DUP_TOP": _copy, "SWAP": _swap, "ROT_TWO": _rotate, "ROT_THREE": _rotate, "ROT_FOUR": _rotate, "ROT_N": _rotate,
@@ -353,6 +361,8 @@ def effects_of(code: CodeType) -> Effects:
     return Effects(code)
 
 
+ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
+"""The opcodes that read an attribute."""
 ANY_ATTRIBUTE = (
     "getattr", "hasattr", "dir", "vars", "__dict__", "replace", "asdict", "astuple", "copy", "deepcopy",
     "__getattribute__",
@@ -363,7 +373,7 @@ ANY_ATTRIBUTE = (
 @PerCode
 def reads_attributes(code: CodeType) -> frozenset[str]:
     """The attributes that a function, or one inside it, may read by name, and the globals that it names."""
-    names = {step.argval for step in flow_of(code).raw if step.opname in ("LOAD_ATTR", "LOAD_METHOD")}
+    names = {step.argval for step in flow_of(code).raw if step.opname in ATTRIBUTES}
     for constant in code.co_consts:
         # `getattr(v, "name")`, `attrgetter("name")`, the patterns of `match`.
         names.update(each for each in (constant if isinstance(constant, tuple) else (constant,)) if type(each) is str)

@@ -104,7 +104,8 @@ def _candidates(states: list[Snapshot]) -> Iterator[tuple[int, CodeType, Site, M
 
 def _called(effects: Effects, body: frozenset[int] | None, scope: Mapping[str, Any]) -> Iterator[FunctionType]:
     """The functions that code names, and the methods that it may call."""
-    found: list[Any] = []
+    called = [site.target for site in effects.sites if site.kind == "call" and (body is None or site.at in body)]
+    found: list[Any] = [(each, resolved(each, scope)) for each in called if each.kind == "attr"]
     for index, chains in effects.consumers.items():
         if body is None or index in body:
             found += [(each, resolved(each, scope)) for each in chains]

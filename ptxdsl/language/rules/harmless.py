@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from ..introspection.bytecode import flow_of
 from ..introspection.code_objects import PerCode
-from ..introspection.effects import NEW, Effects, Site, effects_of, inner_codes, may_store
+from ..introspection.effects import ATTRIBUTES, NEW, Effects, Site, effects_of, inner_codes, may_store
 from ..introspection.reachable import attributes
 from ..introspection.user_code import globals_of, is_user_class
 
@@ -290,7 +290,7 @@ class _Scan:
 
     def add(self, effects: Effects, body: frozenset[int] | None) -> None:
         for index, step in enumerate(effects.steps):
-            if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and (body is None or index in body):
+            if step.opname in ATTRIBUTES and (body is None or index in body):
                 self.attributes.add(step.argval)
                 if step.argval in CHANGING and not _is_called(effects, index):
                     self.others = True
@@ -359,7 +359,7 @@ def _is_taken(name: str, start: int, body: frozenset[int], code: CodeType) -> bo
 def _is_called(effects: Effects, index: int) -> bool:
     """Whether the method that an instruction takes from an object is called, and not kept or handed on."""
     name = effects.steps[index].argval
-    taken = [step for step in effects.steps if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval == name]
+    taken = [step for step in effects.steps if step.opname in ATTRIBUTES and step.argval == name]
     called = [site for site in effects.sites if site.kind == "call" and site.target[:2] == ("attr", name)]
     return len(called) >= len(taken)
 

@@ -44,7 +44,7 @@ from ..values.value import Reg, Value
 from .changed_lines import found_line
 from .contents import GLOBAL, LENGTH, Change, Contents, written
 from .python_protocol import RunTime
-from .snapshots import Snapshot, bound, elements, is_data, reached, rebound, same
+from .snapshots import Snapshot, bound, elements, is_data, reached, rebound, same, variables
 from .state_reads import Reads
 
 __all__ = ["compare"]
@@ -53,10 +53,11 @@ __all__ = ["compare"]
 def compare(before: list[Snapshot], region: Region) -> None:
     """A LostUpdateError where a region that closes leaves state changed that it must not change."""
     for state in before:
-        for name, old, new in rebound(state):
+        now = variables(state.frame, copied=False)
+        for name, old, new in rebound(state, now):
             if not name.startswith((".", "@")) and not same(old, new):
                 _check_name(before, state, name, old, new, region)
-        for name, new in bound(state):
+        for name, new in bound(state, now):
             if region.kind != "label" and not name.startswith((".", "@")) and is_data(new):
                 _check_bound(state, name, region)
     if before and before[0].contents is not None:

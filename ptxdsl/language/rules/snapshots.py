@@ -83,16 +83,15 @@ def variables(frame: FrameType, *, copied: bool = True) -> dict[str, Any]:
     return names
 
 
-def rebound(state: Snapshot) -> Iterator[tuple[str, object, object]]:
+def rebound(state: Snapshot, now: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     """The variables of a frame that hold something else than before: name, old, new."""
-    now, before = variables(state.frame, copied=False), state.names
+    before = state.names
     changed = map(is_not, before.values(), map(now.get, before, before.values()))
     return ((name, old, now[name]) for name, old in compress(before.items(), changed))
 
 
-def bound(state: Snapshot) -> Iterator[tuple[str, object]]:
+def bound(state: Snapshot, now: dict[str, Any]) -> Iterator[tuple[str, object]]:
     """The variables of a frame that held nothing before: name and value."""
-    now = variables(state.frame, copied=False)
     if len(now) == len(state.names):
         return iter(())
     return ((name, now[name]) for name in now.keys() - state.names.keys())
