@@ -159,7 +159,10 @@ class Instrumentation:
         stores = {self._origin(s) for s in strong.values() if not s.form.effects.reads}
         in_step = {place for place in trusting if uses[place].stored and not uses[place].chooses
                    and self._origin(reads[place]) in stores}
-        trusting = {place for place in trusting if choosing - {place}} | in_step
+        trusting = {place for place in trusting if choosing - {place}}
+        if not trusting:  # read-modify-writes count only where somebody sees what they have written
+            choosing, strong = set(), {p: s for p, s in strong.items() if not s.form.effects.atomic}
+        trusting |= in_step
         if not trusting:
             return set()
         origins = {self._origin(reads[place]) for place in trusting | choosing}
