@@ -17,8 +17,8 @@ from ...instructions.micro_op import layout_of
 from ...instructions.operand_classes import PREDICATE, OperandClass
 from ...machine.layout import LANES, Entry
 from ...machine.shadow import (
-    CHANGED, EPOCH_SHIFT, LANE, NOTED, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, WORD_SHIFT,
-    Plane, Reason, Role, Shadow, WarpClock,
+    CHANGED, EPOCH_SHIFT, LANE, NOTED, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, UPDATED,
+    WORD_SHIFT, Plane, Reason, Role, Shadow, WarpClock,
 )
 from ..atomics import place_at
 from ..data import fit, guard_mask, source
@@ -33,7 +33,8 @@ from .shadow_inspection import INSPECT
 def shadow_check(h: Handler, check: ShadowCheck) -> None:
     access = access_of(h, check.address, check.pattern, check.nbytes, check.role != Role.READ)
     mask = guard_mask(h, check.guard, True)
-    values = [_stored(h, kind, check.bits) for kind in check.sources]
+    alike = check.same_value and check.address.scalar and all(kind.scalar for kind in check.sources)
+    values = [_stored(h, kind, check.bits, alike) for kind in check.sources]
     flags = _Flags(h, check)
     statement = h.ir.and_(h.field(), h.i32(NOTED - 1))
     if check.guard:
@@ -57,15 +58,18 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     if check.block_private is None:
         h.tail(h.slow_path, h.rec)
         return
-    _Fast(h, check, access, shadow, h.ir.or_(shadow.clock(WarpClock.EPOCH), place), mask).emit()
+    word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
+    _Fast(h, check, access, shadow, word, mask, values if alike else []).emit()
     h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
     h.next()
 
 
-def _stored(h: Handler, kind: OperandClass, bits: int) -> Any:
-    """A value that is stored, in each lane; on the fast path it is not asked for."""
+def _stored(h: Handler, kind: OperandClass, bits: int, alike: bool) -> Any:
+    """A value that is stored, in each lane; on the fast path it is asked for only where it is ``alike`` in all."""
     if h.slow_path is None:
         return fit(h, source(h, kind, LANES), bits, False)
+    if alike:
+        return fit(h, source(h, kind, 1), bits, False)
     h.field("q" if kind.immediate else "i")
     if kind.affine or (kind.immediate and kind.bits == 128):
         h.field("q")
@@ -155,6 +159,7 @@ class Groups:
         kind = check.address
         if kind.scalar:
             good, host = access.check_scalar()
+            self.host = host
             single = h.zero(h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))))
             if check.role == Role.WRITE and not check.same_value:
                 good = h.ir.and_(good, single)
@@ -254,9 +259,11 @@ class _Fast(Groups):
     """A check on whole vectors of shadow words; what it cannot decide starts over on the slow path."""
 
     def __init__(
-        self, h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, word: Any, mask: Any
+        self, h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, word: Any, mask: Any,
+        values: list[Any],
     ) -> None:
         super().__init__(h, check, access, mask)
+        self.values = values
         self.check: ShadowCheck = check
         self.word, self.rest = word, h.splat(word)
         self.floor = shadow.clock(WarpClock.BLOCK_FLOOR)
@@ -389,6 +396,20 @@ class _Fast(Groups):
             h.ir.cbranch(self.all(enough, n), after, update)
             h.ir.position_at_end(update)
 
+    def again(self, writers: Any, mine: Any, n: int) -> Any:
+        """Whether the same lanes store once more what is there already."""
+        h, bits = self.h, self.check.bits
+        equal: Any = ir.Constant(i1, bool(self.values))
+        for number, value in enumerate(self.values):
+            place = h.ir.inttoptr(h.ir.add(self.host, h.i64(number * bits // 8)), value.type.as_pointer())
+            equal = h.ir.and_(equal, h.ir.icmp_unsigned("==", h.ir.load(place, align=1), value))
+        clean = h.ir.not_(self.marked(writers, CHANGED | UPDATED, n))
+        differs = h.ir.and_(h.ir.xor(writers, mine), self.splat(THREAD & ~LANE, n))
+        same_warp = h.ir.icmp_unsigned("==", differs, self.splat(0, n))
+        same_lanes = h.ir.or_(self.same_thread(writers, mine, n), self.marked(writers, SEVERAL_LANES, n))
+        clean = h.ir.and_(clean, h.ir.and_(h.ir.and_(same_warp, same_lanes), self.marked(writers, STORED, n)))
+        return h.ir.and_(clean, self.splat(equal, n))
+
     def write(self, group: _Group) -> None:
         h, check, n = self.h, self.check, group.size
         mine = h.ir.or_(self.splat(self.word, n), group.lanes)
@@ -398,7 +419,9 @@ class _Fast(Groups):
             own = self.same_thread(writers, one, n)
             if check.address.scalar and check.sources:
                 own = h.ir.and_(own, self.marked(writers, CHANGED, n))
+                again = self.again(writers, mine, n)
                 mine = h.ir.or_(mine, h.ir.select(own, self.splat(CHANGED, n), self.splat(0, n)))
+                own = h.ir.or_(own, again)
             good = self.harmless(writers, own, n)
             for plane in (Plane.READER, Plane.EARLIER_READER) if check.readers else ():
                 words = group.get(plane)
