@@ -19,7 +19,6 @@ from ..types import ScalarType, u64
 from .block_needs import BlockNeed
 from .builder import Trace, activated, current
 from .errors import described
-from .foreign_names import hint_of_line, spelling
 from .introspection.call_sites import is_user_file
 from .memory.arrays import View, row_major
 from .memory.pointer_tables import PointerTable
@@ -148,6 +147,8 @@ def _translated(
 
 def _foreign(error: Exception, name: str | None = None) -> TraceError | None:
     """The error for a name of CUDA's, Numba's or Triton's, ``name`` if that is known; None if there is none."""
+    from .foreign_names import hint_of_line
+
     traceback, found = error.__traceback__, None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
@@ -161,6 +162,8 @@ def _foreign(error: Exception, name: str | None = None) -> TraceError | None:
 
 def _alone(name: str) -> str | None:
     """The hint for a name where the line cannot be read."""
+    from .foreign_names import spelling
+
     written = spelling(name)
     return written and f"CUDA's {name} is {written}"
 

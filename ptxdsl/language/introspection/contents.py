@@ -12,7 +12,6 @@ thousand others.
 from __future__ import annotations
 
 import struct
-from array import array
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
@@ -90,7 +89,6 @@ _EXACT: dict[type, Callable[[Any], Hashable]] = {
     **dict.fromkeys((int, str, bytes, bool, type(None), type(...), type(NotImplemented)), _plain),
     float: _float, complex: _complex, ModuleType: Same, BuiltinFunctionType: Same,
     bytearray: lambda value: (bytearray, bytes(value)), range: lambda value: (range, repr(value)),
-    array: lambda value: (array, value.typecode, value.tobytes()),
     memoryview: lambda value: (memoryview, value.format, value.shape, value.tobytes()),
 }
 _EXACT[ContextVar] = lambda value: (Same(value), contents(value.get(None)))
@@ -132,6 +130,8 @@ class _Reading:
             return dict, tuple(map(self.of, value)), tuple(map(self.of, value.values()))
         if kind is FunctionType:
             return self._function(value)
+        if kind.__module__ == "array" and kind.__name__ == "array":
+            return kind, value.typecode, value.tobytes()
         if kind.__module__ in ("numpy", "ml_dtypes") and hasattr(value, "tobytes"):
             return self._numpy(value)
         return self._object(kind, value)

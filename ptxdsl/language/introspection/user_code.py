@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import sysconfig
 from opcode import EXTENDED_ARG, opmap
 from types import CodeType, ModuleType
 from typing import Any
@@ -23,8 +23,8 @@ def names_of_module(module: ModuleType) -> dict[str, Any]:
     return found
 
 
-_paths = sysconfig.get_paths()
-_LIBRARIES = tuple({f"{_paths[name]}/".replace("\\", "/") for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARY = f"{os.path.dirname(os.__file__)}/".replace("\\", "/")
+"""Python's own; other libraries lie in folders that end in ``-packages``."""
 
 
 def is_user_class(kind: type) -> bool:
@@ -62,7 +62,7 @@ class _UserFiles(dict[str, bool]):
 
     def __missing__(self, file: str) -> bool:
         path = file.replace("\\", "/")
-        self[file] = is_user_file(file) and not path.startswith(_LIBRARIES) and "-packages/" not in path
+        self[file] = is_user_file(file) and not path.startswith(_LIBRARY) and "-packages/" not in path
         return self[file]
 
 

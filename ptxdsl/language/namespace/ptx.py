@@ -16,7 +16,6 @@ from ...isa import table as isa
 from ..builder import current, thread
 from ..calls import call
 from ..errors import located, relocated
-from ..foreign_names import spelling
 from ..instruction_names import InstructionName, Name, NoValue
 from ..introspection.call_sites import getframe, places
 from ..memory.addresses import guard_of
@@ -221,9 +220,8 @@ class Namespace(Name):
         if read is not None:
             return read()
         if name.startswith("_"):
-            if spelling(name) is None:
-                raise AttributeError(name)
-            raise relocated(_unknown(name))
+            error = _foreign(name)
+            raise AttributeError(name) if error is None else relocated(error)
         word = _spelled(name)
         if word in isa.opcodes():
             found: Any = _instruction(word)
@@ -267,13 +265,21 @@ def _forms(mnemonic: str) -> tuple[Form, ...]:
         raise relocated(error) from None
 
 
+def _foreign(word: str) -> UnknownInstruction | None:
+    """What CUDA, Numba or Triton call something that is written in another way here."""
+    from ..foreign_names import spelling
+
+    written = spelling(word)
+    return None if written is None else UnknownInstruction(
+        f"PTX has no instruction or special register `{word}`", hint=f"CUDA's {word} is {written}"
+    )
+
+
 def _unknown(word: str) -> UnknownInstruction:
     """Neither an instruction nor a special register: name what is near among both."""
-    written = spelling(word)
-    if written is not None:
-        return UnknownInstruction(
-            f"PTX has no instruction or special register `{word}`", hint=f"CUDA's {word} is {written}"
-        )
+    foreign = _foreign(word)
+    if foreign is not None:
+        return foreign
     names = [*isa.opcodes(), *(name[1:] for name in isa.special_registers())]
     hint = did_you_mean(similar(word, names, 4), "`ptx.{}`")
     return UnknownInstruction(f"PTX has no instruction or special register `{word}`", hint=hint)

@@ -36,9 +36,9 @@ _ACTIVE = frozenset((
 ))
 """Built-in functions that change what they are given, or give what holds variables."""
 CHANGING = frozenset(
-    name for kind in (list, dict, set, bytearray) for name in dir(kind)
-    if not name.startswith("_") and name not in dir(tuple) + dir(frozenset) + dir(bytes)
-    and name not in ("keys", "values", "items", "get", "copy", "fromkeys")
+    name for name in {*dir(list), *dir(dict), *dir(set), *dir(bytearray)}
+    - {*dir(tuple), *dir(frozenset), *dir(bytes), "keys", "values", "items", "get", "copy", "fromkeys"}
+    if not name.startswith("_")
 )
 """The methods by which the built-in containers change."""
 

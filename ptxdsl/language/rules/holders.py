@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from inspect import CO_OPTIMIZED
 from itertools import compress
 from operator import is_
@@ -136,17 +135,16 @@ def _find(frame: FrameType, reg: Reg, found: Found) -> None:
         _collect(walk([root], through_globals=True), frame, reg, found)
 
 
-@dataclass(eq=False)
 class Globals:
     """What functions reach through the globals that they name, and the functions among these."""
 
-    codes: list[int]
-    """The code objects of the functions, by id."""
-
-    read: list[tuple[dict[str, Any], list[str], list[Any]]]
-    """By module, the globals and what they were."""
-    live: list[Any]
-    """Those that may hold others, and those that are registers, in tuples."""
+    def __init__(self) -> None:
+        self.codes: list[int] = []
+        """The code objects of the functions, by id."""
+        self.read: list[tuple[dict[str, Any], list[str], list[Any]]] = []
+        """By module, the globals and what they were."""
+        self.live: list[Any] = []
+        """Those that may hold others, and those that are registers, in tuples."""
 
     def current(self) -> bool:
         """Whether none of them has been assigned since."""
@@ -154,7 +152,7 @@ class Globals:
 
 
 def _globals(waiting: list[tuple[CodeType, dict[str, Any]]]) -> Globals:
-    found = Globals([], [], [])
+    found = Globals()
     modules: dict[int, tuple[dict[str, Any], set[str]]] = {}
     for code, scope in waiting:
         found.codes.append(id(code))

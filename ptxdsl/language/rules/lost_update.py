@@ -36,16 +36,13 @@ from ...types import ScalarType, f32, pred, s32, u32
 from ..builder import Region, fatal
 from ..introspection.bytecode import flow_of
 from ..introspection.effects import ANY_ATTRIBUTE, reads_attributes
-from ..introspection.memo_tables import keeps_results
 from ..introspection.reachable import ITEM, NAME
 from ..introspection.user_code import globals_of
 from ..memory.pointers import RegPointer
 from ..values.value import Reg, Value
-from .changed_lines import found_line
 from .contents import GLOBAL, LENGTH, Change, Contents, written
 from .python_protocol import RunTime
 from .snapshots import Snapshot, bound, elements, is_data, reached, rebound, same, variables
-from .state_reads import Reads
 
 __all__ = ["compare"]
 
@@ -113,6 +110,8 @@ def _check_name(
         read_first, later = _read_by_functions(states, state, name, read_first, later)
     line = flow.steps[writers[-1]].line if writers else 0
     if _lost(read_first, later, new, region):
+        from .changed_lines import found_line
+
         loc = Loc(code.co_filename, line) if line else found_line(states, region, name=name)
         _refuse(name, "is rebound", old, region, loc)
 
@@ -168,6 +167,8 @@ def _check_change(states: list[Snapshot], contents: Contents, change: Change, re
     else:
         lost = _lost(read_first, later, change.new, region)
     if lost:
+        from .changed_lines import found_line
+
         whole = resized and (change.form != ITEM or not isinstance(change.node.value, dict))
         name = written(change.node) if whole else written(change.node, change.form, change.key)
         loc = found_line(states, region, change=change, leads=contents.leads(change))
@@ -176,6 +177,9 @@ def _check_change(states: list[Snapshot], contents: Contents, change: Change, re
 
 def _uses(states: list[Snapshot], contents: Contents, change: Change) -> tuple[bool, bool]:
     """Whether the region reads a place before it rebuilds it, and whether what follows the region does."""
+    from ..introspection.memo_tables import keeps_results
+    from .state_reads import Reads
+
     leads = contents.leads(change)
     filled = change.verb == "grows" and isinstance(change.node.value, dict) and is_data(change.new)
     reads = partial(Reads, leads, partial(_is_named, states, contents), keeps_results if filled else lambda _: False)
