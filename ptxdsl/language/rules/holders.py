@@ -98,41 +98,36 @@ def variables(frame: FrameType) -> dict[str, Any]:
 def holders(frames: list[FrameType], reg: Reg, known: dict[int, Globals]) -> list[Found]:
     """What holds the register in each of the frames; ``known`` is what was found of their globals before."""
     found: list[Found] = []
-    others: list[Any] = []
+    roots: list[list[tuple[str, Any]]] = []
+    search = _Search(reg, known)
     for frame in frames:
         names: dict[str, Any] = {}
+        others: list[tuple[str, Any]] = []
         held = frame.f_locals
-        for name, value in compress(held.items(), map(_may_hold, map(type, held.values()))):
+        for root in compress(held.items(), map(_may_hold, map(type, held.values()))):
+            name, value = root
             if value is reg:
                 names[name] = value
             elif not _SHARES[type(value)]:
-                others.append(value)
+                others.append(root)
             elif shares(value, reg):
                 names[name] = value
+        roots.append(others)
         if held.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(held) <= _OWN_REFERENCES:
             held.clear()  # before Python 3.13 the frame keeps this copy, which would hold the register too
         found.append(Found(names, [], {}))
-    checked: list[Globals] = []
     for frame in reversed(frames):
-        scopes = known.get(id(frame.f_code))
-        if scopes is None or not (scopes in checked or scopes.current()):
-            scopes = _globals([(frame.f_code, frame.f_globals)])
-            known.update(dict.fromkeys(scopes.codes, scopes))
-        if scopes not in checked:
-            checked.append(scopes)
-            others += scopes.live
-    if others and _is_held(others, reg):
-        for frame, each in zip(frames, found):
-            _find(frame, reg, each)
+        search.add(frame.f_code, frame.f_globals)
+    through_globals = search.reaches(search.live)
+    for frame, others, each in zip(frames, roots, found):
+        if through_globals:
+            values = {name: value for name, value in variables(frame).items() if _may_hold(type(value))}
+            each.names.update((name, value) for name, value in values.items() if shares(value, reg))
+            others = list(values.items())
+        for root in others:
+            if search.reaches([root[1]]):
+                _collect(walk([root], dict(search.clean), through_globals=True), frame, reg, each)
     return found
-
-
-def _find(frame: FrameType, reg: Reg, found: Found) -> None:
-    """Find what holds the register in a frame, in all its variables."""
-    values = variables(frame)
-    found.names.update((name, value) for name, value in values.items() if shares(value, reg))
-    for root in values.items():
-        _collect(walk([root], through_globals=True), frame, reg, found)
 
 
 class Globals:
@@ -191,34 +186,74 @@ def _is_users(value: Any) -> bool:
     return not isinstance(value, ModuleType) or is_user_module(names_of_module(value))
 
 
-def _is_held(values: list[Any], reg: Reg) -> bool:
-    """Whether objects reach the register: most do not, and no paths are needed to tell."""
-    waiting, seen, kept = values, set(), []
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        kind = type(value)
-        if kind is list or kind is tuple or kind is Vec:
-            groups = [value]
-        elif kind is FunctionType:
-            groups = [part.held for part in children(value)]
-            if is_user_module(value.__globals__):
-                groups.append(_globals([(value.__code__, value.__globals__)]).live)
-        else:
-            groups = [part.held for part in children(value)]
-            kept.append(groups)
-        for held in groups:
-            if not any(map(_may_hold, set(map(type, held)))):
+class _Search:
+    """The search for who reaches a register: most objects do not, and no paths are needed to tell."""
+
+    def __init__(self, reg: Reg, known: dict[int, Globals]) -> None:
+        self.reg, self.known = reg, known
+        self.clean: dict[int, Any] = {}
+        """By id, the objects that do not reach it."""
+        self.live: list[Any] = []
+        """What the frames reach through their globals."""
+        self._current: list[Globals] = []
+
+    def add(self, code: CodeType, scope: dict[str, Any]) -> None:
+        """Add what a function reaches through its globals."""
+        if not any(id(code) in scopes.codes for scopes in self._current):
+            self.live += self._globals(code, scope).live
+
+    def _globals(self, code: CodeType, scope: dict[str, Any]) -> Globals:
+        found = self.known.get(id(code))
+        if found is None or not (found in self._current or found.current()):
+            found = _globals([(code, scope)])
+            self.known.update(dict.fromkeys(found.codes, found))
+        if found not in self._current:
+            self._current.append(found)
+        return found
+
+    def reaches(self, values: list[Any]) -> bool:
+        """Whether one of these objects reaches it."""
+        waiting, clean, seen = list(values), self.clean, {}
+        while waiting:
+            value = waiting.pop()
+            if id(value) in clean or id(value) in seen:
                 continue
-            for item in held:
-                if not _SHARES[type(item)]:
-                    if holds(type(item)):
-                        waiting.append(item)
-                elif shares(item, reg):
+            kind = type(value)
+            groups: list[Any]
+            if kind is list or kind is tuple or kind is Vec:
+                groups = [value]
+            else:
+                groups = [part.held for part in children(value)]
+                if kind is FunctionType and is_user_module(value.__globals__):
+                    groups.append(self._globals(value.__code__, value.__globals__).live)
+            seen[id(value)] = value, groups
+            for held in groups:
+                ways = 0
+                for each in set(map(type, held)):
+                    ways |= _WAYS[each]
+                if ways & _IS and id(self.reg) in map(id, held):
                     return True
-    return False
+                if ways & _HAS and any(shares(item, self.reg) for item in held):
+                    return True
+                if ways & _LEADS:
+                    waiting += compress(held, map(holds, map(type, held)))
+        clean.update(seen)
+        return False
+
+
+_IS, _HAS, _LEADS = 1, 2, 4
+
+
+class _Ways(dict[type, int]):
+    """How objects of a type may come to a `Reg`: they are one, have one in an attribute, or hold others."""
+
+    def __missing__(self, kind: type) -> int:
+        where = _SHARES[kind]
+        self[kind] = _IS if where == "self" else _HAS if where else _LEADS if holds(kind) else 0
+        return self[kind]
+
+
+_WAYS = _Ways()
 
 
 def _collect(nodes: Iterator[Node], frame: FrameType, reg: Reg, found: Found) -> None:
