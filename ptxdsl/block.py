@@ -5,9 +5,10 @@ threads that is a multiple of 32 (any size for ``broadcast``); its threads are n
 ``threads`` is the size of the block where it is known while tracing, which saves instructions. A launch of another
 block is a LaunchError that names the helper.
 
-All threads must get there together, since there are barriers inside (``bar.sync 0``). Where a ``when`` around a helper
-or a ``ptx.ret`` before it might keep some away, its barriers count the threads, so that the emulator raises
-BarrierError or DeadlockError at its line; that costs up to five instructions there. On a GPU it is undefined.
+All threads must get there together, since there are barriers inside (``bar.sync 0``). Where a ``when`` or ``loop``
+around a helper or a ``ptx.ret`` before it might keep some away, its barriers count the threads, so that the emulator
+raises BarrierError or DeadlockError at its line; that costs up to seven instructions there, and none with ``threads``.
+On a GPU it is undefined.
 Each call has some shared memory of its own: a value a warp.
 """
 
@@ -18,9 +19,10 @@ from typing import Any
 
 from . import warp
 from .errors import PtxTypeError
-from .language.block_needs import for_some, needs_block
-from .language import Value, current, loop, maximum, minimum, ptx, reg, select, shared, when
+from .language.block_needs import may_miss, needs_block
+from .language import Value, check, current, loop, maximum, minimum, ptx, reg, select, shared, when
 from .language.errors import described, located
+from .language.values.literals import known_integer
 from .types import pred
 from .warp import Operator
 
@@ -45,7 +47,7 @@ def size() -> Any:
 
 def _sync(threads: int | None) -> None:
     """A barrier that no thread of the block may miss."""
-    if not for_some(current()):
+    if not may_miss(current()):
         sync()
     elif threads is not None:
         ptx.bar.sync(0, threads)
@@ -54,7 +56,7 @@ def _sync(threads: int | None) -> None:
 
 
 def broadcast(v: Any, source: Any = 0) -> Any:
-    """Every thread gets the ``v`` of thread number ``source``.
+    """Every thread gets the ``v`` of thread number ``source``; one that the block does not have stops the kernel.
 
     >>> import numpy as np
     >>> from ptxdsl import Ptr, block, f32, ptx, ptx_kernel, use
@@ -68,7 +70,11 @@ def broadcast(v: Any, source: Any = 0) -> Any:
     {77.0}
     """
     v = _stored(v)
-    if isinstance(source, int) and source > 0:
+    if isinstance(source, Value):
+        check(source < size(), "block.broadcast from a thread that the block does not have")
+    elif (known := known_integer(source)) is None or not 0 <= known < 1024:
+        raise located(PtxTypeError, f"{described(source)} is no number of a thread", "`block.broadcast(v, 0)`")
+    elif known:
         needs_block("block.broadcast", f"launch more than {source} threads, or take another one's", least=source + 1)
     slot = shared(v.type, 1)
     with when(thread() == source):
@@ -176,13 +182,14 @@ def _warps(threads: int | None, helper: str) -> int | None:
     if threads is None:
         needs_block(helper, _WHOLE, multiple=32)
         return None
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 0 < threads <= 1024 or threads % 32:
+    known = known_integer(threads)
+    if known is None or not 0 < known <= 1024 or known % 32:
         raise located(
             PtxTypeError, f"a block of {described(threads)} threads",
             "a multiple of 32 up to 1024, known while tracing: `threads=256`; leave it out if the launch decides",
         )
-    needs_block(helper, f"launch {threads} threads, or leave `threads` out", threads=threads)
-    return threads // 32
+    needs_block(helper, f"launch {known} threads, or leave `threads` out", threads=known)
+    return known // 32
 
 
 _WHOLE = "launch a multiple of 32 threads, and give those without a number the neutral element of the operation"

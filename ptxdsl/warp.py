@@ -22,6 +22,7 @@ from .errors import PtxTypeError
 from .language.block_needs import needs_block
 from .language import Value, maximum, minimum, pack, ptx, select
 from .language.errors import described, located
+from .language.values.literals import known_integer
 from .types import pred, u16, u32
 
 __all__ = [
@@ -42,23 +43,23 @@ def lane() -> Any:
 
 
 def shuffle(v: Any, source: Any, width: int = 32) -> Any:
-    """The ``v`` of lane ``source`` of each segment (an int, or a u32 that may differ from lane to lane)."""
-    return _shuffled("idx", v, source, _clamp(width) | 31)
+    """The ``v`` of lane ``source`` of each segment: an int, or a u32, which may differ from lane to lane."""
+    return _shuffled("idx", v, _within(source, width), _clamp(width) | 31)
 
 
 def shuffle_xor(v: Any, mask: Any, width: int = 32) -> Any:
     """The ``v`` of the lane whose number differs from one's own in the bits of ``mask``."""
-    return _shuffled("bfly", v, mask, _clamp(width) | 31)
+    return _shuffled("bfly", v, _within(mask, width), _clamp(width) | 31)
 
 
 def shuffle_up(v: Any, distance: Any, width: int = 32) -> Any:
     """The ``v`` of the lane ``distance`` below; one's own where the segment has none."""
-    return _shuffled("up", v, distance, _clamp(width))
+    return _shuffled("up", v, _within(distance, width), _clamp(width))
 
 
 def shuffle_down(v: Any, distance: Any, width: int = 32) -> Any:
     """The ``v`` of the lane ``distance`` above; one's own where the segment has none."""
-    return _shuffled("down", v, distance, _clamp(width) | 31)
+    return _shuffled("down", v, _within(distance, width), _clamp(width) | 31)
 
 
 def broadcast(v: Any, source: Any = 0, width: int = 32) -> Any:
@@ -162,9 +163,21 @@ def _check(op: object, v: object) -> None:
 
 def _clamp(width: int) -> int:
     """The segment mask that shfl takes in the upper part of its operand c."""
-    if width not in (2, 4, 8, 16, 32):
+    known = known_integer(width)
+    if known not in (2, 4, 8, 16, 32):
         raise located(PtxTypeError, f"{described(width)} is no segment of a warp", "2, 4, 8, 16 or 32 lanes")
-    return 32 - width << 8
+    return 32 - known << 8
+
+
+def _within(lane: Any, width: int) -> Any:
+    """A lane, distance or mask: shfl takes it modulo 32, which no program that knows it while tracing means."""
+    if isinstance(lane, Value):
+        return lane
+    known = known_integer(lane)
+    if known is None or not 0 <= known < width:
+        message = f"{described(lane)} is beyond a segment of {width} lanes"
+        raise located(PtxTypeError, message, f"0 to {width - 1}, or a u32 that is computed when the kernel runs")
+    return known
 
 
 def _shuffled(mode: str, v: Any, source: Any, clamp: int) -> Any:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..errors import Loc
 from .builder import Trace, current
 
-__all__ = ["BlockNeed", "for_some", "needs_block"]
+__all__ = ["BlockNeed", "for_some", "may_miss", "needs_block"]
 
 
 class BlockNeed(NamedTuple):
@@ -54,3 +54,8 @@ def for_some(trace: Trace) -> bool:
     if trace.called or trace.labels or any(form.effects.ends for form in trace.forms):
         return True
     return any(region.kind not in ("kernel", "loop") for region in trace.regions)
+
+
+def may_miss(trace: Trace) -> bool:
+    """Whether some threads may never come here, or leave a loop around it before the others do."""
+    return for_some(trace) or len(trace.regions) > 1

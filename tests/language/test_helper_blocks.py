@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxdsl import Ptr, block, loop, ptx, ptx_func, ptx_kernel, u32, use, warp, when
-from ptxdsl.errors import BarrierError, DeadlockError, LaunchError
+from ptxdsl import Ptr, block, break_if, loop, ptx, ptx_func, ptx_kernel, reg, u32, use, warp, when
+from ptxdsl.errors import BarrierError, DeadlockError, LaunchError, PtxTypeError, TrapError
 
 Body = Callable[[Any], Any]
 N = 1024
@@ -163,6 +163,73 @@ def test_threads_that_keep_away_from_a_block(way: str, threads: int | None) -> N
         WAYS[way](lambda v: block.reduce_sum(v, threads), 128, 127)
     found = WAYS[way](lambda v: block.scan(operator.add, v, threads), 128, 127)  # takes only from those before
     assert (found[:127] == X[:127].cumsum()).all()
+
+
+def ragged(way: str) -> Any:
+    """A loop whose turns differ from warp to warp where ``n`` is no multiple of 64."""
+
+    @ptx_kernel
+    def kernel(x: Ptr[u32], y: Ptr[u32], n: u32):
+        i, total = ptx.tid.x, reg(u32, 0)
+        if way == "bounds":
+            with loop(i, n, 64) as at:
+                total += block.reduce_sum(x[at])
+        else:
+            at = reg(u32)
+            at.set(i)
+            with loop():
+                total += block.reduce_sum(x[at])
+                at += 64
+                break_if(at >= n)
+        y[i] = total
+
+    return kernel
+
+
+@pytest.mark.parametrize("way", ["bounds", "break_if"])
+def test_threads_that_leave_a_loop_before_the_others(way: str) -> None:
+    assert (_launched(ragged(way), 64, 192) == X[:192].sum()).all()
+    with pytest.raises(DeadlockError):
+        _launched(ragged(way), 64, 160)
+    with pytest.raises((BarrierError, DeadlockError)):
+        _launched(ragged(way), 64, 150)
+
+
+def test_a_thread_that_is_known_when_the_kernel_runs() -> None:
+    @ptx_kernel
+    def kernel(x: Ptr[u32], y: Ptr[u32], n: u32):
+        y[ptx.tid.x] = block.broadcast(x[ptx.tid.x], n)
+
+    assert (_launched(kernel, 48, 47) == 48).all()
+    with pytest.raises(TrapError, match="block.broadcast from a thread that the block does not have"):
+        _launched(kernel, 48, 48)
+
+
+BEYOND: dict[str, tuple[Body, str]] = {
+    "lane": (lambda v: warp.shuffle(v, 33), "the int 33 is beyond a segment of 32 lanes"),
+    "negative": (lambda v: warp.broadcast(v, -1), "the int -1 is beyond a segment of 32 lanes"),
+    "mask": (lambda v: warp.shuffle_xor(v, 32), "the int 32 is beyond a segment of 32 lanes"),
+    "distance": (lambda v: warp.shuffle_up(v, 33), "the int 33 is beyond a segment of 32 lanes"),
+    "segment": (lambda v: warp.shuffle_down(v, 8, 8), "the int 8 is beyond a segment of 8 lanes"),
+    "width": (lambda v: warp.reduce_sum(v, 32.0), "the float 32.0 is no segment of a warp"),  # type: ignore[arg-type]
+    "thread": (lambda v: block.broadcast(v, 1024), "the int 1024 is no number of a thread"),
+    "threads": (lambda v: block.reduce_sum(v, 48), "a block of the int 48 threads"),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_numbers_beyond_a_warp_or_block(name: str) -> None:
+    body, message = BEYOND[name]
+    with pytest.raises(PtxTypeError) as caught:
+        run(body, 64)
+    assert caught.value.message == message
+
+
+def test_integers_of_numpy() -> None:
+    assert (run(lambda v: block.reduce_sum(v, np.int64(64)), 64) == X[:64].sum()).all()  # type: ignore[arg-type]
+    wanted = np.repeat(X[:64].reshape(-1, 8).sum(1), 8)
+    assert (run(lambda v: warp.reduce_sum(v, np.uint8(8)), 64) == wanted).all()  # type: ignore[arg-type]
+    assert (run(lambda v: block.broadcast(v, np.int32(5)), 64) == 6).all()
 
 
 def test_some_warps_as_a_block() -> None:

@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from ...isa.fragments import ELEMENT_BITS, Place, layout
 from ..semantics.lanes import Bits
-from ..machine.layout import LANES, Fault
+from ..machine.layout import LANES
 from ..instructions.matrix import MatrixProduct
 from ..semantics.formats import FORMATS, widen
 from .handler import Handler, i16, i32, i64, lanes_of
@@ -90,7 +90,7 @@ def matrix_product(h: Handler, op: MatrixProduct) -> None:
     operands = _Operands(h, op.shape, op.types, a, b)
     before = [source(h, x, LANES) for x in op.c]
     group.check(op.members)
-    h.branch_unless(h.full(group.lanes), lambda: h.fault(Fault.MATRIX, group.lanes))
+    group.check_whole()
     sums = {
         place: _sum(h, operands, op.shape, place, before, op.addend, op.variant)
         for place in _places(op.shape, op.result)

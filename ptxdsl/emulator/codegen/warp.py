@@ -76,6 +76,10 @@ class Members:
         )
         return members
 
+    def check_whole(self) -> None:
+        """Check that all 32 lanes execute it."""
+        self.h.branch_unless(self.h.full(self.lanes), lambda: self.h.fault(Fault.MATRIX, self.lanes))
+
     def check_sources(self, op: Shuffle, sources: Any, members: Any) -> None:
         """Check that the lanes that a shuffle takes from take part; those of a whole warp always do."""
         h = self.h
@@ -118,7 +122,10 @@ class Members:
 
 @emits(WarpBarrier)
 def warp_barrier(h: Handler, op: WarpBarrier) -> None:
-    Members(h, op.guard, op.masked).check(op.members)
+    group = Members(h, op.guard, op.masked)
+    group.check(op.members)
+    if op.whole:
+        group.check_whole()
     h.next()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir import Immediate, Instruction, Operand
+from ..rewrite.builder import WholeWarp
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
@@ -15,8 +16,9 @@ __all__ = ["ActiveMask", "Elect", "Match", "Reduce", "Shuffle", "Vote", "WarpBar
 
 
 class WarpBarrier(MicroOp, may_fault=True, repeatable=True, inlinable=True, converges=True):
-    """bar.warp.sync."""
+    """bar.warp.sync; ``whole``: all 32 lanes must be there."""
 
+    whole: bool
     members: OperandClass
     guard: OperandClass
     masked: bool
@@ -123,7 +125,8 @@ def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
 
 @lowers("bar_warp_sync")
 def warp_barrier(low: Lowering, statement: Instruction) -> None:
-    _emit(low, statement, WarpBarrier, (), low.read(statement, statement.operands[0]))
+    whole = isinstance(statement, WholeWarp)
+    _emit(low, statement, WarpBarrier, (whole,), low.read(statement, statement.operands[0]))
 
 
 @lowers("shfl")

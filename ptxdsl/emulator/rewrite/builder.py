@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Union
 
@@ -16,7 +16,7 @@ from ...isa import Form, OperandSpec, lookup
 from ...types import TYPES, ScalarType
 from .expansions import expansion
 
-__all__ = ["Expander", "PtxBuilder", "instruction", "integer"]
+__all__ = ["Expander", "PtxBuilder", "WholeWarp", "instruction", "integer"]
 
 Source = Union[Operand, int]
 Guard = Union[Register, Not, None]
@@ -68,6 +68,13 @@ def instruction(mnemonic: str, *operands: Source, guard: Guard = None) -> Instru
         for spec, operand in zip(form.operands, operands)
     ])
     return Instruction(form, typed, guard)
+
+
+@dataclass(slots=True, repr=False)
+class WholeWarp(Instruction):
+    """A ``bar.warp.sync`` that all 32 lanes must reach, before what stands for ``original``."""
+
+    original: Instruction | None = None
 
 
 class PtxBuilder:

@@ -1,16 +1,17 @@
 """Loads, stores and moves of matrix fragments, expanded to ordinary ones.
 
 Each lane reads or writes its own elements of the fragment (:mod:`ptxdsl.isa.fragments`), so the ordinary loads and
-stores check bounds and alignment. The products stay one instruction (:mod:`..instructions.matrix`).
+stores check bounds and alignment. A warp that lacks lanes would leave out their elements, so all 32 must come. The
+products stay one instruction (:mod:`..instructions.matrix`).
 """
 
 from __future__ import annotations
 
-from ...ir import Address, Register, SpecialRegister, Symbol, Vector, elements
+from ...ir import Address, Instruction, Register, SpecialRegister, Symbol, Vector, elements
 from ...isa.fragments import ELEMENT_BITS, SHAPES, Layout, Place, layout, shape_of
 from ...types import TYPES, ScalarType
 from ..machine.unsupported import unsupported
-from .builder import Expander, Source
+from .builder import Expander, Source, WholeWarp, instruction
 
 __all__ = ["MatrixFragments"]
 
@@ -23,7 +24,9 @@ class MatrixFragments(Expander):
     def start(self) -> None:
         """Lanes converge; the place of each in a tile of 8 lines by 4 runs: g = lane // 4, t = lane % 4."""
         self.space = self.form.space if self.form.space != "generic" else ""
-        self.guarded("bar.warp.sync", 0xFFFFFFFF)
+        barrier, original = instruction("bar.warp.sync", 0xFFFFFFFF), self.statement
+        assert isinstance(original, Instruction)
+        self.body.append(self.located(WholeWarp(barrier.form, barrier.operands, self.guard, original=original)))
         lane = self.put("mov.u32", self.temporary("lane"), SpecialRegister("%laneid"))
         self.g = self.put("shr.u32", self.temporary("g"), lane, 2)
         self.t = self.put("and.b32", self.temporary("t"), lane, 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import BarrierError, EmulationError
-from ...ir import Call
+from ...ir import Call, Not
 from ..machine.layout import LANES, Fault, Warp
 from .faults import Scene, explains, ranges, set_bits
 from .memory_faults import accessed
@@ -19,20 +19,38 @@ def _named(mask: int) -> str:
 @explains(Fault.MEMBERS)
 def _members(scene: Scene, _: Fault) -> EmulationError:
     members = scene.address
-    active = scene.state.get_warp(scene.warp, Warp.ACTIVE, "I")
-    strangers = active & ~members
-    opcode = scene.statement.form.opcode
+    executing = _executing(scene)
+    form = scene.statement.form
+    strangers = executing & ~members
     if strangers:
         return scene.raised(
             BarrierError,
-            f"`{opcode}` is executed by lanes {_named(strangers)}, which its member mask {members:#x} does not name",
+            f"`{form.opcode}` is executed by lanes {_named(strangers)}, which its member mask {members:#x} does not "
+            "name",
             "name every lane that executes it: `0xFFFFFFFF` for a whole warp",
         )
-    away = members & scene.state.get_warp(scene.warp, Warp.ALIVE, "I") & ~active
+    away = _named(members & scene.state.get_warp(scene.warp, Warp.ALIVE, "I") & ~executing)
+    if "aligned" in form.tokens:
+        return scene.raised(
+            BarrierError,
+            f"`{form.mnemonic}` takes all 32 lanes of a warp, and lanes {away} of warp {scene.warp} are elsewhere",
+            "move it out of the branch, so that all lanes of the warp execute it",
+        )
     return scene.raised(
-        BarrierError, f"`{opcode}` names lanes {_named(away)} in its member mask {members:#x}, but they are elsewhere",
+        BarrierError, f"`{form.opcode}` names lanes {away} in its member mask {members:#x}, but they are elsewhere",
         "move it out of the branch, or name only the lanes that take it",
     )
+
+
+def _executing(scene: Scene) -> int:
+    """The active lanes for which the guard of the statement holds."""
+    active: int = scene.state.get_warp(scene.warp, Warp.ACTIVE, "I")
+    guard = scene.statement.guard
+    if guard is None:
+        return active
+    negated = isinstance(guard, Not)
+    values = scene.state.values(scene.warp, guard.predicate if negated else guard)
+    return active & sum(1 << lane for lane, value in enumerate(values) if bool(value) != negated)
 
 
 @explains(Fault.UNDEFINED)

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from ...ir import Instruction, Register
 from ..machine.layout import LANES, Block, Fault, Warp
+from ..rewrite.builder import WholeWarp
 from .block_state import Arrival, BlockState
 from .converged import Converged, operands_of
 from .faults import failure, set_bits
@@ -171,6 +172,8 @@ def _union(arrivals: list[Arrival]) -> int:
 def _key(statement: Instruction, kind: int, members: int, reads: list[int]) -> tuple[Any, ...] | None:
     """What lanes that converge have in common; None at instructions that they may only come to together."""
     form = statement.form
+    if isinstance(statement, WholeWarp):
+        return None
     if kind == Fault.MEMBERS:
         return (form.mnemonic, members) if form.effects.converges == "mask" else None
     if form.effects.barrier != "block" or form.effects.converges:

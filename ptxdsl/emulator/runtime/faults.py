@@ -13,6 +13,7 @@ from ...errors import EmulationError
 from ...ir import Operand
 from ..machine.layout import LANES, Block, Fault, Warp
 from ..machine.unsupported import render
+from ..rewrite.builder import WholeWarp
 from .block_state import BlockState
 
 __all__ = ["Scene", "block_of", "explains", "failure", "index_in", "ranges", "set_bits", "thread_of"]
@@ -27,7 +28,8 @@ class Scene:
     def __init__(self, state: BlockState, warp: int, lane: int, pc: int) -> None:
         self.state, self.warp, self.lane = state, warp, lane
         number = state.code.statement_at(pc)
-        self.statement: Any = state.code.graph.statements[number] if number >= 0 else None
+        statement: Any = state.code.graph.statements[number] if number >= 0 else None
+        self.statement: Any = statement.original if isinstance(statement, WholeWarp) else statement
         self.op = state.code.op_at(pc)
 
     @property

@@ -6,7 +6,6 @@ least there is.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from ... import ir
@@ -18,7 +17,7 @@ from ..introspection.call_sites import user_frame
 from ..introspection.variable_names import target_of_call
 from ..rules import structure
 from ..rules.structure import BlockStatement
-from ..values.literals import is_number, literal
+from ..values.literals import known_integer, literal
 from ..values.moves import known_form
 from ..values.value import Reg, Result, Value
 from .regions import Block, branch, numbered, predicate_of
@@ -221,11 +220,9 @@ def _bound(bound: Any, count: int) -> Any:
             message = f"loop() over {bound.type}: bounds are integers of 16 to 64 bits"
             raise located(PtxTypeError, message, f"`{named(bound, 'n')}.to(s32)`")
         return bound
-    if is_number(bound) and not isinstance(bound, bool):
-        try:
-            return operator.index(bound)
-        except TypeError:
-            pass
+    known = known_integer(bound)
+    if known is not None:
+        return known
     hint = "`with loop(n) as i:`, `with loop(start, stop, step) as i:`"
     if isinstance(bound, range) and count == 1:
         hint = f"`with loop({bound.start}, {bound.stop}, {bound.step}) as i:`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from ... import ir
@@ -9,7 +10,7 @@ from ...errors import PtxTypeError
 from ...types import ScalarType, encode
 from ..errors import located
 
-__all__ = ["is_number", "known_literal", "literal", "plain"]
+__all__ = ["is_number", "known_integer", "known_literal", "literal", "plain"]
 
 _known: dict[tuple[type, Any, ScalarType, ScalarType | None], ir.Immediate] = {}
 
@@ -26,6 +27,16 @@ def _is_numpy(value: object) -> bool:
 def plain(value: Any) -> Any:
     """A numpy scalar as the Python number it is."""
     return value.item() if _is_numpy(value) else value
+
+
+def known_integer(value: object) -> int | None:
+    """A Python or numpy integer as the int it is; None for anything else, a bool too."""
+    if isinstance(value, bool) or not is_number(value):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def known_literal(value: Any, type: ScalarType) -> ir.Immediate | None:

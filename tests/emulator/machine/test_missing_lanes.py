@@ -270,6 +270,35 @@ def test_a_product_of_matrices_takes_a_whole_warp() -> None:
             run("setp.eq.u32 %p0, %r2, 9; @%p0 ret;" + body, tier, 32)
 
 
+TILE = ".shared .align 16 .b8 tile[512]; mov.u32 %r10, tile; and.b32 %r11, %r2, 7; mad.lo.u32 %r11, %r11, 32, %r10;"
+FRAGMENTS = {
+    "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r12}, [%r11];",
+    "stmatrix": "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%r11], {%r3};",
+    "movmatrix": "movmatrix.sync.aligned.m8n8.trans.b16 %r12, %r3;",
+    "wmma load": "wmma.load.c.sync.aligned.row.m16n16k16.shared.f16 {%r12,%r13,%r14,%r15}, [%r10];",
+    "wmma store": "wmma.store.d.sync.aligned.col.m16n16k16.shared.f16 [%r10], {%r3,%r3,%r3,%r3};",
+}
+
+
+@pytest.mark.parametrize("tier", ["first", "second", "conservative"])
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_fragments_are_those_of_a_whole_warp(name: str, tier: str) -> None:
+    ops = FRAGMENTS[name]
+    mnemonic = ops.partition(" ")[0]
+    assert (run(TILE + MINE + ops, tier, 64)[:64] == np.arange(64)).all()
+    assert (run(TILE + MINE + below(32, "@") + ops, tier, 32)[:32] == np.arange(32)).all()
+    for body, threads, why in (
+        (ops, 48, "warp 1 has lane 16, which was never there: the block has 48 threads"),
+        (below(9, "@!") + "ret;" + ops, 32, "warp 0 has lane 9, which has ended"),
+        (below(9, "@") + ops, 32, "lanes 9-31 of warp 0 are elsewhere"),
+        (below(9, "@!") + "bra ON;" + ops + "ON:", 32, "lanes 9-31 of warp 0 are elsewhere"),
+    ):
+        with pytest.raises(BarrierError) as caught:
+            run(TILE + MINE + body, tier, threads)
+        assert caught.value.message == f"`{mnemonic}` takes all 32 lanes of a warp, and {why}"
+        assert caught.value.instruction is not None and mnemonic in caught.value.instruction
+
+
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 @pytest.mark.parametrize("known", [True, False])
 def test_random_shuffles(mode: str, known: bool, rng: np.random.Generator) -> None:

@@ -242,7 +242,7 @@ def test_lanes_that_are_elsewhere() -> None:
             ptx["wmma.store.d.sync.aligned.row.m16n16k16.global.f32"](d, zero, 16)
         ptx.bar.sync(0)
 
-    with pytest.raises(EmulationError, match=r"names lanes 16-31 in its member mask 0xffffffff, but they are"):
+    with pytest.raises(EmulationError, match=r"takes all 32 lanes of a warp, and lanes 16-31 of warp 0 are elsewhere"):
         k[1, 32](np.zeros(256, np.float32))
 
 
