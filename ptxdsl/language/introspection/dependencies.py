@@ -22,16 +22,20 @@ import builtins
 import functools
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 from importlib.util import resolve_name
-from operator import attrgetter, is_, itemgetter
-from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from operator import attrgetter
+from types import (
+    BuiltinFunctionType, CellType, CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType,
+    ModuleType,
+)
 from typing import Any
 
 from .call_sites import is_user_file
 from .contents import Same, code_key, contents, has_value, is_array
 from .name_reads import CELL, GLOBAL, Read, reads_of
+from .observed import Observed
 from .reachable import holds, walk
 from .user_code import is_user_class, is_user_module, names_of_module
 
@@ -43,7 +47,6 @@ class _Missing:
 
 
 _get_dict = attrgetter("__dict__")
-_get_cell = attrgetter("cell_contents")
 _get_code = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 _NUMBERS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _FACTS = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "strides", "nbytes"))
@@ -63,42 +66,68 @@ class Dependencies:
     """What a function, called with these constants, can read: ``key`` says all of it."""
 
     def __init__(self, function: FunctionType, constants: Iterable[object] = ()) -> None:
-        search = _Search(function)
-        self.key: Hashable = (search.root(function), *[search.whole(value) for value in constants])
-        self._checks = search.checks()
-
-    def unchanged(self) -> bool:
+        known = _globals_of(function)
+        search = _Search(function, known.search)
+        self.key: Hashable = (known.key, search.root(function), *[search.whole(value) for value in constants])
+        self.unchanged = (known.observed + search.observed()).unchanged
         """Whether nothing of it has changed since."""
-        try:
-            for check in self._checks:
-                if not check():
-                    return False
-        except Exception:  # noqa: BLE001 -- a name that is gone; an object that cannot be read any more
-            return False
-        return True
+
+
+class _Globals:
+    """What the code of a function reads through its globals: the same for all functions that a factory makes of it."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.code, self.names = function.__code__, function.__globals__
+        self.search = _Search(function)
+        self.key = self.search.globals(self.code, self.names)
+        self.observed = self.search.observed()
+
+
+_known: dict[tuple[int, int], _Globals] = {}
+_MANY = 64
+
+
+def _globals_of(function: FunctionType) -> _Globals:
+    """Found before, if nothing of it has changed. Kept is only what keeps no data alive, and lives in a module."""
+    at = id(function.__code__), id(function.__globals__)
+    found = _known.get(at)
+    if found is not None and found.observed.unchanged():
+        return found
+    found = _Globals(function)
+    _known.pop(at, None)
+    module = sys.modules.get(str(found.names.get("__name__")))
+    if type(module) is ModuleType and names_of_module(module) is found.names and found.search.holds_no_data():
+        if len(_known) >= _MANY:
+            _known.pop(next(iter(_known)), None)
+        _known[at] = found
+    return found
 
 
 class _Search:
-    """The search for what can be read, from one function on."""
+    """The search for what can be read, from one function on; ``known`` was found before."""
 
-    def __init__(self, root: FunctionType) -> None:
+    def __init__(self, root: FunctionType, known: _Search | None = None) -> None:
         self._package = _package(str(root.__globals__.get("__name__", "")))
+        self._known = {} if known is None else known._places
         self._places: dict[int, tuple[Any, dict[str, Any]]] = {}
-        self._cells: list[tuple[CellType, Any]] = []
-        self._functions: list[tuple[FunctionType, Any]] = []
-        self._data: list[tuple[Callable[[Any], Hashable], Any, Hashable]] = []
-        self._sizes: list[tuple[Any, int]] = []
-        self._tables: list[tuple[Any, Callable[[Any], Any], Any]] = []
+        self._found = Observed()
         self._classes: dict[type, Any] = {}
-        self._met: dict[int, int] = {}
+        self._met: dict[int, int] = {} if known is None else dict(known._met)
         self._kept: list[object] = []
 
     # -- the search
 
     def root(self, function: FunctionType) -> Hashable:
-        """The key of the function itself, whatever file it is in."""
+        """The key of the function itself, whatever file it is in, but for what it reads through its globals."""
         self._first(function)
-        return self._function(function, is_kernel=True)
+        code = function.__code__
+        self._found.functions.append((function, *_get_code(function)))
+        inner = [read for read in reads_of(code) if read.kind == CELL]
+        return code_key(code), Same(function.__globals__), *self._reads(function, inner)
+
+    def globals(self, code: CodeType, names: dict[str, Any]) -> Hashable:
+        """The key of what code reads through its globals."""
+        return tuple(self._read(read, names, {}) for read in reads_of(code) if read.kind != CELL)
 
     def whole(self, value: Any) -> Hashable:
         """The key of a value of which everything counts."""
@@ -126,25 +155,26 @@ class _Search:
         known = self._met.get(id(value))
         if known is not None:
             return "met", known
-        self._met[id(value)] = len(self._kept)
+        self._met[id(value)] = len(self._met)
         self._kept.append(value)
         return None
 
     def _follows(self, function: FunctionType) -> bool:
         return is_user_file(function.__code__.co_filename) and self._enters(function.__globals__)
 
-    def _function(self, function: FunctionType, *, is_kernel: bool = False) -> Hashable:
+    def _function(self, function: FunctionType) -> Hashable:
         code = function.__code__
-        self._functions.append((function, _get_code(function)))
+        self._found.functions.append((function, *_get_code(function)))
         key: list[Hashable] = [code_key(code), Same(function.__globals__)]
-        if not is_kernel:
-            key += [self.whole(part) for part in (function.__defaults__, function.__kwdefaults__) if part]
-            for name, held in list(function.__dict__.items()):
-                self._place(function.__dict__, name, held)
-                key += [name, self.whole(held)]
-        cells = dict(zip(code.co_freevars, function.__closure__ or ()))
-        key += [self._read(read, function.__globals__, cells) for read in reads_of(code)]
-        return tuple(key)
+        key += [self.whole(part) for part in (function.__defaults__, function.__kwdefaults__) if part]
+        for name, held in list(function.__dict__.items()):
+            self._place(function.__dict__, name, held)
+            key += [name, self.whole(held)]
+        return *key, *self._reads(function, reads_of(code))
+
+    def _reads(self, function: FunctionType, reads: Iterable[Read]) -> Iterator[Hashable]:
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        return (self._read(read, function.__globals__, cells) for read in reads)
 
     def _of_library(self, function: FunctionType) -> Hashable:
         """A library's function, which may hold one of the user's: what `contextmanager` makes of a generator."""
@@ -158,8 +188,8 @@ class _Search:
         if not is_user_class(value):
             return Same(value)
         table = self._table_of(value)
-        self._tables.append((value, _bases_of, _bases_of(value)))
-        self._sizes.append((table, len(table)))
+        self._found.attributes.append((_bases_of, value, _bases_of(value)))
+        self._found.sizes.append((table, len(table)))
         key: list[Hashable] = [Same(value)]
         for name, held in list(table.items()):
             if name not in _SILENT and not isinstance(held, _DESCRIPTORS):
@@ -172,7 +202,7 @@ class _Search:
         names = names_of_module(value)
         if not self._enters(names):
             return Same(value)
-        self._sizes.append((names, len(names)))
+        self._found.sizes.append((names, len(names)))
         key: list[Hashable] = [Same(value)]
         for name, held in list(names.items()):
             if not name.startswith("__") or name == "__getattr__":
@@ -197,7 +227,7 @@ class _Search:
         """Note data that can be changed in place."""
         key = read(value)
         if not isinstance(key, Same) and not _fixed(value):
-            self._data.append((read, value, key))
+            self._found.data.append((read, value, key))
         return key
 
     def _table_of(self, kind: type) -> Any:
@@ -205,6 +235,8 @@ class _Search:
         return self._classes.setdefault(kind, _dict_of(kind))
 
     def _place(self, table: Any, name: str, value: Any) -> None:
+        if id(table) in self._known and name in self._known[id(table)][1]:
+            return
         self._places.setdefault(id(table), (table, {}))[1][name] = value
 
     # -- names and attributes
@@ -214,7 +246,8 @@ class _Search:
             return None  # of a function inside this one
         if read.kind == CELL:
             value = _content(cells[read.name])
-            self._cells.append((cells[read.name], value))
+            if value is not _Missing:
+                self._found.cells.append((cells[read.name], value))
         elif read.kind == GLOBAL:
             value = self._global(read.name, names)
         else:
@@ -275,11 +308,11 @@ class _Search:
     def _of_object(self, value: Any, name: str, rest: tuple[str, ...], *, used: bool) -> Hashable:
         table = self._lookup(type(value), name)
         own = getattr(value, "__dict__", None)
-        self._tables.append((value, type, type(value)))
+        self._found.attributes.append((type, value, type(value)))
         if type(own) is not dict or (table is not None and hasattr(type(table[name]), "__set__")):
             return self.whole(value)
         if name in own:
-            self._tables.append((value, _get_dict, own))
+            self._found.attributes.append((_get_dict, value, own))
             return self._stepped(own, name, rest, used=used)
         if table is None or hasattr(type(table[name]), "__get__"):
             return self.whole(value)
@@ -288,7 +321,7 @@ class _Search:
 
     def _lookup(self, kind: type, name: str) -> Any:
         """The table of the class in which an attribute is found; those before it are noted not to have it."""
-        self._tables.append((kind, _bases_of, _bases_of(kind)))
+        self._found.attributes.append((_bases_of, kind, _bases_of(kind)))
         for base in kind.__mro__:
             table = self._table_of(base)
             if name in table:
@@ -297,51 +330,24 @@ class _Search:
                 self._place(table, name, _Missing)
         return None
 
-    # -- the checks of a launch
+    def holds_no_data(self) -> bool:
+        """Whether all that was found is functions, classes, modules and numbers."""
+        found = self._found
+        functions = (function for function, *_ in found.functions)
+        values = (value for _, names in self._places.values() for value in names.values())
+        return not (found.data or found.cells) and all(map(_light, functions)) and all(map(_light, values))
 
-    def checks(self) -> list[Callable[[], bool]]:
-        """What finds out whether anything has changed, the likeliest and cheapest first."""
-        found: list[Callable[[], bool]] = []
+    def observed(self) -> Observed:
+        """What was found, to be compared."""
+        found = self._found
         for table, names in self._places.values():
-            present = {name: value for name, value in names.items() if value is not _Missing}
+            present = [(name, value) for name, value in names.items() if value is not _Missing]
             absent = [name for name, value in names.items() if value is _Missing]
             if present:
-                found.append(_present(table, present))
+                found.present.append((table, present))
             if absent:
-                found.append(_absent(table, absent))
-        found += [_held(*table) for table in self._tables]
-        found += [_held(cell, _get_cell, value) for cell, value in self._cells if value is not _Missing]
-        found += [_of_function(function, parts) for function, parts in self._functions]
-        found += [_sized(table, size) for table, size in self._sizes]
-        return found + [_datum(*datum) for datum in self._data]
-
-
-def _present(table: Any, names: dict[str, Any]) -> Callable[[], bool]:
-    if len(names) == 1:
-        ((name, value),) = names.items()
-        return lambda: table[name] is value
-    get, values = itemgetter(*names), tuple(names.values())
-    return lambda: all(map(is_, get(table), values))
-
-
-def _absent(table: Any, names: list[str]) -> Callable[[], bool]:
-    return lambda: not any(map(table.__contains__, names))
-
-
-def _held(owner: Any, get: Callable[[Any], Any], value: Any) -> Callable[[], bool]:
-    return lambda: get(owner) is value
-
-
-def _of_function(function: FunctionType, parts: tuple[Any, ...]) -> Callable[[], bool]:
-    return lambda: all(map(is_, _get_code(function), parts))
-
-
-def _sized(table: Any, size: int) -> Callable[[], bool]:
-    return lambda: len(table) == size
-
-
-def _datum(read: Callable[[Any], Hashable], value: Any, key: Hashable) -> Callable[[], bool]:
-    return lambda: read(value) == key
+                found.absent.append((table, absent))
+        return found
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -386,6 +392,19 @@ def _fixed(value: Any) -> bool:
     if kind in _NUMBERS or isinstance(value, Enum):
         return True
     return has_value(kind) and not holds(kind) and kind is not memoryview
+
+
+_STATELESS = ("ptxdsl.types", "ptxdsl.language.namespace.")
+
+
+def _light(value: Any) -> bool:
+    """Whether a value keeps no data alive."""
+    if type(value) is FunctionType:
+        defaults = *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()
+        return not (value.__closure__ or value.__dict__) and all(map(_light, defaults))
+    if isinstance(value, (type, ModuleType, BuiltinFunctionType)):
+        return True
+    return _fixed(value) or type(value).__module__.startswith(_STATELESS)
 
 
 def _facts(array: Any) -> Hashable:
