@@ -1,4 +1,4 @@
-"""Kernels that a factory makes of one code: what it reads of the world is found once, and never taken when it is old."""
+"""Kernels that a factory makes of one code: what it reads of the world is found once, and is never an old finding."""
 
 from __future__ import annotations
 
