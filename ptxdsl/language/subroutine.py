@@ -12,16 +12,17 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import FunctionType
-from typing import Any
+from typing import Any, overload
 
 from .. import ir
-from ..errors import Loc, PtxTypeError, TraceError
+from ..errors import Loc, PtxTypeError, TraceError, caller
 from ..ir.signature import HandleType, KernelParameter, PtrType, Signature
 from ..isa import lookup
+from ..isa.directives import DIRECTIVES
 from ..types import ScalarType, pred, u64
 from .builder import Trace, current, swapped
 from .errors import described, located
-from .introspection.bytecode import flow_of
+from .introspection.bytecode import flow_of, is_empty
 from .introspection.call_sites import location_of, user_frame
 from .introspection.contents import contents
 from .memory.pointers import Pointer
@@ -37,11 +38,28 @@ RESULT = "result"
 """The name of the return parameter of every function."""
 
 
-def ptx_func(function: Callable[..., Any]) -> Subroutine:
+_LINKAGES = ("", "visible", "weak", "extern")
+
+
+@overload
+def ptx_func(function: Callable[..., Any]) -> Subroutine: ...
+
+
+@overload
+def ptx_func(*, linkage: str = "", noreturn: bool = False) -> Callable[[Callable[..., Any]], Subroutine]: ...
+
+
+def ptx_func(
+    function: Callable[..., Any] | None = None, *, linkage: str = "", noreturn: bool = False
+) -> Subroutine | Callable[[Callable[..., Any]], Subroutine]:
     """Make a Python function a ``.func`` that kernels call.
 
     Its parameters are annotated as a kernel's (scalars and ``Ptr[T]``), its result by ``-> f32``; keyword-only
     parameters are compile-time constants. It may call itself. Source: PTX manual, Function declarations and the ABI.
+
+    With a ``linkage`` (``"visible"`` or ``"weak"``) other modules can call it, under its Python name. ``"extern"`` is
+    for one that another module has, with which this one is linked: its body is ``...``. A ``noreturn`` function ends
+    in a trap or an exit.
 
     >>> from ptxdsl import Ptr, f32, ptx, ptx_func, ptx_kernel
     >>> @ptx_func
@@ -56,8 +74,16 @@ def ptx_func(function: Callable[..., Any]) -> Subroutine:
     >>> float(x[0])
     5.0
     """
-    check_source(function)
-    return Subroutine(function, sys._getframe(1).f_locals)
+    names = sys._getframe(1).f_locals
+    if linkage not in _LINKAGES:
+        known = ", ".join(map(repr, _LINKAGES[1:]))
+        raise TraceError(f"`ptx_func` has no linkage {linkage!r}", loc=caller(), hint=f"there are {known}")
+
+    def made(function: Callable[..., Any]) -> Subroutine:
+        check_source(function)
+        return Subroutine(function, names, linkage, noreturn)
+
+    return made if function is None else made(function)
 
 
 class Subroutine:
@@ -65,10 +91,14 @@ class Subroutine:
 
     __name__: str
 
-    def __init__(self, function: Callable[..., Any], names: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], names: Mapping[str, Any], linkage: str = "", noreturn: bool = False
+    ) -> None:
         functools.update_wrapper(self, function)
         assert isinstance(function, FunctionType)
         self._function = function
+        self._linkage = linkage
+        self._directives: list[ir.Directive] = [("noreturn", ())] if noreturn else []
         self._loc = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
         self._signature = Signature.of(function, names)
         for parameter in self._signature.parameters:
@@ -79,6 +109,25 @@ class Subroutine:
                     hint="a function takes scalars and `Ptr[T]`; pass the pointer, shape and strides one by one",
                 )
         self._result = self._annotated_result(names)
+        self._check_linkage(noreturn)
+
+    def _check_linkage(self, noreturn: bool) -> None:
+        name, named = self.__name__, list(self._signature.constants)
+        if noreturn and self._result is not None:
+            raise TraceError(
+                f"function `{name}` never returns, and is annotated `-> {self._result}`", loc=self._loc,
+                hint="leave out the result, or `noreturn`",
+            )
+        if self._linkage and named:
+            raise TraceError(
+                f"function `{name}` has one name for other modules, and `{named[0]}` is a compile-time constant, with "
+                "which there may be several of it", loc=self._loc, hint="make it a parameter, or leave out `linkage`",
+            )
+        if self._linkage == "extern" and not is_empty(self._function.__code__):
+            raise TraceError(
+                f"function `{name}` is another module's, and has a body here", loc=self._loc,
+                hint='write `...` for it, or `linkage="visible"`',
+            )
 
     def __call__(self, *arguments: Any, **constants: Any) -> Value | None:
         trace = current()
@@ -149,9 +198,23 @@ class Subroutine:
         if head is None:
             results = [] if self._result is None else [ir.Parameter(RESULT, self._result.register)]
             parameters = [replace(entry, pointer=None) for entry in self._signature.ptx]
-            head = ir.Function(caller.unique(self.__name__), "func", parameters, results, body=None, linkage="")
+            name = caller.unique(self.__name__)
+            if self._linkage and name != self.__name__:
+                raise located(
+                    TraceError, f"function `{self.__name__}` is called so in other modules, and the kernel has another "
+                    f"`{self.__name__}`", "give the other one another name",
+                )
+            head = ir.Function(
+                name, "func", parameters, results, list(self._directives), body=None,
+                linkage=self._linkage,
+            )
             caller.functions[key] = head
-            self._trace(caller, head, constants)
+            if self._directives:
+                caller.require(DIRECTIVES["noreturn"].needs, "`.noreturn`")
+            if self._linkage == "extern":
+                caller.declare(head)
+            else:
+                self._trace(caller, head, constants)
         elif head.name not in caller.declarations:
             caller.declare(head)  # it is being traced: the call stands before the definition
         return head.name

@@ -240,9 +240,8 @@ def finish(trace: Trace, head: ir.Function) -> ir.Function:
     if not _returned(trace.body):
         trace.emit(lookup("ret")[0], (), loc=_last(trace))
     return ir.Function(
-        head.name, head.kind, head.parameters, head.results, registers=trace.registers, variables=trace.variables,
-        body=[*trace.prologue, *trace.body], linkage=head.linkage, branch_tables=trace.tables,
-        prototypes=trace.prototypes,
+        head.name, head.kind, head.parameters, head.results, head.directives, trace.registers, trace.variables,
+        [*trace.prologue, *trace.body], head.linkage, trace.prototypes, trace.tables,
     )
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from ptxdsl import (
-    Array, Kernel, Ptr, break_if, const, continue_if, dynamic_shared, f16, f32, f64, label, local, loop, otherwise,
-    printf, ptx, ptx_func, ptx_kernel, reg, s32, select, shared, u8, u32, u64, when,
+    Array, Kernel, Ptr, break_if, const, continue_if, dynamic_shared, f16, f32, f64, global_, label, local, loop,
+    otherwise, printf, ptx, ptx_func, ptx_kernel, reg, s32, select, shared, u8, u32, u64, when,
 )
 from ptxdsl import block, warp
 from ptxdsl.gpu import tools
@@ -117,7 +117,28 @@ def helpers(x: Ptr[f32], y: Ptr[f32]) -> None:
     y[i] = block.reduce_sum(x[i], threads=64) + warp.reduce_max(x[i])
 
 
-KERNELS = {k.entry: k for k in (saxpy, branches, loops, memory, vectors, instructions, calls, helpers)}
+@ptx_func(noreturn=True)
+def stop(n: u32):
+    """It is called where the kernel cannot go on."""
+    ptx.trap()
+
+
+@ptx_func(linkage="weak")
+def half(v: f32) -> f32:
+    return v * 0.5
+
+
+@ptx_kernel
+def directives(x: Ptr[f32], n: u32) -> None:
+    with when(n > 32):
+        stop(n)
+    seen = global_(f32, 32, linkage="visible")
+    with loop(n) as i:
+        ptx.pragma("nounroll")
+        seen[i] = half(x[i])
+
+
+KERNELS = {k.entry: k for k in (saxpy, branches, loops, memory, vectors, instructions, calls, helpers, directives)}
 
 
 def normal(kernel: Kernel) -> str:

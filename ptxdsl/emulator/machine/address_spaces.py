@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...errors import LaunchError
-from ...ir import Function, Instruction, Module, Reference, SpecialRegister, Symbol, Variable
+from ...errors import LaunchError, caller
+from ...ir import Address, Function, Instruction, Module, Reference, SpecialRegister, Symbol, Variable
 from .heap import Heap
 from .layout import (
     FUNCTION_START, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START, SHARED_WINDOW,
@@ -72,6 +72,8 @@ class ModuleMemory:
         self.references = {v.name: ModuleReference(v) for v in module.variables if v.type.kind == "o"}
         self.symbols.update({name: reference.handle for name, reference in self.references.items()})
         mine = [v for v in module.variables if v.space in ("global", "const") and v.type.kind != "o"]
+        self.absent = {v.name for v in mine if v.linkage == "extern"}
+        """Variables of other modules, which are not there."""
         for variable in mine:
             self._place(variable)
         for variable in mine:
@@ -134,6 +136,8 @@ class AddressSpaces:
         self.cluster: tuple[int, int, int] | None = None
         """Blocks in a cluster, None for a kernel without; ``explicit`` where the launch or a directive says so."""
         self.explicit = False
+        if memory.absent:
+            self._check_absent()
         self._parameters()
         for area in memory.ranges:
             self._add(area.name, area)
@@ -141,6 +145,16 @@ class AddressSpaces:
         self._shared([v for v in variables if v.space == "shared"])
         self._local([v for v in variables if v.space == "local"])
         self._reserved()
+
+    def _check_absent(self) -> None:
+        """Refuse a kernel that uses a variable of another module."""
+        operands = (operand for s in self.function.instructions() for operand in s.operands)
+        for symbol in (o.base if isinstance(o, Address) else o for o in operands):
+            if isinstance(symbol, Symbol) and symbol.symbol in self.memory.absent:
+                raise LaunchError(
+                    f"the kernel uses {symbol.symbol}, which is `.extern`: another module has it, and is not linked",
+                    loc=caller(), hint="give the module that defines it",
+                )
 
     def _add(self, name: str, area: AddressRange | None = None) -> None:
         self.provenance[name] = name

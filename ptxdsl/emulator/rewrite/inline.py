@@ -17,10 +17,12 @@ from .parameters import CallBuilder
 from .recursion import Recursion
 from .scope import Frame, Scope
 
-__all__ = ["SYSTEM_CALLS", "Inliner", "calls"]
+__all__ = ["RETURNED", "SYSTEM_CALLS", "Inliner", "calls"]
 
 SYSTEM_CALLS = ("vprintf", "__assertfail", "malloc", "free")
 """Functions of the CUDA system that the emulator provides."""
+RETURNED = ".noreturn"
+"""The prototype of a call that stands where a function that never returns has returned."""
 
 
 def calls(function: Function) -> bool:
@@ -160,6 +162,8 @@ class Inliner(CallBuilder):
         self.expand(function, inner)
         self.statement = call
         self.place(end)
+        if ("noreturn", ()) in function.directives:
+            self.body.append(replace(call, guard=None, results=(), arguments=(), prototype=RETURNED))
         if top is not None:
             self.emit("stackrestore.u64", top)
         for parameter, result in zip(function.results, call.results):

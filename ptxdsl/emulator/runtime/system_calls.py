@@ -14,6 +14,7 @@ from ...ir import Call, Register, Symbol
 from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
 from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
 from ..rewrite.definedness import UNWRITTEN
+from ..rewrite.inline import RETURNED
 from .block_state import BlockState
 from .faults import Scene, block_of, set_bits, thread_of
 
@@ -177,7 +178,11 @@ def _undefined(caller: SystemCall, lane: int, *_: int) -> int:
             EmulationError, lane, f"a call of address {address:#x}, {why}",
             hint="it must be a function of the module with the parameters of the prototype",
         )
-    raise caller.error(EmulationError, lane, f"the function {_name(caller.call)} is called but not defined")
+    name = _name(caller.call)
+    if caller.call.prototype == RETURNED:
+        hint = "end it in `trap` or `exit`, or leave out `.noreturn`"
+        raise caller.error(EmulationError, lane, f"the function {name} is `.noreturn`, and has returned", hint=hint)
+    raise caller.error(EmulationError, lane, f"the function {name} is called but not defined")
 
 
 def _exhausted(caller: SystemCall, lane: int, _: int) -> int:

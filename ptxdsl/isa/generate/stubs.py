@@ -45,6 +45,7 @@ def stub() -> str:
     """The text of ``language/namespace/ptx.pyi``."""
     classes: list[str] = []
     names = ["class Namespace:\n    def __getitem__(self, mnemonic: str) -> Instruction: ...\n"]
+    names.append("    def pragma(self, *texts: str) -> None: ...\n")
     for opcode in sorted(opcodes()):
         classes += _classes(opcode)
         names.append(f"    {attribute(opcode)}: _{opcode}\n")

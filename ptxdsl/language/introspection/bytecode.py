@@ -349,6 +349,15 @@ def _lines(code: CodeType) -> dict[int, int]:
     return lines
 
 
+_NOTHING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "COPY_FREE_VARS", "MAKE_CELL", "CACHE"}
+
+
+def is_empty(code: CodeType) -> bool:
+    """Whether a function's body is ``...``, ``pass`` or its documentation alone."""
+    return all(step.opname in _NOTHING and (step.opname[-5:] != "CONST" or step.argval is None)
+               for step in dis.get_instructions(code))
+
+
 @PerCode
 def flow_of(code: CodeType) -> Flow:
     """The flow of a code object, computed once."""

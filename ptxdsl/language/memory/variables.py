@@ -19,7 +19,7 @@ from .pointers import Pointer
 
 __all__ = ["const", "dynamic_shared", "global_", "local", "param", "shared"]
 
-_LINKAGES = ("visible", "weak", "common")
+_LINKAGES = ("visible", "weak", "common", "extern")
 _STATIC = Limits().static_shared
 _CONSTANT = 65536
 """The bytes of constant memory that a module has (PTX manual, State Spaces)."""
@@ -112,7 +112,8 @@ def global_(
     """An array of the module in global memory: one for all blocks and launches, zero when the module is loaded.
 
     With a ``linkage`` (``"visible"``, ``"weak"`` or ``"common"``) other modules see it, under the name of the Python
-    variable; ``managed`` puts it into memory that the host shares.
+    variable; ``"extern"`` is for one that another module has, with which this one is linked. ``managed`` puts it into
+    memory that the host shares.
 
     Of a `texref`, `samplerref` or `surfref` it is the reference itself, which texture and surface instructions name:
     ``t = global_(texref)``, ``ptx["tex.1d.v4.f32.s32"]((t, [x]))``.
@@ -138,6 +139,11 @@ def global_(
         )
     own = variable_name("global")
     symbol = trace.unique(own if linkage else f"{trace.name}_{own}")
+    if linkage and symbol != own:
+        raise located(
+            TraceError, f"the variable `{own}` is called so in other modules, and the kernel has another `{own}`",
+            "give one of them another name",
+        )
     attributes: tuple[ir.Directive, ...] = (("managed", ()),) if managed else ()
     size = None if opaque else max(_alignment(align), dtype.bytes)
     flat = () if opaque else (prod(extents),)

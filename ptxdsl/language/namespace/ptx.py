@@ -253,8 +253,18 @@ class Namespace(Name):
             found = self._spellings[mnemonic] = _instruction(text)
         return found
 
+    def pragma(self, *texts: str) -> None:
+        """Append ``.pragma "text";``, a remark to the assembler, which changes no result: ``ptx.pragma("nounroll")``.
+
+        ``"nounroll"`` stands at the beginning of the loop's block. Source: PTX manual, Pragma Strings.
+        """
+        if not texts or not all(isinstance(text, str) and text.isprintable() for text in texts):
+            given = ", ".join(map(repr, texts))
+            raise located(PtxTypeError, f"`ptx.pragma({given})`: a pragma is a text", 'write `ptx.pragma("nounroll")`')
+        current().body += [ir.Pragma(text) for text in texts]
+
     def __dir__(self) -> list[str]:
-        names = (*isa.opcodes(), *(name[1:] for name in isa.special_registers()))
+        names = (*isa.opcodes(), *(name[1:] for name in isa.special_registers()), "pragma")
         return sorted(f"{name}_" if keyword.iskeyword(name) else name for name in names)
 
 

@@ -12250,6 +12250,7 @@ class _xyz(_Step):
 
 class Namespace:
     def __getitem__(self, mnemonic: str) -> Instruction: ...
+    def pragma(self, *texts: str) -> None: ...
     abs: _abs
     activemask: _activemask
     add: _add
