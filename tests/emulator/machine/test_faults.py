@@ -61,7 +61,7 @@ def test_what_is_inside_was_stored_before_the_fault() -> None:
 @pytest.mark.parametrize("offset", [-4, -400])
 def test_load_before_the_start(offset: int) -> None:
     text = kernel("u64 x, u64 y", THREAD + pointer("%rd0", "x") + pointer("%rd1", "y")
-                  + f"ld.global.f32 %f0, [%rd0{offset:+}]; st.global.f32 [%rd1], %f0; ret;")
+                  + f"ld.global.f32 %f0, [%rd0+{offset}]; st.global.f32 [%rd1], %f0; ret;")
     memory = np.zeros(300, np.float32)
     error = fault(MemoryFault, text, 1, 32, x=memory[100:200], y=memory[200:])
     assert error.message == f"load from x[{offset // 4}]: x is f32[100]"
