@@ -131,8 +131,8 @@ class _Uses:
         copies = flow.statements[load].form.space != "global"  # type: ignore[union-attr]
         todo = [(register.name, load) for register in flow.def_use[load].writes]
         seen = set(todo)
-        steps = 0
-        entering = self.liveness.before(self.flow.blocks[self.block_of[load]].start)
+        steps, used = 0, False
+        accumulators = self.liveness.before(self.flow.blocks[self.block_of[load]].start) & leaving
         while todo:
             name, write = todo.pop()
             again = self.next_write(name, write, stop)
@@ -151,8 +151,11 @@ class _Uses:
                 copied = copies and copies_to_memory(statement.form)
                 if copied or _selects(statement) or (statement.guard is not None and statement.guard != guard):
                     return True
-                if is_pure(statement.form):
-                    written = {(register.name, place) for register in op.writes if register.name not in entering}
-                    todo += written - seen
-                    seen |= written
-        return False
+                if not is_pure(statement.form):
+                    used = True
+                    continue
+                written = {(register.name, place) for register in op.writes if register.name not in accumulators}
+                used |= len(written) < len(op.writes)
+                todo += written - seen
+                seen |= written
+        return not used

@@ -195,7 +195,7 @@ def test_divergent_barrier() -> None:
     text = kernel("u64 x", THREAD + """
         setp.lt.u32 %p0, %r2, 40; @!%p0 bra SKIP;
         bar.sync 0;
-        SKIP: st.shared.u32 [0], 1; ret;
+        SKIP: st.global.u32 [%rd0], 1; ret;
     """)
     error = fault(BarrierError, text, 1, 64, x=np.zeros(1))
     assert error.message == "`bar.sync` is reached by lanes 0-7 of warp 1 while lanes 8-31 are elsewhere"
@@ -320,4 +320,4 @@ def test_every_fault_has_a_text() -> None:
     from ptxdsl.emulator.machine.layout import Fault
     from ptxdsl.emulator.runtime import events, faults  # noqa: F401 - the texts register themselves
 
-    assert set(faults._explanations) == set(Fault) - {Fault.WRAP, Fault.CONVERGENCE}
+    assert set(faults._explanations) == set(Fault) - {Fault.WRAP, Fault.CONVERGENCE, Fault.SOURCE}
