@@ -348,7 +348,10 @@ class Trace:
 
     def _new_place(self, frame: FrameType) -> Loc:
         """A line that was not seen before; a StructureError for an expression whose result is thrown away."""
-        unused = discarded(frame)
+        called: FrameType | None = getframe(1)
+        while called is not None and called.f_back is not frame:
+            called = called.f_back
+        unused = discarded(frame, called)
         if unused is not None:
             text, hint = unused
             raise StructureError(

@@ -898,12 +898,12 @@ def right_labels(n: u32, x: f32):
     _ = t + 1.0
 
 
-def right_select(n: u32, x: f32):
+def right_select(n: u32, x: f32, y: Ptr[f32]):
     flag = reg(pred, False)
     with loop(n) as i:
         flag.set(i == 3)
         break_if(flag)
-    select(flag, x, 1.0)
+    y[0] = select(flag, x, 1.0)
 
 
 def right_pointer_reg(n: u32, x: Ptr[f32]):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ptxdsl import (
-    Ptr, PtxTypeError, StructureError, break_if, loop, maximum, minimum, otherwise, ptx, ptx_kernel, reg, s32, select,
-    u8, u16, u32, u64, when,
+    Ptr, PtxTypeError, StructureError, block, break_if, cdiv, f32, loop, math, maximum, minimum, otherwise, ptx,
+    ptx_kernel, reg, s32, select, u8, u16, u32, u64, warp, when,
 )
 
 LOWER, UPPER = 0, 4294967295
@@ -41,6 +41,9 @@ class Holder:
 
     def less(self, n: int) -> None:
         self.v < n  # wrong
+
+    def converted(self) -> None:
+        self.v.to(f32)  # wrong
 
 
 class Stream:
@@ -130,6 +133,59 @@ class Nothing:
             v ^ 3  # wrong
 
 
+class Lost:
+    """Calls that are made for their result alone."""
+
+    def an_instruction(n: u32, x: Ptr[u32]):
+        acc = reg(u32, 0)
+        ptx.add.u32(acc, n)  # wrong
+        x[0] = acc
+
+    def in_brackets(n: u32, x: Ptr[u32]):
+        ptx["mad.lo.u32"](n, n, 1)  # wrong
+
+    def a_predicate(n: u32, x: Ptr[u32]):
+        ptx.setp.lt.u32(n, 5)  # wrong
+
+    def converted(n: u32, x: Ptr[u32]):
+        n.to(f32)  # wrong
+
+    def its_bits(n: u32, x: Ptr[u32]):
+        n.bits(s32)  # wrong
+
+    def a_copy(n: u32, x: Ptr[u32]):
+        acc = reg(u32, 0)
+        acc.copy()  # wrong
+
+    def the_greater(n: u32, x: Ptr[u32]):
+        best = reg(u32, 0)
+        with loop(n) as i:
+            maximum(best, x[i])  # wrong
+        x[0] = best
+
+    def selected(n: u32, x: Ptr[u32]):
+        select(n < 5, n, 5)  # wrong
+
+    def rounded_up(n: u32, x: Ptr[u32]):
+        cdiv(n, 32)  # wrong
+
+    def a_function(n: u32, x: Ptr[u32]):
+        math.sqrt(n.to(f32))  # wrong
+
+    def a_sum_of_the_warp(n: u32, x: Ptr[u32]):
+        warp.reduce_sum(n)  # wrong
+
+    def a_sum_of_the_block(n: u32, x: Ptr[u32]):
+        block.reduce_sum(n)  # wrong
+
+    def a_tuple(n: u32, x: Ptr[u32]):
+        x[0] = 1
+        n.to(f32), n + 1  # wrong
+
+    def in_a_method(n: u32, x: Ptr[u32]):
+        Holder(n).converted()
+
+
 class Something:
     """Right programs: each stores 1 in x[0]."""
 
@@ -150,8 +206,29 @@ class Something:
         x[0] = 1
 
     def given(n: u32, x: Ptr[u32]):
-        ptx.add.u32(n, 1)
         ptx.atom.global_.add.u32(x, 1)
+        ptx.ld.volatile.global_.u32(x)
+        ptx.shfl.sync.idx.b32(n, 0, 31, 0xFFFFFFFF)
+
+    def into_a_reg(n: u32, x: Ptr[u32]):
+        acc = reg(u32, 0)
+        ptx.add.u32(acc, 1, out=acc)
+        acc.set(acc)
+        x[0] = acc
+
+    def of_a_helper(n: u32, x: Ptr[u32]):
+        def store(v: Any) -> Any:
+            x[0] = v
+            return v + 1
+
+        store(1)
+        [store(v) for v in (2, 1)]
+
+    def of_a_container(n: u32, x: Ptr[u32]):
+        values = [n + 1, n * 0]
+        values.append(values.pop() + 1)
+        values.pop(0)
+        x[0] = values[0]
 
     def in_a_list(n: u32, x: Ptr[u32]):
         x[0] = next(n + k for k in range(3)) * 0 + 1
@@ -414,7 +491,7 @@ def _launched(function: Any, n: int) -> int:
     return int(x[0])
 
 
-@pytest.mark.parametrize("function", _of(Nothing))
+@pytest.mark.parametrize("function", _of(Nothing) + _of(Lost))
 def test_a_statement_that_does_nothing(function: Any) -> None:
     _refused(function, StructureError)
 
@@ -451,6 +528,7 @@ def test_the_messages() -> None:
         f"`acc == 3` {nothing}", "`acc.set(3)` changes it, `with when(acc == 3):` asks"
     )
     assert said(Nothing.less) == (f"`acc < 5` {nothing}", "`with when(acc < 5):`")
+    assert said(Lost.an_instruction) == (f"`ptx.add.u32(acc, n)` {nothing}", "`v = ptx.add.u32(acc, n)`")
     assert said(Nothing.inverted) == (f"`~n` {nothing}", "`v = ~n`")
     line = Decided.at_least_zero.__code__.co_firstlineno + 1
     assert said(Decided.at_least_zero) == (

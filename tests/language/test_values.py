@@ -538,7 +538,7 @@ def everything(x: Ptr[u64]) -> None:
         for target in (target for target in TYPES.values() if target.kind in "usfbp"):
             for convert in (a.to, a.bits):
                 try:
-                    convert(target)
+                    _ = convert(target)
                 except (PtxTypeError, TargetError):
                     pass
 

@@ -12,10 +12,10 @@ from types import CodeType, FrameType
 
 from ...errors import Loc
 
-__all__ = ["getframe", "is_user_file", "location_of", "place_of", "places", "user_frame"]
+__all__ = ["PACKAGE", "getframe", "is_user_file", "location_of", "place_of", "places", "user_frame"]
 
-_PACKAGE = str(Path(__file__).parents[2]).replace("\\", "/") + "/"
-_LIBRARY = _PACKAGE + "kernels/"
+PACKAGE = str(Path(__file__).parents[2]).replace("\\", "/") + "/"
+_LIBRARY = PACKAGE + "kernels/"
 _BETWEEN = ("/contextlib.py", "/functools.py", "/copy.py")
 """Modules of Python that call us for the user."""
 
@@ -25,7 +25,7 @@ class _Internal(dict[str, bool]):
 
     def __missing__(self, filename: str) -> bool:
         path = filename.replace("\\", "/")
-        ours = path.startswith(_PACKAGE) and not path.startswith(_LIBRARY)
+        ours = path.startswith(PACKAGE) and not path.startswith(_LIBRARY)
         self[filename] = ours or path.endswith(_BETWEEN) or "-packages/numpy/" in path
         return self[filename]
 
