@@ -24,9 +24,11 @@ def _wrapped(scene: Scene, trap: WrappedBound) -> EmulationError:
     place = f" of line {difference.loc.line}" if difference.loc is not None else ""
     return scene.raised(
         TrapError,
-        f"the bound of this loop is the difference{place}, `{render(difference)}`, which is negative here: as a {kind} "
-        f"it has wrapped around, and the loop would run on and on",
-        "`with when(n > m):` around the loop, or signed numbers: `loop((n - m).bits(s32))` runs zero times",
+        f"the {'start' if trap.is_start else 'bound'} of this loop is the difference{place}, `{render(difference)}`, "
+        f"which is negative here: as a {kind} it has wrapped around, and the loop would "
+        f"{'not run at all' if trap.is_start else 'run on and on'}",
+        "`with when(n > m):` around the loop, or signed numbers: `loop((n - m).bits(s32))` runs zero times"
+        if not trap.is_start else "signed numbers: `loop((i - 1).bits(s32), (i + 2).bits(s32))`",
     )
 
 

@@ -70,9 +70,9 @@ def discarded(frame: FrameType, called: FrameType | None) -> tuple[str, str | No
         return None
     tree = tree_of(frame.f_code)
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Expr) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
-            if isinstance(node.value, ast.Call) == is_call or isinstance(node.value, ast.Tuple):
-                return f"`{ast.unparse(node.value)}`", _meant(node.value)
+        here = isinstance(node, ast.Expr) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
+        if isinstance(node, ast.Expr) and here and isinstance(node.value, (ast.Call, ast.Tuple)) >= is_call:
+            return f"`{ast.unparse(node.value)}`", _meant(node.value)
     return "this expression", None
 
 

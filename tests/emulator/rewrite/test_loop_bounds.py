@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl import Ptr, TrapError, break_if, loop, ptx, ptx_kernel, reg, s32, u16, u32, u64, when
+from ptxdsl import (
+    Ptr, TrapError, break_if, cdiv, loop, minimum, ptx, ptx_kernel, reg, s32, u16, u32, u64, when,
+)
 
 
 class Wrapped:
@@ -96,6 +98,53 @@ class Wrapped:
         out[ptx.tid.x] = count
 
 
+    def subtracted_in_place(n: u32, m: u32, out: Ptr[u32]):
+        count, length = reg(u32, 0), reg(u32, n)
+        length -= m
+        with loop(length):  # 1
+            count += 1
+        out[ptx.tid.x] = count
+
+    def set(n: u32, m: u32, out: Ptr[u32]):
+        count, length = reg(u32, 0), reg(u32, 0)
+        length.set(n - m)
+        with loop(length):  # 1
+            count += 1
+        out[ptx.tid.x] = count
+
+    def of_two_subtractions(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        with loop(n - (m - 1) - 1):  # 1
+            count += 1
+        out[ptx.tid.x] = count
+
+    def multiplied(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        with loop((n - m) * 2 >> 1):  # 1
+            count += 1
+        out[ptx.tid.x] = count
+
+    def part_of_a_tile(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        with loop(minimum(n - m, 1000)):  # 1
+            count += 1
+        out[ptx.tid.x] = count
+
+    def rounded_up(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        with loop(cdiv(n - m - 1, 2)):  # -2
+            count += 1
+        with when(((n - m) & 1) == 1):
+            count += 0
+        out[ptx.tid.x] = count
+
+    def as_the_start(n: u32, m: u32, out: Ptr[u32]):
+        count, end = reg(u32, 0), 2 * (n - m) + (n - m >> 31)
+        with loop(n - m, end):  # 1
+            count += 1
+        out[ptx.tid.x] = count
+
+
 class Right:
     """Each stores n in out, whatever m is."""
 
@@ -130,6 +179,45 @@ class Right:
         with when(m > n):
             count.set(n)
         out[ptx.tid.x] = count
+
+    def of_differences(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        with loop((n - 50) - (m - 50) + m):
+            count += 1
+        out[ptx.tid.x] = count
+
+    def inclusive(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        with loop(n - 1 + 1):
+            count += 1
+        with loop(0, n + m - 1 - m + 1):
+            count += 1
+        out[ptx.tid.x] = count >> 1
+
+    def rounded_up(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        with loop(cdiv(n - 1 + 1, 1)):
+            count += 1
+        out[ptx.tid.x] = count
+
+    def the_last_is_not_there(n: u32, m: u32, out: Ptr[u32]):
+        count, length = reg(u32, 0), reg(u32, n - m)
+        length.set(n)
+        with loop(length):
+            count += 1
+        out[ptx.tid.x] = count
+
+    def a_ring(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, n)
+        with loop(n - m & 7):
+            count += 1
+        out[ptx.tid.x] = count - (n - m & 7)
+
+    def the_lesser_first(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        with loop(n - minimum(n, m)):
+            count += 1
+        out[ptx.tid.x] = count + minimum(n, m)
 
     def a_hash(n: u32, m: u32, out: Ptr[u32]):
         h = reg(u32, n)
@@ -220,3 +308,8 @@ def test_the_message() -> None:
         "`with when(n > m):` around the loop, or signed numbers: `loop((n - m).bits(s32))` runs zero times"
     )
     assert caught.value.thread == (0, 0, 0)
+    with pytest.raises(TrapError) as caught:
+        ptx_kernel(Wrapped.as_the_start).configure(1, 32, backend="emulator")(3, 5, np.zeros(32, np.uint32))
+    assert caught.value.message.startswith("the start of this loop is the difference")
+    assert caught.value.message.endswith("as a u32 it has wrapped around, and the loop would not run at all")
+    assert caught.value.hint == "signed numbers: `loop((i - 1).bits(s32), (i + 2).bits(s32))`"
