@@ -21,7 +21,7 @@ from ..isa import lookup
 from ..isa.directives import DIRECTIVES
 from ..types import ScalarType, pred, u64
 from .builder import Trace, current, swapped
-from .errors import described, located
+from .errors import conversions, described, located
 from .introspection.bytecode import flow_of, is_empty
 from .introspection.call_sites import location_of, user_frame
 from .introspection.contents import contents
@@ -182,7 +182,7 @@ class Subroutine:
             assert isinstance(wanted, ScalarType)
             return literal(value, wanted, wanted.register)
         got = value.type if isinstance(value, Value) else described(value)
-        hint = f"`.to({wanted})` converts" if isinstance(value, Value) and isinstance(wanted, ScalarType) else None
+        hint = conversions(value, wanted) if isinstance(value, Value) and isinstance(wanted, ScalarType) else None
         raise located(
             PtxTypeError, f"parameter `{parameter.name}` of function `{self.__name__}` is {wanted}, not {got}", hint
         )

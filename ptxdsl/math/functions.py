@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..errors import PtxTypeError
 from ..language import Value, ptx, reg
-from ..language.errors import described, located
-from ..types import ScalarType, bf16, f16, f32, f64, s32, s64
+from ..language.errors import described, located, mismatch, named
+from ..language.values.literals import is_number
+from ..types import ScalarType, bf16, f16, f32, f64, pred, s16, s32, s64
 
 __all__ = [
     "FORMATS", "Float", "fast_two_sum", "fma_rn", "function_of", "has_sign", "is_nan", "polynomial", "power_of_two",
@@ -40,33 +41,88 @@ class Float(NamedTuple):
         return -self.infinity - (1 << self.fraction)
 
 
-FORMATS: dict[Any, Float] = {f32: Float(s32, 23, 127, 0x7F800000), f64: Float(s64, 52, 1023, 0x7FF0000000000000)}
+FORMATS: dict[Any, Float] = {
+    f16: Float(s16, 10, 15, 0x7C00), bf16: Float(s16, 7, 127, 0x7F80),
+    f32: Float(s32, 23, 127, 0x7F800000), f64: Float(s64, 52, 1023, 0x7FF0000000000000),
+}
 
 
 def function_of(*kinds: ScalarType) -> Callable[[F], F]:
-    """A function of floats of these types; of f16 and bf16 by way of f32.
+    """A function of floats of these types; of f16 and bf16 by way of f32 where they are not among them.
 
-    The first argument that is a Value gives the type; Python numbers among the others become Values of it.
+    The first argument that is a Value gives the type; Python numbers among the others become Values of it. An argument
+    that is called ``n`` is no float.
     """
 
     def decorate(function: F) -> F:
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount]
+
         @functools.wraps(function)
-        def checked(*arguments: Any) -> Any:
-            kind = next((a.type for a in arguments if isinstance(a, Value)), None)
-            if kind is None:
-                message = f"`{function.__name__}` of {described(arguments[0])}"
-                raise located(PtxTypeError, message, "of Python numbers Python's `math` has it")
-            if kind in (f16, bf16):
-                results = checked(*[a.to(f32) if isinstance(a, Value) and a.type is kind else a for a in arguments])
-                return _narrow(results, kind)
-            if kind not in kinds:
-                known = " and ".join(map(str, kinds))
-                raise located(PtxTypeError, f"`{function.__name__}` of {kind}, and it is of {known}", "`v.to(f32)`")
-            return function(*arguments)
+        def checked(*arguments: Any, **named: Any) -> Any:
+            if named or len(arguments) != len(names):
+                arguments = _arranged(function.__name__, names, arguments, named)
+            floats = arguments if names[-1] != "n" else arguments[:-1]
+            kind = _kind(function.__name__, floats)
+            if kind in kinds:
+                return function(*arguments)
+            if kind not in _BY_WAY:
+                raise _other_type(function.__name__, next(a for a in floats if isinstance(a, Value)), kinds)
+            wide = [a.to(f32) if isinstance(a, Value) else a for a in floats]
+            return _narrow(function(*wide, *arguments[len(floats):]), kind)
 
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+_BY_WAY = (f16, bf16)
+
+
+def _arranged(function: str, names: tuple[str, ...], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The arguments in order, those by name too."""
+    given = {**dict(zip(names, arguments)), **named}
+    if len(given) != len(arguments) + len(named) or given.keys() != set(names):
+        wanted = f"{len(names)} argument{'s' if len(names) > 1 else ''}"
+        message = f"`{function}` takes {wanted}, and {len(arguments) + len(named)} came"
+        raise located(PtxTypeError, message, f"`{function}({', '.join(names)})`")
+    return tuple(given[name] for name in names)
+
+
+def _kind(function: str, arguments: tuple[Any, ...]) -> ScalarType:
+    """The one type of the arguments."""
+    first = None
+    for each in arguments:
+        if not isinstance(each, Value):
+            if not is_number(each):
+                raise located(PtxTypeError, f"`{function}` of {described(each)}", "give a Value or a number")
+        elif first is None:
+            first = each
+        elif each.type is not first.type:
+            raise mismatch(function, first, each)
+    if first is None:
+        message = f"`{function}` of {described(arguments[0])}"
+        raise located(PtxTypeError, message, "of Python numbers Python's `math` has it, of others `reg(f32, 1.5)`")
+    return first.type
+
+
+def _other_type(function: str, value: Value, kinds: tuple[ScalarType, ...]) -> PtxTypeError:
+    """The error for a value of a type that the function does not have, with a conversion that keeps the number."""
+    kind, name = value.type, named(value, "v")
+    known = " and ".join(map(str, kinds))
+    if kind is pred:
+        hint: str | None = f"`select({name}, 1.0, 0.0)` of floats"
+    elif kind is f64:
+        accurate = function.removesuffix("_approx")
+        hint = f"`{accurate}({name})` takes f64"
+    elif not kind.is_integer:
+        element = str(kind).partition("x")[0]
+        hint = f"`{name}.unpack({element})`, and each by itself" if kind.bits // kind.lanes >= 16 < kind.bits else None
+    elif kind.bits < 32 or f64 not in kinds:
+        hint = f"`{name}.to(f32)`" + (" rounds beyond 2**24" if kind.bits > 16 else "")
+    else:
+        hint = f"`{name}.to(f64)`" + (" rounds beyond 2**53" if kind.bits > 32 else "")
+    return located(PtxTypeError, f"`{function}` of {kind}, and it is of {known}", hint)
 
 
 def _narrow(result: Any, kind: ScalarType) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import PtxTypeError
 from ..language import Value, maximum, minimum, ptx, reg, select
 from ..language.errors import described, located
-from ..types import f32, f64, s32
+from ..types import bf16, f16, f32, f64, s32
 from .functions import FORMATS, fma_rn, function_of, has_sign, is_nan, power_of_two, values
 
 
@@ -76,21 +76,23 @@ def isfinite(x: Any) -> Any:
     return ptx[f"testp.finite.{x.type}"](x)
 
 
-@function_of(f32, f64)
+@function_of(f32, f64, f16, bf16)
 def signbit(x: Any) -> Any:
     """A predicate: whether the sign bit is set, of -0 and of NaNs too."""
     return has_sign(x)
 
 
-@function_of(f32, f64)
+@function_of(f32, f64, f16, bf16)
 def nextafter(x: Any, y: Any) -> Any:
     """The number of the format next to ``x`` towards ``y``."""
     x, y = values(x, y)
     form = FORMATS[x.type]
-    bits = x.bits(form.integer)
-    moved = select((x < y) ^ has_sign(x), bits + 1, bits - 1).bits(x.type)
-    moved = select(x == 0.0, ptx[f"copysign.{x.type}"](y, 2.0 ** (1 - form.bias - form.fraction)), moved)
-    return select(is_nan(x) | is_nan(y), math.nan, select(x == y, y, moved))
+    start, end = (v if v.type.bits > 16 else v.to(f32) for v in (x, y))
+    bits, goal = x.bits(form.integer), y.bits(form.integer)
+    moved = select((start < end) ^ (bits < 0), bits + 1, bits - 1)
+    moved = select(start == 0.0, goal & form.sign | 1, moved)
+    moved = select(start == end, goal, moved)
+    return select(is_nan(start) | is_nan(end), form.infinity | 1 << form.fraction - 1, moved).bits(x.type)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

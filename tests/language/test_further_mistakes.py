@@ -491,7 +491,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "TruthError",
         "a run-time f32 has no Python float: the kernel is traced once, before it runs",
         "x[0] = math.sqrt(x[0])",
-        "`v.to(f32)` converts at run time; functions are in `ptxdsl.math` and `ptx.sqrt.rn.f32(v)`",
+        "functions are in `ptxdsl.math` and `ptx.sqrt.rn.f32(v)`",
     )),
     (np_sum, (
         "TruthError",
@@ -563,7 +563,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "PtxTypeError",
         "`select` of f32 and u32: PTX converts nothing by itself",
         "x[0] = select(n < 5, x[0], n)",
-        "`a.to(u32)` or `n.to(f32)` converts (cvt); `a.bits(u32)` keeps the bits (mov)",
+        "`a.to(f64)` and `n.to(f64)` keep every number (cvt); `n.to(f32)` rounds (cvt)",
     )),
     (when_bool, (
         "PtxTypeError",
@@ -575,7 +575,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "PtxTypeError",
         "loop() over u32 and s32: its bounds have one type",
         "with loop(n, m) as i:",
-        "`m.to(u32)`",
+        "`n.to(s64)` and `m.to(s64)`",
     )),
     (for_loop_obj, (
         "TruthError",
@@ -684,7 +684,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "PtxTypeError",
         "`==` of a pointer and the int 0",
         "with when(x == 0):",
-        "compare pointers of one state space",
+        "compare pointers of one state space, or their numbers: `p.address == 0`",
     )),
     (ptr_iadd_loop, (
         "LostUpdateError",
@@ -808,7 +808,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "PtxTypeError",
         "-1 does not fit in u32, which holds 0 to 4294967295",
         "x[0] = n << -1",
-        "subtract a positive number, or make it signed: `v.bits(s32)`",
+        "subtract a positive number, or make it signed: `v.to(s64)`",
     )),
     (div_zero, (
         "PtxTypeError",
@@ -898,7 +898,7 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "PtxTypeError",
         "`exp` of the float 1.0",
         "x[0] = gpu_math.exp(1.0)",
-        "of Python numbers Python's `math` has it",
+        "of Python numbers Python's `math` has it, of others `reg(f32, 1.5)`",
     )),
 ]
 

@@ -271,7 +271,7 @@ def test_18_float_literal_on_an_integer() -> None:
     def kernel(a: u32, x: Ptr[u32]):
         x[0] = a + 2.5
 
-    wrong(kernel, PtxTypeError, "x[0] = a + 2.5", "2.5 is no u32", "`v.to(f32)`")
+    wrong(kernel, PtxTypeError, "x[0] = a + 2.5", "2.5 is no u32", "`v.to(f64)`")
 
 
 def test_19_mixed_widths() -> None:

@@ -102,7 +102,7 @@ WRONG = {
     "x[0] + 1": "`+` of u8: PTX does not compute in 8 bits",
     "(x[0] > 1) < (x[1] > 1)": "`<` of predicates: they have no order and are no numbers",
     "(x[0] > 1) == 1": "`p.to(u32)` makes a number of one",
-    "x[y[0]]": "`i.to(s32)`",
+    "x[y[0]]": "`v.to(s32)` converts (cvt)",
     "e[0].to(f32)": "PTX converts them in pairs: load through `p.cast(e4m3x2)`, then `v.to(f16x2)` or `v.to(bf16x2)`",
     "h[0].to(e4m3)": "PTX converts two at once: `ptx.cvt.rn.satfinite.e4m3x2.f32(high, low)`",
     "reg(z[0])": "keep it in a `reg(u32)`: `v.bits(u8).to(u32)`",
@@ -139,7 +139,7 @@ def test_the_hints_can_be_followed() -> None:
 
 HINTS = {
     "w[0] + n": "`n.to(u64)` converts (cvt)", "f + d[0]": "`f.to(f64)` converts (cvt)",
-    "n + f": "`n.to(f32)` or `f.to(u32)` converts (cvt); `n.bits(f32)` keeps the bits (mov)",
+    "n + f": "`n.to(f64)` and `f.to(f64)` keep every number (cvt); `n.to(f32)` rounds (cvt)",
     "p.store(0, w[0])": "`v.to(u32)` keeps the low 32 bits (cvt)",
     "x.store(0, n)": "`n.to(u8)` keeps the low 8 bits (cvt)",
     "reg(f32, d[0])": "`v.to(f32)` rounds (cvt)",

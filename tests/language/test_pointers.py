@@ -248,11 +248,11 @@ def test_pointer_mistakes() -> None:
 
     assert said(refused(mixed), mixed) == (
         "PtxTypeError", "a u32 stored to a pointer to f32", "x[0] = n",
-        "`n.to(f32)` converts (cvt); `n.bits(f32)` keeps the bits (mov)"
+        "`n.to(f32)` rounds (cvt); `n.bits(f32)` keeps the bits (mov)"
     )
     assert wrong(fraction) == "a pointer is indexed by integers, not the float 1.5 / `p[i]` with a u32 or an int"
-    assert wrong(float_index) == "an index here is a u32, s32, u64 or s64, not f32 / `v.to(u32)`"
-    assert wrong(short_index) == "an index here is a u32, s32, u64 or s64, not u16 / `i.to(u32)`"
+    assert wrong(float_index) == "an index here is a u32, s32, u64 or s64, not f32 / `v.to(s32)` rounds towards zero (cvt)"
+    assert wrong(short_index) == "an index here is a u32, s32, u64 or s64, not u16 / `i.to(u32)` converts (cvt)"
     assert wrong(two) == "a pointer takes one index, not 2 indices / a parameter `a: Array[f32, 2]` takes two"
     assert wrong(sliced) == "a pointer takes one index, not a slice / `p.load(i, width=4)` for a vector"
     assert wrong(difference).startswith("the difference of two pointers is no pointer / ")
@@ -498,7 +498,7 @@ def test_declaration_mistakes() -> None:
     assert wrong(written) == "constant memory cannot be written / `shared(f32, n)`, or a parameter `Ptr[f32]`"
     assert wrong(typeless) == "`const` of the list [1.0] has no type / give a numpy array, or `const([...], f32)`"
     assert wrong(complex_table).startswith("PTX has no type for a numpy array of complex64 / ")
-    assert wrong(wide_index) == "an index here is a u32 or s32, not u64 / `i.to(u32)`"
+    assert wrong(wide_index) == "an index here is a u32 or s32, not u64 / `i.to(u32)` keeps the low 32 bits (cvt)"
     assert isinstance(refused(outside), TraceError) and isinstance(refused(odd), PtxTypeError)
 
 

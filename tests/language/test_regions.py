@@ -533,17 +533,19 @@ _MISUSE = {
         "`with loop(2, 8, 1) as i:`",
     ),
     _loop_f32: (
-        "PtxTypeError", "loop() over f32: bounds are integers of 16 to 64 bits", "with loop(v):", "`v.to(s32)`",
+        "PtxTypeError", "loop() over f32: bounds are integers of 16 to 64 bits", "with loop(v):",
+        "`v.to(s32)` rounds towards zero (cvt)",
     ),
     _loop_mixed: (
-        "PtxTypeError", "loop() over u32 and s32: its bounds have one type", "with loop(n, m):", "`m.to(u32)`",
+        "PtxTypeError", "loop() over u32 and s32: its bounds have one type", "with loop(n, m):",
+        "`n.to(s64)` and `m.to(s64)`",
     ),
     _loop_zero_step: (
         "StructureError", "a loop with step 0 never ends", "with loop(0, n, 0):", "`with loop():` and `break_if(p)`",
     ),
     _loop_down_unsigned: (
         "PtxTypeError", "a loop over u32 cannot count down by -1", "with loop(n, 0, -1):",
-        "make its bounds signed: `n.to(s32)`",
+        "make its bounds signed: `n.to(s64)`",
     ),
     _loop_four: (
         "PtxTypeError", "loop() takes up to three bounds, and 4 came", "with loop(0, n, 1, 4):",

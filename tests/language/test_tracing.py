@@ -419,7 +419,7 @@ OPERANDS: list[tuple[str, Callable[[Any, Any], Any], str]] = [
     ("many", lambda x, n: ptx.bar.warp.sync(1, 2),
      "`bar.warp.sync membermask` takes 1 operand, and got 2 / it takes membermask; it has no result"),
     ("type", lambda x, n: ptx.fma.rn.f32(x, n, x),
-     ("operand `b` of `fma.rn.f32 d, a, b, c` is a f32, not a u32 / `n.to(f32)` converts (cvt); `n.bits(f32)` "
+     ("operand `b` of `fma.rn.f32 d, a, b, c` is a f32, not a u32 / `n.to(f32)` rounds (cvt); `n.bits(f32)` "
       "keeps the bits (mov)")),
     ("width", lambda x, n: ptx.add.u64(n, n),
      "operand `a` of `add.u64 d, a, b` is a u64, not a u32 / `n.to(u64)` converts (cvt)"),

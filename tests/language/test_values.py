@@ -105,7 +105,7 @@ def test_division() -> None:
         "`%` of signed s64: Python floors, PTX truncates / `ptx.rem.s64(a, b)` truncates"
     )
     assert wrong(u32, lambda a, b: a / b).startswith(
-        "`/` of u32: integers have no true division / `a // b` for unsigned ones"
+        "`/` of u32: integers have no true division / `a // b` truncates, `a.to(f64) / b.to(f64)` is a float"
     )
     assert wrong(f32, lambda a, b: a % b).startswith("`%` of f32 / ")
     assert wrong(f16, lambda a, b: a / b) == "PTX has no instruction for `/` of f16 / convert: `v.to(f32)`"
@@ -119,8 +119,13 @@ def test_shifts_and_bits() -> None:
     assert of(b64, lambda a, b: (a & b, a | 1, a ^ b, ~a)) == [
         "and.b64 %rd0, %reg, %reg_1", "or.b64 %rd1, %reg, 1", "xor.b64 %rd2, %reg, %reg_1", "not.b64 %rd3, %reg"
     ]
-    assert wrong(s32, lambda a, b: a << b) == "the right side of `<<` is a count in u32, not s32 / `b.to(u32)`"
-    assert wrong(u64, lambda a, b: 1 << b) == "the right side of `<<` is a count in u32, not u64 / `b.to(u32)`"
+    assert wrong(s32, lambda a, b: a << b) == (
+        "the right side of `<<` is a count in u32, not s32 / `b.to(u32)` makes negative numbers large ones (cvt); "
+        "`b.bits(u32)` keeps the bits (mov)"
+    )
+    assert wrong(u64, lambda a, b: 1 << b) == (
+        "the right side of `<<` is a count in u32, not u64 / `b.to(u32)` keeps the low 32 bits (cvt)"
+    )
     assert wrong(f32, lambda a, b: a & b) == (
         "`&` of f32: floats have no bitwise operators / `v.bits(u32)` gives the bits"
     )
@@ -247,11 +252,11 @@ def test_numbers_take_the_type_of_the_other_side() -> None:
     [
         (u32, -1,
          ("-1 does not fit in u32, which holds 0 to 4294967295 / subtract a positive number, or make it "
-          "signed: `v.bits(s32)`")),
+          "signed: `v.to(s64)`")),
         (u32, 2**32,
          "4294967296 does not fit in u32, which holds 0 to 4294967295 / a wider type may hold it: `v.to(u64)`"),
         (s16, 40000, "40000 does not fit in s16, which holds -32768 to 32767 / a wider type may hold it: `v.to(s64)`"),
-        (u32, 2.5, "the float 2.5 is no u32 / `v.to(f32)` first, if the result is meant to be a float"),
+        (u32, 2.5, "the float 2.5 is no u32 / `v.to(f64)` first, if the result is meant to be a float"),
         (u32, 2.0, "the float 2.0 is no u32 / write `2`"),
         (f32, 1e39, "1e+39 does not fit in f32 / `float('inf')` is the infinity"),
         (f16, 1e5, "100000.0 does not fit in f16 / `float('inf')` is the infinity"),
@@ -277,7 +282,7 @@ def test_no_two_types_meet(symbol: str) -> None:
 
     error = refused(kernel)
     assert type(error) is PtxTypeError and error.message == f"`{symbol}` of u32 and s32: PTX converts nothing by itself"
-    assert error.hint == "`n.to(s32)` or `m.to(u32)` converts (cvt); `n.bits(s32)` keeps the bits (mov)"
+    assert error.hint == "`n.to(s64)` and `m.to(s64)` keep every number (cvt); `n.bits(s32)` keeps the bits (mov)"
 
 
 def test_the_error_names_the_line_and_the_variables() -> None:
@@ -286,13 +291,13 @@ def test_the_error_names_the_line_and_the_variables() -> None:
 
     assert said(refused(kernel), kernel) == (
         "PtxTypeError", "`*` of u32 and f32: PTX converts nothing by itself", "x[0] = count * scale",
-        "`count.to(f32)` or `scale.to(u32)` converts (cvt); `count.bits(f32)` keeps the bits (mov)",
+        "`count.to(f64)` and `scale.to(f64)` keep every number (cvt); `count.to(f32)` rounds (cvt)",
     )
     line = kernel.__code__.co_firstlineno + 1
     assert str(refused(kernel)) == (
         "`*` of u32 and f32: PTX converts nothing by itself\n"
         f"  at {__file__}:{line}: x[0] = count * scale\n"
-        "  hint: `count.to(f32)` or `scale.to(u32)` converts (cvt); `count.bits(f32)` keeps the bits (mov)"
+        "  hint: `count.to(f64)` and `scale.to(f64)` keep every number (cvt); `count.to(f32)` rounds (cvt)"
     )
 
 
@@ -345,7 +350,7 @@ def test_bits() -> None:
     assert of(f32, lambda a, b: a.bits(u32)) == ["mov.b32 %r0, %reg"]
     assert of(f16, lambda a, b: a.bits(u16)) == ["mov.b16 %h0, %reg"]
     assert wrong(f32, lambda a, b: a.bits(u64)) == (
-        "the bits of f32 (32) cannot be those of u64 (64) / `a.to(u64)` converts"
+        "the bits of f32 (32) cannot be those of u64 (64) / `a.bits(u32).to(u64)`"
     )
 
 
@@ -404,7 +409,7 @@ def test_registers_are_named_after_their_variables() -> None:
 def test_reg_of_a_value_takes_its_type() -> None:
     assert of(f64, lambda a, b: reg(a + b).type) == ["add.f64 %fd0, %reg, %reg_1", "mov.f64 %reg_2, %fd0"]
     assert wrong(u32, lambda a, b: reg(f32, a)) == (
-        "a register of f32 does not take a u32 / `a.to(f32)` converts (cvt); `a.bits(f32)` keeps the bits (mov)"
+        "a register of f32 does not take a u32 / `a.to(f32)` rounds (cvt); `a.bits(f32)` keeps the bits (mov)"
     )
     assert wrong(u32, lambda a, b: reg(3)) == "`reg` takes a type, not the int 3 / write `reg(f32, 0.0)`"
     assert wrong(u32, lambda a, b: reg(float, 0.0)).startswith("`reg` takes a type, not the type <class 'float'>")

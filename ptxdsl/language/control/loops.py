@@ -12,7 +12,7 @@ from ... import ir
 from ...errors import PtxTypeError, StructureError
 from ...types import ScalarType, pred, s32, s64, u32, u64
 from ..builder import Region, Trace, current
-from ..errors import located, named
+from ..errors import common_type, conversions, located, named
 from ..introspection.call_sites import user_frame
 from ..introspection.variable_names import target_of_call
 from ..rules import structure
@@ -218,7 +218,7 @@ def _bound(bound: Any, count: int) -> Any:
             raise located(PtxTypeError, "loop() takes bounds, no predicate", hint)
         if not bound.type.is_integer or bound.type.bits < 16:
             message = f"loop() over {bound.type}: bounds are integers of 16 to 64 bits"
-            raise located(PtxTypeError, message, f"`{named(bound, 'n')}.to(s32)`")
+            raise located(PtxTypeError, message, conversions(bound, s32).partition(";")[0])
         return bound
     known = known_integer(bound)
     if known is not None:
@@ -238,19 +238,26 @@ def _counter_type(start: Any, stop: Any, step: Any) -> ScalarType:
         kind = values[0].type
         for value in values:
             if value.type is not kind:
-                raise located(
-                    PtxTypeError, f"loop() over {kind} and {value.type}: its bounds have one type",
-                    f"`{named(value, 'n')}.to({kind})`",
-                )
+                message = f"loop() over {kind} and {value.type}: its bounds have one type"
+                raise located(PtxTypeError, message, _of_one_type(values))
     else:
         low, high = min(bounds), max(bounds)
         wide = low < -(1 << 31) or high >= 1 << (31 if low < 0 else 32)
         kind = (s64 if wide else s32) if low < 0 else u64 if wide else u32
     if isinstance(step, int) and step < 0 and not kind.is_signed:
-        raise located(
-            PtxTypeError, f"a loop over {kind} cannot count down by {step}", "make its bounds signed: `n.to(s32)`",
-        )
+        wide = common_type(kind, s32)
+        hint = f"make its bounds signed: `n.to({wide})`" if wide else "`n.bits(s64)` of bounds below 2**63"
+        raise located(PtxTypeError, f"a loop over {kind} cannot count down by {step}", hint)
     return kind
+
+
+def _of_one_type(values: list[Value]) -> str:
+    """How bounds become those of one type that holds them all."""
+    wide = common_type(*(value.type for value in values))
+    if wide is None:
+        return "signed 64 bits, of bounds below 2**63: `n.bits(s64)`"
+    changed = dict.fromkeys(f"`{named(value, 'n')}.to({wide})`" for value in values if value.type is not wide)
+    return " and ".join(changed)
 
 
 def _number(trace: Trace, bound: Any, kind: ScalarType) -> ir.Operand:

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 from ... import ir
 from ...errors import PtxTypeError, UnknownInstruction
 from ...isa import Form, lookup
-from ...types import ScalarType, u32, u64
+from ...types import ScalarType, s32, u32, u64
 from ..builder import Trace
-from ..errors import described, located, named
+from ..errors import conversions, described, located, named
 from ..values.literals import literal, plain
 from ..values.moves import known_form
 from ..values.value import Reg, Result, Value
@@ -147,7 +147,8 @@ def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:
     wanted = "u32 or s32" if kind is u32 else "u32, s32, u64 or s64"
     name = named(index, "i")
     bits = index.type.kind == "b" and index.type.bits >= 32
-    hint = f"`{name}.bits(u{index.type.bits})`" if bits else f"`{name}.to({'s' if index.type.is_signed else 'u'}32)`"
+    signed = s32 if index.type.is_signed or index.type.is_float else u32
+    hint = f"`{name}.bits(u{index.type.bits})`" if bits else conversions(index, signed).partition(";")[0]
     return located(PtxTypeError, f"an index here is a {wanted}, not {index._kind()}", hint)
 
 

@@ -30,7 +30,8 @@ def _comparison(symbol: str) -> Callable[[Pointer, Any], Any]:
     def compare(self: Pointer, other: Any) -> Value:
         if not isinstance(other, Pointer) or other.space != self.space:
             raise located(
-                PtxTypeError, f"`{symbol}` of a pointer and {described(other)}", "compare pointers of one state space"
+                PtxTypeError, f"`{symbol}` of a pointer and {described(other)}",
+                "compare pointers of one state space, or their numbers: `p.address == 0`",
             )
         form = form_of(f"setp.{COMPARISONS[symbol]}", address_type(self.space))
         return emit(form, pred, self.address.use(current()), other.address.use(current()))
@@ -108,6 +109,8 @@ class Pointer(RunTime):
 
     def cast(self, dtype: ScalarType) -> Pointer:
         """The same address as a pointer to another type; no instruction."""
+        if not isinstance(dtype, ScalarType):
+            raise located(PtxTypeError, f"`.cast()` takes a type, not {described(dtype)}", "`p.cast(u32)`")
         return Pointer(dtype, self.space, self.base, self.offset)
 
     # -- the address itself

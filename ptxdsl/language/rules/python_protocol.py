@@ -22,8 +22,9 @@ from ..introspection.variable_names import name_of
 __all__ = ["MissingAttribute", "RunTime", "missing"]
 
 _TRUTH = "truth"
+_FLOATS = ("f16", "bf16", "f32", "f64")
 _ELSEWHERE = {
-    "astype": "`v.to(f32)` converts", "float": "`v.to(f32)` converts", "int": "`v.to(s32)` converts",
+    "astype": "`v.to(f32)` converts", "float": "`v.to(f32)` converts", "int": "`v.to(s64)` converts",
     "item": "a value is there when the kernel runs; it has no Python number",
     "T": "index it the other way round: `a[j, i]`", "size": "`a.shape[0]`, or a parameter `n: u32`",
     "sum": "`ptxdsl.warp.reduce_sum(v)`, `ptxdsl.block.reduce_sum(v, threads)`",
@@ -71,12 +72,12 @@ class RunTime:
         )
 
     def __int__(self) -> int:
-        self._refuse("int", "`v.to(s32)` converts at run time")
+        whole = "it is an integer when the kernel runs: leave `int` away"
+        self._refuse("int", "`v.to(s64)` rounds towards zero" if self._kind() in _FLOATS else whole)
 
     def __float__(self) -> float:
-        self._refuse(
-            "float", "`v.to(f32)` converts at run time; functions are in `ptxdsl.math` and `ptx.sqrt.rn.f32(v)`"
-        )
+        wide = "" if self._kind() in _FLOATS else "`v.to(f64)` converts at run time; "
+        self._refuse("float", f"{wide}functions are in `ptxdsl.math` and `ptx.sqrt.rn.f32(v)`")
 
     def __complex__(self) -> complex:
         self._refuse("complex number", "use two values, one for each part")
@@ -105,21 +106,30 @@ class RunTime:
         self._refuse("hash", "keep values in a list, or in a dict under their names")
 
     def __round__(self, digits: object = None) -> int:
-        self._refuse("rounding", "`v.to(s32, 'rni')` rounds to the nearest integer")
+        self._refuse("rounding", self._rounded("rni", "rounds to the nearest whole number"))
 
     def __floor__(self) -> int:
-        self._refuse("floor", "`v.to(s32, 'rmi')` rounds down")
+        self._refuse("floor", self._rounded("rmi", "rounds down"))
 
     def __ceil__(self) -> int:
-        self._refuse("ceiling", "`v.to(s32, 'rpi')` rounds up")
+        self._refuse("ceiling", self._rounded("rpi", "rounds up"))
 
     def __trunc__(self) -> int:
-        self._refuse("truncation", "`v.to(s32)` rounds towards zero")
+        self._refuse("truncation", self._rounded("rzi", "rounds towards zero"))
+
+    def _rounded(self, mode: str, what: str) -> str:
+        kind = self._kind()
+        return f"`v.to({kind}, '{mode}')` {what}" if kind in _FLOATS else "it is a whole number already"
 
     def __format__(self, spec: str) -> str:
         if spec:
-            self._refuse("number to format", '`printf("%f", v)` prints when the kernel runs')
+            self._refuse("number to format", f'`printf("{self._conversion()}", v)` prints when the kernel runs')
         return str(self)
+
+    def _conversion(self) -> str:
+        kind = self._kind()
+        sizes = {"f": "%f", "u64": "%llu", "s64": "%lld", "u": "%u"}
+        return sizes.get(kind) or sizes.get(kind[0]) or "%d"
 
     def __enter__(self) -> NoReturn:
         self._refuse("block", "`with when(p):`")

@@ -13,7 +13,7 @@ from ...errors import PtxTypeError
 from ...isa import Form
 from ...types import ScalarType, bf16, encode, pred, u32
 from ..builder import InRegister, Trace
-from ..errors import described, located, mismatch, named, relocated
+from ..errors import conversions, described, located, mismatch, relocated
 from ..rules.decided_comparisons import check_decided
 from .literals import is_number, literal
 from .moves import constant
@@ -36,7 +36,7 @@ def check_types(op: str, wanted: ScalarType, a: InRegister, b: InRegister) -> No
         return
     if op in ("&", "|", "^", "==", "!=") and b.type.bits == wanted.bits and "b" in (b.type.kind, wanted.kind):
         return
-    if wanted is a.type:
+    if wanted is a.type and op not in ("<<", ">>"):
         raise mismatch(op, a, b)
     raise _miscounted(op, wanted, b)
 
@@ -44,7 +44,7 @@ def check_types(op: str, wanted: ScalarType, a: InRegister, b: InRegister) -> No
 def _miscounted(op: str, wanted: ScalarType, count: InRegister) -> PtxTypeError:
     return located(
         PtxTypeError, f"the right side of `{op}` is a count in {wanted}, not {count.type}",
-        f"`{named(count, 'n')}.to({wanted})`",
+        conversions(count, wanted),
     )
 
 

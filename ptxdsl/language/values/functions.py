@@ -8,11 +8,11 @@ from ... import ir
 from ...errors import PtxTypeError
 from ...types import ScalarType, pred, u16
 from ..builder import PendingRegion, current, thread
-from ..errors import described, located, mismatch
+from ..errors import described, located, mismatch, named
 from ..introspection.call_sites import user_frame
 from ..introspection.variable_names import target_of_call
 from ..rules.decided_comparisons import check_extreme
-from .literals import is_number, literal, plain
+from .literals import is_number, known_integer, literal, plain
 from .moves import constant, known_form, parts_form, set_register
 from .narrow import narrowed, widened
 from .operators import extreme, selection
@@ -129,9 +129,18 @@ def maximum(a: Any, b: Any) -> Any:
 def cdiv(a: Any, b: Any) -> Any:
     """The quotient of Python ints or unsigned Values, rounded up: the blocks of 256 threads that 1000 elements need.
 
+    Of Values ``a + b - 1`` must be within their type.
+
     >>> cdiv(1000, 256)
     4
     """
+    if known_integer(b) == 0:
+        raise located(PtxTypeError, "`cdiv` by 0", "`cdiv(n, 256)`")
+    for value in (a, b):
+        if isinstance(value, Value) and value.type.kind != "u":
+            kind, name = value.type, named(value, "v")
+            hint = f"`{name}.bits(u{kind.bits})` of one that is not negative" if kind.is_integer else None
+            raise located(PtxTypeError, f"`cdiv` of {kind}, and it is of unsigned numbers", hint)
     return (a + (b - 1)) // b
 
 

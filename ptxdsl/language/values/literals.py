@@ -67,11 +67,12 @@ def _encoded(value: object, type: ScalarType, wanted: ScalarType | None) -> ir.I
     except PtxTypeError as error:
         hint = error.hint
         if isinstance(value, float) and not value.is_integer() and not type.is_float:
-            hint = "`v.to(f32)` first, if the result is meant to be a float"
+            hint = f"`v.to(f{64 if type.bits > 16 else 32})` first, if the result is meant to be a float"
         elif isinstance(value, bool):
             hint = f"write {int(value)}, or decide it in Python: `if flag:`"
         elif isinstance(value, int) and value < 0 and type.kind == "u":
-            hint = f"subtract a positive number, or make it signed: `v.bits({str(type).replace('u', 's')})`"
+            signed = f"to(s{2 * max(type.bits, 16)})" if type.bits < 64 else "bits(s64)"
+            hint = f"subtract a positive number, or make it signed: `v.{signed}`"
         elif hint is None and isinstance(value, int) and type.is_integer and type.bits < 64:
             hint = f"a wider type may hold it: `v.to({type.kind}64)`"
         raise located(PtxTypeError, error.message, hint) from None

@@ -96,7 +96,8 @@ def unary(op: str, type: ScalarType) -> Form:
         _refuse(op, type)
         return _known(find(f"not.{pred if type is pred else f'b{type.bits}'}"), op, type)
     if type.kind == "u":
-        hint = "`0 - v` for the two's complement, `v.bits(s32)` for a signed value" if op == "-" else "it is `v` itself"
+        signed = f"`v.bits({str(type).replace('u', 's')})` for a signed value"
+        hint = f"`0 - v` for the two's complement, {signed}" if op == "-" else "it is `v` itself"
         raise PtxTypeError(f"`{op}` of an unsigned {type}", hint=hint)
     _refuse(op, type)
     return _known(find(f"{'neg' if op == '-' else 'abs'}.{type}"), op, type)
@@ -195,12 +196,17 @@ def _refuse(op: str, type: ScalarType) -> None:
     if op in ("//", "%") and type.kind != "u":
         _refuse_division(op, type)
     if op == "/" and not type.is_float:
+        wide = f32 if type.bits <= 16 else f64
         raise PtxTypeError(
             f"`/` of {type}: integers have no true division",
-            hint="`a // b` for unsigned ones, `ptx.div.s32(a, b)` truncates, `a.to(f32) / b.to(f32)` is a float",
+            hint=f"{_quotient(type)} truncates, `a.to({wide}) / b.to({wide})` is a float"
         )
     if type.kind == "b" and op in ("+", "-", "*", "abs"):
         raise PtxTypeError(f"`{op}` of untyped {type}", hint=f"say what the bits are: `v.bits({_typed(type)})`")
+
+
+def _quotient(type: ScalarType) -> str:
+    return "`a // b`" if type.kind == "u" else f"`ptx.div.{type}(a, b)`"
 
 
 def _refuse_division(op: str, type: ScalarType) -> None:
@@ -210,7 +216,9 @@ def _refuse_division(op: str, type: ScalarType) -> None:
             f"`{op}` of signed {type}: Python floors, PTX truncates", hint=f"`ptx.{name}.{type}(a, b)` truncates",
         )
     if type.is_float:
-        raise PtxTypeError(f"`{op}` of {type}", hint="`(a / b).to(s32, 'rmi')` for the floor of the quotient")
+        floor = f"`(a / b).to({type}, 'rmi')` for the floor of the quotient"
+        hint = floor if op == "//" else "`ptxdsl.math.fmod(a, b)`"
+        raise PtxTypeError(f"`{op}` of {type}", hint=hint)
     raise PtxTypeError(f"`{op}` of untyped {type}", hint=f"say what the bits are: `v.bits({_typed(type)})`")
 
 

@@ -15,7 +15,7 @@ from ...errors import PtxTypeError
 from ...isa import Form
 from ...types import ScalarType, pred, u16
 from ..builder import PendingRegion, Region, Trace, current, thread
-from ..errors import conversions, described, located, named, relocated
+from ..errors import conversions, described, located, named, recast, relocated
 from ..introspection.call_sites import getframe, places
 from ..rules.decided_comparisons import is_decided
 from ..rules.escape import escaped, resolved_region
@@ -147,7 +147,7 @@ class Value(Refused):
         if type.bits != self.type.bits or form is None or type is pred or self.type is pred:
             raise located(
                 PtxTypeError, f"the bits of {self.type} ({self.type.bits}) cannot be those of {type} ({type.bits})",
-                f"`{named(self, 'v')}.to({type})` converts",
+                recast(self, type),
             )
         return emit(form, type, self.use(thread.trace or current()))
 
