@@ -251,7 +251,9 @@ def test_pointer_mistakes() -> None:
         "`n.to(f32)` rounds (cvt); `n.bits(f32)` keeps the bits (mov)"
     )
     assert wrong(fraction) == "a pointer is indexed by integers, not the float 1.5 / `p[i]` with a u32 or an int"
-    assert wrong(float_index) == "an index here is a u32, s32, u64 or s64, not f32 / `v.to(s32)` rounds towards zero (cvt)"
+    assert wrong(float_index) == (
+        "an index here is a u32, s32, u64 or s64, not f32 / `v.to(s32)` rounds towards zero (cvt)"
+    )
     assert wrong(short_index) == "an index here is a u32, s32, u64 or s64, not u16 / `i.to(u32)` converts (cvt)"
     assert wrong(two) == "a pointer takes one index, not 2 indices / a parameter `a: Array[f32, 2]` takes two"
     assert wrong(sliced) == "a pointer takes one index, not a slice / `p.load(i, width=4)` for a vector"

@@ -181,7 +181,8 @@ def calls_silent(x: Ptr[f32]) -> None:
 @pytest.mark.parametrize(
     ("kernel", "kind", "message", "hint"),
     [
-        (wrong_type, PtxTypeError, "parameter `x` of function `poly` is f32, not u32", "`v.to(f32)` rounds (cvt); `v.bits(f32)` keeps the bits (mov)"),
+        (wrong_type, PtxTypeError, "parameter `x` of function `poly` is f32, not u32",
+         "`v.to(f32)` rounds (cvt); `v.bits(f32)` keeps the bits (mov)"),
         (
             wrong_pointer, PtxTypeError,
             "parameter `c` of function `poly` is Ptr[f32], not a run-time pointer to u32", None,
