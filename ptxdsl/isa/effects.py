@@ -80,7 +80,8 @@ class Effects(NamedTuple):
     does. ``commits``: makes a group of those before it, or has the ``mbarrier`` track them.
 
     ``uniform``: its results are the same in all lanes that execute it together. ``polls``: a loop of it may wait for
-    another thread. ``hint``: right if left out. ``selects``: its result is one of its first two sources.
+    another thread. ``hint``: right if left out. ``selects``: its result is one of its first two sources. ``absorbs``:
+    bits of one source may decide those of the result, whatever the other is.
     """
 
     control: Control = ""
@@ -100,6 +101,7 @@ class Effects(NamedTuple):
     polls: bool = False
     hint: bool = False
     selects: bool = False
+    absorbs: bool = False
 
     @property
     def reads(self) -> bool:
@@ -159,7 +161,8 @@ _BARRIERS: dict[str, Scope] = {"warp": "warp", "block": "cta", "cluster": "clust
 _OPERATIONS = frozenset(("add", "and", "cas", "dec", "exch", "inc", "max", "min", "or", "xor"))
 
 STATED = (
-    "arrives", "commits", "completes", "control", "converges", "fence", "hint", "order", "selects", "uniform", "waits",
+    "absorbs", "arrives", "commits", "completes", "control", "converges", "fence", "hint", "order", "selects",
+    "uniform", "waits",
 )
 """The words that open a line of a row about effects."""
 
@@ -195,7 +198,7 @@ def derive(
         cast(Fence, stated.get("fence", "")), cast(Converges, converges), cast(Barrier, arrives), cast(Waits, waits),
         cast(Asynchronous, completes), cast(Asynchronous, stated.get("commits", "")), "uniform" in stated,
         (strong and atomic in ("", "cas", "exch")) or waits == "mbarrier", form.hint,
-        "selects" in stated,
+        "selects" in stated, "absorbs" in stated,
     )
 
 

@@ -24,7 +24,7 @@ directly behind the opcode, in foreign text too (`orders`). The lines below a fo
     does name                           the semantics; the opcode where absent
     control branch                      an effect that does not follow from operands and modifiers: ``arrives``,
     waits grid if expression            ``commits``, ``completes``, ``control``, ``converges``, ``fence``, ``hint``,
-                                        ``order``, ``selects``, ``uniform``, ``waits``, as in
+                                        ``order``, ``selects``, ``absorbs``, ``uniform``, ``waits``, as in
                                         :class:`ptxdsl.isa.effects.Effects`; ``order acquire.gpu`` where the
                                         modifiers say no order
     "text"                              one line for people

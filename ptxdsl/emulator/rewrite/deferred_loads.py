@@ -21,7 +21,6 @@ from ...isa import Form
 
 __all__ = ["copies_to_memory", "deferred_loads", "is_pure"]
 
-_LOGIC = ("selp", "and", "or", "slct")
 MOST = 64
 """Uses that are looked at: what goes into so many counts as used."""
 
@@ -42,7 +41,7 @@ def copies_to_memory(form: Form) -> bool:
 def _selects(statement: Instruction) -> bool:
     """Whether the result may not depend on an operand."""
     form = statement.form
-    return form.opcode in _LOGIC or (len(form.operands) > 3 and form.opcode == "setp")
+    return form.effects.selects or form.effects.absorbs or (len(form.operands) > 3 and form.opcode == "setp")
 
 
 def deferred_loads(flow: ControlFlowGraph, unwritten: bool) -> set[int]:

@@ -157,7 +157,7 @@ class _Checks(PtxBuilder):
             self._choose(b, no, condition, False)
             self.emit("or.pred", a, a, b)
             return self._and(a, condition)
-        if form.opcode in ("and", "or") and len(operands) == 3:
+        if form.effects.absorbs:
             _, x, y = operands
             self._known(a, x)
             self._known(b, y)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...ir import Address, Instruction
+from ...isa import lookup
 from ..codegen.code import Code
 from .accesses import checked_access, role_of, strength
-from .uses import Values
 from ..machine.shadow import Role
+from .uses import Values, copies_value
 
 __all__ = ["Update", "Updates"]
 
 _SPACES = {"global": "global_", "shared": "shared"}
-_OPERATIONS = {"add": "adds v", "max": "keeps the greater one", "min": "keeps the lesser one", "and": "clears bits",
-               "or": "sets bits", "xor": "flips bits", "sub": "adds v, so give it the negative"}
-_TYPES = {
-    "add": {"u32": "u32", "s32": "s32", "u64": "u64", "s64": "u64", "f32": "f32", "f64": "f64"},
-    "max": {name: name for name in ("u32", "s32", "u64", "s64")},
-    "and": {name: name for name in ("b32", "b64")},
+_ATOMIC = {
+    "add": ("add", "adds v"), "sub": ("add", "adds v, so give it the negative"),
+    "max": ("max", "keeps the greater one"), "min": ("min", "keeps the lesser one"),
+    "and": ("and", "clears bits"), "or": ("or", "sets bits"), "xor": ("xor", "flips bits"),
 }
+"""The atomic operation that does the same, and what it does."""
 
 
 class Update(NamedTuple):
@@ -36,10 +36,10 @@ class Update(NamedTuple):
                 "a load and a store are no update: try again with `ptx.atom"
                 f".{where}.cas.b32({array} + i, old, new)` until it gives `old`"
             )
-        operation = "add" if self.operation == "sub" else self.operation
+        operation, does = _ATOMIC[self.operation]
         return (
             f"a load and a store are no update: `ptx.red.{where}.{operation}.{self.type}({array} + i, v)` "
-            f"{_OPERATIONS[self.operation]}, and loses none"
+            f"{does}, and loses none"
         )
 
 
@@ -88,9 +88,11 @@ class Updates:
         sources = [getattr(operand, "name", "") for operand in made.operands[1:]]
         if not any(self._loads(code, source, address) for source in sources):
             return None
-        kinds = _TYPES.get({"sub": "add", "min": "max", "or": "and", "xor": "and"}.get(operation, operation), {})
-        kind = kinds.get(tokens[-1], "") if tokens else ""
-        return Update(operation, kind) if kind and not (operation == "sub" and kind[0] == "f") else Update("", "")
+        atomic, kind = _ATOMIC.get(operation, ("", ""))[0], tokens[-1] if tokens else ""
+        if atomic == "add" and kind == "s64":
+            kind = "u64"  # which has the same sums
+        known = atomic and lookup(f"red.global.{atomic}.{kind}")
+        return Update(operation, kind) if known and not (operation == "sub" and kind[0] == "f") else Update("", "")
 
     @staticmethod
     def _made(code: Code, name: str, before: int) -> Instruction | None:
@@ -100,7 +102,7 @@ class Updates:
             if any(register.name == name for register in code.graph.def_use[place].writes):
                 if not isinstance(statement, Instruction) or statement.form.effects.accesses:
                     return None
-                copied = statement.form.mnemonic.startswith(("mov.", "cvt."))
+                copied = copies_value(statement.form)
                 source = getattr(statement.operands[1], "name", "") if copied else ""
                 return Updates._made(code, source, place) if source else statement
         return None

@@ -12,10 +12,14 @@ from typing import NamedTuple
 
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address, Instruction, Register
+from ...isa import Form
 
-__all__ = ["Uses", "Values"]
+__all__ = ["Uses", "Values", "copies_value"]
 
-_COPIES = ("mov", "cvt")
+
+def copies_value(form: Form) -> bool:
+    """Whether the result is the source, perhaps in another type."""
+    return form.opcode == "mov" or form.opcode == "cvt"
 
 
 class Uses(NamedTuple):
@@ -50,7 +54,7 @@ class Values:
                 statement = statements[reader]
                 if not isinstance(statement, Instruction) or statement.form.effects.accesses:
                     continue
-                if copies and statement.form.mnemonic.split(".")[0] not in _COPIES:
+                if copies and not copies_value(statement.form):
                     continue
                 fresh = {register.name for register in def_use[reader].writes} - names
                 names |= fresh

@@ -64,7 +64,10 @@ def effects_of(row: Row) -> str:
     return "; ".join(said)
 
 
-_TRAITS = (("uniform", "uniform results"), ("polls", "polls"), ("hint", "a hint"), ("selects", "selects a source"))
+_TRAITS = (
+    ("uniform", "uniform results"), ("polls", "polls"), ("hint", "a hint"), ("selects", "selects a source"),
+    ("absorbs", "one source may decide"),
+)
 
 
 def _said(texts: Iterable[str]) -> list[str]:
