@@ -117,8 +117,9 @@ def test_planning_loads_no_llvm() -> None:
 
 
 COPIES = THREAD + pointer("%rd0", "x") + """
-    .shared .align 4 .b8 s[256]; mov.u32 %r4, s; mad.lo.u32 %r4, %r2, 4, %r4; cp.async.ca.shared.global [%r4], [%rd0], 4;
-    cp.async.commit_group; cp.async.wait_group 0; bar.sync 0; ld.shared.f32 %f0, [%r4]; st.global.f32 [%rd0], %f0; ret;"""
+    .shared .align 4 .b8 s[256]; mov.u32 %r4, s; mad.lo.u32 %r4, %r2, 4, %r4;
+    cp.async.ca.shared.global [%r4], [%rd0], 4; cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
+    ld.shared.f32 %f0, [%r4]; st.global.f32 [%rd0], %f0; ret;"""
 EVERYTHING = """
     ld.param.u64 %rd0, [x]; isspacep.global %p1, %rd0; mul.wide.u32 %rd1, %r2, 4; add.u64 %rd1, %rd1, %rd0;
     ld.global.u32 %r3, [%rd1]; fence.acq_rel.gpu; red.global.add.u32 [%rd0], 1; st.global.u32 [%rd1], %r3;
@@ -144,11 +145,12 @@ def test_every_inlinable_micro_op_is_compiled() -> None:
     for module in iter_modules(instructions.__path__, f"{instructions.__name__}."):
         import_module(module.name)
     found: set[type[MicroOp]] = set()
-    cases = ((THREAD + EVERYTHING, 64, False), (ROWS, (16, 4), False), (BODY, 64, True), (COPIES, 64, True), (PRINTS, 64, False),
-             (PARAMETER, 64, False))
+    cases = ((THREAD + EVERYTHING, 64, False), (ROWS, (16, 4), False), (BODY, 64, True), (COPIES, 64, True),
+             (PRINTS, 64, False), (PARAMETER, 64, False))
     for body, block, sanitized in cases:
         text = kernel("u64 x", body).replace(".visible", VPRINTF + ".visible")
-        checks = Checks(race=True, init=True, overlap=False, unwritten=False, order=True, cas=True) if sanitized else None
+        every = Checks(race=True, init=True, overlap=False, unwritten=False, order=True, cas=True)
+        checks = every if sanitized else None
         made = plan_block_function(Program(parse(text)).code("k", LaunchConfig(1, block).block, checks=checks))
         assert made is not None
         assert llvm(made)
