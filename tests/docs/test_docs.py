@@ -19,7 +19,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 README = (ROOT / "README.md").read_text("utf-8")
 PAGES = (
     "README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/emulator.md", "docs/glossary.md",
-    "docs/numerics.md", "ptxdsl/isa/README.md",
+    "docs/language.md", "docs/numerics.md", "ptxdsl/isa/README.md",
 )
 
 
@@ -49,6 +49,14 @@ def test_readme(tmp_path: Path) -> None:
 
     test = doctest.DocTestParser().get_doctest("\n".join(examples), names, "README", str(ROOT / "README.md"), 0)
     assert len(test.examples) >= 3
+    assert doctest.DocTestRunner(optionflags=FLAGS).run(test).failed == 0
+
+
+def test_page_of_the_language() -> None:
+    path = ROOT / "docs/language.md"
+    examples = re.findall(r"```python\n(>>>.*?)```", path.read_text("utf-8"), re.DOTALL)
+    test = doctest.DocTestParser().get_doctest("\n".join(examples), {}, "language", str(path), 0)
+    assert len(test.examples) >= 10
     assert doctest.DocTestRunner(optionflags=FLAGS).run(test).failed == 0
 
 
