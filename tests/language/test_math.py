@@ -416,7 +416,8 @@ def _unsigned_exponent(n: u32, x: Ptr[f64]):
 
 _MISUSE = {
     _number: (
-        "`exp` of the float 2.0", "math.exp(2.0)", "of Python numbers Python's `math` has it, of others `reg(f32, 1.5)`",
+        "`exp` of the float 2.0", "math.exp(2.0)",
+        "of Python numbers Python's `math` has it, of others `reg(f32, 1.5)`",
     ),
     _integer: ("`exp` of u32, and it is of f32 and f64", "math.exp(n)", "`n.to(f64)`"),
     _wide: ("`tanh_approx` of f64, and it is of f32", "math.tanh_approx(x[0])", "`tanh(v)` takes f64"),
