@@ -22,18 +22,22 @@ _Names = frozenset[str]
 _NOTHING: _Names = frozenset()
 
 
-def written_parameters(module: ir.Module, entry: str) -> frozenset[str]:
-    """The names of the parameters of ``entry`` whose memory it may write."""
-    return _Pointers(module, module.function(entry), (entry,)).written()
+def written_parameters(module: ir.Module, entry: str, tables: frozenset[str] = _NOTHING) -> frozenset[str]:
+    """The names of the parameters of ``entry`` whose memory it may write.
+
+    Of ``tables``, which are parameters that point to pointers, `x[]` says that it may write what these point to.
+    """
+    return _Pointers(module, module.function(entry), (entry,), tables).written()
 
 
 class _Plan(NamedTuple):
-    """Which operands of a form pass an address on to its results; through which it stores, and what."""
+    """Which operands of a form pass an address on to its results; through which it loads and stores, and what."""
 
     sources: tuple[int, ...]
     results: tuple[int, ...]
     through: tuple[int, ...]
     stored: tuple[int, ...]
+    loaded: tuple[int, ...]
 
 
 @cache
@@ -41,14 +45,17 @@ def _plan(form: Form) -> _Plan:
     specs = list(enumerate(form.operands))
     through = tuple(access.operand for access in form.effects.accesses if form.operands[access.operand].role != "r")
     stored = tuple(n for n, spec in specs if through and spec.kind == "value" and spec.role == "r")
-    return _Plan(carriers(form), tuple(n for n, spec in specs if spec.written), through, stored)
+    loaded = tuple(n for n, spec in specs if spec.kind == "address" and form.space in ("global", "generic"))
+    return _Plan(carriers(form), tuple(n for n, spec in specs if spec.written), through, stored, loaded)
 
 
 class _Pointers:
     """From which parameters each register's address may come: grown, without regard to order, until nothing changes."""
 
-    def __init__(self, module: ir.Module, function: ir.Function, stack: tuple[str, ...]) -> None:
-        self.module, self.function, self.stack = module, function, stack
+    def __init__(
+        self, module: ir.Module, function: ir.Function, stack: tuple[str, ...], tables: _Names = _NOTHING
+    ) -> None:
+        self.module, self.function, self.stack, self.tables = module, function, stack, tables
         pointers = [p.name for p in function.parameters if p.nbytes == 8 and p.type.kind != "f"]
         self.provenance: dict[str, _Names] = {name: frozenset((name,)) for name in pointers}
 
@@ -72,14 +79,14 @@ class _Pointers:
         again = False
         for statement in self.function.body or ():
             if statement.__class__ is ir.Instruction:
-                sources, results, _, _ = _plan(statement.form)
+                sources, results, _, _, loaded = _plan(statement.form)
                 operands = statement.operands
             elif isinstance(statement, ir.Call):
                 operands, count = (*statement.arguments, *statement.results), len(statement.arguments)
-                sources, results = tuple(range(count)), tuple(range(count, len(operands)))
+                sources, results, loaded = tuple(range(count)), tuple(range(count, len(operands))), ()
             else:
                 continue
-            source = _NOTHING
+            source = self._pointees(operands, loaded) if self.tables and loaded and results else _NOTHING
             for n in sources:
                 operand = operands[n]
                 if operand.__class__ is address:
@@ -99,6 +106,12 @@ class _Pointers:
                         provenance[name] = before | source
                         again = again or name in early
         return again
+
+    def _pointees(self, operands: tuple[ir.Operand, ...], loaded: tuple[int, ...]) -> _Names:
+        """What the pointers that are loaded from tables point to."""
+        bases = [o.base for n in loaded if isinstance(o := operands[n], ir.Address)]
+        tables = frozenset().union(*[self._of(base) for base in bases if isinstance(base, ir.Register)]) & self.tables
+        return frozenset([f"{name}[]" for name in tables])
 
     def _of(self, operand: ir.Operand) -> _Names:
         if isinstance(operand, ir.Symbol):

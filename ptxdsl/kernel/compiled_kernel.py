@@ -69,7 +69,8 @@ class CompiledKernel:
         """The parameters whose memory the kernel may write."""
         from ..analysis.stores import written_parameters
 
-        return written_parameters(self.module, self.entry)
+        tables = frozenset(p.ptx[0].name for p in self.parameters if getattr(p.annotation, "target", None) is not None)
+        return written_parameters(self.module, self.entry, tables)
 
     @cached_property
     def bind(self) -> Binder:

@@ -23,6 +23,7 @@ from .foreign_arguments import aggregate, foreign_scalar
 from .geometry import IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck, plural
 from .scalars import Elements, elements, scalar
+from .torch_tensors import count_version, is_torch
 
 __all__ = ["Binder"]
 
@@ -30,8 +31,9 @@ __all__ = ["Binder"]
 class Binder:
     """The arguments of one kernel: ``binder(args)`` gives one Scalar or Buffer a ``.param``, or raises LaunchError.
 
-    ``written`` are the parameters whose memory the kernel stores to. ``foreign`` is the size of addresses where the
-    PTX is not ours: parameters of that size take an array or a number, since pointers are integers in PTX.
+    ``written`` are the parameters whose memory the kernel stores to, `x[]` what a table points to. ``foreign`` is the
+    size of addresses where the PTX is not ours: parameters of that size take an array or a number, since pointers are
+    integers in PTX.
     """
 
     def __init__(
@@ -39,7 +41,8 @@ class Binder:
     ) -> None:
         self.kernel = kernel
         self.names = tuple(parameter.name for parameter in parameters)
-        checks = (ParameterCheck(kernel, parameter, parameter.name in written) for parameter in parameters)
+        stored = {name.removesuffix("[]") for name in written}
+        checks = (ParameterCheck(kernel, parameter, parameter.name in stored) for parameter in parameters)
         self._converters = [_converter(check, foreign) for check in checks]
 
     def __call__(self, args: Sequence[object]) -> list[Argument]:
@@ -140,6 +143,8 @@ def _table(check: ParameterCheck, target: ScalarType) -> Convert:
             parameter = KernelParameter(entry.name, PtrType(target), (entry,))
             (buffer,) = _pointer(ParameterCheck(check.kernel, parameter, False), target)(array)
             assert isinstance(buffer, Buffer)
+            if check.written and is_torch(array):
+                count_version(array)  # of those that are only read, too: which they are is not known
             targets.append(buffer)
         addresses = np.array([buffer.address for buffer in targets], np.uint64)
         whole = view(addresses)

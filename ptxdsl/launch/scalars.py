@@ -118,11 +118,13 @@ def _check_rounded(check: ParameterCheck, kind: ScalarType, value: float, data: 
 def _encode_numpy(check: ParameterCheck, kind: ScalarType, value: np.generic) -> bytes:
     if value.dtype.name in (elements(kind).names if kind.kind == "b" else (kind.numpy_name,)):
         return value.tobytes()
-    number = value.item()
+    number = float(value) if isinstance(value, np.longdouble) else value.item()
     if type(number) is int or (type(number) is float and kind.is_float):
         return encoded(check, kind, number)
     whole = isinstance(number, bool) or (isinstance(number, float) and number.is_integer())
-    hint = f"pass `{'float' if kind.is_float else 'int'}({check.name})`" if whole else f"round it: `int({check.name})`"
+    hint: str | None = f"pass `{'float' if kind.is_float else 'int'}({check.name})`"
+    if not whole:
+        hint = f"round it: `int({check.name})`" if isinstance(number, float) else None
     raise check.error(value, f"{kind} wants {_number(kind)}", hint if kind.lanes == 1 else None)
 
 
@@ -130,6 +132,8 @@ def _item_hint(check: ParameterCheck, value: object) -> str | None:
     if isinstance(value, ImageArgument):
         return f"declare `{check.name}: {type(value).__name__}`, or pass `{check.name}.handle`"
     seen = view(value)
+    if seen is None and hasattr(value, "__float__"):
+        return f"pass `{'float' if getattr(check.annotation, 'is_float', False) else 'int'}({check.name})`, which rounds"
     return f"pass `{check.name}.item()`" if seen and math.prod(seen.shape) == 1 else None
 
 

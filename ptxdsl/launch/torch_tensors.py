@@ -2,8 +2,9 @@
 
 Autograd keeps tensors for its backward pass, with their version, and refuses to go on where the version has changed
 since. A kernel writes past torch, so the version is counted up here, before each launch that may store to the tensor.
-Where torch records gradients, a tensor that requires one is refused: the store would be missing in the gradient. Not
-seen: what is stored through a table of pointers, and tensors whose addresses are passed as numbers.
+Where torch records gradients, a tensor that requires one is refused: the store would be missing in the gradient.
+Of a table of pointers that a kernel stores through, the versions of all tensors are counted up, and none is refused.
+Not seen: tensors whose addresses are passed as numbers.
 """
 
 from __future__ import annotations

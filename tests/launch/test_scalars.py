@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -57,6 +59,10 @@ def test_untyped_bits_take_the_bits_of_anything_of_their_size() -> None:
     assert bind((-1,)) == bind((2**32 - 1,))
 
 
+def test_a_long_double_is_rounded() -> None:
+    assert binder(f32)((np.longdouble(0.1),)) == binder(f32)((0.1,))
+
+
 def test_packed_types_take_a_tuple() -> None:
     assert binder(f16x2)(((1.0, -2.0),)) == [Scalar("a", np.array([1, -2], np.float16).tobytes())]
 
@@ -80,6 +86,9 @@ BAD_NUMBERS: list[tuple[Any, Any, str, str | None]] = [
     (f16, 65520.0, "is the float 65520.0; that is too large for f16", None),
     (f32, 2**24 + 1, "is the int 16777217; f32 cannot hold it exactly", "pass `float(a)` to have it rounded"),
     (f32, 10**400, "is an int; that is too large for f32", None),
+    (f32, Fraction(1, 2), "is a Fraction; f32 wants a float or a float32 scalar", "pass `float(a)`, which rounds"),
+    (u32, Decimal(2), "is a Decimal; u32 wants an int from 0 to 4294967295", "pass `int(a)`, which rounds"),
+    (f32, np.complex64(2), "is the numpy complex64 (2+0j); f32 wants a float or a float32 scalar", None),
     (f32, 1j, "is the complex 1j; f32 wants a float or a float32 scalar", None),
     (f16x2, 1.0, "is the float 1.0; f16x2 wants a tuple of 2 numbers", None),
     (f16x2, (1.0, 2.0, 3.0), "is a tuple; f16x2 wants a tuple of 2 numbers", None),

@@ -125,6 +125,22 @@ def test_a_tensor_that_requires_a_gradient(torch: Any) -> None:
     assert y.version == [2] and y.array.all()
 
 
+def test_what_a_table_of_pointers_points_to(torch: Any) -> None:
+    @ptx_kernel
+    def k(sources: Ptr[Ptr[f32]], targets: Ptr[Ptr[f32]], y: Ptr[f32]):
+        target = (targets + 1)[ptx.ctaid.x]
+        (target + ptx.tid.x).store(0, sources[0][ptx.tid.x] + y[ptx.tid.x])
+
+    def tensor(**attributes: Any) -> Tensor:
+        return Tensor(np.ones(4, np.float32), **attributes)
+
+    sources, targets, y = [tensor(requires_grad=True)], [tensor(), tensor(requires_grad=True)], tensor()
+    for _ in range(2):
+        k[1, 4](sources, targets, y)
+    assert ([t.version for t in sources], [t.version for t in targets], y.version) == ([[0]], [[2], [2]], [0])
+    assert (targets[1].array == 2).all()
+
+
 def test_tensors_without_a_version_and_lazy_ones(torch: Any) -> None:
     x, y = Tensor(np.ones(4, np.float32)), Tensor(np.zeros(4, np.float32), inference=True)
     k = kernel(Ptr[f32])
