@@ -133,7 +133,8 @@ def _item_hint(check: ParameterCheck, value: object) -> str | None:
         return f"declare `{check.name}: {type(value).__name__}`, or pass `{check.name}.handle`"
     seen = view(value)
     if seen is None and hasattr(value, "__float__"):
-        return f"pass `{'float' if getattr(check.annotation, 'is_float', False) else 'int'}({check.name})`, which rounds"
+        rounded = "float" if getattr(check.annotation, "is_float", False) else "int"
+        return f"pass `{rounded}({check.name})`, which rounds"
     return f"pass `{check.name}.item()`" if seen and math.prod(seen.shape) == 1 else None
 
 
