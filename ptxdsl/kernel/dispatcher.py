@@ -63,7 +63,7 @@ class Dispatcher:
             )
         grid, block, stream, shared = (*item, None, 0)[:4] if len(item) != 3 else (*item, 0)
         launch = self.configure(grid, block, stream=stream, shared=shared)
-        if stream is None or isinstance(stream, int):
+        if (stream is None or isinstance(stream, int)) and not any(isinstance(given, list) for given in item):
             if len(self._launches) >= 256:
                 self._launches.clear()
             self._launches[item] = launch.prepared

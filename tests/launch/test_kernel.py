@@ -65,6 +65,18 @@ def error_of(call: Callable[[], object], kind: type[PtxError] = LaunchError) -> 
 # The decorator
 
 
+def test_a_grid_and_a_block_as_lists() -> None:
+    @ptx_kernel
+    def k(x: Ptr[u32]):
+        x[ptx.ctaid.y * 4 + ptx.tid.x] = 1
+
+    x = np.zeros(8, np.uint32)
+    for _ in range(2):
+        k[[1, 2], [4]](x)
+    assert x.all()
+
+
+
 def test_a_kernel_looks_like_its_function() -> None:
     assert isinstance(saxpy, Kernel)
     assert (saxpy.__name__, saxpy.__module__, saxpy.__qualname__) == ("saxpy", __name__, "saxpy")
