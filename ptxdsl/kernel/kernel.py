@@ -13,6 +13,7 @@ import functools
 import inspect
 import re
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Mapping
 from time import perf_counter
 from types import FunctionType
@@ -20,9 +21,10 @@ from typing import Any, overload
 
 from .. import config, ir
 from ..collector import paused
-from ..errors import LaunchError, Loc, TargetError, TraceError, caller, did_you_mean, similar
+from ..errors import LaunchError, Loc, PerformanceWarning, TargetError, TraceError, caller, did_you_mean, similar
 from ..ir.signature import Signature
 from ..isa.targets import TARGETS
+from ..language.introspection.changed_names import changed_name
 from ..language.introspection.contents import contents
 from ..language.introspection.dependencies import Dependencies
 from ..language.tracing import check_source, complete, traced
@@ -35,6 +37,10 @@ __all__ = ["Kernel", "ptx_kernel"]
 _RESERVED = ("arch", "comments", "lines")
 _KNOWN = 64
 """The traces that a kernel keeps."""
+_LATEST = 1024
+"""Of how many combinations of constants it knows the latest one."""
+_IN_VAIN = 8
+"""After so many traces of which each served one launch the user is told."""
 
 
 class Kernel(Dispatcher):
@@ -68,6 +74,8 @@ class Kernel(Dispatcher):
         self.directives = performance_directives.of_options(directives, self.loc)
         self._check_constants()
         functools.update_wrapper(self, function)
+        self._in_vain = 0
+        """How many traces one after the other served one launch each."""
         self._latest: dict[Any, tuple[Dependencies, CompiledKernel]] = {}
         self._known: dict[Any, CompiledKernel] = {}
         """What was traced, by constants and target and by all that the trace depends on; the oldest first."""
@@ -94,11 +102,33 @@ class Kernel(Dispatcher):
         _check_target(target)
         call = f"{self.entry}[grid, block](..., {{}})"
         values = complete(self.signature, constants, f"kernel `{self.entry}`", LaunchError, caller, call)
+        latest = found
         found = self._find(key, values) if found is not None else None
-        found = found or self._new(key, values, target, lineinfo)
+        if found is None:
+            found = self._new(key, values, target, lineinfo)
+            self._note_change(latest, found[0])
         found[1].unchanged = found[0].unchanged
+        if len(self._latest) >= _LATEST:
+            self._latest.pop(next(iter(self._latest)), None)
         self._latest[key] = found
         return found[1]
+
+    def _note_change(self, latest: tuple[Dependencies, CompiledKernel] | None, now: Dependencies) -> None:
+        """Warn, once, of a kernel that every launch traces again."""
+        if latest is None:
+            return
+        before = latest[0]
+        self._in_vain = 0 if before.observed.lasted else self._in_vain + 1
+        if self._in_vain < _IN_VAIN or "retraced" in self.warned:
+            return
+        self.warned.add("retraced")
+        name, loc = changed_name(before.key, now.key), caller()
+        what = f"`{name}`" if name else "something that it reads"
+        warnings.warn_explicit(
+            f"kernel `{self.entry}` was traced again at each of the last {_IN_VAIN} launches, since {what} had "
+            f"changed each time; what changes from launch to launch is a parameter of the kernel",
+            PerformanceWarning, loc.file if loc else "<unknown>", loc.line if loc else 0,
+        )
 
     def _find(self, key: Any, constants: Mapping[str, Any]) -> tuple[Dependencies, CompiledKernel] | None:
         """An earlier trace that depends on what is there now."""

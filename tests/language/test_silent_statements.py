@@ -296,6 +296,13 @@ class Decided:
         with when((i >= 0) & (i < 5)):  # wrong
             x[0] = 1
 
+    def a_difference_and_a_number_of_numpy(n: u32, x: Ptr[u32]):
+        with when(n - 3 >= np.uint32(0)):  # wrong
+            x[0] = 1
+
+    def clamped_by_a_number_of_numpy(n: u32, x: Ptr[u32]):
+        x[0] = maximum(n - 3, np.uint32(0))  # wrong
+
     def as_a_guard(n: u32, x: Ptr[u32]):
         x.store(0, 1, pred=n - 1 >= 0)  # wrong
 

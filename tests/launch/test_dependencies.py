@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from notebook import Notebook, kernel
 
+from ptxdsl import PerformanceWarning
+
 # What is there first, what changes it, what the kernel stores before and after.
 SEEN: dict[str, tuple[str, str, int, int]] = {
     "a global": (kernel("out[0] = N", "N = 1"), "N = 2", 1, 2),
@@ -243,10 +245,48 @@ def test_what_was_traced_before_is_kept() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     notebook = Notebook(kernel("out[0] = N", "N = 0"))
-    for n in range(80):
-        notebook.module.__dict__["N"] = n
-        assert notebook.launched() == n
+    with pytest.warns(PerformanceWarning) as caught:
+        for n in range(80):
+            notebook.module.__dict__["N"] = n
+            assert notebook.launched() == n
     assert notebook.traces == 64
+    assert [str(warning.message) for warning in caught] == [
+        "kernel `k` was traced again at each of the last 8 launches, since `N` had changed each time; what changes "
+        "from launch to launch is a parameter of the kernel"
+    ]
+
+
+@pytest.mark.parametrize(("cell", "change", "name"), [
+    (kernel("out[0] = c.n", "class C: ...\nc = C()\nc.n = 0"), "c.n += 1", "`c.n`"),
+    (kernel("out[0] = f()", "N = [0]\ndef f(): return N[0]"), "N[0] += 1", "`f.N`"),
+    (kernel("out[0] = f(3)", "N = 0\nf = lambda v: v + 0"), "N += 1\nf = eval(f'lambda v: v + {N}')", "`f`"),
+])
+def test_what_changes_at_each_launch_is_named(cell: str, change: str, name: str) -> None:
+    notebook = Notebook(cell)
+    with pytest.warns(PerformanceWarning, match=f"since {name} had changed"):
+        for _ in range(12):
+            notebook.launched()
+            notebook.run(change)
+
+
+def test_no_warning_where_a_trace_is_used_again() -> None:
+    notebook = Notebook(kernel("out[0] = N", "N = 0"))
+    for n in range(20):
+        notebook.module.__dict__["N"] = n
+        assert [notebook.launched(), notebook.launched()] == [n, n]
+    for n in range(40):
+        notebook.module.__dict__["N"] = n % 2
+        assert notebook.launched() == n % 2
+
+
+def test_the_constants_that_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxdsl.kernel.kernel._LATEST", 16)
+    notebook = Notebook("@ptx_kernel\ndef k(out: Ptr[u32], *, n: int):\n    out[0] = n")
+    k: Any = notebook.module.__dict__["k"]
+    for n in range(40):
+        k.compiled({"n": n})
+    assert len(k._latest) == 16
+    assert k.ptx(n=7) != k.ptx(n=8)
 
 
 def test_the_same_text_keeps_the_variables_of_the_module() -> None:

@@ -121,6 +121,13 @@ SEEN: dict[str, tuple[str, str, int, int]] = {
     ),
     "try except name": (kernel("try:\n    v=LATE\nexcept NameError:\n    v=1\nout[0]=v"), "LATE=2", 1, 2),
     "hasattr": (kernel("out[0] = 2 if hasattr(c,'n') else 1", "class C: ...\nc=C()"), "c.n=2", 1, 2),
+    "hasattr of what has none": (
+        kernel("out[0] = 2 if hasattr(c,'n') else 1", "c=types.SimpleNamespace()"), "c.n=2", 1, 2
+    ),
+    "the environment": (
+        kernel("out[0] = int(os.getenv('A_TEST_OF_TRACES', '1'))", "import os\nos.environ.pop('A_TEST_OF_TRACES', None)"),
+        "os.environ['A_TEST_OF_TRACES']='2'", 1, 2
+    ),
     "getattr default on module": (kernel("out[0] = getattr(m,'n',1)", "m=types.ModuleType('mm2')"), "m.n=2", 1, 2),
     "isinstance ABC register": (
         kernel("out[0] = 2 if isinstance(1.5,A) else 1", "import abc\nclass A(abc.ABC): ..."),

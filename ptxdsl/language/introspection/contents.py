@@ -171,6 +171,8 @@ def _content(cell: Any) -> Any:
 
 def _leaf(kind: type, value: Any) -> Hashable:
     """An object that shows nothing of what it holds: its value where a library says that it has one."""
+    if getattr(value, "__dict__", None) == {}:  # it has no attribute yet
+        return Same(value), "empty"
     version = getattr(value, "_version", None) if kind.__module__.startswith("torch") else None
     if version is not None:
         return Same(value), version

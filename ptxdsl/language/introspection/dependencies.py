@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -69,7 +70,8 @@ class Dependencies:
         known = _globals_of(function)
         search = _Search(function, known.search)
         self.key: Hashable = (known.key, search.root(function), *[search.whole(value) for value in constants])
-        self.unchanged = (known.observed + search.observed()).unchanged
+        self.observed = known.observed + search.observed()
+        self.unchanged = self.observed.unchanged
         """Whether nothing of it has changed since."""
 
 
@@ -178,6 +180,8 @@ class _Search:
 
     def _of_library(self, function: FunctionType) -> Hashable:
         """A library's function, which may hold one of the user's: what `contextmanager` makes of a generator."""
+        if function is os.getenv:
+            return Same(function), self.whole(os.environ)
         held = [_content(cell) for cell in function.__closure__ or ()]
         if not held or _package(str(function.__globals__.get("__name__", ""))) == "ptxdsl":
             return Same(function)

@@ -14,7 +14,9 @@ __all__ = ["Observed"]
 
 
 class Observed:
-    """What was found, by kinds of places."""
+    """What was found, by kinds of places; ``lasted``: it was found unchanged at least once."""
+
+    lasted = False
 
     def __init__(self) -> None:
         self.present: list[tuple[Any, list[tuple[str, Any]]]] = []
@@ -32,16 +34,19 @@ class Observed:
 
     def __add__(self, other: Observed) -> Observed:
         both = Observed()
-        for name, found in vars(self).items():
-            setattr(both, name, found + getattr(other, name))
+        for name in vars(both):
+            setattr(both, name, getattr(self, name) + getattr(other, name))
         return both
 
     def unchanged(self) -> bool:
         """Whether all places hold what they held."""
         try:
-            return self._names_hold() and self._objects_hold() and (not self.data or self._data_hold())
+            if not (self._names_hold() and self._objects_hold() and (not self.data or self._data_hold())):
+                return False
         except Exception:  # noqa: BLE001 -- a name that is gone; an object that cannot be read any more
             return False
+        self.lasted = True
+        return True
 
     def _names_hold(self) -> bool:
         for table, named in self.present:

@@ -209,6 +209,9 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
     import numpy as np
 
     trace = current()
+    if dtype is not None and not isinstance(dtype, ScalarType):
+        hint = "`const([...], f32)`: the table first, then its type"
+        raise located(PtxTypeError, f"the type of a `const` is a scalar type, not {described(dtype)}", hint)
     if dtype is None and not isinstance(array, np.ndarray):
         raise located(
             PtxTypeError, f"`const` of {described(array)} has no type", "give a numpy array, or `const([...], f32)`"

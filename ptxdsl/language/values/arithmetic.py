@@ -15,7 +15,7 @@ from ...types import ScalarType, bf16, encode, pred, u32
 from ..builder import InRegister, Trace
 from ..errors import conversions, described, located, mismatch, relocated
 from ..rules.decided_comparisons import check_decided
-from .literals import is_number, literal
+from .literals import is_number, literal, plain
 from .moves import constant
 from .operators import COMPARISONS, Operation, binary
 
@@ -62,7 +62,7 @@ def number_operand(
         left = "predicate" if a.type is pred else a.type
         raise located(PtxTypeError, f"`{op}` of {left} and {described(b)}", hint)
     if op in COMPARISONS:
-        check_decided(trace, op, a, b)
+        check_decided(trace, op, a, plain(b))
     if wanted.register is not wanted:
         return constant(trace, b, wanted)
     return literal(b, wanted, operation.form.operands[1 if swapped else 2].type)

@@ -181,8 +181,8 @@ def _extreme(name: str, a: Any, b: Any) -> Any:
     else:
         type = _common(f"{name}imum", a, b)
     for value, number in ((a, b), (b, a)):
-        if isinstance(value, Value) and number.__class__ is int:
-            check_extreme(current(), f"{name}imum", value, number)
+        if isinstance(value, Value) and is_number(number):
+            check_extreme(current(), f"{name}imum", value, plain(number))
     form = extreme(name, type)
     if form is None:
         less = "a < b" if name == "min" else "a > b"
