@@ -498,6 +498,13 @@ def test_declaration_mistakes() -> None:
         "the offset of `dynamic_shared` is a multiple of 4 bytes, not the int 2 / `offset=count * 4`"
     )
     assert wrong(written) == "constant memory cannot be written / `shared(f32, n)`, or a parameter `Ptr[f32]`"
+    def swapped(x: Ptr[f32]) -> None:
+        x[0] = const(f32, [1.0])[0]
+
+    assert wrong(swapped) == (
+        "the type of a `const` is a scalar type, not the list [1.0] / `const([...], f32)`: the table first, then its "
+        "type"
+    )
     assert wrong(typeless) == "`const` of the list [1.0] has no type / give a numpy array, or `const([...], f32)`"
     assert wrong(complex_table).startswith("PTX has no type for a numpy array of complex64 / ")
     assert wrong(wide_index) == "an index here is a u32 or s32, not u64 / `i.to(u32)` keeps the low 32 bits (cvt)"

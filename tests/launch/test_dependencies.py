@@ -245,15 +245,18 @@ def test_what_was_traced_before_is_kept() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     notebook = Notebook(kernel("out[0] = N", "N = 0"))
+
+    def launch() -> list[int]:
+        return [(notebook.run(f"N = {n}"), notebook.launched())[1] for n in range(80)]
+
     with pytest.warns(PerformanceWarning) as caught:
-        for n in range(80):
-            notebook.module.__dict__["N"] = n
-            assert notebook.launched() == n
+        assert launch() == list(range(80))
     assert notebook.traces == 64
-    assert [str(warning.message) for warning in caught] == [
+    (warning,) = caught
+    assert str(warning.message) == (
         "kernel `k` was traced again at each of the last 8 launches, since `N` had changed each time; what changes "
         "from launch to launch is a parameter of the kernel"
-    ]
+    )
 
 
 @pytest.mark.parametrize(("cell", "change", "name"), [
@@ -263,10 +266,14 @@ def test_what_is_kept_is_bounded() -> None:
 ])
 def test_what_changes_at_each_launch_is_named(cell: str, change: str, name: str) -> None:
     notebook = Notebook(cell)
-    with pytest.warns(PerformanceWarning, match=f"since {name} had changed"):
+
+    def launch() -> None:
         for _ in range(12):
             notebook.launched()
             notebook.run(change)
+
+    with pytest.warns(PerformanceWarning, match=f"since {name} had changed"):
+        launch()
 
 
 def test_no_warning_where_a_trace_is_used_again() -> None:

@@ -125,7 +125,7 @@ SEEN: dict[str, tuple[str, str, int, int]] = {
         kernel("out[0] = 2 if hasattr(c,'n') else 1", "c=types.SimpleNamespace()"), "c.n=2", 1, 2
     ),
     "the environment": (
-        kernel("out[0] = int(os.getenv('A_TEST_OF_TRACES', '1'))", "import os\nos.environ.pop('A_TEST_OF_TRACES', None)"),
+        kernel("out[0] = int(os.getenv('A_TEST_OF_TRACES', '1'))", "import os\nos.environ['A_TEST_OF_TRACES']='1'"),
         "os.environ['A_TEST_OF_TRACES']='2'", 1, 2
     ),
     "getattr default on module": (kernel("out[0] = getattr(m,'n',1)", "m=types.ModuleType('mm2')"), "m.n=2", 1, 2),

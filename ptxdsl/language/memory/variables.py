@@ -209,7 +209,7 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
     import numpy as np
 
     trace = current()
-    if dtype is not None and not isinstance(dtype, ScalarType):
+    if dtype is not None and dtype.__class__ is not ScalarType:
         hint = "`const([...], f32)`: the table first, then its type"
         raise located(PtxTypeError, f"the type of a `const` is a scalar type, not {described(dtype)}", hint)
     if dtype is None and not isinstance(array, np.ndarray):
