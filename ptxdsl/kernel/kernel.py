@@ -24,6 +24,7 @@ from ..collector import paused
 from ..errors import LaunchError, Loc, PerformanceWarning, TargetError, TraceError, caller, did_you_mean, similar
 from ..ir.signature import Signature
 from ..isa.targets import TARGETS
+from ..language import reference_counts
 from ..language.introspection.changed_names import changed_name
 from ..language.introspection.contents import contents
 from ..language.introspection.dependencies import Dependencies
@@ -155,6 +156,7 @@ class Kernel(Dispatcher):
 
     def _trace(self, constants: dict[str, Any], arch: str, lineinfo: bool) -> CompiledKernel:
         start = perf_counter()
+        reference_counts.measure()
         with paused():
             module, needs_verification, block_needs = traced(
                 self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature

@@ -31,11 +31,14 @@ class Region:
 
     ``owner`` is the trace while the region is open and None afterwards; ``trace`` stays. ``loc`` is the line that
     opened it, ``start`` the index in ``trace.body`` of its first statement, ``statement`` the object that the `with`
-    names. ``before`` are the variables of the user's frames when it opened (rule R2), ``last`` the block that closed
-    last inside it and the index of what follows that (rule R6), ``pending`` its `PendingRegion`, if any was needed.
+    names. ``before`` are the variables of the user's frames when it opened (rule R2), ``counted`` the references to
+    registers that these are (rule R3), ``last`` the block that closed last inside it and the index of what follows that
+    (rule R6), ``pending`` its `PendingRegion`, if any was needed.
     """
 
-    __slots__ = ("before", "kind", "last", "loc", "owner", "parent", "pending", "start", "statement", "trace")
+    __slots__ = (
+        "before", "counted", "kind", "last", "loc", "owner", "parent", "pending", "start", "statement", "trace",
+    )
 
     def __init__(
         self, kind: str, loc: Loc, parent: Region | None, trace: Trace, owner: Trace | None, start: int = 0
@@ -44,6 +47,7 @@ class Region:
         self.owner = owner
         self.statement: Any = None
         self.before: list[Any] = []
+        self.counted: dict[int, int] | None = None
         self.last: Any = None
         self.pending: Any = None
 

@@ -21,21 +21,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from ...errors import AliasError, Loc
-from ..builder import Trace, current, fatal, thread
+from ..builder import Region, Trace, current, fatal, thread
 from ..introspection.bytecode import Flow, flow_of
-from ..introspection.call_sites import user_frame
+from ..introspection.call_sites import internal, user_frame
 from ..introspection.reachable import ATTRIBUTE, ITEM, children, walk
 from ..memory.pointers import Pointer, RegPointer
 from ..values.parts import Part
 from ..values.value import Reg
 from .holders import Found, Holder, holders, place_of, variables
 from .snapshots import frames
+from .snapshots import references as count_references
 
-__all__ = ["check_alias"]
+__all__ = ["check_alias", "temporaries", "way_of"]
 
 
 def check_alias(reg: Any, depth: int = 2) -> None:
@@ -46,14 +47,20 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     came here: at the same place no more of them means no other holder. The first ``depth`` frames, this one among
     them, are ptxdsl's.
     """
-    register, references = reg, sys.getrefcount(reg)
-    if reg.__class__ is not Reg:
+    references = sys.getrefcount(reg)
+    register = reg
+    trace = thread.trace or current()
+    caller = sys._getframe(2)
+    if reg.__class__ is Reg:
+        most = temporaries.get(way_of(caller, trace.code), -1) + 1
+        if (references <= most or references - _counted(register, trace) <= most) and not trace.not_entered:
+            return  # held at one place
+    else:
         register = reg.base
         references += sys.getrefcount(register)
-    trace = thread.trace or current()
     if trace.not_entered:
         _check_blocks(register, trace)
-    caller, frame = sys._getframe(2), sys._getframe(depth)
+    frame = sys._getframe(depth)
     calls = (id(frame.f_code), frame.f_lasti) if frame.f_code is trace.code else _calls(frame, trace)
     at = id(caller.f_code), caller.f_lasti, id(register), calls
     if trace.unaliased.get(at, 0) >= references:
@@ -71,6 +78,34 @@ def check_alias(reg: Any, depth: int = 2) -> None:
             certain += use.check()
             grouped = use.grouped
     trace.unaliased[at] = references - count + max(certain, 1)
+
+
+temporaries: dict[tuple[int, ...], int] = {}
+"""By the way of a change through ptxdsl, how many references to the register it has itself (`reference_counts`)."""
+
+
+def _counted(reg: Reg, trace: Trace) -> int:
+    """How many references to a register the snapshots of rule R2 have."""
+    count = 0
+    region: Region | None = trace.region
+    while region is not None:
+        if region.before:
+            if region.counted is None:
+                region.counted = count_references(region.before)
+            count += region.counted.get(id(reg), 0)
+        region = region.parent
+    return count
+
+
+def way_of(caller: FrameType, kernel: CodeType) -> tuple[int, ...]:
+    """The instructions that ptxdsl's frames are at, from ``caller`` up."""
+    code = caller.f_code
+    found: tuple[int, ...] = id(code), caller.f_lasti
+    above = caller.f_back
+    while above is not None and internal[above.f_code.co_filename] and above.f_code is not kernel:
+        found += id(above.f_code), above.f_lasti
+        above = above.f_back
+    return found
 
 
 def _calls(frame: FrameType | None, trace: Trace) -> tuple[int, ...]:

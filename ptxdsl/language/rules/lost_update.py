@@ -50,7 +50,7 @@ __all__ = ["compare"]
 def compare(before: list[Snapshot], region: Region) -> None:
     """A LostUpdateError where a region that closes leaves state changed that it must not change."""
     for state in before:
-        now = variables(state.frame, copied=False)
+        now = variables(state.frame)
         for name, old, new in rebound(state, now):
             if not name.startswith((".", "@")) and not same(old, new):
                 _check_name(before, state, name, old, new, region)

@@ -7,7 +7,9 @@ what all that is reached from the frames holds.
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Iterable, Iterator
+from inspect import CO_OPTIMIZED
 from itertools import compress
 from operator import is_not
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -18,6 +20,7 @@ from ..introspection.call_sites import is_user_file
 from ..introspection.code_objects import PerCode
 from ..introspection.reachable import MEMBER, Part, children, holds
 from ..introspection.user_code import globals_of
+from ..values.value import Reg
 from .contents import Contents
 from .harmless import harmless
 from .python_protocol import RunTime
@@ -68,19 +71,33 @@ def reached(states: list[Snapshot]) -> Contents:
     return Contents([*roots, *read], [state.frame for state in states], read)
 
 
-def variables(frame: FrameType, *, copied: bool = True) -> dict[str, Any]:
-    """The variables of a frame now: locals, those of its closure, and the globals that it assigns.
-
-    If not ``copied``, they may change with the frame.
-    """
-    names = frame.f_locals
-    written = _written_globals(frame.f_code)
-    if copied or written or names.__class__ is not dict:
-        names = dict(names)
-    for name in written:
+def variables(frame: FrameType) -> dict[str, Any]:
+    """The variables of a frame now: locals, those of its closure, and the globals that it assigns."""
+    held = frame.f_locals
+    names = dict(held)
+    if held.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(held) <= _OWN_REFERENCES:
+        held.clear()  # before Python 3.13 the frame keeps this copy, and rule R3 counts references
+    for name in _written_globals(frame.f_code):
         if name in frame.f_globals:
             names.setdefault(name, frame.f_globals[name])
     return names
+
+
+def references(states: list[Snapshot]) -> dict[int, int]:
+    """By their ids, how many references to registers snapshots have."""
+    found: dict[int, int] = {}
+    contents = states[0].contents
+    parts = [part.held for node, _ in contents.nodes for part in node.parts] if contents is not None else []
+    # A snapshot's own copies are lists; a tuple may be the object's.
+    for held in (*(list(state.names.values()) for state in states), *(held for held in parts if type(held) is list)):
+        for value in held:
+            if value.__class__ is Reg:
+                found[id(value)] = found.get(id(value), 0) + 1
+    return found
+
+
+_OWN_REFERENCES = 3
+"""Those to the variables of a frame: its own, ours, and that of the call which counts them."""
 
 
 def rebound(state: Snapshot, now: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
