@@ -152,7 +152,7 @@ class Trace:
     and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
     branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
     `ptx_func` functions called, by function and constants; ``unaliased`` and ``known_globals`` are what rule R3
-    remembers. A trace is
+    remembers, ``operands`` those of the instruction whose result is to be written. A trace is
     preverified, since each operand was checked when it was appended, unless ``needs_verification``: with branches of
     the user's own, calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can
     tell. ``block_needs`` is what helpers need of the launch (:mod:`.block_needs`), ``called`` says
@@ -181,6 +181,7 @@ class Trace:
         self.parameters: set[str] = set()
         self.fatal_error: PtxError | None = None
         self.needs_verification = self.over = False
+        self.operands: tuple[Any, ...] = ()
         self.unaliased: dict[tuple[Any, ...], int] = {}
         self.known_globals: dict[int, Any] = {}
         self.block_needs: list[Any] = []

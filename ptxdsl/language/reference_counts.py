@@ -31,7 +31,7 @@ def measure() -> None:
 
     def note(register: Any, depth: int) -> None:  # noqa: ARG001
         references = sys.getrefcount(register) - 1
-        way = way_of(sys._getframe(2), code)
+        way = way_of(sys._getframe(2), code, register, trace.operands)
         found[way] = min(found.get(way, references), references)
 
     trace.before_write = note
@@ -52,4 +52,8 @@ def _changes() -> None:
         held[0].set(1.5)
         ptx.add.f32(a, b, out=name)
         ptx.add.f32(a, b, out=held[0])
+        ptx.add.f32(a, name, out=name)
+        ptx.add.f32(name, a, out=name)
+        ptx.add.f32(a, held[0], out=held[0])
+        ptx.add.f32(held[0], a, out=held[0])
         ptx.mov.b64(reg(b64, 0), out=[reg(b32, 0), reg(b32, 0)])

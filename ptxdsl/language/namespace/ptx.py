@@ -95,7 +95,9 @@ class Instruction(InstructionName):
         if not results:
             del sources[0]
         elif out is not None:
+            trace.operands = operands
             sources[0] = out.write(trace)
+            trace.operands = ()
         else:
             type, region = results[0], trace.region
             fresh = trace.supply[type]

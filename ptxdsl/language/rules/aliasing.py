@@ -52,7 +52,7 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     trace = thread.trace or current()
     caller = sys._getframe(2)
     if reg.__class__ is Reg:
-        most = temporaries.get(way_of(caller, trace.code), -1) + 1
+        most = temporaries.get(way_of(caller, trace.code, register, trace.operands), -1) + 1
         if (references <= most or references - _counted(register, trace) <= most) and not trace.not_entered:
             return  # held at one place
     else:
@@ -97,14 +97,16 @@ def _counted(reg: Reg, trace: Trace) -> int:
     return count
 
 
-def way_of(caller: FrameType, kernel: CodeType) -> tuple[int, ...]:
-    """The instructions that ptxdsl's frames are at, from ``caller`` up."""
+def way_of(caller: FrameType, kernel: CodeType, reg: Reg, operands: tuple[Any, ...]) -> tuple[int, ...]:
+    """The instructions that ptxdsl's frames are at, from ``caller`` up, and how often the register is an operand."""
     code = caller.f_code
     found: tuple[int, ...] = id(code), caller.f_lasti
     above = caller.f_back
     while above is not None and internal[above.f_code.co_filename] and above.f_code is not kernel:
         found += id(above.f_code), above.f_lasti
         above = above.f_back
+    if operands:
+        found += sum([each is reg for each in operands]), operands[-1] is reg
     return found
 
 

@@ -1,0 +1,191 @@
+"""Rule R3 where a register that one place holds and one that two hold are changed by the same line.
+
+Whether a register is held twice is counted before it is searched for; these programs try to make the count wrong. Each
+has one line with `# wrong`, which is reached with the second register, or with the first one again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from itertools import starmap
+from operator import iadd
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ptxdsl import AliasError, Ptr, f32, loop, ptx, ptx_kernel, reg, u32, when
+
+
+def registers(count: int = 4) -> list[Any]:
+    return [reg(f32, float(i)) for i in range(count)]
+
+
+def operator_of_elements(out: Any, x: Any) -> None:
+    acc = registers()
+    old = acc[3]
+    for q in range(4):
+        acc[q] += x  # wrong
+    out[0] = old
+
+
+def register_added_to_itself_first(out: Any, x: Any) -> None:
+    acc = registers()
+    old = acc[1]
+    for q in range(2):
+        acc[q] += acc[0]  # wrong
+    out[0] = old
+
+
+def set_of_itself_first(out: Any, x: Any) -> None:
+    acc = registers()
+    old = acc[1]
+    for q in range(2):
+        acc[q].set(acc[0])  # wrong
+    out[0] = old
+
+
+def out_is_an_operand_first(out: Any, x: Any) -> None:
+    acc = registers()
+    old = acc[1]
+    for q in range(2):
+        ptx.fma.rn.f32(acc[0], x, x, out=acc[q])  # wrong
+    out[0] = old
+
+
+def out_is_the_last_operand_first(out: Any, x: Any) -> None:
+    acc = registers()
+    old = acc[1]
+    for q in range(2):
+        ptx.fma.rn.f32(x, x, acc[0], out=acc[q])  # wrong
+    out[0] = old
+
+
+def out_is_each_operand(out: Any, x: Any) -> None:
+    acc = registers()
+    old = acc[1]
+    for q in range(2):
+        ptx.fma.rn.f32(acc[q], acc[q], acc[q], out=acc[q])  # wrong
+    out[0] = old
+
+
+def in_a_loop(out: Any, x: Any) -> None:
+    acc = registers()
+    old = acc[1]
+    with loop(3):
+        for q in range(2):
+            acc[q] += x  # wrong
+    out[0] = old
+
+
+def in_a_loop_where_state_changes(out: Any, x: Any) -> None:
+    acc = registers()
+    state = SimpleNamespace(seen=[])
+    old = acc[1]
+    with loop(3), when(x > 0.0):
+        for q in range(2):
+            state.seen.append(q)
+            acc[q].set(x)  # wrong
+    out[0] = old
+
+
+def name_in_a_loop(out: Any, x: Any) -> None:
+    total, other = registers(2)
+    kept = [other]
+    with loop(3):
+        total += x
+        other += x  # wrong
+    out[0] = kept[0]
+
+
+def second_name_made_in_the_loop(out: Any, x: Any) -> None:
+    total = reg(f32, 0.0)
+    with loop(3):
+        total += x
+        old = total
+        total += x  # wrong
+        out[0] = old
+
+
+def helper_called_twice(out: Any, x: Any) -> None:
+    def add(r: Any) -> None:
+        r += x
+
+    one, two = registers(2)
+    old = two
+    add(one)
+    add(two)  # wrong
+    out[0] = old
+
+
+def second_list_of_the_same(out: Any, x: Any) -> None:
+    acc = registers()
+    kept: list[Any] = []
+    for q in range(4):
+        acc[q] *= x  # wrong
+        kept.append(acc[(q + 1) % 4])
+    out[0] = kept[0]
+
+
+def vector(out: Any, x: Any) -> None:
+    words = [reg(u32, 0) for _ in range(4)]
+    out.cast(u32).load(0, width=4, out=words)
+    old = words[2]
+    out.cast(u32).load(4, width=4, out=words)  # wrong
+    out.cast(u32)[0] = old
+
+
+def by_iadd(out: Any, x: Any) -> None:
+    acc = registers()
+    old = acc[1]
+    for q in range(2):
+        acc[q] = iadd(acc[q], x)  # wrong
+    out[0] = old
+
+
+def by_starmap(out: Any, x: Any) -> None:
+    acc = registers(2)
+    old = acc[1]
+    for _ in starmap(iadd, [(acc[0], x), (acc[1], x)]):  # wrong
+        pass
+    out[0] = old + acc[1]
+
+
+def by_partial(out: Any, x: Any) -> None:
+    acc = registers(2)
+    old = acc[1]
+    for q in range(2):
+        partial(ptx.add.f32, x, x, out=acc[q])()  # wrong
+    out[0] = old
+
+
+WRONG = [program for program in list(globals().values()) if callable(program) and getattr(program, "__module__", "")
+         == __name__ and "# wrong\n" in inspect.getsource(program)]
+
+
+@pytest.mark.parametrize("program", WRONG, ids=lambda f: f.__name__)
+def test_a_second_holder_is_found(program: Callable[[Any, Any], None]) -> None:
+    def kernel(out: Ptr[f32], x: f32) -> None:
+        program(out, x)
+
+    for _ in range(2):
+        with pytest.raises(AliasError) as caught:
+            ptx_kernel(kernel).ptx()
+        lines, first = inspect.getsourcelines(program)
+        assert caught.value.loc is not None
+        assert "# wrong" in lines[caught.value.loc.line - first]
+
+
+@pytest.mark.parametrize("program", [p for p in WRONG if "old = " in inspect.getsource(p)], ids=lambda f: f.__name__)
+def test_without_a_second_holder_they_are_right(program: Callable[[Any, Any], None]) -> None:
+    source = inspect.getsource(program)
+    names = dict(globals())
+    copied = "\n".join(f"{line}.copy()" if " old = " in line else line for line in source.splitlines())
+    exec(copied, names)
+    right = names[program.__name__]
+
+    def kernel(out: Ptr[f32], x: f32) -> None:
+        right(out, x)
+
+    assert ptx_kernel(kernel).ptx()
