@@ -57,6 +57,8 @@ class Block:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         region = self.region
         assert region is not None
+        if self.trace.over:
+            return  # a generator that nobody has run to its end: `structure.finish` has told
         try:
             if kind is None:
                 early_exit.check_closed(region)

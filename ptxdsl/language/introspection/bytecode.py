@@ -197,7 +197,7 @@ class Flow:
     def block(self, start: int) -> frozenset[int] | None:
         """The instructions of the `with` entered at ``start``, with what handles exceptions in it; None for others."""
         handler = self.handlers.get(start)
-        if handler is None or not self._enters(start):
+        if handler is None or not self.enters(self.offsets[start]):
             return None
         found: set[int] = set()
         targets, ranges = {handler}, list(self.protected)
@@ -210,8 +210,9 @@ class Flow:
             if not targets:
                 return frozenset(found)
 
-    def _enters(self, at: int) -> bool:
-        """Whether an instruction calls the ``__enter__`` of a `with`."""
+    def enters(self, offset: int) -> bool:
+        """Whether the instruction at an offset calls the ``__enter__`` of a `with`."""
+        at = self.index(offset)
         return self.raw[at].opname in ("BEFORE_WITH", "SETUP_WITH") or "LOAD_SPECIAL" in (
             self.raw[at - 1].opname, self.raw[at - 2].opname
         )

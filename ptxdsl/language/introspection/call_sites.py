@@ -6,6 +6,7 @@ call, kept by the code object and the index of the bytecode instruction.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from types import CodeType, FrameType
@@ -16,8 +17,8 @@ __all__ = ["PACKAGE", "getframe", "is_user_file", "location_of", "place_of", "pl
 
 PACKAGE = str(Path(__file__).parents[2]).replace("\\", "/") + "/"
 _LIBRARY = PACKAGE + "kernels/"
-_BETWEEN = ("/contextlib.py", "/functools.py", "/copy.py")
-"""Modules of Python that call us for the user."""
+_PYTHON = str(Path(contextlib.__file__).parent).replace("\\", "/") + "/"
+"""Python's own library calls us for the user."""
 
 
 class _Internal(dict[str, bool]):
@@ -26,7 +27,8 @@ class _Internal(dict[str, bool]):
     def __missing__(self, filename: str) -> bool:
         path = filename.replace("\\", "/")
         ours = path.startswith(PACKAGE) and not path.startswith(_LIBRARY)
-        self[filename] = ours or path.endswith(_BETWEEN) or "-packages/numpy/" in path
+        of_python = path.startswith(_PYTHON) and "-packages/" not in path
+        self[filename] = ours or of_python or "-packages/numpy/" in path
         return self[filename]
 
 

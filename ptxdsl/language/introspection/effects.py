@@ -23,9 +23,10 @@ __all__ = [
 
 
 class Expression(NamedTuple):
-    """A value on the stack: a name that the instruction ``at`` loads, an attribute, item or call of another, and so on.
+    """A value on the stack: a name, attribute or call that the instruction ``at`` gives, an item of another, and so on.
 
-    ``key`` is the name, the attribute's name, the constant, or the expression of an item's key.
+    ``key`` is the name, the attribute's name, the constant, or the expression of an item's key; of "text", the values
+    that an f-string writes.
     """
 
     kind: str
@@ -64,6 +65,10 @@ class Effects:
         self.assigned: dict[str, list[tuple[int, Expression]]] = {}
         self.made: list[tuple[int, CodeType]] = []
         self.returned: list[Expression] = []
+        self.updates: set[int] = set()
+        """The stores into names that end an operation in place."""
+        self.pending: dict[int, tuple[Expression, ...]] = {}
+        """By the index of what may run code, what lies on the stack below its operands meanwhile."""
         self.steps = flow_of(code).raw
         self.stack: list[Expression] = []
         self._line = 0
@@ -76,6 +81,8 @@ class Effects:
             self._line = lines[index].line
             self._next = self.steps[index + 1] if index + 1 < len(self.steps) else None
             self._step(index, step, free)
+            if len(self.stack) > 1 and step.opname.startswith(_RUNNING):
+                self.pending[index] = tuple(self.stack[:-1])
 
     def pop(self, count: int = 1) -> list[Expression]:
         """The uppermost values, the lowest of them first."""
@@ -103,10 +110,11 @@ class Effects:
                 stack += [loaded, NULL] if step.argrepr.endswith("+ NULL") else [NULL, loaded]
         elif name.startswith(_STORES):
             self._store(index, step, free)
+        elif name.startswith(("FORMAT_", "CONVERT_VALUE")):
+            stack.append(_text(self.pop(1 - _effect(step))))
         elif name.startswith("BUILD_"):
-            count = 1 - _effect(step)
-            self.pop(count)
-            stack.append(NEW)
+            items = self.pop(1 - _effect(step))
+            stack.append(_text(items) if name == "BUILD_STRING" else NEW)
         elif name.startswith(("CALL", "PRECALL")):
             self._call(index, step)
         elif name.startswith(("BINARY_OP", "INPLACE")):
@@ -148,6 +156,7 @@ class Effects:
         in_place = step.argrepr.endswith("=") or step.opname.startswith("INPLACE")
         if in_place:
             self.site(index, "in-place", left, arguments=(right,))
+            self.updates.add(index + 1)
         self.stack.append(left if in_place else NEW)
 
     def _call(self, index: int, step: dis.Instruction) -> None:
@@ -174,7 +183,7 @@ class Effects:
             rest = rest[1:]
         used = self._next is None or self._next.opname != "POP_TOP"
         self.site(index, "call", callee, arguments=tuple(rest), used=used)
-        self.stack.append(Expression("call", tuple(rest), callee))
+        self.stack.append(Expression("call", tuple(rest), callee, index))
 
     def other(self, step: dis.Instruction) -> None:
         effect = _effect(step)
@@ -196,10 +205,17 @@ _POPPING = (
     "POP_", "RETURN", "YIELD", "RAISE", "LIST_", "SET_", "DICT_", "MAP_", "JUMP", "RERAISE", "END_", "IMPORT_STAR",
     "PRINT", "SEND",
 )
+_RUNNING = ("CALL", "BINARY_", "INPLACE_", "FOR_ITER", "LOAD_ATTR")
 _NEUTRAL = (
     "NOP", "CACHE", "RESUME", "JUMP", "KW_NAMES", "EXTENDED", "COPY_FREE", "MAKE_CELL", "SETUP", "DELETE_",
     "POP_BLOCK", "RETURN_GENERATOR", "NOT_TAKEN", "RERAISE", "LOAD_ASSERT", "GEN_START", "TO_BOOL", "RETURN_CONST",
 )
+
+
+def _text(items: list[Expression]) -> Expression:
+    """Text made of some values: those that it writes are its key."""
+    written = [each for item in items for each in (item.key if item.kind == "text" else (item,))]
+    return Expression("text", tuple(written))
 
 
 def _effect(step: dis.Instruction) -> int:
@@ -216,9 +232,9 @@ def _constant(e: Effects, index: int, step: dis.Instruction) -> None:
     e.stack.append(Expression("const", step.argval))
 
 
-def _attribute(e: Effects, _: int, step: dis.Instruction) -> None:
+def _attribute(e: Effects, index: int, step: dis.Instruction) -> None:
     (target,) = e.pop()
-    e.stack.append(e.chained(Expression("attr", step.argval, target)))
+    e.stack.append(e.chained(Expression("attr", step.argval, target, index)))
     if _effect(step) == 1:
         e.stack.append(SELF)
 
@@ -373,7 +389,12 @@ ANY_ATTRIBUTE = (
 @PerCode
 def reads_attributes(code: CodeType) -> frozenset[str]:
     """The attributes that a function, or one inside it, may read by name, and the globals that it names."""
-    names = {step.argval for step in flow_of(code).raw if step.opname in ATTRIBUTES}
+    steps = flow_of(code).raw
+    # An update, `self.calls += 1`, reads for itself alone: it copies the object first.
+    names = {
+        step.argval for before, step in zip([steps[0], *steps], steps)
+        if step.opname in ATTRIBUTES and before.opname not in ("COPY", "DUP_TOP")
+    }
     for constant in code.co_consts:
         # `getattr(v, "name")`, `attrgetter("name")`, the patterns of `match`.
         names.update(each for each in (constant if isinstance(constant, tuple) else (constant,)) if type(each) is str)

@@ -1,7 +1,8 @@
-"""Functions that keep what they have computed in a table, and give the same with it and without.
+"""Functions whose state their callers cannot tell, or need not: tables of results, and counters of names.
 
 ``if k not in table: table[k] = ...`` and then ``return table[k]``: whether the table had the key, the caller cannot
-tell. So a table that only such functions read may be filled in a region.
+tell. So a table that only such functions read may be filled in a region. ``self.count += 1`` and then
+``return f"{stem}_{self.count}"``: what is returned is a name, no number that could become an operand.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from .code_objects import PerCode
 from .effects import Expression, Site, chain, effects_of
 
-__all__ = ["keeps_results"]
+__all__ = ["keeps_results", "makes_names"]
 
 
 @PerCode
@@ -27,6 +28,28 @@ def keeps_results(code: CodeType) -> bool:
         return False
     (table,) = tables
     return all(_is_held(value, table, stores, effects.assigned) for value in effects.returned)
+
+
+_OF_TEXT = ("next", "str", "len", "format", "repr")
+_OF_COUNTERS = ("get", "setdefault", "append", "add", "update", "format", "join", "replace", "lower", "upper")
+
+
+@PerCode
+def makes_names(code: CodeType) -> bool:
+    """Whether a function returns nothing but text, and calls nothing that could make anything else of its state."""
+    effects = effects_of(code)
+    if effects.made or not effects.returned:
+        return False
+    for site in effects.sites:
+        known = _OF_TEXT if site.target.kind == "name" else _OF_COUNTERS if site.target.kind == "attr" else ()
+        if site.kind in ("yield", "import") or (site.kind == "call" and site.target.key not in known):
+            return False
+    return all(_is_text(value, effects.assigned) for value in effects.returned)
+
+
+def _is_text(value: Expression, assigned: dict[str, list[tuple[int, Expression]]]) -> bool:
+    given = [each for _, each in assigned.get(value.key, ())] if value.kind == "name" else [value]
+    return bool(given) and all(each.kind == "text" for each in given)
 
 
 def _is_held(

@@ -12,9 +12,11 @@ One place is handed on in the usual ways, which are no second place: to the para
 a name that is taken from an element (``acc = state.acc``), to functions that capture the variable itself, and to what a
 partial or a generator changes when it is called. Whether a place is used later is answered from the bytecode.
 
-What it cannot see: a name that only ``exec`` or ``locals()`` uses, what only the stack of a running frame or a
-``ContextVar`` holds (the list of a `for` that has no name), a use after a branch back to a `label`, and which of the
-attributes of one object a method reads that is called after another one has changed them in a loop over a list.
+Operands that wait on the stack, and no variable holds, are another module's (`operands_on_stack`).
+
+What it cannot see: a name that only ``exec`` or ``locals()`` uses, what only a ``ContextVar`` or C code holds, a use
+after a branch back to a `label`, and which of the attributes of one object a method reads that is called after another
+one has changed them in a loop over a list.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from ..memory.pointers import Pointer, RegPointer
 from ..values.parts import Part
 from ..values.value import Reg
 from .holders import Found, Holder, holders, place_of, variables
+from .operands_on_stack import check_stack
 from .snapshots import frames
 from .snapshots import references as count_references
 
@@ -77,7 +80,9 @@ def check_alias(reg: Any, depth: int = 2) -> None:
             use = _Use(each, found, trace, grouped)
             certain += use.check()
             grouped = use.grouped
-    trace.unaliased[at] = references - count + max(certain, 1)
+    allowed = references - count + max(certain, 1)
+    check_stack(stack, register, trace, more=0 < trace.unaliased.get(at, 0) < allowed)
+    trace.unaliased[at] = allowed
 
 
 temporaries: dict[tuple[int, ...], int] = {}

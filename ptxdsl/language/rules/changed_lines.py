@@ -215,7 +215,9 @@ def _fits(site: Site, change: Change, scope: Mapping[str, Any]) -> int:
         if change.form == ATTRIBUTE or (site.kind == "iterate") != (change.verb == "advances"):
             return 0
         known = _target(site.target, holder, scope)
-        if known and site.kind == "item" and isinstance(site.key, Expression) and site.key.kind == "const":
+        if known and site.kind == "item" and isinstance(site.key, Expression):
+            if site.key.kind != "const":
+                return known + 1
             other = change.form != CONTENT and change.verb == "is replaced" and site.key.key not in (change.key, -1)
             return 0 if other else known
         return known
@@ -231,7 +233,7 @@ def _fits_call(site: Site, change: Change, scope: Mapping[str, Any]) -> int:
             return 0
         if resolved(callee.of, scope) is holder:
             own = _of_class(holder, callee.key)
-            return 0 if isinstance(own, FunctionType) and is_user_module(own.__globals__) else _SURE
+            return 0 if any(is_user_module(each.__globals__) for each in _functions(own)) else _SURE
         descriptor = _of_class(holder, callee.key)
         builtin = descriptor is not _MISSING and not isinstance(descriptor, FunctionType)
         if builtin and callee.of is not NEW and resolved(callee.of, scope) is _MISSING:

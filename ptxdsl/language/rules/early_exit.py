@@ -3,10 +3,11 @@
 Python would obey them while tracing: the rest of the body would silently never become PTX. No ``__exit__`` can tell
 such an exit from the end of the body, so the source is read: the kernel's when it is decorated, and that of any
 function whose `with` opens a block when it first does. Where there is no source there is nothing to read; then the
-bytecode after the block's exit is compared with what follows the end of the block. The repair is ``ptx.ret(pred=p)``,
-``break_if(p)`` or ``continue_if(p)``.
+bytecode after the block's exit is compared with what follows the end of the block; and so it is for a block that no
+`with` opened, but a `with` closes: ``stack.enter_context(when(p))``. The repair is ``ptx.ret(pred=p)``, ``break_if(p)``
+or ``continue_if(p)``.
 
-What it cannot see: an exit from a block that no `with` statement opened: ``stack.enter_context(when(p))``.
+What it cannot see: an exit past a block that is entered and left by calls of its ``__enter__`` and ``__exit__``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from types import CodeType, FrameType
 from ...errors import ControlFlowError, Loc
 from ..builder import Region, Trace
 from ..introspection.bytecode import flow_of
-from ..introspection.call_sites import is_user_file
+from ..introspection.call_sites import is_user_file, user_frame
 from ..introspection.code_objects import PerCode
 from ..introspection.source import Names, text_of, tree_of
 from .structure import BlockStatement
@@ -72,6 +73,9 @@ def check_with(trace: Trace, frame: FrameType | None) -> None:
 
 def check_closed(region: Region) -> None:
     """Where the function of a block that closes has no source, decide by the bytecode whether a statement left it."""
+    first = region.before[0] if region.before else None
+    if first is not None and not flow_of(first.frame.f_code).enters(first.at):
+        _check_stack(region.trace)
     for state in region.before:
         code, now = state.frame.f_code, state.frame.f_lasti
         if state.at == now or linecache.getlines(code.co_filename, state.frame.f_globals):
@@ -84,6 +88,20 @@ def check_closed(region: Region) -> None:
                 loc=Loc(code.co_filename, state.frame.f_lineno),
                 hint="`ptx.ret(pred=p)`, `break_if(p)`, `continue_if(p)`",
             )
+
+
+def _check_stack(trace: Trace) -> None:
+    """A block that was opened by a call is closed by the `with` of a stack: has a statement left that?"""
+    frame: FrameType | None = user_frame(4, trace.code)
+    while frame is not None and not flow_of(frame.f_code).closes(frame.f_lasti):
+        frame = None if frame.f_code is trace.code else frame.f_back
+    if frame is None:
+        return
+    code, line, flow = frame.f_code, frame.f_lineno, flow_of(frame.f_code)
+    now = flow.index(frame.f_lasti)
+    opened = [at for at in flow.handlers if flow.steps[at].line == line and flow.enters(flow.offsets[at])]
+    if opened and not any(flow.exits(at, now) for at in opened):
+        _check_line(code, line)
 
 
 def _check_line(code: CodeType, line: int) -> None:

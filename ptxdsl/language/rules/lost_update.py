@@ -14,14 +14,15 @@ All else is a name or container used again for something new, a log that only th
 to a `label` makes a loop of what lies between, and is compared in the same way. Whether state is read is answered from
 the bytecode of all code that may run (`state_reads`). The repair is a `reg`.
 
-A table of constants that a function fills as it is asked, and returns from, passes; ``functools.cache`` too. Some right
-programs cannot be told from wrong ones, and are refused: such a table that is filled in another way (fill it before the
-region), a counter that only makes names (count before the region).
+A table of constants that a function fills as it is asked, and returns from, passes; ``functools.cache`` too; so do a
+counter that only counts (``self.calls += 1``, read by the host), and one of a function that returns text only: a name.
+Some right programs cannot be told from wrong ones, and are refused: a table that is filled in another way (fill it
+before the region), a name made of a counter in the body itself (make it before, or in a function).
 
-What it cannot see: what only C code keeps, out of reach of Python's collector and of copies (the place of an
-``itertools.cycle`` in its second round, from Python 3.14 on), files and streams, the default generators of `random` and
-numpy, and the contents of tensors on a device. A name that only ``exec`` or ``locals()`` uses is not in the bytecode,
-and counts as not read.
+What it cannot see: a name that a function makes of a counter, where it is used as data (``table[fresh()]``); what only
+C code keeps, out of reach of Python's collector and of copies (the place of an ``itertools.cycle`` in its second round,
+from Python 3.14 on); files and streams, in memory too; the default generators of `random` and numpy; and the contents
+of tensors on a device. A name that only ``exec`` or ``locals()`` uses is not in the bytecode, and counts as not read.
 """
 
 from __future__ import annotations
@@ -102,12 +103,11 @@ def _check_name(
     flow = flow_of(code)
     start, stop = flow.index(state.at), flow.index(state.frame.f_lasti)
     writers = flow.writers(name, start, stop)
-    # Written by an inner function, through its closure.
-    read_first = not writers or flow.reads(name, start, stop)
-    later = flow.reads(name, stop)
     shared = name in code.co_cellvars or name in code.co_freevars or name in globals_of(code)
+    read_first = not (writers or shared) or flow.reads(name, start, stop)
+    later = flow.reads(name, stop)
     if shared and not (read_first and later):
-        read_first, later = _read_by_functions(states, state, name, read_first, later)
+        read_first, later = _read_by_functions(states, state, name, new, read_first, later)
     line = flow.steps[writers[-1]].line if writers else 0
     if _lost(read_first, later, new, region):
         from .changed_lines import found_line
@@ -126,9 +126,10 @@ def _check_bound(state: Snapshot, name: str, region: Region) -> None:
 
 
 def _read_by_functions(
-    states: list[Snapshot], state: Snapshot, name: str, read_first: bool, later: bool
+    states: list[Snapshot], state: Snapshot, name: str, new: object, read_first: bool, later: bool
 ) -> tuple[bool, bool]:
     """The same of a variable that functions capture or load: they read it where they are called."""
+    updated = False
     contents = states[0].contents or reached(states)
     scope = state.frame.f_globals if name in globals_of(state.frame.f_code) else None
     for node, _ in contents.nodes:
@@ -143,9 +144,9 @@ def _read_by_functions(
             if not _holds(held, state.frame.f_locals.get(name)):
                 continue
         change = Change(node, form, name, "is rebound", None, None)
-        first, after = _uses(states, contents, change)
-        read_first, later = read_first or first, later or after
-    return read_first, later
+        first, after, in_place = _asked(states, contents, change)
+        read_first, later, updated = read_first or first, later or after, updated or in_place
+    return read_first or (updated and (later or not is_data(new))), later
 
 
 def _holds(cell: Any, value: object) -> bool:
@@ -177,13 +178,20 @@ def _check_change(states: list[Snapshot], contents: Contents, change: Change, re
 
 def _uses(states: list[Snapshot], contents: Contents, change: Change) -> tuple[bool, bool]:
     """Whether the region reads a place before it rebuilds it, and whether what follows the region does."""
-    from ..introspection.memo_tables import keeps_results
+    first, later, updated = _asked(states, contents, change)
+    return first or (updated and (later or not is_data(change.new))), later
+
+
+def _asked(states: list[Snapshot], contents: Contents, change: Change) -> tuple[bool, bool, bool]:
+    """The same, and whether the region updates the place in place, which reads it for that alone."""
+    from ..introspection.memo_tables import keeps_results, makes_names
     from .state_reads import Reads
 
     leads = contents.leads(change)
     filled = change.verb == "grows" and isinstance(change.node.value, dict) and is_data(change.new)
-    reads = partial(Reads, leads, partial(_is_named, states, contents), keeps_results if filled else lambda _: False)
-    first = later = False
+    passes = (lambda code: keeps_results(code) or makes_names(code)) if filled else makes_names
+    reads = partial(Reads, leads, partial(_is_named, states, contents), passes)
+    first = later = updated = False
     for at, roots in contents.roots.items():
         if at not in leads:
             continue
@@ -191,11 +199,13 @@ def _uses(states: list[Snapshot], contents: Contents, change: Change) -> tuple[b
             frame = states[number].frame
             flow = flow_of(frame.f_code)
             start, stop = flow.index(states[number].at), flow.index(frame.f_lasti)
-            scope = {**frame.f_globals, **states[number].names}
+            scope = {**frame.f_globals, **frame.f_locals, **states[number].names}
             if not first and flow.body(start, stop):
-                first = reads().between(frame.f_code, name, at, scope, start, stop)
+                body = reads()
+                first = body.between(frame.f_code, name, at, scope, start, stop)
+                updated = updated or body.updated
             later = later or reads().between(frame.f_code, name, at, scope, stop)
-    return first, later
+    return first, later, updated
 
 
 def _is_named(states: list[Snapshot], contents: Contents, attribute: str) -> bool:

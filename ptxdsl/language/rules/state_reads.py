@@ -6,11 +6,14 @@ code that may go on: a call, another name. It does not if it goes elsewhere (`cf
 only adds to a container (`log.append(v)`, whose result nobody uses). A store rebuilds the place: what follows reads
 what is new. Functions that capture or load a variable, methods and properties are looked into in the same way.
 
-A `for` of Python's that stores by its counter is taken to rebuild every element.
+An update (``self.calls += 1``) reads the place for itself alone: if nothing else does, nobody can tell. What is printed
+or logged only the host reads. A `for` of Python's that stores by its counter rebuilds the elements that it counts, and
+is taken to rebuild all where that is not known.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -47,9 +50,11 @@ class Reads:
     ) -> None:
         """``named`` tells whether any code names an attribute, ``passes`` whether a function may read the place."""
         self._leads, self._named, self._passes = leads, named, passes
-        self._asked: set[tuple[int, str, int]] = set()
+        self._asked: set[tuple[int | str, ...]] = set()
         last = [(form, key) for _, ways in leads.values() for form, key, to in ways if to == PLACE]
         self._slot = last[0] if last else (NAME, None)
+        self.updated = False
+        """Whether an update in place was met, which reads the place for itself."""
 
     def between(
         self, code: CodeType, name: str, place: int, scope: Scope, start: int, stop: int | None = None
@@ -75,7 +80,7 @@ class Reads:
                 use = self._use(code, index, name, place, scope)
                 if use == _READ:
                     return True
-            if use != _REBUILT and name not in step.stores:
+            if use != _REBUILT and (name not in step.stores or index in effects_of(code).updates):
                 following = (index + 1,) if enters else flow.following[index]
                 waiting += [(after, index) for after in following]
         return False
@@ -85,9 +90,9 @@ class Reads:
         if flow_of(code).steps[index].opname == "LOAD_CLOSURE":
             inner = [each for each in inner_codes(code) if name in each.co_freevars]
             return _READ if any(self._in_function(each, name, place, scope) for each in inner) else _NOTHING
-        if place == PLACE:
-            return _READ
         chains = [each for each in effects.consumers.get(index, ()) if chain(each)[0].key == name]
+        if place == PLACE:
+            return _READ if len(chains) != 1 else self._at_place(code, chains[0], scope)
         extended = {id(each.of) for each in chains if each.of is not None}
         uses = [self._follow(code, each, place, scope) for each in chains if id(each) not in extended]
         return max(uses, key=_ORDER.index, default=_NOTHING)
@@ -110,8 +115,16 @@ class Reads:
                 return _READ if any(self._item_reads(kind, at) for at in current) else _NOTHING
             current = found
         if PLACE in current:
-            return _READ
+            return self._at_place(code, expression, scope)
         return max((self._left(code, expression, at, scope) for at in current), key=_ORDER.index)
+
+    def _at_place(self, code: CodeType, expression: Expression, scope: Scope) -> int:
+        """What becomes of what the place holds: an update stores it again, what is printed only the host reads."""
+        sites = [site for site in effects_of(code).sites if _about(site, expression)]
+        if any(site.kind == "in-place" and site.target is expression for site in sites):
+            self.updated = True
+            return _NOTHING
+        return _NOTHING if sites and all(_for_host(site, scope) for site in sites) else _READ
 
     def _item_reads(self, kind: str, at: int) -> bool:
         """Whether an element that does not lead to the place may tell something of it."""
@@ -137,12 +150,24 @@ class Reads:
         sites = [site for site in effects_of(code).sites if _about(site, expression)]
         if isinstance(holder, FunctionType):
             return self._called(holder, ways)
-        uses = [self._at_site(site, expression, at, scope, code) for site in sites]
+        uses = [self._at_site(site, expression, at, scope, code) for site in sites if site.kind != "iterate"]
+        uses += self._by_other_names(code, expression, at, scope)
         if isinstance(holder, MethodType):
             uses = [self._called(holder.__func__, self._leads.get(id(holder.__func__), (None, []))[1])]
             if any(key == "__self__" for _, key, _ in ways):
                 uses.append(self._of_self(holder.__func__, id(holder.__self__)))
         return max(uses, key=_ORDER.index) if uses else self._named_somewhere()
+
+    def _by_other_names(self, code: CodeType, expression: Expression, at: int, scope: Scope) -> list[int]:
+        """What becomes of an object by the variables that an expression is assigned to."""
+        uses = []
+        for name, values in effects_of(code).assigned.items():
+            for index, value in values:
+                key = id(code), name, at, index
+                if value is expression and key not in self._asked:
+                    self._asked.add(key)
+                    uses.append(_READ if self.between(code, name, at, scope, index) else _NOTHING)
+        return uses
 
     def _called(self, function: Any, ways: list[tuple[str, Any, int]]) -> int:
         """What a function does with the variables by which it leads to the place."""
@@ -166,10 +191,16 @@ class Reads:
                 whole = key.key == slice(None)
                 return _REBUILT if ends and (whole or [(ITEM, key.key)] == [way[:2] for way in ways]) else _NOTHING
             counted = key.kind == "name" and key.key in flow_of(code).loop_variables
-            return _REBUILT if counted and ends and len(ways) == len(ends) else _NOTHING
+            rebuilt = counted and ends and len(ways) == len(ends)
+            keys = [self._slot[1]] if type(self._slot[1]) is int else range(len(self._leads[at][0]))
+            return _REBUILT if rebuilt and all(_counts(code, site, each, scope) for each in keys) else _NOTHING
         if site.kind == "in-place" and site.target is expression:
             return _NOTHING if ends and ends[0][0] in _OF_CONTAINERS else _READ
         if site.kind == "call":
+            if site.target is expression:
+                called = _looked_up(self._leads[at][0], "__call__")
+                if isinstance(called, FunctionType):
+                    return self._of_self(called, at)
             function = scope.get(site.target.key) if site.target.kind == "name" else None
             if isinstance(function, FunctionType) and function.__code__.co_argcount >= len(site.arguments):
                 names = [function.__code__.co_varnames[n] for n, a in enumerate(site.arguments) if a is expression]
@@ -245,7 +276,62 @@ _ORDER = (_NOTHING, _REBUILT, _READ)
 
 
 def _about(site: Site, expression: Expression) -> bool:
-    return site.target is expression or any(argument is expression for argument in site.arguments)
+    return site.target is expression or any(
+        argument is expression or (argument.kind == "text" and any(part is expression for part in argument.key))
+        for argument in site.arguments
+    )
+
+
+_LOGGING = ("debug", "info", "warning", "error", "critical", "log")
+
+
+def _for_host(site: Site, scope: Scope) -> bool:
+    """Whether an instruction prints or logs."""
+    target = site.target
+    if site.kind != "call":
+        return False
+    if target.kind == "name":
+        return bool(target.key == "print" and target.key not in scope)
+    known = scope.get(target.of.key) if target.kind == "attr" and target.of and target.of.kind == "name" else None
+    return (known is logging or isinstance(known, logging.Logger)) and target.key in _LOGGING
+
+
+def _counts(code: CodeType, site: Site, key: int, scope: Scope) -> bool:
+    """Whether the `for` that gives the variable by which an element is stored comes to one key, or may."""
+    given = [value for index, value in effects_of(code).assigned.get(site.key.key, ()) if index < site.at]
+    source = given[-1] if given else None
+    while source is not None and source.kind in ("item", "each"):
+        source = source.of
+    counts = _counted(source, scope) if source is not None else None
+    return counts is None or key in counts
+
+
+def _counted(source: Expression, scope: Scope) -> range | None:
+    """What a call of `range` or `enumerate` counts, where its arguments are known."""
+    if source.kind != "call" or source.of is None or source.of.kind != "name" or source.of.key in scope:
+        return None
+    known = [_number(argument, scope) for argument in source.key]
+    if source.of.key == "range" and 1 <= len(known) <= 3 and None not in known:
+        return range(*(each for each in known if each is not None))
+    if source.of.key != "enumerate" or len(source.key) != 1:
+        return None
+    over = source.key[0]
+    held = over.key if over.kind == "const" else scope.get(over.key)
+    return range(len(held)) if isinstance(held, (list, tuple, dict)) else None
+
+
+def _number(expression: Expression, scope: Scope) -> int | None:
+    """The number that an expression is: a constant, a variable, or the length of one."""
+    if expression.kind == "const":
+        found = expression.key
+    elif expression.kind == "name":
+        found = scope.get(expression.key)
+    elif expression.kind == "call" and expression.of is not None and expression.of.key == "len":
+        held = scope.get(expression.key[0].key) if len(expression.key) == 1 else None
+        found = len(held) if isinstance(held, (list, tuple, dict)) else None
+    else:
+        found = None
+    return found if type(found) is int else None
 
 
 def _is_object(value: Any) -> bool:

@@ -1,0 +1,145 @@
+"""Rule R3 for registers that no variable holds: operands of an expression that wait on the stack of a running frame.
+
+``rng.next() - rng.next()``: the first call has returned a register, the second one changes it, and then it is
+subtracted from itself. ``a + bump(a)`` and ``[acc.push(k) for k in range(3)]`` are the same. What lies on the stack
+follows from the bytecode (`Effects.pending`): a name, an attribute or an element is looked up; for a call it is kept,
+when the call changes a register, whether the function returns that one.
+
+A list that ``list(...)`` or ``tuple(...)`` is filling only C code holds. Where a line is reached again and the register
+has more references than the variables explain, Python's collector is asked for such a list.
+
+What it cannot see: what an expression with a branch in it has left on the stack.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from types import FrameType
+from typing import Any
+
+from ...errors import AliasError, Loc
+from ..builder import Trace, fatal
+from ..introspection.bytecode import Flow, flow_of
+from ..introspection.effects import Expression, effects_of
+from ..values.value import Reg
+from .changed_lines import resolved
+from .holders import shares, variables
+
+__all__ = ["check_stack"]
+
+_LOOKED_UP = ("name", "attr", "item")
+
+
+def check_stack(stack: list[FrameType], reg: Reg, trace: Trace, *, more: bool) -> None:
+    """An AliasError where a frame has the register that is changed now among the operands of an expression.
+
+    ``stack`` are the frames from the change up to the kernel's; ``more`` tells whether the register has references
+    that no variable explains.
+    """
+    inner: FrameType | None = None
+    collects = False
+    for frame in stack:
+        code = frame.f_code
+        flow, effects = flow_of(code), effects_of(code)
+        at = flow.index(frame.f_lasti)
+        call = id(frame), id(code)
+        for operand in effects.pending.get(at, ()):
+            known = operand.kind in _LOOKED_UP and shares(resolved(operand, variables(frame)), reg)
+            if known or (operand.kind in ("call", "attr") and trace.returned.get((*call, operand.at)) is reg):
+                raise _error(operand, frame)
+        here = (*call, at)
+        if _collects(flow, at):
+            collects = True
+            if trace.returned.get(here) is reg and not _discarded(frame, stack, flow, at):
+                raise _error(Expression("call", (), _callee(effects.sites, at), at), frame)
+        trace.returned[here] = reg if inner is not None and _returns(inner, reg, trace) else None
+        inner = frame
+    if more and not collects:
+        _check_filled(stack[0], reg)
+
+
+def _check_filled(frame: FrameType, reg: Reg) -> None:
+    """An AliasError for a list or tuple that has the register, and that only C code holds."""
+    kind = _filled(reg)
+    if kind is not None:
+        raise fatal(AliasError(
+            f"a {kind} that is being filled here has the same reg already, and this changes it",
+            loc=Loc(frame.f_code.co_filename, frame.f_lineno),
+            hint="have it filled with copies: return or yield `....copy()`",
+        ))
+
+
+def _filled(reg: Reg) -> str | None:
+    """What is being filled with the register; not the object, since a tuple may lack elements yet."""
+    holding = gc.get_referrers(reg)
+    for kept in holding:
+        # C code hands arguments on in tuples, which have it once.
+        least = 1 if type(kept) is list else 2
+        if type(kept) not in (list, tuple) or sum(each is reg for each in gc.get_referents(kept)) < least:
+            continue
+        if all(each is holding or type(each) is FrameType for each in gc.get_referrers(kept)):
+            return type(kept).__name__
+    return None
+
+
+def _returns(frame: FrameType, reg: Reg, trace: Trace) -> bool:
+    """Whether a function that is running returns the register."""
+    call = id(frame), id(frame.f_code)
+    return any(
+        trace.returned.get((*call, each.at)) is reg if each.kind == "call"
+        else each.kind in _LOOKED_UP and shares(resolved(each, variables(frame)), reg)
+        for each in effects_of(frame.f_code).returned
+    )
+
+
+def _collects(flow: Flow, at: int) -> bool:
+    """Whether the result of a call becomes an element of what a comprehension makes."""
+    return at + 1 < len(flow.steps) and flow.steps[at + 1].opname in ("LIST_APPEND", "SET_ADD", "MAP_ADD")
+
+
+def _discarded(frame: FrameType, stack: list[FrameType], flow: Flow, at: int) -> bool:
+    """Whether nobody uses what the comprehension makes that an instruction is in."""
+    if frame.f_code.co_name.endswith("comp>"):
+        caller = next((each for each in stack if each is frame.f_back), None)
+        if caller is None:
+            return True
+        flow = flow_of(caller.f_code)
+        return flow.steps[flow.index(caller.f_lasti) + 1].opname == "POP_TOP"
+    ends = (step.next[-1] for step in flow.steps[at::-1] if step.opname == "FOR_ITER")
+    after = next(ends, len(flow.steps))
+    while after < len(flow.steps) and flow.steps[after].opname.startswith(_RESTORING):
+        after += 1 + (flow.steps[after].opname == "END_FOR" and _POPS_ITERATOR)
+    return after >= len(flow.steps) or flow.steps[after].opname == "POP_TOP"
+
+
+_POPS_ITERATOR = sys.version_info[:2] == (3, 13)
+"""Whether END_FOR leaves the iterator to a POP_TOP."""
+_RESTORING = ("END_FOR", "POP_ITER", "SWAP", "STORE_FAST")
+"""What follows a comprehension in the code that it is a part of, from Python 3.12 on."""
+
+
+def _callee(sites: list[Any], at: int) -> Expression | None:
+    return next((site.target for site in sites if site.at == at and site.kind == "call"), None)
+
+
+def _error(operand: Expression, frame: FrameType) -> AliasError:
+    shown = _written(operand)
+    if operand.kind != "name":
+        message = f"what `{shown}` has given is the same reg, and this changes it before it is used"
+        hint = f"write `{shown}.copy()` there, or have the function return a copy"
+    else:
+        message = f"`{shown}` is an operand already, and this changes it before it is used"
+        hint = f"write `{shown}.copy()` there"
+    return fatal(AliasError(message, loc=Loc(frame.f_code.co_filename, frame.f_lineno), hint=hint))
+
+
+def _written(expression: Expression | None) -> str:
+    if expression is None or expression.kind not in ("name", "attr", "item", "call"):
+        return "..."
+    of = _written(expression.of)
+    if expression.kind == "attr":
+        return f"{of}.{expression.key}"
+    if expression.kind == "item":
+        return f"{of}[{expression.key.key!r}]" if expression.key.kind == "const" else f"{of}[...]"
+    return str(expression.key) if expression.kind == "name" else f"{of}({'...' if expression.key else ''})"
