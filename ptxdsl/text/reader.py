@@ -221,9 +221,16 @@ class Reader:
 
     def unknown(self, text: str) -> NoReturn:
         if not _NAME.match(text):
-            self.fail(f"`{text}` is no operand", text)
-        hint = did_you_mean(self._near(text), "{}", f"declare it: `.reg .b32 {text};`")
+            self._no_operand(text)
+        otherwise = f"declare it: `.reg .b32 {text};`"
+        if not text.startswith("%"):
+            otherwise = "declare it before: a variable, a parameter, a function or a register"
+        hint = did_you_mean(self._near(text), "{}", otherwise)
         self.fail(f"{text} is not declared", text, hint)
+
+    def _no_operand(self, text: str) -> NoReturn:
+        first, *more = text.splitlines()
+        self.fail(f"`{first}` is no operand", first, f"end the statement: `{first};`" if more else None)
 
     def _offset_symbol(self, name: str, rest: str, text: str, spec: OperandSpec) -> ir.Operand:
         found = self.names.get(name) or self.context.symbols.get(name)
@@ -279,9 +286,9 @@ class Reader:
             try:
                 number = expression(inner)
             except ParseError:
-                self.fail(f"`{text}` is no operand", text)
+                self._no_operand(text)
             if inner.peek().text:
-                self.fail(f"`{text}` is no operand", text)
+                self._no_operand(text)
         if kind is None:
             self.fail(f"`{text}` is a number, and here must be a {'label' if spec.kind == 'label' else 'name'}", text)
         if kind.kind == "f" and kind.register is not kind:

@@ -98,7 +98,7 @@ class StatementChecker:
                 why = _width(form, spec.space, operand)
             if why is not None:
                 message = f"`{form.mnemonic}` wants {wanted(spec)} for {spec.name}, and {why}"
-                self.fail(statement, message, _repair(spec.type, operand))
+                self.fail(statement, message, None if spec.written else _repair(spec.type, operand))
 
     def _sampler(self, statement: ir.Instruction, named: bool) -> None:
         """In one mode textures have samplers, in the other each instruction names one."""
@@ -310,4 +310,22 @@ def _repair(kind: ScalarType | None, operand: ir.Operand) -> str | None:
         return None
     if kind.bits == operand.type.bits:
         return f"its bits: `mov.b{kind.bits}`; its value: `cvt`"
-    return f"convert it: `cvt.{kind}.{operand.type}`"
+    return _conversion(operand.type, kind)
+
+
+def _conversion(source: ScalarType, target: ScalarType) -> str | None:
+    """The cvt from one type to another of another size, and what it does to a number that the target does not hold."""
+    if source.lanes > 1 or target.lanes > 1:
+        return None
+    (given, signed), (wanted, _) = [
+        (kind, kind) if kind.is_float else (f"u{kind.bits}", f"s{kind.bits}") for kind in (source, target)
+    ]
+    narrower = target.bits < source.bits
+    if target.is_float:
+        rounds = not source.is_float or narrower
+        return f"convert it: `cvt{'.rn' * rounds}.{wanted}.{given}`" + ", which rounds" * rounds
+    if source.is_float:
+        return f"convert it: `cvt.rzi.{wanted}.{given}`, which rounds towards zero"
+    if narrower:
+        return f"convert it: `cvt.{wanted}.{given}`, which keeps the low {target.bits} bits"
+    return f"convert it: `cvt.{wanted}.{given}`, of signed numbers `cvt.s{target.bits}.{signed}`"

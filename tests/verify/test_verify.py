@@ -42,6 +42,19 @@ def test_an_error_in_full() -> None:
     )
 
 
+@pytest.mark.parametrize(("text", "hint"), [
+    ("add.u32 %r0, %rd1, 1;", "convert it: `cvt.u32.u64`, which keeps the low 32 bits"),
+    ("add.u64 %rd0, %r1, 1;", "convert it: `cvt.u64.u32`, of signed numbers `cvt.s64.s32`"),
+    ("add.f32 %f0, %f1, %fd1;", "convert it: `cvt.rn.f32.f64`, which rounds"),
+    ("add.f64 %fd0, %f1, %fd1;", "convert it: `cvt.f64.f32`"),
+    ("add.f32 %f0, %rd1, %f1;", "convert it: `cvt.rn.f32.u64`, which rounds"),
+    ("add.u64 %rd0, %f1, 1;", "convert it: `cvt.rzi.u64.f32`, which rounds towards zero"),
+    ("add.u64 %r0, %rd1, 1;", None),
+])
+def test_how_a_register_of_another_size_is_mended(text: str, hint: str | None) -> None:
+    assert offence(text).hint == hint
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("add.f32 %f0, %f1, %fd1;", "`add.f32` wants a .f32 register or number for b, and it is the .f64 register %fd1"),
     ("add.u32 %r0, %rd1, 1;", "`add.u32` wants a .u32 register or number for a, and it is the .b64 register %rd1"),
