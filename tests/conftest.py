@@ -58,7 +58,7 @@ def each_rewriting_pass_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rewrite = pipeline.rewrite
 
-    def checked(module: Any, function: Any, cluster: Any) -> Any:
+    def checked(module: Any, function: Any, cluster: Any, annotations: Any = None) -> Any:
         declared = [replace(other, body=None) for other in module.functions]
         newest = replace(module, version=LATEST, target="sm_100a", functions=declared)
 
@@ -66,7 +66,7 @@ def each_rewriting_pass_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
             body = [statement for statement in result.body if not isinstance(statement, Call)]  # the host's functions
             verify(replace(newest, functions=[*declared, replace(result, body=body)]), foreign=True)
 
-        return rewrite(module, function, cluster, check)
+        return rewrite(module, function, cluster, check, annotations)
 
     monkeypatch.setattr(pipeline, "rewrite", checked)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from ..collector import paused
 from ..config import observer
@@ -23,9 +23,14 @@ from .runtime.launch import run
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar
+    from .rewrite.index_checks import Annotations
     from .sanitizer.instrumentation import Checks
 
 __all__ = ["Program", "load"]
+
+BOUNDS: Literal["memory"] = "memory"
+"""In place of the sanitizer's checks: code of its own, in which accesses out of bounds may be passed over."""
+Tools = Union["Checks", Literal["memory"], None]
 
 
 class Program:
@@ -35,34 +40,51 @@ class Program:
         self.module = module
         self._memory = ModuleMemory(module)
         self.references = self._memory.references
-        self._spaces: dict[tuple[str, Shape3 | None], AddressSpaces] = {}
-        self._codes: dict[tuple[str, Shape3, bool, Checks | None, Shape3 | None], Code] = {}
-        self._wraps: dict[tuple[str, Shape3, Checks | None, Shape3 | None], set[int]] = {}
+        self._spaces: dict[tuple[str, Shape3 | None, int], AddressSpaces] = {}
+        self._codes: dict[tuple[str, Shape3, bool, Tools, Shape3 | None, int], Code] = {}
+        self._wraps: dict[tuple[str, Shape3, Tools, Shape3 | None, int], set[int]] = {}
+        self._annotations: list[tuple[Module, Annotations]] = []
 
-    def _kernel(self, entry: str, cluster: Shape3 | None) -> AddressSpaces:
-        spaces = self._spaces.get((entry, cluster))
+    def _annotated(self, traced: Module) -> int:
+        """The number of the annotations of a module that was traced, 0 where it has none."""
+        from .rewrite.index_checks import Annotations
+
+        known = self._annotations
+        same = (n for n, (module, _) in enumerate(known) if module is traced or _alike(module, traced))
+        number = next(same, len(known))
+        if number == len(known):
+            known.append((traced, Annotations(traced, self.module)))
+        return number + 1 if self._annotations[number][1] else 0
+
+    def _kernel(self, entry: str, cluster: Shape3 | None, annotated: int = 0) -> AddressSpaces:
+        spaces = self._spaces.get((entry, cluster, annotated))
         if spaces is None:
             function = self.module.function(entry)
-            if cluster is None and _runs_as_it_stands(function):
+            if cluster is None and not annotated and _runs_as_it_stands(function):
                 spaces = AddressSpaces(self.module, function, self._memory)
             else:
+                annotations = self._annotations[annotated - 1][1] if annotated else None
                 with paused():
-                    spaces = _rewritten(self.module, function, self._memory, cluster)
-            self._spaces[entry, cluster] = spaces
+                    spaces = _rewritten(self.module, function, self._memory, cluster, annotations)
+                spaces.asked = annotations.asked if annotations is not None else []
+            self._spaces[entry, cluster, annotated] = spaces
         return spaces
 
     def code(
-        self, entry: str, block: Shape3, conservative: bool = False, checks: Checks | None = None,
-        cluster: Shape3 | None = None,
+        self, entry: str, block: Shape3, conservative: bool = False, checks: Tools = None,
+        cluster: Shape3 | None = None, annotated: int = 0,
     ) -> Code:
-        """The micro-ops of a kernel for this shape of block and cluster, with those of the sanitizer's ``checks``."""
-        key = (entry, block, conservative, checks, cluster)
+        """The micro-ops of a kernel for this shape of block and cluster, with those of the sanitizer's ``checks``.
+
+        ``annotated`` says whose annotations are checked.
+        """
+        key = (entry, block, conservative, checks, cluster, annotated)
         found = self._codes.get(key)
         if found is None or found.outdated:
-            spaces = self._kernel(entry, cluster)
-            wraps = self._wraps.setdefault((entry, block, checks, cluster), set())
+            spaces = self._kernel(entry, cluster, annotated)
+            wraps = self._wraps.setdefault((entry, block, checks, cluster, annotated), set())
             with paused():
-                if checks is None:
+                if checks is None or checks == BOUNDS:
                     found = translate(spaces.function, spaces, block, conservative, wraps=wraps)
                 else:
                     from .sanitizer.instrumentation import instrumented
@@ -81,18 +103,22 @@ class Program:
             self.references[name].bind(image)
 
     def run(
-        self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, conservative: bool = False
+        self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, conservative: bool = False,
+        traced: Module | None = None,
     ) -> None:
-        """Run a kernel to its end, in the memory of its arguments.
+        """Run a kernel to its end, in the memory of its arguments. ``traced`` is the module that the text is of.
 
         ``conservative`` runs the slower code that every kernel can fall back to, which takes nothing to be uniform.
 
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
-        spaces = self._kernel(entry, config.cluster)
+        annotated, tools = 0, config.sanitize or frozenset()
+        if traced is not None and "memory" in tools:
+            annotated = self._annotated(traced)
+        spaces = self._kernel(entry, config.cluster, annotated)
         if spaces.explicit and config.cluster is None:  # which checks that it divides the grid
             config = replace(config, cluster=spaces.cluster)
-            spaces = self._kernel(entry, config.cluster)
+            spaces = self._kernel(entry, config.cluster, annotated)
         block, cluster = config.block, config.cluster
         launch = LaunchState(spaces, config, list(arguments))
         note(entry, arguments)
@@ -100,10 +126,15 @@ class Program:
         if observing is not None:
             observing.run(launch)
             return
-        if config.sanitize and not config.sanitize.isdisjoint(("race", "order", "cas", "init")):
-            sanitized(launch, lambda needed, checks: self.code(entry, block, conservative or needed, checks, cluster))
+        if not tools.isdisjoint(("race", "order", "cas", "init", "memory")):
+            sanitized(launch, lambda slow, on: self.code(entry, block, conservative or slow, on, cluster, annotated))
             return
         run(launch, lambda needed: self.code(entry, block, conservative or needed, None, cluster), alone=False)
+
+
+def _alike(one: Module, other: Module) -> bool:
+    """Whether two modules of the same text have the same annotations."""
+    return all(a.indexed == b.indexed and a.kept == b.kept for a, b in zip(one.functions, other.functions))
 
 
 def _runs_as_it_stands(function: Function) -> bool:
@@ -121,14 +152,16 @@ def _runs_as_it_stands(function: Function) -> bool:
     return not bounded_by_differences(function.body or ())
 
 
-def _rewritten(module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None) -> AddressSpaces:
+def _rewritten(
+    module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None, annotations: Annotations | None
+) -> AddressSpaces:
     """The memory of a kernel that has to be rewritten, or is launched in clusters."""
     from .rewrite.pipeline import rewrite
 
     if any(name == "minperctamemory" for name, _ in function.directives):
         raise unsupported(None, f"`.minperctamemory` of {function.name}")
     cluster = asked or _required_cluster(function)
-    function = rewrite(module, function, cluster)
+    function = rewrite(module, function, cluster, annotations=annotations)
     spaces = AddressSpaces(module, function, memory)
     spaces.cluster, spaces.explicit = cluster, cluster is not None
     if cluster is None and any(s.form.effects.barrier == "cluster" for s in function.instructions()):
@@ -144,15 +177,17 @@ def _required_cluster(function: Function) -> Shape3 | None:
     return None
 
 
-def sanitized(launch: LaunchState, code: Callable[[bool, Checks], Code]) -> None:
+def sanitized(launch: LaunchState, code: Callable[[bool, Tools], Code]) -> None:
     """Run a launch with the sanitizer's checks; raises its findings at the end."""
+    from .sanitizer.overruns import BoundsOnly
     from .sanitizer.sanitizer import Sanitizer
 
-    assert launch.config.sanitize is not None
-    launch.tool = sanitizer = Sanitizer(launch, launch.config.sanitize)
+    tools = launch.config.sanitize or frozenset()
+    shadowed = not tools.isdisjoint(("race", "order", "cas", "init"))
+    launch.tool = sanitizer = Sanitizer(launch, tools) if shadowed else BoundsOnly(launch)
     fault = None
     try:
-        run(launch, lambda needed: code(needed, sanitizer.checks))
+        run(launch, lambda needed: code(needed, sanitizer.checks), alone=shadowed)
     except EmulationError as error:
         fault = error
     finally:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .module import (
-    Address, Call, Comment, Directive, Function, Immediate, Instruction, Label, LabelRef, Module, Not, Operand,
-    Parameter, Pragma, Reference, Register, Selected, Sink, SpecialRegister, Statement, Symbol, Variable, Vector,
-    elements, registers,
+    Address, Call, Comment, Directive, Function, Immediate, Indexed, Instruction, Label, LabelRef, Module, Not,
+    Operand, Parameter, Pragma, Reference, Register, Selected, Sink, SpecialRegister, Statement, Symbol, Variable,
+    Vector, elements, registers,
 )
 
 __all__ = [
-    "Address", "Call", "Comment", "Directive", "Function", "Immediate", "Instruction", "Label", "LabelRef", "Module",
-    "Not", "Operand", "Parameter", "Pragma", "Reference", "Register", "Selected", "Sink", "SpecialRegister",
+    "Address", "Call", "Comment", "Directive", "Function", "Immediate", "Indexed", "Instruction", "Label", "LabelRef",
+    "Module", "Not", "Operand", "Parameter", "Pragma", "Reference", "Register", "Selected", "Sink", "SpecialRegister",
     "Statement", "Symbol", "Variable", "Vector", "elements", "registers",
 ]

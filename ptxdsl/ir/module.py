@@ -18,9 +18,9 @@ from ..isa.reprs import LazyRepr
 from ..types import ScalarType
 
 __all__ = [
-    "Address", "Call", "Comment", "Function", "Immediate", "Instruction", "Label", "LabelRef", "Module", "Not",
-    "Operand", "Parameter", "Pragma", "Reference", "Register", "Selected", "Sink", "SpecialRegister", "Statement",
-    "Symbol", "Variable", "Vector",
+    "Address", "Call", "Comment", "Function", "Immediate", "Indexed", "Instruction", "Label", "LabelRef", "Module",
+    "Not", "Operand", "Parameter", "Pragma", "Reference", "Register", "Selected", "Sink", "SpecialRegister",
+    "Statement", "Symbol", "Variable", "Vector",
 ]
 
 Directive = tuple[str, tuple["int | str", ...]]
@@ -115,6 +115,18 @@ class Address(NamedTuple):
     offset: int = 0
     parts: tuple[Operand, ...] = ()
     unified: bool = False
+
+
+class Indexed(NamedTuple):
+    """What an address was computed from: the element at ``indices`` of an array, one for each dimension.
+
+    Extents that the launch brings are named by their parameters. ``type`` is that of an element.
+    """
+
+    array: str
+    type: ScalarType
+    shape: tuple[int | Symbol, ...]
+    indices: tuple[int | Register, ...]
 
 
 Operand = Union[Register, Immediate, Symbol, SpecialRegister, LabelRef, Not, Selected, Sink, Vector, Address]
@@ -271,6 +283,10 @@ class Function(LazyRepr):
     in order, each with its numbers: ``("maxntid", (256, 1, 1))``. ``prototypes``, ``branch_tables`` and
     ``call_targets`` are the ``.callprototype``, ``.branchtargets`` and ``.calltargets`` by label. A function without a
     body (``body is None``) is a declaration.
+
+    ``indexed`` says of addresses in the body, the same objects, what they were computed from; ``kept`` names, before an
+    instruction, registers that keep what others hold then, which only ``indexed`` reads. Both are for tools: the text
+    has none of it.
     """
 
     name: str
@@ -286,12 +302,15 @@ class Function(LazyRepr):
     branch_tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     call_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     attributes: tuple[Directive, ...] = ()
+    indexed: list[tuple[Address, Indexed]] = field(default_factory=list)
+    kept: list[tuple[Instruction, Register, Register]] = field(default_factory=list)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Function):
             return NotImplemented
+        names = set(self.__slots__) - {"registers", "indexed", "kept"}
         return set(self.registers) == set(other.registers) and all(
-            getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "registers"
+            getattr(self, name) == getattr(other, name) for name in names
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -100,7 +100,10 @@ class CompiledKernel:
 
     def _load(self, backend: str) -> Run:
         if backend == "emulator":
-            return EmulatorRun(self.entry, self.program, self.bind, self.references, foreign=self.foreign)
+            return EmulatorRun(
+                self.entry, self.program, self.bind, self.references, foreign=self.foreign,
+                traced=None if self.foreign else self.module,
+            )
         from ..gpu.launch import GpuRun
 
         return GpuRun(self)

@@ -14,6 +14,7 @@ from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Scalar, T
 
 if TYPE_CHECKING:
     from ..emulator.program import Program
+    from ..ir import Module
 
 __all__ = ["Bind", "EmulatorRun", "Run"]
 
@@ -34,16 +35,18 @@ class Run(Protocol):
 
 
 class EmulatorRun:
-    """A kernel on the emulator. ``references`` is what textures, samplers and surfaces of the module are bound to.
+    """A kernel on the emulator. ``references`` is what textures, samplers and surfaces of the module are bound to,
+    ``traced`` the module that the program's text was printed from, with what only a sanitizer asks.
 
     ``foreign`` PTX may find addresses in structs and other arrays, as on a GPU, so it may reach every device array.
     """
 
     def __init__(
-        self, entry: str, program: Program, bind: Bind, references: Mapping[str, Any], *, foreign: bool
+        self, entry: str, program: Program, bind: Bind, references: Mapping[str, Any], *, foreign: bool,
+        traced: Module | None = None,
     ) -> None:
         self.entry, self.program, self.bind = entry, program, bind
-        self.references, self.foreign = references, foreign
+        self.references, self.foreign, self.traced = references, foreign, traced
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         given: list[Scalar | Buffer] = []
@@ -66,7 +69,7 @@ class EmulatorRun:
                     argument.owner.unwritten = None  # what the kernel writes is not tracked
         if self.references:
             self.program.bind(self.references)
-        self.program.run(self.entry, geometry, given)
+        self.program.run(self.entry, geometry, given, traced=self.traced)
 
     def fast_path(self, geometry: LaunchConfig, *_: object) -> FastPath | None:
         """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""

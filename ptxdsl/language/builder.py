@@ -152,7 +152,8 @@ class Trace:
     and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
     branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
     `ptx_func` functions called, by function and constants; ``unaliased`` and ``known_globals`` are what rule R3
-    remembers, ``operands`` those of the instruction whose result is to be written. A trace is
+    remembers, ``operands`` those of the instruction whose result is to be written; ``indexed`` and ``kept`` are the
+    function's (`ir.Function`). A trace is
     preverified, since each operand was checked when it was appended, unless ``needs_verification``: with branches of
     the user's own, calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can
     tell. ``block_needs`` is what helpers need of the launch (:mod:`.block_needs`), ``called`` says
@@ -189,6 +190,8 @@ class Trace:
         self.block_needs: list[Any] = []
         self.called = False
         self.addresses: dict[Any, Any] = {}
+        self.indexed: list[tuple[ir.Address, ir.Indexed]] = []
+        self.kept: list[tuple[ir.Instruction, ir.Register, ir.Register]] = []
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
         self.kernel = Region("kernel", loc, None, self, self)
         self.region = self.kernel

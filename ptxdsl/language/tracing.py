@@ -203,22 +203,26 @@ def argument(trace: Trace, parameter: KernelParameter) -> Any:
             return PointerTable(annotation.target, base)
         return Pointer(annotation.dtype, "global", base)
     if isinstance(annotation, ArrayType):
-        return _array(trace, annotation, entries)
+        return _array(trace, parameter.name, annotation, entries)
     if isinstance(annotation, HandleType):
         return _load(trace, next(entries), u64)
     trace.reserve(parameter.name)
     return TensorMapValue(trace, parameter.name)
 
 
-def _array(trace: Trace, annotation: ArrayType, entries: Iterator[ir.Parameter]) -> View:
+def _array(trace: Trace, name: str, annotation: ArrayType, entries: Iterator[ir.Parameter]) -> View:
     base = _load(trace, next(entries), u64)
-    loaded = [_load(trace, entry, entry.type) for entry in entries]
-    missing = iter(loaded)
+    rest = list(entries)
+    loaded = [_load(trace, entry, entry.type) for entry in rest]
+    missing, names = iter(loaded), (ir.Symbol(entry.name) for entry in rest)
     shape = tuple(extent if extent is not None else next(missing) for extent in annotation.shape)
     strides = tuple(missing)
-    if strides or len(shape) == 1:
-        return View(annotation.dtype, "global", base, shape, (*strides, 1))
-    return View(annotation.dtype, "global", base, shape, row_major(shape))
+    steps = (*strides, 1) if strides or len(shape) == 1 else row_major(shape)
+    view = View(annotation.dtype, "global", base, shape, steps)
+    if len(shape) > 1:
+        extents = tuple(extent if extent is not None else next(names) for extent in annotation.shape)
+        view.origin = ir.Indexed(name, annotation.dtype, extents, ())
+    return view
 
 
 def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:
@@ -242,6 +246,7 @@ def finish(trace: Trace, head: ir.Function) -> ir.Function:
     return ir.Function(
         head.name, head.kind, head.parameters, head.results, head.directives, trace.registers, trace.variables,
         [*trace.prologue, *trace.body], head.linkage, trace.prototypes, trace.tables,
+        indexed=trace.indexed, kept=trace.kept,
     )
 
 

@@ -21,7 +21,7 @@ from ...ir import (
 )
 from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.def_use import DefUse
-from ..machine.layout import LANES
+from ..machine.layout import LANES, LOCAL_ORIGIN
 from .form_plans import CALL, Plan, plan_of
 
 __all__ = [
@@ -57,7 +57,8 @@ class Facts:
 
     def may_be_local(self, space: str, provenance: str) -> bool:
         """Whether an access through an address of this provenance may be to the local memory of each lane."""
-        return space == "local" or (self.private and space == "generic" and provenance in ("", MIXED))
+        anywhere = provenance[:1] in ("", MIXED, LOCAL_ORIGIN)
+        return space == "local" or (self.private and space == "generic" and anywhere)
 
 
 @cache

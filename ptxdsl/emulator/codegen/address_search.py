@@ -57,9 +57,15 @@ class AddressSearch:
         known = h.load(h.rec, 12, i32, 4)
         hit, host, real = self.probe(known, address)
         hits = [(host, h.ir.block)]
-        other = h.block_named("other")
+        other, own, unknown = (h.block_named(n) for n in ("other", "own", "unknown"))
         h.ir.cbranch(hit, done, other)
         h.ir.position_at_end(other)
+        entry = h.add(self.table, known)
+        variable = h.ir.select(self.one_entry, h.load(entry, Entry.DELTA, i64), h.i64(0))
+        h.ir.cbranch(h.ir.or_(real, h.zero(variable)), unknown, own)
+        h.ir.position_at_end(own)
+        hits.append(self.local(lane, address, done, lost, (h.load(entry, Entry.LOW, i64), variable)))
+        h.ir.position_at_end(unknown)
         h.ir.cbranch(h.ir.and_(self.one_entry, real), lost, search)
         h.ir.position_at_end(search)
         hits.append(self.scan(address, done, search))
@@ -159,15 +165,18 @@ class AddressSearch:
         h.ir.position_at_end(elsewhere)
         return address, whole
 
-    def local(self, lane: Any, address: Any, done: ir.Block, lost: ir.Block) -> tuple[Any, ir.Block]:
-        """The thread's own memory, through its window or directly."""
+    def local(
+        self, lane: Any, address: Any, done: ir.Block, lost: ir.Block, variable: tuple[Any, Any] | None = None
+    ) -> tuple[Any, ir.Block]:
+        """The thread's own memory, through its window or directly; only that of a ``variable``, given its place."""
         h = self.h
         direct = self.allows("local")
         window = h.ir.select(direct, h.i64(0), h.load(h.block, Block.LOCAL_WINDOW, i64))
         size = h.load(h.block, Block.LOCAL_BYTES, i64)
         offset = h.ir.sub(address, h.ir.add(window, h.i64(LOCAL_START)))
-        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.nbytes, h.i64(1)))
-        inside = h.ir.icmp_unsigned("<", offset, bound)
+        low, room = (h.i64(LOCAL_START), size) if variable is None else variable
+        bound = h.call("llvm.usub.sat.i64", i64, room, h.ir.sub(self.nbytes, h.i64(1)))
+        inside = h.ir.icmp_unsigned("<", h.ir.sub(h.ir.sub(address, window), low), bound)
         allowed = h.ir.or_(direct, self.allows("generic"))
         warp = h.load(h.warp, Warp.INDEX, i32)
         thread = h.ir.zext(h.ir.add(h.ir.shl(warp, h.i32(5)), lane), i64)

@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...errors import LaunchError, caller
-from ...ir import Address, Function, Instruction, Module, Reference, SpecialRegister, Symbol, Variable
+from ...ir import Address, Function, Indexed, Instruction, Module, Reference, SpecialRegister, Symbol, Variable
 from .heap import Heap
 from .layout import (
-    FUNCTION_START, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START, SHARED_WINDOW,
-    SPACE_BITS, Entry,
+    FUNCTION_START, LOCAL_ORIGIN, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START,
+    SHARED_WINDOW, SPACE_BITS, Entry,
 )
 from .texture_pool import ModuleReference
 from .unsupported import unsupported
@@ -126,6 +126,8 @@ class AddressSpaces:
         self.provenance: dict[str, str] = {}
         self.entries: dict[str, int] = {}
         self.ranges: list[AddressRange | None] = [None]
+        self.locals: dict[int, AddressRange] = {}
+        """The variables in local memory by their entries, which say where they lie in the memory of each thread."""
         self.windows: dict[str, int] = {}
         """Of variables in shared and local memory, generic address minus address."""
         self.offsets: dict[str, int] = {}
@@ -136,6 +138,8 @@ class AddressSpaces:
         self.cluster: tuple[int, int, int] | None = None
         """Blocks in a cluster, None for a kernel without; ``explicit`` where the launch or a directive says so."""
         self.explicit = False
+        self.asked: list[Indexed] = []
+        """What the checks of indices compare, by their numbers."""
         if memory.absent:
             self._check_absent()
         self._parameters()
@@ -215,6 +219,13 @@ class AddressSpaces:
             at = _aligned(at, variable.align or variable.type.bytes)
             self.symbols[variable.name] = at
             self.windows[variable.name] = self.memory.local_window
+            origin, reach = LOCAL_ORIGIN + variable.name, SPACE_BITS["local"] | SPACE_BITS["generic"]
+            self.locals[len(self.ranges)] = AddressRange(
+                variable.name, at, variable.nbytes, reach, 0, variable=variable, window=self.memory.local_window
+            )
+            self.provenance[variable.name] = origin
+            self.entries[origin] = len(self.ranges)
+            self.ranges.append(None)
             at += variable.nbytes
         self.local_bytes = _aligned(at - LOCAL_START, 16)
 
@@ -230,7 +241,7 @@ class AddressSpaces:
         number = self.entries.get(origin)
         if number is None:
             return 0, False
-        area = self.ranges[number]
+        area = self.locals.get(number, self.ranges[number])
         if area is not None and area.shared and space == "generic":
             number, area = number + 1, self.ranges[number + 1]
         if area is not None and not area.spaces & SPACE_BITS[space]:

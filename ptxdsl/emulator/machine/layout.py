@@ -30,6 +30,8 @@ ALIGNED_START = 0x0300_0000_0000_0000
 SHARED_START = 0x400
 """Offset of the first shared variable: the first KiB belongs to the system since sm_90, so 0 is no variable."""
 LOCAL_START = 0x10
+LOCAL_ORIGIN = "@"
+"""The provenance of a pointer to a variable in local memory begins so."""
 
 
 class Barrier(Struct):
@@ -237,7 +239,11 @@ class Warp(Struct):
 
 
 class Entry(Struct):
-    """An entry of the buffer table: a range of addresses and where it lies in host memory."""
+    """An entry of the buffer table: a range of addresses and where it lies in host memory.
+
+    That of a variable in local memory, which is elsewhere for each thread, has SIZE 0, so that the check fails and the
+    search decides; DELTA are its bytes there.
+    """
 
     align = 64
     LOW = field("Q")

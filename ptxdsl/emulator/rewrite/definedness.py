@@ -23,6 +23,7 @@ from ...isa import Form
 from ...types import TYPES
 from .builder import PtxBuilder, integer
 from .deferred_loads import copies_to_memory, deferred_loads, is_pure
+from .index_checks import checks_index
 from .recursion import STACK_POINTER
 
 __all__ = ["UNWRITTEN", "Definedness", "check_definedness", "checks_definedness"]
@@ -35,7 +36,7 @@ _FLAG, _TEST = ".written", "%unwritten"
 def checks_definedness(statement: Instruction | Call) -> bool:
     """Whether a statement is one of those that are added here."""
     if isinstance(statement, Call):
-        return statement.callee == Symbol(UNWRITTEN)
+        return statement.callee == Symbol(UNWRITTEN) or checks_index(statement)
     first = statement.operands[0] if statement.operands else None
     return isinstance(first, Register) and (first.name.startswith(_TEST) or first.name.endswith(_FLAG))
 
@@ -95,7 +96,7 @@ class _Checks(PtxBuilder):
                 self.emit("mov.pred", flag, 0)
         self.emit("mov.u32", self.lane, SpecialRegister("%laneid"))
         for statement in self.function.body or ():
-            if isinstance(statement, (Instruction, Call)):
+            if isinstance(statement, (Instruction, Call)) and not checks_index(statement):
                 self.statement = statement
                 self._before(statement)
             self.body.append(statement)

@@ -12,6 +12,7 @@ from typing import Any
 from ...ir import Address, Call, Function, Instruction, Label, Module, Operand, Parameter, Register, Symbol
 from ..machine.address_spaces import function_addresses
 from .alloca import allocates
+from .index_checks import OUTSIDE
 from .indirect_calls import targets
 from .parameters import CallBuilder
 from .recursion import Recursion
@@ -123,7 +124,7 @@ class Inliner(CallBuilder):
             self.recursion.call(renamed, self.functions[name], scope, scope.saved.get(id(original or call)))
         elif name in self.functions:
             self._body(renamed, self.functions[name], scope)
-        elif name in SYSTEM_CALLS:
+        elif name in SYSTEM_CALLS or name == OUTSIDE:
             self._system_call(renamed)
         else:  # an error where a thread comes here
             self.body.append(replace(renamed, results=(), arguments=()))

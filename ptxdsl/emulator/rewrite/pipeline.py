@@ -12,6 +12,7 @@ from ...ir import Function, Module
 from .alloca import Alloca
 from .async_copies import AsyncCopies
 from .cluster_addresses import address_by_register
+from .index_checks import Annotations
 from .inline import Inliner, calls
 from .loop_bounds import guard_loops
 from .matrix_fragments import MatrixFragments
@@ -23,9 +24,13 @@ _EXPANDERS = (Alloca, AsyncCopies, MatrixFragments)
 
 
 def rewrite(
-    module: Module, function: Function, cluster: Shape3 | None, after: Callable[[Function], None] | None = None
+    module: Module, function: Function, cluster: Shape3 | None, after: Callable[[Function], None] | None = None,
+    annotations: Annotations | None = None,
 ) -> Function:
-    """A kernel of the module, rewritten for clusters of that many blocks; ``after`` is called after each pass."""
+    """A kernel of the module, rewritten for clusters of that many blocks; ``after`` is called after each pass.
+
+    ``annotations``: the accesses that have one are checked by it.
+    """
     original = function
 
     def passed(result: Function) -> Function:
@@ -34,6 +39,8 @@ def rewrite(
         return result
 
     function = passed(guard_loops(function))
+    if annotations is not None:
+        function, module = passed(annotations.checked(function)), annotations.module(module)
     if calls(function):
         function = passed(Inliner(module, function).run())
     forms = {statement.form for statement in function.instructions()}

@@ -87,6 +87,9 @@ class Tool:
     def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
         """A thread, warp and lane, reads a register that it has not written."""
 
+    def outside(self, state: BlockState, pc: int, thread: tuple[int, int], number: int, indices: list[int]) -> None:
+        """A thread asks for an element outside of its array; ``number`` is that of the check."""
+
     def converged(self, state: BlockState, warp: int, lanes: int, place: int) -> None:
         """Lanes have executed a statement together that they came to at different places, without the tool's code."""
 
@@ -262,6 +265,9 @@ class BlockState:
                 heap = launch.spaces.memory.heap
                 self.put(Block.HEAP, "QQ", heap.start, address_of(heap.valid))
             at += Entry.nbytes
+        at = self.table - self.address
+        for number, area in launch.spaces.locals.items():
+            _ENTRY.pack_into(self._view, at + number * Entry.nbytes, area.address, 0, 0, area.nbytes, 0)
 
     def own_blocks(self) -> None:
         """Take blocks from a counter of its own, which is none's but those that :meth:`assign` names."""

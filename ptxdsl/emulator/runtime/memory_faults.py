@@ -125,8 +125,12 @@ def _meant(scene: Scene, access: _Access) -> AddressRange | None:
     code, base = scene.state.code, access.address.base
     name = code.operands.facts.provenance.get(getattr(base, "name", ""), "")
     if hasattr(base, "symbol"):
-        name = base.symbol  # type: ignore[union-attr]
+        name = scene.state.launch.spaces.provenance.get(base.symbol, "")  # type: ignore[union-attr]
     number = scene.state.launch.spaces.entries.get(name)
+    own = scene.state.launch.spaces.locals.get(number) if number is not None else None
+    if own is not None:
+        own = own._replace(address=own.address + (own.window if access.space == "generic" else 0))
+        return own if own.spaces & SPACE_BITS[access.space] else None
     area = scene.state.launch.ranges[number] if number is not None else None
     if area is not None and area.shared and access.space == "generic":
         area = scene.state.launch.ranges[number + 1]  # type: ignore[operator]

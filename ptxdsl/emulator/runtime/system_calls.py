@@ -14,6 +14,7 @@ from ...ir import Call, Register, Symbol
 from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
 from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
 from ..rewrite.definedness import UNWRITTEN
+from ..rewrite.index_checks import OUTSIDE
 from ..rewrite.inline import RETURNED
 from .block_state import BlockState
 from .faults import Scene, block_of, set_bits, thread_of
@@ -168,6 +169,11 @@ def _unwritten(caller: SystemCall, lane: int, _: int) -> int:
     return 0
 
 
+def _outside(caller: SystemCall, lane: int, number: int, *indices: int) -> int:
+    caller.state.launch.tool.outside(caller.state, caller.pc, (caller.warp, lane), number, list(indices))
+    return 0
+
+
 def _undefined(caller: SystemCall, lane: int, *_: int) -> int:
     if isinstance(caller.call.callee, Register):
         address = caller.state.values(caller.warp, caller.call.callee)[lane]
@@ -191,5 +197,5 @@ def _exhausted(caller: SystemCall, lane: int, _: int) -> int:
 
 _FUNCTIONS: dict[str, Callable[..., int]] = {
     "vprintf": _printf, "__assertfail": _assert, "malloc": _malloc, "free": _free, UNWRITTEN: _unwritten,
-    EXHAUSTED: _exhausted,
+    EXHAUSTED: _exhausted, OUTSIDE: _outside,
 }

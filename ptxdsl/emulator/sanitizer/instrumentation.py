@@ -24,7 +24,7 @@ from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
-from ..rewrite.definedness import Definedness, check_definedness
+from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
 from .uses import Values
 from .accesses import bulk_accesses, checked_access, copy_groups, granule_of, orders, role_of, strength
 
@@ -58,7 +58,8 @@ def _covered(low: Lowering, block: Any) -> Iterator[tuple[int, int]]:
     for place in range(block.start, block.stop):
         statement = statements[place]
         if not isinstance(statement, Instruction):
-            open_loads.clear()
+            if not checks_definedness(statement):
+                open_loads.clear()
             continue
         form, effects = statement.form, statement.form.effects
         access = checked_access(form)
@@ -365,7 +366,7 @@ class Instrumentation:
         if space in ("shared", "global"):
             return space == "shared"
         number = self.low.spaces.entries.get(origin)
-        if space == "local" or number is None:
+        if space == "local" or number is None or number in self.low.spaces.locals:
             return None
         guarded = self.low.spaces.ranges[number]
         return guarded is not None and guarded.shared

@@ -2,6 +2,9 @@
 
 A load gives zeros, a store and an atomic operation change nothing but a sink. What follows from a zero may be wrong
 too, so the launch goes on for a while only: the first finding is the one to mend.
+
+An index that is outside of its dimension, where the element that it leads to is in the array (:mod:`.index_checks` of
+the rewriting passes), is reported too, and that access goes where it leads.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,12 +20,14 @@ from ...errors import EmulationError, MemoryFault
 from ..instructions.addresses import AccessFlags, WithAddress
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, SINK_BYTES, Block, Fault
-from ..runtime.block_state import BlockState
-from ..runtime.faults import failure
-from .findings import Access, Finding
-from .report import Reporter
+from ...ir import Indexed, Instruction, Symbol
+from ..machine.unsupported import render
+from ..runtime.block_state import BlockState, LaunchState, Tool
+from ..runtime.faults import Scene, failure
+from .findings import Access, Finding, raised
+from .report import Reporter, collected
 
-__all__ = ["Overruns"]
+__all__ = ["BoundsOnly", "Overruns"]
 
 MOST = 32
 """Accesses of a kernel that are reported."""
@@ -36,12 +41,17 @@ class Overruns:
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
         self.first: EmulationError | None = None
-        self._sink = np.zeros(LANES * SINK_BYTES + 64, np.uint8)
+        self._sinks: dict[int, Any] = {}
         self._count, self._until = 0, 0.0
         self._marked: list[tuple[int, int]] = []
+        self._asked: set[int] = set()
+        """The numbers of the checks of indices that have failed."""
+        self._outside: set[int] = set()
+        """The accesses that they are of."""
 
     def attach(self, state: BlockState) -> None:
-        start = self._sink.ctypes.data
+        sink = self._sinks[state.address] = np.zeros(LANES * SINK_BYTES + 64, np.uint8)
+        start = sink.ctypes.data
         state.put(Block.SINK, "Q", start + -start % 64)
 
     def check_time(self) -> None:
@@ -59,17 +69,41 @@ class Overruns:
         error = failure(state)
         if not isinstance(error, MemoryFault) or error.block is None or error.thread is None:
             return False
-        if self.first is None:
-            self.first, self._until = error, perf_counter() + SECONDS
+        self._begin(error)
         self._count += 1
-        access = Access("access", error.block, error.thread, error.loc, error.ptx_line, error.instruction)
-        self.reporter.fault(Finding("memory", error.message, access, hint=error.hint))
-        self._sink[:] = 0
+        if state.code.statement_at(pc) not in self._outside:
+            access = Access("access", error.block, error.thread, error.loc, error.ptx_line, error.instruction)
+            self.reporter.fault(Finding("memory", error.message, access, hint=error.hint))
+        for sink in self._sinks.values():
+            sink[:] = 0
         self._mark(state, state.code.statement_at(pc))
         warp = state.get(Block.FAULT_WARP, "i")
         state.put(Block.CURRENT, "I", warp - 1 & 31)
         state.put(Block.STAY, "I", 1)
         return True
+
+    def _begin(self, error: EmulationError) -> None:
+        """From the first finding on the time runs."""
+        if self.first is None:
+            self.first, self._until = error, perf_counter() + SECONDS
+
+    def outside(self, state: BlockState, pc: int, thread: tuple[int, int], number: int, indices: list[int]) -> None:
+        """Note that a thread asks for an element outside of its array."""
+        statements = state.code.graph.statements
+        place = state.code.statement_at(pc)
+        place = next(n for n in range(place, len(statements)) if _accesses(statements[n]))
+        self._outside.add(place)
+        if number in self._asked:
+            return
+        self._asked.add(number)
+        scene = Scene(state, *thread, pc)
+        scene.statement = statements[place]
+        asked = state.launch.spaces.asked[number]
+        error = scene.raised(MemoryFault, *_outside(scene, asked, indices))
+        self._begin(error)
+        assert error.block is not None and error.thread is not None
+        access = Access("access", error.block, error.thread, error.loc, error.ptx_line, render(scene.statement))
+        self.reporter.fault(Finding("memory", error.message, access, hint=error.hint))
 
     def _mark(self, state: BlockState, statement: int) -> None:
         code: Any = state.code
@@ -84,3 +118,81 @@ class Overruns:
         """Let the accesses fault again."""
         for place, flags in reversed(self._marked):
             ctypes.memmove(place, struct.pack("<I", flags), 4)
+
+
+class BoundsOnly(Tool):
+    """The sanitizer of a launch that asks for no more than bounds: it needs no shadow memory."""
+
+    checks: Literal["memory"] = "memory"
+
+    def __init__(self, launch: LaunchState) -> None:
+        self.reporter = Reporter(launch, None, ("memory",))
+        self.overruns = Overruns(self.reporter)
+
+    def attach(self, state: BlockState) -> None:
+        self.overruns.attach(state)
+
+    def switch(self, state: BlockState) -> None:  # noqa: ARG002
+        self.overruns.check_time()
+
+    def passes(self, state: BlockState) -> bool:
+        return self.overruns.passes(state)
+
+    def outside(self, state: BlockState, pc: int, thread: tuple[int, int], number: int, indices: list[int]) -> None:
+        self.overruns.outside(state, pc, thread, number, indices)
+
+    def release(self) -> None:
+        """Let the accesses fault again."""
+        self.overruns.release()
+
+    def finish(self, fault: EmulationError | None = None) -> None:
+        """Raise the first finding, if there is one."""
+        finish(self.reporter, fault)
+
+
+def finish(reporter: Reporter, fault: EmulationError | None) -> None:
+    """Raise the first finding of a launch, if there is one; ``fault`` ended the kernel early."""
+    findings = reporter.bugs()
+    into = collected.get()
+    if into is not None:
+        into.extend(findings)
+    elif findings:
+        raise raised(findings) from fault
+
+
+def _accesses(statement: Any) -> bool:
+    """Whether a statement is the access that a check stands before."""
+    form = statement.form if isinstance(statement, Instruction) else None
+    return form is not None and bool(form.effects.accesses) and form.space != "param"
+
+
+def _outside(scene: Scene, asked: Indexed, indices: list[int]) -> tuple[str, str | None]:
+    """What is wrong with indices, and the hint."""
+    shape = [_extent(scene, extent) for extent in asked.shape]
+    access = scene.statement.form.effects.accesses[0]
+    width = max(1, (access.nbytes or 1) // asked.type.bytes) if scene.statement.form.opcode in ("ld", "st") else 1
+    signed = [_signed(asked, axis, index) for axis, index in enumerate(indices)]
+    widths = [1] * (len(indices) - 1) + [width]
+    axis = next(n for n, (i, e) in enumerate(zip(signed, shape)) if not 0 <= i <= e - widths[n])
+    verb = "load from" if not access.writes else "atomic operation on" if access.reads else "store to"
+    verb = verb if width == 1 else f"{verb.split(maxsplit=1)[0]} of {width} elements {verb.rsplit(maxsplit=1)[-1]}"
+    element = f"{asked.array}[{', '.join(map(str, signed))}]"
+    what = f"{asked.type}[{', '.join(map(str, shape))}]"
+    index = signed[axis]
+    span = f"{index} to {index + width - 1}" if widths[axis] > 1 else str(index)
+    message = f"{verb} {element}: {asked.array} is {what}, and {span} is outside of dimension {axis}"
+    if 0 < (1 << 32) - index <= 1 << 20:
+        return message, f"{index} is {index - (1 << 32)} as a u32: the index went below 0"
+    return message, None
+
+
+def _signed(asked: Indexed, axis: int, index: int) -> int:
+    kind = getattr(asked.indices[axis], "type", None)
+    return index - (1 << kind.bits) if kind is not None and kind.is_signed and index >> (kind.bits - 1) else index
+
+
+def _extent(scene: Scene, extent: int | Symbol) -> int:
+    if isinstance(extent, int):
+        return extent
+    launch = scene.state.launch
+    return number_at(launch.parameters + launch.spaces.offsets[extent.symbol], 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Callable, Container
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,10 +26,13 @@ from .accesses import bulk_accesses, checked_access, strength
 from .findings import Access, Finding, Index
 from .hand_over import Write
 from .origins import Origins
-from .shadow_memory import ShadowMemory
 from .updates import Updates
 
-__all__ = ["Copier", "Reporter"]
+__all__ = ["Copier", "Reporter", "collected"]
+
+collected: ContextVar[list[Finding] | None] = ContextVar("ptxdsl_findings", default=None)
+"""Where findings go instead of being raised."""
+
 
 class Copier(NamedTuple):
     """A thread, as warp and lane, with an incomplete copy; whether that is a bulk copy."""
@@ -55,7 +59,7 @@ class _Memory(NamedTuple):
 class Reporter:
     """Collects the findings of a launch, each bug once."""
 
-    def __init__(self, launch: LaunchState, memory: ShadowMemory, kinds: Container[str] = ("race", "init")) -> None:
+    def __init__(self, launch: LaunchState, memory: Any, kinds: Container[str] = ("race", "init")) -> None:
         self.launch, self.memory, self.kinds = launch, memory, kinds
         self.updates = Updates()
         self.findings: list[Finding] = []

@@ -11,7 +11,6 @@ import ctypes
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from ...errors import EmulationError
@@ -26,9 +25,9 @@ from ..runtime.faults import set_bits
 from .clocks import Clocks
 from .happens_before import BlockOrder, Thread, covers
 from .instrumentation import Checks
-from .findings import Finding, raised
-from .overruns import Overruns
-from .report import Reporter
+from .findings import Finding
+from .overruns import Overruns, finish
+from .report import Reporter, collected
 from .shadow_memory import ShadowMemory
 from .synchronisation import Synchronisation
 
@@ -38,9 +37,6 @@ PATIENCE = 200
 """Callbacks of one instruction after which its accesses are suppressed for the rest of the launch."""
 _PLANES: dict[int, Plane] = {Reason.READER: Plane.READER, Reason.EARLIER_READER: Plane.EARLIER_READER}
 _SYNCHRONISES = (Reason.SYNC_ACCESS, Reason.SYNC_INSTRUCTION, Reason.WARP_BARRIER)
-
-
-_collected: ContextVar[list[Finding] | None] = ContextVar("ptxdsl_findings", default=None)
 
 
 @contextmanager
@@ -53,11 +49,11 @@ def collect() -> Iterator[list[Finding]]:
     []
     """
     findings: list[Finding] = []
-    token = _collected.set(findings)
+    token = collected.set(findings)
     try:
         yield findings
     finally:
-        _collected.reset(token)
+        collected.reset(token)
 
 
 class Sanitizer(Tool):
@@ -102,6 +98,9 @@ class Sanitizer(Tool):
 
     def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
         self.reporter.unwritten(state, pc, thread, register)
+
+    def outside(self, state: BlockState, pc: int, thread: tuple[int, int], number: int, indices: list[int]) -> None:
+        self.overruns.outside(state, pc, thread, number, indices)
 
     def converged(self, state: BlockState, warp: int, lanes: int, place: int) -> None:
         statement: Any = state.code.graph.statements[place]
@@ -219,9 +218,4 @@ class Sanitizer(Tool):
 
     def finish(self, fault: EmulationError | None = None) -> None:
         """Raise the first finding, if there is one; ``fault`` ended the kernel early."""
-        findings = self.reporter.bugs()
-        into = _collected.get()
-        if into is not None:
-            into.extend(findings)
-        elif findings:
-            raise raised(findings) from fault
+        finish(self.reporter, fault)

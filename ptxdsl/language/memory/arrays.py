@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import ir
 from ...errors import PtxTypeError, TraceError
 from ...types import TYPES, ScalarType
-from ..builder import current
+from ..builder import Trace, current
 from ..errors import described, located
 from ..values.literals import is_number, plain
 from ..values.value import Reg, Value, emit
-from .addresses import advance, form_of, refuse_items
+from .addresses import address_of, advance, form_of, refuse_items
 from .declared import Declared
 from .pointers import Pointer
 
-__all__ = ["View", "row_major"]
+__all__ = ["View", "row_major", "with_extents"]
 
 Extent = Any
 """An int where it is known while tracing, else a u32 Value."""
@@ -27,7 +28,7 @@ Extent = Any
 class View(Pointer):
     """An array in memory: ``a[i, j]``, ``a.shape``, ``a.strides`` (in elements); ``a[i]`` is a row of it."""
 
-    __slots__ = ("shape", "strides")
+    __slots__ = ("origin", "shape", "strides")
 
     def __init__(
         self, dtype: ScalarType, space: str, base: Value | Declared, shape: tuple[Extent, ...],
@@ -36,6 +37,8 @@ class View(Pointer):
         super().__init__(dtype, space, base, offset)
         self.shape = shape
         self.strides = strides
+        self.origin: ir.Indexed | None = None
+        """The whole array, and the indices that have led to this row; None where any index out of range is a fault."""
 
     @property
     def ndim(self) -> int:
@@ -49,14 +52,32 @@ class View(Pointer):
         """The address of the element ``a[i, j]``: as many indices as there are dimensions."""
         if len(index) != len(self.shape):
             refuse_items(len(index), len(self.shape), "a.at(i, j)")
-        return Pointer(self.dtype, self.space, *self.place(index))
+        if self.origin is None:
+            return Pointer(self.dtype, self.space, *self.place(index))
+        return _Element(self, index)
+
+    def _address(self, trace: Trace, index: Any) -> ir.Address:
+        address = address_of(trace, *self.place(index))
+        if self.origin is not None:
+            origin = self.origin
+            items = index if index.__class__ is tuple else (index,)
+            asked = tuple([item if item.__class__ is int else _asked(item) for item in items])
+            trace.indexed.append((address, origin._replace(indices=origin.indices + asked)))
+        return address
+
+    def _row(self, items: tuple[Any, ...]) -> ir.Indexed | None:
+        """What indices of some dimensions ask for, whose address has just been computed."""
+        origin = self.origin
+        return None if origin is None else origin._replace(indices=origin.indices + tuple(map(_kept, items)))
 
     def __getitem__(self, index: Any) -> Any:
         items = index if isinstance(index, tuple) else (index,)
         if len(items) < len(self.shape):
             base, offset = self.place(items)
             rest = len(items)
-            return View(self.dtype, self.space, base, self.shape[rest:], self.strides[rest:], offset)
+            row = View(self.dtype, self.space, base, self.shape[rest:], self.strides[rest:], offset)
+            row.origin = self._row(items)
+            return row
         return self._element(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -104,6 +125,43 @@ class View(Pointer):
         return item
 
 
+class _Element(Pointer):
+    """The address of an element by its indices, which go with it to the instruction that it is given to."""
+
+    __slots__ = ("indexed",)
+
+    def __init__(self, array: View, index: tuple[Any, ...]) -> None:
+        super().__init__(array.dtype, array.space, *array.place(index))
+        self.indexed = array._row(index)
+
+    def operand(self, trace: Trace) -> ir.Address:
+        address = super().operand(trace)
+        if self.indexed is not None:
+            trace.indexed.append((address, self.indexed))
+        return address
+
+
+def _asked(item: Any) -> int | ir.Register:
+    """An index as a number or a register, with the type that it has in Python."""
+    if isinstance(item, Value):
+        return _new(ir.Register, (item.register[0], item.type))
+    number: int = plain(item)
+    return number
+
+
+_new: Any = tuple.__new__
+
+
+def _kept(item: Any) -> int | ir.Register:
+    """An index as it is now: a reg may change before the access."""
+    if item.__class__ is not Reg:
+        return _asked(item)
+    trace = current()
+    kept = ir.Register(f"%index${len(trace.kept)}", item.type)
+    trace.kept.append((trace.body[-1], kept, item.register))  # type: ignore[arg-type]
+    return kept
+
+
 def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
     """``base + index * stride * size`` without a product of 32 bits that could overflow."""
     trace = current()
@@ -117,6 +175,13 @@ def _stepped(base: Value, index: Value, stride: Extent, size: int) -> Value:
             product = trace.addresses[key] = emit(form, kind, index.use(trace), stride.use(trace))
         return advance(trace, base, product, size)
     return advance(trace, base, index, stride * size)
+
+
+def with_extents(view: View, name: str, exact: bool) -> View:
+    """A variable's view, whose indices can be checked; ``exact``: nothing else lies behind it in the variable."""
+    if len(view.shape) > 1 or not exact:
+        view.origin = ir.Indexed(name, view.dtype, view.shape, ())
+    return view
 
 
 def row_major(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:

@@ -167,6 +167,10 @@ class Pointer(RunTime):
         trace = thread.trace or current()
         return advance(trace, base, self._index(index), self.size), self.offset  # type: ignore[arg-type]
 
+    def _address(self, trace: Trace, index: Any) -> ir.Address:
+        """The address of the element at an index, as that of an instruction."""
+        return address_of(trace, *self.place(index))
+
     def __getitem__(self, index: Any) -> Any:
         return self._element(index)
 
@@ -190,11 +194,11 @@ class Pointer(RunTime):
                     TraceError, "a guarded load may load nothing, and a Value has always been computed",
                     f"`v = reg({self.dtype}, 0)`, then `p.load(i, pred=.., out=v)`",
                 )
-            address = address_of(trace, *self.place(index))
+            address = self._address(trace, index)
             supply = trace.supply[self.dtype]
             results = tuple([supply() for _ in range(width)])
         else:
-            address = address_of(trace, *self.place(index))
+            address = self._address(trace, index)
             results = self._targets(trace, out, width)
         trace.emit(form, (results[0] if width == 1 else ir.Vector(results), address), guard)
         if out is not None:
@@ -204,7 +208,7 @@ class Pointer(RunTime):
     def _element(self, index: Any) -> Value:
         trace, dtype = thread.trace or current(), self.dtype
         form = access("ld", self.space, 1, dtype)
-        address = address_of(trace, *self.place(index))
+        address = self._address(trace, index)
         register = trace.supply[dtype]()
         trace.emit(form, (register, address), None, None, 3)
         return Result(register, dtype, trace.region)
@@ -242,7 +246,7 @@ class Pointer(RunTime):
         else:
             form = access("st", self.space, 1, self.dtype)
             source = self._source(trace, values)
-        address = address_of(trace, *self.place(index))
+        address = self._address(trace, index)
         guard = None if pred is None else guard_of(trace, pred)
         trace.emit(form, (address, source), guard, None, 3)
 

@@ -13,7 +13,7 @@ from ..builder import Trace, current
 from ..errors import described, located
 from ..values.functions import variable_name
 from ..values.literals import plain
-from .arrays import View, row_major
+from .arrays import View, row_major, with_extents
 from .declared import Declared
 from .pointers import Pointer
 
@@ -53,7 +53,8 @@ def _declared(trace: Trace, space: str, dtype: ScalarType, extents: tuple[Any, .
     trace.variables.append(variable)
     trace.needs_verification |= dtype.bits > 64  # the declaration alone needs its version
     trace.declared[space] = trace.declared.get(space, 0) + variable.nbytes
-    return View(dtype, space, Declared(trace, symbol, common=False), shape, row_major(shape))
+    view = View(dtype, space, Declared(trace, symbol, common=False), shape, row_major(shape))
+    return with_extents(view, symbol, True)
 
 
 def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
@@ -151,7 +152,8 @@ def global_(
         ir.Variable(symbol, "global", dtype.register, flat, size, linkage=linkage, attributes=attributes)
     )
     trace.needs_verification |= dtype.bits > 64
-    return View(dtype, "global", Declared(trace, symbol, common=True), extents, row_major(extents))
+    view = View(dtype, "global", Declared(trace, symbol, common=True), extents, row_major(extents))
+    return with_extents(view, symbol, True)
 
 
 def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
@@ -189,7 +191,7 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
     base = Declared(trace, symbol, common=True)
     if not shape:
         return Pointer(dtype, "shared", base, offset)
-    return View(dtype, "shared", base, extents, row_major(extents), offset)
+    return with_extents(View(dtype, "shared", base, extents, row_major(extents), offset), symbol, False)
 
 
 def const(array: Any, dtype: ScalarType | None = None) -> View:
@@ -230,7 +232,8 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
             TraceError, f"{total} bytes of constant memory; a module may have {_CONSTANT}", "a parameter `Ptr[f32]`"
         )
     trace.module_variables.append(variable)
-    return View(dtype, "const", Declared(trace, symbol, common=True), values.shape, row_major(values.shape))
+    view = View(dtype, "const", Declared(trace, symbol, common=True), values.shape, row_major(values.shape))
+    return with_extents(view, symbol, True)
 
 
 def _table(array: Any, dtype: ScalarType) -> Any:

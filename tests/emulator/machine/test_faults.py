@@ -177,7 +177,7 @@ def test_local_out_of_bounds() -> None:
         mov.u64 %rd0, mine; mul.wide.u32 %rd1, %r2, 4; add.u64 %rd0, %rd0, %rd1; st.local.u32 [%rd0], 1; ret;
     """)
     error = fault(MemoryFault, text, 1, 32, x=np.zeros(1))
-    assert error.message == "store to local address 0x20: the thread has 16 bytes of local memory from address 0x10 on"
+    assert error.message == "store to mine[4]: mine is u32[4] in local memory"
     assert error.thread == (4, 0, 0)
 
 
