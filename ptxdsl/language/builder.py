@@ -185,8 +185,6 @@ class Trace:
         self.operands: tuple[Any, ...] = ()
         self.unaliased: dict[tuple[Any, ...], int] = {}
         self.known_globals: dict[int, Any] = {}
-        self.returned: dict[tuple[int, int, int], Any] = {}
-        """By frame, code object and call, the register that the call has changed and returned (rule R3)."""
         self.block_needs: list[Any] = []
         self.called = False
         self.addresses: dict[Any, Any] = {}
@@ -234,7 +232,7 @@ class Trace:
         self.registers += self.supply.given()
         del self.kernel, self.region
         self.over = True
-        for cache in (self.labels, self.not_entered, self.addresses, self.constants, self.returned):
+        for cache in (self.labels, self.not_entered, self.addresses, self.constants):
             cache.clear()
 
     # -- statements

@@ -81,7 +81,7 @@ def check_alias(reg: Any, depth: int = 2) -> None:
             certain += use.check()
             grouped = use.grouped
     allowed = references - count + max(certain, 1)
-    check_stack(stack, register, trace, more=0 < trace.unaliased.get(at, 0) < allowed)
+    check_stack(stack, register, more=0 < trace.unaliased.get(at, 0) < allowed)
     trace.unaliased[at] = allowed
 
 

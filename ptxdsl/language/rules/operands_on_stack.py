@@ -2,24 +2,27 @@
 
 ``rng.next() - rng.next()``: the first call has returned a register, the second one changes it, and then it is
 subtracted from itself. ``a + bump(a)`` and ``[acc.push(k) for k in range(3)]`` are the same. What lies on the stack
-follows from the bytecode (`Effects.pending`): a name, an attribute or an element is looked up; for a call it is kept,
-when the call changes a register, whether the function returns that one.
+follows from the bytecode (`Effects.pending`): a name, an attribute or an element is looked up; of a call, what the
+function's own code returns.
 
 A list that ``list(...)`` or ``tuple(...)`` is filling only C code holds. Where a line is reached again and the register
 has more references than the variables explain, Python's collector is asked for such a list.
 
-What it cannot see: what an expression with a branch in it has left on the stack.
+What it cannot see: what an expression with a branch in it has left on the stack, and what functions return that compute
+which register it is; a ``list(...)`` of two elements.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from types import FrameType
+from collections.abc import Mapping
+from contextlib import suppress
+from types import FrameType, FunctionType
 from typing import Any
 
 from ...errors import AliasError, Loc
-from ..builder import Trace, fatal
+from ..builder import fatal
 from ..introspection.bytecode import Flow, flow_of
 from ..introspection.effects import Expression, effects_of
 from ..values.value import Reg
@@ -31,37 +34,32 @@ __all__ = ["check_stack"]
 _LOOKED_UP = ("name", "attr", "item")
 
 
-def check_stack(stack: list[FrameType], reg: Reg, trace: Trace, *, more: bool) -> None:
+def check_stack(stack: list[FrameType], reg: Reg, *, more: bool) -> None:
     """An AliasError where a frame has the register that is changed now among the operands of an expression.
 
     ``stack`` are the frames from the change up to the kernel's; ``more`` tells whether the register has references
     that no variable explains.
     """
-    inner: FrameType | None = None
     collects = False
     for frame in stack:
         code = frame.f_code
         flow, effects = flow_of(code), effects_of(code)
         at = flow.index(frame.f_lasti)
-        call = id(frame), id(code)
         for operand in effects.pending.get(at, ()):
             known = operand.kind in _LOOKED_UP and shares(resolved(operand, variables(frame)), reg)
-            if known or (operand.kind in ("call", "attr") and trace.returned.get((*call, operand.at)) is reg):
+            if known or _gives(operand, variables(frame), reg):
                 raise _error(operand, frame)
-        here = (*call, at)
         if _collects(flow, at):
             collects = True
-            if trace.returned.get(here) is reg and not _discarded(frame, stack, flow, at):
+            if not _discarded(frame, stack, flow, at) and _filled(reg, stack, (list, dict)) is not None:
                 raise _error(Expression("call", (), _callee(effects.sites, at), at), frame)
-        trace.returned[here] = reg if inner is not None and _returns(inner, reg, trace) else None
-        inner = frame
     if more and not collects:
-        _check_filled(stack[0], reg)
+        _check_filled(stack, reg)
 
 
-def _check_filled(frame: FrameType, reg: Reg) -> None:
+def _check_filled(stack: list[FrameType], reg: Reg) -> None:
     """An AliasError for a list or tuple that has the register, and that only C code holds."""
-    kind = _filled(reg)
+    kind, frame = _filled(reg, stack), stack[0]
     if kind is not None:
         raise fatal(AliasError(
             f"a {kind} that is being filled here has the same reg already, and this changes it",
@@ -70,26 +68,46 @@ def _check_filled(frame: FrameType, reg: Reg) -> None:
         ))
 
 
-def _filled(reg: Reg) -> str | None:
+def _filled(reg: Reg, stack: list[FrameType], kinds: tuple[type, ...] = (list, tuple)) -> str | None:
     """What is being filled with the register; not the object, since a tuple may lack elements yet."""
+    own = {id(frame.f_locals) for frame in stack}
     holding = gc.get_referrers(reg)
     for kept in holding:
         # C code hands arguments on in tuples, which have it once.
-        least = 1 if type(kept) is list else 2
-        if type(kept) not in (list, tuple) or sum(each is reg for each in gc.get_referents(kept)) < least:
+        least = 2 if type(kept) is tuple else 1
+        if type(kept) not in kinds or id(kept) in own:
             continue
-        if all(each is holding or type(each) is FrameType for each in gc.get_referrers(kept)):
+        if sum(each is reg for each in gc.get_referents(kept)) >= least and all(
+            each is holding or type(each) is FrameType for each in gc.get_referrers(kept)
+        ):
             return type(kept).__name__
     return None
 
 
-def _returns(frame: FrameType, reg: Reg, trace: Trace) -> bool:
-    """Whether a function that is running returns the register."""
-    call = id(frame), id(frame.f_code)
+def _gives(operand: Expression, scope: Mapping[str, Any], reg: Reg, depth: int = 4) -> bool:
+    """Whether a call, or a property, gives the register: the function's own code returns it."""
+    taken = operand.of if operand.kind == "call" else operand
+    if taken is None or operand.kind not in ("call", "attr") or not depth:
+        return False
+    function, given = resolved(taken, scope), operand.key if operand.kind == "call" else ()
+    values = [resolved(each, scope) for each in given]
+    if taken.kind == "attr" and not isinstance(function, FunctionType):
+        holder = resolved(taken.of or taken, scope)
+        found = next((vars(base)[taken.key] for base in type(holder).__mro__ if taken.key in vars(base)), None)
+        function = found.fget if isinstance(found, property) and operand.kind == "attr" else found
+        values.insert(0, holder)
+    if not isinstance(function, FunctionType):
+        return False
+    code, inner = function.__code__, dict(function.__globals__)
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        with suppress(ValueError):
+            inner[name] = cell.cell_contents
+    inner.update(zip(code.co_varnames[: code.co_argcount], values))
+    for name in code.co_varnames[code.co_argcount :]:
+        inner.pop(name, None)
     return any(
-        trace.returned.get((*call, each.at)) is reg if each.kind == "call"
-        else each.kind in _LOOKED_UP and shares(resolved(each, variables(frame)), reg)
-        for each in effects_of(frame.f_code).returned
+        _gives(each, inner, reg, depth - 1) or (each.kind in _LOOKED_UP and shares(resolved(each, inner), reg))
+        for each in effects_of(code).returned
     )
 
 
