@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from notebook import Notebook, kernel
 
@@ -124,8 +126,19 @@ SEEN: dict[str, tuple[str, str, int, int]] = {
     "hasattr of what has none": (
         kernel("out[0] = 2 if hasattr(c,'n') else 1", "c=types.SimpleNamespace()"), "c.n=2", 1, 2
     ),
+    "a masked array": (kernel("out[0] = int(A[0])", "A=np.ma.array([1, 5], mask=[0, 1])"), "A[0]=2", 1, 2),
+    "an array's subclass": (
+        kernel("out[0] = int(A[0])", "class C(np.ndarray): ...\nA=np.array([1, 5]).view(C)"), "A[0]=2", 1, 2
+    ),
+    "an attribute of an array's subclass": (
+        kernel("out[0] = A.n", "class C(np.ndarray): ...\nA=np.array([1, 5]).view(C)\nA.n=1"), "A.n=2", 1, 2
+    ),
+    "a module that was not there": (
+        kernel("try:\n    import a_test_of_traces as a\n    out[0]=a.N\nexcept ImportError:\n    out[0]=1", "import sys"),
+        "sys.modules['a_test_of_traces']=types.SimpleNamespace(N=2)", 1, 2
+    ),
     "the environment": (
-        kernel("out[0] = int(os.getenv('A_TEST_OF_TRACES', '1'))", "import os\nos.environ['A_TEST_OF_TRACES']='1'"),
+        kernel("out[0] = int(os.getenv('A_TEST_OF_TRACES', '1'))", "import os"),
         "os.environ['A_TEST_OF_TRACES']='2'", 1, 2
     ),
     "getattr default on module": (kernel("out[0] = getattr(m,'n',1)", "m=types.ModuleType('mm2')"), "m.n=2", 1, 2),
@@ -141,7 +154,10 @@ SEEN: dict[str, tuple[str, str, int, int]] = {
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_a_change_is_seen(name: str) -> None:
+def test_a_change_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_TEST_OF_TRACES", "1")
+    monkeypatch.setitem(sys.modules, "a_test_of_traces", None)
+    monkeypatch.delitem(sys.modules, "a_test_of_traces")
     first, change, before, after = SEEN[name]
     notebook = Notebook(first)
     assert [notebook.launched(), notebook.launched()] == [before, before]

@@ -65,7 +65,10 @@ def code_key(code: CodeType) -> Hashable:
 
 def is_array(value: object) -> bool:
     """Whether a value is an array of numpy."""
-    kind = type(value)
+    return _is_array_type(type(value))
+
+
+def _is_array_type(kind: type) -> bool:
     return kind.__name__ == "ndarray" and kind.__module__ == "numpy"
 
 
@@ -134,6 +137,8 @@ class _Reading:
             return kind, value.typecode, value.tobytes()
         if kind.__module__ in ("numpy", "ml_dtypes") and hasattr(value, "tobytes"):
             return self._numpy(value)
+        if any(map(_is_array_type, kind.__mro__)):
+            return self._numpy(value), self._object(kind, value)
         return self._object(kind, value)
 
     def _function(self, value: FunctionType) -> Hashable:

@@ -255,8 +255,16 @@ class _Search:
         elif read.kind == GLOBAL:
             value = self._global(read.name, names)
         else:
-            value = _module_named(read, names)
+            value = self._module_named(read, names)
         return read.name, self._followed(value, read.attributes, used=read.used)
+
+    def _module_named(self, read: Read, names: dict[str, Any]) -> Any:
+        name = read.name
+        if read.level:
+            name = resolve_name("." * read.level + name, str(names.get("__package__") or names.get("__name__", "")))
+        value = sys.modules.get(name, _Missing)
+        self._place(sys.modules, name, value)
+        return value
 
     def _global(self, name: str, names: dict[str, Any]) -> Any:
         value = names.get(name, _Missing)
@@ -424,10 +432,3 @@ def _parts(value: Any) -> tuple[Any, ...]:
     if isinstance(value, functools.cached_property):
         return (value.func,)
     return value.__func__, getattr(value, "__self__", None)
-
-
-def _module_named(read: Read, names: dict[str, Any]) -> Any:
-    name = read.name
-    if read.level:
-        name = resolve_name("." * read.level + name, str(names.get("__package__") or names.get("__name__", "")))
-    return sys.modules.get(name, _Missing)
