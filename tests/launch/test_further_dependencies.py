@@ -134,7 +134,8 @@ SEEN: dict[str, tuple[str, str, int, int]] = {
         kernel("out[0] = A.n", "class C(np.ndarray): ...\nA=np.array([1, 5]).view(C)\nA.n=1"), "A.n=2", 1, 2
     ),
     "a module that was not there": (
-        kernel("try:\n    import a_test_of_traces as a\n    out[0]=a.N\nexcept ImportError:\n    out[0]=1", "import sys"),
+        kernel("try:\n    import a_test_of_traces as a\n    out[0]=a.N\n"
+               "except ImportError:\n    out[0]=1", "import sys"),
         "sys.modules['a_test_of_traces']=types.SimpleNamespace(N=2)", 1, 2
     ),
     "the environment": (

@@ -10,10 +10,11 @@ At a launch the places are compared by identity, which takes some 30 ns each; on
 (lists, dicts, arrays, objects) is read again. Where anything differs, the whole key is made anew: it is the same for a
 helper that was defined again as it was, or a number that was assigned again.
 
-What it cannot see: names that are computed (`globals()[name]`, `eval`); files, clocks and random numbers; what only C
-knows, which is itself; the inside of libraries (what lies in site-packages or belongs to Python or ptxdsl), unless the
-kernel belongs to one; what another thread changes during the trace. A change that means nothing to the trace may be
-taken for one that does: then the kernel is traced again, and what is loaded of the same text stays loaded.
+What it cannot see: names that are computed (`globals()[name]`, `eval`, `import_module(name)`); files, clocks and random
+numbers; what only C knows, which is itself, such as the results that an `lru_cache` keeps; the inside of libraries
+(what lies in site-packages or belongs to Python or ptxdsl), unless the kernel belongs to one; what another thread
+changes during the trace. A change that means nothing to the trace may be taken for one that does: then the kernel is
+traced again, and what is loaded of the same text stays loaded.
 """
 
 from __future__ import annotations

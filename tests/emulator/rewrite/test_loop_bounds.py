@@ -262,7 +262,7 @@ def test_a_bound_that_has_wrapped_around(function: Any, sanitize: str | None) ->
     kernel = ptx_kernel(function).configure(1, 64, backend="emulator", sanitize=sanitize)
     line, step = _marked(function)
     m = random.randrange(1, 500)
-    for length in (0, 1, random.randrange(2, 90)):
+    for length in (random.randrange(2), random.randrange(2, 90)):
         out = np.full(64, 99, np.uint32)
         kernel(m + length, m, out)
         assert set(out.tolist()) == {-(-length // step) if step > 0 else length // -step}
