@@ -1,11 +1,14 @@
-"""Modifiers in another order than the table's, as foreign text has them.
+"""Modifiers in another order than the table's, or fewer, as foreign text has them.
 
 NVIDIA's assembler reads a name, which is the opcode and the modifiers that belong to it (a ``name`` line of a chapter
 lists these: ``name mul hi lo wide``), and then the other modifiers in any order. Where several are of one kind (types,
 state spaces, layouts, operations, values of slots that share one), the first of them is the first in the table too. So
 the modifiers of a text, as a multiset, name a row and a value for each of its slots, and `reordered` finds them.
 
-What it cannot see: ptxas also skips a modifier that means nothing to an instruction. Such text stays unknown here.
+A few modifiers ptxas supplies where they are left out (``SUPPLIED``); where nothing else fits, these are added.
+
+What it cannot see: ptxas also takes some modifiers twice, and skips one that means nothing to an instruction. Such text
+stays unknown here.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from .forms import Row
 from .specs import Slot
 from .table import names, rows
 
-__all__ = ["reordered"]
+__all__ = ["SUPPLIED", "reordered"]
 
 Tokens = tuple[str, ...]
 
@@ -29,6 +32,16 @@ _KINDS = {
     **dict.fromkeys(TYPES, "type"), **dict.fromkeys((*SPACES, "shared::cta", "shared::cluster"), "space"),
     **dict.fromkeys(("row", "col"), "layout"), **dict.fromkeys(("and", "or", "xor", "popc"), "operation"),
 }
+
+
+SUPPLIED = (
+    (re.compile(r"wgmma\.(?!.*\.aligned)"), "aligned"), (re.compile(r"prefetch\.L2::evict"), "global"),
+    (re.compile(r"st\.async\.(gpu|sys)\."), "release"), (re.compile(r"cvt\.(bf16\.f16|f16\.bf16)$"), "rn"),
+    (re.compile(r"mbarrier\.(?!.*\.shared).*\.multicast"), "shared::cluster"),
+    (re.compile(r"applypriority\.async"), "global"), (re.compile(r"fabric\.try_(put|red)\.async\.counted"), "multimem"),
+    (re.compile(r"fabric\.try_(?!.*\.relaxed)"), "relaxed"),
+)
+"""What ptxas adds to a spelling: the code is that of the whole one, `cvt.bf16.f16` that of `cvt.rn.bf16.f16`."""
 
 
 @lru_cache(4096)
@@ -42,6 +55,16 @@ def reordered(mnemonic: str, loose: bool = False) -> tuple[str, ...]:
     (('div.rn.ftz.f32',), (), ('mad.lo.u64',))
     """
     opcode, *modifiers = mnemonic.split(".")
+    found = _orders(opcode, modifiers, loose)
+    for pattern, token in () if found or loose else SUPPLIED:
+        if pattern.match(mnemonic):
+            at = modifiers.index("sync") + 1 if "sync" in modifiers else len(modifiers)
+            modifiers.insert(at, token)
+            found = _orders(opcode, modifiers, loose)
+    return found
+
+
+def _orders(opcode: str, modifiers: list[str], loose: bool) -> tuple[str, ...]:
     belonging = names(opcode)
     head = [token for token in modifiers if token in belonging]
     if not loose and modifiers[: len(head)] != head:

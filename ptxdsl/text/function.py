@@ -144,9 +144,8 @@ class FunctionParser(InstructionReader):
                 operands = tuple([names.get(p) or operand(p, s) for p, s in zip(parts, form.operands)])
             else:
                 form, operands = self._choose(mnemonic, candidates, parts, start)
-            if self.narrow:
-                self.narrow = False
-                form = self.in_shared(form)
+            if self.unusual:
+                form = self.adapted(form)
             statement = ir.Instruction(form, operands, guard, loc, line)
             if self.pending:
                 self._flush(statement)

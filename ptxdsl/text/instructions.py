@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import NoReturn
 
@@ -15,6 +16,14 @@ from .legacy import forms_of
 from .reader import Context, Reader
 
 __all__ = ["InstructionReader"]
+
+_BRACED = {
+    "atom", "clusterlaunchcontrol", "cvt", "fabric", "ld", "ldu", "mbarrier", "mma", "mov", "multimem", "st", "suld",
+    "sust", "tcgen05", "tex", "tld4", "txq", "wgmma",
+}
+"""Instructions of which ptxas takes a single operand in braces."""
+_ALL_USED = re.compile(r"tcgen05\.|spcompress|spdecompress|wmma\.mma|tex\..*\.v2\.f16x2")
+"""Instructions of which ptxas takes no `_` among the results."""
 
 
 class InstructionReader(Reader):
@@ -79,10 +88,21 @@ class InstructionReader(Reader):
                 operands = tuple([self.names.get(p) or self.operand(p, s) for p, s in zip(parts, form.operands)])
             except ParseError:
                 operands = ()
+            if form.opcode == "mov" and operands and isinstance(operands[-1], ir.SpecialRegister):
+                operands = (*operands[:-1], self.in_register(operands[-1], form.operands[-1]))
             if operands and fits(form, operands):
                 return form, operands
             self.pending, self.result.registers[declared:] = dict(made), []
         return None
+
+    def adapted(self, form: Form) -> Form:
+        """The form of an instruction with unusual operands; an error where ptxas does not take them."""
+        unusual, self.unusual = self.unusual, {}
+        if "braces" in unusual and form.opcode not in _BRACED:
+            self.fail(f"`{form.mnemonic}` takes no operand in braces there", unusual["braces"], "leave out the braces")
+        if "unused" in unusual and _ALL_USED.match(form.mnemonic):
+            self.fail(f"`{form.mnemonic}` writes all of its results", "_", "give it a register that nothing reads")
+        return self.in_shared(form) if "narrow" in unusual else form
 
     def in_shared(self, form: Form) -> Form:
         """The form with the state space that an address of 32 bits implies, where the memory can only be shared.

@@ -12,7 +12,7 @@ from .. import ir
 from ..errors import InlinedLoc, Loc, ParseError, PtxTypeError, UnknownInstruction, did_you_mean, similar
 from ..ir.operand_matching import elements, fits
 from ..isa import OperandSpec, lookup, special
-from ..types import TYPES, ScalarType
+from ..types import TYPES, ScalarType, f64
 from .escape import unescape
 from .numbers import encoded, expression, literal
 from .scopes import Scope, Scopes
@@ -104,8 +104,10 @@ class Reader:
         self.position = 0
         self.lenient = True
         """Whether what only ptxas takes as an operand is computed before the statement: not while forms compete."""
-        self.narrow = False
-        """Whether an address of the current statement is a register of 32 bits."""
+        self.unusual: dict[str, str] = {}
+        """What operands of the current statement are that not every instruction takes, each with the text of one:
+        ``narrow`` is an address in a register of 32 bits, ``braces`` stand around a single operand, ``unused`` is a
+        `_` in braces."""
         self.label_uses: dict[int, tuple[Scope, int]] = {}
         """By statement: where labels are used, and the scope to resolve them in."""
         self.pending: dict[tuple[str, str], ir.Instruction] = {}
@@ -174,6 +176,18 @@ class Reader:
             return self._percent(text)
         return self.unknown(text)
 
+    def _address_of(self, symbol: ir.Symbol, spec: OperandSpec) -> ir.Operand:
+        """``variable+4``, moved to a register where the table has registers and numbers.
+
+        A variable alone ptxas refuses there.
+        """
+        kind = spec.type
+        where = spec.immediate and not spec.variable and not spec.selector and self._absent(spec)
+        if kind is None or not where or kind.bits < 32 or not self._moves(kind):
+            return symbol
+        plain = TYPES[f"u{kind.bits}"]
+        return self.make(f"mov.{plain}", plain, symbol)
+
     def _percent(self, text: str) -> ir.Operand:
         """A special register, a part of a register, or a mistake."""
         base, _, rest = text.partition(".")
@@ -206,15 +220,23 @@ class Reader:
         """An operand in braces, of several: a special register is moved, a result that is not wanted written."""
         kind = spec.type
         assert kind is not None
-        if isinstance(operand, ir.SpecialRegister) and not spec.special and self._absent(spec) and self._moves(kind):
-            found = special(operand.special)
-            if found.type.bits == kind.bits:
-                return self.make(f"mov.b{kind.bits}", TYPES[f"b{kind.bits}"], operand)
+        if isinstance(operand, ir.SpecialRegister):
+            return self.in_register(operand, spec)
         if isinstance(operand, ir.Sink) and spec.role == "w" and not spec.sink and self.lenient:
+            self.unusual["unused"] = "_"
             register = ir.Register(self.scopes.fresh("%unused"), kind.register)
             self.result.registers.append(register)
             return register
         return operand
+
+    def in_register(self, operand: ir.SpecialRegister, spec: OperandSpec) -> ir.Operand:
+        """A special register, moved to another where the table has those only."""
+        kind = spec.type
+        if kind is None or spec.special or not self._absent(spec) or not self._moves(kind):
+            return operand
+        if special(operand.special).type.bits != kind.bits:
+            return operand
+        return self.make(f"mov.b{kind.bits}", TYPES[f"b{kind.bits}"], operand)
 
     def _near(self, text: str) -> list[str]:
         return similar(text, [*self.names, *self.context.symbols], 3, 0.6)
@@ -240,7 +262,7 @@ class Reader:
             return self.make(f"add.{kind}", found.type, found, number)
         if not isinstance(found, ir.Symbol):
             self.fail(f"`{text}` is no operand: {name} is no variable", text)
-        return ir.Symbol(found.symbol, self._integer(rest))
+        return self._address_of(ir.Symbol(found.symbol, self._integer(rest)), spec)
 
     def make(self, mnemonic: str, kind: ScalarType, *operands: ir.Operand) -> ir.Register:
         """A register for what ptxas takes as an operand and PTX does not have: ``%r1+4``, a number for a predicate.
@@ -302,15 +324,18 @@ class Reader:
         exact = number.exact
         immediate = ir.Immediate(bits, exact if exact is not None and kind.kind == "b" else kind)
         if not spec.immediate:
-            return self._moved(immediate, spec, isinstance(number.value, int) and exact is None)
+            floating = kind is exact or (kind is f64 and isinstance(number.value, float))
+            return self._moved(immediate, spec, floating or (isinstance(number.value, int) and exact is None))
         self.numbers[text, kind] = immediate
         return immediate
 
-    def _moved(self, immediate: ir.Immediate, spec: OperandSpec, whole: bool) -> ir.Operand:
+    def _moved(self, immediate: ir.Immediate, spec: OperandSpec, movable: bool) -> ir.Operand:
         """A number, or a register that it is moved to, where the table has registers only."""
         kind = immediate.type
-        if not self._absent(spec) or not whole:
+        if not self._absent(spec) or not movable:
             return immediate
+        if kind.kind == "f":
+            return self.make(f"mov.{kind}", kind, immediate)
         if kind.kind == "p":
             return self.make("mov.pred", kind, immediate)
         plain = TYPES[f"b{kind.bits}"]
@@ -329,7 +354,10 @@ class Reader:
         if spec.count and self.lenient:
             items = tuple([o if o.__class__ is ir.Register else self._element(s, o) for s, o in zip(specs, items)])
         self.lenient = lenient
-        return items[0] if len(items) == 1 and not spec.count else ir.Vector(items)
+        if len(items) > 1 or spec.count:
+            return ir.Vector(items)
+        self.unusual["braces"] = text
+        return items[0]
 
     def _address(self, text: str, spec: OperandSpec) -> ir.Operand:
         unified = text.endswith("].unified")
@@ -339,7 +367,7 @@ class Reader:
         start, _, offset_text = inner.partition("+")
         found = self.names.get(start)
         if found.__class__ is ir.Register and found[1].bits == 32:
-            self.narrow = True
+            self.unusual["narrow"] = inner
         if (found.__class__ is ir.Register or found.__class__ is ir.Symbol) and _PLAIN.match(offset_text):
             return ir.Address(found, int(offset_text or 0), (), unified)
         first, *rest = self.split(inner) if "," in inner else [inner]

@@ -173,10 +173,12 @@ class StatementChecker:
         for spec, operand in zip(statement.form.operands, statement.operands):
             if operand is address:
                 asked = _asked(statement.form, spec.space)
-                if asked not in ("generic", "", space) and not (space == "reg" and asked == "param"):
+                wrong = asked not in ("generic", "", space) and not (space == "reg" and asked == "param")
+                if wrong or (asked == "generic" and space in ("const", "param")):
+                    wants = f"wants an address in .{asked}" if wrong else "names no state space"
                     self.fail(
                         statement,
-                        f"{name} lies in .{space}, and `{statement.form.mnemonic}` wants an address in .{asked}",
+                        f"{name} lies in .{space}, and `{statement.form.mnemonic}` {wants}",
                         f"write `.{space}`" if space in ("global", "shared", "local", "const", "param") else None,
                     )
                 if asked == "param" and isinstance(found, (ir.Parameter, ir.Variable)):

@@ -7,6 +7,9 @@ less, an operand of another kind, the version or the target.
 On `AGREED` kinds they must not disagree. Elsewhere ptxas takes what means nothing (modifiers that it ignores, floats
 and registers of any type where it does not look, results in special registers), and the package what ptxas expands
 into text of its own that then fails.
+
+It also gives what stands in braces the type of its elements only where these agree, and else untyped bits, and takes a
+global address out of 32 bits, or of 16. The package refuses both: nobody means them.
 """
 
 from __future__ import annotations

@@ -60,6 +60,21 @@ TAKEN = [
      "mov.b32 %made, 0"),
     (module("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, _, %r3, _}, [%r5];"), "%unused"),
     (module("st.global.v4.u32 [%rd1], {%r1, %tid.x, %r2, %laneid};"), "mov.b32 %made, %tid.x"),
+    (module(f"{MMA} {{%f0, %f1, %f2, %f3}}, {{%r1, %r2, %r3, %r4}}, {{%r5, %r6}}, "
+            "{0f00000000, 0f3F800000, %f6, %f7};"),
+     "mov.f32 %made$1, 0f3F800000"),
+    (module("mov.b64 {%r1, %r2}, %clock64;"), "mov.b64 %made, %clock64"),
+    (module("mov.b32 {%h1, %h2}, %tid.x;"), "mov.b32 %made, %tid.x"),
+    (module("add.s64 %rd1, g+8, %rd2;", ".global .u32 g[4];"), "mov.u64 %made, g+8"),
+    # Modifiers that ptxas supplies.
+    (module("cvt.bf16.f16 %h1, %h2;"), "cvt.rn.bf16.f16"), (module("cvt.f16.bf16 %h1, %h2;"), "cvt.rn.f16.bf16"),
+    (module("wgmma.fence.sync;"), "wgmma.fence.sync.aligned"),
+    (module("wgmma.mma_async.sync.m64n8k32.s32.s8.s8 {%r1, %r2, %r3, %r4}, %rd1, %rd2, %p1;"), "sync.aligned.m64n8k32"),
+    (module("prefetch.L2::evict_last [%rd1];"), "prefetch.global.L2::evict_last"),
+    (module("st.async.gpu.global.u32 [%rd1], %r1;", "", "sm_100", "8.7"), "st.async.release.gpu.global.u32"),
+    (module("mbarrier.arrive.multicast::cluster::32b.b64 _, [%rd1], %r1;", "", "sm_107f", "9.5"), ".shared::cluster."),
+    (module("fabric.try_put.async.counted::bytes.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric."
+            "sys.b128 [%r1, %rd1, %rd2], [%rd3], %r2, [%rd4];", "", "sm_100", "9.5"), ".multimem.counted::bytes."),
     # An address of 32 bits, where the memory can only be shared.
     (module("ldmatrix.sync.aligned.x4.m8n8.b16 {%r1, %r2, %r3, %r4}, [%r5];"), "ldmatrix.sync.aligned.m8n8.x4.shared"),
     (module("stmatrix.sync.aligned.m8n8.x1.b16 [%r5+16], {%r1};"), "stmatrix.sync.aligned.m8n8.x1.shared"),
@@ -124,6 +139,13 @@ REFUSED = [
     (module("").replace("k()", "k() .local_maxnreg 32"), "`.local_maxnreg` needs PTX 8.8, and this module is PTX 8.6"),
     (module("", ".metadata_section { .metadata_domain 1 }", "sm_107a", "9.4"), "`.metadata_section` needs PTX 9.5"),
     (module("", target="sm_101f"), ".target sm_101f came with PTX 8.8, and this module is PTX 8.6"),
+    (module("add.s64 %rd1, g, %rd2;", ".global .u32 g[4];"), None), (module("cvt.bf16.f32 %h1, %f1;"), None),
+    (module("add.u32 {%r1}, %r2, %r3;"), "`add.u32` takes no operand in braces there"),
+    (module("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, _}, [%r8];", "", "sm_100a"),
+     "`tcgen05.ld.sync.aligned.32x32b.x2.b32` writes all of its results"),
+    (module("ld.u32 %r1, [c];", ".const .u32 c;"),
+     "c lies in .const, and `ld.u32` names no state space"),
+    (module("ld.u32 %r1, [a];", parameters=".param .u32 a"), None),
     (module("add.s32 _, %r1, %r2;"), None), (module("mad.u32.lo %r1, %r2, %r3, %r4;"), None),
 ]
 
