@@ -40,6 +40,8 @@ class Code:
     seconds: float = 0.0
     tiered_up: bool = False
     """Whether the second tier has been started on it."""
+    notes: dict[type, Any] = field(default_factory=dict)
+    """What tools keep of it from launch to launch."""
     failure: Exception | None = None
     """Why there is no second tier, until a warning has said so."""
     prints: bool = False

@@ -24,7 +24,7 @@ from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, slots_of, source
 from .registry import emits
 
-__all__ = ["RESOLVE", "Access", "access_of", "concat", "spread"]
+__all__ = ["RESOLVE", "Access", "access_of", "concat", "gather", "spread"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
@@ -278,6 +278,11 @@ def _pointers(h: Handler, hosts: Any, offset: int) -> Any:
     if offset:
         hosts = h.ir.add(hosts, h.splat(h.i64(offset)))
     return h.ir.inttoptr(hosts, lanes_of(pointer))
+
+
+def gather(h: Handler, hosts: Any, bits: int, lanes: Any) -> Any:
+    """The number at each host address of the lanes in the mask."""
+    return _gather(h, hosts, bits, 1, lanes)[0]
 
 
 def _gather(h: Handler, hosts: Any, bits: int, count: int, lanes: Any) -> list[Any]:

@@ -171,21 +171,30 @@ class EpochWarpBarrier(
 class SyncInstruction(
     MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
 ):
-    """Reports an instruction to Python; ``whole`` only where all lanes of the warp are active."""
+    """Reports an instruction to Python; ``whole`` only where all lanes of the warp are active, ``logged`` later."""
 
     guard: OperandClass
     whole: bool
+    logged: bool
 
 
 class SyncAccess(
     MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
 ):
-    """Reports an access to Python by which threads synchronise."""
+    """Reports an access to Python by which threads synchronise.
+
+    ``logged``: later, with the ``bits`` of the first element that were there and what ``stored`` puts there. A load
+    ``polls``: the thread probably waits.
+    """
 
     address: OperandClass
     nbytes: int
     writes: bool
     guard: OperandClass
+    logged: bool
+    polls: bool
+    bits: int
+    stored: OperandClass
 
 
 class ShadowInspection(Routine):

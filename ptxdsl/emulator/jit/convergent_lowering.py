@@ -8,10 +8,12 @@ a bound on an index (``if (i < n)``) makes nothing vary.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from ...analysis.control_flow import ControlFlowGraph
 from ...analysis.def_use import DefUse
+from ...analysis.liveness import Liveness
 from ...ir import Call, Instruction, Not, Operand, Register
 from ...isa import lookup
 from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets
@@ -36,8 +38,13 @@ Known = Callable[[Operand], LaneOffsets]
 class _Variables:
     """A slot for each register, above those of the warp's state: LLVM allocates registers and memory to them."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: ControlFlowGraph) -> None:
         self.offsets: dict[str, int] = {}
+        self._graph = graph
+
+    @cached_property
+    def liveness(self) -> Liveness:
+        return Liveness(self._graph)
 
     def reserve(self, _: int) -> int:
         return Warp.REGISTERS + len(self.offsets)
@@ -90,7 +97,7 @@ class ConvergentLowering(FunctionLowering):
         return RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, diverge, self.wraps).run()
 
     def _register_file(self, keep_registers: bool) -> Any:  # noqa: ARG002
-        variables = _Variables()
+        variables = _Variables(self.graph)
         for op in self.graph.def_use:
             for register in (*op.uses, *op.writes):
                 variables.offsets.setdefault(register.name, variables.reserve(8))

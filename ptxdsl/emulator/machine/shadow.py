@@ -87,6 +87,32 @@ class Plane(Number):
     """Of shared memory, in kernels with ``cp.async``: the last such copy to it (:class:`CopyClock`)."""
 
 
+POLL = 128
+"""Turns of a block state that a strong read costs: the thread probably waits for another block."""
+
+
+class SyncRecord(Struct):
+    """An event that may order threads, as compiled code notes it for Python: who, when, where.
+
+    Hosts are the addresses of the lanes, ``BEFORE`` the numbers there, ``STORED`` those that a plain store puts there.
+    """
+
+    PC = field("Q")
+    STATE = field("Q")
+    """Address of the block's state."""
+    EPOCH = field("Q")
+    BLOCK_FLOOR = field("Q")
+    WARP_FLOOR = field("Q")
+    BARRIERS = field("Q")
+    """The clock of the warp, as in :class:`WarpClock`."""
+    BLOCK = field("I")
+    """Number of the block, plus one."""
+    MASK = field("I")
+    HOSTS = field("Q", LANES)
+    BEFORE = field("Q", LANES)
+    STORED = field("Q", LANES)
+
+
 class Role(Number):
     """What an access does, in a shadow check."""
 
@@ -189,6 +215,8 @@ class Shadow(Struct):
     """For each granule of an access, the lanes for which it is undefined, where that is deferred to its use."""
     COPY_WORD = field("Q")
     """Of the copy that is inspected: its shadow word, without the lane."""
+    LOG = field("Q")
+    """Address of where the next :class:`SyncRecord` goes; behind it, where there is no more room."""
     WARP_CLOCKS = field(WarpClock, LANES)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ...ir import Instruction
 from ..machine.allocation import number_at
-from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier
-from ..machine.shadow import EPOCH_SHIFT, Reason, WarpClock, statement_bits
+from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier, Warp
+from ..machine.shadow import EPOCH_SHIFT, POLL, Reason, WarpClock, statement_bits
 from ..runtime.block_state import BlockState
 from .accesses import operand_value
 from .clocks import Clocks
@@ -20,10 +20,6 @@ from .happens_before import BlockOrder, Clock, Published, Rendezvous, Thread, ac
 from .report import Reporter
 
 __all__ = ["Barriers", "charge_poll"]
-
-POLL = 128
-"""Turns of a block state that a strong read costs: the thread probably waits for another block."""
-
 
 def charge_poll(state: BlockState) -> None:
     """Shorten the time slice of a block whose thread reads what others write."""
@@ -132,17 +128,10 @@ class Barriers:
     ) -> None:
         """Before an operation on the mbarrier at a host address."""
         what, effects = statement.form.tokens[0], statement.form.effects
-        parity = number_at(host) >> Mbarrier.PARITY & 1
         if what in ("init", "inval"):
             self._mbarriers[host] = _Mbarrier(0, self._word(state, thread))
             return
-        mbarrier = self._mbarriers.get(host)
-        if mbarrier is None:
-            mbarrier = self._mbarriers[host] = _Mbarrier(parity)
-        mbarrier.update(parity)
-        if (block.block, thread) not in mbarrier.users:
-            mbarrier.users.add((block.block, thread))
-            self._check_initialised(state, block, thread, self.clocks.of_thread(state, block, thread), host, mbarrier)
+        mbarrier = self._used(state, block, thread, host)
         relaxed = effects.order == "relaxed" and what != "complete_tx"
         level = 1 if "cta" in statement.form.tokens else 2  # NVIDIA's libraries arrive from afar and write no scope
         if effects.waits:
@@ -159,6 +148,39 @@ class Barriers:
         elif effects.arrives or what == "complete_tx":
             for reach, released in self._released(state, block, thread, level, relaxed):
                 publish(mbarrier.pending, block, min(reach, level), released)
+
+    def _used(self, state: BlockState, block: BlockOrder, thread: Thread, host: int) -> _Mbarrier:
+        """The mbarrier that a thread is about to use."""
+        parity = number_at(host) >> Mbarrier.PARITY & 1
+        mbarrier = self._mbarriers.get(host)
+        if mbarrier is None:
+            mbarrier = self._mbarriers[host] = _Mbarrier(parity)
+        mbarrier.update(parity)
+        if (block.block, thread) not in mbarrier.users:
+            mbarrier.users.add((block.block, thread))
+            self._check_initialised(state, block, thread, self.clocks.of_thread(state, block, thread), host, mbarrier)
+        return mbarrier
+
+    def arrive_together(
+        self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction, hosts: set[int]
+    ) -> bool:
+        """Before all lanes of a warp arrive at one mbarrier: they release one clock. False where it is not so."""
+        effects, warp = statement.form.effects, threads[0][0]
+        alive = state.get_warp(warp, Warp.ALIVE, "I")
+        if not effects.arrives or effects.waits or effects.order == "relaxed" or len(hosts) > 1:
+            return False
+        if len(threads) != alive.bit_count() or effects.access is not None or effects.completes:
+            return False
+        host, level = min(hosts), 1 if "cta" in statement.form.tokens else 2
+        mbarrier = None
+        for thread in threads:
+            mbarrier = self._used(state, block, thread, host)
+        epoch, floor, _ = self.clocks.of_warp(state, warp)
+        clocks = {id(clock): clock for clock in map(block.clock, threads)}.values()
+        mine = {(block.block, warp): epoch >> EPOCH_SHIFT, block.block: (floor >> EPOCH_SHIFT) - 1}
+        assert mbarrier is not None
+        publish(mbarrier.pending, block, level, join(*clocks, mine))
+        return True
 
     def _word(self, state: BlockState, thread: Thread) -> int:
         """The shadow word of a thread's current instruction."""

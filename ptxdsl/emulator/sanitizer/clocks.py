@@ -41,12 +41,22 @@ class Clocks:
                 block.warp_barrier(warp, warp_floor)
         return block
 
-    def of_thread(self, state: BlockState, block: BlockOrder, thread: Thread) -> Clock:
-        """The whole clock of a thread, its own epoch included."""
-        warp, lane = thread
-        number = block.block
+    @staticmethod
+    def of_warp(state: BlockState, warp: int) -> tuple[int, int, int]:
+        """The epoch of a warp and its floors, shifted as in a shadow word."""
         place = state.shadow + Shadow.WARP_CLOCKS + warp * WarpClock.nbytes
         epoch, block_floor, warp_floor, _ = _CLOCK.unpack(ctypes.string_at(place, WarpClock.nbytes))
+        return epoch, block_floor, warp_floor
+
+    def of_thread(self, state: BlockState, block: BlockOrder, thread: Thread) -> Clock:
+        """The whole clock of a thread, its own epoch included."""
+        return self.with_own(block, thread, *self.of_warp(state, thread[0]))
+
+    @staticmethod
+    def with_own(block: BlockOrder, thread: Thread, epoch: int, block_floor: int, warp_floor: int) -> Clock:
+        """The whole clock of a thread, with that of its warp."""
+        warp, lane = thread
+        number = block.block
         mine = {
             (number, warp, lane): epoch >> EPOCH_SHIFT, number: (block_floor >> EPOCH_SHIFT) - 1,
             (number, warp): (warp_floor >> EPOCH_SHIFT) - 1,

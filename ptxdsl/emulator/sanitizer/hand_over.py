@@ -17,14 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...ir import Instruction
-from ..machine.allocation import number_at
-from ..runtime.block_state import BlockState
-from .accesses import operand_value
+from ..codegen.code import Code
 from .happens_before import BlockOrder, Clock, Thread, covers, join
 from .uses import Uses, Values
 
-__all__ = ["HandOver", "Write", "Written", "write_of"]
+__all__ = ["HandOver", "Write", "Written"]
 
 _MOST = 64
 """Writes to one place that are remembered."""
@@ -66,13 +63,15 @@ class HandOver:
 
     def __init__(self) -> None:
         self.places: dict[int, Written] = {}
-        self._loads: dict[int, dict[int, _Load]] = {}
-        self._values: dict[int, Values] = {}
 
-    def _load(self, state: BlockState, place: int) -> _Load:
-        loads = self._loads.setdefault(id(state.code), {})
+    @staticmethod
+    def load(code: Code, place: int) -> _Load:
+        """What is known of a load."""
+        loads: dict[int, _Load] = code.notes.setdefault(_Load, {})
         if place not in loads:
-            values = self._values.setdefault(id(state.code), Values(state.code.graph))
+            values: Any = code.notes.get(Values)
+            if values is None:
+                values = code.notes[Values] = Values(code.graph)
             trusting = not values.polls(place) and not values.confirms(place)
             loads[place] = _Load(trusting, values.uses(place))
         return loads[place]
@@ -91,14 +90,14 @@ class HandOver:
         self.places[host] = Written(writes, [], seen)
 
     def read(
-        self, state: BlockState, block: BlockOrder, thread: Thread, host: int, clock: Clock, place: int
+        self, code: Code, block: BlockOrder, thread: Thread, host: int, clock: Clock, place: int
     ) -> Write | None:
         """A thread is about to read; the write that it may miss, where it counts on an order."""
         written = self.places.get(host)
         if written is None:
             return None
-        statement: Any = state.code.graph.statements[place]
-        access, load = statement.form.effects.access, self._load(state, place)
+        statement: Any = code.graph.statements[place]
+        access, load = statement.form.effects.access, self.load(code, place)
         found = None
         if load.trusting and not access.writes:
             found = self._missed(block, thread, clock, written, load.uses)
@@ -124,15 +123,3 @@ class HandOver:
             if in_step or covers(seen, write.who, write.epoch, False):
                 return write
         return None
-
-
-def write_of(state: BlockState, who: Who, epoch: int, statement: Instruction, place: int, host: int) -> Write:
-    """A write that is about to happen."""
-    size = min((statement.form.type.bits if statement.form.type is not None else 32) // 8, 8)
-    access = statement.form.effects.access
-    stored = -1
-    if access is not None and not access.reads:
-        value = statement.operands[1 - access.operand]
-        value = getattr(value, "items", (value,))[0]
-        stored = operand_value(state, who[1:], value) & (1 << 8 * size) - 1
-    return Write(who, epoch, place, number_at(host, size), stored)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ...ir import Address, Call, Immediate, Instruction, Register
+from ...isa.effects import Access
 from ...types import TYPES
 from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code, translate
@@ -21,7 +22,8 @@ from ..instructions.instrumentation import (
     EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction,
 )
 from ..instructions.lowering import Lowering
-from ..instructions.operands import Field, raw
+from ..instructions.operand_classes import OperandClass
+from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
@@ -259,12 +261,13 @@ class Instrumentation:
         """Report what lies at an instruction's first address."""
         kind, _, place = self.low.address(statement, self._address(statement), nbytes, True)
         guard = self._guard(statement)
-        self.low.emit(SyncAccess(kind, nbytes, True, guard.kind), lane_by_lane(kind, place), guard)
+        op = SyncAccess(kind, nbytes, True, guard.kind, False, False, 0, NOTHING.kind)
+        self.low.emit(op, lane_by_lane(kind, place), guard)
 
     def _report(self, statement: Instruction, converged: bool = False) -> None:
         """Report an instruction; ``converged``: only if all lanes of the warp execute it."""
-        guard = self._guard(statement)
-        self.low.emit(SyncInstruction(guard.kind, converged), guard)
+        guard, logged = self._guard(statement), statement.form.effects.fence == "threads"
+        self.low.emit(SyncInstruction(guard.kind, converged, logged), guard)
 
     def _barrier(self, statement: Instruction) -> None:
         low, guard = self.low, self._guard(statement)
@@ -322,7 +325,19 @@ class Instrumentation:
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
         low.emit(op, place, guard, *sources, *filter(None, flags), raw("i", statement_bits(low.place) | marks))
         if (self.follows and strength(form) and not local) or low.place in self.handed:
-            low.emit(SyncAccess(kind, nbytes, access.writes, guard.kind), lane_by_lane(kind, place), guard)
+            self._log(statement, access, kind, lane_by_lane(kind, place))
+
+    def _log(self, statement: Instruction, access: Access, kind: OperandClass, place: Field) -> None:
+        """Note an access by which threads synchronise, or hand data over."""
+        low, form = self.low, statement.form
+        guard, bits, stored = self._guard(statement), 0, NOTHING
+        if low.place in self.handed and access.writes:
+            bits = min(form.type.bits if form.type is not None else 32, 64)
+            if not access.reads:
+                value = statement.operands[1 - access.operand]
+                stored = low.operands.source(getattr(value, "items", (value,))[0], bits, False, statement)
+        op = SyncAccess(kind, access.nbytes, access.writes, guard.kind, True, access.reads, bits, stored.kind)
+        low.emit(op, place, guard, *([stored] if stored is not NOTHING else []))
 
     def _flags(self, statement: Instruction, role: int) -> tuple[Field | None, ...]:
         """The predicates that say whether the elements of an access are defined; None of one that has none."""

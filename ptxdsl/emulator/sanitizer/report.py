@@ -112,7 +112,7 @@ class Reporter:
         self.findings.append(race)
 
     def old_value(
-        self, state: BlockState, pc: int, thread: tuple[int, int], missed: Write, host: int
+        self, state: BlockState, pc: int, reader: tuple[int, int, int], missed: Write, host: int
     ) -> None:
         """A thread may read what was there before a write that it counts on."""
         place, code = state.code.statement_at(pc), state.code
@@ -120,17 +120,18 @@ class Reporter:
         lines = [self._line(state, n) for n in sorted((place, missed.statement))]
         if "order" not in self.kinds or not self._is_new("order", guarded and guarded.name, *lines):
             return
-        memory = self._memory(Scene(state, *thread, pc), guarded, address)
-        mine = self._access(state, place, block_of(state), thread)
-        block, *who = missed.who
-        theirs = self._access(state, missed.statement, index_in(self.launch.config.grid, block), (who[0], who[1]))
-        statement: Any = code.graph.statements[missed.statement]
+        sides = []
+        for (block, *who), statement in ((reader, place), (missed.who, missed.statement)):
+            sides.append(self._access(state, statement, index_in(self.launch.config.grid, block), (who[0], who[1])))
+        mine, theirs = sides
+        memory = self._memory(Scene(state, *reader[1:], pc), guarded, address)
+        store: Any = code.graph.statements[missed.statement]
         message = (
             f"{mine.verb} from {memory.element} in {memory.space} memory by thread {mine.thread} of block "
-            f"{mine.block} may still give {_shown(statement.form.type, missed.before)}, the value before the "
+            f"{mine.block} may still give {_shown(store.form.type, missed.before)}, the value before the "
             f"{theirs.verb} by thread {theirs.thread} of block {theirs.block}: nothing orders the two"
         )
-        hint = _order_hint(mine, theirs, who[0] == thread[0])
+        hint = _order_hint(mine, theirs, missed.who[1] == reader[1])
         self.findings.append(Finding("order", message, mine, theirs, *memory, hint))
 
     def _memory(self, scene: Scene, guarded: AddressRange | None, address: int) -> _Memory:

@@ -77,6 +77,7 @@ class Sanitizer(Tool):
 
     def attach(self, state: BlockState) -> None:
         self.memory.attach(state)
+        self.synchronisation.attach(state)
         self.overruns.attach(state)
 
     def connect(self, states: list[BlockState]) -> None:
@@ -105,6 +106,7 @@ class Sanitizer(Tool):
     def converged(self, state: BlockState, warp: int, lanes: int, place: int) -> None:
         statement: Any = state.code.graph.statements[place]
         barrier = statement.form.effects.barrier
+        self.synchronisation.follow()
         if barrier == "warp" and self.checks.race:
             self.synchronisation.converged(state, self.clocks.of_block(state), warp, set_bits(lanes))
         elif barrier and self.checks.race:
@@ -116,7 +118,6 @@ class Sanitizer(Tool):
         state.put(Block.CURRENT, "I", warp - 1 & 31)
         state.put(Block.STAY, "I", 1)
         reason = self.memory.get(state, Shadow.REASON, "i")
-        block = self.clocks.of_block(state)
         if reason == Reason.DEFERRED:
             lanes = set_bits(state.get(Block.FAULT_ADDRESS, "Q"))
             hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
@@ -124,7 +125,10 @@ class Sanitizer(Tool):
             self.reporter.defer(state, pc, warp, {lane: hosts[lane] for lane in lanes})
             if self._counted(pc) == PATIENCE:
                 self._patch(state, pc, NOTED)
-        elif reason in _SYNCHRONISES:
+            return
+        self.synchronisation.follow()
+        block = self.clocks.of_block(state)
+        if reason in _SYNCHRONISES:
             lanes = set_bits(state.get(Block.FAULT_ADDRESS, "Q"))
             self.synchronisation.event(state, block, warp, lanes, reason)
         else:
@@ -208,6 +212,7 @@ class Sanitizer(Tool):
 
     def release(self) -> None:
         """Undo the suppressions and give the shadow memory back."""
+        self.synchronisation.finish()
         self.overruns.release()
         for place, data in self._suppressed:
             ctypes.memmove(place, data, len(data))

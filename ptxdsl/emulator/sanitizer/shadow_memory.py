@@ -21,6 +21,7 @@ from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
 from .accesses import copy_rows, granule_of
 from .shadow_store import Marked, store
+from .sync_log import SyncLog
 
 __all__ = ["Region", "ShadowMemory"]
 
@@ -72,6 +73,7 @@ class ShadowMemory:
         self.granule = granule_of(launch.spaces.function)
         self.arrays: list[tuple[np.ndarray[Any, Any], int]] = []
         self.kept: list[Any] = []
+        self.log = SyncLog()
         self.regions: list[Region] = []
         self.private: dict[int, list[Region]] = {}
         """Shared and local memory of each block state, by its address."""
@@ -194,7 +196,7 @@ class ShadowMemory:
             (Shadow.EPOCH_COUNTER, self.store.counter.ctypes.data),
             (Shadow.EPOCH_BLOCKS, self.store.blocks.ctypes.data),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, cache.ctypes.data),
-            (Shadow.INSPECT, inspect),
+            (Shadow.INSPECT, inspect), (Shadow.LOG, self.log.cursor.ctypes.data),
             (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
         ):
             self.put(state, offset, "Q", value)

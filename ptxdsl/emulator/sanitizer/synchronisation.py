@@ -4,22 +4,47 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...ir import Instruction
+from ..codegen.code import Code
 from ..instructions.instrumentation import BulkReport
+from ..machine.allocation import number_at
 from ..machine.layout import Block
-from ..machine.shadow import Reason
+from ..machine.shadow import EPOCH_SHIFT, LANE, WARP_SHIFT, Reason
 from ..runtime.block_state import BlockState
-from .accesses import reach, strength
+from ..runtime.faults import set_bits
+from .accesses import operand_value, reach, strength
 from .barriers import Barriers, charge_poll
 from .clocks import Clocks
 from .copies import Copies
-from .hand_over import HandOver, write_of
-from .happens_before import BlockOrder, Thread
+from .hand_over import HandOver, Write
+from .happens_before import BlockOrder, Clock, Thread
 from .instrumentation import Checks
 from .report import Reporter
+from .sync_log import unordered
 
 __all__ = ["Synchronisation"]
+
+
+class _Event(NamedTuple):
+    """Where and when an event is: the clock of its warp, the numbers before an access and those that it stores."""
+
+    state: BlockState
+    code: Code
+    pc: int
+    place: int
+    block: BlockOrder
+    epoch: int
+    block_floor: int
+    warp_floor: int
+    before: Any
+    stored: Any
+
+    def clock(self, thread: Thread) -> Clock:
+        return Clocks.with_own(self.block, thread, self.epoch, self.block_floor, self.warp_floor)
 
 
 class Synchronisation:
@@ -30,16 +55,95 @@ class Synchronisation:
         self.hand_over = HandOver() if checks.order else None
         self.barriers = Barriers(clocks, reporter)
         self.copies = Copies(clocks.memory, reporter)
+        self.log = clocks.memory.log
+        self.states: dict[int, BlockState] = {}
+        self._codes: list[Code] = []
+
+    def attach(self, state: BlockState) -> None:
+        """A state whose events are logged."""
+        self.states[state.address] = state
+        if all(state.code is not code for code in self._codes):
+            self._codes.append(state.code)
+
+    # The log
+
+    def follow(self) -> None:
+        """Follow the events that compiled code has noted."""
+        if not self.log:
+            return
+        for record in self.log.take():
+            self._replay(record)
+
+    def finish(self) -> None:
+        """At the end of a launch only what the ``order`` tool may find is followed."""
+        if self.hand_over is not None and self.log and self._suspicious():
+            self.follow()
+
+    def _suspicious(self) -> bool:
+        """Whether some load may have missed a store, as far as barriers tell."""
+        assert self.hand_over is not None
+        if self.hand_over.places:
+            return True
+        records = self.log.records
+        state = self.states[int(records["state"][0])]
+        places, which = np.unique(records["pc"], return_inverse=True)
+        writes, reads = np.zeros(len(places), bool), np.zeros(len(places), bool)
+        for number, pc in enumerate(places.tolist()):
+            code, place = self._place(state, pc)
+            statement: Any = code.graph.statements[place]
+            access = statement.form.effects.access
+            if access is None:
+                continue
+            writes[number] = access.writes
+            reads[number] = not access.writes and self.hand_over.load(code, place).trusting
+        return bool(reads.any()) and unordered(records, writes[which], reads[which])
+
+    def _place(self, state: BlockState, pc: int) -> tuple[Code, int]:
+        """The code of a micro-op, and its statement: a launch that goes on in conservative code has two."""
+        self.attach(state)
+        code = max((code for code in self._codes if code.base <= pc), key=lambda code: code.base)
+        return code, code.statement_at(pc)
+
+    def _replay(self, record: Any) -> None:
+        pc, address, epoch, block_floor, warp_floor, barriers, number, mask = (int(record[n]) for n in range(8))
+        state, warp = self.states[address], epoch >> WARP_SHIFT & LANE
+        code, place = self._place(state, pc)
+        statement = code.graph.statements[place]
+        assert isinstance(statement, Instruction)
+        block = self.clocks.block(number - 1)
+        block.barrier(barriers, block_floor >> EPOCH_SHIFT)
+        if warp_floor > block_floor:
+            block.warp_barrier(warp, warp_floor)
+        event = _Event(
+            state, code, pc, place, block, epoch, block_floor, warp_floor, record["before"], record["stored"]
+        )
+        lanes = set_bits(mask)
+        if statement.form.effects.fence == "threads":
+            self._fence(event, [(warp, lane) for lane in lanes], statement)
+            return
+        hosts = record["hosts"].tolist()
+        for lane in lanes:
+            self._strong(event, (warp, lane), statement, hosts[lane])
+
+    # Events
 
     def event(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
         """Lanes of a warp are about to execute, or have executed, an instruction that orders threads."""
-        place = state.code.statement_at(state.get(Block.FAULT_PC, "Q"))
+        pc = state.get(Block.FAULT_PC, "Q")
+        place = state.code.statement_at(pc)
         statement = state.code.graph.statements[place]
         assert isinstance(statement, Instruction)
+        event = _Event(state, state.code, pc, place, block, *self.clocks.of_warp(state, warp), None, None)
         if reason == Reason.SYNC_ACCESS:
             hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
-            for lane in lanes:
-                self._access(state, block, (warp, lane), statement, place, hosts[lane])
+            threads = [(warp, lane) for lane in lanes]
+            together = len(lanes) > 1 and self.race and self.barriers.arrive_together(
+                state, block, threads, statement, {hosts[lane] for lane in lanes}
+            )
+            for thread in threads:
+                self._access(event, thread, statement, hosts[thread[1]], together)
+        elif statement.form.effects.fence == "threads":
+            self._fence(event, [(warp, lane) for lane in lanes], statement)
         else:
             self._instruction(state, block, [(warp, lane) for lane in lanes], statement)
         self.clocks.memory.begin_epoch(state, warp)
@@ -62,39 +166,63 @@ class Synchronisation:
             self.barriers.warp_barrier(state, block, threads, statement)
         elif effects.barrier == "block":
             self.barriers.named_barrier(state, block, threads, statement)
-        else:
-            level, acquires, releases = reach(statement.form), effects.order != "release", effects.order != "acquire"
-            for thread in threads:
-                block.fence(thread, self.clocks.of_thread(state, block, thread), level, acquires, releases)
+
+    @staticmethod
+    def _fence(event: _Event, threads: list[Thread], statement: Instruction) -> None:
+        effects, block = statement.form.effects, event.block
+        level, acquires, releases = reach(statement.form), effects.order != "release", effects.order != "acquire"
+        for thread in threads:
+            block.fence(thread, event.clock(thread), level, acquires, releases)
 
     def _access(
-        self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, place: int, host: int
+        self, event: _Event, thread: Thread, statement: Instruction, host: int, together: bool = False
     ) -> None:
-        effects = statement.form.effects
-        access = effects.access
+        """Before an access that Python sees at once."""
+        effects, state = statement.form.effects, event.state
         if effects.completes:
-            op = state.code.op_at(state.get(Block.FAULT_PC, "Q"))
+            op = state.code.op_at(event.pc)
             self.copies.begin(state, thread, statement, host, op.operand if isinstance(op, BulkReport) else 0)
-            return
-        if access is None:
+        elif effects.access is None:
             self.copies.mbarrier(state, thread, statement, host)
-            if self.race:
-                self.barriers.mbarrier(state, block, thread, statement, host)
-            return
-        clock, level = self.clocks.of_thread(state, block, thread), strength(statement.form)
+            if self.race and not together:
+                self.barriers.mbarrier(state, event.block, thread, statement, host)
+        else:
+            if effects.access.reads:
+                charge_poll(state)
+            self._strong(event, thread, statement, host)
+
+    def _strong(self, event: _Event, thread: Thread, statement: Instruction, host: int) -> None:
+        """Before a strong access."""
+        block, effects, clock = event.block, statement.form.effects, event.clock(thread)
+        access, level = effects.access, strength(statement.form)
+        assert access is not None
         if access.reads:
-            charge_poll(state)
             self.order.read(block, thread, host, level, effects.acquires, clock)
             if self.hand_over is not None:
-                missed = self.hand_over.read(state, block, thread, host, clock, place)
+                missed = self.hand_over.read(event.code, block, thread, host, clock, event.place)
                 if missed is not None:
-                    self.reporter.old_value(state, state.get(Block.FAULT_PC, "Q"), thread, missed, host)
+                    self.reporter.old_value(event.state, event.pc, (block.block, *thread), missed, host)
         if access.writes:
             clocks = list(block.released(thread))
+            clock = event.clock(thread)
             if effects.releases:
-                clocks.append((level, self.clocks.of_thread(state, block, thread)))
+                clocks.append((level, clock))
             self.order.write(block, host, level, clocks, access.reads)
             if self.hand_over is not None:
-                who = (block.block, *thread)
-                write = write_of(state, who, clock[who], statement, place, host)
-                self.hand_over.write(block, thread, host, self.clocks.of_thread(state, block, thread), write)
+                write = self._write(event, (block.block, *thread), clock, statement, host)
+                self.hand_over.write(block, thread, host, clock, write)
+
+    @staticmethod
+    def _write(event: _Event, who: tuple[int, int, int], clock: Clock, statement: Instruction, host: int) -> Write:
+        """A write that is about to happen."""
+        lane, access, stored = who[2], statement.form.effects.access, -1
+        assert access is not None
+        if event.before is not None:
+            stored = -1 if access.reads else int(event.stored[lane])
+            return Write(who, clock[who], event.place, int(event.before[lane]), stored)
+        size = min((statement.form.type.bits if statement.form.type is not None else 32) // 8, 8)
+        if not access.reads:
+            value: Any = statement.operands[1 - access.operand]
+            value = getattr(value, "items", (value,))[0]
+            stored = operand_value(event.state, who[1:], value) & (1 << 8 * size) - 1
+        return Write(who, clock[who], event.place, number_at(host, size), stored)

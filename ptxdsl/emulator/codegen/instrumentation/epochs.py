@@ -14,11 +14,11 @@ from ...instructions.instrumentation import (
 )
 from ...machine.layout import LANES, Block, Status, Warp
 from ...machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, TICKET_SHIFT, Reason, Shadow, WarpClock,
+    EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, POLL, TICKET_SHIFT, Reason, Shadow, SyncRecord, WarpClock,
 )
 from ..data import guard_mask, source
-from ..handler import Handler, byte, i1, i32, i64, pointer
-from ..memory import Access
+from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
+from ..memory import Access, gather
 from ..registry import emits
 
 __all__ = ["ShadowState", "arrive", "barrier", "begin", "leave", "sync_access", "sync_instruction", "warp_barrier"]
@@ -153,14 +153,61 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
     h.skip_unless_any(mask)
     if op.whole:
         h.branch_unless(h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.ALIVE, i32)), h.next)
-    leave(h, ShadowState(h), Reason.SYNC_INSTRUCTION, h.following(), mask)
+    shadow = ShadowState(h)
+    if op.logged:
+        _log(h, shadow, Reason.SYNC_INSTRUCTION, mask)
+    else:
+        leave(h, shadow, Reason.SYNC_INSTRUCTION, h.following(), mask)
+
+
+def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, *lanes: tuple[int, Any]) -> None:
+    """Note an event and go on in the next epoch; return to Python where there is no more room."""
+    cursor = shadow.get(Shadow.LOG, pointer)
+    at = h.load(cursor, 0, i64)
+    room = h.ir.icmp_unsigned("<", at, h.load(cursor, 8, i64))
+    h.branch_unless(room, lambda: leave(h, shadow, reason, h.following(), mask))
+    record = h.ir.inttoptr(at, pointer)
+    for value, offset in (
+        (h.ir.ptrtoint(h.rec, i64), SyncRecord.PC), (h.ir.ptrtoint(h.block, i64), SyncRecord.STATE),
+        (shadow.clock(WarpClock.EPOCH), SyncRecord.EPOCH),
+        (shadow.clock(WarpClock.BLOCK_FLOOR), SyncRecord.BLOCK_FLOOR),
+        (shadow.clock(WarpClock.WARP_FLOOR), SyncRecord.WARP_FLOOR),
+        (shadow.clock(WarpClock.BARRIERS), SyncRecord.BARRIERS),
+        (shadow.get(Shadow.BLOCK, i32), SyncRecord.BLOCK), (mask, SyncRecord.MASK),
+    ):
+        h.store(value, record, offset)
+    for offset, values in lanes:
+        h.store(values, record, offset, 8)
+    h.store(h.ir.add(at, h.i64(SyncRecord.nbytes)), cursor, 0)
+    shadow.begin_epoch()
+    h.next()
+
+
+def _wide(h: Handler, values: Any) -> Any:
+    """Numbers of the lanes in 64 bits each; the low ones of wider numbers."""
+    kind, width = lanes_of(i64), values.type.element.width
+    return values if width == 64 else (h.ir.zext if width < 64 else h.ir.trunc)(values, kind)
 
 
 @emits(SyncAccess, slow_path=True)
 def sync_access(h: Handler, op: SyncAccess) -> None:
     access = Access(h, op.address, None, op.nbytes, op.writes)
     mask = guard_mask(h, op.guard, True)
+    stored = source(h, op.stored, LANES) if op.stored else None
     h.skip_unless_any(mask)
     hosts = access.hosts(mask)
+    shadow = ShadowState(h)
+    if not op.logged:
+        h.store(hosts, h.block, Block.SCRATCH)
+        leave(h, shadow, Reason.SYNC_ACCESS, h.following(), mask)
+        return
+    lanes = [(SyncRecord.HOSTS, hosts)]
+    if op.bits:
+        lanes.append((SyncRecord.BEFORE, _wide(h, gather(h, hosts, op.bits, mask))))
+    if stored is not None:
+        lanes.append((SyncRecord.STORED, _wide(h, stored)))
     h.store(hosts, h.block, Block.SCRATCH)
-    leave(h, ShadowState(h), Reason.SYNC_ACCESS, h.following(), mask)
+    if op.polls:
+        cost = h.ir.mul(h.call("llvm.ctpop.i32", i32, mask), h.i32(POLL))
+        h.store(h.ir.sub(h.load(h.block, Block.BUDGET, i32), cost), h.block, Block.BUDGET)
+    _log(h, shadow, Reason.SYNC_ACCESS, mask, *lanes)
