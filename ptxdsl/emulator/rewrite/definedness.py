@@ -5,8 +5,9 @@ there, and compilers' PTX may carry values that are never used. So each register
 predicate, set where the register is written. An instruction that only computes passes it on: to what depends on an
 undefined operand, which for ``selp``, ``and`` and ``or`` is a matter of the other operands' values. It is tested where
 a value decides something: as a guard, an address, in what is stored for others to see, or read by an instruction of
-several lanes. Loads that the program may have made in vain (:mod:`.deferred_loads`) clear it where they find memory
-unwritten, and a store to memory of the block leaves that as undefined as its value.
+several lanes; but a shuffle passes it on, from the lane that the number is taken from. Loads that the program may have
+made in vain (:mod:`.deferred_loads`) clear it where they find memory unwritten, and a store to memory of the block
+leaves that as undefined as its value.
 """
 
 from __future__ import annotations
@@ -59,7 +60,11 @@ def check_definedness(function: Function, unwritten: bool) -> Definedness:
     if not exposed:
         return Definedness(function, {}, frozenset())
     passing = [op for op in flow.def_use if _passes(op)]
-    while more := {w for op in passing if not exposed.isdisjoint(op.uses) for w in op.writes} - exposed:
+    moved = [(_moved(op.statement), op.writes[0]) for op in flow.def_use if _moved(op.statement) is not None]
+    while more := (
+        {w for op in passing if not exposed.isdisjoint(op.uses) for w in op.writes}
+        | {result for source, result in moved if source in exposed}
+    ) - exposed:
         exposed |= more
     loads = frozenset(id(flow.statements[place]) for place in deferred)
     return _Checks(function, exposed, maybe_unwritten(flow), loads).checked()
@@ -67,6 +72,14 @@ def check_definedness(function: Function, unwritten: bool) -> Definedness:
 
 def _passes(op: DefUse) -> bool:
     return isinstance(op.statement, Instruction) and is_pure(op.statement.form)
+
+
+def _moved(statement: object) -> Register | None:
+    """The register that a shuffle moves."""
+    if isinstance(statement, Instruction) and statement.form.opcode == "shfl":
+        source = statement.operand("a")
+        return source if isinstance(source, Register) else None
+    return None
 
 
 def _saves(op: DefUse) -> bool:
@@ -86,6 +99,9 @@ class _Checks(PtxBuilder):
         self.unwritten, self.loads = self.register(_TEST, "pred"), loads
         self.parts = [self.register(f"{_TEST}.{name}", "pred") for name in "abcd"]
         self.lane = self.register(f"{_TEST}.lane", "u32")
+        self.number, self.taken = self.register(f"{_TEST}.number", "b32"), self.register(f"{_TEST}.taken", "b32")
+        self.shuffles = any(_moved(statement) in self.flags for statement in function.instructions())
+        """Whether some shuffle moves a register with a predicate: each is then doubled, since any two may meet."""
         self.initial = unwritten
         self.found: dict[int, tuple[str, ...]] = {}
 
@@ -120,6 +136,8 @@ class _Checks(PtxBuilder):
                     self.flags[item].name if isinstance(item, Register) and item in self.flags else "" for item in items
                 )
             decides = [register for register in used if register not in items]
+        elif isinstance(statement, Instruction) and self.shuffles and statement.form.opcode == "shfl":
+            decides = [register for register in used if register in op.reads[1:] or register == guard]
         else:
             decides = [] if _saves(op) else used
         for register in dict.fromkeys(decides):
@@ -128,6 +146,9 @@ class _Checks(PtxBuilder):
         if id(statement) in self.loads:
             self._load(statement, op)
             return
+        if isinstance(statement, Instruction) and self.shuffles and statement.form.opcode == "shfl":
+            self._shuffle(statement, op.writes[0])
+            return
         sources = used if _passes(op) else []
         value_wise = self._value_wise(statement) if sources and isinstance(statement, Instruction) else None
         for register in op.writes:
@@ -135,6 +156,16 @@ class _Checks(PtxBuilder):
                 self.emit("mov.pred", self.flags[register], value_wise, guard=guard)
             elif register in self.flags:
                 self._set(guard, self.flags[register], [self.flags[source] for source in sources])
+
+    def _shuffle(self, statement: Instruction, result: Register) -> None:
+        """The predicate is moved as the number is."""
+        guard, taken = statement.guard, self.taken
+        moved, *rest = DefUse.of(statement).reads
+        self._known(self.parts[0], moved)
+        self.emit("selp.b32", self.number, 1, 0, self.parts[0])
+        self.emit(statement.form.mnemonic, taken, self.number, *rest, guard=guard)
+        if result in self.flags:
+            self.emit("setp.ne.b32", self.flags[result], taken, 0, guard=guard)
 
     def _load(self, statement: Instruction | Call, op: DefUse) -> None:
         """Its check clears the predicates again of lanes that load what is unwritten.

@@ -43,6 +43,9 @@ setp.lt.u32 %p4, %r9, 3;
 @%p4 bra L;"""
 
 
+SHUFFLE = """@%p1 mov.u32 %r4, 5;
+shfl.sync.idx.b32 %r3, %r4, {}, 31, -1;
+st.global.u32 [%rd1], %r3;"""
 STORE = "\nst.global.u32 [%rd1], %r3;"
 
 
@@ -75,6 +78,8 @@ def run(body: str, n: int = 0, threads: int = 32, sanitize: str | None = "init")
         ("@%p2 add.u32 %r3, %r2, 1;", [(FIRST, "%p2")]),
         ("@%p1 mov.u64 %rd5, %rd1;\n@%p1 ld.global.u32 %r3, [%rd5];", []),
         (HALVES, [(FIRST + 2, "%r5")]),
+        (SHUFFLE.format(3), []),  # lane 3 has written what all lanes take
+        (SHUFFLE.format(20), [(FIRST + 2, "%r3")]),
         (LOOP, [(FIRST + 2, "%p3")]),
     ],
 )

@@ -1,0 +1,80 @@
+"""Strong accesses and fences are noted by compiled code: what is found is the same, and Python follows what it must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import ptxdsl
+import pytest
+from foreign_harness import HEADER
+from ptxdsl import use
+from ptxdsl.emulator.sanitizer import sync_log
+from ptxdsl.emulator.sanitizer.sanitizer import collect
+from ptxdsl.emulator.sanitizer.synchronisation import Synchronisation
+
+KERNEL = """.visible .entry k(.param .u64 x, .param .u64 y)
+{{
+  .reg .b64 %x, %y, %mine, %other, %f; .reg .b32 %t, %n, %v, %s, %o; .reg .pred %p;
+  .shared .align 4 .b8 tile[512];
+  ld.param.u64 %x, [x]; ld.param.u64 %y, [y];
+  mov.u32 %t, %tid.x; mul.wide.u32 %mine, %t, 4; add.u64 %other, %x, %mine; ld.global.u32 %v, [%other];
+  shl.b32 %s, %t, 2; mov.u32 %o, tile; add.u32 %s, %s, %o; sub.u32 %o, 127, %t; shl.b32 %o, %o, 2;
+  mov.u32 %n, tile; add.u32 %o, %o, %n; add.u64 %mine, %y, %mine; mov.u32 %n, 0;
+LOOP:
+  {body}
+  add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 50; @%p bra LOOP;
+  {end}
+  ret;
+}}
+"""
+EXCHANGE = """st.volatile.shared.u32 [%s], %v;
+  {} ld.volatile.shared.u32 %t, [%o];
+  add.u32 %v, %v, %t; bar.sync 0;"""
+COUNT = "membar.gl; red.global.add.u32 [%y+1024], 1;"
+
+
+def followed(body: str, monkeypatch: pytest.MonkeyPatch, tools: Any = "all") -> tuple[list[str], int, Any]:
+    """The kinds of findings, how many events Python has followed, and the result."""
+    replay, events = Synchronisation._replay, 0
+
+    def counted(self: Synchronisation, record: Any) -> None:
+        nonlocal events
+        events += 1
+        replay(self, record)
+
+    monkeypatch.setattr(Synchronisation, "_replay", counted)
+    grid = 2 if "red" in body else 1
+    x, y = np.arange(128, dtype=np.uint32), np.zeros(512, np.uint32)
+    module = ptxdsl.load(HEADER + KERNEL.format(body=body, end="" if grid > 1 else "st.global.u32 [%mine], %v;"))
+    with use("emulator"), collect() as findings:
+        module["k"].configure(grid, 128, sanitize=tools)(x, y)
+    return sorted({finding.kind for finding in findings}), events, y
+
+
+def test_what_barriers_order_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds, events, y = followed(EXCHANGE.format("bar.sync 0;"), monkeypatch)
+    want = np.arange(128, dtype=np.uint32)
+    for _ in range(50):
+        want = want + want[::-1]
+    assert not kinds and not events
+    assert (y[:128] == want).all()
+
+
+def test_what_nobody_asks_for_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, events, y = followed(COUNT, monkeypatch)
+    assert not events and y[256] == 2 * 128 * 50
+
+
+@pytest.mark.parametrize("most", [3, 16384])
+def test_old_values_are_found_whatever_the_log_holds(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync_log, "_MOST", most)
+    kinds, events, _ = followed(EXCHANGE.format(""), monkeypatch)
+    assert "order" in kinds and "race" not in kinds and events
+
+
+@pytest.mark.parametrize("most", [3, 16384])
+def test_no_false_alarm_whatever_the_log_holds(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync_log, "_MOST", most)
+    kinds, _, _ = followed(EXCHANGE.format("bar.sync 0;"), monkeypatch)
+    assert not kinds
