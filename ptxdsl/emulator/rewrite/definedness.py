@@ -99,7 +99,7 @@ class _Checks(PtxBuilder):
         self.unwritten, self.loads = self.register(_TEST, "pred"), loads
         self.parts = [self.register(f"{_TEST}.{name}", "pred") for name in "abcd"]
         self.lane = self.register(f"{_TEST}.lane", "u32")
-        self.number, self.taken = self.register(f"{_TEST}.number", "b32"), self.register(f"{_TEST}.taken", "b32")
+        self.bit, self.taken = self.register(f"{_TEST}.number", "b32"), self.register(f"{_TEST}.taken", "b32")
         self.shuffles = any(_moved(statement) in self.flags for statement in function.instructions())
         """Whether some shuffle moves a register with a predicate: each is then doubled, since any two may meet."""
         self.initial = unwritten
@@ -162,8 +162,8 @@ class _Checks(PtxBuilder):
         guard, taken = statement.guard, self.taken
         moved, *rest = DefUse.of(statement).reads
         self._known(self.parts[0], moved)
-        self.emit("selp.b32", self.number, 1, 0, self.parts[0])
-        self.emit(statement.form.mnemonic, taken, self.number, *rest, guard=guard)
+        self.emit("selp.b32", self.bit, 1, 0, self.parts[0])
+        self.emit(statement.form.mnemonic, taken, self.bit, *rest, guard=guard)
         if result in self.flags:
             self.emit("setp.ne.b32", self.flags[result], taken, 0, guard=guard)
 

@@ -157,3 +157,12 @@ def test_every_inlinable_micro_op_is_compiled() -> None:
         planned = [*made.prologue, *(op for each in made.blocks for op in each.ops)]
         found |= {type(each.op) for each in planned}
     assert {kind for kind in MicroOp.__subclasses__() if kind.inlinable} <= found
+
+
+def test_code_that_follows_deferred_loads_has_a_block_function() -> None:
+    body = """.shared .align 4 .b8 tile[128]; .reg .b32 %v, %w, %t; .reg .b64 %x; .reg .pred %p;
+    ld.param.u64 %x, [x]; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 5;
+    ld.shared.u32 %v, [tile]; ld.shared.u32 %w, [tile+4]; selp.u32 %v, %v, 7, %p; st.global.u32 [%x], %v;"""
+    checks = Checks(race=True, init=True, overlap=False, unwritten=False, order=True, cas=True)
+    code = Program(parse(kernel("u64 x", body))).code("k", LaunchConfig(1, 64).block, checks=checks)
+    assert plan_block_function(code) is not None
