@@ -54,8 +54,8 @@ _EXPM1 = {
 """(e^r - 1 - r - r^2/2) / r^3 for |r| < ln(2)/2."""
 _LOG10_2 = {f32: (0.301025390625, 4.605039066518657e-06), f64: (0.3010299955494702, 1.1451100898021838e-10)}
 _LN10 = {f32: (2.3025851249694824, -3.1975435632602967e-08), f64: (2.302585092994046, -2.1707562233822494e-16)}
-_LIMITS = {f32: (-104.0, 89.5), f64: (-746.0, 710.6)}
-"""Below and above, e^x is zero and infinity."""
+_LIMITS = {f32: (-170.0, 170.0), f64: (-1400.0, 1400.0)}
+"""Below and above, e^x is zero and infinity, also times a factor that is large or small."""
 
 
 def scaled(x: Any, exponent: Any) -> Any:
