@@ -174,7 +174,8 @@ class StatementChecker:
             if operand is address:
                 asked = _asked(statement.form, spec.space)
                 wrong = asked not in ("generic", "", space) and not (space == "reg" and asked == "param")
-                if wrong or (asked == "generic" and space in ("const", "param")):
+                opaque = isinstance(found, (ir.Variable, ir.Parameter)) and found.type.kind == "o"
+                if wrong or (asked == "generic" and space in ("const", "param") and not opaque):
                     wants = f"wants an address in .{asked}" if wrong else "names no state space"
                     self.fail(
                         statement,
