@@ -9,7 +9,7 @@ A list that ``list(...)`` or ``tuple(...)`` is filling only C code holds. Where 
 has more references than the variables explain, Python's collector is asked for such a list.
 
 What it cannot see: what an expression with a branch in it has left on the stack, and what functions return that compute
-which register it is; a ``list(...)`` of two elements.
+which register it is; a ``list(...)`` of few elements.
 """
 
 from __future__ import annotations
