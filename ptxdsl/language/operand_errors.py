@@ -27,8 +27,8 @@ from .values.literals import is_number, plain
 from .values.value import Part, Reg, Value
 
 __all__ = [
-    "OperandError", "argument_error", "count_error", "number_error", "operand_error", "out_error", "outs_error",
-    "symbol",
+    "OperandError", "argument_error", "check_update", "count_error", "number_error", "operand_error", "out_error",
+    "outs_error", "symbol",
 ]
 
 
@@ -70,6 +70,29 @@ def outs_error(forms: Sequence[Form], out: Any) -> PtxTypeError:
     if specs[0].count:
         wanted = f"a list of {specs[0].count} regs"
     return located(PtxTypeError, f"out of `{syntax(form)}` is {wanted}, not {got}", f"`out=reg({specs[0].type})`")
+
+
+def check_update(form: Form, dtype: ScalarType) -> None:
+    """A located PtxTypeError where an atomic operation computes with elements as numbers that they are not.
+
+    The least and the greatest of floats may be found by their bits, as integers.
+    """
+    kind = form.type
+    if kind is None or kind is dtype or "b" in (kind.kind, dtype.kind) or kind.lanes > 1 or dtype.lanes > 1:
+        return
+    operation = form.effects.atomic
+    ordered = operation == "min" or operation == "max"
+    if not ordered and operation != "add" and operation not in ("inc", "dec"):
+        return
+    if kind.bits == dtype.bits:
+        if kind.is_integer and dtype.is_float and ordered:
+            return
+        if kind.is_float == dtype.is_float and not (ordered and kind.is_signed != dtype.is_signed):
+            return
+    raise located(
+        PtxTypeError, f"`{form.mnemonic}` updates a {kind}, and the pointer is one to {dtype}",
+        f"the operation of {dtype}, or `x.cast({kind})` to take what lies there for a {kind}",
+    )
 
 
 def argument_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError | None:

@@ -25,7 +25,7 @@ from .memory.declared import Declared
 from .memory.pointers import Pointer
 from .memory.tensor_map import TensorMapValue
 from .operand_errors import (
-    OperandError, argument_error, count_error, number_error, operand_error, out_error, outs_error, symbol,
+    OperandError, argument_error, check_update, count_error, number_error, operand_error, out_error, outs_error, symbol,
 )
 from .values.literals import is_number, known_literal, literal, plain
 from .values.value import Negated, Parameter, Part, Reg, Result, Value, Vec
@@ -111,6 +111,8 @@ def bind(forms: Sequence[Form], arguments: tuple[Any, ...], out: Any) -> Binding
         (spec, None if returned(spec) else _dropped if spec.name == SINK else _converter(spec, next(given)))
         for spec in form.operands
     )
+    if form.effects.atomic and form.effects.access is not None:
+        steps = tuple((spec, _updated if convert is _pointer else convert) for spec, convert in steps)
     specs = outputs(form)
     direct = not specs or (len(specs) == 1 and form.operands[0] is specs[0])
     direct = direct and all(convert is not _dropped for _, convert in steps)
@@ -316,6 +318,11 @@ def _based(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Ope
 def _pointer(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
     address: ir.Address = argument.operand(trace)
     return address
+
+
+def _updated(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    check_update(form, argument.dtype)
+    return _pointer(trace, form, spec, argument)
 
 
 def _address(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:

@@ -26,7 +26,8 @@ def kernel(body: str) -> Callable[[], str]:
     """What traces a kernel whose body is this text."""
     file = f"<foreign {next(numbers)}>"
     lines = "".join(f"    {line}\n" for line in body.splitlines())
-    source = f"@ptx_kernel\ndef k(x: Ptr[f32], n: u32, v: u32, w: u32, f: f32, g: f32, h: f32):\n{lines}"
+    element = "u32" if ".u32(x.at(" in body else "f32"
+    source = f"@ptx_kernel\ndef k(x: Ptr[{element}], n: u32, v: u32, w: u32, f: f32, g: f32, h: f32):\n{lines}"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     names: dict[str, Any] = dict(NAMES)
     exec(compile(source, file, "exec"), names)
