@@ -274,7 +274,9 @@ class Reader:
             register = ir.Register(self.scopes.fresh("%made"), kind)
             self.result.registers.append(register)
             every = (register, *operands)
-            form = next(form for form in lookup(mnemonic) if fits(form, every))
+            form = next((form for form in lookup(mnemonic) if fits(form, every)), None)
+            if form is None:
+                self.source.fail(f"an operand that `{mnemonic}` does not take either", self.position)
             self.pending[key] = ir.Instruction(form, every)
         result = self.pending[key].operands[0]
         assert isinstance(result, ir.Register)

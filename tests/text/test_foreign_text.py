@@ -146,6 +146,7 @@ REFUSED = [
     (module("ld.u32 %r1, [c];", ".const .u32 c;"),
      "c lies in .const, and `ld.u32` names no state space"),
     (module("ld.u32 %r1, [a];", parameters=".param .u32 a"), None),
+    (module("add.f32 %f1, %f2, !%f3;"), "an operand that `not.pred` does not take either"),
     (module("add.s32 _, %r1, %r2;"), None), (module("mad.u32.lo %r1, %r2, %r3, %r4;"), None),
 ]
 
