@@ -39,6 +39,8 @@ class _Mbarrier:
     """Those for which it is known whether they come after the initialisation."""
     joined: tuple[Clock, Any, int, Clock] | None = None
     """The last that a thread has acquired: its clock before, what was released, the scope, its clock behind."""
+    released: tuple[Clock, BlockOrder, int] | None = None
+    """What was released last in this phase, by a thread of which block, and how far."""
     pending: Published = field(default_factory=dict)
     complete: Published = field(default_factory=dict)
 
@@ -47,7 +49,17 @@ class _Mbarrier:
         if parity != self.parity:
             complete = dict(self.complete)
             BlockOrder.join_into(complete, self.pending)
-            self.parity, self.complete, self.pending = parity, complete, {}
+            self.parity, self.complete, self.pending, self.released = parity, complete, {}, None
+
+    def release(self, block: BlockOrder, level: int, acquired: Clock, own: Clock) -> None:
+        """A thread arrives: what it has acquired, which most threads share and is joined once, and its own clock."""
+        last = self.released
+        if last is None or last[0] is not acquired or last[1] is not block or last[2] != level:
+            self.released = acquired, block, level
+            publish(self.pending, block, level, acquired)
+            self.pending = {key: dict(clock) for key, clock in self.pending.items()}  # no clock of another's
+        for clock in acquirable(self.pending, block, level):
+            clock.update([(key, epoch) for key, epoch in own.items() if clock.get(key, 0) < epoch])
 
 
 class Barriers:
@@ -146,8 +158,10 @@ class Barriers:
                 block.own[thread] = last[3]
                 self._acquired[key] = complete
         elif effects.arrives or what == "complete_tx":
-            for reach, released in self._released(state, block, thread, level, relaxed):
-                publish(mbarrier.pending, block, min(reach, level), released)
+            if not relaxed:
+                mbarrier.release(block, level, block.clock(thread), self.clocks.own(block, thread, *self.clocks.of_warp(state, thread[0])))
+            for reach, released in block.released(thread) if relaxed else ():
+                mbarrier.release(block, min(reach, level), released, {})
 
     def _used(self, state: BlockState, block: BlockOrder, thread: Thread, host: int) -> _Mbarrier:
         """The mbarrier that a thread is about to use."""
@@ -179,7 +193,8 @@ class Barriers:
         clocks = {id(clock): clock for clock in map(block.clock, threads)}.values()
         mine = {(block.block, warp): epoch >> EPOCH_SHIFT, block.block: (floor >> EPOCH_SHIFT) - 1}
         assert mbarrier is not None
-        publish(mbarrier.pending, block, level, join(*clocks, mine))
+        for clock in clocks:
+            mbarrier.release(block, level, clock, mine)
         return True
 
     def _word(self, state: BlockState, thread: Thread) -> int:

@@ -55,10 +55,14 @@ class Clocks:
     @staticmethod
     def with_own(block: BlockOrder, thread: Thread, epoch: int, block_floor: int, warp_floor: int) -> Clock:
         """The whole clock of a thread, with that of its warp."""
+        return join(block.clock(thread), Clocks.own(block, thread, epoch, block_floor, warp_floor))
+
+    @staticmethod
+    def own(block: BlockOrder, thread: Thread, epoch: int, block_floor: int, warp_floor: int) -> Clock:
+        """What a thread's clock has beyond what it has acquired: its epoch, and the barriers of block and warp."""
         warp, lane = thread
         number = block.block
-        mine = {
+        return {
             (number, warp, lane): epoch >> EPOCH_SHIFT, number: (block_floor >> EPOCH_SHIFT) - 1,
             (number, warp): (warp_floor >> EPOCH_SHIFT) - 1,
         }
-        return join(block.clock(thread), mine)

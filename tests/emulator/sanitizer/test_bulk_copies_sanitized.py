@@ -43,13 +43,14 @@ def found(body: str, error: type[EmulationError], block: int = 64, cluster: int 
 
 
 READ = "mul.lo.u32 %r20, %r2, 4; add.u32 %r20, %r20, %r10; ld.shared.u32 %r21, [%r20];\n"
+USE = "setp.eq.u32 %p9, %r21, 77; @%p9 trap;\n"
 WRITE = "mul.lo.u32 %r20, %r2, 4; add.u32 %r20, %r20, %r10; st.shared.u32 [%r20], %r2;\n"
 
 
 @pytest.mark.parametrize("cluster", [None, 2])
 def test_a_read_before_the_copy_is_complete(cluster: int | None) -> None:
     """Nobody waits: a barrier after the copy is not enough."""
-    error = found(FETCH_ALL + IN_ORDER + READ, UninitializedError, cluster=cluster)
+    error = found(FETCH_ALL + IN_ORDER + READ + USE, UninitializedError, cluster=cluster)
     assert error.message.splitlines()[0] == (
         "load from tile[0], whose copy by thread (0, 0, 0) is not known to be complete"
     )

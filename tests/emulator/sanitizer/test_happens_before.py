@@ -213,3 +213,22 @@ def test_an_unwritten_cell_of_another_block_is_one_bug() -> None:
     assert found.earlier is not None
     sides = [access.instruction for access in (found.access, found.earlier)]
     assert sides == ["st.shared.u32 [%r5], %r6", "ld.shared::cluster.u32 %r8, [%r9]"]
+
+
+def test_arrivals_release_what_each_thread_knows() -> None:
+    """What most threads share is joined once, and no clock of a thread changes by it."""
+    from ptxdsl.emulator.sanitizer.barriers import _Mbarrier
+    from ptxdsl.emulator.sanitizer.happens_before import BlockOrder, publish
+
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        block, mbarrier, wanted = BlockOrder(0, 0), _Mbarrier(0), {}
+        clocks = [{(0, w, n): int(random.integers(9)) for w, n in random.integers(4, size=(6, 2))} for _ in range(3)]
+        before = [dict(clock) for clock in clocks]
+        for arrival in range(12):
+            clock, level = clocks[random.integers(3)], int(random.integers(1, 3))
+            own = {(0, 0, arrival % 4): int(random.integers(20)), 0: int(random.integers(9))}
+            mbarrier.release(block, level, clock, own)
+            publish(wanted, block, level, clock)
+            publish(wanted, block, level, own)
+        assert mbarrier.pending == wanted and clocks == before
