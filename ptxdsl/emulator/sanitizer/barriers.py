@@ -159,7 +159,8 @@ class Barriers:
                 self._acquired[key] = complete
         elif effects.arrives or what == "complete_tx":
             if not relaxed:
-                mbarrier.release(block, level, block.clock(thread), self.clocks.own(block, thread, *self.clocks.of_warp(state, thread[0])))
+                own = self.clocks.own(block, thread, *self.clocks.of_warp(state, thread[0]))
+                mbarrier.release(block, level, block.clock(thread), own)
             for reach, released in block.released(thread) if relaxed else ():
                 mbarrier.release(block, min(reach, level), released, {})
 
