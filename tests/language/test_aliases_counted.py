@@ -6,7 +6,9 @@ has one line with `# wrong`, which is reached with the second register, or with 
 
 from __future__ import annotations
 
+import gc
 import inspect
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import starmap
@@ -16,6 +18,8 @@ from typing import Any
 
 import pytest
 from ptxdsl import AliasError, Ptr, f32, loop, ptx, ptx_kernel, reg, u32, when
+from ptxdsl.language.introspection.frame_variables import locals_of
+from ptxdsl.language.rules import aliasing
 
 
 def registers(count: int = 4) -> list[Any]:
@@ -189,3 +193,29 @@ def test_without_a_second_holder_they_are_right(program: Callable[[Any, Any], No
         right(out, x)
 
     assert ptx_kernel(kernel).ptx()
+
+
+def test_a_look_at_a_frame_leaves_no_references() -> None:
+    held = object()
+    before = sys.getrefcount(held)
+    assert locals_of(sys._getframe())["held"] is held
+    assert sys.getrefcount(held) == before
+
+
+def test_registers_that_helpers_change_are_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    search = aliasing.holders
+    monkeypatch.setattr(aliasing, "holders", lambda *given: searched.append(1) or search(*given))
+    monkeypatch.setattr(gc, "get_referrers", None)
+
+    def add(total: Any, values: list[Any]) -> None:
+        for value in values:
+            ptx.add.f32(total, value, out=total)
+
+    def kernel(out: Ptr[f32], x: f32) -> None:
+        total = reg(f32, 0.0)
+        add(total, [x, x * 2.0, x, x, x])
+        out[0] = total
+
+    assert ptx_kernel(kernel).ptx()
+    assert len(searched) <= 1

@@ -17,6 +17,7 @@ from ...errors import Loc
 from ..builder import Region
 from ..introspection.bytecode import flow_of
 from ..introspection.effects import NEW, Effects, Expression, Site, effects_of
+from ..introspection.frame_variables import locals_of
 from ..introspection.reachable import ATTRIBUTE, attributes
 from ..introspection.user_code import is_user_module
 from .contents import CONTENT, Change
@@ -60,7 +61,7 @@ def _naming(states: list[Snapshot], leads: Container[int]) -> Loc | None:
     for state in states:
         code = state.frame.f_code
         flow = flow_of(code)
-        scope = {**state.frame.f_globals, **state.names, **state.frame.f_locals}
+        scope = {**state.frame.f_globals, **state.names, **locals_of(state.frame)}
         for index in flow.body(flow.index(state.at), flow.index(state.frame.f_lasti)):
             chains = effects_of(code).consumers.get(index, ())
             if any(id(resolved(each, scope)) in leads for each in chains):
@@ -79,7 +80,7 @@ def _candidates(states: list[Snapshot]) -> Iterator[tuple[int, CodeType, Site, M
     for state in states:
         flow = flow_of(state.frame.f_code)
         if indices := flow.body(flow.index(state.at), flow.index(state.frame.f_lasti)):
-            names = {**state.frame.f_globals, **state.names, **state.frame.f_locals}
+            names = {**state.frame.f_globals, **state.names, **locals_of(state.frame)}
             waiting.append((state.frame.f_code, names, frozenset(indices)))
     seen: set[int] = set()
     rank = 0

@@ -7,9 +7,7 @@ register too: what is searched for is the register, not the object.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Iterator, Sequence
-from inspect import CO_OPTIMIZED
 from itertools import compress
 from operator import is_
 from types import (
@@ -18,6 +16,7 @@ from types import (
 )
 from typing import Any, NamedTuple
 
+from ..introspection.frame_variables import locals_of
 from ..introspection.reachable import GLOBAL, NAME, Node, Part, children, holds, walk
 from ..introspection.user_code import globals_of, is_user_class, is_user_module, names_of_module
 from ..memory.pointers import Pointer
@@ -74,10 +73,6 @@ def shares(value: Any, reg: Reg) -> bool:
     return value is reg or (where not in ("", "self") and getattr(value, where) is reg)
 
 
-_OWN_REFERENCES = 3
-"""Those to the variables of a frame: its own, ours, and that of the call which counts them."""
-
-
 class _MayHold(dict[type, bool]):
     def __missing__(self, kind: type) -> bool:
         found = self[kind] = bool(_SHARES[kind]) or holds(kind)
@@ -91,7 +86,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
     """The variables of a frame now: locals, those of its closure, and the globals that it names."""
     scope = frame.f_globals
     found = {name: scope[name] for name in globals_of(frame.f_code) if name in scope}
-    found.update(frame.f_locals)
+    found.update(locals_of(frame))
     return found
 
 
@@ -103,7 +98,7 @@ def holders(frames: list[FrameType], reg: Reg, known: dict[int, Globals]) -> lis
     for frame in frames:
         names: dict[str, Any] = {}
         others: list[tuple[str, Any]] = []
-        held = frame.f_locals
+        held = locals_of(frame)
         for root in compress(held.items(), map(_may_hold, map(type, held.values()))):
             name, value = root
             if value is reg:
@@ -113,8 +108,6 @@ def holders(frames: list[FrameType], reg: Reg, known: dict[int, Globals]) -> lis
             elif shares(value, reg):
                 names[name] = value
         roots.append(others)
-        if held.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(held) <= _OWN_REFERENCES:
-            held.clear()  # before Python 3.13 the frame keeps this copy, which would hold the register too
         found.append(Found(names, [], {}))
     for frame in reversed(frames):
         search.add(frame.f_code, frame.f_globals)

@@ -37,6 +37,7 @@ from ...types import ScalarType, f32, pred, s32, u32
 from ..builder import Region, fatal
 from ..introspection.bytecode import flow_of
 from ..introspection.effects import ANY_ATTRIBUTE, reads_attributes
+from ..introspection.frame_variables import locals_of
 from ..introspection.reachable import ITEM, NAME
 from ..introspection.user_code import globals_of
 from ..memory.pointers import RegPointer
@@ -141,7 +142,7 @@ def _read_by_functions(
             continue
         if form == NAME and function.__closure__ is not None:
             held = function.__closure__[function.__code__.co_freevars.index(name)]
-            if not _holds(held, state.frame.f_locals.get(name)):
+            if not _holds(held, locals_of(state.frame).get(name)):
                 continue
         change = Change(node, form, name, "is rebound", None, None)
         first, after, in_place = _asked(states, contents, change)
@@ -199,7 +200,7 @@ def _asked(states: list[Snapshot], contents: Contents, change: Change) -> tuple[
             frame = states[number].frame
             flow = flow_of(frame.f_code)
             start, stop = flow.index(states[number].at), flow.index(frame.f_lasti)
-            scope = {**frame.f_globals, **frame.f_locals, **states[number].names}
+            scope = {**frame.f_globals, **locals_of(frame), **states[number].names}
             if not first and flow.body(start, stop):
                 body = reads()
                 first = body.between(frame.f_code, name, at, scope, start, stop)

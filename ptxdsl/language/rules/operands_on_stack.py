@@ -18,6 +18,7 @@ import gc
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from inspect import CO_COROUTINE, CO_GENERATOR
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -25,6 +26,7 @@ from ...errors import AliasError, Loc
 from ..builder import fatal
 from ..introspection.bytecode import Flow, flow_of
 from ..introspection.effects import Expression, effects_of
+from ..introspection.frame_variables import locals_of
 from ..values.value import Reg
 from .changed_lines import resolved
 from .holders import shares, variables
@@ -53,8 +55,23 @@ def check_stack(stack: list[FrameType], reg: Reg, *, more: bool) -> None:
             collects = True
             if not _discarded(frame, stack, flow, at) and _filled(reg, stack, (list, dict)) is not None:
                 raise _error(Expression("call", (), _callee(effects.sites, at), at), frame)
-    if more and not collects:
+    if more and not collects and not all(map(_calls_directly, stack[1:], stack)):
         _check_filled(stack, reg)
+
+
+def _calls_directly(caller: FrameType, frame: FrameType) -> bool:
+    """Whether a frame has called the function of another itself, with no C code between them that keeps results."""
+    code = frame.f_code
+    if frame.f_back is not caller or code.co_flags & (CO_GENERATOR | CO_COROUTINE):
+        return False
+    at = flow_of(caller.f_code).index(caller.f_lasti)
+    target = _callee(effects_of(caller.f_code).sites, at)
+    if target is None or target.kind not in ("name", "attr"):
+        return False
+    if target.kind == "attr" and target.key == code.co_name:
+        return True  # a method
+    function = resolved(target, variables(caller))
+    return code in (getattr(function, "__code__", None), getattr(getattr(function, "__func__", None), "__code__", None))
 
 
 def _check_filled(stack: list[FrameType], reg: Reg) -> None:
@@ -70,7 +87,9 @@ def _check_filled(stack: list[FrameType], reg: Reg) -> None:
 
 def _filled(reg: Reg, stack: list[FrameType], kinds: tuple[type, ...] = (list, tuple)) -> str | None:
     """What is being filled with the register; not the object, since a tuple may lack elements yet."""
-    own = {id(frame.f_locals) for frame in stack}
+    own = {id(frame.f_locals) for frame in stack if frame.f_locals.__class__ is dict}
+    for frame in stack:
+        locals_of(frame)  # before Python 3.13 this empties what the frame keeps of them
     holding = gc.get_referrers(reg)
     for kept in holding:
         # C code hands arguments on in tuples, which have it once.

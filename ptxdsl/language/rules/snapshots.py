@@ -7,9 +7,7 @@ what all that is reached from the frames holds.
 from __future__ import annotations
 
 import dis
-import sys
 from collections.abc import Iterable, Iterator
-from inspect import CO_OPTIMIZED
 from itertools import compress
 from operator import is_not
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -18,6 +16,7 @@ from typing import Any, NamedTuple, cast
 from ..builder import Trace
 from ..introspection.call_sites import is_user_file
 from ..introspection.code_objects import PerCode
+from ..introspection.frame_variables import locals_of
 from ..introspection.reachable import MEMBER, Part, children, holds
 from ..introspection.user_code import globals_of
 from ..values.value import Reg
@@ -73,10 +72,7 @@ def reached(states: list[Snapshot]) -> Contents:
 
 def variables(frame: FrameType) -> dict[str, Any]:
     """The variables of a frame now: locals, those of its closure, and the globals that it assigns."""
-    held = frame.f_locals
-    names = dict(held)
-    if held.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(held) <= _OWN_REFERENCES:
-        held.clear()  # before Python 3.13 the frame keeps this copy, and rule R3 counts references
+    names = locals_of(frame)
     for name in _written_globals(frame.f_code):
         if name in frame.f_globals:
             names.setdefault(name, frame.f_globals[name])
@@ -94,10 +90,6 @@ def references(states: list[Snapshot]) -> dict[int, int]:
             if value.__class__ is Reg:
                 found[id(value)] = found.get(id(value), 0) + 1
     return found
-
-
-_OWN_REFERENCES = 3
-"""Those to the variables of a frame: its own, ours, and that of the call which counts them."""
 
 
 def rebound(state: Snapshot, now: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
