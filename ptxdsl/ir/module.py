@@ -284,7 +284,8 @@ class Function(LazyRepr):
     ``call_targets`` are the ``.callprototype``, ``.branchtargets`` and ``.calltargets`` by label. A function without a
     body (``body is None``) is a declaration.
 
-    ``indexed`` says of addresses in the body, the same objects, what they were computed from; ``kept`` names, before an
+    ``indexed`` says of addresses in the body, the same objects, what they were computed from, and which indices come
+    behind those, as numbers, registers, or pairs of register and type; ``kept`` names, before an
     instruction, registers that keep what others hold then, which only ``indexed`` reads. Both are for tools: the text
     has none of it.
     """
@@ -302,7 +303,7 @@ class Function(LazyRepr):
     branch_tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     call_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     attributes: tuple[Directive, ...] = ()
-    indexed: list[tuple[Address, Indexed]] = field(default_factory=list)
+    indexed: list[tuple[Address, Indexed, tuple[Any, ...]]] = field(default_factory=list)
     kept: list[tuple[Instruction, Register, Register]] = field(default_factory=list)
 
     def __eq__(self, other: object) -> bool:

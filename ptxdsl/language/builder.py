@@ -188,7 +188,7 @@ class Trace:
         self.block_needs: list[Any] = []
         self.called = False
         self.addresses: dict[Any, Any] = {}
-        self.indexed: list[tuple[ir.Address, ir.Indexed]] = []
+        self.indexed: list[tuple[ir.Address, ir.Indexed, tuple[Any, ...]]] = []
         self.kept: list[tuple[ir.Instruction, ir.Register, ir.Register]] = []
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
         self.kernel = Region("kernel", loc, None, self, self)

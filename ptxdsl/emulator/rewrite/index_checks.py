@@ -52,7 +52,10 @@ class Annotations:
 
     def _match(self, traced: Function, read: Function) -> None:
         """Give what is known of each traced statement to the one that it was read as."""
-        asked = {id(address): each for address, each in traced.indexed}
+        asked = {
+            id(address): origin._replace(indices=origin.indices + tuple(map(_index, last)))
+            for address, origin, last in traced.indexed
+        }
         kept: dict[int, list[tuple[Register, Register]]] = {}
         for place, copy, source in traced.kept:
             kept.setdefault(id(place), []).append((copy, source))
@@ -82,6 +85,12 @@ class Annotations:
         """The module with those of all functions that it calls."""
         functions = [f if f.kind == "entry" else self.checked(f) for f in module.functions]
         return replace(module, functions=functions)
+
+
+def _index(given: Any) -> int | Register:
+    """An index as it is compared: a register has the type of the Python variable."""
+    found: int | Register = Register(given[0].name, given[1]) if given.__class__ is tuple else given
+    return found
 
 
 def _judged(statement: Instruction) -> int | None:

@@ -14,7 +14,7 @@ from ...types import TYPES, ScalarType
 from ..builder import Trace, current
 from ..errors import described, located
 from ..values.literals import is_number, plain
-from ..values.value import Reg, Value, emit
+from ..values.value import Reg, Result, Value, emit
 from .addresses import address_of, advance, form_of, refuse_items
 from .declared import Declared
 from .pointers import Pointer
@@ -59,10 +59,11 @@ class View(Pointer):
     def _address(self, trace: Trace, index: Any) -> ir.Address:
         address = address_of(trace, *self.place(index))
         if self.origin is not None:
-            origin = self.origin
             items = index if index.__class__ is tuple else (index,)
-            asked = tuple([item if item.__class__ is int else _asked(item) for item in items])
-            trace.indexed.append((address, origin._replace(indices=origin.indices + asked)))
+            trace.indexed.append((address, self.origin, tuple([
+                (item.register, item.type) if item.__class__ is Result else item if item.__class__ is int
+                else _asked(item) for item in items
+            ])))
         return address
 
     def _row(self, items: tuple[Any, ...]) -> ir.Indexed | None:
@@ -137,7 +138,7 @@ class _Element(Pointer):
     def operand(self, trace: Trace) -> ir.Address:
         address = super().operand(trace)
         if self.indexed is not None:
-            trace.indexed.append((address, self.indexed))
+            trace.indexed.append((address, self.indexed, ()))
         return address
 
 
