@@ -355,15 +355,12 @@ class Trace:
         return self.loc
 
     def _new_place(self, frame: FrameType) -> Loc:
-        """A line that was not seen before; a StructureError for an expression whose result is thrown away."""
-        called: FrameType | None = getframe(1)
-        while called is not None and called.f_back is not frame:
-            called = called.f_back
-        unused = discarded(frame, called)
+        """A line that was not seen before; a StructureError for a comparison whose result is thrown away."""
+        unused = discarded(frame)
         if unused is not None:
             text, hint = unused
             raise StructureError(
-                f"{text} computes, and the result is not used: the statement does nothing", loc=location_of(frame),
+                f"{text} compares, and the result is not used: the statement does nothing", loc=location_of(frame),
                 hint=hint,
             )
         return place_of(frame)

@@ -24,7 +24,7 @@ def test_arrays_with_shape_and_strides(cu: Standin) -> None:
     def touch(m: Array[f32, 2], k: u64) -> None:
         with when(m.shape[0] > 0):
             m[0, 0] = 1.0
-        _ = ptx.mov.u64(k)
+        ptx.mov.u64(k)
 
     cu.layout = "QIIIQ"
     m = ptxdsl.zeros((3, 5), f32)

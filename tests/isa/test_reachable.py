@@ -87,7 +87,7 @@ def test_parameter_by_name() -> None:
     def kernel(n: u64, m: TensorMap):
         ptx.ld.param.u32("n+4")
         ptx.prefetch.param.tensormap("m")
-        _ = ptx.mov.u64("m")
+        ptx.mov.u64("m")
 
     text = to_text(trace(kernel))
     assert "ld.param.u32 %r0, [n+4];" in text

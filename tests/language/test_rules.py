@@ -34,7 +34,7 @@ from ptxdsl.language.tracing import check_source
 def r1_when(n: u32, x: f32):
     with when(n < 4):
         v = x + 1.0
-    _ = v * 2.0
+    v * 2.0
 
 
 def r1_loop_counter(n: u32, x: Ptr[u32]):
@@ -69,14 +69,14 @@ def r1_block_made_inside(n: u32, x: f32):
     with loop(n) as i:
         w = when(i < 3)
     with w:
-        _ = x * 2.0
+        x * 2.0
 
 
 def r1_sibling(n: u32, x: f32):
     with when(n < 4):
         v = x + 1.0
     with otherwise():
-        _ = v * 2.0
+        v * 2.0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def r2_reg(n: u32, x: f32):
 def r2_number(n: u32, x: f32):
     stage = 0
     with loop(n):
-        _ = x * float(stage)
+        x * float(stage)
         stage = (stage + 1) % 4
 
 
@@ -123,7 +123,7 @@ def r2_number_below_zero(n: u32, x: f32):
 def r2_flag(n: u32, x: f32):
     first = True
     with loop(n):
-        _ = x * (1.0 if first else 2.0)
+        x * (1.0 if first else 2.0)
         first = False
 
 
@@ -144,7 +144,7 @@ def r2_none(n: u32, x: f32):
     prev = None
     with loop(n):
         if prev is not None:
-            _ = prev + x
+            prev + x
         prev = x * 2.0
 
 
@@ -157,7 +157,7 @@ def r2_swap(n: u32, x: f32):
 def r2_walrus(n: u32, x: f32):
     v = x
     with loop(n):
-        _ = (v := v + 1.0) * 2.0
+        (v := v + 1.0) * 2.0
 
 
 def r2_predicate(n: u32, x: f32):
@@ -177,7 +177,7 @@ def r2_when_number(n: u32, x: f32):
     scale = 1.0
     with when(n < 4):
         scale = 2.0
-    _ = x * scale
+    x * scale
 
 
 def r2_branches_number(n: u32, x: f32):
@@ -185,7 +185,7 @@ def r2_branches_number(n: u32, x: f32):
         scale = 2.0
     with otherwise():
         scale = 3.0
-    _ = x * scale
+    x * scale
 
 
 def r2_when_outer_value(n: u32, x: f32):
@@ -193,14 +193,14 @@ def r2_when_outer_value(n: u32, x: f32):
     t = a
     with when(n < 3):
         t = b
-    _ = t + 1.0
+    t + 1.0
 
 
 def r2_when_value(n: u32, x: f32):
     v = x * 1.0
     with when(n < 2):
         v = v + 1.0
-    _ = v * 1.0
+    v * 1.0
 
 
 def r2_when_in_unrolled_loop(n: u32, x: f32):
@@ -220,7 +220,7 @@ def r2_when_in_loop(n: u32, x: f32):
 def r2_read_in_next_iteration(n: u32, x: f32):
     a, t = x * 1.0, x * 2.0
     with loop(n):
-        _ = t + 1.0
+        t + 1.0
         with when(n < 4):
             t = a
 
@@ -263,7 +263,7 @@ def r2_list_in_helper(n: u32, x: f32):
 def r2_rotation(n: u32, x: f32):
     queue = deque([x * 1.0, x * 2.0])
     with loop(n):
-        _ = queue[0] + 1.0
+        queue[0] + 1.0
         queue.rotate(1)
 
 
@@ -437,35 +437,35 @@ def r3_set(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m
     m.set(x)
-    _ = old + 1.0
+    old + 1.0
 
 
 def r3_augmented(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m
     m += x
-    _ = old + m
+    old + m
 
 
 def r3_changed_by_the_second_name(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m
     old += x
-    _ = m + 1.0
+    m + 1.0
 
 
 def r3_out(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m
     ptx.add.f32(m, x, out=m)
-    _ = old + 1.0
+    old + 1.0
 
 
 def r3_set_from_the_other(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m
     m.set(old + x)
-    _ = old + 1.0
+    old + 1.0
 
 
 def r3_kept_on_the_way(n: u32, x: f32):
@@ -474,7 +474,7 @@ def r3_kept_on_the_way(n: u32, x: f32):
     for _ in range(3):
         m.set(x)
         kept.append(m)
-    _ = kept[0] + 1.0
+    kept[0] + 1.0
 
 
 def r3_in_helper(n: u32, x: f32):
@@ -484,7 +484,7 @@ def r3_in_helper(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m
     bump(m)
-    _ = old + m
+    old + m
 
 
 def r3_in_closure(n: u32, x: f32):
@@ -495,14 +495,14 @@ def r3_in_closure(n: u32, x: f32):
 
     old = m
     bump()
-    _ = old + m
+    old + m
 
 
 def r3_read_in_next_iteration(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m
     with loop(n):
-        _ = old + 1.0
+        old + 1.0
         m.set(m + x)
 
 
@@ -510,21 +510,21 @@ def r3_element(n: u32, x: f32):
     acc = [reg(f32, 0.0) for _ in range(2)]
     first = acc[0]
     acc[0] += x
-    _ = first + 1.0
+    first + 1.0
 
 
 def r3_element_set(n: u32, x: f32):
     acc = [reg(f32, 0.0) for _ in range(2)]
     first = acc[0]
     acc[0].set(x)
-    _ = first + 1.0
+    first + 1.0
 
 
 def r3_list(n: u32, x: f32):
     acc = [reg(f32, 0.0) for _ in range(2)]
     saved = acc[:]
     acc[0] += x
-    _ = saved[0] + 1.0
+    saved[0] + 1.0
 
 
 def r3_list_in_loop(n: u32, x: f32):
@@ -532,28 +532,28 @@ def r3_list_in_loop(n: u32, x: f32):
     saved = list(acc)
     for r in acc:
         r += x
-    _ = saved[0] + acc[0]
+    saved[0] + acc[0]
 
 
 def r3_repeated_list(n: u32, x: f32):
     acc = [reg(f32, 0.0)] * 4
     for r in acc:
         r += x
-    _ = acc[0] + acc[1]
+    acc[0] + acc[1]
 
 
 def r3_slot_copied(n: u32, x: f32):
     acc = [reg(f32, 0.0) for _ in range(2)]
     acc[1] = acc[0]
     acc[0] += x
-    _ = acc[1] + 1.0
+    acc[1] + 1.0
 
 
 def r3_object(n: u32, x: f32):
     state = State(reg(f32, 0.0))
     old = state.acc
     state.acc.set(x)
-    _ = old + 1.0
+    old + 1.0
 
 
 def r3_pointer(n: u32, x: Ptr[f32]):
@@ -578,22 +578,22 @@ def r3_passed_twice(n: u32, x: f32):
 
 def r4_if(n: u32, x: f32):
     if n < 4:
-        _ = x * 2.0
+        x * 2.0
 
 
 def r4_and(n: u32, x: f32):
     with when(n > 2 and n < 4):
-        _ = x * 2.0
+        x * 2.0
 
 
 def r4_chain(n: u32, x: f32):
     with when(2 < n < 4):
-        _ = x * 2.0
+        x * 2.0
 
 
 def r4_not(n: u32, x: f32):
     with when(not n < 4):
-        _ = x * 2.0
+        x * 2.0
 
 
 def r4_in(n: u32, x: f32):
@@ -602,12 +602,12 @@ def r4_in(n: u32, x: f32):
 
 def r4_range(n: u32, x: f32):
     for _ in range(n):
-        _ = x * 2.0
+        x * 2.0
 
 
 def r4_while(n: u32, x: f32):
     while n > 0:
-        _ = x * 2.0
+        x * 2.0
 
 
 def r4_conditional(n: u32, x: f32):
@@ -621,7 +621,7 @@ def r4_conditional(n: u32, x: f32):
 def r5_return(n: u32, x: f32):
     with when(n < 4):
         return
-    _ = x * 2.0
+    x * 2.0
 
 
 def r5_return_in_branch(n: u32, x: f32):
@@ -629,7 +629,7 @@ def r5_return_in_branch(n: u32, x: f32):
         for k in range(4):
             if k == 2:
                 return
-    _ = x * 2.0
+    x * 2.0
 
 
 def r5_break(n: u32, x: f32):
@@ -643,12 +643,12 @@ def r5_continue(n: u32, x: f32):
         with when(n < 4):
             if k == 1:
                 continue
-            _ = x * 2.0
+            x * 2.0
 
 
 def r5_otherwise(n: u32, x: f32):
     with when(n < 4):
-        _ = x * 2.0
+        x * 2.0
     with otherwise():
         return
 
@@ -675,13 +675,13 @@ def r5_local_name(n: u32, x: f32):
     block = when
     with block(n < 4):
         return
-    _ = x * 2.0
+    x * 2.0
 
 
 def r5_context_manager(n: u32, x: f32):
     with rows(n):
         return
-    _ = x * 2.0
+    x * 2.0
 
 
 def helper_that_returns(n: Any, x: Any) -> Any:
@@ -697,7 +697,7 @@ def r5_try(n: u32, x: f32):
     while True:
         with when(n < 4):
             try:
-                _ = x * 2.0
+                x * 2.0
             finally:
                 break  # noqa: B012
 
@@ -708,10 +708,10 @@ def r5_try(n: u32, x: f32):
 
 def right_temporary(n: u32, x: f32):
     t = x * 2.0
-    _ = t + 1.0
+    t + 1.0
     with loop(n):
         t = x * 3.0
-        _ = t + 1.0
+        t + 1.0
 
 
 def right_temporary_of_a_when(n: u32, x: f32):
@@ -726,7 +726,7 @@ def right_loop_variable_rebound(n: u32, x: f32):
     for _ in range(2):
         with loop(n) as i:
             i = i + 1
-            _ = i.to(f32) * x
+            i.to(f32) * x
 
 
 def right_list_of_regs(n: u32, x: f32):
@@ -739,14 +739,14 @@ def right_list_of_regs(n: u32, x: f32):
     acc[3] += x
     a = acc[1]
     a += x
-    _ = acc[1] + 1.0
+    acc[1] + 1.0
 
 
 def right_tuple_of_regs(n: u32, x: f32):
     a, b = reg(f32, 0.0), reg(f32, 0.0)
     for r in (a, b):
         r += x
-    _ = a + b
+    a + b
 
 
 def right_parameter(n: u32, x: f32):
@@ -769,22 +769,22 @@ def right_same_list_twice(n: u32, x: f32):
     state.here[0] += x
     for r in acc:
         r += x
-    _ = state.there[0] + acc[1]
+    state.there[0] + acc[1]
 
 
 def right_copy(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m.copy()
     m.set(x)
-    _ = old + m
+    old + m
 
 
 def right_name_given_up(n: u32, x: f32):
     m = reg(f32, 0.0)
     old = m
-    _ = old + 1.0
+    old + 1.0
     m.set(x)
-    _ = m + 1.0
+    m + 1.0
 
 
 def right_comprehension(n: u32, x: f32):
@@ -800,7 +800,7 @@ def right_fragment(n: u32, x: f32):
     with loop(n):
         for k in range(4):
             frag[k] = x * float(k)
-        _ = frag[0] + frag[1]
+        frag[0] + frag[1]
 
 
 def right_fragment_of_zeros(n: u32, x: f32):
@@ -808,25 +808,25 @@ def right_fragment_of_zeros(n: u32, x: f32):
     with loop(n):
         for k in range(4):
             frag[k] = x * float(k)
-        _ = frag[0] + frag[1]
+        frag[0] + frag[1]
 
 
 def right_fragment_again(n: u32, x: f32):
     frag = [x * 1.0, x * 2.0]
-    _ = frag[0] + frag[1]
+    frag[0] + frag[1]
     with loop(n):
         frag[0] = x * 4.0
         frag[1] = x * 3.0
-        _ = frag[0] + frag[1]
+        frag[0] + frag[1]
 
 
 def right_counter(n: u32, x: f32):
     k = 3
     with loop(n):
         for k in range(8):
-            _ = x * float(k)
+            x * float(k)
     for k in range(2):
-        _ = x * float(k)
+        x * float(k)
 
 
 def right_context_managers(n: u32, x: f32):
@@ -834,17 +834,17 @@ def right_context_managers(n: u32, x: f32):
         t = x * 2.0
     with rows(n) as i:
         t = x * i.to(f32)
-        _ = t + 1.0
+        t + 1.0
 
 
 def right_constant_made_inside(n: u32, x: f32):
     with when(n < 3):
         width = 4
-        _ = x * float(width)
+        x * float(width)
     with otherwise():
-        _ = x * 2.0
+        x * 2.0
     for _ in range(2):
-        _ = x * 1.0
+        x * 1.0
 
 
 def right_nested(n: u32, x: f32):
@@ -857,7 +857,7 @@ def right_nested(n: u32, x: f32):
                 acc -= x
     total = acc + 1.0
     acc = total * 2.0
-    _ = acc + 1.0
+    acc + 1.0
 
 
 def right_python_control_flow_inside(n: u32, x: f32):
@@ -867,7 +867,7 @@ def right_python_control_flow_inside(n: u32, x: f32):
                 continue
             if k == 3:
                 break
-            _ = x * float(k)
+            x * float(k)
         while True:
             break
 
@@ -895,7 +895,7 @@ def right_labels(n: u32, x: f32):
     t = x * 2.0
     v += t
     ptx.bra(top, pred=v < 10.0)
-    _ = t + 1.0
+    t + 1.0
 
 
 def right_select(n: u32, x: f32, y: Ptr[f32]):
@@ -928,7 +928,7 @@ def right_growing_list(n: u32, x: f32):
     with loop(n):
         for k in range(3):
             seen.append(x * float(k))  # noqa: PERF401
-        _ = seen[0] + seen[2]
+        seen[0] + seen[2]
         seen.clear()
 
 

@@ -121,8 +121,8 @@ def test_parameters_are_loaded_where_used_only() -> None:
     def kernel(a: u8, b: f16, c: Array[f32, 2], d: f64, e: bf16, unused: u32) -> None:
         values = [a, b, d, e, c.strides[0]]
         assert [v.type for v in values] == [u8, f16, f64, bf16, u32]
-        _ = d + 1
-        _ = e + e
+        d + 1
+        e + e
 
     loads = [s for s in trace(kernel).functions[0].instructions() if s.form.mnemonic.startswith("ld.param")]
     assert [(s.form.mnemonic, str(s.operands[1].base.symbol)) for s in loads] == [  # type: ignore[union-attr]
@@ -168,7 +168,7 @@ def test_a_failed_trace_leaves_nothing_behind() -> None:
             raise ZeroDivisionError
 
     def inner(n: u32) -> None:
-        _ = n + 1
+        n + 1
 
     def outer(n: u32) -> None:
         trace(inner)
@@ -177,7 +177,7 @@ def test_a_failed_trace_leaves_nothing_behind() -> None:
         trace(broken)
     assert thread.trace is None and values[0].region.closed
     with pytest.raises(EscapeError):
-        _ = values[0] + 1
+        values[0] + 1
     assert said(refused(outer), outer) == (
         "TraceError", "kernel `inner` was launched or traced inside kernel `outer`", "trace(inner)",
         "call a plain function: it is traced in place; or launch the kernels one after the other",
@@ -197,7 +197,7 @@ def test_each_thread_traces_on_its_own() -> None:
 
     def second(n: u32) -> None:
         stolen = shared_values[0]
-        _ = n + stolen
+        n + stolen
 
     thread = threading.Thread(target=trace, args=(first,))
     thread.start()
@@ -311,17 +311,17 @@ def test_a_special_register_that_the_target_lacks() -> None:
 
 def test_one_call_is_one_instruction() -> None:
     def kernel(x: f32, y: f32, n: u32, p: Ptr[f32]) -> None:
-        _ = ptx.fma.rn.f32(x, y, 1.5)
-        _ = ptx["fma.rn.f32"](x, y, x)
+        ptx.fma.rn.f32(x, y, 1.5)
+        ptx["fma.rn.f32"](x, y, x)
         ptx.shfl.sync.bfly.b32(x, 16, 31, 0xFFFFFFFF)
         ptx.bar.sync(0)
         ptx.ld.global_.nc.v4.f32(p + 4)
         ptx.st.global_.v2.f32(p, (x, 2.0))
         ptx.atom.global_.add.f32(p + n, x)
-        _ = ptx.and_.b32(n, 7)
-        _ = ptx.setp.lt.f32(x, y)
+        ptx.and_.b32(n, 7)
+        ptx.setp.lt.f32(x, y)
         ptx.ld.shared__cta.f32(shared(f32, 4))
-        _ = ptx.mov.b64((n, x))
+        ptx.mov.b64((n, x))
 
     assert lines(kernel) == [
         "fma.rn.f32 %f2, %f0, %f1, 0f3FC00000", "fma.rn.f32 %f3, %f0, %f1, %f0",
@@ -494,7 +494,7 @@ def test_state_spaces_are_kept_apart() -> None:
         ptx.ld.f32(tile.generic())
         ptx.ld.shared.f32(tile.address)
         ptx.ld.global_.f32(p.address)
-        _ = ptx.cvta.to.shared.u64(tile.generic().address)
+        ptx.cvta.to.shared.u64(tile.generic().address)
 
     assert wrong(shared_as_global).startswith(
         "operand `a` of `ld.global.f32 d, [a]` is an address in global memory, not in shared memory"
@@ -670,9 +670,9 @@ def test_numbers_that_are_equal_are_not_taken_for_each_other() -> None:
     def zeros_and_ones(a: f32, n: u32) -> None:
         for _ in range(2):
             for number in (0.0, -0.0, 1, 1.0):
-                _ = ptx.mov.f32(number)
-                _ = a * number
-            _ = ptx.mov.u32(1)
+                ptx.mov.f32(number)
+                a * number
+            ptx.mov.u32(1)
 
     once = [
         "mov.f32 %f, 0f00000000", "mul.f32 %f, %f, 0f00000000", "mov.f32 %f, 0f80000000", "mul.f32 %f, %f, 0f80000000",
@@ -682,12 +682,12 @@ def test_numbers_that_are_equal_are_not_taken_for_each_other() -> None:
     assert [re.sub(r"%(f|r)\d+", r"%\1", line) for line in lines(zeros_and_ones)] == 2 * once
 
     def true(n: u32) -> None:
-        _ = ptx.add.u32(n, 1)
-        _ = ptx.add.u32(n, True)
+        ptx.add.u32(n, 1)
+        ptx.add.u32(n, True)
 
     def real(n: u32) -> None:
-        _ = n + 1
-        _ = n + 1.0
+        n + 1
+        n + 1.0
 
     for kernel in (true, real):
         assert isinstance(refused(kernel), PtxTypeError)

@@ -493,7 +493,7 @@ def test_a_value_of_another_trace() -> None:
 
     def second(n: u32) -> None:
         v = leaked[0]
-        _ = n + v
+        n + v
 
     trace(first)
     line = first.__code__.co_firstlineno + 1
@@ -502,7 +502,7 @@ def test_a_value_of_another_trace() -> None:
         "compute it in this kernel, or pass it as a parameter",
     )
     with pytest.raises(EscapeError, match="^`%r1` was computed at .* in the trace of `first`, which is over"):
-        _ = leaked[0] + 1
+        leaked[0] + 1
     leaked.clear()
 
 
@@ -543,7 +543,7 @@ def everything(x: Ptr[u64]) -> None:
         for target in (target for target in TYPES.values() if target.kind in "usfbp"):
             for convert in (a.to, a.bits):
                 try:
-                    _ = convert(target)
+                    convert(target)
                 except (PtxTypeError, TargetError):
                     pass
 

@@ -157,4 +157,4 @@ class _Uses:
                 used |= len(written) < len(op.writes)
                 todo += written - seen
                 seen |= written
-        return not used
+        return not used and len(seen) > len(flow.def_use[load].writes)

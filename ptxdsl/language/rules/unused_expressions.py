@@ -5,8 +5,8 @@ kernel is decorated: a statement that only names an instruction, a method or a f
 compares an element. In the helpers that it calls by name, when it is traced: names of instructions only, since the rest
 may be meant for Python. The bytecode shows cheaply that there is no such statement; else the source is read.
 
-What it cannot see: functions without source, and helpers reached through an attribute or a container. Expressions that
-compute (`x[i] + v`, `maximum(a, b)`) are found when they are traced, by `introspection.discarded`.
+What it cannot see: functions without source, and helpers reached through an attribute or a container. Comparisons of
+values are found when they are traced, by `introspection.discarded`. Other expressions are merely useless.
 """
 
 from __future__ import annotations

@@ -303,7 +303,7 @@ def test_packed_halves_have_two_flops_a_lane() -> None:
     @ptx_kernel
     def halves(x: Ptr[u32]):
         i = ptx.tid.x
-        _ = ptx["fma.rn.f16x2"](x[i].bits(ptxdsl.b32), x[i].bits(ptxdsl.b32), x[i].bits(ptxdsl.b32))
+        ptx["fma.rn.f16x2"](x[i].bits(ptxdsl.b32), x[i].bits(ptxdsl.b32), x[i].bits(ptxdsl.b32))
 
     assert f16.bits == 16
     with profile() as p:
