@@ -22,7 +22,13 @@ from .forms import Row
 from .specs import Slot
 from .table import names, rows
 
-__all__ = ["SUPPLIED", "reordered"]
+__all__ = ["BRACED", "SUPPLIED", "reordered"]
+
+BRACED = {
+    "atom", "clusterlaunchcontrol", "cvt", "fabric", "ld", "ldu", "mbarrier", "mma", "mov", "multimem", "st", "suld",
+    "sust", "tcgen05", "tex", "tld4", "txq", "wgmma",
+}
+"""Instructions of which ptxas takes a single operand in braces."""
 
 Tokens = tuple[str, ...]
 

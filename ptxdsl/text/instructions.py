@@ -10,18 +10,13 @@ from .. import ir
 from ..errors import Loc, ParseError, UnknownInstruction
 from ..ir.operand_matching import fits, mismatch
 from ..isa import Form, lookup
-from ..isa.orders import reordered
+from ..isa.orders import BRACED, reordered
 from ..types import pred
 from .legacy import forms_of
 from .reader import Context, Reader
 
 __all__ = ["InstructionReader"]
 
-_BRACED = {
-    "atom", "clusterlaunchcontrol", "cvt", "fabric", "ld", "ldu", "mbarrier", "mma", "mov", "multimem", "st", "suld",
-    "sust", "tcgen05", "tex", "tld4", "txq", "wgmma",
-}
-"""Instructions of which ptxas takes a single operand in braces."""
 _ALL_USED = re.compile(r"tcgen05\.|spcompress|spdecompress|wmma\.mma|tex\..*\.v2\.f16x2")
 """Instructions of which ptxas takes no `_` among the results."""
 
@@ -98,7 +93,7 @@ class InstructionReader(Reader):
     def adapted(self, form: Form) -> Form:
         """The form of an instruction with unusual operands; an error where ptxas does not take them."""
         unusual, self.unusual = self.unusual, {}
-        if "braces" in unusual and form.opcode not in _BRACED:
+        if "braces" in unusual and form.opcode not in BRACED:
             self.fail(f"`{form.mnemonic}` takes no operand in braces there", unusual["braces"], "leave out the braces")
         if "unused" in unusual and _ALL_USED.match(form.mnemonic):
             self.fail(f"`{form.mnemonic}` writes all of its results", "_", "give it a register that nothing reads")

@@ -947,7 +947,7 @@ def test_right(function: Any) -> None:
 
 _R1 = {
     r1_when: (
-        "`v` was computed at line 2, inside the `when` of line 1, and is used after it", "_ = v * 2.0",
+        "`v` was computed at line 2, inside the `when` of line 1, and is used after it", "v * 2.0",
         "declare `v = reg(f32, 0)` before the `when`, and write `v.set(...)` inside it",
     ),
     r1_loop_counter: (
@@ -971,7 +971,7 @@ _R1 = {
         "declare `v = reg(pred)` before the `loop`, and write `v.set(...)` inside it",
     ),
     r1_sibling: (
-        "`v` was computed at line 2, inside the `when` of line 1, and is used after it", "_ = v * 2.0",
+        "`v` was computed at line 2, inside the `when` of line 1, and is used after it", "v * 2.0",
         "declare `v = reg(f32, 0)` before the `when`, and write `v.set(...)` inside it",
     ),
 }
@@ -1020,7 +1020,7 @@ _R2 = {
         "declare `a = reg(f32, a)` before the loop, then `a += ...` or `a.set(...)`",
     ),
     r2_walrus: (
-        "v", "rebound", "the loop of line 2", "_ = (v := v + 1.0) * 2.0",
+        "v", "rebound", "the loop of line 2", "(v := v + 1.0) * 2.0",
         "declare `v = reg(f32, v)` before the loop, then `v += ...` or `v.set(...)`",
     ),
     r2_predicate: (

@@ -13,7 +13,7 @@ import pytest
 
 from ptxdsl import (
     Ptr, PtxTypeError, StructureError, break_if, f32, loop, maximum, minimum, otherwise, ptx,
-    ptx_kernel, reg, s32, select, u8, u16, u32, u64, warp, when,
+    ptx_kernel, reg, s32, select, u8, u16, u32, u64, when,
 )
 
 LOWER, UPPER = 0, 4294967295
@@ -125,7 +125,6 @@ class Something:
         ptx.add.u32(acc, n)
         maximum(acc, n)
         n.to(f32)
-        warp.reduce_sum(n)
         x[0] = acc
 
     def numbers(n: u32, x: Ptr[u32]):

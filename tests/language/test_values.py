@@ -498,7 +498,7 @@ def test_a_value_of_another_trace() -> None:
     trace(first)
     line = first.__code__.co_firstlineno + 1
     assert said(refused(second), second) == (
-        "EscapeError", f"`v` was computed at {__file__}:{line}, in the trace of `first`, which is over", "_ = n + v",
+        "EscapeError", f"`v` was computed at {__file__}:{line}, in the trace of `first`, which is over", "n + v",
         "compute it in this kernel, or pass it as a parameter",
     )
     with pytest.raises(EscapeError, match="^`%r1` was computed at .* in the trace of `first`, which is over"):

@@ -189,4 +189,4 @@ class _Checks(PtxBuilder):
 
 def _is_vector(statement: Instruction) -> bool:
     """Whether an instruction accesses elements side by side, as ``ld.v4`` does."""
-    return statement.form.opcode in ("ld", "st", "ldu", "atom", "red")
+    return statement.form.effects.access is not None

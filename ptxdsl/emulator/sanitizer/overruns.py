@@ -170,7 +170,8 @@ def _outside(scene: Scene, asked: Indexed, indices: list[int]) -> tuple[str, str
     """What is wrong with indices, and the hint."""
     shape = [_extent(scene, extent) for extent in asked.shape]
     access = scene.statement.form.effects.accesses[0]
-    width = max(1, (access.nbytes or 1) // asked.type.bytes) if scene.statement.form.opcode in ("ld", "st") else 1
+    vector = access.kind == "elements" and not (access.reads and access.writes)
+    width = max(1, (access.nbytes or 1) // asked.type.bytes) if vector else 1
     signed = [_signed(asked, axis, index) for axis, index in enumerate(indices)]
     widths = [1] * (len(indices) - 1) + [width]
     axis = next(n for n, (i, e) in enumerate(zip(signed, shape)) if not 0 <= i <= e - widths[n])
