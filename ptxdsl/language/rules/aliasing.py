@@ -14,9 +14,11 @@ partial or a generator changes when it is called. Whether a place is used later 
 
 Operands that wait on the stack, and no variable holds, are another module's (`operands_on_stack`).
 
-What it cannot see: a name that only ``exec`` or ``locals()`` uses, what only a ``ContextVar`` or C code holds, a use
-after a branch back to a `label`, and which of the attributes of one object a method reads that is called after another
-one has changed them in a loop over a list.
+What it cannot see: a second holder where C code hands a register straight to one of ptxdsl's methods without a
+reference of its own (``starmap`` over a kept tuple, the arguments of a partial), since the count may be one short
+there; a name that only ``exec`` or ``locals()`` uses, what only a ``ContextVar`` or C code holds, a use after a branch
+back to a `label`, and which of the attributes of one object a method reads that is called after another one has changed
+them in a loop over a list.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from ...errors import AliasError, Loc
 from ..builder import Region, Trace, current, fatal, thread
 from ..introspection.bytecode import Flow, flow_of
 from ..introspection.call_sites import internal, user_frame
+from ..introspection.frame_variables import locals_of
 from ..introspection.reachable import ATTRIBUTE, ITEM, children, walk
 from ..memory.pointers import Pointer, RegPointer
 from ..values.parts import Part
@@ -51,11 +54,12 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     them, are ptxdsl's.
     """
     references = sys.getrefcount(reg)
-    register = reg
+    register, own = reg, -1
     trace = thread.trace or current()
     caller = sys._getframe(2)
     if reg.__class__ is Reg:
-        most = temporaries.get(way_of(caller, trace.code, register, trace.operands), -1) + 1
+        own = temporaries.get(way_of(caller, trace.code, register, trace.operands), -1)
+        most = own + 1
         if (references <= most or references - _counted(register, trace) <= most) and not trace.not_entered:
             return  # held at one place
     else:
@@ -68,8 +72,12 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     at = id(caller.f_code), caller.f_lasti, id(register), calls
     if trace.unaliased.get(at, 0) >= references:
         return
-    count, certain, grouped = 0, 0, False
     stack = list(frames(trace, user_frame(depth + 1, trace.code)))
+    if own >= 0 and references - _counted(register, trace) - own <= _handed_on(stack, register):
+        check_stack(stack, register, more=False)
+        trace.unaliased[at] = references
+        return
+    count, certain, grouped = 0, 0, False
     for each, found in zip(stack, holders(stack, register, trace.known_globals)):
         if len(found.names) == 1 and not found.places:
             flow = flow_of(each.f_code)
@@ -100,6 +108,22 @@ def _counted(reg: Reg, trace: Trace) -> int:
             count += region.counted.get(id(reg), 0)
         region = region.parent
     return count
+
+
+def _handed_on(stack: list[FrameType], reg: Reg) -> int:
+    """How many variables hold a register that each frame hands on to the next, if no two are of one frame."""
+    found = 0
+    for frame in stack:
+        code = frame.f_code
+        names = [name for name, value in locals_of(frame).items() if value is reg]
+        if names:
+            flow = flow_of(code)
+            # The cell of a captured variable is one holder for all functions that share it.
+            own = names[0] in code.co_varnames and names[0] not in code.co_cellvars
+            if len(names) > 1 or not own or names[0] not in flow.loaded(flow.index(frame.f_lasti)):
+                return 0
+            found += 1
+    return found
 
 
 def way_of(caller: FrameType, kernel: CodeType, reg: Reg, operands: tuple[Any, ...]) -> tuple[int, ...]:
