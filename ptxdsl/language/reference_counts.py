@@ -2,8 +2,8 @@
 
 Each place that holds a register has a reference to it. A register with no more than the change itself and one other is
 held at one place only, and need not be searched for. How many the change has depends on Python and on the way through
-ptxdsl; so a few changes of registers that one place holds are traced once in a process, and counted. The other ways
-are not known, and there the search decides.
+ptxdsl; so a few changes of registers that one place holds are traced once in a process, and counted. Before that, and
+for the other ways, the search decides.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from ..errors import Loc
 from ..types import b32, b64, f32
 from .builder import Trace, activated
 from .namespace.ptx import ptx
-from .rules.aliasing import temporaries, way_of
+from .rules.aliasing import searches, temporaries, way_of
 from .values.functions import reg
 
 __all__ = ["measure"]
 
+_WORTH_IT = 16
+
 
 def measure() -> None:
-    """Count the references of the usual changes, the first time."""
-    if temporaries:
+    """Count the references of the usual changes, once it is worth it: it takes as long as many searches."""
+    if temporaries or searches.count < _WORTH_IT:
         return
     found: dict[tuple[int, ...], int] = {}
     code = _changes.__code__

@@ -317,7 +317,10 @@ def _referents(readers: list[_Reader], table: _Get | None) -> _Reader:
     """What the collector visits of objects that only C knows, besides what the readers give."""
 
     def read(value: Any) -> Iterator[Part]:
-        seen = set() if table is None else {id(table(value))}
+        seen: set[int] = set()
+        if table is not None:
+            with suppress(AttributeError):  # classes compiled to C may show a table that they do not have
+                seen.add(id(table(value)))
         for part in (part for reader in readers for part in reader(value)):
             yield part
             seen.update(map(id, part.held))

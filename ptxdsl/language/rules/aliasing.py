@@ -42,7 +42,7 @@ from .operands_on_stack import check_stack
 from .snapshots import frames
 from .snapshots import references as count_references
 
-__all__ = ["check_alias", "temporaries", "way_of"]
+__all__ = ["check_alias", "searches", "temporaries", "way_of"]
 
 
 def check_alias(reg: Any, depth: int = 2) -> None:
@@ -77,6 +77,7 @@ def check_alias(reg: Any, depth: int = 2) -> None:
         check_stack(stack, register, more=False)
         trace.unaliased[at] = references
         return
+    searches.count += 1
     count, certain, grouped = 0, 0, False
     for each, found in zip(stack, holders(stack, register, trace.known_globals)):
         if len(found.names) == 1 and not found.places:
@@ -93,6 +94,13 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     trace.unaliased[at] = allowed
 
 
+class _Searches:
+    """How many searches this process has made."""
+
+    count = 0
+
+
+searches = _Searches()
 temporaries: dict[tuple[int, ...], int] = {}
 """By the way of a change through ptxdsl, how many references to the register it has itself (`reference_counts`)."""
 
