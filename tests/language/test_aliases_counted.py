@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from ptxdsl import AliasError, Ptr, f32, loop, ptx, ptx_kernel, reg, u32, when
 from ptxdsl.language.introspection.frame_variables import locals_of
+from ptxdsl.language.introspection.reachable import children
 from ptxdsl.language.rules import aliasing
 
 
@@ -219,3 +220,8 @@ def test_registers_that_helpers_change_are_searched_for_once(monkeypatch: pytest
 
     assert ptx_kernel(kernel).ptx()
     assert len(searched) <= 1
+
+
+def test_objects_of_classes_compiled_to_c_are_read_without_their_table() -> None:
+    formatters = pytest.importorskip("mypy.error_formatter")
+    assert children(formatters.JSONFormatter()) in ([], [("attribute", [], [])])

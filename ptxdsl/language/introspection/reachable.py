@@ -209,7 +209,10 @@ def _descriptors(mro: tuple[type, ...]) -> tuple[dict[str, _Get], _Get | None]:
 
 def _attributes(members: dict[str, _Get], table: _Get | None) -> _Reader:
     def read(value: Any) -> Iterable[Part]:
-        named = {} if table is None else table(value)
+        named: Any = {}
+        if table is not None:
+            with suppress(AttributeError):  # classes compiled to C may show a table that they do not have
+                named = table(value)
         if members:
             named = dict(named)
             for name, get in members.items():

@@ -25,6 +25,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import repeat
+from operator import is_
 from types import CodeType, FrameType
 from typing import Any
 
@@ -143,7 +145,7 @@ def way_of(caller: FrameType, kernel: CodeType, reg: Reg, operands: tuple[Any, .
         found += id(above.f_code), above.f_lasti
         above = above.f_back
     if operands:
-        found += sum([each is reg for each in operands]), operands[-1] is reg
+        found += sum(map(is_, operands, repeat(reg))), operands[-1] is reg
     return found
 
 
