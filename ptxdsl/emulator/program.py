@@ -103,18 +103,17 @@ class Program:
             self.references[name].bind(image)
 
     def run(
-        self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, conservative: bool = False,
-        traced: Module | None = None,
+        self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer], *, conservative: bool = False
     ) -> None:
-        """Run a kernel to its end, in the memory of its arguments. ``traced`` is the module that the text is of.
+        """Run a kernel to its end, in the memory of its arguments.
 
         ``conservative`` runs the slower code that every kernel can fall back to, which takes nothing to be uniform.
 
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
         annotated, tools = 0, config.sanitize or frozenset()
-        if traced is not None and "memory" in tools:
-            annotated = self._annotated(traced)
+        if config.traced is not None and "memory" in tools:
+            annotated = self._annotated(config.traced)
         spaces = self._kernel(entry, config.cluster, annotated)
         if spaces.explicit and config.cluster is None:  # which checks that it divides the grid
             config = replace(config, cluster=spaces.cluster)

@@ -6,6 +6,7 @@ Nothing here or above knows more of a backend than :class:`Run` says; the GPU's 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import config
@@ -69,7 +70,9 @@ class EmulatorRun:
                     argument.owner.unwritten = None  # what the kernel writes is not tracked
         if self.references:
             self.program.bind(self.references)
-        self.program.run(self.entry, geometry, given, traced=self.traced)
+        if self.traced is not None and geometry.sanitize and "memory" in geometry.sanitize:
+            geometry = replace(geometry, traced=self.traced)
+        self.program.run(self.entry, geometry, given)
 
     def fast_path(self, geometry: LaunchConfig, *_: object) -> FastPath | None:
         """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""

@@ -80,6 +80,8 @@ def check_update(form: Form, dtype: ScalarType) -> None:
     kind = form.type
     if kind is None or kind is dtype or "b" in (kind.kind, dtype.kind) or kind.lanes > 1 or dtype.lanes > 1:
         return
+    if dtype.bits == 8:  # bytes: memory of no type
+        return
     operation = form.effects.atomic
     ordered = operation == "min" or operation == "max"
     if not ordered and operation != "add" and operation not in ("inc", "dec"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
 
@@ -108,8 +108,9 @@ class LaunchConfig:
 
     ``grid`` counts blocks, also with a ``cluster``; ``shared`` is dynamic shared memory in bytes; ``stream`` is the
     handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks; with a ``seed`` the emulator's
-    warps run in a random schedule, the same for the same seed. A dimension is an int or a tuple of one to three. Raises
-    LaunchError for what no GPU can launch.
+    warps run in a random schedule, the same for the same seed; ``traced`` is the module that the text was printed from,
+    with what only a sanitizer asks. A dimension is an int or a tuple of one to three. Raises LaunchError for what no
+    GPU can launch.
 
     >>> config = LaunchConfig((4, 2), 256)
     >>> config.grid, config.block, config.blocks
@@ -124,6 +125,7 @@ class LaunchConfig:
     stream: int | None = None
     sanitize: frozenset[str] | None = None
     seed: int | None = None
+    traced: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
