@@ -68,6 +68,7 @@ class Copies:
         words = self._words(state, thread, statement, host, Plane.READER if operand else Plane.WRITER)
         if words is None:
             return
+        self.memory.copied = True
         copy = _Copy(state, owner, self.groups.get(owner, 0), host, words, words.copy(), operand == 1)
         if completes == "bulk_group":
             words |= PENDING

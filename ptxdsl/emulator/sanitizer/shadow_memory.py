@@ -14,8 +14,8 @@ from ..codegen.library import library
 from ..instructions.instrumentation import ShadowInspection
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, Plane, Shadow,
-    WarpClock, Region as Description,
+    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, Plane,
+    Shadow, WarpClock, Region as Description,
 )
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
@@ -86,6 +86,8 @@ class ShadowMemory:
         self.has_unwritten = init and (heap or some)
         self.marked = init and (heap or bool(self.unwritten_buffers))
         """Whether words that are not an array's own say that memory is unwritten."""
+        self.copied = False
+        """Whether words may be those of bulk copies, which are of no epoch."""
         self.current: BlockState | None = None
         self.clusters = self._number_clusters()
         """Of each block, where the launch is in clusters."""
@@ -173,7 +175,11 @@ class ShadowMemory:
         for buffer, owner in self.unwritten_buffers:
             unwritten = np.repeat(self._last_writers(buffer) == UNWRITTEN, 1 << self.granule)[: buffer.nbytes]
             owner.unwritten = unwritten if unwritten.any() else None
-        if not self.marked:
+        if self.copied:
+            for marked in self.kept:
+                if isinstance(marked, Marked):
+                    np.copyto(marked.words, 0, where=marked.words >= PENDING)
+        elif not self.marked:
             self.store.give(self.arrays)
         self.store.lock.release()
 

@@ -10,6 +10,7 @@ from bulk_copy_kernels import (
     BARRIER, BYTES, COPY_IN, COPY_OUT, EXPECT, FETCH, STORED, STORES, SUMS, TX, WAIT, module, random_bytes, run,
 )
 
+import ptxdsl
 from ptxdsl.errors import EmulationError, RaceError, UninitializedError
 
 BOTH = frozenset(("race", "init"))
@@ -195,3 +196,23 @@ def test_multicast_under_the_sanitizer(waits: bool) -> None:
         return
     with pytest.raises(UninitializedError, match=r"load from tile\[0\], whose copy by thread \(0, 0, 0\) is not known"):
         run(module(body), 4, 32, 4, **arguments)
+
+
+PLAIN = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out) {
+    .reg .b32 %r<9>; .reg .b64 %rd<3>; .shared .align 16 .b8 own[256];
+    mov.u32 %r0, %tid.x; mov.u32 %r1, own; mad.lo.u32 %r1, %r0, 4, %r1; ld.shared.u32 %r2, [%r1];
+    ld.param.u64 %rd0, [out]; mad.wide.u32 %rd1, %r0, 4, %rd0; st.global.u32 [%rd1], %r2; ret;
+}"""
+
+
+def test_the_next_launch_knows_nothing_of_copies_that_were_not_waited_for() -> None:
+    """Its shared memory is unwritten, whatever the words that it gets had been used for."""
+    given = {"x": random_bytes(256), "out": np.zeros(256, np.uint8), "n": np.uint32(256)}
+    for _ in range(8):
+        run(module(WRITE + SYNC + HALVES), 1, 64, **given, sanitize=BOTH)
+        with pytest.raises(UninitializedError, match=r"own\[\d+\], which nobody has written"):
+            ptxdsl.load(PLAIN)["k"].configure(1, 64, sanitize=("init",), backend="emulator")(np.zeros(64, np.uint32))
