@@ -242,6 +242,21 @@ class Handler:
         otherwise()
         self.ir.position_at_end(on)
 
+    def asked_if(self, condition: Any, ask: Callable[[], Any]) -> Any:
+        """The i1 that ``ask`` emits, which runs only where ``condition`` holds; false elsewhere."""
+        asked, on = self.block_named("asked"), self.block_named("on")
+        before = self.ir.block
+        self.ir.cbranch(condition, asked, on)
+        self.ir.position_at_end(asked)
+        answer = ask()
+        last = self.ir.block
+        self.ir.branch(on)
+        self.ir.position_at_end(on)
+        found = self.ir.phi(i1)
+        found.add_incoming(const(i1, 0), before)
+        found.add_incoming(answer, last)
+        return found
+
     def skip_unless_any(self, mask: Any) -> None:
         """Continue here if the mask has a lane, else at the next micro-op."""
         go, skip = self.block_named("go"), self.block_named("skip")

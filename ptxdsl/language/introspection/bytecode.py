@@ -11,6 +11,7 @@ from __future__ import annotations
 import dis
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cache, cached_property
 from types import CodeType
 from typing import NamedTuple
@@ -92,23 +93,8 @@ class Flow:
         key = name, start, stop
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = self._reads(name, start, stop)
+            found = self._read[key] = any(True for _ in self._loads_after(name, start, stop))
         return found
-
-    def _reads(self, name: str, start: int, stop: int | None) -> bool:
-        waiting, seen = list(self.following[start]), {stop}
-        while waiting:
-            index = waiting.pop()
-            if index in seen:
-                continue
-            seen.add(index)
-            step = self.steps[index]
-            # STORE_FAST_LOAD_FAST writes first; the other superinstructions do not mix.
-            if name in step.loads and not (name in step.stores and step.opname.startswith("STORE")):
-                return True
-            if name not in step.stores:
-                waiting += self.following[index]
-        return False
 
     def steps_from(self, name: str, start: int) -> set[tuple[str, object]]:
         """What is done with ``name`` where it may be read after ``start``: an attribute or a constant index is taken.
@@ -121,20 +107,20 @@ class Flow:
             self._steps_from[name, start] = found
         return found
 
-    def _loads_after(self, name: str, start: int) -> list[int]:
-        """The instructions that may read ``name`` after ``start`` before it is written."""
-        waiting, seen, found = list(self.steps[start].next), set(), []
+    def _loads_after(self, name: str, start: int, stop: int | None = None) -> Iterator[int]:
+        """The instructions that may read ``name`` after ``start`` before it is written and before ``stop``."""
+        waiting, seen = list(self.following[start]), {stop}
         while waiting:
             index = waiting.pop()
             if index in seen:
                 continue
             seen.add(index)
             step = self.steps[index]
+            # STORE_FAST_LOAD_FAST writes first; the other superinstructions do not mix.
             if name in step.loads and not (name in step.stores and step.opname.startswith("STORE")):
-                found.append(index)
+                yield index
             if name not in step.stores:
-                waiting += step.next
-        return found
+                waiting += self.following[index]
 
     def _step_from(self, index: int, name: str) -> tuple[str, object]:
         if self.steps[index].loads[-1] != name or index + 2 >= len(self.steps):

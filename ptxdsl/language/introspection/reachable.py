@@ -59,11 +59,12 @@ class Node(NamedTuple):
     key: Any
 
     def path(self, form: str | None = None, key: Any = None) -> str:
-        """How the object is written, or the child of it at a key."""
+        """How the object is written, or the child of it at a key: from the class or module that has it, if one has."""
         steps = [] if form is None else [(form, key)]
         node: Node | None = self
         while node is not None and (not steps or steps[-1][0] not in (NAME, GLOBAL)):
-            steps.append((node.form, node.key))
+            owner = bool(steps) and issubclass(type(node.value), (type, ModuleType))
+            steps.append((NAME, node.value.__name__) if owner else (node.form, node.key))
             node = node.parent
         text = ""
         for form, key in reversed(steps):

@@ -21,16 +21,14 @@ from types import FrameType, FunctionType, GeneratorType, MappingProxyType, Modu
 from typing import Any, NamedTuple
 
 from ...types import ScalarType
-from ..introspection.reachable import ATTRIBUTE, ITEM, MEMBER, NAME, Node, Part, children, holds
+from ..introspection.reachable import ATTRIBUTE, GLOBAL, ITEM, MEMBER, NAME, Node, Part, children, holds
 from ..introspection.user_code import globals_of, is_user_class, is_user_module, names_of_module
 from .python_protocol import RunTime
 
-__all__ = ["CONTENT", "GLOBAL", "LENGTH", "WHOLE", "Change", "Contents", "written"]
+__all__ = ["CONTENT", "LENGTH", "WHOLE", "Change", "Contents", "written"]
 
-GLOBAL, CONTENT, WHOLE, LENGTH = "global", "content", "whole", "length"
-"""How a global is held by the functions that load it. What is no object: the place of an iterator, the bytes of a
-buffer; all elements of a container, and how many there are.
-"""
+CONTENT, WHOLE, LENGTH = "content", "whole", "length"
+"""What is no object: the place of an iterator, the bytes of a buffer; all elements of a container; their number."""
 
 
 class Change(NamedTuple):
@@ -213,30 +211,9 @@ def _ignored(node: Node, key: Any) -> bool:
     return isinstance(found, cached_property)
 
 
-def written(node: Node, form: str | None = None, key: Any = None) -> str:
-    """How an object is written, or what it holds at a key: from the class or module that has it, if one has."""
-    steps = [] if form in (None, CONTENT, WHOLE, LENGTH) else [(form, key)]
-    at: Node | None = node
-    while at is not None:
-        if steps and steps[-1][0] in (NAME, GLOBAL):
-            break
-        if steps and isinstance(at.value, (type, ModuleType)):
-            steps.append((NAME, at.value.__name__))
-            break
-        steps.append((at.form, at.key))
-        at = at.parent
-    text = ""
-    for form, key in reversed(steps):
-        if form in (NAME, GLOBAL):
-            text = str(key)
-        elif form == ATTRIBUTE:
-            text += f".{key}"
-        elif form == "default":
-            text += f".__defaults__[{key!r}]" if isinstance(key, int) else f".__kwdefaults__[{key!r}]"
-        elif form == ITEM:
-            plain = type(key) in (int, str, float, bool, bytes, type(None), tuple)
-            text += f"[{key!r}]" if plain else "[...]"
-    return text
+def written(node: Node, form: str, key: Any) -> str:
+    """How what an object holds at a key is written; the object itself where no child of it is meant."""
+    return node.path() if form in (CONTENT, WHOLE, LENGTH) else node.path(form, key)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

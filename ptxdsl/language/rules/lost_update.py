@@ -38,11 +38,11 @@ from ..builder import Region, fatal
 from ..introspection.bytecode import flow_of
 from ..introspection.effects import ANY_ATTRIBUTE, reads_attributes
 from ..introspection.frame_variables import locals_of
-from ..introspection.reachable import ITEM, NAME
+from ..introspection.reachable import GLOBAL, ITEM, NAME
 from ..introspection.user_code import globals_of
 from ..memory.pointers import RegPointer
 from ..values.value import Reg, Value
-from .contents import GLOBAL, LENGTH, Change, Contents, written
+from .contents import LENGTH, Change, Contents, written
 from .python_protocol import RunTime
 from .snapshots import Snapshot, bound, elements, is_data, reached, rebound, same, variables
 
@@ -172,7 +172,7 @@ def _check_change(states: list[Snapshot], contents: Contents, change: Change, re
         from .changed_lines import found_line
 
         whole = resized and (change.form != ITEM or not isinstance(change.node.value, dict))
-        name = written(change.node) if whole else written(change.node, change.form, change.key)
+        name = change.node.path() if whole else written(change.node, change.form, change.key)
         loc = found_line(states, region, change=change, leads=contents.leads(change))
         _refuse(name, change.verb, change.old, region, loc)
 

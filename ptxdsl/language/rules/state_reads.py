@@ -22,9 +22,9 @@ from typing import Any
 
 from ..introspection.bytecode import flow_of
 from ..introspection.effects import Expression, Site, chain, effects_of, inner_codes
-from ..introspection.reachable import ATTRIBUTE, DEFAULT, ITEM, MEMBER, NAME
+from ..introspection.reachable import ATTRIBUTE, DEFAULT, GLOBAL, ITEM, MEMBER, NAME
 from ..introspection.user_code import is_user_class
-from .contents import CONTENT, GLOBAL, LENGTH, WHOLE
+from .contents import CONTENT, LENGTH, WHOLE
 
 __all__ = ["PLACE", "Leads", "Reads"]
 

@@ -229,18 +229,11 @@ class _Inspect:
     def own_changed(self, writer: Any, own: Any) -> Any:
         """Whether the thread has stored something else there, which barriers do not order with the others."""
         h = self.h
-        look, on = h.block_named("own"), h.block_named("not_own")
-        before = h.ir.block
-        h.ir.cbranch(h.ir.and_(own, h.nonzero(self.flag("item"))), look, on)
-        h.ir.position_at_end(look)
-        differs = h.ir.or_(h.ir.not_(self.same_value(writer)), h.nonzero(h.ir.and_(writer, h.i64(CHANGED))))
-        last = h.ir.block
-        h.ir.branch(on)
-        h.ir.position_at_end(on)
-        found = h.ir.phi(i1)
-        found.add_incoming(ir.Constant(i1, 0), before)
-        found.add_incoming(differs, last)
-        return found
+
+        def changed() -> Any:
+            return h.ir.or_(h.ir.not_(self.same_value(writer)), h.nonzero(h.ir.and_(writer, h.i64(CHANGED))))
+
+        return h.asked_if(h.ir.and_(own, h.nonzero(self.flag("item"))), changed)
 
     def same_value(self, word: Any) -> Any:
         """Whether a store wrote to the granule what this one does: it is there, or a lane before it stores it now."""
@@ -293,19 +286,14 @@ class _Inspect:
         """Whether a block, by its number plus one, is of this block's cluster."""
         h, shadow = self.h, self.shadow
         clusters = shadow.get(Shadow.CLUSTERS)
-        look, on = h.block_named("cluster"), h.block_named("no_cluster")
-        before = h.ir.block
-        h.ir.cbranch(h.ir.and_(h.nonzero(clusters), h.nonzero(block)), look, on)
-        h.ir.position_at_end(look)
-        table = h.ir.inttoptr(h.ir.sub(clusters, h.i64(4)), pointer)
-        pair = block, shadow.get(Shadow.BLOCK, i32)
-        same = h.ir.icmp_unsigned("==", *(h.load(table, h.ir.shl(h.ir.zext(n, i64), h.i64(2)), i32) for n in pair))
-        h.ir.branch(on)
-        h.ir.position_at_end(on)
-        found = h.ir.phi(i1)
-        found.add_incoming(ir.Constant(i1, 0), before)
-        found.add_incoming(same, look)
-        return found
+
+        def same() -> Any:
+            table = h.ir.inttoptr(h.ir.sub(clusters, h.i64(4)), pointer)
+            pair = block, shadow.get(Shadow.BLOCK, i32)
+            one, other = (h.load(table, h.ir.shl(h.ir.zext(n, i64), h.i64(2)), i32) for n in pair)
+            return h.ir.icmp_unsigned("==", one, other)
+
+        return h.asked_if(h.ir.and_(h.nonzero(clusters), h.nonzero(block)), same)
 
     def same_thread(self, word: Any) -> Any:
         h = self.h
