@@ -44,6 +44,8 @@ class Code:
     """What tools keep of it from launch to launch."""
     failure: Exception | None = None
     """Why there is no second tier, until a warning has said so."""
+    refusal: str = ""
+    """Why there is no block function, once one was wanted: ``a barrier under a guard (line 12)``."""
     prints: bool = False
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0

@@ -20,7 +20,7 @@ from ..codegen.scheduler import PAIR, starting
 from ..machine.layout import FULL, LANES, NEVER, Barrier, Block, Warp
 from .barrier_regions import BUDGET, BarrierRegion
 from .function_builder import BlockFunction
-from .plan import RETIRED, PlannedBlock, Plan, TooLong
+from .plan import RETIRED, PlannedBlock, Plan, Refused
 
 __all__ = ["emit_block_function"]
 
@@ -40,7 +40,7 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
             regions[start] = region = BarrierRegion(h, start, hand_over)
             region.emit()
             if sum(len(block.instructions) for block in h.function.blocks) > MAX_INSTRUCTIONS:
-                raise TooLong
+                raise Refused(f"a function of more than {MAX_INSTRUCTIONS} LLVM instructions")
             todo += [end for end in region.ends if end >= 0]
     for region in regions.values():
         for end in region.ends:

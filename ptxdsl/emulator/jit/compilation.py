@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..codegen.code import Code
 from ..codegen.library import library
 from .merged_checks import merged_bounds_checks
-from .plan import PlannedOp, TooLong, learns_entry
+from .plan import PlannedOp, Refused, learns_entry
 
 __all__ = ["compile_block_function", "compile_superinstructions", "tier_up"]
 
@@ -36,18 +36,16 @@ def compile_block_function(code: Code) -> bool:
     """Compile a kernel as one function for a block; whether that can be done."""
     from .planning import plan_block_function
 
-    plan = plan_block_function(code)
-    if plan is None:
-        return False
-
     def build(module: Any, name: str) -> None:
         from .block_function import emit_block_function
 
         emit_block_function(module, name, plan)
 
     try:
+        plan = plan_block_function(code)
         code.block_function = library().kept(plan.key, build)
-    except TooLong:
+    except Refused as refused:
+        code.refusal = str(refused)
         return False
     return True
 

@@ -20,6 +20,7 @@ from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets
 from ..analysis.row_affine import RowAffine, RowAffineAnalysis, relative
 from ..analysis.form_plans import plan_of
 from ..instructions.control import Reconvergence
+from ..instructions.barriers import Fence
 from ..instructions.function import FunctionLowering
 from ..instructions.addresses import Pattern
 from ..instructions.micro_op import PlacedMicroOp
@@ -118,6 +119,9 @@ class ConvergentLowering(FunctionLowering):
         rows = self.operands.rows(op.writes[0]) if len(op.writes) == 1 else None
         if rows is None or isinstance(statement, Call):
             super().statement(statement)
+            effects = statement.form.effects if isinstance(statement, Instruction) else None
+            if effects is not None and effects.strong and not effects.atomic:
+                self.emit(Fence("block"))  # LLVM must do each strong access, in its place
             return
         form = statement.form
         if plan_of(form).widens:

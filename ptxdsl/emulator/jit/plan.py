@@ -15,13 +15,13 @@ from ..instructions.micro_op import MicroOp, PlacedMicroOp
 
 __all__ = [
     "RETIRED", "BlockBarrier", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
-    "TooLong", "defers_nan", "learns_entry", "loop_cost",
+    "Refused", "defers_nan", "learns_entry", "loop_cost",
 ]
 
 RETIRED = -1
 """In place of the number of a barrier's basic block: the end of a warp, and also its begin."""
-POLL_COST = 64
-"""What one read of the memory that a loop waits for costs, in statements."""
+POLL_COST = 1 << 13
+"""What one turn of a loop that waits for memory costs, in statements: the first tier waits for long."""
 
 
 def learns_entry(placed: PlacedMicroOp) -> bool:
@@ -29,8 +29,8 @@ def learns_entry(placed: PlacedMicroOp) -> bool:
     return "flags" in placed.op.values and not placed.value("flags") & AccessFlags.ONE_ENTRY
 
 
-class TooLong(Exception):
-    """A kernel whose function would take too long to compile."""
+class Refused(Exception):
+    """A kernel that has no block function; the text says why, as ``a barrier under a guard (line 12)``."""
 
 
 class PlannedOp(NamedTuple):
@@ -101,7 +101,7 @@ def loop_cost(terminator: PlannedOp, target: PlannedBlock) -> int:
     if not isinstance(op, (Branch, Jump)) or not op.backward:
         return 0
     cost = terminator.value("cost")
-    return max(1, terminator.statement - target.start) + (POLL_COST * cost if cost > 1 else 0)
+    return max(1, terminator.statement - target.start) + (POLL_COST if cost > 1 else 0)
 
 
 class Layout(Enum):

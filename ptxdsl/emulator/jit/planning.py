@@ -10,49 +10,53 @@ from ...analysis.control_flow import BasicBlock
 from ..analysis.divergence import UNIFORM, VARYING, LaneOffsets, Shape3
 from ..analysis.row_affine import RowAffine
 from ..instructions.barriers import Barrier
-from ..instructions.control import Branch, IndexedBranch, Jump, Reconvergence
+from ..instructions.control import IndexedBranch, Reconvergence
 from ..instructions.instrumentation import EpochArrive, EpochBegin
 from ..codegen.code import Code
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks, merged_shadow_checks, written_slots
-from .plan import PlannedBlock, BlockBarrier, Layout, PlannedOp, PlannedRegister, Plan, defers_nan, learns_entry
+from .plan import (
+    BlockBarrier, Layout, Plan, PlannedBlock, PlannedOp, PlannedRegister, Refused, defers_nan, learns_entry,
+)
 
 __all__ = ["key_of", "plan_block_function"]
 
 MAX_STATEMENTS = 1500
 
 
-def plan_block_function(code: Code) -> Plan | None:
-    """How to compile a kernel as one function for a block; None where that cannot be done."""
-    if code.source is None or code.conservative or not code.graph.blocks:
-        return None
+def plan_block_function(code: Code) -> Plan:
+    """How to compile a kernel as one function for a block; raises Refused where that cannot be done."""
+    if code.source is None or not code.graph.blocks:
+        raise Refused("no statements")
+    if code.conservative:
+        raise Refused("conservative code, since lanes of a warp wait for each other")
     function, spaces, block, instrument = code.source
     threads = block[0] * block[1] * block[2]
-    if spaces.cluster not in (None, (1, 1, 1)) or threads % LANES or len(code.graph.statements) > MAX_STATEMENTS:
-        return None
-    if any(_stays_in_first_tier(statement) for statement in code.graph.statements):
-        return None
+    if spaces.cluster not in (None, (1, 1, 1)):
+        raise Refused("a cluster of several blocks")
+    if threads % LANES:
+        raise Refused(f"blocks of {threads} threads, no multiple of {LANES}")
+    if len(code.graph.statements) > MAX_STATEMENTS:
+        raise Refused(f"{len(code.graph.statements)} statements, more than {MAX_STATEMENTS}")
+    for statement in code.graph.statements:
+        reason = _stays_in_first_tier(statement)
+        if reason:
+            raise Refused(f"{reason} ({line_of(statement)})")
     low = ConvergentLowering(function, spaces, block, False, instrument, False, code.known_wraps)
     return _Planner(code, low, block).plan()
 
 
-def _stays_in_first_tier(statement: Instruction | Call) -> bool:
-    """Accesses that must be done in their place and time, and those of local memory."""
-    if isinstance(statement, Call):
-        return False
-    effects = statement.form.effects
-    access = effects.access
-    if access is None:
-        return False
-    return effects.polls if effects.atomic else effects.strong or access.space == "local"
+def line_of(statement: Instruction | Call) -> str:
+    """Where a statement comes from, for people: its Python line, or that of the PTX text."""
+    return f"line {statement.loc.line}" if statement.loc is not None else f"PTX line {statement.line}"
 
 
-def _polls(terminator: PlannedOp) -> bool:
-    """Whether a loop waits for memory that another thread writes."""
-    op = terminator.op
-    return isinstance(op, (Branch, Jump)) and op.backward and terminator.value("cost") > 1
+def _stays_in_first_tier(statement: Instruction | Call) -> str:
+    """What keeps a statement in the first tier; "" if nothing."""
+    access = statement.form.effects.access if isinstance(statement, Instruction) else None
+    return "an access of local memory" if access is not None and access.space == "local" else ""
 
 
 class _Planner:
@@ -76,15 +80,10 @@ class _Planner:
             if "flags" in placed.op.values:
                 self.accesses.setdefault((placed.statement, placed.op.instrumentation), number)
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> Plan:
         code, low = self.code, self.low
         micro_ops = low.basic_blocks()
-        blocks = []
-        for number, members in enumerate(micro_ops):
-            block = self._basic_block(number, members)
-            if block is None:
-                return None
-            blocks.append(block)
+        blocks = [self._basic_block(number, members) for number, members in enumerate(micro_ops)]
         ops = low.graph.def_use
         invariant, offsets = low.facts.launch_invariant, low.registers.offsets
 
@@ -110,28 +109,29 @@ class _Planner:
         members = [placed for some in micro_ops for placed in some]
         return frozenset().union(*(written_slots(self.low, member) for member in members if defers_nan(member.op)))
 
-    def _basic_block(self, number: int, micro_ops: list[PlacedMicroOp]) -> PlannedBlock | None:
-        """A basic block; None where it has something that no block function can do."""
+    def _refused(self, placed: PlacedMicroOp, reason: str) -> Refused:
+        return Refused(f"{reason} ({line_of(self.code.graph.statements[placed.statement])})")
+
+    def _basic_block(self, number: int, micro_ops: list[PlacedMicroOp]) -> PlannedBlock:
+        """A basic block; raises Refused where it has something that no block function can do."""
         block, code = self.low.graph.blocks[number], self.code
         index = next((n for n, placed in enumerate(micro_ops[:2]) if isinstance(placed.op, Barrier)), None)
         barrier = None
         if index is not None and (index == 0 or isinstance(micro_ops[0].op, EpochArrive)):
             barrier = self._barrier(micro_ops[index], index)
-            if barrier is None:
-                return None
         bounds = merged_bounds_checks(self.low, micro_ops)
         terminator = None
         ops = []
         for place, placed in enumerate(micro_ops):
             op, planned = placed.op, self._planned(placed, bounds.get(place))
             if op.ends:
-                if place + 1 < len(micro_ops) or isinstance(op, IndexedBranch) or _polls(planned):
-                    return None
+                if place + 1 < len(micro_ops) or isinstance(op, IndexedBranch):
+                    raise self._refused(placed, "an indirect branch" if isinstance(op, IndexedBranch) else "an exit")
                 terminator = planned
             elif op.inlinable or (barrier is not None and place == index):
                 ops.append(planned)
             else:
-                return None
+                raise self._refused(placed, f"{self._mnemonic(placed)}: {op.first_tier}")
         divergent = number in self.low.facts.divergent
         if not divergent:
             ops = merged_shadow_checks(self.low, micro_ops, ops)
@@ -141,15 +141,23 @@ class _Planner:
             bool(micro_ops) and micro_ops[0].op.converges, barrier,
         )
 
-    def _barrier(self, placed: PlacedMicroOp, index: int) -> BlockBarrier | None:
-        """A barrier of the whole block; None if others are not meant, or that is not known."""
+    def _mnemonic(self, placed: PlacedMicroOp) -> str:
+        statement = self.code.graph.statements[placed.statement]
+        return statement.form.mnemonic if isinstance(statement, Instruction) else "call"
+
+    def _barrier(self, placed: PlacedMicroOp, index: int) -> BlockBarrier:
+        """A barrier of the whole block; raises Refused if others are meant, or that is not known."""
         op = placed.op
         assert isinstance(op, Barrier)
-        if op.action != "sync" or op.guard or op.predicate or not op.number.immediate:
-            return None
+        if op.action != "sync" or op.predicate:
+            raise self._refused(placed, f"a barrier that does not only wait, {self._mnemonic(placed)}")
+        if op.guard:
+            raise self._refused(placed, "a barrier under a guard")
+        if not op.number.immediate or placed.value("number") > 15:
+            raise self._refused(placed, "a barrier whose number is not known")
         expected = placed.value("threads") if op.threads.immediate else 0
-        if placed.value("number") > 15 or (op.threads and expected != self.threads):
-            return None
+        if op.threads and expected != self.threads:
+            raise self._refused(placed, "a barrier of some threads of the block")
         wait, offsets = self.barriers[placed.statement], self.code.offsets
         return BlockBarrier(placed.value("number"), expected, offsets[wait], offsets[wait + 1], placed.statement, index)
 

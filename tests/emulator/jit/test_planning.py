@@ -13,7 +13,8 @@ from emulator_harness import THREAD, kernel, pointer
 from llvmlite import ir
 
 from ptxdsl.emulator.jit.block_function import emit_block_function
-from ptxdsl.emulator.jit.plan import PlannedBlock, BlockBarrier, PlannedOp, PlannedRegister, Plan
+from ptxdsl.emulator.jit.plan import BlockBarrier, Plan, PlannedBlock, PlannedOp, PlannedRegister
+from ptxdsl.emulator.jit.compilation import compile_block_function
 from ptxdsl.emulator.jit.planning import key_of, plan_block_function
 from ptxdsl.emulator import instructions
 from ptxdsl.emulator.instructions.micro_op import MicroOp
@@ -34,9 +35,7 @@ def code(body: str = BODY, block: Any = 64) -> Any:
 
 
 def plan(body: str = BODY, block: Any = 64) -> Plan:
-    made = plan_block_function(code(body, block))
-    assert made is not None
-    return made
+    return plan_block_function(code(body, block))
 
 
 def llvm(made: Plan) -> str:
@@ -60,7 +59,6 @@ def changed(made: Any, name: str) -> Any:
 def test_the_key_has_every_field(kind: Any) -> None:
     kernel_code = code()
     made = plan_block_function(kernel_code)
-    assert made is not None
     barrier = next(block.number for block in made.blocks if block.barrier is not None)
     register = next(iter(made.registers))
 
@@ -89,24 +87,31 @@ def test_the_key_has_what_is_live() -> None:
     base = THREAD + "mov.u32 %r4, %r2; mov.u32 %r5, %r2; bar.sync 0; add.u32 %r6, {}, 1; trap;"
     first, other = code(base.format("%r4")), code(base.format("%r5"))
     made = plan_block_function(first)
-    assert made is not None
     assert key_of(made, first) != key_of(made, other)
 
 
 LOCAL = ".local .align 4 .b8 l[4]; st.local.u32 [l], 1; ret;"
 
 
-@pytest.mark.parametrize(("body", "block"), [
-    (BODY, 48), (LOCAL, 64), ("ld.param.u64 %rd0, [x]; ld.volatile.global.u32 %r0, [%rd0]; ret;", 64),
-    ("ld.param.u64 %rd0, [x]; atom.global.cas.b32 %r0, [%rd0], 0, 1; ret;", 64), ("bar.sync 0, 32; ret;", 64),
-    ("add.u32 %r0, %r0, 1;" * 1501 + "ret;", 64),
+@pytest.mark.parametrize(("body", "block", "reason"), [
+    (BODY, 48, "blocks of 48 threads, no multiple of 32"),
+    (LOCAL, 64, "an access of local memory (PTX line 12)"),
+    ("bar.sync 0, 32; ret;", 64, "a barrier of some threads of the block (PTX line 12)"),
+    ("add.u32 %r0, %r0, 1;" * 1501 + "ret;", 64, "1502 statements, more than 1500"),
 ])
-def test_some_kernels_stay_in_the_first_tier(body: str, block: int) -> None:
-    assert plan_block_function(code(body, block)) is None
+def test_some_kernels_stay_in_the_first_tier(body: str, block: int, reason: str) -> None:
+    """And the code says why."""
+    made = code(body, block)
+    assert not compile_block_function(made)
+    assert made.refusal == reason
 
 
-def test_relaxed_additions_do_not() -> None:
-    assert plan("ld.param.u64 %rd0, [x]; atom.relaxed.gpu.global.add.u32 %r0, [%rd0], 1; ret;")
+@pytest.mark.parametrize("access", [
+    "atom.relaxed.gpu.global.add.u32 %r0, [%rd0], 1;", "ld.volatile.global.u32 %r0, [%rd0];",
+    "atom.global.cas.b32 %r0, [%rd0], 0, 1;", "ld.acquire.gpu.global.u32 %r0, [%rd0];",
+])
+def test_strong_accesses_do_not(access: str) -> None:
+    assert plan(f"ld.param.u64 %rd0, [x]; {access} ret;")
 
 
 def test_planning_loads_no_llvm() -> None:
@@ -152,7 +157,6 @@ def test_every_inlinable_micro_op_is_compiled() -> None:
         every = Checks(race=True, init=True, overlap=False, unwritten=False, order=True, cas=True)
         checks = every if sanitized else None
         made = plan_block_function(Program(parse(text)).code("k", LaunchConfig(1, block).block, checks=checks))
-        assert made is not None
         assert llvm(made)
         planned = [*made.prologue, *(op for each in made.blocks for op in each.ops)]
         found |= {type(each.op) for each in planned}
@@ -165,4 +169,4 @@ def test_code_that_follows_deferred_loads_has_a_block_function() -> None:
     ld.shared.u32 %v, [tile]; ld.shared.u32 %w, [tile+4]; selp.u32 %v, %v, 7, %p; st.global.u32 [%x], %v;"""
     checks = Checks(race=True, init=True, overlap=False, unwritten=False, order=True, cas=True)
     code = Program(parse(kernel("u64 x", body))).code("k", LaunchConfig(1, 64).block, checks=checks)
-    assert plan_block_function(code) is not None
+    assert plan_block_function(code)

@@ -274,3 +274,57 @@ def test_random_warp_operations(seed: int) -> None:
     x = np.random.default_rng(seed).integers(0, 1 << 32, 128, np.uint32)
     said, _ = same(text, 2, 64, x=x, y=np.zeros(128, np.uint32), n=np.uint32(0))
     assert not said
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Strong accesses, and loops that wait
+
+
+@pytest.mark.parametrize("poll", ["ld.volatile.global.u32 %r4", "ld.acquire.gpu.global.u32 %r4"])
+def test_blocks_that_wait_for_the_one_before(poll: str) -> None:
+    text = elementwise(f"""
+        ld.param.u64 %rd2, [x]; ld.param.u64 %rd3, [y]; mov.u32 %r10, 0; setp.eq.u32 %p0, %r3, 0; @%p0 bra MINE;
+        mul.wide.u32 %rd4, %r3, 4; add.u64 %rd4, %rd4, %rd2; WAIT: {poll}, [%rd4+-4]; setp.eq.u32 %p1, %r4, 0;
+        @%p1 bra WAIT; mov.u32 %r10, %r4;
+        MINE: add.u32 %r10, %r10, 5; bar.sync 0; setp.ne.u32 %p2, %r2, 0; @%p2 bra DONE;
+        mul.wide.u32 %rd4, %r3, 4; add.u64 %rd5, %rd4, %rd2; st.release.gpu.global.u32 [%rd5], %r10;
+        DONE: st.global.u32 [%rd1], %r10; ret;""").replace("%tid.x;", "%tid.x; mov.u32 %r3, %ctaid.x;")
+    x, y = np.zeros(16, np.uint32), np.zeros(64 * 16, np.uint32)
+    said, (flags, _) = same(text, 16, 64, x=x, y=y, n=np.uint32(0))
+    assert not said
+    assert np.frombuffer(flags, np.uint32)[-1] == 80
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_a_lock_that_lanes_take_in_turn(space: str) -> None:
+    where = "ld.param.u64 %rd2, [x];"
+    if space == "shared":
+        where = ".shared .align 8 .b8 s[8]; mov.u64 %rd2, s; st.shared.v2.u32 [s], {0, 0}; bar.sync 0;"
+    text = elementwise(f"""
+        {where} setp.ne.u32 %p3, %r2, %r2;
+        AGAIN: atom.{space}.cas.b32 %r4, [%rd2], 0, 1; setp.ne.u32 %p0, %r4, 0; @%p0 bra LATER;
+        ld.volatile.{space}.u32 %r5, [%rd2+4]; mad.lo.u32 %r5, %r5, 3, 1; st.volatile.{space}.u32 [%rd2+4], %r5;
+        atom.{space}.exch.b32 %r6, [%rd2], 0; setp.eq.u32 %p3, %r2, %r2;
+        LATER: @!%p3 bra AGAIN; bar.sync 0; ld.volatile.{space}.u32 %r5, [%rd2+4]; st.global.u32 [%rd1], %r5; ret;""")
+    said, (_, got) = same(text, 2, 64, x=np.zeros(2, np.uint32), y=np.zeros(128, np.uint32), n=np.uint32(0))
+    assert not said
+    assert len(set(np.frombuffer(got, np.uint32)[:64])) == 1
+
+
+def test_warps_of_one_block_that_wait_for_each_other() -> None:
+    """The first warp polls for what the second stores: the first tier resumes, and runs both in turn."""
+    text = elementwise("""
+        .shared .align 4 .b8 s[4]; st.shared.u32 [s], 0; bar.sync 0; setp.gt.u32 %p0, %r2, 31; @%p0 bra OTHER;
+        WAIT: ld.volatile.shared.u32 %r4, [s]; setp.eq.u32 %p1, %r4, 0; @%p1 bra WAIT; bra DONE;
+        OTHER: mov.u32 %r4, 7; st.volatile.shared.u32 [s], %r4; DONE: st.global.u32 [%rd1], %r4; ret;""")
+    said, (_, got) = same(text, 2, 64, x=np.zeros(64, np.uint32), y=np.zeros(128, np.uint32), n=np.uint32(0))
+    assert not said
+    assert set(np.frombuffer(got, np.uint32)) == {7}
+
+
+def test_a_wait_for_ever_is_told_alike() -> None:
+    text = elementwise("""
+        ld.param.u64 %rd2, [x]; WAIT: ld.volatile.global.u32 %r4, [%rd2]; setp.eq.u32 %p1, %r4, 0; @%p1 bra WAIT; ret;
+        """)
+    said, _ = same(text, 1, 64, x=np.zeros(4, np.uint32), y=np.zeros(64, np.uint32), n=np.uint32(0))
+    assert "wait" in said
