@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import contextvars
 import dataclasses
 import functools
 import inspect
@@ -154,6 +155,14 @@ def in_dict_of_lists(out: Any, x: Any) -> None:
     before = {"all": [[best]]}
     best += 5  # wrong
     out[0] = before["all"][0][0]
+
+
+def in_context_variable(out: Any, x: Any) -> None:
+    best = reg(u32, x)
+    before: Any = contextvars.ContextVar("before")
+    before.set(best)
+    best += 5  # wrong
+    out[0] = before.get()
 
 
 def in_set(out: Any, x: Any) -> None:

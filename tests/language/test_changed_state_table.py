@@ -227,6 +227,30 @@ with when(n<3):
     k=[5]  # wrong
 x[0]=k[0] if isinstance(k,list) else k
 """,
+    "context variable": """
+v=contextvars.ContextVar("v", default=1)
+with when(n<3):
+    v.set(2)  # wrong
+x[0]=v.get()
+""",
+    "text stream": """
+s=io.StringIO()
+with when(n<3):
+    s.write("ab")  # wrong
+x[0]=len(s.getvalue())
+""",
+    "place of a stream of bytes": """
+s=io.BytesIO(b"abc")
+with loop(n) as i:
+    x[i]=s.read(1)[0]  # wrong
+""",
+    "attribute of a member of an enumeration": """
+class E(enum.Enum):
+    A=1
+with when(n<3):
+    E.A.extra=2  # wrong
+x[0]=getattr(E.A,"extra",1)
+""",
 }
 
 

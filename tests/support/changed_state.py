@@ -12,7 +12,8 @@ from ptxdsl.language import trace
 __all__ = ["check_lost"]
 
 _SCOPE = """
-import collections, contextlib, dataclasses, functools, itertools, queue, threading, types, weakref
+import collections, contextlib, contextvars, dataclasses, enum, functools, io, itertools, queue, threading
+import types, weakref
 import numpy as np
 from ptxdsl import Ptr, loop, otherwise, ptx, reg, u32, when
 

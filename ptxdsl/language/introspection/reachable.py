@@ -19,6 +19,7 @@ import gc
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from itertools import compress
 from types import (
     AsyncGeneratorType, BuiltinFunctionType, CellType, CodeType, CoroutineType, FrameType, FunctionType, GeneratorType,
@@ -317,6 +318,10 @@ def _reference(value: Any) -> Iterator[Part]:
     yield Part(MEMBER, (None,), (ref.__call__(value),))
 
 
+def _context_variable(value: ContextVar[Any]) -> Iterator[Part]:
+    yield Part(ATTRIBUTE, ("get()",), (value.get(None),))
+
+
 def _referents(readers: list[_Reader], table: _Get | None) -> _Reader:
     """What the collector visits of objects that only C knows, besides what the readers give."""
 
@@ -382,6 +387,7 @@ _NATIVE: dict[type, _Reader] = {
     frozenset: _members(frozenset.__iter__), ref: _reference, FunctionType: _function, MethodType: _method,
     BuiltinFunctionType: _method, type([].__iadd__): _method, CellType: _cell, FrameType: _frame,
     GeneratorType: _generator, CoroutineType: _generator, AsyncGeneratorType: _generator,
+    ContextVar: _context_variable,
 }
 
 _readers: Callable[[type], tuple[_Reader, ...]] = _Kinds(_find).__getitem__

@@ -16,7 +16,7 @@ Operands that wait on the stack, and no variable holds, are another module's (`o
 
 What it cannot see: a second holder where C code hands a register straight to one of ptxdsl's methods without a
 reference of its own (``starmap`` over a kept tuple, the arguments of a partial), since the count may be one short
-there; a name that only ``exec`` or ``locals()`` uses, what only a ``ContextVar`` or C code holds, a use after a branch
+there; a name that only ``exec`` or ``locals()`` uses, what only C code holds, a use after a branch
 back to a `label`, and which of the attributes of one object a method reads that is called after another one has changed
 them in a loop over a list.
 """

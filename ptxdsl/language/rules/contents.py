@@ -4,7 +4,7 @@ Names of frames, what functions capture and load, attributes, elements, the plac
 object is noted once with the objects it holds, and compared by identity. Nothing of the user's runs for it.
 
 Left out is what Python and its library change by themselves: caches (`functools.lru_cache`, `cached_property`, of enums
-and abstract classes), what is known of warnings; and what only the host reads: files and streams.
+and abstract classes), what is known of warnings; and what only the host reads: files.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 import enum
 import functools
 import gc
+import io
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from functools import cached_property
 from operator import is_not
 from types import FrameType, FunctionType, GeneratorType, MappingProxyType, ModuleType
@@ -76,7 +78,9 @@ class Contents:
                     waiting.append((node, form, inner, child))
 
     def _parts(self, value: Any) -> list[Part]:
-        if isinstance(value, (enum.EnumMeta, functools._lru_cache_wrapper)) or type(value).__module__ == "_abc":
+        if isinstance(value, enum.EnumMeta):
+            return [Part(ATTRIBUTE, list(value.__members__), list(value.__members__.values()))]
+        if isinstance(value, functools._lru_cache_wrapper) or type(value).__module__ == "_abc":
             return []
         if type(value) is GeneratorType and (value.gi_running or id(value.gi_frame) in self.running):
             return []
@@ -250,6 +254,10 @@ def _state(value: Any) -> Any:
         return None
 
 
+def _stream(value: Any) -> Any:
+    return None if value.closed else (value.tell(), value.getvalue())
+
+
 def _numpy_state(value: Any) -> Any:
     state = getattr(value, "get_state", None)
     return repr(state() if state is not None else getattr(value, "bit_generator", value).state)
@@ -301,6 +309,10 @@ def _reader(kind: type) -> Callable[[Any], Any] | None:
         return _bytes
     if ("_random", "Random") in bases:
         return _state
+    if issubclass(kind, (io.StringIO, io.BytesIO)):
+        return _stream
+    if kind is ContextVar:
+        return lambda value: id(value.get(None))
     if kind is memoryview:
         return lambda value: None if value.readonly else value.tobytes()
     if kind is FunctionType:

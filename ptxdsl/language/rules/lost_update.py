@@ -21,7 +21,7 @@ before the region), a name made of a counter in the body itself (make it before,
 
 What it cannot see: a name that a function makes of a counter, where it is used as data (``table[fresh()]``); what only
 C code keeps, out of reach of Python's collector and of copies (the place of an ``itertools.cycle`` in its second round,
-from Python 3.14 on); files and streams, in memory too; the default generators of `random` and numpy; and the contents
+from Python 3.14 on, that of ``re.finditer``); files; the default generators of `random` and numpy; and the contents
 of tensors on a device. A name that only ``exec`` or ``locals()`` uses is not in the bytecode, and counts as not read.
 """
 
