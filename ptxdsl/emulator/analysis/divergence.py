@@ -65,11 +65,14 @@ class Facts:
 def tid_offsets(block: Shape3) -> tuple[LaneOffsets, LaneOffsets, LaneOffsets]:
     """Lane offsets of %tid.x, y, z relative to the warp's first lane, where they are the same in every warp."""
     x, y, z = block
+    across, rows = [lane % x for lane in IOTA], [lane // x for lane in IOTA]
     if x % LANES == 0:
         return IOTA, UNIFORM, UNIFORM
+    if x * y * z <= LANES:  # the only warp
+        layers = [row // y % z for row in rows]
+        return _wrapped(across, 32), _wrapped([row % y for row in rows], 32), _wrapped(layers, 32)
     if LANES % x:
         return VARYING, VARYING, VARYING
-    across, rows = [lane % x for lane in IOTA], [lane // x for lane in IOTA]
     if x * y % LANES == 0 or z == 1:
         return _wrapped(across, 32), _wrapped(rows, 32), UNIFORM
     if LANES % (x * y) == 0:

@@ -43,6 +43,8 @@ def const(kind: ir.Type, value: int) -> ir.Constant:
 class Handler:
     """A handler under construction. ``codes`` are the fields of its micro-op, as letters of the struct module."""
 
+    present, partial = LANES, False
+    """Lanes that any warp has; whether warps may have fewer, as their masks of active lanes say."""
     single_warp = True
     """Whether the function runs for one warp of one block, so that nothing of these changes but registers."""
 
@@ -155,6 +157,11 @@ class Handler:
     def full(self, mask: Any) -> Any:
         return self.ir.icmp_unsigned("==", mask, const(i32, FULL))
 
+    def whole(self, mask: Any) -> Any:
+        """Whether the mask has all lanes that any warp has."""
+        there = const(i32, FULL >> LANES - self.present)
+        return self.ir.icmp_unsigned("==", self.ir.and_(mask, there) if self.present < LANES else mask, there)
+
     def nonzero(self, value: Any) -> Any:
         return self.ir.icmp_unsigned("!=", value, const(value.type, 0))
 
@@ -203,6 +210,10 @@ class Handler:
     def merged_bounds(self) -> tuple[int, int] | None:
         """Of a merged bounds check: bytes from the lowest access to this one, extent of all; None elsewhere."""
         return None
+
+    def note_bounds(self, good: Any) -> Any:
+        """Whether an access lies within bounds, given what its own check says: another may have been made for it."""
+        return good
 
     def tail_to(self, slot: int, rec: Any) -> None:
         """Tail call of the function whose address the block state has at ``slot``."""

@@ -90,9 +90,7 @@ class Access:
             first = h.ir.sub(address, back)
         low, bound, delta = self.limits(extent)
         good = self.and_aligned(h.ir.icmp_unsigned("<", h.ir.sub(first, low), bound), address)
-        if merged is not None and merged[1] < 0:
-            good = ir.Constant(i1, 1)
-        return good, h.ir.add(address, delta)
+        return h.note_bounds(good), h.ir.add(address, delta)
 
     def and_aligned(self, good: Any, address: Any) -> Any:
         """Whether this holds, and an address is aligned; or that of each lane."""
@@ -191,6 +189,8 @@ def load(h: Handler, op: Load) -> None:
         values = _gather(h, access.resolve(lanes), bits, count, lanes)
     elif kind.per_lane or (kind.affine and pattern is None):
         values = _load_lanes(h, access, bits, count, lanes)
+    elif h.partial and not kind.scalar:
+        values = _load_present(h, access, bits, count, lanes)
     else:
         good, host = access.check_scalar()
         access.demand(good)
@@ -212,7 +212,7 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
         return [h.splat(h.load(_host(h, host, byte), n * bits // 8, element, bits // 8)) for n in range(count)]
     letter, lanes = access.pattern
     parts: list[list[Any]] = []
-    for start in access.starts(host):
+    for start in access.starts(host)[: -(-h.present // lanes)]:
         place = _host(h, start, byte)
         if letter == "b":
             numbers = [h.load(place, n * bits // 8, element, bits // 8) for n in range(count)]
@@ -220,6 +220,7 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
         else:
             whole = h.load(place, 0, ir.VectorType(element, lanes * count), access.nbytes)
             parts.append([_stride(h, whole, n, count, lanes) for n in range(count)])
+    parts += [parts[0]] * (LANES // lanes - len(parts))  # lanes that the block does not have
     return [concat(h, [part[n] for part in parts]) for n in range(count)]
 
 
@@ -244,6 +245,30 @@ def concat(h: Handler, parts: list[Any]) -> Any:
     return parts[0]
 
 
+def _load_present(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
+    """By segments where all lanes of a warp could load, else only those that it has."""
+    good, host = access.check_scalar()
+    with h.ir.if_else(h.likely(good)) as (then, otherwise):
+        with then:
+            whole = _segments(h, access, host, bits, count)
+            one = h.ir.block
+        with otherwise:
+            rest = _gather(h, access.hosts(lanes), bits, count, lanes)
+            other = h.ir.block
+    return _either(h, one, whole, other, rest)
+
+
+def _either(h: Handler, one: Any, ones: list[Any], other: Any, others: list[Any]) -> list[Any]:
+    """The values of the way by which control came here."""
+    merged = []
+    for a, b in zip(ones, others):
+        phi = h.ir.phi(a.type)
+        phi.add_incoming(a, one)
+        phi.add_incoming(b, other)
+        merged.append(phi)
+    return merged
+
+
 def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
     hosts = access.hosts(lanes)
     starts, regular = _halves(h, hosts, access.nbytes, lanes)
@@ -256,13 +281,7 @@ def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -
         with otherwise:
             gathered = _gather(h, hosts, bits, count, lanes)
             spread = h.ir.block
-    merged = []
-    for one, other in zip(quick, gathered):
-        phi = h.ir.phi(one.type)
-        phi.add_incoming(one, halves)
-        phi.add_incoming(other, spread)
-        merged.append(phi)
-    return merged
+    return _either(h, halves, quick, spread, gathered)
 
 
 def _halves(h: Handler, hosts: Any, step: int, lanes: Any) -> tuple[list[Any], Any]:
@@ -320,8 +339,15 @@ def store(h: Handler, op: Store) -> None:
         scatter(h, values, access.resolve(lanes), lanes)
     elif (op.address.affine or op.address.by_row) and pattern is not None and pattern[0] == "c":
         good, host = access.check_scalar()
-        access.demand(good)
-        _store_segments(h, access, values, host, lanes)
+        if h.partial:
+            with h.ir.if_else(h.likely(good)) as (then, otherwise):
+                with then:
+                    _store_segments(h, access, values, host, lanes)
+                with otherwise:
+                    scatter(h, values, access.hosts(lanes), lanes)
+        else:
+            access.demand(good)
+            _store_segments(h, access, values, host, lanes)
     else:
         _store_lanes(h, access, values, lanes)
     h.next()
@@ -339,9 +365,9 @@ def memory_check(h: Handler, op: MemoryCheck) -> None:
 
 def _store_segments(h: Handler, access: Access, values: list[Any], host: Any, lanes: Any) -> None:
     count, width = len(values), access.pattern[1] if access.pattern else LANES
-    starts = access.starts(host)
+    starts = access.starts(host)[: h.present // width]
     parts = [_interleave(h, values, number * width, width) for number in range(len(starts))]
-    with h.ir.if_else(h.full(lanes)) as (then, otherwise):
+    with h.ir.if_else(h.whole(lanes)) as (then, otherwise):
         with then:
             for start, part in zip(starts, parts):
                 h.store(part, _host(h, start, byte), 0, access.nbytes)

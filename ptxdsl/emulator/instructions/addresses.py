@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..machine.layout import LANES
 from .operand_classes import OperandClass
 from .operands import Field
 
@@ -60,11 +61,17 @@ def lane_by_lane(kind: OperandClass, place: Field) -> Field:
 
 
 def lane_pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Pattern | None, tuple[int, ...]]:
-    """The longest segments of lanes that are contiguous or equal, if any, and where all but the first start."""
+    """The longest segments of lanes that are contiguous or equal, if any, and where all but the first start.
+
+    A vector of fewer lanes than a warp has is that of a block which has no more; the segments of the others start at 0.
+    """
+    present = len(vector)
     for lanes in (32, 16, 8, 4):
         starts = vector[::lanes]
         for letter, step in (("c", nbytes), ("b", 0)):
-            line = [start + lane * step for start in starts for lane in range(lanes)]
+            if step and present % lanes:
+                continue
+            line = [start + lane * step for start in starts for lane in range(lanes)][:present]
             if list(vector) == line and starts[0] == 0 and all(start % nbytes == 0 for start in starts):
-                return (letter, lanes), starts[1:]
+                return (letter, lanes), starts[1:] + (0,) * (LANES // lanes - len(starts))
     return None, ()

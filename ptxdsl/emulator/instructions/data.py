@@ -150,7 +150,8 @@ def _guard_wrap(low: Lowering, statement: Instruction) -> None:
             continue
         low.bounded.add((operand.name, spec.type.is_signed))
         base = low.operands.source(operand, 32, True)
-        bounds = raw("qq", min(known), max(known))
+        there = known[: low.present]
+        bounds = raw("qq", min(there), max(there))
         low.emit(WrapCheck(base.kind, spec.type.is_signed), base, bounds)
 
 

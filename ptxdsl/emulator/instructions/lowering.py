@@ -20,7 +20,7 @@ from ..analysis.divergence import NOWHERE, UNIFORM, Facts, Shape3, analyse, cons
 from ..analysis.registers import RegisterFile
 from ..analysis.form_plans import plan_of
 from ..machine.address_spaces import AddressSpaces
-from ..machine.layout import SPACE_BITS
+from ..machine.layout import LANES, SPACE_BITS
 from ..machine.unsupported import unsupported
 from .addresses import AccessFlags, Pattern, lane_pattern
 from .micro_op import MicroOp, PlacedMicroOp
@@ -93,6 +93,8 @@ class Lowering:
         instrument: Instrument | None = None, keep_registers: bool = False, wraps: frozenset[int] = NOWHERE,
     ) -> None:
         self.function, self.spaces, self.block, self.conservative = function, spaces, block, conservative
+        self.present = min(LANES, block[0] * block[1] * block[2])
+        """Lanes of a warp that any warp of the block has."""
         self.wraps = wraps
         """Statements that widen a register which has been seen to wrap around in some lane."""
         self.graph = control_flow_graph(function, conservative)
@@ -225,9 +227,10 @@ class Lowering:
         bits, slot = base.type.bits, self.registers.offsets[base.name]
         if known is None or known is UNIFORM:
             return (per_lane if known is None else uniform)(bits), None, "iiiq", (flags, entry, slot), 3, 0
-        low = min(known)
-        pattern, segments = lane_pattern(tuple(x - low for x in known), nbytes)
-        span = max(known) - low + nbytes
+        there = known[: self.present]
+        low = min(there)
+        pattern, segments = lane_pattern(tuple(x - low for x in there), nbytes)
+        span = max(there) - low + nbytes
         if span >= 1 << 31 or not -(1 << 31) <= low < 1 << 31:
             pattern, segments, span, low = None, (), nbytes, 0
         values = (flags, entry, slot, low, span - 1, self.pool.address(known, bits), *segments)

@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen import data
-from ..codegen.handler import Handler, i64, pointer
+from ..codegen.handler import Handler, i1, i64, pointer
 from ..codegen.registry import emit_inline
 from ..instructions.control import Branch, Exit, Jump, SystemCall, Trap
 from ..instructions.instrumentation import ShadowCheck
@@ -73,7 +73,7 @@ class BarrierRegion:
         if self.at_barrier is not None:
             self._body(self.first, self.at_barrier.place + 1)
         else:
-            h.lanes, h.masked = h.i32(FULL), False
+            h.lanes, h.masked = h.alive, False
             for planned in plan.prologue:
                 self._inline(planned)
             self.edge(0)
@@ -83,7 +83,7 @@ class BarrierRegion:
         for region in self.divergent:
             region.emit()
         h.ir.position_at_end(self.exit_block)
-        h.set("active", FULL)
+        h.set("active", h.alive)
         h.set("parked", NEVER)
         h.ir.branch(self.hand_over)
         self._emit_latch()
@@ -117,10 +117,12 @@ class BarrierRegion:
         h.set("position", 0)
         h.lanes, h.masked, h.canonical = h.i32(FULL), False, set()
         point = h.deopt_point = DeoptPoint(h.block_named("not_hoisted"), 0, {})
+        partial, h.partial = h.partial, False
         for number, planned in loads:
             h.captured = self.hoisted[number] = []
             self._inline(planned)
         h.captured = h.deopt_point = None
+        h.partial = partial
         self.loop = h.block_named("warps")
         h.ir.branch(self.loop)
         h.ir.position_at_end(point.block)
@@ -146,6 +148,7 @@ class BarrierRegion:
         h.number = h.warp_at("position")
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
+        h.set("alive", h.lanes_at(h.number))
         h.set("start", self.start_offset)
         barrier = self.at_barrier
         live = plan.live(barrier.statement, 1) if barrier is not None else plan.live(self.first.start, 0)
@@ -222,10 +225,12 @@ class BarrierRegion:
         """Emit a basic block's micro-ops from one on."""
         h = self.h
         hoists = first > 0 or (block is self.first and self.start < 0)
+        h.checked.clear()
         for number, planned in enumerate(block.ops[first:], first):
-            op = planned.op
+            op, h.place = planned.op, number
             hoisted = self.hoisted.get(number) if hoists else None
             if hoisted is not None:
+                h.checked[number] = ir.Constant(i1, 1)
                 for slot, value in hoisted:
                     h.store(value, slot, 0)
                 continue
@@ -241,7 +246,8 @@ class BarrierRegion:
     def _two_warps_suffice(self, planned: PlannedOp, check: ShadowCheck) -> bool:
         """Whether a check of a place that all warps read is done after two: shadow memory keeps two readers."""
         plain = check.role == Role.READ and check.block_private and check.barriers_only and check.race
-        return bool(plain and self._same_in_all_warps(planned))
+        alike = check.address.uniform or self.plan.tail == FULL  # else a warp may read less of it
+        return bool(plain and alike and self._same_in_all_warps(planned))
 
     def condition(self, terminator: PlannedOp, branch: Branch) -> Any:
         """The mask of the lanes that take a branch."""
@@ -250,7 +256,7 @@ class BarrierRegion:
 
     def _body(self, block: PlannedBlock, first: int) -> None:
         h = self.h
-        h.lanes, h.masked, h.canonical, h.exit_block = h.i32(FULL), False, set(), self.exit_block
+        h.lanes, h.masked, h.canonical, h.exit_block = h.alive, False, set(), self.exit_block
         self.emit_ops(block, first)
         self._terminator(block)
         h.emit_side_exits()
@@ -280,7 +286,9 @@ class BarrierRegion:
         mask = self.condition(terminator, branch)
         taken, not_all = h.block_named("taken"), h.block_named("not_all")
         target = block.targets[0]
-        h.ir.cbranch(h.full(mask) if branch.divergent else h.nonzero(mask), taken, not_all)
+        if branch.divergent:
+            mask = h.ir.and_(mask, h.alive)
+        h.ir.cbranch(h.all_alive(mask) if branch.divergent else h.nonzero(mask), taken, not_all)
         h.ir.position_at_end(taken)
         canonical = set(h.canonical)
         self._jump(terminator, target)
@@ -300,4 +308,4 @@ class BarrierRegion:
         if region is None or len(ways) == 1 or not ways <= set(region.pending):
             h.exit_at(terminator.offset, self.plan.live(terminator.statement, 0))
         else:
-            region.enter({target: mask, block.fallthrough: h.ir.not_(mask)})
+            region.enter({target: mask, block.fallthrough: h.ir.xor(mask, h.alive)})

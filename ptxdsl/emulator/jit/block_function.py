@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from ..codegen.handler import Handler, i32, i64, pointer
 from ..codegen.scheduler import PAIR, starting
-from ..machine.layout import FULL, LANES, NEVER, Barrier, Block, Warp
+from ..machine.layout import LANES, NEVER, Barrier, Block, Warp
 from .barrier_regions import BUDGET, BarrierRegion
 from .function_builder import BlockFunction
 from .plan import RETIRED, PlannedBlock, Plan, Refused
@@ -124,9 +124,10 @@ class _HandOver:
         offset = h.ir.select(past, self.after, h.ir.select(this, h.get("resume"), h.get("start")))
         h.store(starting(h, h.ir.add(h.base, offset)), warp, Warp.PC)
         ended = h.ir.and_(past, self.retired)
-        active = h.ir.select(this, h.get("active"), h.i32(FULL))
+        alive = h.lanes_at(index)
+        active = h.ir.select(this, h.get("active"), alive)
         h.store(h.ir.select(ended, h.i32(0), active), warp, Warp.ACTIVE)
-        h.store(h.ir.select(ended, h.i32(0), h.i32(FULL)), warp, Warp.ALIVE)
+        h.store(h.ir.select(ended, h.i32(0), alive), warp, Warp.ALIVE)
         h.store(h.ir.select(this, h.get("parked"), h.i32(NEVER)), warp, Warp.PARKED)
         h.store(h.ir.select(past, h.ir.add(h.base, self.wait), h.i64(0)), warp, Warp.WAITS)
         h.store(self.number, warp, Warp.BARRIER)

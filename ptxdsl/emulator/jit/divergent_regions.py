@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from ..codegen.handler import i32, lanes_of
 from ..instructions.control import Branch, Jump
-from ..machine.layout import FULL, NEVER, Warp
+from ..machine.layout import NEVER, Warp
 from .function_builder import BlockFunction
 from .plan import PlannedBlock, PlannedOp, Plan, loop_cost
 
@@ -81,9 +81,9 @@ class DivergentRegion:
             h.ir.branch(self.bodies[block.number])
             return
         converged, partial = h.block_named("converged"), h.block_named("partial")
-        h.ir.cbranch(h.full(lanes), converged, partial)
+        h.ir.cbranch(h.all_alive(lanes), converged, partial)
         h.ir.position_at_end(converged)
-        h.canonical = set()
+        h.lanes, h.canonical = h.alive, set()
         self.outside.edge(block.number)
         h.ir.position_at_end(partial)
         self._exit_at(block)
@@ -108,7 +108,7 @@ class DivergentRegion:
         outside.emit_ops(block, 0)
         self._terminator(block, lanes, after)
         h.emit_side_exits()
-        h.lanes, h.masked, h.exit_block = h.i32(FULL), False, outside.exit_block
+        h.lanes, h.masked, h.exit_block = None, False, outside.exit_block
 
     def _terminator(self, block: PlannedBlock, lanes: Any, after: PlannedBlock | None) -> None:
         h, terminator, blocks = self.h, block.terminator, self.outside.plan.blocks

@@ -25,11 +25,6 @@ __all__ = ["BlockFunction", "DeoptPoint"]
 _FOLLOWING = object()
 MAX_CLOBBERED = 4
 """Registers whose old numbers are kept only for a side exit that is rarely taken."""
-_CONVERGED = {
-    Warp.ALIVE: ir.Constant(i32, FULL), Warp.INITIAL: ir.Constant(i32, FULL), Warp.PARKED: ir.Constant(i32, NEVER),
-}
-"""The state of a warp whose lanes are all alive and converged; memory does not have it here."""
-
 
 @dataclass
 class DeoptPoint:
@@ -60,6 +55,7 @@ class BlockFunction(InlinedOps):
     def __init__(self, module: ir.Module, name: str, plan: Plan) -> None:
         super().__init__(module, name)
         self.plan = plan
+        self.present, self.partial = min(LANES, plan.threads), plan.partial
         self.allocas = self.ir
         self.ir = ir.IRBuilder(self.function.append_basic_block("body"))
         self.body = self.ir.block
@@ -70,6 +66,10 @@ class BlockFunction(InlinedOps):
         self.lanes: Any = self.i32(FULL)
         self.masked = False
         self.row = 0
+        self.place = 0
+        """Which micro-op of its basic block is emitted."""
+        self.checked: dict[int, Any] = {}
+        """Whether merged bounds checks hold, by the micro-op that makes them, where that is not sure."""
         self.canonical: set[int] = set()
         """Slots whose NaN is PTX's at this place, of those that may hold another."""
         self.after: ir.Block | None = None
@@ -83,7 +83,7 @@ class BlockFunction(InlinedOps):
         self.state_tag, self.user_tag = (module.add_metadata([kind, kind, i64(0)]) for kind in (state, user))
         shadow = module.add_metadata(["shadow", root, i64(0)])
         self.kinds = {"shadow": module.add_metadata([shadow, shadow, i64(0)])}
-        names = ("position", "first_warp", "budget", "active", "parked", "barrier")
+        names = ("position", "first_warp", "budget", "active", "parked", "barrier", "alive")
         self.state = {name: self.alloca(i32, 4) for name in names}
         self.state.update({name: self.alloca(i64, 8) for name in ("resume", "start")})
         self.base = super().load(self.block, Block.RECONVERGE, i64, fixed=True)
@@ -94,6 +94,31 @@ class BlockFunction(InlinedOps):
         number = self.ir.add(self.get("first_warp"), self.get(position) if isinstance(position, str) else position)
         wrapped = self.ir.sub(number, self.i32(self.plan.warps))
         return self.ir.select(self.ir.icmp_signed("<", number, self.i32(self.plan.warps)), number, wrapped)
+
+    def lanes_at(self, warp: Any) -> Any:
+        """The lanes that a warp begins with."""
+        plan, tail = self.plan, ir.Constant(i32, self.plan.tail)
+        if not plan.partial:
+            return tail
+        return self.ir.select(self.ir.icmp_unsigned("==", warp, self.i32(plan.warps - 1)), tail, self.i32(FULL))
+
+    @property
+    def alive(self) -> Any:
+        """The lanes of the current warp that have not ended."""
+        return self.i32(FULL) if self.plan.tail == FULL else self.get("alive")
+
+    def all_alive(self, mask: Any) -> Any:
+        """Whether all lanes that have not ended are in a mask of some of these."""
+        return self.ir.icmp_unsigned("==", mask, self.alive)
+
+    def note_bounds(self, good: Any) -> Any:
+        bounds = self.merged_bounds()
+        if not self.partial or bounds is None:
+            return super().note_bounds(good)
+        if bounds[1] < 0:
+            return self.checked.get(bounds[0], good)
+        self.checked[self.place] = good
+        return good
 
     # What emitters call
 
@@ -129,10 +154,12 @@ class BlockFunction(InlinedOps):
         if isinstance(base, Slot):
             return self._read_register(base.offset, kind)
         of_warp = base is self.warp and isinstance(offset, int)
-        if of_warp and offset in _CONVERGED:
-            return _CONVERGED[offset]
         if of_warp and offset == Warp.INDEX:
             return self.number
+        if of_warp and offset in (Warp.ALIVE, Warp.INITIAL):  # memory does not have these here
+            return self.alive if offset == Warp.ALIVE else self.lanes_at(self.number)
+        if of_warp and offset == Warp.PARKED:
+            return self.i32(NEVER)
         invariant = fixed or base is self.block or (of_warp and offset < Warp.REGISTERS)
         value = super().load(base, offset, kind, align, invariant)
         value.set_metadata("tbaa", self.state_tag if self._is_state(base) or fixed else self.user_tag)
@@ -258,7 +285,9 @@ class BlockFunction(InlinedOps):
         """A row-affine register: the number of the current row, or that of each lane."""
         if not isinstance(kind, ir.VectorType):
             return self.ir.load(self._variable((slot, self.row), kind))
-        firsts = [self.ir.load(self._variable((slot, n), kind.element)) for n in range(0, LANES, offsets.lanes)]
+        starts = range(0, self.present, offsets.lanes)
+        firsts = [self.ir.load(self._variable((slot, n), kind.element)) for n in starts]
+        firsts += firsts[:1] * (LANES // offsets.lanes - len(firsts))
         rows = memory.concat(self, [memory.spread(self, first, offsets.lanes) for first in firsts])
         return self.ir.add(rows, self.vector(offsets, kind.element.width))
 
@@ -283,7 +312,7 @@ class BlockFunction(InlinedOps):
 
     def _load_rows(self, register: PlannedRegister) -> None:
         element = ir.IntType(register.bits)
-        for lane in range(0, LANES, self.plan.row_affine[register.slot].lanes):
+        for lane in range(0, self.present, self.plan.row_affine[register.slot].lanes):
             value = self.load(self.warp, register.offset + lane * register.bits // 8, element)
             self.ir.store(value, self._variable((register.slot, lane), element))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from ..codegen.handler import Handler, i32, i64
+from ..codegen.handler import Handler, i1, i32, i64
 from ..semantics.lanes import Lanes
 from .plan import PlannedOp
 
@@ -82,3 +82,7 @@ class InlinedOps(Handler):
     def merged_bounds(self) -> tuple[int, int] | None:
         assert self.planned is not None
         return self.planned.bounds
+
+    def note_bounds(self, good: Any) -> Any:
+        bounds = self.merged_bounds()
+        return ir.Constant(i1, 1) if bounds is not None and bounds[1] < 0 else good

@@ -9,9 +9,8 @@ from llvmlite import ir
 
 from ...isa import lookup
 from .. import semantics
-from ..machine.layout import LANES
 from ..codegen import data, memory
-from ..codegen.handler import Handler
+from ..codegen.handler import Handler, i64, lanes_of
 from ..codegen.registry import emits
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
@@ -43,13 +42,19 @@ class RowAccess(HoistedAccess):
         super().__init__(h, kind, pattern, nbytes, write)
         self.extent: Any = h.field()
 
+    def vector(self) -> Any:
+        h: Any = self.h
+        lanes = h.load(self.slot, 0, lanes_of(ir.IntType(self.bits)))
+        lanes = h.ir.zext(lanes, lanes_of(i64)) if self.bits < 64 else lanes
+        return h.ir.add(lanes, h.splat(self.offset))
+
     def check_scalar(self) -> tuple[Any, Any]:
         h: Any = self.h
         assert self.pattern is not None
         low, bound, delta = self.limits(h.i64(int(self.extent.constant)))
         good: Any = ir.Constant(ir.IntType(1), 1)
         hosts = []
-        for row in range(0, LANES, self.pattern[1]):
+        for row in range(0, h.present, self.pattern[1]):
             h.row = row
             address = self.base()
             good = self.and_aligned(h.ir.and_(good, h.ir.icmp_unsigned("<", h.ir.sub(address, low), bound)), address)
@@ -72,7 +77,7 @@ def compute_rows(h: Any, op: ComputeRows) -> None:
         else:
             read.append((_first_lane(h, kind), kind, spec))
     results = []
-    for row in range(0, LANES, h.plan.row_affine[slot.offset].lanes):
+    for row in range(0, h.present, h.plan.row_affine[slot.offset].lanes):
         h.row = row
         values = [data.cut(h, get(), spec) if kind else get for get, kind, spec in read]
         result = semantics.lookup(form)(h.numbers(1), form, *values)
@@ -103,7 +108,7 @@ def row_wrap_check(h: Any, op: RowWrapCheck) -> None:
     first = _first_lane(h, op.base)
     least, most = h.field("q"), h.field("q")
     good: Any = ir.Constant(ir.IntType(1), 1)
-    for row in range(0, LANES, h.plan.row_lanes):
+    for row in range(0, h.present, h.plan.row_lanes):
         h.row = row
         good = h.ir.and_(good, data.within(h, first(), least, most, op.signed))
     h.row = 0

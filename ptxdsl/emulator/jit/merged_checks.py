@@ -35,7 +35,7 @@ def merged_bounds_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp]) -> di
     """Merge the bounds checks of accesses with the same base register, by the number of the micro-op.
 
     The leader checks the whole extent: (bytes from the lowest access to its own, extent of all). Followers have
-    (0, -1).
+    (the leader's number, -1).
     """
     version: dict[int, int] = {}
     groups: dict[Any, list[int]] = {}
@@ -49,7 +49,7 @@ def merged_bounds_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp]) -> di
     for members in groups.values():
         spans = [_span(micro_ops[number]) for number in members]
         start, stop = min(first for first, _ in spans), max(last for _, last in spans)
-        merged.update(dict.fromkeys(members, (0, -1)))
+        merged.update(dict.fromkeys(members, (members[0], -1)))
         merged[members[0]] = (spans[0][0] - start, stop - start)
     return merged
 
@@ -75,15 +75,17 @@ def _span(placed: PlacedMicroOp) -> tuple[int, int]:
     return offset, offset + (placed.value("flags") & AccessFlags.NBYTES) - 1
 
 
-def merged_shadow_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp], ops: list[PlannedOp]) -> list[PlannedOp]:
-    """Merge the sanitizer's checks of adjacent reads with the same base register."""
+def merged_shadow_checks(
+    low: Lowered, micro_ops: Sequence[PlacedMicroOp], ops: list[PlannedOp], uniform: bool
+) -> list[PlannedOp]:
+    """Merge the sanitizer's checks of adjacent reads with the same base register; only of ``uniform`` addresses."""
     groups: dict[Any, list[int]] = {}
     version: dict[int, int] = {}
     since = 0
     for number, planned in enumerate(ops):
         op = planned.op
         if isinstance(op, ShadowCheck) and op.role == Role.READ:
-            key = _shadow_key(planned, op)
+            key = _shadow_key(planned, op, uniform)
             if key is not None:
                 groups.setdefault((*key, since, version.get(planned.value("slot"), 0)), []).append(number)
         elif not op.repeatable or isinstance(op, (ShadowCheck, EpochArrive, EpochBarrier)):
@@ -97,12 +99,12 @@ def merged_shadow_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp], ops: 
     return found
 
 
-def _shadow_key(planned: PlannedOp, op: ShadowCheck) -> Any:
+def _shadow_key(planned: PlannedOp, op: ShadowCheck, uniform: bool) -> Any:
     """What shadow checks have in common that can be merged; None where this one cannot."""
     if not op.block_private or op.strength or op.guard or op.nbytes % (1 << op.granule):
         return None
     broadcast = op.pattern is not None and op.pattern[0] == "b"
-    if not op.address.uniform and not (op.address.affine and broadcast):
+    if not op.address.uniform and (uniform or not (op.address.affine and broadcast)):
         return None
     return op, planned.value("entry"), planned.value("slot"), planned.value("offset") % op.nbytes
 

@@ -12,6 +12,7 @@ from ..instructions.addresses import AccessFlags
 from ..instructions.control import Branch, Exit, Jump
 from ..instructions.data import Compute
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
+from ..machine.layout import FULL, LANES
 
 __all__ = [
     "RETIRED", "BlockBarrier", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
@@ -130,7 +131,8 @@ class Plan(NamedTuple):
     """What to compile; ``key`` says all that the code depends on."""
 
     blocks: tuple[PlannedBlock, ...]
-    warps: int
+    threads: int
+    """Of a block; of the last warp lanes may be missing."""
     warp_bytes: int
     registers: dict[str, PlannedRegister]
     live: Callable[[int, int], set[str]]
@@ -151,6 +153,20 @@ class Plan(NamedTuple):
     """Offset of the micro-op that warps begin with."""
     prologue: tuple[PlannedOp, ...]
     key: str
+
+    @property
+    def warps(self) -> int:
+        return -(-self.threads // LANES)
+
+    @property
+    def partial(self) -> bool:
+        """Whether some warps of a block have fewer lanes than others."""
+        return self.threads > LANES and self.threads % LANES > 0
+
+    @property
+    def tail(self) -> int:
+        """The lanes of the last warp."""
+        return FULL >> -self.threads % LANES
 
 
 def defers_nan(op: MicroOp) -> bool:

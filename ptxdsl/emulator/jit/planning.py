@@ -33,11 +33,8 @@ def plan_block_function(code: Code) -> Plan:
     if code.conservative:
         raise Refused("conservative code, since lanes of a warp wait for each other")
     function, spaces, block, instrument = code.source
-    threads = block[0] * block[1] * block[2]
     if spaces.cluster not in (None, (1, 1, 1)):
         raise Refused("a cluster of several blocks")
-    if threads % LANES:
-        raise Refused(f"blocks of {threads} threads, no multiple of {LANES}")
     if len(code.graph.statements) > MAX_STATEMENTS:
         raise Refused(f"{len(code.graph.statements)} statements, more than {MAX_STATEMENTS}")
     for statement in code.graph.statements:
@@ -92,7 +89,7 @@ class _Planner:
             return frozenset(r.name for n in places for r in (ops[n].uses if reads else ops[n].writes))
 
         made = Plan(
-            blocks=tuple(blocks), warps=self.threads // LANES, warp_bytes=code.registers.size,
+            blocks=tuple(blocks), threads=self.threads, warp_bytes=code.registers.size,
             registers=self._registers(), live=lru_cache(None)(code.registers.liveness.before),
             reads=tuple(names(each, True) for each in low.graph.blocks),
             writes=tuple(names(each, False) for each in low.graph.blocks),
@@ -134,7 +131,7 @@ class _Planner:
                 raise self._refused(placed, f"{self._mnemonic(placed)}: {op.first_tier}")
         divergent = number in self.low.facts.divergent
         if not divergent:
-            ops = merged_shadow_checks(self.low, micro_ops, ops)
+            ops = merged_shadow_checks(self.low, micro_ops, ops, self.threads % LANES > 0)
         return PlannedBlock(
             number, block.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, block.start,
             tuple(ops), terminator, block.fallthrough, block.targets, divergent,
@@ -156,7 +153,7 @@ class _Planner:
         if not op.number.immediate or placed.value("number") > 15:
             raise self._refused(placed, "a barrier whose number is not known")
         expected = placed.value("threads") if op.threads.immediate else 0
-        if op.threads and expected != self.threads:
+        if op.threads and -(-self.threads // LANES) * LANES != expected:
             raise self._refused(placed, "a barrier of some threads of the block")
         wait, offsets = self.barriers[placed.statement], self.code.offsets
         return BlockBarrier(placed.value("number"), expected, offsets[wait], offsets[wait + 1], placed.statement, index)

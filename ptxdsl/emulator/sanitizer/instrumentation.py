@@ -316,7 +316,7 @@ class Instrumentation:
         flags = self._flags(statement, role) if defers else ()
         readers = self.read is None or origin not in low.spaces.entries or origin in self.read
         folded = kind.affine and pattern is not None and pattern[0] == "c" and pattern[1] < 32
-        folded = folded and not any(segment_starts(kind, place))
+        folded = folded and low.present > pattern[1] and not any(segment_starts(kind, place))  # type: ignore[index]
         op = ShadowCheck(
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,

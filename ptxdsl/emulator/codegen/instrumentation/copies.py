@@ -70,7 +70,7 @@ def copy_begin(h: Handler, op: CopyBegin) -> None:
         return
     else:
         groups = Groups(h, op, access, mask)
-        for group in groups.groups():
+        for group in groups.groups(not h.partial):
             group.put(Plane.COPY, h.ir.or_(groups.splat(word, group.size), group.lanes), None)
     h.next()
 

@@ -141,6 +141,7 @@ class _Group(NamedTuple):
     get: Callable[[int], Any]
     put: Callable[[int, Any, Any], None]
     lanes: Any
+    gathered: bool = False
 
 
 class Groups:
@@ -154,7 +155,13 @@ class Groups:
             h.load(access.entry, field, i64, fixed=True) for field in (Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE)
         )
 
-    def groups(self) -> list[_Group]:
+    def by_segments(self) -> bool:
+        """Whether the lanes lie in segments, if all are there."""
+        kind = self.check.address
+        return (kind.affine or kind.by_row) and self.check.pattern is not None
+
+    def groups(self, whole: bool = True) -> list[_Group]:
+        """The words of all lanes of a warp, or not ``whole``: of those in the mask."""
         h, check, access = self.h, self.check, self.access
         kind = check.address
         if kind.scalar:
@@ -170,12 +177,12 @@ class Groups:
             if merged is None:
                 return [self.line(host, check.granules, self.splat(lane, check.granules))]
             return [self.line(host, len(merged), h.ir.or_(self.splat(lane, len(merged)), self.constant([*merged])))]
-        if (kind.affine or kind.by_row) and check.pattern is not None:
+        if whole and check.pattern is not None and self.by_segments():
             good, host = access.check_scalar()
-            access.demand(h.ir.and_(good, h.full(self.mask)))
+            access.demand(h.ir.and_(good, h.whole(self.mask)))
             if check.folded and check.role == Role.READ:
                 return [self.segment(host, 0)]
-            return [self.segment(host, number) for number in range(LANES // check.pattern[1])]
+            return [self.segment(host, number) for number in range(-(-h.present // check.pattern[1]))]
         hosts = access.hosts(self.mask)
         return [self.scattered(hosts, number) for number in range(check.granules)]
 
@@ -243,7 +250,21 @@ class Groups:
             name = "llvm.masked.scatter.v32i64.v32p0"
             h.alias_class(h.call(name, ir.VoidType(), value, at(plane), h.i32(8), chosen), "shadow")
 
-        return _Group(LANES, get, put, h.iota(64))
+        return _Group(LANES, get, put, self._ids(), True)
+
+    def _ids(self) -> Any:
+        """The number of each lane; of several that lie together by the pattern it says so."""
+        h, check = self.h, self.check
+        if check.pattern is None or (check.pattern[0] == "c" and not check.folded):
+            return h.iota(64)
+        lanes = check.pattern[1]
+        alike = "segment" if check.pattern[0] == "b" else "place"
+        which = [lane // lanes if alike == "segment" else lane % lanes for lane in range(LANES)]
+        groups = [sum(1 << other for other in range(LANES) if which[other] == n) for n in which]
+        there = h.ir.and_(h.splat(self.mask), ir.Constant(lanes_of(i32), groups))
+        others = h.ir.and_(there, h.ir.sub(there, h.splat(h.i32(1))))
+        several = h.ir.icmp_unsigned("!=", others, ir.Constant(lanes_of(i32), None))
+        return h.ir.or_(h.iota(64), h.ir.select(several, self.splat(SEVERAL_LANES, LANES), self.splat(0, LANES)))
 
     def splat(self, value: Any, size: int) -> Any:
         if isinstance(value, int):
@@ -271,7 +292,18 @@ class _Fast(Groups):
         self.oldest_copy = shadow.get(Shadow.OLDEST_COPY) if check.copies else None
 
     def emit(self) -> None:
-        for group in self.groups():
+        h = self.h
+        if not h.partial or not self.by_segments():
+            self._check(True)
+            return
+        with h.ir.if_else(h.likely(h.full(self.mask))) as (then, otherwise):
+            with then:
+                self._check(True)
+            with otherwise:
+                self._check(False)
+
+    def _check(self, whole: bool) -> None:
+        for group in self.groups(whole):
             if self.check.copies:
                 copies = group.get(Plane.COPY)
                 complete = self.h.ir.icmp_unsigned("<", copies, self.splat(self.oldest_copy, group.size))
@@ -436,8 +468,7 @@ class _Fast(Groups):
         elif check.role == Role.ATOMIC:
             self.access.demand(self.all(self.written(group.get(Plane.WRITER), n), n))
         group.put(Plane.WRITER, mine, None)
-        scattered = n == LANES and not check.address.scalar and check.pattern is None
-        if scattered and check.role == Role.WRITE and check.race:
+        if group.gathered and check.role == Role.WRITE and check.race:
             distinct = h.ir.icmp_unsigned("==", group.get(Plane.WRITER), mine)  # else lanes wrote the same granule
             distinct = h.ir.or_(distinct, h.ir.not_(h.bools(self.mask)))
             restore, on = h.block_named("restore"), h.block_named("distinct")

@@ -1,0 +1,140 @@
+"""Blocks of any shape in the second tier: what the first tier gives, to the bit, sanitized or not.
+
+Warps of which lanes are missing, rows that are no part of a warp, lanes that end early; and accesses of all patterns.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_harness import argument, kernel
+
+from ptxdsl import EmulationError
+from ptxdsl.emulator.jit.compilation import compile_block_function
+from ptxdsl.emulator.program import Program
+from ptxdsl.emulator.sanitizer.instrumentation import Checks
+from ptxdsl.launch import LaunchConfig
+from ptxdsl.text import parse
+
+SHAPES: list[tuple[int, ...]] = [
+    (4, 4), (5, 7, 3), (48,), (8, 8), (5, 5), (24, 3), (33,), (16, 3), (3,), (8, 3), (2, 3, 4), (24, 8), (40, 2),
+    (8, 4, 3), (1, 9), (20,), (4, 9), (24,),
+]
+
+
+def outcomes(text: str, grid: Any, block: Any, sanitize: Any, **arguments: Any) -> list[tuple[str, list[bytes]]]:
+    """The error of each tier, and what is in memory then."""
+    found = []
+    for second in (False, True):
+        program = Program(parse(text))
+        config = LaunchConfig(grid, block, sanitize=sanitize)
+        if second and not sanitize:
+            compiled = program.code("k", config.block)
+            assert compile_block_function(compiled), "no block function"
+        mine = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+        said = ""
+        for turn in range(2):
+            try:
+                program.run("k", config, [argument(name, value) for name, value in mine.items()])
+            except EmulationError as error:
+                said = re.sub(r"0x[0-9a-f]+", "0x", str(error))
+            if second and sanitize and not turn:
+                codes = [code for key, code in program._codes.items() if isinstance(key[3], Checks) and not key[2]]
+                assert all(compile_block_function(code) for code in codes), "no block function"
+        found.append((said, [value.tobytes() for value in mine.values() if isinstance(value, np.ndarray)]))
+    return found
+
+
+def same(text: str, grid: Any, block: Any, sanitize: Any = None, **arguments: Any) -> str:
+    first, second = outcomes(text, grid, block, sanitize, **arguments)
+    assert second == first
+    return first[0]
+
+
+START = """
+    .shared .align 4 .b8 s[4096];
+    ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; ld.param.u64 %rd2, [z];
+    ld.param.u32 %r20, [n]; ld.param.u32 %r21, [w]; mov.u32 %r30, s;
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z; mov.u32 %r4, %ntid.x; mov.u32 %r5, %ntid.y;
+    mad.lo.u32 %r6, %r3, %r5, %r2; mad.lo.u32 %r7, %r6, %r4, %r1; mov.u32 %r8, %ctaid.x;
+    mov.u32 %r9, %ntid.z; mul.lo.u32 %r10, %r4, %r5; mul.lo.u32 %r10, %r10, %r9;
+    mad.lo.u32 %r11, %r8, %r10, %r7; mad.lo.u32 %r31, %r7, 4, %r30; mov.u32 %r12, %r7; mov.u32 %r13, %r11;
+    and.b32 %r14, %r7, 3; mov.u32 %r15, 0; st.shared.u32 [%r31], %r11; bar.sync 0;
+"""
+"""x is read, y has a number a thread, z a row of 4 numbers for each; %r7 and %r11 are the thread's numbers."""
+END = """
+    DONE: mul.wide.u32 %rd9, %r11, 4; add.u64 %rd9, %rd9, %rd1; xor.b32 %r12, %r12, %r13; xor.b32 %r12, %r12, %r15;
+    st.global.u32 [%rd9], %r12; ret;
+"""
+
+
+def piece(rng: random.Random, n: int, warp: bool) -> str:
+    """A few instructions: accesses of all patterns, loops, branches, exits, barriers, what warps do together."""
+    value = f"%r{rng.choice([12, 13, 15])}"
+    scale = rng.choice([4, 8, 12, 16])
+    index = rng.choice(["%r7", "%r1", "%r2", "%r6", "%r11", "%r14"])
+    kinds = ["row", "strided", "shared", "table", "loop", "loop", "half", "bound", "out", "vector", "barrier", "bins"]
+    kind = rng.choice(kinds + (["shfl", "vote", "match"] if warp else []))
+    address = f"mad.wide.u32 %rd8, %r22, {scale}, %rd0; ld.global.u32 %r23, [%rd8+{4 * rng.randrange(4)}];"
+    return {
+        "row": f"mad.lo.u32 %r22, %r2, %r21, %r1; {address} add.u32 {value}, {value}, %r23;",
+        "strided": f"mov.u32 %r22, {index}; {address} xor.b32 {value}, {value}, %r23;",
+        "table": f"and.b32 %r22, {value}, 255; {address} add.u32 {value}, {value}, %r23;",
+        "shared": f"add.u32 %r22, %r7, {rng.randrange(1, 40)}; rem.u32 %r22, %r22, %r10;"
+                  f"mad.lo.u32 %r22, %r22, 4, %r30; ld.shared.u32 %r23, [%r22]; sub.u32 {value}, {value}, %r23;",
+        "loop": f"mov.u32 %r24, 0; L{n}: mad.lo.u32 %r22, %r24, %r21, {index};"
+                f"and.b32 %r22, %r22, 511; {address} mad.lo.u32 {value}, {value}, 3, %r23; add.u32 %r24, %r24, 1;"
+                f"setp.lt.u32 %p1, %r24, {rng.choice(['4', '%r14', '%r20'])}; @%p1 bra L{n};",
+        "half": f"and.b32 %r22, {value}, 1; setp.eq.u32 %p1, %r22, 0; @%p1 bra H{n}; shr.u32 {value}, {value}, 1;"
+                f"bra J{n}; H{n}: mad.lo.u32 {value}, {value}, 5, %r13; J{n}:",
+        "bound": f"setp.ge.u32 %p1, {index}, {rng.randrange(1, 60)}; @%p1 bra B{n};"
+                 f"mov.u32 %r22, %r7; {address} add.u32 {value}, {value}, %r23; B{n}:",
+        "out": f"mad.wide.u32 %rd8, %r11, 16, %rd2; st.global.u32 [%rd8+{4 * rng.randrange(4)}], {value};",
+        "vector": f"mad.wide.u32 %rd8, %r11, 16, %rd2; st.global.v2.u32 [%rd8], {{{value}, %r11}};"
+                  f"ld.global.v4.u32 {{%r22, %r23, %r24, %r25}}, [%rd8]; add.u32 {value}, {value}, %r22;",
+        "barrier": f"bar.sync 0; st.shared.u32 [%r31], {value}; bar.sync 0;",
+        "bins": f"bar.sync 0; and.b32 %r22, {value}, 7; mad.lo.u32 %r22, %r22, 4, %r30; red.shared.add.u32 [%r22], 3;"
+                "bar.sync 0;",
+        "shfl": f"activemask.b32 %r26; shfl.sync.{rng.choice(['bfly', 'up', 'down', 'idx'])}.b32 %r23|%p1, {value},"
+                f"{rng.randrange(32)}, {rng.choice([31, 0, 0x1800])}, %r26; @%p1 add.u32 {value}, {value}, %r23;",
+        "vote": f"activemask.b32 %r26; setp.gt.u32 %p1, {value}, 77; vote.sync.ballot.b32 %r23, %p1, %r26;"
+                f"xor.b32 {value}, {value}, %r23;",
+        "match": f"activemask.b32 %r26; and.b32 %r22, {value}, 3; match.any.sync.b32 %r23, %r22, %r26;"
+                 f"redux.sync.add.u32 %r22, %r14, %r26; add.u32 {value}, %r23, %r22;",
+    }[kind]
+
+
+def program(rng: random.Random, warp: bool = True) -> str:
+    pieces = [piece(rng, n, warp) for n in range(rng.randrange(2, 7))]
+    if rng.random() < 0.4:  # lanes that end early
+        at, over = rng.randrange(len(pieces) + 1), rng.choice(["%r7", "%r1", "%r2", "%r11", "%r14"])
+        pieces.insert(at, f"setp.ge.u32 %p2, {over}, {rng.randrange(1, 50)}; @%p2 {rng.choice(['exit', 'bra GONE'])};")
+        pieces[at + 1 :] = [each for each in pieces[at + 1 :] if "bar.sync" not in each]
+    return kernel("u64 x, u64 y, u64 z, u32 n, u32 w", START + "\n".join(pieces) + END + " GONE: ret;")
+
+
+def arguments(rng: random.Random, block: tuple[int, ...], blocks: int) -> dict[str, Any]:
+    threads, data = int(np.prod(block)), np.random.default_rng(rng.randrange(1 << 30))
+    return {
+        "x": data.integers(0, 1 << 32, 4 * 512 + 8, np.uint32), "y": np.zeros(threads * blocks, np.uint32),
+        "z": np.zeros(4 * threads * blocks, np.uint32), "n": np.uint32(rng.randrange(1, 6)),
+        "w": np.uint32(rng.randrange(1, 40)),
+    }
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_random_programs(seed: int) -> None:
+    rng = random.Random(f"shapes {seed}")
+    block = SHAPES[seed % len(SHAPES)]
+    same(program(rng), 3, block, **arguments(rng, block, 3))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_programs_sanitized(seed: int) -> None:
+    rng = random.Random(f"sanitized shapes {seed}")
+    block = SHAPES[seed % len(SHAPES)]
+    same(program(rng, False), 3, block, "all", **arguments(rng, block, 3))
