@@ -36,7 +36,7 @@ IOTA = tuple(range(LANES))
 NOWHERE: frozenset[int] = frozenset()
 
 Shape3 = tuple[int, int, int]
-Diverges = Callable[[Operand, Callable[[Operand], LaneOffsets]], bool]
+Diverges = Callable[[int, Operand, Callable[[Operand], LaneOffsets]], bool]
 LINEAR = frozenset(("pure", "copy", "sum", "difference", "shift", "product", "product_sum"))
 """Rules of instructions that compute each lane by itself."""
 MIXED = "?"
@@ -184,16 +184,16 @@ class DivergenceAnalysis:
             for name, _ in op.uses:
                 if name not in known:
                     self.used.add(name)
-        if len(node.successors) > 1 and number not in self.split and self._diverges(ops[node.stop - 1]):
+        if len(node.successors) > 1 and number not in self.split and self._diverges(number, ops[node.stop - 1]):
             self.split.add(number)
             region = self.graph.divergent_region(number, self.regions) - self.facts.divergent
             self.facts.divergent |= region
             self.whole |= region
 
-    def _diverges(self, last: DefUse) -> bool:
+    def _diverges(self, number: int, last: DefUse) -> bool:
         guard = last.statement.guard
         if guard is not None and self.offsets_of(guard) is not UNIFORM:
-            return self.diverges is None or self.diverges(guard, self.offsets_of)
+            return self.diverges is None or self.diverges(number, guard, self.offsets_of)
         return control_of(last.statement) == "indexed_branch" and self.offsets_of(last.reads[0]) is not UNIFORM
 
     def _statement(self, op: DefUse, plan: Plan, divergent: bool) -> None:
@@ -355,7 +355,8 @@ def analyse(
 ) -> Facts:
     """The facts of a function for one shape of block; ``roots`` names those of parameters and variables.
 
-    ``diverges(guard, offsets_of)`` says which of the branches whose guard is not uniform diverge: all where it is None.
+    ``diverges(block, guard, offsets_of)`` says which of the branches whose guard is not uniform diverge, by the block
+    that they end: all where it is None.
     ``wraps`` are statements that widen a register which wraps around in some lane: their results are varying.
     """
     return DivergenceAnalysis(graph, block, roots, diverges, wraps).run()

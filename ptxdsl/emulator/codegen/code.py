@@ -54,6 +54,8 @@ class Code:
     """What it was lowered from, and the instrument."""
     block_function: int = 0
     """Address of the function that runs a block, 0 while there is none."""
+    exits: dict[int, int] = field(default_factory=dict)
+    """Blocks that the block function has left before their end, by the statement where that was seen last."""
     wraps: set[int] = field(default_factory=set)
     """Statements whose :class:`.WrapCheck` has failed, of all codes of the kernel for this shape of block."""
     undefined: Code | None = None
@@ -65,6 +67,11 @@ class Code:
     def outdated(self) -> bool:
         """Whether it assumes of registers that they do not wrap around, and some have since."""
         return not self.conservative and len(self.wraps) > len(self.known_wraps)
+
+    def note_exits(self, blocks: int, pc: int) -> None:
+        """Note that the block function has left so many blocks, the last one at this micro-op."""
+        statement = self.statement_at(pc)
+        self.exits[statement] = self.exits.get(statement, 0) + blocks
 
     def statement_at(self, pc: int) -> int:
         """The number of the statement that the micro-op at an address belongs to."""

@@ -92,6 +92,9 @@ class _HandOver:
             h.store(self.expected, barrier, Barrier.EXPECTED)
             h.store(done, barrier, Barrier.WAITING)
             h.store(h.ir.shl(h.i32(1), self.number), h.block, Block.BARRED)
+        exits = h.ir.add(Handler.load(h, h.block, Block.EXITS, i32), h.i32(1))
+        h.store(exits, h.block, Block.EXITS)
+        h.store(h.ir.add(h.base, h.get("resume")), h.block, Block.EXIT_PC)
         h.ir.ret_void()
 
     def _warps(self) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from ...analysis.control_flow import ControlFlowGraph
 from ...analysis.def_use import DefUse
 from ...analysis.liveness import Liveness
-from ...ir import Call, Instruction, Not, Operand, Register
+from ...ir import Call, Instruction, Not, Operand, Register, SpecialRegister
 from ...isa import lookup
 from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets
 from ..analysis.row_affine import RowAffine, RowAffineAnalysis, relative
@@ -31,6 +31,8 @@ from .row_micro_ops import ComputeRows, RowWrapCheck
 
 __all__ = ["ConvergentLowering"]
 
+SHORT = 12
+"""Statements that are worth a mask, where a bound on the thread's index skips them."""
 
 Known = Callable[[Operand], LaneOffsets]
 """The lane offsets of an operand."""
@@ -94,8 +96,10 @@ class ConvergentLowering(FunctionLowering):
         self.operands = _Operands(self.facts, self.registers, self.block, self.pool, self.spaces.symbols)
 
     def _analysed(self) -> Facts:
-        diverge = _Branches(self.graph).diverge
-        return RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, diverge, self.wraps).run()
+        branches = _Branches(self.graph)
+        analysis = RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, branches.diverge, self.wraps)
+        branches.launch_invariant = analysis.facts.launch_invariant
+        return analysis.run()
 
     def _register_file(self, keep_registers: bool) -> Any:  # noqa: ARG002
         variables = _Variables(self.graph)
@@ -171,17 +175,50 @@ class ConvergentLowering(FunctionLowering):
 
 
 class _Branches:
-    """Which branches make lanes diverge for longer: those on data. A bound on an index splits the last warp at most."""
+    """Which branches make lanes diverge for longer: those on data.
+
+    A bound on an index in the grid splits the last warps at most. One on the thread's index in its block may split a
+    warp of each block; where what it skips is short, masks cost less than the side exits.
+    """
 
     def __init__(self, graph: ControlFlowGraph) -> None:
-        self.writers: dict[str, list[DefUse]] = {}
-        for op in graph.def_use:
+        self.graph = graph
+        self.writers: dict[str, list[int]] = {}
+        for place, op in enumerate(graph.def_use):
             for register in op.writes:
-                self.writers.setdefault(register.name, []).append(op)
+                self.writers.setdefault(register.name, []).append(place)
+        self.launch_invariant: set[int] = set()
 
-    def diverge(self, guard: Operand, known: Known) -> bool:
-        """Whether lanes diverge under this guard."""
-        return not self._is_bound(guard, known, 0)
+    def diverge(self, block: int, guard: Operand, known: Known) -> bool:
+        """Whether lanes diverge at the end of a basic block, under this guard."""
+        if not self._is_bound(guard, known, 0):
+            return True
+        return self._within_block(guard, known) and self._skipped(block) <= SHORT
+
+    def _skipped(self, block: int) -> int:
+        """Statements between a branch and where lanes reconverge."""
+        nodes = self.graph.blocks
+        return sum(nodes[n].stop - nodes[n].start for n in self.graph.divergent_region(block, {}))
+
+    def _within_block(self, guard: Operand, known: Known) -> bool:
+        """Whether a guard compares the thread's index in its block, and may be true in some lanes of a warp only."""
+        register = guard.predicate if isinstance(guard, Not) else guard
+        if not isinstance(register, Register) or known(register) is UNIFORM:
+            return False
+        for place in self.writers.get(register.name, []):
+            for operand in self.graph.def_use[place].reads:
+                if _is_predicate(operand):
+                    if self._within_block(operand, known):
+                        return True
+                elif known(operand) is not UNIFORM and self._of_thread(operand):
+                    return True
+        return False
+
+    def _of_thread(self, operand: Operand) -> bool:
+        if isinstance(operand, SpecialRegister):
+            return True
+        places = self.writers.get(operand.name, []) if isinstance(operand, Register) else []
+        return bool(places) and all(place in self.launch_invariant for place in places)
 
     def _is_bound(self, operand: Operand, known: Known, depth: int) -> bool:
         if isinstance(operand, Not):
@@ -191,7 +228,9 @@ class _Branches:
         if known(operand) is UNIFORM:
             return True
         writers = self.writers.get(operand.name, [])
-        return depth < 4 and bool(writers) and all(self._compares_index(op, known, depth) for op in writers)
+        return depth < 4 and bool(writers) and all(
+            self._compares_index(self.graph.def_use[place], known, depth) for place in writers
+        )
 
     def _compares_index(self, op: DefUse, known: Known, depth: int) -> bool:
         statement = op.statement

@@ -107,6 +107,8 @@ class Block(Struct):
     # What runs
     STATUS = field("i")
     BUDGET = field("i")
+    EXITS = field("I")
+    """Blocks that a block function has left before their end."""
     RUNNABLE = field("I")
     """Mask of the warps that can run."""
     LIVE = field("I")
@@ -122,6 +124,8 @@ class Block(Struct):
     FAULT_LANE = field("i")
     FAULT_PC = field("Q")
     """Address of the micro-op."""
+    EXIT_PC = field("Q")
+    """Micro-op at which the block that EXITS has counted last goes on."""
     FAULT_ADDRESS = field("Q")
     CTA64 = field("Q")
     """Number of the block in the grid."""

@@ -36,7 +36,7 @@ _ENTRY = Entry.span("LOW", "SPACES")
 _MEMORY = Block.span("SCHEDULE", "ALL")
 _CODE = Block.span("WARPS", "RECONVERGE")
 _POINTER = struct.Struct("<Q")
-_RUN = Block.span("FUNCTION", "BUDGET")
+_RUN = Block.span("FUNCTION", "EXITS")
 _WARPS = Block.span("RUNNABLE", "CURRENT")
 
 
@@ -354,12 +354,14 @@ class BlockState:
     def run(self, blocks: int = TIME_SLICE) -> int:
         """Run until compiled code returns; the Status, YIELD after so many blocks, and where the time slice is over."""
         view = self._view
-        _, _, budget = _RUN.unpack_from(view, Block.FUNCTION)
+        _, _, budget, _ = _RUN.unpack_from(view, Block.FUNCTION)
         if budget <= 0:
             budget = min(blocks, self.left)
             self.left -= budget
         function = self.code.block_function if self.launch.config.seed is None else 0
-        _RUN.pack_into(view, Block.FUNCTION, function, Status.RUNNING, budget)
+        _RUN.pack_into(view, Block.FUNCTION, function, Status.RUNNING, budget, 0)
         compiled(scheduler("run"))(None, None, self.address)
-        _, status, _ = _RUN.unpack_from(view, Block.FUNCTION)
+        _, status, _, exits = _RUN.unpack_from(view, Block.FUNCTION)
+        if exits:
+            self.code.note_exits(exits, self.get(Block.EXIT_PC, "Q"))
         return int(status)
