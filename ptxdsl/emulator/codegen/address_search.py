@@ -10,7 +10,7 @@ from ..instructions.addresses import AccessFlags
 from ..instructions.bulk_copies import ALIGNMENT
 from ..machine.heap import Heap
 from ..machine.layout import (
-    LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Entry, Fault, Status, Warp,
+    LANES, LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Entry, Fault, Status, Warp,
 )
 from .handler import Handler, byte, i1, i32, i64, pointer
 from .memory import RESOLVE
@@ -179,9 +179,12 @@ class AddressSearch:
         inside = h.ir.icmp_unsigned("<", h.ir.sub(h.ir.sub(address, window), low), bound)
         allowed = h.ir.or_(direct, self.allows("generic"))
         warp = h.load(h.warp, Warp.INDEX, i32)
-        thread = h.ir.zext(h.ir.add(h.ir.shl(warp, h.i32(5)), lane), i64)
+        shift = h.load(h.block, Block.LOCAL_SHIFT, i64)
         start = h.ir.ptrtoint(h.load(h.block, Block.LOCAL, pointer), i64)
-        host = h.ir.add(h.ir.add(start, h.ir.mul(thread, size)), offset)
+        start = h.ir.add(start, h.ir.mul(h.ir.zext(warp, i64), h.ir.mul(size, h.i64(LANES))))
+        rest = h.ir.and_(offset, h.ir.sub(h.ir.shl(h.i64(1), shift), h.i64(1)))
+        row = h.ir.mul(h.ir.sub(offset, rest), h.i64(LANES))
+        host = h.ir.add(h.ir.add(start, row), h.ir.add(h.ir.shl(h.ir.zext(lane, i64), shift), rest))
         block = h.ir.block
         h.ir.cbranch(h.ir.and_(inside, allowed), done, lost)
         return host, block

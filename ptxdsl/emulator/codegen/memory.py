@@ -22,6 +22,7 @@ from ..instructions.memory import Load, LoadParameter, MemoryCheck, Store
 from ..instructions.operand_classes import ABSOLUTE, SINK, OperandClass
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, slots_of, source
+from .local_memory import load_private, store_private
 from .registry import emits
 
 __all__ = ["RESOLVE", "Access", "access_of", "concat", "gather", "spread"]
@@ -182,7 +183,9 @@ def load(h: Handler, op: Load) -> None:
     if op.guard:
         h.skip_unless_any(mask)
     lanes = mask if mask is not None else h.active
-    if all(dest.uniform or dest == SINK for dest in dests):
+    if op.private and h.slow_path is not None:
+        values = load_private(h, access, op, lanes)
+    elif all(dest.uniform or dest == SINK for dest in dests):
         host, mask = access.host(lanes), None
         values = [h.load(_host(h, host, byte), n * bits // 8, ir.IntType(bits), bits // 8) for n in range(count)]
     elif h.slow_path is None:
@@ -331,7 +334,9 @@ def store(h: Handler, op: Store) -> None:
     if op.guard:
         h.skip_unless_any(mask)
     lanes = mask if mask is not None else h.active
-    if op.uniform:
+    if op.private and h.slow_path is not None:
+        store_private(h, access, op, values, lanes)
+    elif op.uniform:
         host = access.host(lanes)
         for number, value in enumerate(values):
             h.store(value, _host(h, host, byte), number * bits // 8, bits // 8)

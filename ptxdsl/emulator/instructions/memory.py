@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...ir import Address, Instruction, Symbol, Vector
 from ..analysis.divergence import UNIFORM
+from ..machine.layout import LOCAL_ORIGIN
 from .addresses import Pattern, WithAddress, lane_by_lane
 from .barriers import Fence
 from .lowering import Lowering, lowers
@@ -13,6 +16,8 @@ from .operands import raw
 
 __all__ = ["Load", "LoadParameter", "MemoryCheck", "Store"]
 
+Private = tuple[Any, ...]
+"""Of an access of local memory: bytes of a granule, whether its variable is known, whether its address is generic."""
 LINE = 128
 """Bytes that discard and applypriority are about."""
 
@@ -32,7 +37,7 @@ class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True):
 
 
 class Load(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memory=True):
-    """ld of one or more elements of so many bits."""
+    """ld of one or more elements of so many bits; ``private`` where that is surely from local memory."""
 
     address: OperandClass
     pattern: Pattern | None
@@ -41,6 +46,7 @@ class Load(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True
     dests: tuple[OperandClass, ...]
     guard: OperandClass
     masked: bool
+    private: Private
 
     @property
     def fusible(self) -> bool:
@@ -57,6 +63,7 @@ class Store(WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=Tr
     uniform: bool
     guard: OperandClass
     masked: bool
+    private: Private
 
     @property
     def fusible(self) -> bool:
@@ -89,7 +96,10 @@ def load(low: Lowering, statement: Instruction) -> None:
         low.emit(LoadParameter(bits, signed, kinds, guard.kind, masked), guard, raw("i", offset), *dests)
         return
     kind, pattern, place = low.address(statement, address, bits // 8 * len(items), False)
-    low.emit(Load(kind, pattern, bits, signed, kinds, guard.kind, masked), place, guard, *dests)
+    private = _private(low, form.space, address)
+    if private:
+        pattern, place = None, lane_by_lane(kind, place)
+    low.emit(Load(kind, pattern, bits, signed, kinds, guard.kind, masked, private), place, guard, *dests)
     if form.effects.acquires:
         low.emit(Fence("acquire"))
 
@@ -104,15 +114,24 @@ def store(low: Lowering, statement: Instruction) -> None:
     if form.effects.releases:
         low.emit(Fence("release"))
     kind, pattern, place = low.address(statement, address, bits // 8 * len(items), True)
-    private = low.facts.may_be_local(form.space, low.origin(address.base))
-    scalar = kind.scalar and not private
+    scalar = kind.scalar and not low.facts.may_be_local(form.space, low.origin(address.base))
     scalar = scalar and all(low.operands.lane_offsets(item) is UNIFORM for item in items)
     values = [low.operands.source(item, bits, scalar, statement) for item in items]
     guard = low.operands.guard(statement)
-    if (kind.scalar and not scalar) or form.space == "local":
+    private = _private(low, form.space, address)
+    if (kind.scalar and not scalar) or private:
         pattern, place = None, lane_by_lane(kind, place)
     kinds = tuple(part.kind for part in values)
-    low.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, low.divergent), place, guard, *values)
+    low.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, low.divergent, private), place, guard, *values)
+
+
+def _private(low: Lowering, space: str, address: Address) -> Private:
+    """What is known of an access that is surely of local memory; () for all others."""
+    origin = low.origin(address.base)
+    known = origin.startswith(LOCAL_ORIGIN)
+    if space != "local" and not (space == "generic" and known):
+        return ()
+    return low.spaces.local_granule, known and origin in low.spaces.entries, space == "generic"
 
 
 @lowers("discard", "applypriority")

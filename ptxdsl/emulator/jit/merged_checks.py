@@ -57,7 +57,7 @@ def merged_bounds_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp]) -> di
 def _bounds_key(placed: PlacedMicroOp) -> Any:
     """What accesses with one check have in common: kind, base register, buffer entry, alignment."""
     op = placed.op
-    if not isinstance(op, (Load, Store)) or op.guard:
+    if not isinstance(op, (Load, Store)) or op.guard or op.private:
         return None
     address, pattern, load = op.address, op.pattern, isinstance(op, Load)
     uniform = address.uniform and (isinstance(op, Load) or op.uniform)

@@ -38,7 +38,7 @@ def plan_block_function(code: Code) -> Plan:
     if len(code.graph.statements) > MAX_STATEMENTS:
         raise Refused(f"{len(code.graph.statements)} statements, more than {MAX_STATEMENTS}")
     for statement in code.graph.statements:
-        reason = _stays_in_first_tier(statement)
+        reason = _stays_in_first_tier(statement, instrument is not None)
         if reason:
             raise Refused(f"{reason} ({line_of(statement)})")
     low = ConvergentLowering(function, spaces, block, False, instrument, False, code.known_wraps)
@@ -50,10 +50,11 @@ def line_of(statement: Instruction | Call) -> str:
     return f"line {statement.loc.line}" if statement.loc is not None else f"PTX line {statement.line}"
 
 
-def _stays_in_first_tier(statement: Instruction | Call) -> str:
+def _stays_in_first_tier(statement: Instruction | Call, sanitized: bool) -> str:
     """What keeps a statement in the first tier; "" if nothing."""
     access = statement.form.effects.access if isinstance(statement, Instruction) else None
-    return "an access of local memory" if access is not None and access.space == "local" else ""
+    local = access is not None and access.space == "local"
+    return "a sanitized access of local memory" if local and sanitized else ""
 
 
 class _Planner:

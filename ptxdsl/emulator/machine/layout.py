@@ -75,6 +75,8 @@ class Block(Struct):
     LOCAL = field("Q")
     LOCAL_BYTES = field("Q")
     """Of each thread."""
+    LOCAL_SHIFT = field("Q")
+    """Bytes of a granule of local memory, as a power of two (:mod:`.codegen.local_memory`)."""
     LOCAL_WINDOW = field("Q")
     """Where the window of local memory begins among generic addresses."""
     WINDOW = field("Q")

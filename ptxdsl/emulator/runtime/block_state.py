@@ -228,7 +228,7 @@ class BlockState:
         _MEMORY.pack_into(  # in the order of the fields of Block: one call, since every launch makes a state
             self._view, Block.SCHEDULE, schedule, reschedule, advance, retire, resolve, self.table, launch.address,
             launch.parameters, self.shared, launch.shared_bytes, self.local, spaces.local_bytes,
-            spaces.memory.local_window, rank << Cluster.RANK_BITS,
+            spaces.local_granule.bit_length() - 1, spaces.memory.local_window, rank << Cluster.RANK_BITS,
             launch.address + Launch.WORKSPACE if config.cooperative else 0, len(launch.ranges), x, y, z, *config.grid,
             config.shared, launch.shared_bytes, seed or 0, (1 << self.count) - 1,
         )
@@ -268,6 +268,20 @@ class BlockState:
         at = self.table - self.address
         for number, area in launch.spaces.locals.items():
             _ENTRY.pack_into(self._view, at + number * Entry.nbytes, area.address, 0, 0, area.nbytes, 0)
+
+    def local_copy(self, warp: int, lane: int) -> Any:
+        """A copy of the local memory of a thread, in the order of its addresses."""
+        size, granule = self.launch.spaces.local_bytes, self.launch.spaces.local_granule
+        rows = ctypes.string_at(self.local + warp * size * LANES, size * LANES)
+        step = granule * LANES
+        pieces = (rows[at : at + granule] for at in range(lane * granule, len(rows), step))
+        return (ctypes.c_ubyte * size).from_buffer_copy(b"".join(pieces))
+
+    def local_offset(self, host: int) -> int:
+        """The offset in its thread's local memory of what lies at a host address."""
+        size, granule = self.launch.spaces.local_bytes, self.launch.spaces.local_granule
+        inside = (host - self.local) % (size * LANES)
+        return inside // (granule * LANES) * granule + inside % granule
 
     def own_blocks(self) -> None:
         """Take blocks from a counter of its own, which is none's but those that :meth:`assign` names."""

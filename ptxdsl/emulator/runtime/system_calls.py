@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import EmulationError, Loc, MemoryFault, TrapError
 from ...ir import Call, Register, Symbol
-from ..machine.layout import LANES, LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
+from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block
 from ..rewrite.alloca import EXHAUSTED, STACK_BYTES
 from ..rewrite.definedness import UNWRITTEN
 from ..rewrite.index_checks import OUTSIDE
@@ -27,6 +27,8 @@ class SystemCall:
 
     def __init__(self, state: BlockState, call: Call, warp: int, pc: int) -> None:
         self.state, self.call, self.warp, self.pc = state, call, warp, pc
+        self._copied: Any = None
+        """Memory that :meth:`host` has given an address of."""
 
     def error(
         self, kind: type[EmulationError], lane: int, message: str, loc: Loc | None = None, hint: str | None = None
@@ -48,9 +50,10 @@ class SystemCall:
             (area.address, state.launch.size_of(area), area.place - area.address)
             for area in state.launch.ranges if area is not None and not area.shared
         ]
-        thread = self.warp * LANES + lane
-        size = state.launch.spaces.local_bytes
-        windows.append((LOCAL_WINDOW + LOCAL_START, size, state.local + thread * size - LOCAL_WINDOW - LOCAL_START))
+        inside = address - LOCAL_WINDOW - LOCAL_START
+        if 0 <= inside < state.launch.spaces.local_bytes:
+            self._copied = state.local_copy(self.warp, lane)
+            return ctypes.addressof(self._copied) + inside, len(self._copied) - inside
         start = SHARED_WINDOW + SHARED_START
         windows.append((start, state.launch.shared_bytes, state.shared - start))
         for low, nbytes, delta in windows:

@@ -252,7 +252,7 @@ class Reporter:
                 return self._find(address, True), address
         size = launch.spaces.local_bytes
         if size and 0 <= host - state.local < size * state.count * LANES:
-            address = (host - state.local) % size + LOCAL_START
+            address = state.local_offset(host) + LOCAL_START
             return self._local(address), address
         return self._find(host, False), host
 

@@ -90,11 +90,7 @@ def test_the_key_has_what_is_live() -> None:
     assert key_of(made, first) != key_of(made, other)
 
 
-LOCAL = ".local .align 4 .b8 l[4]; st.local.u32 [l], 1; ret;"
-
-
 @pytest.mark.parametrize(("body", "block", "reason"), [
-    (LOCAL, 64, "an access of local memory (PTX line 12)"),
     ("bar.sync 0, 32; ret;", 64, "a barrier of some threads of the block (PTX line 12)"),
     ("add.u32 %r0, %r0, 1;" * 1501 + "ret;", 64, "1502 statements, more than 1500"),
 ])

@@ -328,3 +328,81 @@ def test_a_wait_for_ever_is_told_alike() -> None:
         """)
     said, _ = same(text, 1, 64, x=np.zeros(4, np.uint32), y=np.zeros(64, np.uint32), n=np.uint32(0))
     assert "wait" in said
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Local memory
+
+
+LOCAL_BYTES = 64
+
+
+def local_accesses(rng: random.Random, count: int, widest: int, model: Any) -> str:
+    """Stores and loads of local memory at offsets that are uniform or not, under guards; ``model`` does the same."""
+    lines = []
+    lane, data = np.arange(64), model["data"]
+    for _ in range(count):
+        size = rng.choice([1, 2, 4, 8])
+        items = rng.choice([n for n in (1, 2, 4) if size * n <= widest] or [1])
+        size = min(size, widest)
+        nbytes, factor = size * items, rng.choice([0, 0, 1, 3])
+        start, guarded = rng.randrange(LOCAL_BYTES), rng.random() < 0.4
+        offset = (start + factor * lane) % (LOCAL_BYTES // nbytes) * nbytes
+        lines.append(f"mad.lo.u32 %r5, %r2, {factor}, {start}; rem.u32 %r5, %r5, {LOCAL_BYTES // nbytes};"
+                     f"mul.lo.u32 %r5, %r5, {nbytes}; cvt.u64.u32 %rd5, %r5; add.u64 %rd5, %rd5, %rd4;")
+        taken = data % 3 != 0 if guarded else np.full(64, True)
+        lines.append("rem.u32 %r6, %r4, 3; setp.ne.u32 %p1, %r6, 0;" if guarded else "setp.eq.u32 %p1, %r2, %r2;")
+        kind, suffix = f"u{8 * size}", f".v{items}" if items > 1 else ""
+        names = [f"%{'rd' if size == 8 else 'r'}1{n}" for n in range(items)]
+        listed = f"{{{', '.join(names)}}}" if items > 1 else names[0]
+        place, space = ("[%rd5]", ".local") if rng.random() < 0.7 else ("[%rd6]", "")
+        lines.append("add.u64 %rd6, %rd5, %rd7;")
+        if rng.random() < 0.5:
+            for n, name in enumerate(names):
+                lines.append(f"add.u32 %r7, %r4, {n};" + (
+                    f"cvt.u64.u32 {name}, %r7; mul.lo.u64 {name}, {name}, 4294967297;" if size == 8
+                    else f"mov.u32 {name}, %r7;"))
+                value = (data + n) * (4294967297 if size == 8 else 1)
+                for at in np.flatnonzero(taken):
+                    byte = int(value[at]).to_bytes(16, "little")[:size]
+                    begin = offset[at] + n * size
+                    model["memory"][at, begin : begin + size] = np.frombuffer(byte, np.uint8)
+            lines.append(f"@%p1 st{space}{suffix}.{kind} {place}, {listed};")
+        else:
+            move = "mov.u64 {}, 0;" if size == 8 else "mov.u32 {}, 0;"
+            lines += [move.format(name) for name in names]
+            lines.append(f"@%p1 ld{space}{suffix}.{kind} {listed}, {place};")
+            for n, name in enumerate(names):
+                lines.append((f"cvt.u32.u64 %r7, {name};" if size == 8 else f"mov.u32 %r7, {name};")
+                             + "mad.lo.u32 %r4, %r4, 5, %r7; and.b32 %r4, %r4, 65535;")
+                for at in range(64):
+                    begin = offset[at] + n * size
+                    got = int.from_bytes(model["memory"][at, begin : begin + min(size, 4)].tobytes(), "little")
+                    data[at] = (data[at] * 5 + got * bool(taken[at])) & 65535
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_local_memory(seed: int) -> None:
+    rng = random.Random(f"local {seed}")
+    model = {"data": np.arange(64, dtype=np.int64) * 7 + 1, "memory": np.zeros((64, LOCAL_BYTES), np.uint8)}
+    clear = "".join(f"st.local.u32 [%rd4+{n}], 0;" for n in range(0, LOCAL_BYTES, 4))
+    body = local_accesses(rng, 8, rng.choice([4, 8, 16]), model)
+    text = elementwise(f"""
+        .local .align 16 .b8 before[12], l[{LOCAL_BYTES}]; mov.u64 %rd4, l; {clear}
+        cvta.local.u64 %rd7, %rd4; sub.u64 %rd7, %rd7, %rd4; mad.lo.u32 %r4, %r2, 7, 1;
+        {body}
+        st.global.u32 [%rd1], %r4; ret;""")
+    said, (_, got) = same(text, 1, 64, x=np.zeros(64, np.uint32), y=np.zeros(64, np.uint32), n=np.uint32(0))
+    assert not said
+    np.testing.assert_array_equal(np.frombuffer(got, np.uint32), model["data"])
+
+
+@pytest.mark.parametrize("offset", ["%r2", "64", "%r2 ", "-4"])
+def test_beyond_a_local_array_is_told_alike(offset: str) -> None:
+    text = elementwise(f"""
+        .local .align 4 .b8 l[64], other[64]; mov.u64 %rd4, l; cvt.s64.s32 %rd5, {offset.strip()};
+        {"mul.lo.u64 %rd5, %rd5, 4;" if "r2" in offset else ""} add.u64 %rd4, %rd4, %rd5; mov.u32 %r4, 9;
+        {"cvta.local.u64 %rd4, %rd4; st.u32" if offset.endswith(" ") else "st.local.u32"} [%rd4], %r4; ret;""")
+    said, _ = same(text, 1, 64, x=np.zeros(64, np.uint32), y=np.zeros(64, np.uint32), n=np.uint32(0))
+    assert "local" in said
