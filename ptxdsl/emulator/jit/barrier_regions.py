@@ -18,7 +18,7 @@ from ..machine.shadow import Role
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
 from .inlining import exit_if_active
-from .plan import RETIRED, PlannedBlock, PlannedOp, loop_cost
+from .plan import RETIRED, Layout, Plan, PlannedBlock, PlannedOp, loop_cost
 
 __all__ = ["BUDGET", "BarrierRegion"]
 
@@ -152,7 +152,9 @@ class BarrierRegion:
         h.set("start", self.start_offset)
         barrier = self.at_barrier
         live = plan.live(barrier.statement, 1) if barrier is not None else plan.live(self.first.start, 0)
-        h.load_registers((live & (written | read)) | (plan.launch_invariant & read))
+        once = {name for name in plan.launch_invariant & read if _is_scalar(plan, name)}
+        h.load_registers(((live & (written | read)) | (plan.launch_invariant & read)) - once)
+        h.load_warp_invariant(once)
 
     def _emit_latch(self) -> None:
         h, plan = self.h, self.plan
@@ -309,3 +311,11 @@ class BarrierRegion:
             h.exit_at(terminator.offset, self.plan.live(terminator.statement, 0))
         else:
             region.enter({target: mask, block.fallthrough: h.ir.xor(mask, h.alive)})
+
+
+def _is_scalar(plan: Plan, name: str) -> bool:
+    """Whether a register is one number that is the same in all warps."""
+    register = plan.registers[name]
+    return (
+        register.slot in plan.warp_invariant and register.layout is Layout.UNIFORM and register.lane_offsets is None
+    )

@@ -310,6 +310,19 @@ class BlockFunction(InlinedOps):
                 value = self.ir.sub(value, ir.Constant(kind, register.lane_offsets[0] & (1 << register.bits) - 1))
             self.ir.store(value, self._variable(register.slot, kind))
 
+    def load_warp_invariant(self, names: Iterable[str]) -> None:
+        """Load once for the block what is the same in all warps: what is computed of it leaves the loop over them."""
+        here, warp = self.ir, self.warp
+        self.ir = self.preheader
+        self.warp = super().load(self.block, Block.WARPS, pointer, fixed=True)
+        values = []
+        for name in sorted(names):
+            register = self.plan.registers[name]
+            values.append((register, self.load(self.warp, register.offset, type_of(register), fixed=True)))
+        self.ir, self.warp = here, warp
+        for register, value in values:
+            self.ir.store(value, self._variable(register.slot, value.type))
+
     def _load_rows(self, register: PlannedRegister) -> None:
         element = ir.IntType(register.bits)
         for lane in range(0, self.present, self.plan.row_affine[register.slot].lanes):
