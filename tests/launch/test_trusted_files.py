@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ptxdsl import PtxWarning
+from ptxdsl.emulator.codegen.host import Host
 from ptxdsl.emulator.codegen.library import Library, _emit
 from ptxdsl.emulator.codegen.storage import Storage
 from ptxdsl.emulator.instructions.control import Exit
@@ -138,10 +139,10 @@ def test_an_index_is_not_written_through_a_fifo_or_a_link(folder: Path, kind: st
 
 def test_handlers_that_others_may_write_are_compiled_again(tmp_path: Path) -> None:
     ops = [Exit(ABSENT, False)]
-    first = Library(_emit, Storage(tmp_path, "a CPU"))
+    first = Library(_emit, Storage(tmp_path, Host("a CPU", lambda: "a CPU")))
     first.need(ops)
     (image,) = tmp_path.glob("*/*.o")
     image.chmod(0o666)
     with pytest.warns(PtxWarning, match="may be written by others"):
-        assert Library(_emit, Storage(tmp_path, "a CPU")).need(ops)
+        assert Library(_emit, Storage(tmp_path, Host("a CPU", lambda: "a CPU"))).need(ops)
     assert stat.S_IMODE(image.stat().st_mode) == 0o600

@@ -14,6 +14,7 @@ from ..instructions.function import FunctionLowering, LoweredFunction
 from ..instructions.lowering import Instrument
 from ..instructions.micro_op import Key, MicroOp, PlacedMicroOp, layout_of
 from ..instructions.operands import Operands
+from ..instructions.scheduler import EVERYWHERE
 from ..machine.address_spaces import AddressSpaces
 from .library import library
 
@@ -111,7 +112,7 @@ def assemble(lowered: LoweredFunction) -> Code:
     micro_ops, starts = lowered.micro_ops, lowered.starts
     ops = {id(placed.op): placed.op for placed in micro_ops}
     links = [routine for placed in micro_ops if placed.links for routine in placed.links.values()]
-    needed: list[Key] = [*ops.values(), *links]
+    needed: list[Key] = [*ops.values(), *links, *EVERYWHERE]  # in one module: each takes LLVM time of its own
     handlers = library().need(needed)
     made = {number: (handlers[op], *layout_of(op.codes)) for number, op in ops.items()}
     offsets, at = [], 0

@@ -17,6 +17,8 @@ from typing import Any
 from ...config import current
 from ...errors import EmulationError
 from ..instructions.micro_op import Key
+from .host import machine, this_host
+from .object_files import link
 from .shutdown import at_work
 from .storage import Storage, digest
 
@@ -29,12 +31,6 @@ class Library:
     """Compiled functions by key. ``emit(module, name, key)`` adds the LLVM function of a key to a module."""
 
     def __init__(self, emit: Emitter, storage: Storage | None) -> None:
-        from llvmlite import binding
-
-        with at_work:
-            binding.initialize_native_target()
-            binding.initialize_native_asmprinter()
-            self._jit = binding.create_lljit_compiler(_machine(""))
         self._emit = emit
         self.storage = storage
         self._lock = threading.RLock()
@@ -70,7 +66,7 @@ class Library:
         module = ir.Module()
         for name, key in keys.items():
             self._try_emit(module, name, key)
-        image = self._image(module)
+        image = self._image(module, handlers=True)
         self._link(image, list(keys))
         if self.storage is not None:
             self.storage.store(image, list(keys))
@@ -91,12 +87,12 @@ class Library:
         except Exception as error:
             raise EmulationError(f"a bug in the emulator: no code for {key}: {error!r}") from error
 
-    def _image(self, module: Any) -> bytes:
+    def _image(self, module: Any, handlers: bool = False) -> bytes:
         """The object file of an LLVM module."""
         at_work.protect(self._linked_handler)
         text = str(module)
         with at_work:
-            return _object_file(text)
+            return _object_file(text, handlers)
 
     def _linked_handler(self, module: Any, name: str) -> int:
         return self.compile_once(module, [name])[0]
@@ -128,47 +124,59 @@ class Library:
             return self._symbols[name]
 
     def _link(self, image: bytes, names: list[str]) -> None:
+        linked = link(image, names)
+        if linked is not None:
+            self._symbols.update(linked)
+            return
         from llvmlite.binding import JITLibraryBuilder
 
         unit = JITLibraryBuilder().add_object_img(image).add_current_process()
         for name in names:
             unit.export_symbol(name)
         with at_work:
-            tracker = unit.link(self._jit, f"batch{next(self._numbers)}")
+            tracker = unit.link(_linker(), f"batch{next(self._numbers)}")
             found = {name: tracker[name] for name in names}
         self._linked.append(tracker)
         self._symbols.update(found)
 
 
-def _object_file(text: str) -> bytes:
+@functools.cache
+def _initialize() -> None:
+    """Once a process, before LLVM compiles or links."""
     from llvmlite import binding
 
-    machine = _machine(",-vzeroupper")
-    parsed = binding.parse_assembly(text)
-    parsed.verify()
-    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
-    builder.getModulePassManager().run(parsed, builder)
-    image: bytes = machine.emit_object(parsed)
-    return image
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
 
 
 @functools.cache
-def _host() -> tuple[str, str, str]:
-    """The version of LLVM, this CPU and its features."""
-    import llvmlite
+def _linker() -> Any:
+    """LLVM's linker."""
     from llvmlite import binding
 
-    version = f"{llvmlite.__version__} {binding.llvm_version_info}"
-    return version, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    _initialize()
+    return binding.create_lljit_compiler(machine(""))
 
 
-def _machine(features: str) -> Any:
-    """What LLVM needs to know of this machine."""
+def _object_file(text: str, handlers: bool) -> bytes:
+    """The machine code of a module; handlers have no loops, and little that the longer list of passes would find."""
     from llvmlite import binding
 
-    _, name, all_features = _host()
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=all_features + features, opt=2, jit=True)
+    _initialize()
+    target = machine(",-vzeroupper")
+    parsed = binding.parse_assembly(text)
+    parsed.verify()
+    builder = binding.create_pass_builder(target, binding.create_pipeline_tuning_options(speed_level=2))
+    if handlers:
+        passes = binding.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+    else:
+        passes = builder.getModulePassManager()
+    passes.run(parsed, builder)
+    image: bytes = target.emit_object(parsed)
+    return image
 
 
 def _emit(module: Any, name: str, key: Key) -> None:
@@ -181,4 +189,4 @@ def _emit(module: Any, name: str, key: Key) -> None:
 def library() -> Library:
     """The library of this process."""
     folder = current().cache_dir
-    return Library(_emit, Storage(folder / "handlers", " ".join(_host())) if folder is not None else None)
+    return Library(_emit, Storage(folder / "handlers", this_host()) if folder is not None else None)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...launch.disk_cache import DiskCache, Index, digest
+from .host import Host
 
 __all__ = ["Storage", "digest", "fingerprint"]
 
@@ -32,27 +33,27 @@ def _files(path: str) -> Iterator[str]:
             yield entry.path
 
 
-def fingerprint(folder: Path, host: str) -> str:
+def fingerprint(folder: Path, host: Host) -> str:
     """What the code of every handler depends on besides its micro-op: the package's sources, and the host.
 
-    Reading the sources takes some milliseconds, so an index in ``folder`` holds the digest of their content by that of
-    their dates and sizes.
+    Reading the sources takes some milliseconds, and asking LLVM more, so an index in ``folder`` holds the digest of
+    their content by that of their dates and sizes, and of what is seen of the host.
     """
     files = [file for part in PARTS for file in _files(str(PACKAGE / part))]
     dates = []
     for file in files:
         stat = os.stat(file)
         dates.append(f"{file} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}")
-    dated, known = digest(host, *dates), Index(folder)
+    dated, known = digest(host.seen or host.told(), *dates), Index(folder)
     if dated not in known.pairs:
-        known.add([(dated, digest(host, *(Path(file).read_bytes() for file in files)))])
+        known.add([(dated, digest(host.told(), *(Path(file).read_bytes() for file in files)))])
     return known.pairs[dated]
 
 
 class Storage:
     """Object files below ``folder``, and the names of the handlers that each has the code of."""
 
-    def __init__(self, folder: Path, host: str) -> None:
+    def __init__(self, folder: Path, host: Host) -> None:
         self._folder = folder / fingerprint(folder, host)
         self._objects, self._index = DiskCache(self._folder), Index(self._folder)
         self._writable = True

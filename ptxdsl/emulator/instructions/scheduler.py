@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from .micro_op import MicroOp
 
-__all__ = ["SchedulerFunction"]
+__all__ = ["EVERYWHERE", "SchedulerFunction"]
 
 
 class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable="it is the scheduler"):
     """``name`` is schedule, shuffled, reschedule, advance, retire, run or resolve."""
 
     name: str
+
+
+EVERYWHERE = tuple(map(SchedulerFunction, ("schedule", "reschedule", "advance", "retire", "resolve", "run")))
+"""Those that every launch needs; all but "run" in the order of the block state."""

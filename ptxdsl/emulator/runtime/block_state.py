@@ -13,7 +13,7 @@ from ...ir import Immediate, Instruction, Not, Operand, Register, Symbol
 from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.code import Code
 from ..codegen.library import library
-from ..instructions.scheduler import SchedulerFunction
+from ..instructions.scheduler import EVERYWHERE, SchedulerFunction
 from ..machine.address_spaces import AddressRange, AddressSpaces
 from ..machine.allocation import address_of, allocate, number_at
 from ..machine.layout import (
@@ -56,7 +56,7 @@ def scheduler(name: str) -> int:
 @cache
 def _scheduler() -> tuple[int, ...]:
     """The functions from SCHEDULE to RESOLVE."""
-    return tuple(map(scheduler, ("schedule", "reschedule", "advance", "retire", "resolve")))
+    return tuple(scheduler(function.name) for function in EVERYWHERE[:-1])
 
 
 class Tool:

@@ -1,0 +1,66 @@
+"""What compiled code depends on outside of this package: LLVM, and the processor.
+
+LLVM says both, but takes long to load. So what is kept on disk is found by what tells them apart at a glance: its
+library's file, and what Linux says of the processor.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["Host", "this_host"]
+
+_NAMED = {
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",  # on x86
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",  # on Arm
+}
+
+
+class Host(NamedTuple):
+    """``seen`` says nothing ("") where LLVM has to be asked: that is ``told``."""
+
+    seen: str
+    told: Callable[[], str]
+
+
+@functools.cache
+def described() -> tuple[str, str, str]:
+    """The version of LLVM, this CPU and its features."""
+    import llvmlite
+    from llvmlite import binding
+
+    version = f"{llvmlite.__version__} {binding.llvm_version_info}"
+    return version, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def machine(features: str) -> Any:
+    """What LLVM needs to know of this machine."""
+    from llvmlite import binding
+
+    _, name, all_features = described()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=name, features=all_features + features, opt=2, jit=True)
+
+
+def this_host() -> Host:
+    """The one that this process runs on."""
+    return Host(_seen(), lambda: " ".join(described()))
+
+
+def _seen() -> str:
+    try:
+        spec = importlib.util.find_spec("llvmlite")
+        folder = (spec.submodule_search_locations or [])[0] if spec is not None else ""
+        file = os.stat(Path(folder) / "binding" / "libllvmlite.so")
+        with open("/proc/cpuinfo", "rb") as processors:
+            first = processors.read(8192).decode("ascii", "replace").partition("\n\n")[0]
+    except (OSError, IndexError, ValueError):
+        return ""
+    told = [line for line in first.splitlines() if line.partition(":")[0].strip() in _NAMED]
+    known = f"{folder} {file.st_ino} {file.st_size} {file.st_mtime_ns} {file.st_ctime_ns}"
+    return "\n".join([known, *told]) if any(line.startswith(("flags", "Features")) for line in told) else ""

@@ -1,0 +1,112 @@
+"""Object files in memory without LLVM: what LLVM makes here is linked, and all else is left to LLVM's own linker."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from pathlib import Path
+
+import pytest
+from llvmlite import binding, ir
+
+from ptxdsl.emulator.codegen import library as libraries
+from ptxdsl.emulator.codegen.host import Host, described, machine
+from ptxdsl.emulator.codegen.library import Library, _emit, _initialize
+from ptxdsl.emulator.codegen.object_files import link
+from ptxdsl.emulator.codegen.storage import fingerprint
+from ptxdsl.emulator.instructions.control import Exit
+from ptxdsl.emulator.instructions.operand_classes import ABSENT
+
+WORD, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
+FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+NUMBERS = [random.randrange(1 << 40) for _ in range(8)]
+
+
+def module(writable: bool = False) -> ir.Module:
+    """``squares(n)`` is a number of a table, by a call of another function, after a call of the C library."""
+    made = ir.Module()
+    table = ir.GlobalVariable(made, ir.ArrayType(WORD, 8), "table")
+    table.initializer, table.global_constant = ir.Constant(ir.ArrayType(WORD, 8), NUMBERS), not writable
+    table.linkage = "internal"
+    memset = ir.Function(made, ir.FunctionType(BYTES, [BYTES, ir.IntType(32), WORD]), "memset")
+    inner = ir.Function(made, ir.FunctionType(WORD, [WORD]), "inner")
+    inner.attributes.add("noinline")
+    build = ir.IRBuilder(inner.append_basic_block())
+    build.ret(build.load(build.gep(table, [WORD(0), inner.args[0]])))
+    outer = ir.Function(made, ir.FunctionType(WORD, [WORD]), "outer")
+    build = ir.IRBuilder(outer.append_basic_block())
+    place = build.alloca(WORD, 1)
+    build.call(memset, [build.bitcast(place, BYTES), ir.IntType(32)(1), outer.args[0]])
+    first = build.load(place)
+    if writable:
+        build.store(first, build.gep(table, [WORD(0), WORD(1)]))
+    build.ret(build.add(build.call(inner, [outer.args[0]]), build.and_(first, WORD(255))))
+    return made
+
+
+def image(made: ir.Module, codemodel: str = "jitdefault") -> bytes:
+    _initialize()
+    target = machine("")
+    if codemodel != "jitdefault":
+        triple = binding.Target.from_default_triple()
+        target = triple.create_target_machine(cpu=described()[1], codemodel=codemodel, reloc="pic")
+    found: bytes = target.emit_object(binding.parse_assembly(str(made)))
+    return found
+
+
+on_x86 = pytest.mark.skipif("x86_64" not in binding.get_default_triple(), reason="linked by LLVM")
+
+
+@on_x86
+def test_functions_constants_and_calls_of_the_c_library() -> None:
+    functions = link(image(module()), ["outer", "inner"])
+    assert functions is not None
+    outer, inner = FUNCTION(functions["outer"]), FUNCTION(functions["inner"])
+    assert [inner(n) for n in range(8)] == NUMBERS
+    assert [outer(n) - 1 for n in range(1, 8)] == NUMBERS[1:]
+
+
+@on_x86
+def test_what_is_left_to_llvm() -> None:
+    good = image(module())
+    assert link(good, ["outer", "missing"]) is None
+    assert link(image(module(), "small"), ["outer"]) is None  # relative addresses, by a table that the linker makes
+    assert link(image(module(writable=True)), ["outer"]) is None
+    unknown = ir.Module()
+    function = ir.Function(unknown, ir.FunctionType(WORD, [WORD]), "outer")
+    other = ir.Function(unknown, ir.FunctionType(WORD, [WORD]), "nobody_has_this_function")
+    build = ir.IRBuilder(function.append_basic_block())
+    build.ret(build.call(other, function.args))
+    assert link(image(unknown), ["outer"]) is None
+    assert link(b"", ["outer"]) is None
+    assert link(b"\xcf\xfa\xed\xfe" + good[4:], ["outer"]) is None  # another format
+    arm = bytearray(good)
+    arm[18] = 183
+    assert link(bytes(arm), ["outer"]) is None
+    for end in range(0, len(good), 7):
+        assert link(good[:end], ["outer"]) is None
+
+
+def test_llvm_links_where_this_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libraries, "link", lambda *_: None)
+    fresh = Library(_emit, None)
+    op = Exit(ABSENT, False)
+    assert fresh.need([op])[op]
+    (address,) = fresh.compile_once(module(), ["inner"])
+    assert [FUNCTION(address)(n) for n in range(8)] == NUMBERS
+
+
+def test_llvm_is_not_asked_of_a_host_that_was_seen(tmp_path: Path) -> None:
+    asked = []
+
+    def told() -> str:
+        asked.append(1)
+        return "LLVM on a CPU"
+
+    host = Host("a file and a processor", told)
+    first = fingerprint(tmp_path, host)
+    assert len(asked) == 1
+    assert fingerprint(tmp_path, host) == first
+    assert len(asked) == 1
+    assert fingerprint(tmp_path, Host("another processor", told)) == fingerprint(tmp_path, Host("", told)) == first
+    assert fingerprint(tmp_path, Host("a third", lambda: "LLVM on another")) != first
