@@ -1,4 +1,4 @@
-"""The end of the process while LLVM works in another thread.
+"""The end of the process, or a fork of it, while LLVM works in another thread.
 
 At its end a process destroys what the C++ libraries in it hold, and LLVM crashes where it is at work then. So all calls
 of LLVM that take time are made ``with at_work:``, and there are two ends:
@@ -10,6 +10,9 @@ of LLVM that take time are made ``with at_work:``, and there are two ends:
   the process at once, with the status that ``exit`` was given; what registered with C's ``atexit`` before LLVM was
   loaded is left out then. Only the C libraries with ``on_exit`` (glibc's) tell a handler the status: there is no such
   protection on others. It begins with the first compilation; linking what is on disk takes a millisecond.
+
+``os.fork()`` ends the threads in the child: Python frees there what they held, and LLVM crashes where it is half built.
+So a fork waits until no thread is in LLVM.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ class AtWork:
         self._state = (ctypes.c_int64 * 2)()
         """How many times it was entered, and whether C's ``exit()`` has begun."""
         self._changed = threading.Condition(threading.Lock())
+        self._mine = threading.local()
+        """``times``: how many times this thread has entered it."""
         self._closer: int | None = None
         self._asked = False
         self.protected = False
@@ -41,6 +46,7 @@ class AtWork:
             while self._closer not in (None, threading.get_ident()):
                 self._changed.wait()
             self._state[0] += 1
+            self._mine.times = getattr(self._mine, "times", 0) + 1
         if self._state[1]:  # read after the count is written, where the handler writes it and reads the count
             self.__exit__()
             threading.Event().wait()
@@ -48,6 +54,7 @@ class AtWork:
     def __exit__(self, *_: object) -> None:
         with self._changed:
             self._state[0] -= 1
+            self._mine.times -= 1
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -57,10 +64,20 @@ class AtWork:
             while self._state[0]:
                 self._changed.wait()
 
+    def before_fork(self) -> None:
+        """Wait until no other thread is at work, and let none begin before :meth:`after_fork`."""
+        self._changed.acquire()
+        while self._state[0] > getattr(self._mine, "times", 0):  # a signal's handler may fork in the midst of it
+            self._changed.wait()
+
+    def after_fork(self) -> None:
+        """In the parent: threads may begin again."""
+        self._changed.release()
+
     def forked(self) -> None:
-        """In the child of a fork there is one thread, and it is not at work."""
+        """In the child of a fork there is one thread."""
         self._changed = threading.Condition(threading.Lock())
-        self._state[0], self._closer = 0, None
+        self._state[0], self._closer = getattr(self._mine, "times", 0), None
 
     def protect(self, compiled: Callable[[Any, str], int]) -> None:
         """Register the handler of C's ``exit()``, once; ``compiled(module, name)`` is the address of a function."""
@@ -97,4 +114,6 @@ at_work = AtWork()
 """The threads of this process that are in LLVM."""
 atexit.register(at_work.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=at_work.forked)
+    os.register_at_fork(
+        before=at_work.before_fork, after_in_parent=at_work.after_fork, after_in_child=at_work.forked
+    )

@@ -86,6 +86,30 @@ def test_close_waits_for_those_at_work_and_lets_no_other_in() -> None:
         pass
 
 
+def test_a_fork_waits_for_other_threads_at_work_only() -> None:
+    at_work, began, done, entered = AtWork(), threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        with at_work:
+            began.set()
+            time.sleep(0.05)
+            done.set()
+
+    def enter() -> None:
+        with at_work:
+            entered.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    began.wait()
+    with at_work:
+        at_work.before_fork()
+        assert done.is_set()
+        threading.Thread(target=enter, daemon=True).start()
+        assert not entered.wait(0.05)
+        at_work.after_fork()
+    assert entered.wait(10)
+
+
 def test_threads_that_cannot_be_started_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """At Python's end none can be, from 3.12 on."""
     def refuse(*_: Any) -> None:
