@@ -89,7 +89,8 @@ class Program:
                 else:
                     from .sanitizer.instrumentation import instrumented
 
-                    found = instrumented(spaces, block, conservative, checks, wraps)
+                    made = instrumented(spaces, block, conservative, checks, wraps)
+                    found = made or self.code(entry, block, conservative, BOUNDS, cluster, annotated)
             self._codes[key] = found
         return found
 
@@ -179,14 +180,19 @@ def _required_cluster(function: Function) -> Shape3 | None:
 def sanitized(launch: LaunchState, code: Callable[[bool, Tools], Code]) -> None:
     """Run a launch with the sanitizer's checks; raises its findings at the end."""
     from .sanitizer.overruns import BoundsOnly
-    from .sanitizer.sanitizer import Sanitizer
+    from .sanitizer.sanitizer import Sanitizer, checks_of
 
-    tools = launch.config.sanitize or frozenset()
-    shadowed = not tools.isdisjoint(("race", "order", "cas", "init"))
-    launch.tool = sanitizer = Sanitizer(launch, tools) if shadowed else BoundsOnly(launch)
+    asked = checks_of(launch)
+    checks: Tools = BOUNDS
+    sanitizer: Sanitizer | BoundsOnly
+    if asked is not None and code(False, asked[1]).instrumented:
+        sanitizer, checks = Sanitizer(launch, *asked), asked[1]
+    else:  # there is nothing to check but bounds
+        sanitizer = BoundsOnly(launch)
+    launch.tool, alone = sanitizer, checks != BOUNDS
     fault = None
     try:
-        run(launch, lambda needed: code(needed, sanitizer.checks), alone=shadowed)
+        run(launch, lambda needed: code(needed, checks), alone)
     except EmulationError as error:
         fault = error
     finally:

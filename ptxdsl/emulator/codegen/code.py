@@ -61,6 +61,8 @@ class Code:
     """Statements whose :class:`.WrapCheck` has failed, of all codes of the kernel for this shape of block."""
     undefined: Code | None = None
     """The code that follows what shuffles take from lanes that do not take part, once that was needed."""
+    instrumented: bool = False
+    """Whether it needs its tool: it has micro-ops of it, or the kernel was rewritten for it."""
     known_wraps: frozenset[int] = frozenset()
     """Those of them that were known when it was lowered: there each lane has a number of its own."""
 

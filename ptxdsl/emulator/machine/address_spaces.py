@@ -138,6 +138,8 @@ class AddressSpaces:
         self.cluster: tuple[int, int, int] | None = None
         """Blocks in a cluster, None for a kernel without; ``explicit`` where the launch or a directive says so."""
         self.explicit = False
+        self.notes: dict[Any, Any] = {}
+        """What tools keep of the kernel from launch to launch."""
         self.asked: list[Indexed] = []
         """What the checks of indices compare, by their numbers."""
         if memory.absent:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...ir import Function, Immediate, Instruction
 from ...isa import Form
 from ...isa.effects import Access
+from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import CopyClock, Role
 from ..runtime.block_state import BlockState
 
 __all__ = [
-    "bulk_accesses", "checked_access", "copy_groups", "copy_rows", "granule_of", "operand_value", "orders",
-    "reach", "role_of", "strength",
+    "bulk_accesses", "checked_access", "copy_groups", "granularity", "granule_of", "operand_value", "orders", "reach",
+    "role_of", "strength",
 ]
 
 _MOST_GROUPS = 64
@@ -61,6 +62,22 @@ def orders(form: Form) -> bool:
     return effects.fence == "threads" or (
         checked_access(form) is not None and (effects.acquires or effects.releases)
     )
+
+
+class Granularity(NamedTuple):
+    """Of a kernel: bytes of a granule, as a power of two, and the rows of a warp's :class:`CopyClock`."""
+
+    granule: int
+    copies: int
+
+
+def granularity(spaces: AddressSpaces) -> Granularity:
+    """That of a kernel, which is found once."""
+    found: Granularity | None = spaces.notes.get(Granularity)
+    if found is None:
+        function = spaces.function
+        found = spaces.notes[Granularity] = Granularity(granule_of(function), copy_rows(function))
+    return found
 
 
 def granule_of(function: Function) -> int:

@@ -88,13 +88,16 @@ def _mentions(key: Any, names: set[str]) -> bool:
 
 def instrumented(
     spaces: AddressSpaces, block: Shape3, conservative: bool, checks: Checks, wraps: set[int]
-) -> Code:
-    """A kernel lowered with the checks of the sanitizer."""
+) -> Code | None:
+    """A kernel lowered with the checks of the sanitizer; None where it needs none."""
     made = Definedness(spaces.function, {}, frozenset())
     if checks.init:
         made = check_definedness(spaces.function, checks.unwritten)
     instrument = partial(Instrumentation, checks=checks, definedness=made)
-    return translate(made.function, spaces, block, conservative, instrument, wraps=wraps)
+    code = translate(made.function, spaces, block, conservative, instrument, wraps=wraps)
+    own = made.function is not spaces.function
+    code.instrumented = own or any(placed.op.instrumentation for placed in code.micro_ops)
+    return code if code.instrumented else None
 
 
 class Instrumentation:
@@ -136,6 +139,33 @@ class Instrumentation:
         """Whether it is followed which bulk copies are complete."""
         if checks.overlap:
             self.written = self.read = None
+        self.accesses = {
+            place: self._needs(place, s, access) for place, s in instructions
+            if (access := checked_access(s.form)) is not None
+        }
+        """Whether an access is checked, for races and for being initialised."""
+        copies = [each for _, s in instructions for each in self._bulk_needs(s)]
+        mbarriers = checks.race and any(a.kind == "mbarrier" for _, s in instructions for a in s.form.effects.accesses)
+        self.races = mbarriers or bool(self.handed) or any(race for race, _ in (*self.accesses.values(), *copies))
+        """Whether anything asks for the order of threads."""
+        self.checked = any(any(needs) for needs in (*self.accesses.values(), *copies)) or self.races
+
+    def _needs(self, place: int, statement: Instruction, access: Access) -> tuple[bool, bool]:
+        """Whether an access may race, and whether it may be one to memory that is not initialised."""
+        checks, origin = self.checks, self._origin(statement)
+        race = checks.race and access.space != "local" and (access.writes or self._may_be_written(origin))
+        init = checks.init and (self._is_private(access.space, origin) is not False or checks.unwritten)
+        return race and place not in self.covered, init
+
+    def _bulk_needs(self, statement: Instruction) -> list[tuple[bool, bool]]:
+        """The same of the ends of a bulk copy, the source first."""
+        found = []
+        for access in bulk_accesses(statement.form)[::-1]:
+            checks, origin = self.checks, self._origin(statement, access.operand)
+            race = checks.race and (access.writes or self._may_be_written(origin))
+            init = checks.init and (self._is_private(access.space, origin) is not False or checks.unwritten)
+            found.append((race, init))
+        return found
 
     def _confirmed(self, instructions: list[tuple[int, Instruction]]) -> set[int]:
         """The weak loads whose value a compare-and-swap of the same array confirms."""
@@ -196,12 +226,13 @@ class Instrumentation:
 
     def begin(self) -> None:
         """Emit the micro-op with which a warp begins a block."""
-        self.low.emit(EpochBegin())
+        if self.checked:
+            self.low.emit(EpochBegin())
 
     def statement(self, statement: Instruction | Call) -> None:
         """Emit the micro-ops of a statement, its checks before it and its synchronisation around it."""
-        low, race, init = self.low, self.checks.race, self.checks.init
-        if isinstance(statement, Call):
+        low, race, init = self.low, self.races, self.checks.init
+        if isinstance(statement, Call) or not self.checked:
             low.statement(statement)
             return
         effects = statement.form.effects
@@ -289,15 +320,13 @@ class Instrumentation:
         return count is None or (not self.partial_barriers and getattr(count, "bits", None) == self.threads)
 
     def _check(self, statement: Instruction) -> None:
-        low, checks, form = self.low, self.checks, statement.form
+        low, form = self.low, statement.form
         access = checked_access(form)
         assert access is not None
         role, level, nbytes = role_of(access), 3 if low.place in self.confirmed else strength(form), access.nbytes
         origin, local = self._origin(statement), access.space == "local"
         private = self._is_private(access.space, origin)
-        race = checks.race and not local and (access.writes or self._may_be_written(origin))
-        race = race and low.place not in self.covered
-        init = checks.init and (private is not False or checks.unwritten)
+        race, init = self.accesses[low.place]
         if not race and not init:
             return
         kind, pattern, place = low.address(statement, self._address(statement), nbytes, access.writes)
@@ -350,13 +379,11 @@ class Instrumentation:
 
     def _bulk(self, statement: Instruction) -> None:
         """A bulk copy: its checks stand between what finds the memory and what moves the bytes."""
-        low, checks, completes = self.low, self.checks, statement.form.effects.completes
+        low, completes = self.low, statement.form.effects.completes
         find(low, statement)
         size, guard = size_of(low, statement), self._guard(statement)
-        for access in bulk_accesses(statement.form)[::-1]:
-            origin, role = self._origin(statement, access.operand), role_of(access)
-            race = checks.race and (access.writes or self._may_be_written(origin))
-            tracks = checks.init and (self._is_private(access.space, origin) is not False or checks.unwritten)
+        for access, (race, tracks) in zip(bulk_accesses(statement.form)[::-1], self._bulk_needs(statement)):
+            role = role_of(access)
             if not race and not tracks:
                 continue
             level = strength(statement.form) if role == Role.ATOMIC else 0

@@ -31,7 +31,7 @@ from .report import Reporter, collected
 from .shadow_memory import ShadowMemory
 from .synchronisation import Synchronisation
 
-__all__ = ["Sanitizer", "collect"]
+__all__ = ["Sanitizer", "checks_of", "collect"]
 
 PATIENCE = 200
 """Callbacks of one instruction after which its accesses are suppressed for the rest of the launch."""
@@ -56,16 +56,23 @@ def collect() -> Iterator[list[Finding]]:
         collected.reset(token)
 
 
-class Sanitizer(Tool):
-    """The checks of one launch."""
+def checks_of(launch: LaunchState) -> tuple[ShadowMemory, Checks] | None:
+    """The checks that need shadow memory, and that; None where the launch asks for no such check."""
+    tools = launch.config.sanitize or frozenset()
+    race, init = not tools.isdisjoint(("race", "order", "cas")), "init" in tools
+    if not race and not init:
+        return None
+    memory = ShadowMemory(launch, init)
+    return memory, Checks(race, init, memory.overlap, memory.has_unwritten, "order" in tools, "cas" in tools)
 
-    def __init__(self, launch: LaunchState, tools: frozenset[str]) -> None:
-        self.launch = launch
-        self.memory = memory = ShadowMemory(launch, "init" in tools)
-        race = not tools.isdisjoint(("race", "order", "cas"))
-        self.checks = Checks(
-            race, "init" in tools, memory.overlap, memory.has_unwritten, "order" in tools, "cas" in tools
-        )
+
+class Sanitizer(Tool):
+    """The checks of one launch, in shadow memory of its own."""
+
+    def __init__(self, launch: LaunchState, memory: ShadowMemory, checks: Checks) -> None:
+        self.launch, self.memory, self.checks = launch, memory, checks
+        tools = launch.config.sanitize or frozenset()
+        memory.open()
         self.clocks = Clocks(memory)
         self.reporter = Reporter(launch, memory, tools)
         self.synchronisation = Synchronisation(self.clocks, self.reporter, self.checks)

@@ -10,25 +10,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...launch import Buffer, TracksWrites
-from ..codegen.library import library
-from ..instructions.instrumentation import ShadowInspection
+from ..machine.allocation import address_of
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, Plane,
-    Shadow, WarpClock, Region as Description,
+    EPOCH_BITS, EPOCH_SHIFT, LANE, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, Plane, Shadow, WarpClock,
+    Region as Description,
 )
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
-from .accesses import copy_rows, granule_of
-from .shadow_store import Marked, store
-from .sync_log import SyncLog
+from .accesses import granularity
+from .shadow_store import Marked, ShadowState, Store, inspection, store
 
 __all__ = ["Region", "ShadowMemory"]
 
-_INSPECT = ShadowInspection()
 WORD_BYTES = 1 << WORD_SHIFT
 _MASK = (1 << 64) - 1
 _REGION = Description.span("LOW")
+_WORD = struct.Struct("<Q")
 _LINK = Entry.span("SHADOW_WORDS", "SHADOW_STRIDE")
 
 
@@ -64,33 +62,40 @@ class ShadowMemory:
     """
 
     def __init__(self, launch: LaunchState, init: bool) -> None:
-        self.launch, self.init, self.store = launch, init, store()
-        self.copies = copy_rows(launch.spaces.function) if init else 0
-        self.store.lock.acquire()
-        if int(self.store.counter[0]) >> (EPOCH_BITS - 1) or int(self.store.tickets[0]) >> 31:
-            self.store.renumber()
-        self.first_epoch = int(self.store.counter[0]) + 1
-        self.granule = granule_of(launch.spaces.function)
+        self.launch, self.init = launch, init
+        self.granule, copies = granularity(launch.spaces)
+        self.copies = copies if init else 0
         self.arrays: list[tuple[np.ndarray[Any, Any], int]] = []
         self.kept: list[Any] = []
-        self.log = SyncLog()
+        self.states: list[ShadowState] = []
         self.regions: list[Region] = []
         self.private: dict[int, list[Region]] = {}
         """Shared and local memory of each block state, by its address."""
         self.clustered = False
         """Whether blocks reach each other's shared memory."""
         self.unwritten_buffers = self._unwritten_buffers() if init else []
-        some = bool(self.unwritten_buffers)
-        self.overlap = self._add_global_memory()
-        heap = any(guarded is not None and guarded.heap for guarded in launch.ranges)
-        self.has_unwritten = init and (heap or some)
-        self.marked = init and (heap or bool(self.unwritten_buffers))
-        """Whether words that are not an array's own say that memory is unwritten."""
+        self.heap = init and any(guarded is not None and guarded.heap for guarded in launch.ranges)
+        self.has_unwritten = self.heap or bool(self.unwritten_buffers)
+        self.spans, self.overlap = self._global_memory()
+        """Global memory in pieces: where each begins and ends, and how many arrays are in it; whether any overlap."""
         self.copied = False
         """Whether words may be those of bulk copies, which are of no epoch."""
         self.current: BlockState | None = None
         self.clusters = self._number_clusters()
         """Of each block, where the launch is in clusters."""
+
+    def open(self) -> None:
+        """Take the memory for the words: no other launch has the store until :meth:`release`."""
+        self.store: Store = store()
+        self.store.lock.acquire()
+        if int(self.store.counter[0]) >> (EPOCH_BITS - 1) or int(self.store.tickets[0]) >> 31:
+            self.store.renumber()
+        self.first_epoch = int(self.store.counter[0]) + 1
+        self.log = self.store.log
+        self.log.clear()
+        self._add_global_memory()
+        self.marked = self.heap or bool(self.unwritten_buffers)
+        """Whether words that are not an array's own say that memory is unwritten."""
 
     # Global memory
 
@@ -99,7 +104,7 @@ class ShadowMemory:
         planes = len(Plane) if kind == Kind.SHARED and self.copies else Plane.COPY
         array = self.store.take(planes * stride + 16, planes)
         self.arrays.append((array, planes))
-        return Region(low, nbytes, array.ctypes.data, stride * WORD_BYTES, kind, owner)
+        return Region(low, nbytes, address_of(array), stride * WORD_BYTES, kind, owner)
 
     def _stride(self, nbytes: int) -> int:
         granules = (nbytes >> self.granule) + 9
@@ -122,8 +127,7 @@ class ShadowMemory:
         tracked = [(buffer, buffer.owner) for buffer in buffers if isinstance(buffer.owner, TracksWrites)]
         return [(buffer, owner) for buffer, owner in tracked if owner.unwritten is not None]
 
-    def _add_global_memory(self) -> bool:
-        """Add a region for each range of global memory; whether any two arrays overlap."""
+    def _global_memory(self) -> tuple[list[list[int]], bool]:
         mask = (1 << self.granule) - 1
         reach = SPACE_BITS["global"] | SPACE_BITS["generic"]
         spans = sorted(
@@ -139,8 +143,12 @@ class ShadowMemory:
                 merged[-1][2] += 1
             else:
                 merged.append([low, high, 1])
+        return merged, overlap
+
+    def _add_global_memory(self) -> None:
+        """Add a region for each range of global memory."""
         alone = {(buffer.address, buffer.nbytes): owner for buffer, owner in self.unwritten_buffers}
-        for low, high, members in merged:
+        for low, high, members in self.spans:
             owner = alone.pop((low, high - low), None) if members == 1 else None
             kept = self._kept_region(low, high - low, owner) if owner else self._region(low, high - low, Kind.GLOBAL)
             self.regions.append(kept)
@@ -150,7 +158,6 @@ class ShadowMemory:
         for buffer, owner in self.unwritten_buffers:
             unwritten = owner.unwritten.mask() if isinstance(owner.unwritten, Marked) else owner.unwritten
             _mark(self._last_writers(buffer), unwritten, buffer.nbytes, self.granule)
-        return overlap
 
     def words(self, region: Region, host: int, granules: int, plane: int = Plane.WRITER) -> np.ndarray[Any, Any]:
         """The shadow words in a plane of so many granules from a host address on."""
@@ -181,35 +188,33 @@ class ShadowMemory:
                     np.copyto(marked.words, 0, where=marked.words >= PENDING)
         elif not self.marked:
             self.store.give(self.arrays)
+        self.store.return_states(self.states)
         self.store.lock.release()
 
     # Blocks
 
     def attach(self, state: BlockState) -> None:
         """Give a block state its shadow state and the words of its shared and local memory."""
-        memory = np.zeros(Shadow.nbytes + 64, np.uint8)
-        cache = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
-        self.kept += [memory, cache]
+        memory = self.store.state()
+        self.states.append(memory)
         shared, local = self.launch.shared_bytes, self.launch.spaces.local_bytes * state.count * LANES
-        address = memory.ctypes.data + -memory.ctypes.data % 64
+        address = memory.address
         private = [self._region(state.shared, shared, Kind.SHARED, self.copies and address)] if shared else []
         private += [self._region(state.local, local, Kind.LOCAL)] if local else []
         self.private[state.address] = private
         state.shadow = address
         state.put(Block.SHADOW, "Q", address)
-        inspect = library().need([_INSPECT])[_INSPECT]
         for offset, value in (
-            (Shadow.EPOCH_COUNTER, self.store.counter.ctypes.data),
-            (Shadow.EPOCH_BLOCKS, self.store.blocks.ctypes.data),
-            (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, cache.ctypes.data),
-            (Shadow.INSPECT, inspect), (Shadow.LOG, self.log.cursor.ctypes.data),
+            (Shadow.EPOCH_COUNTER, self.store.counter_address), (Shadow.EPOCH_BLOCKS, self.store.blocks_address),
+            (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, memory.cache_address),
+            (Shadow.INSPECT, inspection()), (Shadow.LOG, self.log.address),
             (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
         ):
-            self.put(state, offset, "Q", value)
+            _WORD.pack_into(memory.view, offset, value)
         regions = [*self.regions, *private]
         self._describe(state, regions)
         for number, guarded in enumerate(self.launch.ranges):
-            if guarded is not None:
+            if guarded is not None and guarded.nbytes:
                 host = guarded.place
                 if guarded.shared:
                     host = state.shared - SHARED_START + guarded.address - guarded.window
@@ -235,9 +240,9 @@ class ShadowMemory:
 
     def _describe(self, state: BlockState, regions: list[Region]) -> None:
         table = b"".join(_REGION.pack(*region) for region in regions)
-        described = np.frombuffer(table, np.uint8).copy()
+        described = bytearray(table or b"-")
         self.kept.append(described)
-        self.put(state, Shadow.REGIONS, "Q", described.ctypes.data)
+        self.put(state, Shadow.REGIONS, "Q", address_of(described))
         self.put(state, Shadow.REGION_COUNT, "i", len(regions))
 
     def shared_region(self, state: BlockState) -> Region | None:

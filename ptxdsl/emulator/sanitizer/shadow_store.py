@@ -8,9 +8,38 @@ from typing import Any
 
 import numpy as np
 
-from ..machine.shadow import EPOCH_BITS, UNWRITTEN
+from ..codegen.library import library
+from ..instructions.instrumentation import ShadowInspection
+from ..machine.allocation import allocate
+from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Shadow
+from .sync_log import SyncLog
 
-__all__ = ["Marked", "Store", "store"]
+__all__ = ["Marked", "ShadowState", "Store", "inspection", "store"]
+
+_STATES = 16
+"""Shadow states that are kept."""
+_INSPECT = ShadowInspection()
+
+
+@functools.cache
+def inspection() -> int:
+    """The address of the function that decides what the fast path of a check does not."""
+    return library().need([_INSPECT])[_INSPECT]
+
+
+class ShadowState:
+    """The shadow state of a block, and its cache of answers about the order of accesses."""
+
+    def __init__(self) -> None:
+        self.memory, self.address, self.view = allocate(Shadow.nbytes)
+        self.cache = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
+        self.cache_address = self.cache.ctypes.data
+
+    def reset(self) -> None:
+        """Make it as new again."""
+        if any(self.view[Shadow.CACHE_USED : Shadow.CACHE_USED + 4]):
+            self.cache[:] = 0
+        self.memory[:] = 0
 
 
 class Marked:
@@ -42,6 +71,9 @@ class Store:
         """The last ticket of an asynchronous copy."""
         self.resets = 0
         self.blocks = np.zeros(1 << EPOCH_BITS, np.uint32)
+        self.counter_address, self.blocks_address = self.counter.ctypes.data, self.blocks.ctypes.data
+        self.log = SyncLog()
+        self.states: list[ShadowState] = []
         self.free: list[tuple[np.ndarray[Any, Any], int]] = []
 
     def renumber(self) -> None:
@@ -60,6 +92,16 @@ class Store:
         best = min(fitting, key=lambda array: array.size)
         self.free = [each for each in self.free if each[0] is not best]
         return best
+
+    def state(self) -> ShadowState:
+        """Memory for the shadow state of a block, all zeros."""
+        return self.states.pop() if self.states else ShadowState()
+
+    def return_states(self, states: list[ShadowState]) -> None:
+        """Keep the memory of the last launch for the next one."""
+        for state in states[: _STATES - len(self.states)]:
+            state.reset()
+            self.states.append(state)
 
     def give(self, arrays: list[tuple[np.ndarray[Any, Any], int]]) -> None:
         """Keep the memory of the last launch for the next one."""

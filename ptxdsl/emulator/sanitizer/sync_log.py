@@ -27,13 +27,18 @@ assert _RECORD.itemsize == SyncRecord.nbytes
 
 
 class SyncLog:
-    """The events of a launch that nobody has followed yet."""
+    """The events of a launch that nobody has followed yet. One launch after the other has the same memory for it."""
 
     def __init__(self) -> None:
         self._records = np.empty(_MOST, _RECORD)
         self._start = self._records.ctypes.data
         self.cursor = np.array([self._start, self._start + self._records.nbytes], np.uint64)
         """The address of the next record, and that of the end."""
+        self.address = self.cursor.ctypes.data
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self.cursor[0] = self._start
 
     def __bool__(self) -> bool:
         return int(self.cursor[0]) != self._start
@@ -46,7 +51,7 @@ class SyncLog:
     def take(self) -> Iterator[Any]:
         """The events, in their order; they are gone then."""
         found = self.records.copy()
-        self.cursor[0] = self._start
+        self.clear()
         return iter(found)
 
 

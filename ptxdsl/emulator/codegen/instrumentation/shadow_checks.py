@@ -26,6 +26,7 @@ from .epochs import ShadowState, leave
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..memory import Access, access_of
 from ..registry import emits
+from .masked_checks import MOST_GRANULES, masked_check
 from .shadow_inspection import INSPECT
 
 
@@ -59,7 +60,7 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
         h.tail(h.slow_path, h.rec)
         return
     word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
-    _Fast(h, check, access, shadow, word, mask, values if alike else []).emit()
+    _Fast(h, check, access, shadow, word, mask, values if alike else [], place).emit()
     h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
     h.next()
 
@@ -170,7 +171,7 @@ class Groups:
             single = h.zero(h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))))
             if check.role == Role.WRITE and not check.same_value:
                 good = h.ir.and_(good, single)
-            access.demand(good)
+            self.demand(good)
             lane = h.ir.zext(h.first_lane(self.mask), i64)
             lane = h.ir.or_(lane, h.ir.select(single, h.i64(0), h.i64(SEVERAL_LANES)))
             merged = h.merged_granules()
@@ -179,12 +180,16 @@ class Groups:
             return [self.line(host, len(merged), h.ir.or_(self.splat(lane, len(merged)), self.constant([*merged])))]
         if whole and check.pattern is not None and self.by_segments():
             good, host = access.check_scalar()
-            access.demand(h.ir.and_(good, h.whole(self.mask)))
+            self.demand(h.ir.and_(good, h.whole(self.mask)))
             if check.folded and check.role == Role.READ:
                 return [self.segment(host, 0)]
             return [self.segment(host, number) for number in range(-(-h.present // check.pattern[1]))]
-        hosts = access.hosts(self.mask)
+        self.hosts = hosts = access.hosts(self.mask)
         return [self.scattered(hosts, number) for number in range(check.granules)]
+
+    def demand(self, good: Any) -> None:
+        """Go on where this holds."""
+        self.access.demand(good)
 
     def segment(self, host: Any, number: int) -> _Group:
         h, check = self.h, self.check
@@ -281,10 +286,12 @@ class _Fast(Groups):
 
     def __init__(
         self, h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, word: Any, mask: Any,
-        values: list[Any],
+        values: list[Any], place: Any,
     ) -> None:
         super().__init__(h, check, access, mask)
-        self.values = values
+        self.values, self.place_bits = values, place
+        alone = h.merged_granules() is None and 0 < check.granules <= MOST_GRANULES
+        self.masked = h.block_named("masked") if alone else None
         self.check: ShadowCheck = check
         self.word, self.rest = word, h.splat(word)
         self.floor = shadow.clock(WarpClock.BLOCK_FLOOR)
@@ -293,6 +300,10 @@ class _Fast(Groups):
 
     def emit(self) -> None:
         h = self.h
+        if self.masked is not None:
+            self._check(True)
+            self._check_masked(self.masked)
+            return
         if not h.partial or not self.by_segments():
             self._check(True)
             return
@@ -302,12 +313,34 @@ class _Fast(Groups):
             with otherwise:
                 self._check(False)
 
+    def demand(self, good: Any) -> None:
+        """Go on where this holds, else look at one word a lane, or start over on the slow path."""
+        masked = self.masked
+        if masked is None:
+            self.access.demand(good)
+        else:
+            self.h.branch_unless(good, lambda: self.h.ir.branch(masked))
+
+    def _check_masked(self, start: ir.Block) -> None:
+        """The check of one word a lane, where the fast one does not do."""
+        h = self.h
+        checked = h.block_named("checked")
+        h.ir.branch(checked)
+        h.ir.position_at_end(start)
+        lines = self.check.address.scalar or self.by_segments()
+        hosts = self.access.hosts(self.mask) if lines else self.hosts
+        function = masked_check(h.function.module, self.check)
+        arguments = [h.rec, h.warp, h.block, self.mask, self.place_bits, self.words, self.stride, hosts]
+        self.access.demand(h.ir.call(function, arguments))
+        h.ir.branch(checked)
+        h.ir.position_at_end(checked)
+
     def _check(self, whole: bool) -> None:
         for group in self.groups(whole):
             if self.check.copies:
                 copies = group.get(Plane.COPY)
                 complete = self.h.ir.icmp_unsigned("<", copies, self.splat(self.oldest_copy, group.size))
-                self.access.demand(self.all(complete, group.size))
+                self.demand(self.all(complete, group.size))
             if self.check.role == Role.READ:
                 self.read(group)
             else:
@@ -369,7 +402,7 @@ class _Fast(Groups):
         if check.strength:  # the readers may be stores that are weaker than the last
             for words in (readers, group.get(Plane.EARLIER_READER)):
                 good = h.ir.or_(self.ordered(words, n), h.ir.not_(self.marked(words, STORED, n)))
-                self.access.demand(self.all(good, n))
+                self.demand(self.all(good, n))
         after = h.block_named("read")
         if check.block_private:
             self.read_first(group, readers, mine, n, after)
@@ -398,7 +431,7 @@ class _Fast(Groups):
             h.ir.cbranch(h.likely(self.all(usual, n)), on, rare)
             h.ir.position_at_end(rare)
             good = h.ir.and_(self.harmless(writers, self.same_thread(writers, mine, n), n), self.written(writers, n))
-            self.access.demand(self.all(good, n))
+            self.demand(self.all(good, n))
             h.ir.branch(on)
             h.ir.position_at_end(on)
             return
@@ -406,7 +439,7 @@ class _Fast(Groups):
         good = self.harmless(writers, own, n) if check.race else self.written(writers, n)
         if check.race and check.init:
             good = h.ir.and_(good, self.written(writers, n))
-        self.access.demand(self.all(good, n))
+        self.demand(self.all(good, n))
 
     def read_first(self, group: _Group, readers: Any, mine: Any, n: int, after: ir.Block) -> None:
         """The first reader since the last barrier replaces the word; one after two of other warps changes nothing."""
@@ -460,13 +493,13 @@ class _Fast(Groups):
                 good = h.ir.and_(good, self.harmless(words, self.same_thread(words, one, n), n))
             if check.init and check.role == Role.ATOMIC:
                 good = h.ir.and_(good, self.written(writers, n))
-            self.access.demand(self.all(good, n))
+            self.demand(self.all(good, n))
             if check.strength:
                 same = self.same_thread(writers, one, n)
                 weak = h.ir.icmp_unsigned("==", h.ir.and_(writers, self.splat(STRENGTH, n)), self.splat(0, n))
                 mine = h.ir.select(h.ir.and_(same, weak), writers, mine)
         elif check.role == Role.ATOMIC:
-            self.access.demand(self.all(self.written(group.get(Plane.WRITER), n), n))
+            self.demand(self.all(self.written(group.get(Plane.WRITER), n), n))
         group.put(Plane.WRITER, mine, None)
         if group.gathered and check.role == Role.WRITE and check.race:
             distinct = h.ir.icmp_unsigned("==", group.get(Plane.WRITER), mine)  # else lanes wrote the same granule

@@ -1,0 +1,249 @@
+"""Shadow checks of lanes that lie anyhow or of which some are inactive: one function beside the code that asks.
+
+The fast path of a check takes whole lines of shadow words. Where that does not do (some lanes are inactive, a barrier
+of the warp orders the accesses, Python has found their order before), this function looks at one word a lane. It
+changes nothing unless all lanes are decided, so that the slow path may start over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...instructions.instrumentation import ShadowCheck
+from ...machine.layout import LANES
+from ...machine.shadow import (
+    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT,
+    THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Plane, Role, Shadow, WarpClock,
+)
+from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..storage import digest
+from .epochs import ShadowState
+
+__all__ = ["MOST_GRANULES", "masked_check"]
+
+MOST_GRANULES = 4
+"""Granules a lane that are checked so."""
+_Words, _Bools = lanes_of(i64), lanes_of(i1)
+_MASKED = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i64, i64, _Words])
+
+
+def masked_check(module: ir.Module, check: ShadowCheck) -> ir.Function:
+    """Whether a check is passed, which is then noted: (_, warp, block, mask, place, words, stride, hosts)."""
+    what = (
+        check.role, check.strength, check.block_private, check.granules, check.granule, check.race, check.init,
+        check.readers, check.copies, bool(check.sources),
+    )
+    name = f"masked.{digest(repr(what).encode())}"
+    found: ir.Function | None = module.globals.get(name)
+    return found if found is not None else _MaskedCheck(module, name, check).h.function
+
+
+class _MaskedCheck:
+    def __init__(self, module: ir.Module, name: str, check: ShadowCheck) -> None:
+        h = self.h = Handler(module, name, result=_MASKED)
+        h.function.linkage = "internal"
+        for attribute in ("noinline", "cold"):
+            h.function.attributes.add(attribute)
+        self.check = check
+        mask, place, words, stride, self.hosts = h.function.args[3:]
+        self.active, self.stride, self.words = h.bools(mask), stride, h.splat(words)
+        shadow = self.shadow = ShadowState(h)
+        word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
+        self.mine = h.ir.or_(h.splat(word), h.iota(64))
+        self.updates = h.splat(h.nonzero(h.ir.and_(place, h.i64(UPDATED))))
+        self.floor, self.base = shadow.clock(WarpClock.BLOCK_FLOOR), shadow.get(Shadow.BASE)
+        self.places = [self._place(number) for number in range(check.granules)]
+        self.writers: list[Any] = []
+        self._judge()
+        if check.role != Role.READ:
+            self._write()
+        elif check.race:
+            for number in range(check.granules):
+                self._read(number)
+        h.ir.ret(ir.Constant(i1, 1))
+
+    # Shadow words
+
+    def _place(self, granule: int) -> Any:
+        h, shift = self.h, self.check.granule
+        hosts = h.ir.add(self.hosts, self.number(granule << shift)) if granule else self.hosts
+        return h.ir.add(h.ir.shl(h.ir.lshr(hosts, self.number(shift)), self.number(WORD_SHIFT)), self.words)
+
+    def number(self, value: int) -> ir.Constant:
+        """A number in each lane."""
+        return ir.Constant(_Words, [value] * LANES)
+
+    def _pointers(self, granule: int, plane: int) -> Any:
+        h, place = self.h, self.places[granule]
+        if plane:
+            place = h.ir.add(place, h.splat(h.ir.mul(self.stride, h.i64(plane))))
+        return h.ir.inttoptr(place, lanes_of(pointer))
+
+    def get(self, granule: int, plane: int) -> Any:
+        """The shadow word of each active lane; its own of the others."""
+        rest = self.number(0) if plane == Plane.COPY else self.mine
+        return self.gathered(self._pointers(granule, plane), rest)
+
+    def gathered(self, places: Any, rest: Any) -> Any:
+        h, bits = self.h, rest.type.element.width
+        return h.call(f"llvm.masked.gather.v32i{bits}.v32p0", rest.type, places, h.i32(bits // 8), self.active, rest)
+
+    def put(self, granule: int, plane: int, value: Any, where: Any = None) -> None:
+        h = self.h
+        chosen = self.active if where is None else h.ir.and_(self.active, where)
+        name = "llvm.masked.scatter.v32i64.v32p0"
+        h.call(name, ir.VoidType(), value, self._pointers(granule, plane), h.i32(8), chosen)
+
+    # What they hold
+
+    def below(self, words: Any, limit: Any) -> Any:
+        return self.h.ir.icmp_unsigned("<", words, limit if limit.type == _Words else self.h.splat(limit))
+
+    def marked(self, words: Any, mark: int) -> Any:
+        return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(words, self.number(mark)), self.number(0))
+
+    def agree(self, words: Any, bits: int) -> Any:
+        """Whether words agree with this access in some bits."""
+        return self.h.ir.not_(self.marked(self.h.ir.xor(words, self.mine), bits))
+
+    def ordered(self, words: Any) -> Any:
+        """Whether barriers of the block order the accesses of shadow words before this one."""
+        h, shadow = self.h, self.shadow
+        if self.check.block_private:
+            return self.below(words, self.floor)
+        window = shadow.get(Shadow.WINDOW)
+        reach = h.call("llvm.usub.sat.i64", i64, self.floor, window)
+        inside = self.below(h.ir.sub(words, h.splat(window)), reach)
+        return h.ir.or_(self.below(words, shadow.get(Shadow.LAUNCH)), inside)
+
+    def harmless(self, words: Any) -> Any:
+        """Whether the accesses of shadow words do not race with this one."""
+        h, check = self.h, self.check
+        good = h.ir.or_(self.ordered(words), self.agree(words, THREAD))
+        if check.strength and (check.block_private or check.strength == 3):
+            least = (1 if check.block_private else 3) << STRENGTH_SHIFT
+            level = h.ir.and_(words, self.number(STRENGTH))
+            good = h.ir.or_(good, h.ir.icmp_unsigned(">=", level, self.number(least)))
+        before, rare, on = h.ir.block, h.block_named("rare"), h.block_named("on")
+        h.ir.cbranch(self.all(good), on, rare)
+        h.ir.position_at_end(rare)
+        further = h.ir.or_(good, h.ir.or_(self._ordered_in_warp(words), self._known(words)))
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+        found = h.ir.phi(_Bools)
+        found.add_incoming(good, before)
+        found.add_incoming(further, rare)
+        return found
+
+    def _ordered_in_warp(self, words: Any) -> Any:
+        """Whether a barrier of the warp orders them."""
+        h, shadow = self.h, self.shadow
+        good = h.ir.and_(self.agree(words, WARP), self.below(words, shadow.clock(WarpClock.WARP_FLOOR)))
+        if self.check.block_private:  # what is not before the block's floor is of the block
+            return good
+        epochs = h.ir.and_(h.ir.lshr(words, self.number(EPOCH_SHIFT)), self.number((1 << EPOCH_BITS) - 1))
+        table = h.splat(h.ir.ptrtoint(shadow.get(Shadow.EPOCH_BLOCKS, pointer), i64))
+        places = h.ir.inttoptr(h.ir.add(table, h.ir.shl(epochs, self.number(2))), lanes_of(pointer))
+        block = h.splat(shadow.get(Shadow.BLOCK, i32))
+        return h.ir.and_(good, h.ir.icmp_unsigned("==", self.gathered(places, block), block))
+
+    def _known(self, words: Any) -> Any:
+        """Whether Python has found before that all of their epoch is ordered before this warp."""
+        h, shadow = self.h, self.shadow
+        own = h.ir.or_(h.ir.lshr(h.ir.and_(self.mine, self.number(WARP)), self.number(WARP_SHIFT)),
+                       self.number(WHOLE_WARP))
+        keys = h.ir.or_(h.ir.and_(words, self.number(0xFFFFFFFF << EPOCH_SHIFT)), own)
+        slots = h.ir.lshr(h.ir.mul(keys, self.number(ORDER_HASH)), self.number(64 - ORDER_CACHE_BITS))
+        table = h.splat(h.ir.ptrtoint(shadow.get(Shadow.ORDER_CACHE, pointer), i64))
+        places = h.ir.inttoptr(h.ir.add(table, h.ir.shl(slots, self.number(WORD_SHIFT))), lanes_of(pointer))
+        return h.ir.icmp_unsigned("==", self.gathered(places, keys), keys)
+
+    def written(self, words: Any) -> Any:
+        if self.check.block_private:
+            return self.h.ir.not_(self.below(words, self.base))
+        return self.h.ir.icmp_unsigned("!=", words, self.number(UNWRITTEN))
+
+    def all(self, bools: Any) -> Any:
+        return self.h.full(self.h.mask(bools))
+
+    def demand(self, good: Any) -> None:
+        self.h.branch_unless(self.all(good), lambda: self.h.ir.ret(ir.Constant(i1, 0)))
+
+    # The check, and what is noted
+
+    def _judge(self) -> None:
+        """Go on where no granule needs the slow path."""
+        h, check = self.h, self.check
+        for granule in range(check.granules):
+            writers = self.get(granule, Plane.WRITER)
+            self.writers.append(writers)
+            if check.copies:
+                self.demand(self.below(self.get(granule, Plane.COPY), self.shadow.get(Shadow.OLDEST_COPY)))
+            if check.init and check.role != Role.WRITE:
+                self.demand(self.written(writers))
+            if not check.race:
+                continue
+            self.demand(self.harmless(writers))
+            if check.role == Role.WRITE and check.sources:  # whether it stores something else is a question of values
+                again = h.ir.and_(self.agree(writers, THREAD), h.ir.not_(self.ordered(writers)))
+                self.demand(h.ir.or_(h.ir.not_(h.ir.and_(again, self.active)), self.updates))
+            self._judge_readers(granule)
+
+    def _judge_readers(self, granule: int) -> None:
+        h, check = self.h, self.check
+        reads = check.role == Role.READ
+        for plane in (Plane.READER, Plane.EARLIER_READER) if check.strength or (check.readers and not reads) else ():
+            words = self.get(granule, plane)
+            if reads:  # the readers may be stores that are weaker than the last
+                self.demand(h.ir.or_(self.ordered(words), h.ir.not_(self.marked(words, STORED))))
+            elif check.readers:
+                self.demand(self.harmless(words))
+
+    def _read(self, granule: int) -> None:
+        """Become the last reader; the one before becomes the earlier reader, if it is of another warp and unordered."""
+        h, readers = self.h, self.get(granule, Plane.READER)
+        change = h.ir.xor(readers, self.mine)
+        same_epoch = self.below(change, self.number(1 << EPOCH_SHIFT))
+        several = h.ir.and_(same_epoch, self.marked(change, SEVERAL_LANES | LANE))
+        obsolete = h.ir.or_(same_epoch, self.ordered(readers))
+        replace, keep = h.block_named("replace"), h.block_named("keep")
+        h.ir.cbranch(self.all(obsolete), replace, keep)
+        h.ir.position_at_end(keep)
+        self.put(granule, Plane.EARLIER_READER, readers, h.ir.not_(obsolete))
+        h.ir.branch(replace)
+        h.ir.position_at_end(replace)
+        words = h.ir.or_(self.mine, h.ir.select(several, self.number(SEVERAL_LANES), self.number(0)))
+        self.put(granule, Plane.READER, words)
+        last = self.get(granule, Plane.READER)
+        others = h.ir.and_(self.active, h.ir.not_(self.agree(last, LANE)))
+        shared, on = h.block_named("shared"), h.block_named("apart")
+        h.ir.cbranch(h.zero(h.mask(others)), on, shared)
+        h.ir.position_at_end(shared)
+        self.put(granule, Plane.READER, h.ir.or_(last, self.number(SEVERAL_LANES)), others)
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+
+    def _write(self) -> None:
+        h, check = self.h, self.check
+        for granule, writers in enumerate(self.writers):
+            mine = self.mine
+            if check.strength:  # more accesses race with the weaker one
+                weak = h.ir.not_(self.marked(writers, STRENGTH))
+                mine = h.ir.select(h.ir.and_(self.agree(writers, THREAD), weak), writers, mine)
+            self.put(granule, Plane.WRITER, mine)
+            if granule == 0 and check.role == Role.WRITE and check.race:
+                self._demand_apart(mine)
+
+    def _demand_apart(self, mine: Any) -> None:
+        """Go on where no two lanes wrote the same granule; those of all elements are the same then."""
+        h = self.h
+        others = self.h.ir.icmp_unsigned("!=", self.get(0, Plane.WRITER), mine)
+        others = h.zero(h.mask(h.ir.and_(others, self.active)))
+
+        def restore() -> None:
+            self.put(0, Plane.WRITER, self.writers[0])
+            h.ir.ret(ir.Constant(i1, 0))
+
+        h.branch_unless(others, restore)
