@@ -7,13 +7,13 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen import data
-from ..codegen.handler import Handler, i1, i64, pointer
+from ..codegen.handler import Handler, i1, i32, i64, pointer
 from ..codegen.registry import emit_inline
 from ..instructions.control import Branch, Exit, Jump, SystemCall, Trap
 from ..instructions.instrumentation import ShadowCheck
 from ..instructions.memory import Load
 from ..instructions.micro_op import MicroOp
-from ..machine.layout import FULL, NEVER, Block
+from ..machine.layout import FULL, NEVER, Block, Warp
 from ..machine.shadow import Role
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
@@ -38,13 +38,26 @@ class BarrierRegion:
         self.head, self.latch = h.block_named(f"next_warp{start}_"), h.block_named("latch")
         self.loop = self.head
         self.exit_block = h.block_named("exit_converged")
-        self.reached = self._reach()
+        self.reached, self.ragged = self._reach(), self._after_exits()
         self.inside = [self.plan.blocks[n] for n in (*self.reached, self.first.number)]
         self.bodies: dict[int, ir.Block] = {}
         self.divergent: list[DivergentRegion] = []
         self.hoisted: dict[int, list[tuple[Any, Any]]] = {}
         self.ends: dict[int, None] = {}
         """Where warps end: at the barrier of a basic block, or RETIRED."""
+
+    def _after_exits(self) -> set[int]:
+        """The basic blocks that a warp may come to when some of its lanes have ended."""
+        blocks = self.plan.blocks
+        todo = [block.number for block in blocks if any(op.statement in self.plan.ending for op in block.ops)]
+        todo += [block.number for block in blocks if block.divergent and not block.successors]
+        found: set[int] = set()
+        while todo and self.plan.ending:
+            at = todo.pop()
+            if at not in found:
+                found.add(at)
+                todo += blocks[at].successors
+        return found
 
     def _reach(self) -> list[int]:
         seen: dict[int, None] = {}
@@ -93,7 +106,11 @@ class BarrierRegion:
         self._emit(planned.op)
 
     def _emit(self, op: MicroOp) -> None:
-        if isinstance(op, (Exit, SystemCall, Trap)):
+        planned = self.h.planned
+        assert planned is not None
+        if isinstance(op, Exit) and planned.statement in self.plan.ending:
+            (self.h.region or self).exit_some(op)
+        elif isinstance(op, (Exit, SystemCall, Trap)):
             exit_if_active(self.h, op.guard)
         else:
             assert op.inlinable and not op.rare, op
@@ -148,7 +165,8 @@ class BarrierRegion:
         h.number = h.warp_at("position")
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
-        h.set("alive", h.lanes_at(h.number))
+        kept = plan.ending and self.at_barrier is not None
+        h.set("alive", Handler.load(h, h.warp, Warp.ALIVE, i32) if kept else h.lanes_at(h.number))
         h.set("start", self.start_offset)
         barrier = self.at_barrier
         live = plan.live(barrier.statement, 1) if barrier is not None else plan.live(self.first.start, 0)
@@ -205,11 +223,33 @@ class BarrierRegion:
             return
         for planned in block.ops[: block.barrier.place]:
             self._inline(planned)
-        self._end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0))
+        self.end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0))
 
-    def _end_warp(self, number: int, offset: int, live: set[str]) -> None:
+    def exit_some(self, op: Exit) -> None:
+        """Lanes end under a guard, the others go on."""
+        h, planned = self.h, self.h.planned
+        assert planned is not None
+        gone = h.ir.and_(data.guard_mask(h, op.guard, False), h.alive)
+        left = h.ir.and_(h.alive, h.ir.not_(gone))
+        some, nobody, others, on = (h.block_named(n) for n in ("some", "nobody", "others", "on"))
+        h.ir.cbranch(h.nonzero(gone), some, on)
+        h.ir.position_at_end(some)
+        h.ir.cbranch(h.zero(left), nobody, others)
+        h.ir.position_at_end(nobody)
+        canonical = set(h.canonical)
+        self.end_warp(RETIRED, planned.offset, self.plan.live(planned.statement, 0))
+        h.canonical = canonical
+        h.ir.position_at_end(others)
+        h.set("alive", left)
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+        h.lanes = h.alive
+
+    def end_warp(self, number: int, offset: int, live: set[str]) -> None:
         """The warp arrives at a barrier or ends; a side exit if an earlier warp ended elsewhere."""
         h = self.h
+        if self.plan.ending and number >= 0:
+            h.store(h.alive, h.warp, Warp.ALIVE)
         self.ends[number] = None
         h.store_registers(live)
         same = h.ir.icmp_signed("==", h.get("barrier"), h.i32(number))
@@ -218,7 +258,7 @@ class BarrierRegion:
         h.ir.cbranch(h.likely(good), arrived, elsewhere)
         h.ir.position_at_end(elsewhere)
         h.set("resume", offset)
-        h.ir.branch(self.exit_block)
+        h.ir.branch(h.exit_block)
         h.ir.position_at_end(arrived)
         h.set("barrier", number)
         h.ir.branch(self.latch)
@@ -259,7 +299,9 @@ class BarrierRegion:
     def _body(self, block: PlannedBlock, first: int) -> None:
         h = self.h
         h.lanes, h.masked, h.canonical, h.exit_block = h.alive, False, set(), self.exit_block
+        partial, h.partial = h.partial, h.partial or block.number in self.ragged
         self.emit_ops(block, first)
+        h.partial = partial
         self._terminator(block)
         h.emit_side_exits()
 
@@ -272,7 +314,7 @@ class BarrierRegion:
         elif isinstance(terminator.op, Jump):
             self._jump(terminator, block.targets[0])
         else:
-            self._end_warp(RETIRED, terminator.offset, set())
+            self.end_warp(RETIRED, terminator.offset, set())
 
     def _jump(self, terminator: PlannedOp, target: int) -> None:
         """Go on with a basic block while the budget lasts."""

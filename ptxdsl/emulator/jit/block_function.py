@@ -119,15 +119,25 @@ class _HandOver:
         h.ir.position_at_end(over)
         return done
 
+    def _alive(self, index: Any, warp: Any, past: Any, this: Any) -> Any:
+        """The lanes of a warp that have not ended; at a barrier the warp's memory has them."""
+        h = self.h
+        if not h.plan.ending:
+            return h.lanes_at(index)
+        fresh = h.ir.icmp_signed("==", h.get("start"), h.i64(h.plan.entry))
+        stored = Handler.load(h, warp, Warp.ALIVE, i32)
+        waiting = h.ir.select(h.ir.and_(fresh, h.ir.not_(past)), h.lanes_at(index), stored)
+        return h.ir.select(this, h.get("alive"), waiting)
+
     def _warp(self, index: Any, past: Any, this: Any) -> None:
         h = self.h
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         warp = h.add(warps, h.ir.mul(h.ir.zext(index, i64), h.i64(h.plan.warp_bytes)))
+        alive = self._alive(index, warp, past, this)
         h.store(Handler.load(h, warp, Warp.FRESH, PAIR), warp, Warp.ACTIVE)
         offset = h.ir.select(past, self.after, h.ir.select(this, h.get("resume"), h.get("start")))
         h.store(starting(h, h.ir.add(h.base, offset)), warp, Warp.PC)
         ended = h.ir.and_(past, self.retired)
-        alive = h.lanes_at(index)
         active = h.ir.select(this, h.get("active"), alive)
         h.store(h.ir.select(ended, h.i32(0), active), warp, Warp.ACTIVE)
         h.store(h.ir.select(ended, h.i32(0), alive), warp, Warp.ALIVE)

@@ -99,6 +99,7 @@ class ConvergentLowering(FunctionLowering):
         branches = _Branches(self.graph)
         analysis = RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, branches.diverge, self.wraps)
         branches.launch_invariant = analysis.facts.launch_invariant
+        self._bounds, self._offsets_of = branches, analysis.offsets_of
         return analysis.run()
 
     def _register_file(self, keep_registers: bool) -> Any:  # noqa: ARG002
@@ -107,6 +108,11 @@ class ConvergentLowering(FunctionLowering):
             for register in (*op.uses, *op.writes):
                 variables.offsets.setdefault(register.name, variables.reserve(8))
         return variables
+
+    def ends_some(self, place: int) -> bool:
+        """Whether an exit under a guard ends some lanes of a warp, more often than a bound on an index does."""
+        guard = self.graph.statements[place].guard
+        return guard is not None and not self._bounds.is_bound(guard, self._offsets_of)
 
     def basic_blocks(self) -> list[list[PlacedMicroOp]]:
         """The micro-ops of each basic block."""
@@ -189,9 +195,13 @@ class _Branches:
                 self.writers.setdefault(register.name, []).append(place)
         self.launch_invariant: set[int] = set()
 
+    def is_bound(self, guard: Operand, known: Known) -> bool:
+        """Whether a guard is uniform, or compares an index with a bound."""
+        return self._is_bound(guard, known, 0)
+
     def diverge(self, block: int, guard: Operand, known: Known) -> bool:
         """Whether lanes diverge at the end of a basic block, under this guard."""
-        if not self._is_bound(guard, known, 0):
+        if not self.is_bound(guard, known):
             return True
         return self._within_block(guard, known) and self._skipped(block) <= SHORT
 

@@ -6,11 +6,12 @@ from typing import Any, Protocol
 
 from llvmlite import ir
 
+from ..codegen import data
 from ..codegen.handler import i32, lanes_of
-from ..instructions.control import Branch, Jump
+from ..instructions.control import Branch, Exit, Jump
 from ..machine.layout import NEVER, Warp
 from .function_builder import BlockFunction
-from .plan import PlannedBlock, PlannedOp, Plan, loop_cost
+from .plan import RETIRED, Plan, PlannedBlock, PlannedOp, loop_cost
 
 __all__ = ["DivergentRegion"]
 
@@ -29,6 +30,10 @@ class ConvergentCode(Protocol):
 
     def edge(self, number: int) -> None:
         """Go on with a basic block, all lanes converged."""
+        ...
+
+    def end_warp(self, number: int, offset: int, live: set[str]) -> None:
+        """The warp arrives at a barrier or ends."""
         ...
 
     def condition(self, terminator: PlannedOp, branch: Branch) -> Any:
@@ -50,6 +55,8 @@ class DivergentRegion:
             for block in members if block.barrier is None and not block.converges
         }
         self.exit_block = h.block_named("exit_divergent")
+        self.after: PlannedBlock | None = None
+        """The basic block behind the one that is emitted."""
 
     def enter(self, lanes: dict[int, Any]) -> None:
         """Lanes diverge: these masks go on at these basic blocks."""
@@ -105,14 +112,61 @@ class DivergentRegion:
         h.ir.store(h.i32(0), place)
         h.set("active", lanes)
         h.lanes, h.masked, h.canonical, h.exit_block = lanes, True, set(), self.exit_block
+        partial, h.partial = h.partial, True  # what the other lanes would access may be out of bounds
+        h.region, self.after = self, after
         outside.emit_ops(block, 0)
-        self._terminator(block, lanes, after)
+        h.partial = partial
+        self._terminator(block, h.lanes)
         h.emit_side_exits()
-        h.lanes, h.masked, h.exit_block = None, False, outside.exit_block
+        h.lanes, h.masked, h.exit_block, h.region = None, False, outside.exit_block, None
 
-    def _terminator(self, block: PlannedBlock, lanes: Any, after: PlannedBlock | None) -> None:
+    def exit_some(self, op: Exit) -> None:
+        """Lanes end, under a guard if there is one; the others go on, here or elsewhere."""
+        h, planned, lanes = self.h, self.h.planned, self.h.lanes
+        assert planned is not None
+        gone = lanes
+        if op.guard:
+            on = h.block_named("on")
+            gone = h.ir.and_(data.guard_mask(h, op.guard, False), lanes)
+            some = h.block_named("some")
+            h.ir.cbranch(h.nonzero(gone), some, on)
+            h.ir.position_at_end(some)
+        alive = h.ir.and_(h.alive, h.ir.not_(gone))
+        nobody, others = h.block_named("nobody"), h.block_named("others")
+        h.ir.cbranch(h.zero(alive), nobody, others)
+        h.ir.position_at_end(nobody)
+        canonical = set(h.canonical)
+        self.outside.end_warp(RETIRED, planned.offset, h.plan.live(planned.statement, 0))
+        h.canonical = canonical
+        h.ir.position_at_end(others)
+        h.set("alive", alive)
+        elsewhere = h.block_named("elsewhere")
+        if op.guard:
+            left = h.ir.and_(lanes, h.ir.not_(gone))
+            h.set("active", left)
+            h.ir.cbranch(h.nonzero(left), on, elsewhere)
+        else:
+            h.ir.branch(elsewhere)
+        h.ir.position_at_end(elsewhere)
+        self._go_on()
+        if op.guard:
+            h.ir.position_at_end(on)
+            h.lanes = h.get("active")
+
+    def _go_on(self) -> None:
+        """With the lanes at the basic block that comes next."""
+        if self.after is None:
+            self.h.ir.unreachable()
+        else:
+            self.h.ir.branch(self.checks[self.after.number])
+
+    def _terminator(self, block: PlannedBlock, lanes: Any) -> None:
         h, terminator, blocks = self.h, block.terminator, self.outside.plan.blocks
         edges: list[tuple[int, Any]] = []
+        if terminator is not None and isinstance(terminator.op, Exit):
+            h.begin(terminator)
+            self.exit_some(terminator.op)
+            return
         if terminator is None:
             edges.append((block.fallthrough, lanes))
         elif isinstance(terminator.op, Jump):
@@ -128,10 +182,7 @@ class DivergentRegion:
         for number, _ in edges:
             if blocks[number].priority <= block.priority:
                 self._back_edge(blocks[number], cost)
-        if after is None:
-            h.ir.unreachable()
-        else:
-            h.ir.branch(self.checks[after.number])
+        self._go_on()
 
     def _back_edge(self, target: PlannedBlock, cost: int) -> None:
         """Lanes that go back run first, while the budget lasts."""

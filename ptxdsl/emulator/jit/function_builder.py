@@ -56,6 +56,8 @@ class BlockFunction(InlinedOps):
         super().__init__(module, name)
         self.plan = plan
         self.present, self.partial = min(LANES, plan.threads), plan.partial
+        self.region: Any = None
+        """The divergent region whose basic blocks are emitted."""
         self.allocas = self.ir
         self.ir = ir.IRBuilder(self.function.append_basic_block("body"))
         self.body = self.ir.block
@@ -105,7 +107,7 @@ class BlockFunction(InlinedOps):
     @property
     def alive(self) -> Any:
         """The lanes of the current warp that have not ended."""
-        return self.i32(FULL) if self.plan.tail == FULL else self.get("alive")
+        return self.i32(FULL) if self.plan.tail == FULL and not self.plan.ending else self.get("alive")
 
     def all_alive(self, mask: Any) -> Any:
         """Whether all lanes that have not ended are in a mask of some of these."""

@@ -152,6 +152,8 @@ class Plan(NamedTuple):
     entry: int
     """Offset of the micro-op that warps begin with."""
     prologue: tuple[PlannedOp, ...]
+    ending: frozenset[int]
+    """Statements at which some lanes of a warp may end, and the others go on in the function."""
     key: str
 
     @property

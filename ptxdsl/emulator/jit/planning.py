@@ -10,7 +10,7 @@ from ...analysis.control_flow import BasicBlock
 from ..analysis.divergence import UNIFORM, VARYING, LaneOffsets, Shape3
 from ..analysis.row_affine import RowAffine
 from ..instructions.barriers import Barrier
-from ..instructions.control import IndexedBranch, Reconvergence
+from ..instructions.control import Exit, IndexedBranch, Reconvergence
 from ..instructions.instrumentation import EpochArrive, EpochBegin
 from ..codegen.code import Code
 from ..instructions.micro_op import PlacedMicroOp
@@ -99,9 +99,17 @@ class _Planner:
             row_affine={offsets[name]: each for name, each in low.facts.offsets.items() if isinstance(each, RowAffine)},
             row_lanes=self.block[0],
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
-            entry=code.entry - code.base, prologue=self.prologue, key="",
+            entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks), key="",
         )
         return made._replace(key=key_of(made, code))
+
+    def _ending(self, blocks: list[PlannedBlock]) -> frozenset[int]:
+        found: set[int] = set()
+        for block in blocks:
+            for planned in (*block.ops, *((block.terminator,) if block.terminator is not None else ())):
+                if isinstance(planned.op, Exit) and (block.divergent or self.low.ends_some(planned.statement)):
+                    found.add(planned.statement)
+        return frozenset(found)
 
     def _noncanonical(self, micro_ops: list[list[PlacedMicroOp]]) -> frozenset[int]:
         members = [placed for some in micro_ops for placed in some]

@@ -406,3 +406,62 @@ def test_beyond_a_local_array_is_told_alike(offset: str) -> None:
         {"cvta.local.u64 %rd4, %rd4; st.u32" if offset.endswith(" ") else "st.local.u32"} [%rd4], %r4; ret;""")
     said, _ = same(text, 1, 64, x=np.zeros(64, np.uint32), y=np.zeros(64, np.uint32), n=np.uint32(0))
     assert "local" in said
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Lanes that end before others
+
+
+def ending(rng: random.Random, count: int) -> str:
+    """Threads that end at random, by guards, in arms and in loops; what is left goes on, also behind barriers."""
+    lines = []
+    for number in range(count):
+        kind = rng.choice(["guard", "branch", "arm", "loop", "barrier", "ballot", "store"])
+        modulus, value = rng.randrange(3, 40), rng.randrange(3)
+        lines.append(f"mad.lo.u32 %r4, %r4, 1664525, 1013904223; shr.u32 %r5, %r4, 8; rem.u32 %r5, %r5, {modulus};"
+                     f"setp.eq.u32 %p1, %r5, {value};")
+        if kind == "guard":
+            lines.append(f"@%p1 exit; add.u32 %r4, %r4, {number};")
+        elif kind == "branch":
+            lines.append("@%p1 bra DONE;")
+        elif kind == "arm":
+            lines.append(f"setp.lt.u32 %p2, %r5, {modulus // 2}; @%p2 bra A{number}; @%p1 st.global.u32 [%rd1], %r5;"
+                         f"@%p1 exit; add.u32 %r4, %r4, 3; bra J{number}; A{number}: xor.b32 %r4, %r4, %r2; J{number}:")
+        elif kind == "loop":
+            lines.append(f"mov.u32 %r6, 0; L{number}: mad.lo.u32 %r4, %r4, 5, %r6; and.b32 %r7, %r4, 63;"
+                         f"setp.eq.u32 %p3, %r7, 9; @%p3 bra DONE; add.u32 %r6, %r6, 1;"
+                         f"setp.lt.u32 %p3, %r6, %r5; @%p3 bra L{number};")
+        elif kind == "barrier":
+            lines.append("barrier.sync 0;" if rng.random() < 0.5 else "bar.sync 0;")
+        elif kind == "ballot":
+            lines.append("activemask.b32 %r8; add.u32 %r4, %r4, %r8;")
+        lines.append("add.u32 %r9, %r9, %r4; st.global.u32 [%rd1], %r9;")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_lanes_that_end_at_random(seed: int) -> None:
+    rng = random.Random(f"ending {seed}")
+    text = elementwise(f"""
+        ld.global.u32 %r4, [%rd0]; mov.u32 %r9, 0; {ending(rng, rng.randrange(2, 6))}
+        DONE: ret;""")
+    threads = rng.choice([32, 64, 96])
+    x = np.random.default_rng(seed).integers(0, 1 << 32, 3 * threads, np.uint32)
+    said, _ = same(text, 3, threads, x=x, y=np.zeros(3 * threads, np.uint32), n=np.uint32(0))
+    assert not said
+
+
+def test_affine_accesses_of_some_lanes_stay_within_their_array() -> None:
+    """The other lanes' addresses lie outside of it; no lane is at fault, and there is no side exit."""
+    text = elementwise("""
+        .shared .align 4 .b8 s[256]; mov.u32 %r5, s; mad.lo.u32 %r5, %r2, 4, %r5; st.shared.u32 [%r5], %r2; bar.sync 0;
+        mov.u32 %r4, 7; setp.lt.s32 %p0, %r2, 5; @%p0 bra SKIP; ld.shared.u32 %r4, [%r5+-20]; SKIP:
+        bar.sync 0; setp.lt.s32 %p0, %r2, 3; @%p0 bra NEXT; st.shared.u32 [%r5+-12], %r4; NEXT: bar.sync 0;
+        ld.shared.u32 %r4, [%r5]; st.global.u32 [%rd1], %r4; ret;""")
+    program = tiers(text, 64)[1]
+    y = np.zeros(64, np.uint32)
+    given = [argument("x", np.zeros(64, np.uint32)), argument("y", y), argument("n", np.uint32(0))]
+    program.run("k", LaunchConfig(1, 64), given)
+    assert not program.code("k", LaunchConfig(1, 64).block).exits
+    before = np.where(np.arange(64) < 5, 7, np.arange(64) - 5)
+    np.testing.assert_array_equal(y, [*before[3:], 61, 62, 63])
