@@ -123,6 +123,7 @@ SEEN: dict[str, tuple[str, str, int, int]] = {
     ),
     "try except name": (kernel("try:\n    v=LATE\nexcept NameError:\n    v=1\nout[0]=v"), "LATE=2", 1, 2),
     "hasattr": (kernel("out[0] = 2 if hasattr(c,'n') else 1", "class C: ...\nc=C()"), "c.n=2", 1, 2),
+    "globals()": (kernel("out[0] = globals()['N']", "N=1"), "N=2", 1, 2),
     "hasattr of what has none": (
         kernel("out[0] = 2 if hasattr(c,'n') else 1", "c=types.SimpleNamespace()"), "c.n=2", 1, 2
     ),

@@ -53,9 +53,12 @@ def reads_of(code: CodeType) -> tuple[Read, ...]:
         elif step.argval in imported and step.opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
             name, level = imported[step.argval]
             found[_chain(steps, at + 1, MODULE, name)._replace(level=level)] = None
+    by_key = "globals" in code.co_names  # `globals()["N"]`
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found.update(dict.fromkeys(reads_of(constant)))
+        elif by_key and isinstance(constant, str):
+            found[Read(GLOBAL, constant, ())] = None
     return tuple(found)
 
 
