@@ -18,6 +18,7 @@ from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.liveness import Liveness
 from ...ir import Instruction
 from ...isa import Form
+from .recursion import uses_stack
 
 __all__ = ["copies_to_memory", "deferred_loads", "is_pure"]
 
@@ -82,6 +83,9 @@ class _Uses:
             for place in range(block.start, block.stop):
                 statement = self.flow.statements[place]
                 if isinstance(statement, Instruction) and _reads(statement.form, self.spaces):
+                    if uses_stack(self.flow.def_use[place]):
+                        found.add(place)
+                        continue
                     if not always:
                         stop = self.straight(number)
                         always, leaving = self.post_dominating(number), self.liveness.after(stop - 1)

@@ -25,7 +25,7 @@ from ...types import TYPES
 from .builder import PtxBuilder, integer
 from .deferred_loads import copies_to_memory, deferred_loads, is_pure
 from .index_checks import checks_index
-from .recursion import STACK_POINTER
+from .recursion import uses_stack
 
 __all__ = ["UNWRITTEN", "Definedness", "check_definedness", "checks_definedness"]
 
@@ -82,12 +82,6 @@ def _moved(statement: object) -> Register | None:
     return None
 
 
-def _saves(op: DefUse) -> bool:
-    """Whether it is the push of a register around a recursive call, which computes nothing with it."""
-    addresses = [operand for operand in op.reads if isinstance(operand, Address)]
-    return any(isinstance(a.base, Register) and a.base.name == STACK_POINTER for a in addresses)
-
-
 class _Checks(PtxBuilder):
     """Adds the instructions that set and test the predicates of some registers."""
 
@@ -139,7 +133,7 @@ class _Checks(PtxBuilder):
         elif isinstance(statement, Instruction) and self.shuffles and statement.form.opcode == "shfl":
             decides = [register for register in used if register in op.reads[1:] or register == guard]
         else:
-            decides = [] if _saves(op) else used
+            decides = [] if uses_stack(op) else used
         for register in dict.fromkeys(decides):
             if register in self.flags:
                 self._test(guard, register)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...analysis.control_flow import control_flow_graph
+from ...analysis.def_use import DefUse
 from ...analysis.liveness import Liveness
 from ...ir import Address, Call, Function, LabelRef, Module, Register, Symbol, Variable
 from ...types import TYPES
@@ -19,7 +20,7 @@ from .indirect_calls import targets
 from .parameters import CallBuilder
 from .scope import Frame, Scope
 
-__all__ = ["STACK_POINTER", "Recursion"]
+__all__ = ["Recursion", "uses_stack"]
 
 STACK_BYTES = 32 << 10
 """Bytes of stack a thread; what goes beyond is a fault in local memory."""
@@ -29,6 +30,12 @@ _U64 = TYPES["u64"]
 _POINTER = Register(STACK_POINTER, _U64)
 _ALIGN = 16
 """Of a frame: what the largest vector access must be aligned to."""
+
+
+def uses_stack(op: DefUse) -> bool:
+    """Whether an instruction pushes or pops a number around a recursive call, and computes nothing with it."""
+    addresses = [operand for operand in op.reads if isinstance(operand, Address)]
+    return any(isinstance(a.base, Register) and a.base.name == STACK_POINTER for a in addresses)
 
 
 class _Copy(NamedTuple):
