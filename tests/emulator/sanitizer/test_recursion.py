@@ -1,4 +1,4 @@
-"""Registers around recursive calls: what was never written is pushed and popped, and is an error only where it is used."""
+"""Registers around recursive calls: what was never written is pushed and popped, and is an error where it is used."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ END:
 """
 RIGHT = {
     "registers only": ("", ""),
-    "a variable that the calls leave alone": ("st.local.u32 [own], %r0;", "ld.local.u32 %r8, [own]; sub.u32 %r8, %r8, "
-                                              "%r0; add.u32 %r2, %r2, %r8;"),
+    "a variable that the calls leave alone": (
+        "st.local.u32 [own], %r0;", "ld.local.u32 %r8, [own]; sub.u32 %r8, %r8, %r0; add.u32 %r2, %r2, %r8;",
+    ),
     "a register that is not used": ("", "@!%p0 mov.u32 %r8, 4;"),
 }
 WRONG = {
