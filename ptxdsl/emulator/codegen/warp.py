@@ -15,7 +15,7 @@ from .. import semantics
 from ..machine.layout import LANES, Block, Fault, Warp
 from ..instructions.operand_classes import OperandClass
 from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier, source_lane
-from .handler import Handler, i1, i32, i64, lanes_of
+from .handler import Handler, i1, i32, i64, lanes_of, pointer
 from .control import await_lanes
 from .data import guard_mask, put, slots_of, source
 from .registry import emits
@@ -210,12 +210,15 @@ def _lanes(h: Handler, mode: str, b: Any, c: Any) -> tuple[Any, Any]:
 
 
 def _permute(h: Handler, value: Any, lanes: Any) -> Any:
-    """value[lanes[i]] in each lane i."""
-    result = ir.Constant(value.type, ir.Undefined)
-    for lane in range(LANES):
-        at = h.ir.extract_element(lanes, h.i32(lane))
-        result = h.ir.insert_element(result, h.ir.extract_element(value, at), h.i32(lane))
-    return result
+    """value[lanes[i]] in each lane i, by way of memory: hosts have gathers."""
+    element = value.type.element
+    place = h.alloca(value.type, 64)
+    h.ir.store(value, place)
+    offsets = h.ir.mul(h.ir.zext(lanes, lanes_of(i64)), h.splat(h.i64(element.width // 8)))
+    places = h.ir.inttoptr(h.ir.add(h.splat(h.ir.ptrtoint(place, i64)), offsets), lanes_of(pointer))
+    name = f"llvm.masked.gather.v{LANES}i{element.width}.v{LANES}p0"
+    every = ir.Constant(lanes_of(i1), [1] * LANES)
+    return h.call(name, value.type, places, h.i32(element.width // 8), every, ir.Constant(value.type, None))
 
 
 @emits(Vote)

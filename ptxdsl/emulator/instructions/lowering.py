@@ -156,6 +156,19 @@ class Lowering:
             for statement in self.graph.statements
         )
 
+    @cached_property
+    def numbers(self) -> dict[str, Immediate]:
+        """The registers that are written once, with a number: compilers pass the lanes of a shuffle in such."""
+        found: dict[str, Immediate | None] = {}
+        for op in self.graph.def_use:
+            statement = op.statement
+            number = None
+            if isinstance(statement, Instruction) and statement.guard is None and statement.form.opcode == "mov":
+                number = statement.operands[1] if isinstance(statement.operands[1], Immediate) else None
+            for register in op.writes:
+                found[register.name] = None if register.name in found else number
+        return {name: number for name, number in found.items() if number is not None}
+
     # Operands
 
     def operand(self, statement: Instruction, spec: Any, operand: Operand, width: int) -> Field:

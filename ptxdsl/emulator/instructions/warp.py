@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...ir import Immediate, Instruction, Operand
+from ...ir import Immediate, Instruction, Operand, Register
 from ..rewrite.builder import WholeWarp
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
@@ -139,7 +139,8 @@ def shuffle(low: Lowering, statement: Instruction) -> None:
 
 def shuffle_sources(low: Lowering, statement: Instruction) -> tuple[tuple[int, int] | None, list[Field]]:
     """Operands b and c where both are numbers; the fields of a, b, c and the member mask."""
-    a, b, c, *members = _results(low, statement)[1]
+    a, *others = _results(low, statement)[1]
+    b, c, *members = [low.numbers.get(each.name, each) if isinstance(each, Register) else each for each in others]
     constant = (b.bits, c.bits) if isinstance(b, Immediate) and isinstance(c, Immediate) else None
     lanes = (b, c) if constant is None else (None, None)
     return constant, [low.read(statement, operand) for operand in (a, *lanes, *members, None)[:4]]
