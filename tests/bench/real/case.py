@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -49,10 +48,11 @@ MakesCase = Callable[[np.random.Generator, bool], Case]
 
 
 class Kernel(NamedTuple):
-    """A kernel of the corpus: its name, the compiler's, the file and entry of its PTX, and how to make a launch."""
+    """A kernel of the corpus: its name, the compiler's, its family, the file and entry of its PTX, and its launch."""
 
     name: str
     compiler: str
+    family: str
     unit: str
     entry: str
     case: MakesCase
@@ -62,14 +62,15 @@ class Kernel(NamedTuple):
 _known: dict[str, Kernel] = {}
 
 
-def kernel(
-    name: str, entry: str = "", *, compiler: str = "nvcc", unit: str = ""
-) -> Callable[[MakesCase], MakesCase]:
-    """Register a kernel by the function that makes a launch of it; the entry is called as the kernel if not given."""
-    family = unit or sys._getframe(1).f_globals["__name__"].rpartition(".")[2]
+def kernel(name: str, entry: str = "", *, compiler: str = "nvcc") -> Callable[[MakesCase], MakesCase]:
+    """Register a kernel by the function that makes a launch of it; the entry is called as the kernel if not given.
+
+    A family is one file of PTX, but for compilers that make a module of each kernel.
+    """
+    family = sys._getframe(1).f_globals["__name__"].rpartition(".")[2]
 
     def register(case: MakesCase) -> MakesCase:
-        _known[name] = Kernel(name, compiler, family, entry or name, case)
+        _known[name] = Kernel(name, compiler, family, family if compiler == "nvcc" else name, entry or name, case)
         return case
 
     return register
@@ -77,6 +78,6 @@ def kernel(
 
 def kernels() -> list[Kernel]:
     """All kernels, a family after the other."""
-    for found in pkgutil.iter_modules([str(HERE)]):
-        importlib.import_module(f"{__package__}.{found.name}")
+    for loops in sorted(HERE.glob("*.c")):
+        importlib.import_module(f"{__package__}.{loops.stem}")
     return list(_known.values())

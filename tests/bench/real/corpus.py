@@ -7,7 +7,9 @@ they can be imported.
 from __future__ import annotations
 
 import functools
+import importlib
 import lzma
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +21,7 @@ from ptxdsl.kernel.ptx_module import PtxModule
 
 from .case import HERE, Kernel
 
-__all__ = ["compile_again", "module", "ptx"]
+__all__ = ["compile_again", "module", "ptx", "shared"]
 
 KEPT = HERE / "ptx"
 NVCC = ("nvcc", "-O3", "-arch=sm_90", "-std=c++17", "-ptx")
@@ -28,6 +30,12 @@ NVCC = ("nvcc", "-O3", "-arch=sm_90", "-std=c++17", "-ptx")
 def ptx(kernel: Kernel) -> str:
     """The PTX text that holds a kernel."""
     return _text(kernel.unit)
+
+
+def shared(kernel: Kernel) -> int:
+    """The dynamic shared memory that the compiler asks for: Triton's first line."""
+    asked = re.match(r"// shared (\d+)", _text(kernel.unit))
+    return int(asked[1]) if asked else 0
 
 
 @functools.lru_cache(None)
@@ -53,8 +61,20 @@ def keep(unit: str, text: str) -> None:
 def compile_again(units: Iterable[str]) -> list[str]:
     """Compile the families named, all if none is; what was compiled, a line each."""
     wanted = set(units)
-    sources = (source for source in sorted(HERE.glob("*.cu")) if not wanted or source.stem in wanted)
-    return [f"{source.stem}: {_by_nvcc(source)}" for source in sources]
+    sources = [source for source in sorted(HERE.glob("*.cu")) if not wanted or source.stem in wanted]
+    done = [f"{source.stem}: {_by_nvcc(source)}" for source in sources]
+    others = [name for name in ("triton", "numba") if not wanted or f"with_{name}" in wanted]
+    return done + [f"with_{name}: {_by_python(name)}" for name in others]
+
+
+def _by_python(compiler: str) -> str:
+    try:
+        module = importlib.import_module(f"{__package__}.{compiler}_kernels")
+    except ImportError as error:
+        return f"no {compiler}: {error}"
+    for name, text in module.made():
+        keep(name, text)
+    return compiler
 
 
 def _by_nvcc(source: Path) -> str:

@@ -45,7 +45,7 @@ def _library(unit: str, flags: str) -> ctypes.CDLL:
 
 def native(kernel: Kernel, case: Case, flags: str = FLAGS) -> Callable[[], None]:
     """The same loops on the arguments of a launch."""
-    function = getattr(_library(kernel.unit, flags), kernel.name)
+    function = getattr(_library(kernel.family, flags), kernel.name)
     arguments = [_argument(each) for each in (case.arguments if case.native is None else case.native)]
 
     def call() -> None:

@@ -21,7 +21,8 @@ def _product(x: np.ndarray, y: np.ndarray) -> list[float]:
     """The product of two intervals plus the first, each bound as the kernel rounds it."""
     exact = [Fraction(float(p)) * Fraction(float(q)) for p in x for q in y]
     low, high = min(_rounded(e, False) for e in exact), max(_rounded(e, True) for e in exact)
-    return [_rounded(Fraction(low) + Fraction(float(x[0])), False), _rounded(Fraction(high) + Fraction(float(x[1])), True)]
+    first, last = Fraction(float(x[0])), Fraction(float(x[1]))
+    return [_rounded(Fraction(low) + first, False), _rounded(Fraction(high) + last, True)]
 
 
 @kernel("intervals")

@@ -34,7 +34,7 @@ def fft_radix2(rng: np.random.Generator, small: bool) -> Case:
     return Case(blocks, 128, [x, out, twiddle], {1: expected}, 1e-5, native=[x, out, twiddle, blocks])
 
 
-def _philox(counter: np.ndarray, seed: int) -> np.ndarray:
+def philox(counter: np.ndarray, seed: int) -> np.ndarray:
     """Philox 4x32 of ten rounds, of counters in rows of four."""
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
     a, b, c, d = counter.astype(np.uint64).T
@@ -52,7 +52,7 @@ def monte_carlo_pi(rng: np.random.Generator, small: bool) -> Case:
     threads = blocks * 128
     counter = np.zeros((threads * steps, 4), np.uint64)
     counter[:, 0], counter[:, 1] = np.repeat(np.arange(threads), steps), np.tile(np.arange(steps), threads)
-    r = _philox(counter, int(seed)) >> np.uint64(1)
+    r = philox(counter, int(seed)) >> np.uint64(1)
     squares = r * r
     count = sum(int(((squares[:, k] + squares[:, k + 1]) >> np.uint64(62) == 0).sum()) for k in (0, 2))
     inside = np.zeros(1, np.uint64)

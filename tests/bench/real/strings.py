@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64 as base64_of_python
 import hashlib
+import itertools
 import zlib
 
 import numpy as np
@@ -37,7 +38,7 @@ def count_words(rng: np.random.Generator, small: bool) -> Case:
     start = np.concatenate([[0], np.cumsum(rng.integers(0, 80, lines))]).astype(np.int32)
     text = rng.choice(np.frombuffer(b"abcd \t", np.uint8), start[-1])
     raw = text.tobytes()
-    expected = [len(raw[a:b].split()) for a, b in zip(start[:-1], start[1:])]
+    expected = [len(raw[a:b].split()) for a, b in itertools.pairwise(start)]
     return Case(-(-lines // 128), 128, [text, start, np.full(lines, -1, np.int32), lines], {2: expected})
 
 
