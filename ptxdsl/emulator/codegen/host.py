@@ -13,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Host", "this_host"]
+from ...config import current
+
+__all__ = ["Host", "cores", "described", "machine", "this_host"]
 
 _NAMED = {
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",  # on x86
@@ -50,6 +52,14 @@ def machine(features: str) -> Any:
 def this_host() -> Host:
     """The one that this process runs on."""
     return Host(_seen(), lambda: " ".join(described()))
+
+
+def cores() -> int:
+    """How many threads a launch may use."""
+    chosen = current().emulator_threads
+    if chosen is not None:
+        return chosen
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _seen() -> str:

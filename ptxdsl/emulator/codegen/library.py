@@ -12,12 +12,15 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
+from ...collector import paused
 from ...config import current
 from ...errors import EmulationError
 from ..instructions.micro_op import Key
-from .host import machine, this_host
+from .compiler import initialize, object_file, object_files
+from .host import cores, machine, this_host
 from .object_files import link
 from .shutdown import at_work
 from .storage import Storage, digest
@@ -25,6 +28,8 @@ from .storage import Storage, digest
 __all__ = ["Library", "library"]
 
 Emitter = Callable[[Any, str, Key], None]
+MANY = 12
+"""Handlers that are worth a second thread: each takes some 3 ms, and the thread a tenth of one."""
 
 
 class Library:
@@ -34,6 +39,9 @@ class Library:
         self._emit = emit
         self.storage = storage
         self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._compiling: set[str] = set()
+        """Handlers that some thread compiles."""
         self._handlers: dict[Key, int] = {}
         self._linked: list[Any] = []
         self._numbers = itertools.count()
@@ -44,32 +52,52 @@ class Library:
         """The handlers by key, with these among them: from memory, from disk, or compiled now."""
         missing = [key for key in dict.fromkeys(keys) if key not in self._handlers]
         if missing:
-            with self._lock:
-                self._provide(missing)
+            self._provide(missing)
         return self._handlers
 
     def _provide(self, keys: list[Key]) -> None:
-        names = {key: f"h{digest(repr(key).encode())}" for key in keys}
-        if self.storage is not None:
-            for name in names.values():
-                if name not in self._symbols:
-                    self._load(self.storage, self.storage.object_file(name))
-        fresh = [key for key in keys if names[key] not in self._symbols]
-        if fresh:
-            self._compile({names[key]: key for key in fresh})
-        for key in keys:
-            self._handlers[key] = self._symbols[names[key]]
+        names = {f"h{digest(repr(key).encode())}": key for key in keys}
+        while any(name not in self._symbols for name in names):
+            fresh = self._begin(names)
+            if fresh:
+                try:
+                    self._compile(fresh)
+                finally:
+                    with self._changed:
+                        self._compiling -= fresh.keys()
+                        self._changed.notify_all()
+        for name, key in names.items():
+            self._handlers[key] = self._symbols[name]
+
+    def _begin(self, names: dict[str, Key]) -> dict[str, Key]:
+        """Those of some handlers that this thread has to compile; none where it had to wait for another thread."""
+        with self._changed:
+            if self.storage is not None:
+                for name in names:
+                    if name not in self._symbols:
+                        self._load(self.storage, self.storage.object_file(name))
+            missing = {name: key for name, key in names.items() if name not in self._symbols}
+            fresh = {name: key for name, key in missing.items() if name not in self._compiling}
+            if missing and not fresh:
+                self._changed.wait()
+            self._compiling |= fresh.keys()
+            return fresh
 
     def _compile(self, keys: dict[str, Key]) -> None:
-        from llvmlite import ir
+        """Compile handlers. Many become two modules: one is compiled while the other is made, and beside it."""
+        names = list(keys)
+        parts = [names[::2], names[1::2]] if len(names) >= MANY and cores() > 1 and not at_work.closing else [names]
+        at_work.protect(self._linked_handler)
 
-        module = ir.Module()
-        for name, key in keys.items():
-            self._try_emit(module, name, key)
-        image = self._image(module, handlers=True)
-        self._link(image, list(keys))
-        if self.storage is not None:
-            self.storage.store(image, list(keys))
+        def build(part: list[str], module: Any) -> None:
+            for name in part:
+                self._try_emit(module, name, keys[name])
+
+        for part, image in zip(parts, object_files([partial(_text, partial(build, part)) for part in parts])):
+            with self._lock:
+                self._link(image, part)
+                if self.storage is not None:
+                    self.storage.store(image, part)
 
     def _load(self, storage: Storage, object_file: str | None) -> None:
         """Link an object file from disk, at most once."""
@@ -87,19 +115,19 @@ class Library:
         except Exception as error:
             raise EmulationError(f"a bug in the emulator: no code for {key}: {error!r}") from error
 
-    def _image(self, module: Any, handlers: bool = False) -> bytes:
-        """The object file of an LLVM module."""
+    def _image(self, build: Callable[[Any], object]) -> bytes:
+        """The object file of the LLVM module that ``build(module)`` fills."""
         at_work.protect(self._linked_handler)
-        text = str(module)
+        text = _text(build)
         with at_work:
-            return _object_file(text, handlers)
+            return object_file(text)
 
-    def _linked_handler(self, module: Any, name: str) -> int:
-        return self.compile_once(module, [name])[0]
+    def _linked_handler(self, build: Callable[[Any], object], name: str) -> int:
+        return self.compile_once(build, [name])[0]
 
-    def compile_once(self, module: Any, names: list[str]) -> list[int]:
-        """The addresses of a module's functions, compiled for this process only."""
-        image = self._image(module)
+    def compile_once(self, build: Callable[[Any], object], names: list[str]) -> list[int]:
+        """The addresses of the functions that ``build(module)`` adds, compiled for this process only."""
+        image = self._image(build)
         with self._lock:
             self._link(image, names)
             return [self._symbols.pop(name) for name in names]
@@ -112,11 +140,7 @@ class Library:
                 self._load(self.storage, self.storage.object_file(name))
             if name in self._symbols:
                 return self._symbols[name]
-        from llvmlite import ir
-
-        module = ir.Module()
-        build(module, name)
-        image = self._image(module)  # takes long, and others need handlers meanwhile
+        image = self._image(lambda module: build(module, name))  # takes long, and others need handlers meanwhile
         with self._lock:
             self._link(image, [name])
             if self.storage is not None:
@@ -140,13 +164,26 @@ class Library:
         self._symbols.update(found)
 
 
-@functools.cache
-def _initialize() -> None:
-    """Once a process, before LLVM compiles or links."""
-    from llvmlite import binding
+def _text(build: Callable[[Any], object]) -> str:
+    """The text of the LLVM module that ``build(module)`` fills.
 
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
+    For a large kernel that is a million objects in cycles. The collector would stop all threads for tens of
+    milliseconds, again and again while they are made, and once more to find them: so the cycles are taken apart here.
+    """
+    from llvmlite import ir
+
+    module = ir.Module()
+    with paused():
+        try:
+            build(module)
+            return str(module)
+        finally:
+            for function in module.functions:
+                for block in function.blocks:
+                    for instruction in block.instructions:
+                        vars(instruction).clear()
+                    block.instructions.clear()
+                function.blocks.clear()
 
 
 @functools.cache
@@ -154,29 +191,8 @@ def _linker() -> Any:
     """LLVM's linker."""
     from llvmlite import binding
 
-    _initialize()
+    initialize()
     return binding.create_lljit_compiler(machine(""))
-
-
-def _object_file(text: str, handlers: bool) -> bytes:
-    """The machine code of a module; handlers have no loops, and little that the longer list of passes would find."""
-    from llvmlite import binding
-
-    _initialize()
-    target = machine(",-vzeroupper")
-    parsed = binding.parse_assembly(text)
-    parsed.verify()
-    builder = binding.create_pass_builder(target, binding.create_pipeline_tuning_options(speed_level=2))
-    if handlers:
-        passes = binding.create_new_module_pass_manager()
-        passes.add_sroa_pass()
-        passes.add_instruction_combine_pass()
-        passes.add_simplify_cfg_pass()
-    else:
-        passes = builder.getModulePassManager()
-    passes.run(parsed, builder)
-    image: bytes = target.emit_object(parsed)
-    return image
 
 
 def _emit(module: Any, name: str, key: Key) -> None:

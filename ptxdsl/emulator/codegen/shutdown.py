@@ -57,6 +57,11 @@ class AtWork:
             self._mine.times -= 1
             self._changed.notify_all()
 
+    @property
+    def closing(self) -> bool:
+        """Whether a thread is the last that may enter."""
+        return self._closer is not None
+
     def close(self) -> None:
         """Wait until no thread is at work; none but this one begins from then on."""
         with self._changed:
@@ -79,23 +84,22 @@ class AtWork:
         self._changed = threading.Condition(threading.Lock())
         self._state[0], self._closer = getattr(self._mine, "times", 0), None
 
-    def protect(self, compiled: Callable[[Any, str], int]) -> None:
-        """Register the handler of C's ``exit()``, once; ``compiled(module, name)`` is the address of a function."""
+    def protect(self, compiled: Callable[[Callable[[Any], object], str], int]) -> None:
+        """Register the handler of C's ``exit()``, once; ``compiled(build, name)`` is the address of a function."""
         if self._asked:
             return
         self._asked = True
         on_exit = getattr(ctypes.CDLL(None), "on_exit", None)
         if on_exit is not None:
-            on_exit(ctypes.c_void_p(compiled(exit_handler(), "leave")), self._state)
+            on_exit(ctypes.c_void_p(compiled(exit_handler, "leave")), self._state)
             self.protected = True
 
 
-def exit_handler() -> Any:
-    """``leave(status, state)`` as an LLVM module: machine code, for Python may be gone when it is called."""
+def exit_handler(module: Any) -> None:
+    """Add ``leave(status, state)`` to an LLVM module: machine code, for Python may be gone when it is called."""
     from llvmlite import ir
 
     number, pointer, word = ir.IntType(32), ir.IntType(8).as_pointer(), ir.IntType(64)
-    module = ir.Module()
     flush = ir.Function(module, ir.FunctionType(number, [pointer]), "fflush")
     end = ir.Function(module, ir.FunctionType(ir.VoidType(), [number]), "_exit")
     leave = ir.Function(module, ir.FunctionType(ir.VoidType(), [number, word.as_pointer()]), "leave")
@@ -107,7 +111,6 @@ def exit_handler() -> Any:
         build.call(flush, [pointer(None)])
         build.call(end, [status])
     build.ret_void()
-    return module
 
 
 at_work = AtWork()

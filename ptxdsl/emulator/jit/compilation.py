@@ -12,6 +12,7 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ...collector import paused
 from ..codegen.code import Code
 from ..codegen.library import library
 from .merged_checks import merged_bounds_checks
@@ -42,7 +43,8 @@ def compile_block_function(code: Code) -> bool:
         emit_block_function(module, name, plan)
 
     try:
-        plan = plan_block_function(code)
+        with paused():
+            plan = plan_block_function(code)
         code.block_function = library().kept(plan.key, build)
     except Refused as refused:
         code.refusal = str(refused)
@@ -59,27 +61,31 @@ class _Run(NamedTuple):
 
 def compile_superinstructions(code: Code) -> None:
     """Compile sequences of a kernel's micro-ops and put the functions in place."""
-    from llvmlite import ir
-
-    from .superinstructions import emit_superinstruction
-
+    chosen: list[_Run] = []
     total = 0
-    module = ir.Module()
-    chosen = []
     for run in _runs(code):
         total += run.last - run.first
         if total > MAX_MICRO_OPS:
             break
-        start = code.offsets[run.first]
-        original = int.from_bytes(ctypes.string_at(code.base + start, 8), "little")
-        size = code.offsets[run.last - 1] + code.micro_ops[run.last - 1].size - start
-        emit_superinstruction(module, f"run{run.first}", _planned(code, run), original, size, _live_after(code, run))
         chosen.append(run)
     if not chosen:
         return
-    addresses = library().compile_once(module, [f"run{run.first}" for run in chosen])
-    for run, address in zip(chosen, addresses):
+
+    def build(module: Any) -> None:
+        from .superinstructions import emit_superinstruction
+
+        for run in chosen:
+            start = code.offsets[run.first]
+            original = int.from_bytes(ctypes.string_at(code.base + start, 8), "little")
+            size = code.offsets[run.last - 1] + code.micro_ops[run.last - 1].size - start
+            emit_superinstruction(module, _name(run), _planned(code, run), original, size, _live_after(code, run))
+
+    for run, address in zip(chosen, library().compile_once(build, list(map(_name, chosen)))):
         ctypes.memmove(code.base + code.offsets[run.first], address.to_bytes(8, "little"), 8)
+
+
+def _name(run: _Run) -> str:
+    return f"run{run.first}"
 
 
 def _runs(code: Code) -> Iterator[_Run]:

@@ -1,18 +1,31 @@
-"""When a kernel that runs long is compiled in the second tier: in a thread beside its launches."""
+"""When a kernel that runs long is compiled in the second tier: in a thread beside its launches.
+
+The thread must not slow what it is to speed up, and much of its work is Python's. So it gives the interpreter's lock
+back soon to a launch that asks for it, and there is one such thread, however many kernels wait: the one that has run
+the longest is compiled first. LLVM's part runs without the lock.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
+from collections.abc import Iterator
 
 from ..codegen.code import Code
 
-__all__ = ["THREAD", "note_time"]
+__all__ = ["THREAD", "note_time", "yielding"]
 
 THREAD = "ptxdsl tier-up"
 """Name of the thread that compiles."""
 SECONDS, SECONDS_A_MICRO_OP = 0.004, 200e-6
 """Running time of a kernel's launches after which it is compiled: a fraction of what compiling takes."""
+SWITCH_INTERVAL = 100e-6
+"""For how long the thread keeps the interpreter's lock from another that asks for it; Python's usual 5 ms are several
+launches."""
+_waiting: list[Code] = []
+_lock = threading.Lock()
+_compiling = False
 
 
 def note_time(code: Code, seconds: float) -> None:
@@ -20,14 +33,56 @@ def note_time(code: Code, seconds: float) -> None:
     code.seconds += seconds
     if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_MICRO_OP * len(code.micro_ops):
         code.tiered_up = True
-        with contextlib.suppress(RuntimeError):  # no thread begins any more at Python's end, or where they are too many
-            threading.Thread(target=_compile, args=(code,), name=THREAD).start()
+        _begin(code)
 
 
-def _compile(code: Code) -> None:
+def _begin(code: Code) -> None:
+    global _compiling  # noqa: PLW0603
+    with _lock:
+        _waiting.append(code)
+        if _compiling:
+            return
+        _compiling = True
+    try:
+        threading.Thread(target=_compile_all, name=THREAD).start()
+    except RuntimeError:  # no thread begins any more at Python's end, or where they are too many
+        with _lock:
+            _compiling = False
+            _waiting.clear()
+
+
+def _next() -> Code | None:
+    """The kernel to compile next; none any more where Python waits for this thread to end."""
+    global _compiling  # noqa: PLW0603
+    with _lock:
+        if _waiting and threading.main_thread().is_alive():
+            code = max(_waiting, key=lambda code: code.seconds)
+            _waiting.remove(code)
+            return code
+        _compiling = False
+        _waiting.clear()
+        return None
+
+
+def _compile_all() -> None:
     from . import compilation  # not loaded where nothing runs long
 
+    with yielding():
+        while (code := _next()) is not None:
+            try:
+                compilation.tier_up(code)
+            except Exception as error:  # noqa: BLE001, PERF203 - the first tier goes on; the next launch says why
+                code.failure = error
+
+
+@contextlib.contextmanager
+def yielding() -> Iterator[None]:
+    """Threads give the interpreter's lock to each other sooner than usual; a change that others make stays."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, SWITCH_INTERVAL))
+    mine = sys.getswitchinterval()
     try:
-        compilation.tier_up(code)
-    except Exception as error:  # noqa: BLE001 - the first tier goes on; the next launch that ends says why
-        code.failure = error
+        yield
+    finally:
+        if sys.getswitchinterval() == mine:
+            sys.setswitchinterval(usual)

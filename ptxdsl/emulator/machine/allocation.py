@@ -5,9 +5,13 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-__all__ = ["address_of", "allocate", "number_at"]
+__all__ = ["address_of", "allocate", "copy_bytes", "number_at"]
 
 _BYTE = ctypes.c_char
+_SIGNATURE = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+copy_bytes = _SIGNATURE(ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0)
+"""As ``ctypes.memmove``, for a few bytes: it keeps the interpreter's lock, which another thread might not give back
+for milliseconds."""
 
 
 def allocate(nbytes: int, align: int = 64) -> tuple[Any, int, memoryview]:

@@ -15,7 +15,7 @@ from ..codegen.code import Code
 from ..codegen.library import library
 from ..instructions.scheduler import EVERYWHERE, SchedulerFunction
 from ..machine.address_spaces import AddressRange, AddressSpaces
-from ..machine.allocation import address_of, allocate, number_at
+from ..machine.allocation import address_of, allocate, copy_bytes, number_at
 from ..machine.layout import (
     ALIGNED_START, LANES, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
     Launch, Status, Warp,
@@ -137,7 +137,7 @@ class LaunchState:
                     ranges += map(_range_of, argument.targets)
             if len(data) != nbytes:
                 raise ValueError(f"parameter {name} has {nbytes} bytes; {len(data)} came")
-            ctypes.memmove(self.parameters + offset, data, nbytes)
+            copy_bytes(self.parameters + offset, data, nbytes)
         ranges += [_range_of(further) for further in arguments[len(parameters) :] if isinstance(further, Buffer)]
 
     def _placed(self) -> dict[int, int]:
@@ -162,13 +162,13 @@ class LaunchState:
         """How many blocks have been started before the one that starts now."""
         place = self.address + Launch.NEXT
         started = number_at(place)
-        ctypes.memmove(place, struct.pack("<q", started + 1), 8)
+        copy_bytes(place, struct.pack("<q", started + 1), 8)
         return started
 
     def close(self, blocks: int) -> None:
         """Start no block from this number on."""
         self.blocks = min(self.blocks, blocks)
-        ctypes.memmove(self.address + Launch.BLOCKS, struct.pack("<q", self.blocks), 8)
+        copy_bytes(self.address + Launch.BLOCKS, struct.pack("<q", self.blocks), 8)
 
     def digest(self, digest: Any) -> None:
         """Add the memory that all blocks share to a digest."""
@@ -286,19 +286,19 @@ class BlockState:
     def own_blocks(self) -> None:
         """Take blocks from a counter of its own, which is none's but those that :meth:`assign` names."""
         self.counter, place, _ = allocate(Launch.nbytes)
-        ctypes.memmove(place, self.launch.address, Launch.nbytes)
+        copy_bytes(place, self.launch.address, Launch.nbytes)
         self.put(Block.GRID, "Q", place)
 
     def assign(self, block: int, count: int = 1) -> None:
         """Run so many blocks from this one on, then none, until others are assigned."""
-        ctypes.memmove(self.get(Block.GRID, "Q") + Launch.NEXT, _BLOCKS.pack(block, block + count), _BLOCKS.size)
+        copy_bytes(self.get(Block.GRID, "Q") + Launch.NEXT, _BLOCKS.pack(block, block + count), _BLOCKS.size)
 
     def attach(self, code: Code) -> None:
         """Run this code from now on, with fresh warps."""
         self.code, self.stride = code, code.registers.size
         self.warps_memory, self.warps, self._warps_view = allocate(self.stride * self.count)
         for number, header in enumerate(warp_headers(self.launch.config.block)):
-            ctypes.memmove(self.warps + number * self.stride, header, len(header))
+            copy_bytes(self.warps + number * self.stride, header, len(header))
         blocks = address_of(code.blocks)
         _CODE.pack_into(self._view, Block.WARPS, self.warps, self.stride, blocks, code.entry, code.base)
 

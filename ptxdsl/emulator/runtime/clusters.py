@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ..codegen.code import Code
-from ..machine.allocation import allocate
+from ..machine.allocation import allocate, copy_bytes
 from ..machine.layout import (
     SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, Entry, Status,
 )
@@ -88,10 +88,10 @@ class Clusters:
         gx, gy, _ = self.launch.config.grid
         threads = self.launch.config.threads * self.size
         ctypes.memset(self.address, 0, Cluster.nbytes + self.size * ClusterBlock.nbytes)
-        ctypes.memmove(self.address, _HEAD.pack(0, 0, threads, (1 << self.size) - 1), _HEAD.size)
+        copy_bytes(self.address, _HEAD.pack(0, 0, threads, (1 << self.size) - 1), _HEAD.size)
         self.launch.tool.begin_cluster(self.states)
         for state in self.states:
-            ctypes.memmove(self._block_part(state.rank), _LINKS.pack(state.address, self.address), _LINKS.size)
+            copy_bytes(self._block_part(state.rank), _LINKS.pack(state.address, self.address), _LINKS.size)
             bx, by, bz = (
                 which * extent + at for which, extent, at in zip(index, self.shape, index_in(self.shape, state.rank))
             )
@@ -167,7 +167,7 @@ def _connect(state: BlockState, states: list[BlockState]) -> None:
         reach = SPACE_BITS["generic" if generic else "shared"]
         size = state.launch.shared_bytes
         entry = _ENTRY.pack(window + SHARED_START, size, size, other.shared - SHARED_START - window, reach)
-        ctypes.memmove(window_entry(state, number, generic), entry, len(entry))
+        copy_bytes(window_entry(state, number, generic), entry, len(entry))
     state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
 
 
@@ -175,4 +175,4 @@ def _set_window(state: BlockState, other: BlockState, nbytes: int) -> None:
     """Set how much of another block's shared memory a block may access: nothing once that has ended."""
     for generic in (0, 1):
         place = window_entry(state, other.rank, generic)
-        ctypes.memmove(place + Entry.SIZE, _SIZES.pack(nbytes, nbytes), _SIZES.size)
+        copy_bytes(place + Entry.SIZE, _SIZES.pack(nbytes, nbytes), _SIZES.size)

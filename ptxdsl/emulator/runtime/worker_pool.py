@@ -11,7 +11,6 @@ from, and makes room for a block that has not started.
 from __future__ import annotations
 
 import _thread
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -19,9 +18,9 @@ from contextvars import copy_context
 from time import perf_counter
 from typing import NamedTuple
 
-from ...config import current
 from ...errors import EmulationError
 from ..codegen.code import Code
+from ..codegen.host import cores
 from ..jit.tier_up import note_time
 from ..machine.layout import Status
 from .block_state import TIME_SLICE, BlockState, LaunchState
@@ -54,14 +53,6 @@ class Returned(NamedTuple):
 def first_slice(pace: float) -> int:
     """Blocks to begin with, at so many seconds a block (0 where that is not known)."""
     return max(FIRST_BLOCKS, min(TIME_SLICE, int(SHORT / pace))) if pace else FIRST_BLOCKS
-
-
-def _cores() -> int:
-    """How many threads a launch may use."""
-    chosen = current().emulator_threads
-    if chosen is not None:
-        return chosen
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class WorkerPool:
@@ -252,7 +243,7 @@ class WorkerPool:
         wanted = min(int(left * pace / WAKE_SECONDS), left)
         if self.alone or wanted <= self.woken:
             return
-        self.most = self.most or _cores() - 1
+        self.most = self.most or cores() - 1
         for _ in range(self.woken, min(wanted, self.most)):
             try:
                 _thread.start_new_thread(copy_context().run, (self._worker, self.woken + 1))

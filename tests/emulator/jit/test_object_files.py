@@ -10,8 +10,9 @@ import pytest
 from llvmlite import binding, ir
 
 from ptxdsl.emulator.codegen import library as libraries
+from ptxdsl.emulator.codegen.compiler import initialize
 from ptxdsl.emulator.codegen.host import Host, described, machine
-from ptxdsl.emulator.codegen.library import Library, _emit, _initialize
+from ptxdsl.emulator.codegen.library import Library, _emit
 from ptxdsl.emulator.codegen.object_files import link
 from ptxdsl.emulator.codegen.storage import fingerprint
 from ptxdsl.emulator.instructions.control import Exit
@@ -22,9 +23,8 @@ FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 NUMBERS = [random.randrange(1 << 40) for _ in range(8)]
 
 
-def module(writable: bool = False) -> ir.Module:
-    """``squares(n)`` is a number of a table, by a call of another function, after a call of the C library."""
-    made = ir.Module()
+def fill(made: ir.Module, writable: bool = False) -> None:
+    """Add ``outer(n)``: a number of a table, by ``inner(n)``, and one, after a call of the C library."""
     table = ir.GlobalVariable(made, ir.ArrayType(WORD, 8), "table")
     table.initializer, table.global_constant = ir.Constant(ir.ArrayType(WORD, 8), NUMBERS), not writable
     table.linkage = "internal"
@@ -41,11 +41,16 @@ def module(writable: bool = False) -> ir.Module:
     if writable:
         build.store(first, build.gep(table, [WORD(0), WORD(1)]))
     build.ret(build.add(build.call(inner, [outer.args[0]]), build.and_(first, WORD(255))))
+
+
+def module(writable: bool = False) -> ir.Module:
+    made = ir.Module()
+    fill(made, writable)
     return made
 
 
 def image(made: ir.Module, codemodel: str = "jitdefault") -> bytes:
-    _initialize()
+    initialize()
     target = machine("")
     if codemodel != "jitdefault":
         triple = binding.Target.from_default_triple()
@@ -92,7 +97,7 @@ def test_llvm_links_where_this_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Library(_emit, None)
     op = Exit(ABSENT, False)
     assert fresh.need([op])[op]
-    (address,) = fresh.compile_once(module(), ["inner"])
+    (address,) = fresh.compile_once(fill, ["inner"])
     assert [FUNCTION(address)(n) for n in range(8)] == NUMBERS
 
 

@@ -117,7 +117,7 @@ def test_threads_that_cannot_be_started_are_not_needed(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     monkeypatch.setattr("_thread.start_new_thread", refuse)
-    monkeypatch.setattr("ptxdsl.emulator.runtime.worker_pool._cores", lambda: 4)
+    monkeypatch.setattr("ptxdsl.emulator.runtime.worker_pool.cores", lambda: 4)
 
     @ptx_kernel
     def k(x: Ptr[f32], n: u32):

@@ -1,0 +1,208 @@
+"""What is compiled beside launches does not hold them up: neither by its locks, nor by Python's."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_harness import THREAD as INDEX
+from emulator_harness import kernel, launch, pointer
+from llvmlite import binding
+
+from ptxdsl.config import override
+from ptxdsl.emulator.codegen import compiler, library as libraries
+from ptxdsl.emulator.codegen.library import MANY, Library, _emit, _text
+from ptxdsl.emulator.instructions.control import Exit
+from ptxdsl.emulator.instructions.operand_classes import ABSENT, PREDICATE
+from ptxdsl.emulator.instructions.scheduler import EVERYWHERE
+from ptxdsl.emulator.jit import compilation, tier_up
+from ptxdsl.emulator.jit.tier_up import THREAD, yielding
+
+OPS = [*EVERYWHERE, Exit(ABSENT, False), Exit(PREDICATE, False).with_codes("i")]
+PATIENCE = 60.0
+
+
+def text(name: str) -> str:
+    return kernel("u64 x", INDEX + pointer("%rd0", "x") + "st.global.u32 [%rd0], 9;\nret;", name=name)
+
+
+def started(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def no_thread_compiles() -> None:
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every launch is a reason for a second tier."""
+    no_thread_compiles()
+    monkeypatch.setattr(tier_up, "SECONDS", 0.0)
+    monkeypatch.setattr(tier_up, "SECONDS_A_MICRO_OP", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_launches_go_on_while_one_thread_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels that wait come after each other, the one that has run the longest first."""
+    begun, go_on, usual = threading.Event(), threading.Event(), sys.getswitchinterval()
+    order: list[float] = []
+
+    def blocked(code: Any) -> None:
+        order.append(code.seconds)
+        begun.set()
+        assert go_on.wait(PATIENCE)
+
+    monkeypatch.setattr(compilation, "tier_up", blocked)
+    x = np.zeros(64, np.uint32)
+    try:
+        launch(text("first"), 1, 64, x=x)
+        assert begun.wait(PATIENCE)
+        assert sys.getswitchinterval() == pytest.approx(min(usual, tier_up.SWITCH_INTERVAL), abs=1e-6)
+        for name, times in (("second", 1), ("third", 40), ("fourth", 1)):
+            for _ in range(times):
+                x[...] = 0
+                launch(text(name), 1, 64, x=x)
+                assert (x == 9).all()
+        assert [thread.name for thread in threading.enumerate()].count(THREAD) == 1
+        assert len(order) == 1
+    finally:
+        go_on.set()
+        no_thread_compiles()
+    assert len(order) == 4
+    assert order[1:] == sorted(order[1:], reverse=True)
+    assert sys.getswitchinterval() == usual
+
+
+def test_an_interval_that_others_set_stays() -> None:
+    usual = sys.getswitchinterval()
+    try:
+        with yielding():
+            assert sys.getswitchinterval() < usual
+            sys.setswitchinterval(usual / 2)
+        assert sys.getswitchinterval() == pytest.approx(usual / 2, abs=1e-6)
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def test_handlers_are_compiled_while_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread waits for another one only if it needs what that compiles, and then it compiles nothing itself."""
+    begun, go_on = threading.Event(), threading.Event()
+    batches: list[int] = []
+
+    def blocking(texts: Any) -> list[bytes]:
+        batches.append(len(batches))
+        if len(batches) == 1:
+            begun.set()
+            assert go_on.wait(PATIENCE)
+        return compiler.object_files(texts)
+
+    monkeypatch.setattr(libraries, "object_files", blocking)
+    fresh = Library(_emit, None)
+    found: list[int] = []
+    first = started(lambda: found.append(fresh.need(OPS[:2])[OPS[0]]))
+    try:
+        assert begun.wait(PATIENCE)
+        assert fresh.need(OPS[2:4])[OPS[2]]
+        second = started(lambda: found.append(fresh.need(OPS[:3])[OPS[0]]))
+        while second.is_alive() and not fresh._changed._waiters:  # type: ignore[attr-defined]
+            time.sleep(0.001)
+        assert not found
+    finally:
+        go_on.set()
+        first.join(PATIENCE)
+    second.join(PATIENCE)
+    assert len(found) == 2
+    assert found[0] == found[1] != 0
+    assert batches == [0, 1]
+
+
+def test_a_thread_that_fails_leaves_its_handlers_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Library(_emit, None)
+
+    def failing(_: Any) -> list[bytes]:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(libraries, "object_files", failing)
+        with pytest.raises(MemoryError):
+            fresh.need(OPS[:1])
+    assert fresh.need(OPS[:1])[OPS[0]]
+
+
+def test_llvm_is_free_while_a_module_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for others that use llvmlite."""
+    begun, go_on = threading.Event(), threading.Event()
+    original = compiler._without_lock
+
+    def blocking(name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            begun.set()
+            assert go_on.wait(PATIENCE)
+            return original(name)(*arguments)
+
+        return call
+
+    fresh = Library(_emit, None)
+    found: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(compiler, "_without_lock", blocking)
+        thread = started(lambda: found.append(fresh.need(OPS[:1])[OPS[0]]))
+        try:
+            assert begun.wait(PATIENCE)
+            assert "nothing" in str(binding.parse_assembly("define void @nothing() {\n ret void\n}"))
+        finally:
+            go_on.set()
+            thread.join(PATIENCE)
+    assert found and found[0]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_handlers_are_compiled_by_two_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    keys = {f"h{number}": op for number, op in enumerate(OPS[-4:] * (MANY // 4))}
+    by: list[str] = []
+    original = compiler.object_file
+    monkeypatch.setattr(
+        compiler, "object_file", lambda *a, **k: (by.append(threading.current_thread().name), original(*a, **k))[1]
+    )
+    fresh = Library(_emit, None)
+    with override(emulator_threads=threads):
+        fresh._compile(keys)
+    assert len(set(by)) == len(by) == threads
+    assert len({fresh._symbols[name] for name in keys}) == len(keys)
+
+
+def test_what_a_module_was_made_of_needs_no_collector() -> None:
+    """Its objects refer to each other in cycles."""
+    references = []
+    collects: list[bool] = []
+    _text(lambda _: collects.append(gc.isenabled()))
+    assert collects == [False]
+
+    def build(module: Any) -> None:
+        _emit(module, "handler", OPS[0])
+        blocks = [block for function in module.functions for block in function.blocks]
+        references.extend(weakref.ref(instruction) for block in blocks for instruction in block.instructions)
+
+    assert gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        made = _text(build)
+    finally:
+        gc.enable()
+    assert "define" in made
+    assert len(references) > 20
+    assert not [reference for reference in references if reference() is not None]
