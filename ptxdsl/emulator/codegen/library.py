@@ -44,7 +44,6 @@ class Library:
         """Handlers that some thread compiles."""
         self._handlers: dict[Key, int] = {}
         self._linked: list[Any] = []
-        self._numbers = itertools.count()
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
 
@@ -158,7 +157,7 @@ class Library:
         for name in names:
             unit.export_symbol(name)
         with at_work:
-            tracker = unit.link(_linker(), f"batch{next(self._numbers)}")
+            tracker = unit.link(_linker(), f"batch{next(_numbers)}")
             found = {name: tracker[name] for name in names}
         self._linked.append(tracker)
         self._symbols.update(found)
@@ -184,6 +183,9 @@ def _text(build: Callable[[Any], object]) -> str:
                         vars(instruction).clear()
                     block.instructions.clear()
                 function.blocks.clear()
+
+
+_numbers = itertools.count()
 
 
 @functools.cache
