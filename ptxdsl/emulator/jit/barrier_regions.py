@@ -13,12 +13,14 @@ from ..instructions.control import Branch, Exit, Jump, SystemCall, Trap
 from ..instructions.instrumentation import ShadowCheck
 from ..instructions.memory import Load
 from ..instructions.micro_op import MicroOp
+from ..instructions.operand_classes import OperandClass
 from ..machine.layout import FULL, NEVER, Block, Warp
 from ..machine.shadow import Role
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
 from .inlining import exit_if_active
 from .plan import RETIRED, Layout, Plan, PlannedBlock, PlannedOp, loop_cost
+from .waiting_lanes import WaitingLanes
 
 __all__ = ["BUDGET", "BarrierRegion"]
 
@@ -42,7 +44,13 @@ class BarrierRegion:
         self.inside = [self.plan.blocks[n] for n in (*self.reached, self.first.number)]
         self.bodies: dict[int, ir.Block] = {}
         self.divergent: list[DivergentRegion] = []
+        self.waiting = WaitingLanes(self, [*self.reached, self.first.number])
         self.hoisted: dict[int, list[tuple[Any, Any]]] = {}
+        self.divergent_start: Any = None
+        """Where the divergent region goes on whose code is emitted, with the lanes that come first."""
+        expected = [block.barrier.expected for block in self.plan.blocks if block.barrier is not None]
+        self.some_may_retire = h.keeps_lanes and not any(expected)
+        """Whether warps may end before others: barriers that count all that live go on without them."""
         self.ends: dict[int, None] = {}
         """Where warps end: at the barrier of a basic block, or RETIRED."""
 
@@ -86,7 +94,7 @@ class BarrierRegion:
         if self.at_barrier is not None:
             self._body(self.first, self.at_barrier.place + 1)
         else:
-            h.lanes, h.masked = h.alive, False
+            h.lanes, h.masked = h.converged, False
             for planned in plan.prologue:
                 self._inline(planned)
             self.edge(0)
@@ -95,9 +103,11 @@ class BarrierRegion:
             self._body(plan.blocks[number], 0)
         for region in self.divergent:
             region.emit()
+        self.waiting.emit()
         h.ir.position_at_end(self.exit_block)
-        h.set("active", h.alive)
+        h.set("active", h.converged)
         h.set("parked", NEVER)
+        self.waiting.park()
         h.ir.branch(self.hand_over)
         self._emit_latch()
 
@@ -106,15 +116,57 @@ class BarrierRegion:
         self._emit(planned.op)
 
     def _emit(self, op: MicroOp) -> None:
-        planned = self.h.planned
-        assert planned is not None
-        if isinstance(op, Exit) and planned.statement in self.plan.ending:
-            (self.h.region or self).exit_some(op)
+        if isinstance(op, Exit) and op.guard:
+            self.end_lanes(op.guard)
         elif isinstance(op, (Exit, SystemCall, Trap)):
             exit_if_active(self.h, op.guard)
         else:
             assert op.inlinable and not op.rare, op
             emit_inline(self.h, op)
+
+    def end_lanes(self, guard: OperandClass) -> None:
+        """Lanes end, under a guard if there is one; where none is left, so does the warp.
+
+        A side exit if others wait for these where they reconverge, or an earlier warp is at a barrier.
+        """
+        h = self.h
+        gone, before = data.guard_mask(h, guard, True), h.lanes
+        some, every, rest, on = (h.block_named(name) for name in ("some_end", "all_end", "some_left", "none_ends"))
+        start = h.ir.block
+        h.ir.cbranch(h.likely(h.zero(gone)), on, some)
+        h.ir.position_at_end(some)
+        h.ir.cbranch(h.ir.icmp_signed("==", gone, before), every, rest)
+        h.ir.position_at_end(every)
+        retires = h.block_named("retires")
+        alone = h.ir.icmp_signed("==", gone, h.alive)
+        if h.masked:
+            others = h.block_named("others_left")
+            h.ir.cbranch(alone, retires, others)
+            h.ir.position_at_end(others)
+            h.branch_unless(h.ir.icmp_signed("!=", gone, h.converged), h.side_exit)
+            h.end_lanes(gone)
+            h.ir.branch(self.divergent_start)
+            h.ir.position_at_end(retires)
+        else:
+            h.branch_unless(alone, h.side_exit)
+            h.ir.branch(retires)
+            h.ir.position_at_end(retires)
+        if not self.some_may_retire:
+            fresh = h.ir.icmp_signed("==", h.get("position"), h.i32(0))
+            same = h.ir.icmp_signed("==", h.get("barrier"), h.i32(RETIRED))
+            h.branch_unless(h.ir.or_(fresh, same), h.side_exit)
+        assert h.planned is not None
+        self._end_warp(RETIRED, h.planned.offset, set())
+        h.ir.position_at_end(rest)
+        h.end_lanes(gone)
+        left = h.ir.xor(before, gone)
+        if h.masked:
+            h.set("active", left)
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+        h.lanes = h.ir.phi(i32)
+        h.lanes.add_incoming(before, start)
+        h.lanes.add_incoming(left, rest)
 
     # The loop over the warps
 
@@ -165,9 +217,13 @@ class BarrierRegion:
         h.number = h.warp_at("position")
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
-        kept = plan.ending and self.at_barrier is not None
-        h.set("alive", Handler.load(h, h.warp, Warp.ALIVE, i32) if kept else h.lanes_at(h.number))
         h.set("start", self.start_offset)
+        if h.plan.varies:
+            left = h.lanes_left(h.warp, h.number)
+            h.set("alive", left)
+            h.set("converged", left)
+            if h.keeps_lanes and self.start >= 0:
+                h.branch_unless(h.nonzero(left), lambda: h.ir.branch(self.latch))
         barrier = self.at_barrier
         live = plan.live(barrier.statement, 1) if barrier is not None else plan.live(self.first.start, 0)
         once = {name for name in plan.launch_invariant & read if _is_scalar(plan, name)}
@@ -186,7 +242,10 @@ class BarrierRegion:
         first = h.ir.sub(h.get("first_warp"), h.i32(1))
         h.set("first_warp", h.ir.select(h.ir.icmp_signed("<", first, h.i32(0)), h.i32(plan.warps - 1), first))
         retired = h.block_named("retired")
-        self.switch = h.ir.switch(h.get("barrier"), retired)
+        ended_at = h.get("barrier")
+        if self.some_may_retire:
+            h.set("barrier", RETIRED)
+        self.switch = h.ir.switch(ended_at, retired)
         """To the regions behind the barriers in ``ends``."""
         h.ir.position_at_end(retired)
         h.ir.ret_void()
@@ -217,50 +276,49 @@ class BarrierRegion:
 
     def edge(self, number: int) -> None:
         """Go on with a basic block, all lanes converged."""
-        block = self.plan.blocks[number]
+        if number in self.waiting.entries:
+            self.h.ir.branch(self.waiting.entries[number])
+        else:
+            self.arrive(number)
+
+    def arrive(self, number: int) -> None:
+        """Go on with a basic block where no lanes wait for others of converged code."""
+        h, block = self.h, self.plan.blocks[number]
         if block.barrier is None:
-            self.h.ir.branch(self.bodies[number])
+            h.ir.branch(self.bodies[number])
             return
+        if self.waiting.joins:  # others wait behind it
+
+            def leave() -> None:
+                h.exit_at(block.offset, self.plan.live(block.start, 0))
+
+            h.branch_unless(h.ir.icmp_signed("==", h.converged, h.alive), leave)
         for planned in block.ops[: block.barrier.place]:
             self._inline(planned)
-        self.end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0))
+        self._end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0))
 
-    def exit_some(self, op: Exit) -> None:
-        """Lanes end under a guard, the others go on."""
-        h, planned = self.h, self.h.planned
-        assert planned is not None
-        gone = h.ir.and_(data.guard_mask(h, op.guard, False), h.alive)
-        left = h.ir.and_(h.alive, h.ir.not_(gone))
-        some, nobody, others, on = (h.block_named(n) for n in ("some", "nobody", "others", "on"))
-        h.ir.cbranch(h.nonzero(gone), some, on)
-        h.ir.position_at_end(some)
-        h.ir.cbranch(h.zero(left), nobody, others)
-        h.ir.position_at_end(nobody)
-        canonical = set(h.canonical)
-        self.end_warp(RETIRED, planned.offset, self.plan.live(planned.statement, 0))
-        h.canonical = canonical
-        h.ir.position_at_end(others)
-        h.set("alive", left)
-        h.ir.branch(on)
-        h.ir.position_at_end(on)
-        h.lanes = h.alive
-
-    def end_warp(self, number: int, offset: int, live: set[str]) -> None:
+    def _end_warp(self, number: int, offset: int, live: set[str]) -> None:
         """The warp arrives at a barrier or ends; a side exit if an earlier warp ended elsewhere."""
         h = self.h
-        if self.plan.ending and number >= 0:
-            h.store(h.alive, h.warp, Warp.ALIVE)
         self.ends[number] = None
         h.store_registers(live)
-        same = h.ir.icmp_signed("==", h.get("barrier"), h.i32(number))
-        good = h.ir.or_(h.ir.icmp_signed("==", h.get("position"), h.i32(0)), same)
+        if h.keeps_lanes:
+            h.store(h.alive if number >= 0 else h.i32(0), h.warp, Warp.ALIVE)
+        before, at = h.get("barrier"), h.i32(number)
+        if number < 0 and self.some_may_retire:
+            good, at = ir.Constant(i1, 1), before
+        elif self.some_may_retire:
+            good = h.ir.or_(h.ir.icmp_signed("<", before, h.i32(0)), h.ir.icmp_signed("==", before, at))
+        else:
+            fresh = h.ir.icmp_signed("==", h.get("position"), h.i32(0))
+            good = h.ir.or_(fresh, h.ir.icmp_signed("==", before, at))
         arrived, elsewhere = h.block_named("arrived"), h.block_named("elsewhere")
         h.ir.cbranch(h.likely(good), arrived, elsewhere)
         h.ir.position_at_end(elsewhere)
         h.set("resume", offset)
         h.ir.branch(h.exit_block)
         h.ir.position_at_end(arrived)
-        h.set("barrier", number)
+        h.set("barrier", at)
         h.ir.branch(self.latch)
 
     def emit_ops(self, block: PlannedBlock, first: int) -> None:
@@ -298,7 +356,7 @@ class BarrierRegion:
 
     def _body(self, block: PlannedBlock, first: int) -> None:
         h = self.h
-        h.lanes, h.masked, h.canonical, h.exit_block = h.alive, False, set(), self.exit_block
+        h.lanes, h.masked, h.canonical, h.exit_block = h.converged, False, set(), self.exit_block
         partial, h.partial = h.partial, h.partial or block.number in self.ragged
         self.emit_ops(block, first)
         h.partial = partial
@@ -314,7 +372,7 @@ class BarrierRegion:
         elif isinstance(terminator.op, Jump):
             self._jump(terminator, block.targets[0])
         else:
-            self.end_warp(RETIRED, terminator.offset, set())
+            self._end_warp(RETIRED, terminator.offset, set())
 
     def _jump(self, terminator: PlannedOp, target: int) -> None:
         """Go on with a basic block while the budget lasts."""
@@ -331,8 +389,8 @@ class BarrierRegion:
         taken, not_all = h.block_named("taken"), h.block_named("not_all")
         target = block.targets[0]
         if branch.divergent:
-            mask = h.ir.and_(mask, h.alive)
-        h.ir.cbranch(h.all_alive(mask) if branch.divergent else h.nonzero(mask), taken, not_all)
+            mask = h.ir.and_(mask, h.converged)
+        h.ir.cbranch(h.all_converged(mask) if branch.divergent else h.nonzero(mask), taken, not_all)
         h.ir.position_at_end(taken)
         canonical = set(h.canonical)
         self._jump(terminator, target)
@@ -347,12 +405,22 @@ class BarrierRegion:
         self.edge(block.fallthrough)
         h.ir.position_at_end(mixed)
         h.canonical = set()
+        others = h.ir.xor(mask, h.converged)
+        join = self.waiting.joins.get(block.number)
+        if join is not None and join.block == target:
+            self.waiting.leave(join, mask)
+            self.edge(block.fallthrough)
+            return
+        if join is not None:
+            self.waiting.leave(join, others)
+            self._jump(terminator, target)
+            return
         ways = {target, block.fallthrough}
         region = next((region for region in self.divergent if ways & region.members), None)
         if region is None or len(ways) == 1 or not ways <= set(region.pending):
             h.exit_at(terminator.offset, self.plan.live(terminator.statement, 0))
         else:
-            region.enter({target: mask, block.fallthrough: h.ir.xor(mask, h.alive)})
+            region.enter({target: mask, block.fallthrough: others})
 
 
 def _is_scalar(plan: Plan, name: str) -> bool:

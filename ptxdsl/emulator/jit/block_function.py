@@ -51,6 +51,7 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
     h.set("first_warp", 0)
     h.set("budget", BUDGET)
     h.set("barrier", RETIRED)
+    h.begin_block()
     h.ir.branch(regions[RETIRED].head)
     h.ir.position_at_end(hand_over)
     _HandOver(h, [plan.blocks[n] for n in regions if n >= 0]).emit()
@@ -64,7 +65,7 @@ class _HandOver:
     def __init__(self, h: BlockFunction, barriers: list[PlannedBlock]) -> None:
         self.h = h
         self.current, at = h.get("position"), h.get("barrier")
-        self.retired = h.ir.icmp_signed("<", at, h.i32(0))
+        self.barred = h.ir.icmp_signed(">=", at, h.i32(0))
         self.after: Any = h.i64(0)
         self.wait, self.number, self.expected = h.i64(0), h.i32(0), h.i32(0)
         for block in barriers:
@@ -78,69 +79,59 @@ class _HandOver:
 
     def emit(self) -> None:
         h = self.h
-        done = self._warps()
-        everyone = h.load(h.block, Block.ALL, i32)
-        rest = h.ir.and_(everyone, h.ir.not_(done))
-        h.store(h.ir.select(self.retired, rest, everyone), h.block, Block.LIVE)
-        h.store(rest, h.block, Block.RUNNABLE)
+        live, waiting = self._warps()
+        h.store(live, h.block, Block.LIVE)
+        h.store(h.ir.xor(live, waiting), h.block, Block.RUNNABLE)
         current = h.warp_at("position")
         h.store(h.ir.and_(h.ir.sub(current, h.i32(1)), h.i32(LANES - 1)), h.block, Block.CURRENT)
-        with h.ir.if_then(h.ir.and_(h.ir.icmp_signed(">", self.current, h.i32(0)), h.ir.not_(self.retired))):
+        with h.ir.if_then(h.nonzero(waiting)):
             offset = h.ir.mul(h.ir.zext(self.number, i64), h.i64(Barrier.nbytes))
             barrier = h.add(h.block, h.ir.add(offset, h.i64(Block.BARRIERS)))
-            h.store(self.current, barrier, Barrier.ARRIVED)
+            h.store(h.call("llvm.ctpop.i32", i32, waiting), barrier, Barrier.ARRIVED)
             h.store(self.expected, barrier, Barrier.EXPECTED)
-            h.store(done, barrier, Barrier.WAITING)
+            h.store(waiting, barrier, Barrier.WAITING)
             h.store(h.ir.shl(h.i32(1), self.number), h.block, Block.BARRED)
         exits = h.ir.add(Handler.load(h, h.block, Block.EXITS, i32), h.i32(1))
         h.store(exits, h.block, Block.EXITS)
         h.store(h.ir.add(h.base, h.get("resume")), h.block, Block.EXIT_PC)
         h.ir.ret_void()
 
-    def _warps(self) -> Any:
-        """A loop over the warps; the mask of those that have arrived at the barrier or ended."""
+    def _warps(self) -> tuple[Any, Any]:
+        """A loop over the warps; the masks of those that have not ended, and of those that wait at the barrier."""
         h = self.h
         head, body, over = (h.block_named(n) for n in ("warps", "warp", "all_handed_over"))
         before = h.ir.block
         h.ir.branch(head)
         h.ir.position_at_end(head)
-        position, done = h.ir.phi(i32), h.ir.phi(i32)
-        position.add_incoming(h.i32(0), before)
-        done.add_incoming(h.i32(0), before)
+        position, live, waiting = (h.ir.phi(i32) for _ in range(3))
+        for start in (position, live, waiting):
+            start.add_incoming(h.i32(0), before)
         h.ir.cbranch(h.ir.icmp_signed("<", position, h.i32(h.plan.warps)), body, over)
         h.ir.position_at_end(body)
         index = h.warp_at(position)
         past = h.ir.icmp_signed("<", position, self.current)
-        self._warp(index, past, h.ir.icmp_signed("==", position, self.current))
-        bit = h.ir.shl(h.i32(1), index)
-        done.add_incoming(h.ir.select(past, h.ir.or_(done, bit), done), body)
+        alive = self._warp(index, past, h.ir.icmp_signed("==", position, self.current))
+        bit = h.ir.select(h.nonzero(alive), h.ir.shl(h.i32(1), index), h.i32(0))
+        live.add_incoming(h.ir.or_(live, bit), body)
+        waiting.add_incoming(h.ir.or_(waiting, h.ir.select(past, bit, h.i32(0))), body)
         position.add_incoming(h.ir.add(position, h.i32(1)), body)
         h.ir.branch(head)
         h.ir.position_at_end(over)
-        return done
+        return live, waiting
 
-    def _alive(self, index: Any, warp: Any, past: Any, this: Any) -> Any:
-        """The lanes of a warp that have not ended; at a barrier the warp's memory has them."""
-        h = self.h
-        if not h.plan.ending:
-            return h.lanes_at(index)
-        fresh = h.ir.icmp_signed("==", h.get("start"), h.i64(h.plan.entry))
-        stored = Handler.load(h, warp, Warp.ALIVE, i32)
-        waiting = h.ir.select(h.ir.and_(fresh, h.ir.not_(past)), h.lanes_at(index), stored)
-        return h.ir.select(this, h.get("alive"), waiting)
-
-    def _warp(self, index: Any, past: Any, this: Any) -> None:
+    def _warp(self, index: Any, past: Any, this: Any) -> Any:
+        """Hand over a warp; the lanes of it that have not ended."""
         h = self.h
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         warp = h.add(warps, h.ir.mul(h.ir.zext(index, i64), h.i64(h.plan.warp_bytes)))
-        alive = self._alive(index, warp, past, this)
+        alive = h.ir.select(this, h.alive, h.lanes_left(warp, index))
+        alive = h.ir.select(h.ir.and_(past, h.ir.not_(self.barred)), h.i32(0), alive)
         h.store(Handler.load(h, warp, Warp.FRESH, PAIR), warp, Warp.ACTIVE)
         offset = h.ir.select(past, self.after, h.ir.select(this, h.get("resume"), h.get("start")))
         h.store(starting(h, h.ir.add(h.base, offset)), warp, Warp.PC)
-        ended = h.ir.and_(past, self.retired)
-        active = h.ir.select(this, h.get("active"), alive)
-        h.store(h.ir.select(ended, h.i32(0), active), warp, Warp.ACTIVE)
-        h.store(h.ir.select(ended, h.i32(0), alive), warp, Warp.ALIVE)
+        h.store(h.ir.select(this, h.get("active"), alive), warp, Warp.ACTIVE)
+        h.store(alive, warp, Warp.ALIVE)
         h.store(h.ir.select(this, h.get("parked"), h.i32(NEVER)), warp, Warp.PARKED)
         h.store(h.ir.select(past, h.ir.add(h.base, self.wait), h.i64(0)), warp, Warp.WAITS)
         h.store(self.number, warp, Warp.BARRIER)
+        return alive

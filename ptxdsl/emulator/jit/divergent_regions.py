@@ -6,12 +6,13 @@ from typing import Any, Protocol
 
 from llvmlite import ir
 
-from ..codegen import data
 from ..codegen.handler import i32, lanes_of
 from ..instructions.control import Branch, Exit, Jump
+from ..instructions.operand_classes import OperandClass
 from ..machine.layout import NEVER, Warp
 from .function_builder import BlockFunction
-from .plan import RETIRED, Plan, PlannedBlock, PlannedOp, loop_cost
+from .plan import PlannedBlock, PlannedOp, Plan, loop_cost
+from .waiting_lanes import WaitingLanes
 
 __all__ = ["DivergentRegion"]
 
@@ -23,6 +24,8 @@ class ConvergentCode(Protocol):
     plan: Plan
     hand_over: ir.Block
     exit_block: ir.Block
+    waiting: WaitingLanes
+    divergent_start: Any
 
     def emit_ops(self, block: PlannedBlock, first: int) -> None:
         """Emit a basic block's micro-ops from one on."""
@@ -32,8 +35,8 @@ class ConvergentCode(Protocol):
         """Go on with a basic block, all lanes converged."""
         ...
 
-    def end_warp(self, number: int, offset: int, live: set[str]) -> None:
-        """The warp arrives at a barrier or ends."""
+    def end_lanes(self, guard: OperandClass) -> None:
+        """Lanes end, under a guard if there is one."""
         ...
 
     def condition(self, terminator: PlannedOp, branch: Branch) -> Any:
@@ -55,8 +58,6 @@ class DivergentRegion:
             for block in members if block.barrier is None and not block.converges
         }
         self.exit_block = h.block_named("exit_divergent")
-        self.after: PlannedBlock | None = None
-        """The basic block behind the one that is emitted."""
 
     def enter(self, lanes: dict[int, Any]) -> None:
         """Lanes diverge: these masks go on at these basic blocks."""
@@ -88,9 +89,9 @@ class DivergentRegion:
             h.ir.branch(self.bodies[block.number])
             return
         converged, partial = h.block_named("converged"), h.block_named("partial")
-        h.ir.cbranch(h.all_alive(lanes), converged, partial)
+        h.ir.cbranch(h.all_converged(lanes), converged, partial)
         h.ir.position_at_end(converged)
-        h.lanes, h.canonical = h.alive, set()
+        h.lanes, h.canonical = h.converged, set()
         self.outside.edge(block.number)
         h.ir.position_at_end(partial)
         self._exit_at(block)
@@ -112,65 +113,26 @@ class DivergentRegion:
         h.ir.store(h.i32(0), place)
         h.set("active", lanes)
         h.lanes, h.masked, h.canonical, h.exit_block = lanes, True, set(), self.exit_block
+        outside.divergent_start = self.checks[self.chain[0].number]
         partial, h.partial = h.partial, True  # what the other lanes would access may be out of bounds
-        h.region, self.after = self, after
         outside.emit_ops(block, 0)
         h.partial = partial
-        self._terminator(block, h.lanes)
+        self._terminator(block, h.lanes, after)
         h.emit_side_exits()
-        h.lanes, h.masked, h.exit_block, h.region = None, False, outside.exit_block, None
+        h.lanes, h.masked, h.exit_block = None, False, outside.exit_block
 
-    def exit_some(self, op: Exit) -> None:
-        """Lanes end, under a guard if there is one; the others go on, here or elsewhere."""
-        h, planned, lanes = self.h, self.h.planned, self.h.lanes
-        assert planned is not None
-        gone = lanes
-        if op.guard:
-            on = h.block_named("on")
-            gone = h.ir.and_(data.guard_mask(h, op.guard, False), lanes)
-            some = h.block_named("some")
-            h.ir.cbranch(h.nonzero(gone), some, on)
-            h.ir.position_at_end(some)
-        alive = h.ir.and_(h.alive, h.ir.not_(gone))
-        nobody, others = h.block_named("nobody"), h.block_named("others")
-        h.ir.cbranch(h.zero(alive), nobody, others)
-        h.ir.position_at_end(nobody)
-        canonical = set(h.canonical)
-        self.outside.end_warp(RETIRED, planned.offset, h.plan.live(planned.statement, 0))
-        h.canonical = canonical
-        h.ir.position_at_end(others)
-        h.set("alive", alive)
-        elsewhere = h.block_named("elsewhere")
-        if op.guard:
-            left = h.ir.and_(lanes, h.ir.not_(gone))
-            h.set("active", left)
-            h.ir.cbranch(h.nonzero(left), on, elsewhere)
-        else:
-            h.ir.branch(elsewhere)
-        h.ir.position_at_end(elsewhere)
-        self._go_on()
-        if op.guard:
-            h.ir.position_at_end(on)
-            h.lanes = h.get("active")
-
-    def _go_on(self) -> None:
-        """With the lanes at the basic block that comes next."""
-        if self.after is None:
-            self.h.ir.unreachable()
-        else:
-            self.h.ir.branch(self.checks[self.after.number])
-
-    def _terminator(self, block: PlannedBlock, lanes: Any) -> None:
+    def _terminator(self, block: PlannedBlock, lanes: Any, after: PlannedBlock | None) -> None:
         h, terminator, blocks = self.h, block.terminator, self.outside.plan.blocks
         edges: list[tuple[int, Any]] = []
-        if terminator is not None and isinstance(terminator.op, Exit):
-            h.begin(terminator)
-            self.exit_some(terminator.op)
-            return
         if terminator is None:
             edges.append((block.fallthrough, lanes))
         elif isinstance(terminator.op, Jump):
             edges.append((block.targets[0], lanes))
+        elif isinstance(terminator.op, Exit):
+            h.begin(terminator)
+            self.outside.end_lanes(terminator.op.guard)
+            h.ir.unreachable()
+            return
         elif isinstance(terminator.op, Branch):
             mask = h.ir.and_(self.outside.condition(terminator, terminator.op), lanes)
             edges.append((block.targets[0], mask))
@@ -182,7 +144,10 @@ class DivergentRegion:
         for number, _ in edges:
             if blocks[number].priority <= block.priority:
                 self._back_edge(blocks[number], cost)
-        self._go_on()
+        if after is None:
+            h.ir.unreachable()
+        else:
+            h.ir.branch(self.checks[after.number])
 
     def _back_edge(self, target: PlannedBlock, cost: int) -> None:
         """Lanes that go back run first, while the budget lasts."""
@@ -211,4 +176,5 @@ class DivergentRegion:
             parked = h.ir.select(h.nonzero(lanes), priority, parked)
         h.store(places, h.warp, Warp.PRIORITIES, 64)
         h.set("parked", parked)
+        self.outside.waiting.park()
         h.ir.branch(self.outside.hand_over)

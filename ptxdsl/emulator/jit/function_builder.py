@@ -56,8 +56,6 @@ class BlockFunction(InlinedOps):
         super().__init__(module, name)
         self.plan = plan
         self.present, self.partial = min(LANES, plan.threads), plan.partial
-        self.region: Any = None
-        """The divergent region whose basic blocks are emitted."""
         self.allocas = self.ir
         self.ir = ir.IRBuilder(self.function.append_basic_block("body"))
         self.body = self.ir.block
@@ -85,7 +83,7 @@ class BlockFunction(InlinedOps):
         self.state_tag, self.user_tag = (module.add_metadata([kind, kind, i64(0)]) for kind in (state, user))
         shadow = module.add_metadata(["shadow", root, i64(0)])
         self.kinds = {"shadow": module.add_metadata([shadow, shadow, i64(0)])}
-        names = ("position", "first_warp", "budget", "active", "parked", "barrier", "alive")
+        names = ("position", "first_warp", "budget", "active", "parked", "barrier", "alive", "converged")
         self.state = {name: self.alloca(i32, 4) for name in names}
         self.state.update({name: self.alloca(i64, 8) for name in ("resume", "start")})
         self.base = super().load(self.block, Block.RECONVERGE, i64, fixed=True)
@@ -107,11 +105,36 @@ class BlockFunction(InlinedOps):
     @property
     def alive(self) -> Any:
         """The lanes of the current warp that have not ended."""
-        return self.i32(FULL) if self.plan.tail == FULL and not self.plan.ending else self.get("alive")
+        return self.get("alive") if self.plan.varies else self.i32(FULL)
 
-    def all_alive(self, mask: Any) -> Any:
-        """Whether all lanes that have not ended are in a mask of some of these."""
-        return self.ir.icmp_unsigned("==", mask, self.alive)
+    @property
+    def converged(self) -> Any:
+        """The lanes that converged code runs for: others of the warp have ended, or wait where these come to."""
+        return self.get("converged") if self.plan.varies else self.i32(FULL)
+
+    def all_converged(self, mask: Any) -> Any:
+        """Whether all these lanes are in a mask of some of them."""
+        return self.ir.icmp_unsigned("==", mask, self.converged)
+
+    @property
+    def keeps_lanes(self) -> bool:
+        """Whether the memory of each warp says between barriers which of its lanes have not ended."""
+        return self.plan.lanes_end and any(block.barrier is not None for block in self.plan.blocks)
+
+    def begin_block(self) -> None:
+        """No lane has ended."""
+        warps = super().load(self.block, Block.WARPS, pointer, fixed=True)
+        for number in range(self.plan.warps if self.keeps_lanes else 0):
+            self.store(self.lanes_at(self.i32(number)), self.add(warps, number * self.plan.warp_bytes), Warp.ALIVE)
+
+    def lanes_left(self, warp: Any, number: Any) -> Any:
+        """The lanes of a warp that have not ended, where it is not the current one."""
+        return super().load(warp, Warp.ALIVE, i32) if self.keeps_lanes else self.lanes_at(number)
+
+    def end_lanes(self, gone: Any) -> None:
+        """Lanes of the current warp end."""
+        for name in ("alive", "converged"):
+            self.set(name, self.ir.and_(self.get(name), self.ir.not_(gone)))
 
     def note_bounds(self, good: Any) -> Any:
         bounds = self.merged_bounds()
@@ -179,7 +202,7 @@ class BlockFunction(InlinedOps):
             self.captured.append((base, value))
         else:
             key = base.offset if base.offset not in self.plan.row_affine else (base.offset, self.row)
-            self.ir.store(value, self._variable(key, value.type))
+            self.ir.store(value, self.variable(key, value.type))
             self.canonical.discard(base.offset)
             if self.deopt_point is not None and base.offset in self.deopt_point.values:
                 self.deopt_point.clobbered += 1
@@ -262,7 +285,8 @@ class BlockFunction(InlinedOps):
 
     # Registers
 
-    def _variable(self, key: Any, kind: ir.Type) -> Any:
+    def variable(self, key: Any, kind: ir.Type) -> Any:
+        """The variable of a register."""
         place = self.variables.get(key)
         if place is None:
             place = self.variables[key] = self.alloca(kind, 64 if isinstance(kind, ir.VectorType) else 8)
@@ -275,10 +299,10 @@ class BlockFunction(InlinedOps):
         offsets = self.plan.row_affine.get(slot)
         if offsets is not None:
             return self._read_rows(slot, kind, offsets)
-        variable = self._variable(slot, kind)
+        variable = self.variable(slot, kind)
         value = self.ir.load(variable)
         if slot in self.plan.noncanonical and not self.defers_nan and slot not in self.canonical:
-            value = self._canonical(value)
+            value = self.canonical_number(value)
             self.ir.store(value, variable)
             self.canonical.add(slot)
         return value
@@ -286,14 +310,15 @@ class BlockFunction(InlinedOps):
     def _read_rows(self, slot: int, kind: ir.Type, offsets: Any) -> Any:
         """A row-affine register: the number of the current row, or that of each lane."""
         if not isinstance(kind, ir.VectorType):
-            return self.ir.load(self._variable((slot, self.row), kind))
+            return self.ir.load(self.variable((slot, self.row), kind))
         starts = range(0, self.present, offsets.lanes)
-        firsts = [self.ir.load(self._variable((slot, n), kind.element)) for n in starts]
+        firsts = [self.ir.load(self.variable((slot, n), kind.element)) for n in starts]
         firsts += firsts[:1] * (LANES // offsets.lanes - len(firsts))
         rows = memory.concat(self, [memory.spread(self, first, offsets.lanes) for first in firsts])
         return self.ir.add(rows, self.vector(offsets, kind.element.width))
 
-    def _canonical(self, value: Any) -> Any:
+    def canonical_number(self, value: Any) -> Any:
+        """The number with PTX's NaN in place of any other."""
         lanes = Lanes(self.ir, value.type.count if isinstance(value.type, ir.VectorType) else 1)
         bits = lanes.wrap(value)
         nan = bits.reals().isnan()
@@ -310,7 +335,7 @@ class BlockFunction(InlinedOps):
             value = self.load(self.warp, register.offset, kind)
             if register.lane_offsets is not None:
                 value = self.ir.sub(value, ir.Constant(kind, register.lane_offsets[0] & (1 << register.bits) - 1))
-            self.ir.store(value, self._variable(register.slot, kind))
+            self.ir.store(value, self.variable(register.slot, kind))
 
     def load_warp_invariant(self, names: Iterable[str]) -> None:
         """Load once for the block what is the same in all warps: what is computed of it leaves the loop over them."""
@@ -323,13 +348,13 @@ class BlockFunction(InlinedOps):
             values.append((register, self.load(self.warp, register.offset, type_of(register), fixed=True)))
         self.ir, self.warp = here, warp
         for register, value in values:
-            self.ir.store(value, self._variable(register.slot, value.type))
+            self.ir.store(value, self.variable(register.slot, value.type))
 
     def _load_rows(self, register: PlannedRegister) -> None:
         element = ir.IntType(register.bits)
         for lane in range(0, self.present, self.plan.row_affine[register.slot].lanes):
             value = self.load(self.warp, register.offset + lane * register.bits // 8, element)
-            self.ir.store(value, self._variable((register.slot, lane), element))
+            self.ir.store(value, self.variable((register.slot, lane), element))
 
     def store_registers(self, names: set[str]) -> None:
         """Store registers that this region has written in the warp's memory."""
@@ -371,7 +396,7 @@ class BlockFunction(InlinedOps):
     def _current(self, register: PlannedRegister) -> Any:
         if register.layout is Layout.ROW_AFFINE:
             return self._read_register(register.slot, type_of(register))
-        return self.ir.load(self._variable(register.slot, type_of(register)))
+        return self.ir.load(self.variable(register.slot, type_of(register)))
 
     def commit(self, op: MicroOp) -> None:
         """A side effect has been done: stores may be repeated with other stores, but no load before them."""
@@ -387,7 +412,7 @@ class BlockFunction(InlinedOps):
             self.ir.position_at_end(point.block)
             for register, value in point.values.values():
                 raw = register.slot in self.plan.noncanonical
-                self._store_register(register, self._canonical(value) if raw else value)
+                self._store_register(register, self.canonical_number(value) if raw else value)
             self._leave_for(point.offset)
         self.deopt_point, self.deopt_points = None, []
 

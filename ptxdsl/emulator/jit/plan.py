@@ -15,7 +15,7 @@ from ..instructions.micro_op import MicroOp, PlacedMicroOp
 from ..machine.layout import FULL, LANES
 
 __all__ = [
-    "RETIRED", "BlockBarrier", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
+    "RETIRED", "BlockBarrier", "Join", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
     "Refused", "defers_nan", "learns_entry", "loop_cost",
 ]
 
@@ -127,6 +127,14 @@ class PlannedRegister(NamedTuple):
     lane_offsets: tuple[int, ...] | None
 
 
+class Join(NamedTuple):
+    """The basic block where lanes reconverge that a branch sends there at once, while the others come another way."""
+
+    block: int
+    registers: tuple[str, ...]
+    """Those that are live there and written on the way."""
+
+
 class Plan(NamedTuple):
     """What to compile; ``key`` says all that the code depends on."""
 
@@ -153,7 +161,11 @@ class Plan(NamedTuple):
     """Offset of the micro-op that warps begin with."""
     prologue: tuple[PlannedOp, ...]
     ending: frozenset[int]
-    """Statements at which some lanes of a warp may end, and the others go on in the function."""
+    """Statements at which some lanes of a warp end, not only at the end of the data, and the others go on."""
+    joins: dict[int, Join]
+    """Where lanes wait that a branch leaves behind, by the basic block that it ends."""
+    lanes_end: bool
+    """Whether lanes may end before others of their warp."""
     key: str
 
     @property
@@ -164,6 +176,11 @@ class Plan(NamedTuple):
     def partial(self) -> bool:
         """Whether some warps of a block have fewer lanes than others."""
         return self.threads > LANES and self.threads % LANES > 0
+
+    @property
+    def varies(self) -> bool:
+        """Whether converged code may run for less than all lanes."""
+        return self.tail != FULL or self.lanes_end or bool(self.joins)
 
     @property
     def tail(self) -> int:

@@ -10,7 +10,7 @@ from ...analysis.control_flow import BasicBlock
 from ..analysis.divergence import UNIFORM, VARYING, LaneOffsets, Shape3
 from ..analysis.row_affine import RowAffine
 from ..instructions.barriers import Barrier
-from ..instructions.control import Exit, IndexedBranch, Reconvergence
+from ..instructions.control import Branch, Exit, IndexedBranch, Reconvergence
 from ..instructions.instrumentation import EpochArrive, EpochBegin
 from ..codegen.code import Code
 from ..instructions.micro_op import PlacedMicroOp
@@ -18,7 +18,7 @@ from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks, merged_shadow_checks, written_slots
 from .plan import (
-    BlockBarrier, Layout, Plan, PlannedBlock, PlannedOp, PlannedRegister, Refused, defers_nan, learns_entry,
+    BlockBarrier, Join, Layout, Plan, PlannedBlock, PlannedOp, PlannedRegister, Refused, defers_nan, learns_entry,
 )
 
 __all__ = ["key_of", "plan_block_function"]
@@ -99,7 +99,8 @@ class _Planner:
             row_affine={offsets[name]: each for name, each in low.facts.offsets.items() if isinstance(each, RowAffine)},
             row_lanes=self.block[0],
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
-            entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks), key="",
+            entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks),
+            joins=self._joins(blocks), lanes_end=any(map(_ends_lanes, blocks)), key="",
         )
         return made._replace(key=key_of(made, code))
 
@@ -110,6 +111,27 @@ class _Planner:
                 if isinstance(planned.op, Exit) and (block.divergent or self.low.ends_some(planned.statement)):
                     found.add(planned.statement)
         return frozenset(found)
+
+    def _joins(self, blocks: list[PlannedBlock]) -> dict[int, Join]:
+        """Branches that may split a warp and are no part of a divergent region, with where their lanes wait.
+
+        What is written on the way must be of one number a lane, or is not used from there on.
+        """
+        graph, facts, found = self.low.graph, self.low.facts, {}
+        for block in blocks:
+            op, join = block.terminator.op if block.terminator is not None else None, graph.reconvergence[block.number]
+            if not isinstance(op, Branch) or not op.divergent or block.divergent or join not in block.successors:
+                continue
+            if join in facts.divergent or len(set(block.successors)) < 2:
+                continue
+            way = graph.divergent_region(block.number, {})
+            written = {r for n in way for node in (graph.blocks[n],) for place in range(node.start, node.stop)
+                       for r in graph.def_use[place].writes}
+            live = self.code.registers.liveness.before(graph.blocks[join].start)
+            kept = {r.name: r for r in written if r.name in live}
+            if all(facts.offsets.get(name, VARYING) is VARYING for name in kept):
+                found[block.number] = Join(join, tuple(sorted(kept)))
+        return found
 
     def _noncanonical(self, micro_ops: list[list[PlacedMicroOp]]) -> frozenset[int]:
         members = [placed for some in micro_ops for placed in some]
@@ -207,6 +229,12 @@ def _ordered(value: Any) -> Any:
     if isinstance(value, frozenset):
         return sorted(value)
     return [_ordered(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _ends_lanes(block: PlannedBlock) -> bool:
+    """Whether lanes may end in a basic block while others of their warp go on."""
+    last = block.terminator.op if block.terminator is not None and block.divergent else None
+    return isinstance(last, Exit) or any(isinstance(each.op, Exit) for each in block.ops)
 
 
 def _warp_invariant(low: ConvergentLowering, block: Shape3) -> set[str]:

@@ -22,7 +22,7 @@ from ptxdsl.text import parse
 
 SHAPES: list[tuple[int, ...]] = [
     (4, 4), (5, 7, 3), (48,), (8, 8), (5, 5), (24, 3), (33,), (16, 3), (3,), (8, 3), (2, 3, 4), (24, 8), (40, 2),
-    (8, 4, 3), (1, 9), (20,), (4, 9), (24,),
+    (8, 4, 3), (1, 9), (20,), (4, 9), (24,), (128,), (16, 8), (32, 3),
 ]
 
 
@@ -77,7 +77,8 @@ def piece(rng: random.Random, n: int, warp: bool) -> str:
     value = f"%r{rng.choice([12, 13, 15])}"
     scale = rng.choice([4, 8, 12, 16])
     index = rng.choice(["%r7", "%r1", "%r2", "%r6", "%r11", "%r14"])
-    kinds = ["row", "strided", "shared", "table", "loop", "loop", "half", "bound", "out", "vector", "barrier", "bins"]
+    kinds = ["row", "strided", "shared", "table", "loop", "loop", "half", "bound", "out", "vector", "barrier", "bins",
+             "bound", "stride", "tree", "nested", "trap"]
     kind = rng.choice(kinds + (["shfl", "vote", "match"] if warp else []))
     address = f"mad.wide.u32 %rd8, %r22, {scale}, %rd0; ld.global.u32 %r23, [%rd8+{4 * rng.randrange(4)}];"
     return {
@@ -93,6 +94,24 @@ def piece(rng: random.Random, n: int, warp: bool) -> str:
                 f"bra J{n}; H{n}: mad.lo.u32 {value}, {value}, 5, %r13; J{n}:",
         "bound": f"setp.ge.u32 %p1, {index}, {rng.randrange(1, 60)}; @%p1 bra B{n};"
                  f"mov.u32 %r22, %r7; {address} add.u32 {value}, {value}, %r23; B{n}:",
+        "nested": f"setp.ge.u32 %p1, {index}, {rng.randrange(1, 90)}; @%p1 bra B{n}; mov.u32 %r22, %r7; {address}"
+                  f"add.u32 {value}, {value}, %r23; setp.lt.u32 %p3, {rng.choice(['%r1', '%r7'])}, {rng.randrange(40)};"
+                  f"@%p3 bra C{n}; mad.lo.u32 {value}, {value}, 7, %r14; {address} sub.u32 %r12, %r12, %r23; C{n}:"
+                  f"xor.b32 %r15, %r15, {value}; {address} add.u32 %r13, %r13, %r23; B{n}:",
+        "stride": f"mov.u32 %r24, {rng.choice(['%r7', '%r1'])}; setp.ge.u32 %p1, %r24, {rng.randrange(1, 200)};"
+                  f"@%p1 bra B{n}; L{n}: and.b32 %r22, %r24, 511; {address} mad.lo.u32 {value}, {value}, 5, %r23;"
+                  f"add.u32 %r24, %r24, {rng.choice(['%r4', '%r10', '32'])}; setp.lt.u32 %p1, %r24, 200;"
+                  f"@%p1 bra L{n}; B{n}:",
+        "tree": f"bar.sync 0; st.shared.u32 [%r31], {value}; mov.u32 %r24, {rng.choice([64, 16, 24])};"
+                f"L{n}: bar.sync 0;"
+                f"setp.ge.u32 %p1, %r7, %r24; add.u32 %r22, %r7, %r24; setp.ge.u32 %p3, %r22, %r10;"
+                f"or.pred %p1, %p1, %p3; @%p1 bra B{n}; mad.lo.u32 %r22, %r22, 4, %r30; ld.shared.u32 %r22, [%r22];"
+                f"ld.shared.u32 %r23, [%r31]; add.u32 %r23, %r23, %r22; mad.lo.u32 %r23, %r23, 3, %r14;"
+                f"add.u32 %r23, %r23, %r14; mul.lo.u32 %r23, %r23, 3; sub.u32 %r23, %r23, %r14;"
+                f"st.shared.u32 [%r31], %r23; B{n}: shr.u32 %r24, %r24, 1; setp.ne.u32 %p1, %r24, 0; @%p1 bra L{n};"
+                f"bar.sync 0; ld.shared.u32 %r23, [%r30]; add.u32 {value}, {value}, %r23;",
+        "trap": f"setp.ge.u32 %p1, {index}, {rng.randrange(1, 60)}; @%p1 bra B{n}; mov.u32 %r22, %r7; {address}"
+                f"setp.eq.u32 %p3, %r11, {rng.randrange(1000)}; @%p3 trap; add.u32 {value}, {value}, %r23; B{n}:",
         "out": f"mad.wide.u32 %rd8, %r11, 16, %rd2; st.global.u32 [%rd8+{4 * rng.randrange(4)}], {value};",
         "vector": f"mad.wide.u32 %rd8, %r11, 16, %rd2; st.global.v2.u32 [%rd8], {{{value}, %r11}};"
                   f"ld.global.v4.u32 {{%r22, %r23, %r24, %r25}}, [%rd8]; add.u32 {value}, {value}, %r22;",
@@ -113,7 +132,8 @@ def program(rng: random.Random, warp: bool = True) -> str:
     if rng.random() < 0.4:  # lanes that end early
         at, over = rng.randrange(len(pieces) + 1), rng.choice(["%r7", "%r1", "%r2", "%r11", "%r14"])
         pieces.insert(at, f"setp.ge.u32 %p2, {over}, {rng.randrange(1, 50)}; @%p2 {rng.choice(['exit', 'bra GONE'])};")
-        pieces[at + 1 :] = [each for each in pieces[at + 1 :] if "bar.sync" not in each]
+        if over != "%r7":  # which whole warps would have to miss
+            pieces[at + 1 :] = [each for each in pieces[at + 1 :] if "bar.sync" not in each]
     return kernel("u64 x, u64 y, u64 z, u32 n, u32 w", START + "\n".join(pieces) + END + " GONE: ret;")
 
 
