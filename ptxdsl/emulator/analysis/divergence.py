@@ -66,7 +66,7 @@ def tid_offsets(block: Shape3) -> tuple[LaneOffsets, LaneOffsets, LaneOffsets]:
     """Lane offsets of %tid.x, y, z relative to the warp's first lane, where they are the same in every warp."""
     x, y, z = block
     across, rows = [lane % x for lane in IOTA], [lane // x for lane in IOTA]
-    if x % LANES == 0:
+    if x % LANES == 0 or y * z == 1:
         return IOTA, UNIFORM, UNIFORM
     if x * y * z <= LANES:  # the only warp
         layers = [row // y % z for row in rows]

@@ -158,3 +158,30 @@ def test_random_programs_sanitized(seed: int) -> None:
     rng = random.Random(f"sanitized shapes {seed}")
     block = SHAPES[seed % len(SHAPES)]
     same(program(rng, False), 3, block, "all", **arguments(rng, block, 3))
+
+
+def test_blocks_are_not_left(rng: np.random.Generator) -> None:
+    """A tree reduction, a bound on the data and an early end need no side exit."""
+    text = kernel("u64 x, u64 y, u32 n", """
+        .shared .align 4 .b8 s[1024];
+        mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r0, %r1, %r2;
+        ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; ld.param.u32 %r4, [n]; mov.u32 %r5, s;
+        mad.wide.u32 %rd2, %r3, 4, %rd0; mad.lo.u32 %r6, %r2, 4, %r5; mov.u32 %r7, 0;
+        setp.ge.u32 %p0, %r3, %r4; @%p0 bra NONE; ld.global.u32 %r7, [%rd2]; NONE: st.shared.u32 [%r6], %r7;
+        mov.u32 %r8, 128; AGAIN: bar.sync 0; add.u32 %r9, %r2, %r8; setp.ge.u32 %p0, %r2, %r8;
+        setp.ge.u32 %p1, %r9, %r1; or.pred %p0, %p0, %p1; @%p0 bra SKIP;
+        mad.lo.u32 %r9, %r9, 4, %r5; ld.shared.u32 %r10, [%r9]; ld.shared.u32 %r11, [%r6];
+        add.u32 %r10, %r10, %r11; st.shared.u32 [%r6], %r10; SKIP: shr.u32 %r8, %r8, 1;
+        setp.ne.u32 %p0, %r8, 0; @%p0 bra AGAIN; bar.sync 0; setp.ge.u32 %p2, %r2, 3; @%p2 bra DONE;
+        ld.shared.u32 %r7, [s]; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r7;
+        DONE: ret;""")
+    for threads in (200, 64, 40, 12):
+        x = rng.integers(0, 1 << 20, 5 * threads, np.uint32)
+        y, n = np.zeros(5 * threads, np.uint32), 4 * threads + threads // 3
+        made = Program(parse(text))
+        code = made.code("k", (threads, 1, 1))
+        assert compile_block_function(code)
+        made.run("k", LaunchConfig(5, threads), [argument(*each) for each in (("x", x), ("y", y), ("n", np.uint32(n)))])
+        sums = np.where(np.arange(5 * threads) < n, x, 0).reshape(5, threads).sum(1)
+        np.testing.assert_array_equal(y.reshape(5, threads)[:, :3], np.repeat(sums[:, None], 3, 1))
+        assert not code.exits, threads
