@@ -170,10 +170,10 @@ def test_blocks_are_not_left(rng: np.random.Generator) -> None:
         setp.ge.u32 %p0, %r3, %r4; @%p0 bra NONE; ld.global.u32 %r7, [%rd2]; NONE: st.shared.u32 [%r6], %r7;
         mov.u32 %r8, 128; AGAIN: bar.sync 0; add.u32 %r9, %r2, %r8; setp.ge.u32 %p0, %r2, %r8;
         setp.ge.u32 %p1, %r9, %r1; or.pred %p0, %p0, %p1; @%p0 bra SKIP;
-        mad.lo.u32 %r9, %r9, 4, %r5; ld.shared.u32 %r10, [%r9]; ld.shared.u32 %r11, [%r6];
+        mad.lo.u32 %r12, %r9, 4, %r5; ld.shared.u32 %r10, [%r12]; ld.shared.u32 %r11, [%r6];
         add.u32 %r10, %r10, %r11; st.shared.u32 [%r6], %r10; SKIP: shr.u32 %r8, %r8, 1;
         setp.ne.u32 %p0, %r8, 0; @%p0 bra AGAIN; bar.sync 0; setp.ge.u32 %p2, %r2, 3; @%p2 bra DONE;
-        ld.shared.u32 %r7, [s]; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r7;
+        ld.shared.u32 %r7, [s]; mad.wide.u32 %rd3, %r3, 4, %rd1; st.global.u32 [%rd3], %r7;
         DONE: ret;""")
     for threads in (200, 64, 40, 12):
         x = rng.integers(0, 1 << 20, 5 * threads, np.uint32)
