@@ -9,8 +9,9 @@ from .operand_classes import OperandClass
 
 __all__ = [
     "BULK_BYTES", "Breakpoint", "BulkReport", "BulkShadowCheck", "CopyBegin", "CopyCommit", "CopyWait", "CountBranch",
-    "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin", "EpochWarpBarrier", "ShadowCheck",
-    "ShadowInspection", "SyncAccess", "SyncInstruction",
+    "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin", "EpochWarpBarrier",
+    "MbarrierFollowing", "OrderLookup", "ShadowCheck", "ShadowInspection", "SyncAccess", "SyncInstruction",
+    "SyncMbarrier",
 ]
 
 BULK_BYTES = 16
@@ -26,7 +27,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     two. ``copies``: asynchronous copies may write there. ``same_value``: all lanes store the same, and it does not
     depend on what was there. ``sources``: what is stored, in items of so many ``bits``. ``defers``: unwritten memory is
     no error of a load itself, and a store may leave it as undefined as before; ``flagged`` are the elements with a
-    predicate that says whether they are defined, which a load clears.
+    predicate that says whether they are defined, which a load clears. ``followed``: compiled code follows mbarriers.
     """
 
     role: int
@@ -48,6 +49,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     bits: int
     defers: bool
     flagged: tuple[bool, ...]
+    followed: bool
 
     @property
     def granules(self) -> int:
@@ -195,6 +197,24 @@ class SyncAccess(
     polls: bool
     bits: int
     stored: OperandClass
+
+
+class SyncMbarrier(
+    WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable="see MbarrierOperation", instrumentation=True
+):
+    """Follows an operation on an mbarrier, an :class:`..machine.shadow.Action`; reports it where it cannot."""
+
+    address: OperandClass
+    action: int
+    guard: OperandClass
+
+
+class MbarrierFollowing(Routine):
+    """What :class:`SyncMbarrier` calls."""
+
+
+class OrderLookup(Routine):
+    """What a shadow check calls for accesses that no barrier of the block orders."""
 
 
 class ShadowInspection(Routine):

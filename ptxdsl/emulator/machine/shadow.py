@@ -217,7 +217,63 @@ class Shadow(Struct):
     """Of the copy that is inspected: its shadow word, without the lane."""
     LOG = field("Q")
     """Address of where the next :class:`SyncRecord` goes; behind it, where there is no more room."""
+    ORDERS = field("Q")
+    """Address of what compiled code knows of the order among the warps of the block: a :class:`WarpOrder` for each of
+    32 warps, then MBARRIERS times :class:`MbarrierOrder`; 0 where it follows none."""
+    GIVEN_UP = field("Q")
+    """BASE of the last block that Python follows alone, since it has done what these cannot hold."""
+    ARRIVE = field("Q")
+    PRECEDE = field("Q")
+    """Addresses of the routines that follow an mbarrier, and that compare with what is known."""
     WARP_CLOCKS = field(WarpClock, LANES)
+
+
+MBARRIERS = 64
+"""The mbarriers of a block that compiled code follows."""
+
+
+class WarpOrder(Struct):
+    """What happens before all that a warp does now, by mbarriers.
+
+    For each warp, KNOWN is a floor as in :class:`WarpClock`, of the accesses of all its lanes, and ONE that of one of
+    its lanes, whose number is in the low bits. PART and PART_ONE are the same for what only the lanes of PART_MASK have
+    acquired, until the warp passes a barrier; PART_FLOOR is its WARP_FLOOR at that time.
+    """
+
+    align = 64
+    KNOWN = field("Q", LANES, 64)
+    ONE = field("Q", LANES, 64)
+    PART = field("Q", LANES, 64)
+    PART_ONE = field("Q", LANES, 64)
+    PART_FLOOR = field("Q")
+    PART_MASK = field("I")
+
+
+class MbarrierOrder(Struct):
+    """What threads release at an mbarrier: in its current phase, and in those that are complete, as in WarpOrder."""
+
+    align = 64
+    PENDING = field("Q", LANES, 64)
+    PENDING_ONE = field("Q", LANES, 64)
+    COMPLETE = field("Q", LANES, 64)
+    COMPLETE_ONE = field("Q", LANES, 64)
+    HOST = field("Q")
+    BASE = field("Q")
+    """First epoch of the block that it is of."""
+    INITIALISER = field("Q")
+    """The shadow word of its initialisation."""
+    PARITY = field("I")
+    """Of its current phase."""
+    USERS = field("I")
+    """The warps that are known to use it after its initialisation."""
+
+
+class Action(Number):
+    """What an instruction does to an mbarrier."""
+
+    INITIALISES = 1
+    ARRIVES = 2
+    WAITS = 4
 
 
 class Reason(Number):

@@ -9,12 +9,12 @@ from ...ir import Function, Immediate, Instruction
 from ...isa import Form
 from ...isa.effects import Access
 from ..machine.address_spaces import AddressSpaces
-from ..machine.shadow import CopyClock, Role
+from ..machine.shadow import Action, CopyClock, Role
 from ..runtime.block_state import BlockState
 
 __all__ = [
-    "bulk_accesses", "checked_access", "copy_groups", "granularity", "granule_of", "operand_value", "orders", "reach",
-    "role_of", "strength",
+    "action_of", "bulk_accesses", "checked_access", "copy_groups", "granularity", "granule_of", "operand_value",
+    "reach", "role_of", "strength", "synchronise",
 ]
 
 _MOST_GROUPS = 64
@@ -56,19 +56,27 @@ def reach(form: Form) -> int:
     return {"cta": 1, "cluster": 2}.get(form.effects.scope, 3)
 
 
-def orders(form: Form) -> bool:
-    """Whether threads can synchronise through memory by an instruction: a fence, an acquire or a release."""
-    effects = form.effects
-    return effects.fence == "threads" or (
-        checked_access(form) is not None and (effects.acquires or effects.releases)
+def synchronise(forms: list[Form]) -> bool:
+    """Whether threads can synchronise through memory: by a fence, an acquire or a release, beside strong accesses.
+
+    Relaxed arrivals at a barrier release what a fence before them has.
+    """
+    accesses = [(form.effects, access) for form in forms if (access := checked_access(form)) is not None]
+    strong = [access for effects, access in accesses if effects.strong and access.space != "local"]
+    relaxed = any(form.effects.arrives and form.effects.order == "relaxed" for form in forms)
+    if not relaxed and not (any(access.reads for access in strong) and any(access.writes for access in strong)):
+        return False
+    return any(form.effects.fence == "threads" for form in forms) or any(
+        effects.acquires or effects.releases for effects, _ in accesses
     )
 
 
 class Granularity(NamedTuple):
-    """Of a kernel: bytes of a granule, as a power of two, and the rows of a warp's :class:`CopyClock`."""
+    """Of a kernel: bytes of a granule, as a power of two, the rows of a warp's :class:`CopyClock`, any mbarriers."""
 
     granule: int
     copies: int
+    mbarriers: bool
 
 
 def granularity(spaces: AddressSpaces) -> Granularity:
@@ -76,8 +84,17 @@ def granularity(spaces: AddressSpaces) -> Granularity:
     found: Granularity | None = spaces.notes.get(Granularity)
     if found is None:
         function = spaces.function
-        found = spaces.notes[Granularity] = Granularity(granule_of(function), copy_rows(function))
+        found = Granularity(granule_of(function), copy_rows(function), has_mbarriers(function))
+        spaces.notes[Granularity] = found
     return found
+
+
+def action_of(form: Form) -> int:
+    """The :class:`Action` of an operation on an mbarrier."""
+    effects = form.effects
+    if form.tokens[0] in ("init", "inval"):
+        return Action.INITIALISES
+    return (Action.ARRIVES if effects.arrives else 0) | (Action.WAITS if effects.waits else 0)
 
 
 def granule_of(function: Function) -> int:
@@ -87,6 +104,12 @@ def granule_of(function: Function) -> int:
         if isinstance(statement, Instruction) and statement.form.type is not None and checked_access(statement.form)
     ]
     return min(max(1, min(sizes, default=4)), 4).bit_length() - 1
+
+
+def has_mbarriers(function: Function) -> bool:
+    """Whether a kernel has an operation on an mbarrier."""
+    return any(access.kind == "mbarrier" for statement in function.body or () if isinstance(statement, Instruction)
+               for access in statement.form.effects.accesses)
 
 
 def copy_groups(function: Function) -> int:

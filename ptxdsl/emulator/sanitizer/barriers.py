@@ -141,7 +141,7 @@ class Barriers:
         """Before an operation on the mbarrier at a host address."""
         what, effects = statement.form.tokens[0], statement.form.effects
         if what in ("init", "inval"):
-            self._mbarriers[host] = _Mbarrier(0, self._word(state, thread))
+            self.new(host, 0, self._word(state, thread))
             return
         mbarrier = self._used(state, block, thread, host)
         relaxed = effects.order == "relaxed" and what != "complete_tx"
@@ -163,6 +163,11 @@ class Barriers:
                 mbarrier.release(block, level, block.clock(thread), own)
             for reach, released in block.released(thread) if relaxed else ():
                 mbarrier.release(block, min(reach, level), released, {})
+
+    def new(self, host: int, parity: int, initialiser: int) -> _Mbarrier:
+        """The mbarrier at a host address, as a shadow word says who has initialised it."""
+        made = self._mbarriers[host] = _Mbarrier(parity, initialiser)
+        return made
 
     def _used(self, state: BlockState, block: BlockOrder, thread: Thread, host: int) -> _Mbarrier:
         """The mbarrier that a thread is about to use."""

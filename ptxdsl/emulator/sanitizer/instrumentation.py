@@ -19,7 +19,7 @@ from ..instructions.addresses import lane_by_lane, segment_starts
 from ..instructions.bulk_copies import find, hosts, move, size_of
 from ..instructions.instrumentation import (
     BulkReport, BulkShadowCheck, CopyBegin, CopyCommit, CopyWait, EpochArrive, EpochBarrier, EpochBegin,
-    EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction,
+    EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction, SyncMbarrier,
 )
 from ..instructions.lowering import Lowering
 from ..instructions.operand_classes import OperandClass
@@ -28,7 +28,7 @@ from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
 from .uses import Values
-from .accesses import bulk_accesses, checked_access, copy_groups, granule_of, orders, role_of, strength
+from .accesses import action_of, bulk_accesses, checked_access, copy_groups, granule_of, role_of, strength, synchronise
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
 
@@ -108,7 +108,7 @@ class Instrumentation:
         self.granule = granule_of(low.function)
         self.copy_groups = copy_groups(low.function) if checks.init else -1
         instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
-        self.follows = checks.race and any(orders(s.form) for _, s in instructions)
+        self.follows = checks.race and synchronise([s.form for _, s in instructions])
         """Whether synchronisation through memory is followed."""
         self.values = Values(low.graph)
         self.handed = self._handed_over(instructions) if checks.order else set()
@@ -137,6 +137,8 @@ class Instrumentation:
         self.bulk = checks.init and any(bulk_accesses(s.form) and s.form.effects.completes == "mbarrier"
                                         for _, s in instructions)
         """Whether it is followed which bulk copies are complete."""
+        self.mbarriers = checks.race and self._follows_mbarriers([s for _, s in instructions])
+        """Whether compiled code follows mbarriers, rather than Python."""
         if checks.overlap:
             self.written = self.read = None
         self.accesses = {
@@ -166,6 +168,16 @@ class Instrumentation:
             init = checks.init and (self._is_private(access.space, origin) is not False or checks.unwritten)
             found.append((race, init))
         return found
+
+    def _follows_mbarriers(self, instructions: list[Instruction]) -> bool:
+        """Whether mbarriers of this block, and barriers of all of it or of warps, are what orders threads."""
+        alone = self.low.spaces.cluster in (None, (1, 1, 1)) and not self.bulk
+        found = [s.form for s in instructions if any(a.kind == "mbarrier" for a in s.form.effects.accesses)]
+        others = (s for s in instructions if s.form.effects.barrier not in (None, "", "warp"))
+        if not alone or not found or not all(self._orders_all(s) for s in others):
+            return False
+        return all(form.effects.order != "relaxed" and not form.effects.completes and form.effects.access is None
+                   and form.tokens[0] != "complete_tx" for form in found)
 
     def _confirmed(self, instructions: list[tuple[int, Instruction]]) -> set[int]:
         """The weak loads whose value a compare-and-swap of the same array confirms."""
@@ -257,7 +269,7 @@ class Instrumentation:
         elif race and "bulk_group" in (effects.commits, effects.waits):
             self._report(statement)
         elif (race or self.bulk) and not effects.commits and any(a.kind == "mbarrier" for a in effects.accesses):
-            self._report_access(statement, 8)
+            self._mbarrier(statement)
             low.statement(statement)
         else:
             if (race and effects.barrier == "cluster") or (self.follows and effects.fence == "threads"):
@@ -294,6 +306,15 @@ class Instrumentation:
         guard = self._guard(statement)
         op = SyncAccess(kind, nbytes, True, guard.kind, False, False, 0, NOTHING.kind)
         self.low.emit(op, lane_by_lane(kind, place), guard)
+
+    def _mbarrier(self, statement: Instruction) -> None:
+        if not self.mbarriers:
+            self._report_access(statement, 8)
+            return
+        kind, _, place = self.low.address(statement, self._address(statement), 8, True)
+        guard = self._guard(statement)
+        op = SyncMbarrier(kind, action_of(statement.form), guard.kind)
+        self.low.emit(op, lane_by_lane(kind, place), guard, raw("i", statement_bits(self.low.place)))
 
     def _report(self, statement: Instruction, converged: bool = False) -> None:
         """Report an instruction; ``converged``: only if all lanes of the warp execute it."""
@@ -350,6 +371,7 @@ class Instrumentation:
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
             tuple(source.kind for source in sources), bits, defers, tuple(flag is not None for flag in flags),
+            self.mbarriers and private is not None,
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
         low.emit(op, place, guard, *sources, *filter(None, flags), raw("i", statement_bits(low.place) | marks))

@@ -139,6 +139,7 @@ class Sanitizer(Tool):
             lanes = set_bits(state.get(Block.FAULT_ADDRESS, "Q"))
             self.synchronisation.event(state, block, warp, lanes, reason)
         else:
+            self.synchronisation.orders.read(state, block)
             self._access(state, block, warp, reason)
 
     # Accesses

@@ -13,13 +13,13 @@ from ...launch import Buffer, TracksWrites
 from ..machine.allocation import address_of
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, LANE, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, Plane, Shadow, WarpClock,
-    Region as Description,
+    EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, MbarrierOrder,
+    Plane, Shadow, WarpClock, WarpOrder, Region as Description,
 )
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
 from .accesses import granularity
-from .shadow_store import Marked, ShadowState, Store, inspection, store
+from .shadow_store import Marked, ShadowState, Store, routines, store
 
 __all__ = ["Region", "ShadowMemory"]
 
@@ -63,7 +63,7 @@ class ShadowMemory:
 
     def __init__(self, launch: LaunchState, init: bool) -> None:
         self.launch, self.init = launch, init
-        self.granule, copies = granularity(launch.spaces)
+        self.granule, copies, self.mbarriers = granularity(launch.spaces)
         self.copies = copies if init else 0
         self.arrays: list[tuple[np.ndarray[Any, Any], int]] = []
         self.kept: list[Any] = []
@@ -207,7 +207,7 @@ class ShadowMemory:
         for offset, value in (
             (Shadow.EPOCH_COUNTER, self.store.counter_address), (Shadow.EPOCH_BLOCKS, self.store.blocks_address),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, memory.cache_address),
-            (Shadow.INSPECT, inspection()), (Shadow.LOG, self.log.address),
+            *routines().items(), (Shadow.LOG, self.log.address), (Shadow.ORDERS, self._orders()),
             (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
         ):
             _WORD.pack_into(memory.view, offset, value)
@@ -221,6 +221,14 @@ class ShadowMemory:
                 region = next((region for region in regions if region.holds(host)), None)
                 if region is not None:
                     self._link(state.table + number * Entry.nbytes, region)
+
+    def _orders(self) -> int:
+        """Memory for what compiled code knows of the order among warps; 0 where there are no mbarriers."""
+        if not self.mbarriers:
+            return 0
+        rows = np.zeros(LANES * WarpOrder.nbytes + MBARRIERS * MbarrierOrder.nbytes + 64, np.uint8)
+        self.kept.append(rows)
+        return int(rows.ctypes.data + -rows.ctypes.data % 64)
 
     def _copy_clocks(self, state: BlockState) -> list[tuple[int, int]]:
         """The fields of a shadow state by which asynchronous copies are followed."""

@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from ..codegen.library import library
-from ..instructions.instrumentation import ShadowInspection
+from ..instructions.instrumentation import MbarrierFollowing, OrderLookup, ShadowInspection
 from ..machine.allocation import allocate
 from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Shadow
 from .sync_log import SyncLog
 
-__all__ = ["Marked", "ShadowState", "Store", "inspection", "store"]
+__all__ = ["Marked", "ShadowState", "Store", "routines", "store"]
 
 _STATES = 16
 """Shadow states that are kept."""
-_INSPECT = ShadowInspection()
+_ROUTINES = {Shadow.INSPECT: ShadowInspection(), Shadow.ARRIVE: MbarrierFollowing(), Shadow.PRECEDE: OrderLookup()}
 
 
 @functools.cache
-def inspection() -> int:
-    """The address of the function that decides what the fast path of a check does not."""
-    return library().need([_INSPECT])[_INSPECT]
+def routines() -> dict[int, int]:
+    """The addresses of the functions that checks call, by their fields of a shadow state."""
+    found = library().need(list(_ROUTINES.values()))
+    return {field: found[key] for field, key in _ROUTINES.items()}
 
 
 class ShadowState:

@@ -25,6 +25,7 @@ from .happens_before import BlockOrder, Clock, Thread
 from .instrumentation import Checks
 from .report import Reporter
 from .sync_log import unordered
+from .warp_orders import WarpOrders
 
 __all__ = ["Synchronisation"]
 
@@ -54,6 +55,7 @@ class Synchronisation:
         self.clocks, self.order, self.race, self.reporter = clocks, clocks.order, checks.race, reporter
         self.hand_over = HandOver() if checks.order else None
         self.barriers = Barriers(clocks, reporter)
+        self.orders = WarpOrders(clocks, self.barriers)
         self.copies = Copies(clocks.memory, reporter)
         self.log = clocks.memory.log
         self.states: dict[int, BlockState] = {}
@@ -85,6 +87,7 @@ class Synchronisation:
         if self.hand_over.places:
             return True
         records = self.log.records
+        records = records[records["pc"] != 0]
         state = self.states[int(records["state"][0])]
         places, which = np.unique(records["pc"], return_inverse=True)
         writes, reads = np.zeros(len(places), bool), np.zeros(len(places), bool)
@@ -107,13 +110,16 @@ class Synchronisation:
     def _replay(self, record: Any) -> None:
         pc, address, epoch, block_floor, warp_floor, barriers, number, mask = (int(record[n]) for n in range(8))
         state, warp = self.states[address], epoch >> WARP_SHIFT & LANE
-        code, place = self._place(state, pc)
-        statement = code.graph.statements[place]
-        assert isinstance(statement, Instruction)
         block = self.clocks.block(number - 1)
         block.barrier(barriers, block_floor >> EPOCH_SHIFT)
         if warp_floor > block_floor:
             block.warp_barrier(warp, warp_floor)
+        if not pc:
+            self.orders.know(block, warp, record)
+            return
+        code, place = self._place(state, pc)
+        statement = code.graph.statements[place]
+        assert isinstance(statement, Instruction)
         event = _Event(
             state, code, pc, place, block, epoch, block_floor, warp_floor, record["before"], record["stored"]
         )
@@ -129,6 +135,7 @@ class Synchronisation:
 
     def event(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
         """Lanes of a warp are about to execute, or have executed, an instruction that orders threads."""
+        self.orders.give_up(state, block)
         pc = state.get(Block.FAULT_PC, "Q")
         place = state.code.statement_at(pc)
         statement = state.code.graph.statements[place]
@@ -150,6 +157,7 @@ class Synchronisation:
 
     def converged(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int]) -> None:
         """Lanes have passed a ``bar.warp.sync`` of one member mask that they came to at different places."""
+        self.orders.give_up(state, block)
         threads = [(warp, lane) for lane in lanes]
         block.synchronise(threads, [self.clocks.of_thread(state, block, thread) for thread in threads])
         self.clocks.memory.begin_epoch(state, warp)

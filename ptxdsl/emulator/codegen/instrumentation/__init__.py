@@ -1,5 +1,5 @@
 """What sanitizer, profiler and debugger insert."""
 
-from . import bulk_checks, copies, counters, epochs, shadow_checks, shadow_inspection
+from . import bulk_checks, copies, counters, epochs, mbarriers, shadow_checks, shadow_inspection
 
-__all__ = ["bulk_checks", "copies", "counters", "epochs", "shadow_checks", "shadow_inspection"]
+__all__ = ["bulk_checks", "copies", "counters", "epochs", "mbarriers", "shadow_checks", "shadow_inspection"]

@@ -5,6 +5,7 @@ A warp begins an epoch (:mod:`..machine.shadow`) where it starts on a block and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from llvmlite import ir
@@ -15,6 +16,7 @@ from ...instructions.instrumentation import (
 from ...machine.layout import LANES, Block, Status, Warp
 from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, POLL, TICKET_SHIFT, Reason, Shadow, SyncRecord, WarpClock,
+    WarpOrder,
 )
 from ..data import guard_mask, source
 from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
@@ -155,20 +157,48 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
         h.branch_unless(h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.ALIVE, i32)), h.next)
     shadow = ShadowState(h)
     if op.logged:
-        _log(h, shadow, Reason.SYNC_INSTRUCTION, mask)
+        _log(h, shadow, Reason.SYNC_INSTRUCTION, mask, False)
     else:
         leave(h, shadow, Reason.SYNC_INSTRUCTION, h.following(), mask)
 
 
-def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, *lanes: tuple[int, Any]) -> None:
-    """Note an event and go on in the next epoch; return to Python where there is no more room."""
+def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *lanes: tuple[int, Any]) -> None:
+    """Note an event and go on in the next epoch; return to Python where there is no more room.
+
+    Where compiled code follows the mbarriers of the block, what the warp knows by them is noted first; what a strong
+    read acquires cannot be held there.
+    """
     cursor = shadow.get(Shadow.LOG, pointer)
-    at = h.load(cursor, 0, i64)
-    room = h.ir.icmp_unsigned("<", at, h.load(cursor, 8, i64))
+    orders = shadow.get(Shadow.ORDERS)
+    alone = h.ir.icmp_unsigned("==", shadow.get(Shadow.GIVEN_UP), shadow.get(Shadow.BASE))
+    followed = h.ir.and_(h.nonzero(orders), h.ir.not_(alone))
+    at, end = h.load(cursor, 0, i64), h.load(cursor, 8, i64)
+    room = h.ir.icmp_unsigned("<", at, end)
+    if reads:
+        room = h.ir.and_(room, h.ir.not_(followed))
     h.branch_unless(room, lambda: leave(h, shadow, reason, h.following(), mask))
+    if not reads:
+        with h.ir.if_then(followed, likely=False):
+            row = h.add(h.ir.inttoptr(orders, pointer), h.ir.mul(shadow.number, h.i64(WarpOrder.nbytes)))
+            after = h.ir.add(at, h.i64(SyncRecord.nbytes))
+            fine = h.ir.and_(h.zero(h.load(row, WarpOrder.PART_MASK, i32)), h.ir.icmp_unsigned("<", after, end))
+            h.branch_unless(fine, lambda: leave(h, shadow, reason, h.following(), mask))
+            known = [(SyncRecord.HOSTS, WarpOrder.KNOWN), (SyncRecord.BEFORE, WarpOrder.ONE)]
+            rows = [(to, h.load(row, place, lanes_of(i64), 64)) for to, place in known]
+            _record(h, shadow, cursor, h.i64(0), mask, rows)
+    _record(h, shadow, cursor, h.ir.ptrtoint(h.rec, i64), mask, lanes)
+    shadow.begin_epoch()
+    h.next()
+
+
+def _record(
+    h: Handler, shadow: ShadowState, cursor: Any, place: Any, mask: Any, lanes: Iterable[tuple[int, Any]]
+) -> None:
+    """Write a record at the cursor; ``place`` is 0 where it says what the warp knows (:class:`WarpOrder`)."""
+    at = h.load(cursor, 0, i64)
     record = h.ir.inttoptr(at, pointer)
     for value, offset in (
-        (h.ir.ptrtoint(h.rec, i64), SyncRecord.PC), (h.ir.ptrtoint(h.block, i64), SyncRecord.STATE),
+        (place, SyncRecord.PC), (h.ir.ptrtoint(h.block, i64), SyncRecord.STATE),
         (shadow.clock(WarpClock.EPOCH), SyncRecord.EPOCH),
         (shadow.clock(WarpClock.BLOCK_FLOOR), SyncRecord.BLOCK_FLOOR),
         (shadow.clock(WarpClock.WARP_FLOOR), SyncRecord.WARP_FLOOR),
@@ -179,8 +209,6 @@ def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, *lanes: tuple[
     for offset, values in lanes:
         h.store(values, record, offset, 8)
     h.store(h.ir.add(at, h.i64(SyncRecord.nbytes)), cursor, 0)
-    shadow.begin_epoch()
-    h.next()
 
 
 def _wide(h: Handler, values: Any) -> Any:
@@ -210,4 +238,4 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
     if op.polls:
         cost = h.ir.mul(h.call("llvm.ctpop.i32", i32, mask), h.i32(POLL))
         h.store(h.ir.sub(h.load(h.block, Block.BUDGET, i32), cost), h.block, Block.BUDGET)
-    _log(h, shadow, Reason.SYNC_ACCESS, mask, *lanes)
+    _log(h, shadow, Reason.SYNC_ACCESS, mask, op.polls, *lanes)

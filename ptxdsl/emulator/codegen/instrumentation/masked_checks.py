@@ -20,6 +20,7 @@ from ...machine.shadow import (
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..storage import digest
 from .epochs import ShadowState
+from .mbarriers import PRECEDE
 
 __all__ = ["MOST_GRANULES", "masked_check"]
 
@@ -33,7 +34,7 @@ def masked_check(module: ir.Module, check: ShadowCheck) -> ir.Function:
     """Whether a check is passed, which is then noted: (_, warp, block, mask, place, words, stride, hosts)."""
     what = (
         check.role, check.strength, check.block_private, check.granules, check.granule, check.race, check.init,
-        check.readers, check.copies, bool(check.sources),
+        check.readers, check.copies, bool(check.sources), check.followed,
     )
     name = f"masked.{digest(repr(what).encode())}"
     found: ir.Function | None = module.globals.get(name)
@@ -130,6 +131,9 @@ class _MaskedCheck:
         h.ir.cbranch(self.all(good), on, rare)
         h.ir.position_at_end(rare)
         further = h.ir.or_(good, h.ir.or_(self._ordered_in_warp(words), self._known(words)))
+        if check.followed:
+            further = h.ir.or_(further, self._followed(words, further))
+        rare = h.ir.block
         h.ir.branch(on)
         h.ir.position_at_end(on)
         found = h.ir.phi(_Bools)
@@ -159,6 +163,20 @@ class _MaskedCheck:
         table = h.splat(h.ir.ptrtoint(shadow.get(Shadow.ORDER_CACHE, pointer), i64))
         places = h.ir.inttoptr(h.ir.add(table, h.ir.shl(slots, self.number(WORD_SHIFT))), lanes_of(pointer))
         return h.ir.icmp_unsigned("==", self.gathered(places, keys), keys)
+
+    def _followed(self, words: Any, good: Any) -> Any:
+        """Whether mbarriers order those that are not good."""
+        h = self.h
+        asked = h.ir.and_(self.active, h.ir.not_(good))
+
+        def ask() -> Any:
+            place = h.alloca(_Words)
+            h.ir.store(h.ir.select(asked, words, self.number(0)), place)
+            function = h.ir.bitcast(self.shadow.get(Shadow.PRECEDE, pointer), PRECEDE.as_pointer())
+            at, private = h.ir.bitcast(place, pointer), h.i64(bool(self.check.block_private))
+            return h.ir.call(function, [h.rec, h.warp, h.block, at, h.i64(LANES), private, h.mask(self.active)])
+
+        return h.splat(h.asked_if(h.nonzero(h.mask(asked)), ask))
 
     def written(self, words: Any) -> Any:
         if self.check.block_private:

@@ -15,6 +15,7 @@ from ...machine.shadow import (
     WHOLE_WARP, WORD_SHIFT, Kind, Plane, Reason, Region, Role, Shadow, WarpClock,
 )
 from .epochs import ShadowState
+from .mbarriers import PRECEDE
 from ..handler import Handler, byte, i1, i32, i64, pointer
 from ..registry import builds
 
@@ -34,7 +35,7 @@ class _Inspect:
     def __init__(self, module: ir.Module, name: str) -> None:
         h = self.h = Handler(module, name, result=INSPECT)
         self.mask, self.place, self.flags = h.function.args[3:]
-        self.differs = h.alloca(i32)
+        self.differs, self.asked = h.alloca(i32), h.alloca(i64)
         self.shadow = shadow = ShadowState(h)
         self.mine_warp = h.ir.or_(shadow.clock(WarpClock.EPOCH), self.place)
         self.suppressed = h.nonzero(h.ir.and_(self.place, h.i64(SUPPRESSED)))
@@ -313,7 +314,18 @@ class _Inspect:
         needed = h.ir.select(same_block, h.i64(1 << STRENGTH_SHIFT), needed)
         cached = self.cached(word, WHOLE_WARP), self.cached(word, 0)
         reasons = (self.same_thread(word), warp_barrier, compare(">=", weaker, needed), *cached)
-        return reduce(h.ir.or_, reasons, self.ordered(word))
+        found = reduce(h.ir.or_, reasons, self.ordered(word))
+        ask = h.ir.and_(h.ir.not_(found), h.nonzero(shadow.get(Shadow.ORDERS)))
+        return h.ir.or_(found, h.asked_if(ask, lambda: self.precedes(word)))
+
+    def precedes(self, word: Any) -> Any:
+        """Whether the order among the warps of the block is known."""
+        h, shadow = self.h, self.shadow
+        h.ir.store(word, self.asked)
+        function = h.ir.bitcast(shadow.get(Shadow.PRECEDE, pointer), PRECEDE.as_pointer())
+        lane = h.ir.shl(h.i32(1), self.number)
+        place = h.ir.bitcast(self.asked, pointer)
+        return h.ir.call(function, [h.rec, h.warp, h.block, place, h.i64(1), h.i64(0), lane])
 
     def cached(self, word: Any, whole: int) -> Any:
         """Whether the order is in the cache: Python has found it before, for both warps or for these two threads."""

@@ -1,0 +1,105 @@
+"""What compiled code knows of the order among the warps of a block by mbarriers, as the clocks that Python has.
+
+Nearly always it is all that is asked. Python reads it where a shadow check finds no order, to report the race, and
+where something happens that compiled code cannot hold: from there on, until the block ends, Python follows alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from ..instructions.instrumentation import SyncMbarrier
+from ..machine.layout import LANES
+from ..machine.shadow import EPOCH_SHIFT, LANE, MBARRIERS, MbarrierOrder, Shadow, WarpClock, WarpOrder
+from ..runtime.block_state import BlockState
+from ..runtime.faults import set_bits
+from .barriers import Barriers
+from .clocks import Clocks
+from .happens_before import BlockOrder, Clock, join, publish
+
+__all__ = ["WarpOrders"]
+
+_WARP = np.dtype([
+    ("known", "u8", LANES), ("one", "u8", LANES), ("part", "u8", LANES), ("part_one", "u8", LANES),
+    ("part_floor", "u8"), ("part_mask", "u4"), ("", "u4", 13),
+])
+_MBARRIER = np.dtype([
+    ("pending", "u8", LANES), ("pending_one", "u8", LANES), ("complete", "u8", LANES), ("complete_one", "u8", LANES),
+    ("host", "u8"), ("base", "u8"), ("initialiser", "u8"), ("parity", "u4"), ("users", "u4"), ("", "u8", 4),
+])
+assert _WARP.itemsize == WarpOrder.nbytes
+assert _MBARRIER.itemsize == MbarrierOrder.nbytes
+
+
+class WarpOrders:
+    """Those of a launch."""
+
+    def __init__(self, clocks: Clocks, barriers: Barriers) -> None:
+        self.clocks, self.barriers, self.memory = clocks, barriers, clocks.memory
+
+    def _followed(self, state: BlockState) -> int:
+        """Where the orders of a block are; 0 where Python follows it."""
+        memory, code = self.memory, state.code
+        if not memory.mbarriers or memory.get(state, Shadow.GIVEN_UP) == memory.get(state, Shadow.BASE):
+            return 0
+        if SyncMbarrier not in code.notes:
+            code.notes[SyncMbarrier] = any(isinstance(placed.op, SyncMbarrier) for placed in code.micro_ops)
+        return memory.get(state, Shadow.ORDERS) if code.notes[SyncMbarrier] else 0
+
+    @staticmethod
+    def _rows(address: int, kind: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
+        return np.frombuffer((ctypes.c_char * (count * kind.itemsize)).from_address(address), kind)
+
+    def know(self, block: BlockOrder, warp: int, record: Any) -> None:
+        """What a warp knew when it noted this."""
+        clock = join(block.common, self._clock(block.block, self.memory.first_epoch, record["hosts"], record["before"]))
+        block.own.update(dict.fromkeys(((warp, lane) for lane in range(LANES)), clock))
+
+    @staticmethod
+    def _clock(number: int, first: int, known: Any, one: Any) -> Clock:
+        """A row of a block as a clock; what is older than its first epoch is of other blocks."""
+        base = first << EPOCH_SHIFT
+        clock: Clock = {}
+        for warp, (floor, lane) in enumerate(zip(known.tolist(), one.tolist())):
+            if floor > base:
+                clock[number, warp] = (floor >> EPOCH_SHIFT) - 1
+            if lane > base:
+                clock[number, warp, lane & LANE] = (lane >> EPOCH_SHIFT) - 1
+        return clock
+
+    def read(self, state: BlockState, block: BlockOrder) -> None:
+        """Give all threads of a block the clocks that compiled code has for them."""
+        address = self._followed(state)
+        if not address:
+            return
+        number, first = block.block, self.memory.get(state, Shadow.BASE) >> EPOCH_SHIFT
+        for warp, row in enumerate(self._rows(address, _WARP, state.count)):
+            known = join(block.common, self._clock(number, first, row["known"], row["one"]))
+            block.own.update(dict.fromkeys(((warp, lane) for lane in range(LANES)), known))
+            if row["part_mask"]:
+                passed = self.memory.clock(state, warp, WarpClock.WARP_FLOOR) > int(row["part_floor"])
+                part = join(known, self._clock(number, first, row["part"], row["part_one"]))
+                for lane in set_bits(0xFFFFFFFF if passed else int(row["part_mask"])):
+                    block.own[warp, lane] = part
+
+    def give_up(self, state: BlockState, block: BlockOrder) -> None:
+        """Something happens that compiled code cannot hold: Python follows the block from here on."""
+        address = self._followed(state)
+        if self.memory.mbarriers:
+            self.read(state, block)
+            base = self.memory.get(state, Shadow.BASE)
+            self.memory.put(state, Shadow.GIVEN_UP, "Q", base)
+        if not address:
+            return
+        number, first = block.block, base >> EPOCH_SHIFT
+        for row in self._rows(address + LANES * WarpOrder.nbytes, _MBARRIER, MBARRIERS):
+            if int(row["base"]) != base:
+                continue
+            mbarrier = self.barriers.new(int(row["host"]), int(row["parity"]), int(row["initialiser"]))
+            warps = set_bits(int(row["users"]))
+            mbarrier.users = {(block.block, (warp, lane)) for warp in warps for lane in range(LANES)}
+            for into, name in ((mbarrier.pending, "pending"), (mbarrier.complete, "complete")):
+                publish(into, block, 2, self._clock(number, first, row[name], row[f"{name}_one"]))
