@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ...isa import OperandSpec, lookup
 from .. import semantics
-from ..machine.layout import Block, Fault, Status
+from ..machine.layout import Block, Fault, Launch, Status
 from ..semantics.lanes import Lanes, integer_range
 from ..instructions.data import Compute, ReadClock, SpaceTest, WrapCheck
 from ..instructions.operand_classes import ABSENT, NEGATED, PREDICATE, SINK, OperandClass
@@ -156,12 +156,21 @@ def space_test(h: Handler, op: SpaceTest) -> None:
 def read_clock(h: Handler, op: ReadClock) -> None:
     mask = guard_mask(h, op.guard, op.masked)
     slot = h.slot()
-    value = _nanoseconds(h) if "timer" in op.register else h.call("llvm.readcyclecounter", i64)
+    value = _clock(h, "timer" in op.register)
     if op.register.endswith("_hi"):
         value = h.ir.lshr(value, i64(32))
     value = fit(h, value, op.dest.bits, False)
     put(h, slot, value if op.dest.uniform else h.splat(value), None if op.dest.uniform else mask)
     h.next()
+
+
+def _clock(h: Handler, timer: bool) -> Any:
+    """The wall clock or the cycle counter, or what it showed last where the clocks are stopped."""
+    launch = h.load(h.block, Block.LAUNCH, pointer, fixed=True)  # which the parameters follow
+    last = (Launch.NANOSECONDS if timer else Launch.CYCLES) - Launch.nbytes
+    with h.ir.if_then(h.zero(h.load(launch, Launch.STOPPED - Launch.nbytes, i32))):
+        h.store(_nanoseconds(h) if timer else h.call("llvm.readcyclecounter", i64), launch, last)
+    return h.load(launch, last, i64)
 
 
 def _nanoseconds(h: Handler) -> Any:

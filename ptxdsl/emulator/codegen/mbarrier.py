@@ -97,12 +97,12 @@ def _uniform_lanes(h: Handler, work: _Word, what: str, lanes: Any, amounts: list
 def _yield_warp(h: Handler, polled: bool) -> None:
     """Let other warps run before the kernel polls again; return once the budget is spent, to find deadlocks."""
     h.store(h.rec, h.warp, Warp.WAITS)
+    budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+    h.store(budget, h.block, Block.BUDGET)
     if polled:
         h.goto(h.following())
         return
     h.store(h.following(), h.warp, Warp.PC)
-    budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
-    h.store(budget, h.block, Block.BUDGET)
     h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), lambda: return_status(h, Status.YIELD))
     h.tail_to(Block.SCHEDULE, h.rec)
 

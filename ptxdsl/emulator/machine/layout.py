@@ -208,6 +208,11 @@ class Launch(Struct):
     BLOCKS = field("q")
     GRID = field("i", 3)
     WORKSPACE = field("Q")
+    NANOSECONDS = field("Q")
+    CYCLES = field("Q")
+    """What the clocks have shown last."""
+    STOPPED = field("i")
+    """Whether the clocks stand still, to see whether anything else changes."""
 
 
 class Warp(Struct):

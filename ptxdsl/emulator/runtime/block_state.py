@@ -170,6 +170,10 @@ class LaunchState:
         self.blocks = min(self.blocks, blocks)
         copy_bytes(self.address + Launch.BLOCKS, struct.pack("<q", self.blocks), 8)
 
+    def stop_clocks(self, stop: bool) -> None:
+        """Let the clocks that threads read stand still, or go on."""
+        ctypes.memmove(self.address + Launch.STOPPED, struct.pack("<i", stop), 4)
+
     def digest(self, digest: Any) -> None:
         """Add the memory that all blocks share to a digest."""
         for area in self.ranges:

@@ -120,6 +120,7 @@ class Clusters:
                 for other in active:
                     _set_window(other, state, 0)
                 self.quiescence = Quiescence(self.random)
+                self.launch.stop_clocks(False)
             elif status == Status.BLOCKED:
                 if not self._waits(state) or not any(s.between_blocks or s.get(Block.RUNNABLE, "I") for s in active):
                     raise deadlock(state)
@@ -140,15 +141,23 @@ class Clusters:
             self.schedule.draw(active)
 
     def _compare(self, active: deque[BlockState]) -> None:
+        """Compare the memory with what it was some rounds ago, or remember it."""
+        reached = self.quiescence.reached(digest(self.launch, active, self.memory.tobytes()))
+        if reached:
+            self._quiescent(active)
+        self.launch.stop_clocks(bool(self.quiescence.seen))
+
+    def _quiescent(self, active: deque[BlockState]) -> None:
         """Resume in conservative code where nothing changes any more: there it might."""
-        if not self.quiescence.reached(digest(self.launch, active, self.memory.tobytes())):
-            return
         ordered = [state for state in active if not state.code.conservative]
         for state in ordered:
             deoptimise(state, self.codes(True))
-        if not ordered:
-            raise livelock(next(state for state in active if state.get(Block.RUNNABLE, "I")))
-        self.quiescence = Quiescence(self.random)
+        if ordered:
+            self.quiescence = Quiescence(self.random)
+            return
+        first = next(state for state in active if state.get(Block.RUNNABLE, "I"))
+        if self.quiescence.certain(first.code):
+            raise livelock(first)
 
     def _waits(self, state: BlockState) -> bool:
         """Whether some warp of a block waits for other blocks."""

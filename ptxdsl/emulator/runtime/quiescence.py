@@ -2,12 +2,18 @@
 
 Compiled code is deterministic: if everything is as it was some rounds before, when every block had a time slice, then
 nothing will ever change. Where warps run in a random order, it is enough that nothing changes for many rounds.
+
+Threads that wait may read a clock. It stands still while states are compared, and goes on before the next time; that
+nothing else changes for a second is the end, since no kernel waits that long for its own timeout.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import perf_counter
 
+from ..codegen.code import Code
+from ..instructions.data import ReadClock
 from ..machine.layout import Block
 from .block_state import BlockState, LaunchState
 
@@ -19,6 +25,8 @@ block has warps, since each time another one may run."""
 RANDOM_ROUNDS = 64
 """Rounds in which nothing must change where warps run in a random order: a warp that would change something may not
 have run."""
+SECONDS = 1.0
+"""How long nothing but clocks must change."""
 
 
 class Quiescence:
@@ -27,6 +35,8 @@ class Quiescence:
     def __init__(self, random: bool) -> None:
         self.random = random
         self.slices, self.rounds, self.first, self.since, self.same = 0, 0, FIRST, 0, 0
+        self.still = 0.0
+        """When nothing but clocks had changed for the first time."""
         self.seen = b""
         """What to compare with; empty where it is not yet time to."""
 
@@ -46,9 +56,19 @@ class Quiescence:
         if not self.seen:
             self.seen, self.since = now, self.rounds
         elif self.rounds >= self.since + ROUNDS and not self.same:
-            self.first, self.seen = 2 * self.rounds, b""
+            self.first, self.seen, self.still = 2 * self.rounds, b"", 0.0
         elif self.random:
             self.seen = now
+        return False
+
+    def certain(self, code: Code) -> bool:
+        """Whether that is the end, and no thread waits for a time to come."""
+        if ReadClock not in code.notes:
+            code.notes[ReadClock] = any(isinstance(placed.op, ReadClock) for placed in code.micro_ops)
+        self.still = self.still or perf_counter()
+        if not code.notes[ReadClock] or perf_counter() - self.still >= SECONDS:
+            return True
+        self.first, self.seen, self.same = self.rounds + FIRST, b"", 0
         return False
 
 

@@ -182,6 +182,7 @@ class WorkerPool:
         if self.comparing and not comparing:
             self.changed.notify_all()
         self.comparing = comparing
+        self.launch.stop_clocks(comparing)
 
     def _yielded(self, worker: int, state: BlockState) -> BlockState | None:
         """A call of compiled code is over, and perhaps a time slice."""
@@ -221,15 +222,17 @@ class WorkerPool:
         """Compare the memory with what it was some rounds ago, or remember it."""
         if self.quiescence.reached(digest(self.launch, self.waiting)):
             self._quiescent()
-        else:
-            self._set_comparing(bool(self.quiescence.seen))
+        self._set_comparing(bool(self.quiescence.seen))
 
     def _quiescent(self) -> None:
         """All states resume in conservative code first: only there do waiting lanes yield to others of their warp."""
         from .events import deoptimise, livelock
 
         if all(state.code.conservative for state in self.waiting):
-            raise livelock(min(self.waiting, key=lambda state: state.block))
+            first = min(self.waiting, key=lambda state: state.block)
+            if self.quiescence.certain(first.code):
+                raise livelock(first)
+            return
         code = self.codes(True)
         self.waiting = deque(state if state.code.conservative else deoptimise(state, code) for state in self.waiting)
         self._progress()
