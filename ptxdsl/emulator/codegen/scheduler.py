@@ -34,7 +34,7 @@ def _schedule(module: ir.Module, name: str) -> None:
 
 
 def _shuffled(module: ir.Module, name: str) -> None:
-    """As schedule, but the next warp is drawn at random (xorshift32 over SEED)."""
+    """As schedule, but the next warp is drawn at random, each as likely as the others (xorshift32 over SEED)."""
     h = Handler(module, name)
     stay = h.load(h.block, Block.STAY, i32)
     h.store(h.i32(0), h.block, Block.STAY)
@@ -42,10 +42,22 @@ def _shuffled(module: ir.Module, name: str) -> None:
     for move, amount in ((h.ir.shl, 13), (h.ir.lshr, 17), (h.ir.shl, 5)):
         seed = h.ir.xor(seed, move(seed, h.i32(amount)))
     h.store(seed, h.block, Block.SEED)
-    kept = h.nonzero(stay)
-    drawn = h.ir.lshr(seed, h.i32(27))
-    h.store(h.ir.select(kept, h.load(h.block, Block.CURRENT, i32), drawn), h.block, Block.CURRENT)
-    switch(h, h.load(h.block, Block.RUNNABLE, i32))
+    runnable = h.load(h.block, Block.RUNNABLE, i32)
+    count = h.ir.zext(h.call("llvm.ctpop.i32", i32, runnable), i64)
+    skipped = h.ir.trunc(h.ir.lshr(h.ir.mul(h.ir.zext(seed, i64), count), h.i64(32)), i32)
+    left = h.alloca(i32)
+    h.ir.store(runnable, left)
+
+    def skip(number: Any) -> Any:
+        mask = h.ir.load(left)
+        h.ir.store(h.ir.and_(mask, h.ir.sub(mask, h.i32(1))), left)
+        return h.ir.add(number, h.i32(1))
+
+    h.loop(h.i32(0), lambda number: h.ir.icmp_unsigned("<", number, skipped), skip)
+    drawn = h.ir.sub(h.first_lane(h.ir.load(left)), h.i32(1))
+    current = h.ir.select(h.nonzero(stay), h.load(h.block, Block.CURRENT, i32), drawn)
+    h.store(h.ir.and_(current, h.i32(LANES - 1)), h.block, Block.CURRENT)
+    switch(h, runnable)
 
 
 def switch(h: Handler, runnable: Any) -> None:

@@ -1,0 +1,74 @@
+"""Random kernels whose warps hand numbers over at mbarriers, some of them without an order."""
+
+from __future__ import annotations
+
+import random
+
+WARPS, BARRIERS, SLOTS = 3, 3, 4
+HEAD = """
+.shared .align 8 .b64 bars[3]; .shared .align 4 .b32 slots[128];
+mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 31; shr.u32 %r2, %r0, 5; setp.ne.u32 %p0, %r0, 0; setp.ne.u32 %p1, %r1, 0;
+setp.gt.u32 %p2, %r1, 15; mov.u32 %r3, slots; mad.lo.u32 %r3, %r1, 4, %r3; ld.param.u64 %rd0, [out];
+@%p0 bra MADE;
+"""
+
+
+def arrive(how: str, at: int) -> tuple[str, int]:
+    """How a warp arrives, and the arrivals that it counts as."""
+    text = f"mbarrier.arrive.shared.b64 %rd9, [bars+{8 * at}];\n"
+    if how == "one":
+        return f"@!%p1 {text}", 1
+    if how == "synced":
+        return f"bar.warp.sync 0xffffffff; @!%p1 {text}", 1
+    if how == "half":
+        return f"@%p2 {text}", 16
+    return text, 32
+
+
+def wait(how: str, at: int, parity: int, name: str) -> str:
+    """How a warp waits for a phase."""
+    text = f"{name}: mbarrier.try_wait.parity.shared.b64 %p9, [bars+{8 * at}], {parity};\n@!%p9 bra {name};\n"
+    if how == "none":
+        return ""
+    if how in ("one", "synced"):
+        text = f"@%p1 bra {name}_on;\n{text}{name}_on:\n"
+        return text + "bar.warp.sync 0xffffffff;\n" * (how == "synced")
+    return text
+
+
+def accesses(draw: random.Random) -> str:
+    """A few accesses of a warp, some by one lane."""
+    text = ""
+    for _ in range(draw.choice((0, 1, 1, 2))):
+        slot, one = 128 * draw.randrange(SLOTS) // SLOTS * 4, draw.choice(("", "", "@!%p1 ", "@%p2 "))
+        shift = draw.choice((0, 0, 4))
+        where = f"[%r3+{min(slot + shift, 380)}]"
+        text += one + draw.choice((f"st.shared.u32 {where}, %r0;\n", f"ld.shared.u32 %r9, {where};\n"))
+    return text
+
+
+def program(seed: int) -> str:
+    """A kernel: rounds, in each of which every warp arrives at one mbarrier and may wait for the others."""
+    draw = random.Random(seed)
+    kinds = ("all", "all", "one", "synced", *["half"] * (draw.random() < 0.3))
+    hows = [[draw.choice(kinds) for _ in range(BARRIERS)] for _ in range(WARPS)]
+    texts, phases, closed = [f"W{warp}:\n" for warp in range(WARPS)], [0] * BARRIERS, set()
+    for number in range(draw.randrange(2, 6)):
+        usable = [at for at in range(BARRIERS) if at not in closed]
+        if not usable or draw.random() < 0.1:
+            texts = [text + "bar.sync 0;\n" for text in texts]
+            usable, closed = list(range(BARRIERS)), set()
+        at = draw.choice(usable)
+        waits = [draw.choice(("all", "all", "all", "synced", "one", "none")) for _ in range(WARPS)]
+        if not {"one", "none"}.isdisjoint(waits):
+            closed.add(at)  # some lane may arrive again before the phase is over
+        for warp in range(WARPS):
+            text = accesses(draw) + arrive(hows[warp][at], at)[0] + accesses(draw) * (draw.random() < 0.2)
+            text += wait(waits[warp], at, phases[at] & 1, f"L{warp}_{number}")
+            texts[warp] += text + "bar.warp.sync 0xffffffff;\n" * (draw.random() < 0.2)
+        phases[at] += 1
+    counts = [sum(arrive(hows[warp][at], at)[1] for warp in range(WARPS)) for at in range(BARRIERS)]
+    made = "".join(f"mbarrier.init.shared.b64 [bars+{8 * at}], {count};\n" for at, count in enumerate(counts))
+    jumps = "".join(f"setp.eq.u32 %p3, %r2, {warp}; @%p3 bra W{warp};\n" for warp in range(WARPS))
+    parts = "".join(f"{text}{accesses(draw)}bra END;\n" for text in texts)
+    return f"{HEAD}{made}MADE: bar.sync 0;\n{jumps}{parts}END: st.global.u32 [%rd0], 0; ret;\n"
