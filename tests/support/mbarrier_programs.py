@@ -36,10 +36,10 @@ def wait(how: str, at: int, parity: int, name: str) -> str:
     return text
 
 
-def accesses(draw: random.Random) -> str:
+def accesses(draw: random.Random, often: float) -> str:
     """A few accesses of a warp, some by one lane."""
     text = ""
-    for _ in range(draw.choice((0, 1, 1, 2))):
+    for _ in range(draw.choice((1, 1, 2)) if draw.random() < often else 0):
         slot, one = 128 * draw.randrange(SLOTS) // SLOTS * 4, draw.choice(("", "", "@!%p1 ", "@%p2 "))
         shift = draw.choice((0, 0, 4))
         where = f"[%r3+{min(slot + shift, 380)}]"
@@ -50,6 +50,7 @@ def accesses(draw: random.Random) -> str:
 def program(seed: int) -> str:
     """A kernel: rounds, in each of which every warp arrives at one mbarrier and may wait for the others."""
     draw = random.Random(seed)
+    often = draw.choice((0.1, 0.7))
     kinds = ("all", "all", "one", "synced", *["half"] * (draw.random() < 0.3))
     hows = [[draw.choice(kinds) for _ in range(BARRIERS)] for _ in range(WARPS)]
     texts, phases, closed = [f"W{warp}:\n" for warp in range(WARPS)], [0] * BARRIERS, set()
@@ -63,12 +64,12 @@ def program(seed: int) -> str:
         if not {"one", "none"}.isdisjoint(waits):
             closed.add(at)  # some lane may arrive again before the phase is over
         for warp in range(WARPS):
-            text = accesses(draw) + arrive(hows[warp][at], at)[0] + accesses(draw) * (draw.random() < 0.2)
+            text = accesses(draw, often) + arrive(hows[warp][at], at)[0] + accesses(draw, often) * (draw.random() < 0.2)
             text += wait(waits[warp], at, phases[at] & 1, f"L{warp}_{number}")
             texts[warp] += text + "bar.warp.sync 0xffffffff;\n" * (draw.random() < 0.2)
         phases[at] += 1
     counts = [sum(arrive(hows[warp][at], at)[1] for warp in range(WARPS)) for at in range(BARRIERS)]
     made = "".join(f"mbarrier.init.shared.b64 [bars+{8 * at}], {count};\n" for at, count in enumerate(counts))
     jumps = "".join(f"setp.eq.u32 %p3, %r2, {warp}; @%p3 bra W{warp};\n" for warp in range(WARPS))
-    parts = "".join(f"{text}{accesses(draw)}bra END;\n" for text in texts)
+    parts = "".join(f"{text}{accesses(draw, often)}bra END;\n" for text in texts)
     return f"{HEAD}{made}MADE: bar.sync 0;\n{jumps}{parts}END: st.global.u32 [%rd0], 0; ret;\n"

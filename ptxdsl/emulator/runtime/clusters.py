@@ -145,7 +145,7 @@ class Clusters:
         reached = self.quiescence.reached(digest(self.launch, active, self.memory.tobytes()))
         if reached:
             self._quiescent(active)
-        self.launch.stop_clocks(bool(self.quiescence.seen))
+        self.launch.stop_clocks(self.quiescence.stopped)
 
     def _quiescent(self, active: deque[BlockState]) -> None:
         """Resume in conservative code where nothing changes any more: there it might."""

@@ -22,6 +22,8 @@ __all__ = ["Quiescence", "digest"]
 FIRST, ROUNDS = 16, 40
 """Rounds without the end of a block before the first comparison, then doubled, and how many to compare: more than a
 block has warps, since each time another one may run."""
+READ_AGAIN = 2
+"""Rounds after which whoever reads a clock has seen it stand still."""
 RANDOM_ROUNDS = 64
 """Rounds in which nothing must change where warps run in a random order: a warp that would change something may not
 have run."""
@@ -35,6 +37,8 @@ class Quiescence:
     def __init__(self, random: bool) -> None:
         self.random = random
         self.slices, self.rounds, self.first, self.since, self.same = 0, 0, FIRST, 0, 0
+        self.stopped = False
+        """Whether the clocks stand still."""
         self.still = 0.0
         """When nothing but clocks had changed for the first time."""
         self.seen = b""
@@ -53,10 +57,13 @@ class Quiescence:
         self.same = self.same + 1 if now == self.seen else 0
         if self.same >= (RANDOM_ROUNDS if self.random else 1):
             return True
-        if not self.seen:
-            self.seen, self.since = now, self.rounds
+        if not self.stopped:
+            self.stopped, self.since = True, self.rounds
+        elif not self.seen:
+            if self.rounds >= self.since + READ_AGAIN:
+                self.seen, self.since = now, self.rounds
         elif self.rounds >= self.since + ROUNDS and not self.same:
-            self.first, self.seen, self.still = 2 * self.rounds, b"", 0.0
+            self.first, self.seen, self.stopped, self.still = 2 * self.rounds, b"", False, 0.0
         elif self.random:
             self.seen = now
         return False
@@ -68,7 +75,7 @@ class Quiescence:
         self.still = self.still or perf_counter()
         if not code.notes[ReadClock] or perf_counter() - self.still >= SECONDS:
             return True
-        self.first, self.seen, self.same = self.rounds + FIRST, b"", 0
+        self.first, self.seen, self.same, self.stopped = self.rounds + FIRST, b"", 0, False
         return False
 
 

@@ -222,7 +222,7 @@ class WorkerPool:
         """Compare the memory with what it was some rounds ago, or remember it."""
         if self.quiescence.reached(digest(self.launch, self.waiting)):
             self._quiescent()
-        self._set_comparing(bool(self.quiescence.seen))
+        self._set_comparing(self.quiescence.stopped)
 
     def _quiescent(self) -> None:
         """All states resume in conservative code first: only there do waiting lanes yield to others of their warp."""

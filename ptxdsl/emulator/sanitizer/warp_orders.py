@@ -51,7 +51,7 @@ class WarpOrders:
 
     @staticmethod
     def _rows(address: int, kind: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
-        return np.frombuffer((ctypes.c_char * (count * kind.itemsize)).from_address(address), kind)
+        return np.frombuffer(ctypes.string_at(address, count * kind.itemsize), kind)
 
     def know(self, block: BlockOrder, warp: int, record: Any) -> None:
         """What a warp knew when it noted this."""

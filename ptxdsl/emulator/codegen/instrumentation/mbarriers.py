@@ -191,8 +191,8 @@ class _Follow(_Rows):
         h = self.h
         with h.ir.if_then(h.ir.and_(h.nonzero(self.part_mask()), self.shared)):
             known = self.most(self.row(self.mine, WarpOrder.KNOWN), self.row(self.mine, WarpOrder.PART))
-            ones = (self.row(self.mine, place) for place in (WarpOrder.ONE, WarpOrder.PART_ONE))
-            one = self.most_ones(*ones, self.above_floor(known))
+            one, part = self.row(self.mine, WarpOrder.ONE), self.row(self.mine, WarpOrder.PART_ONE)
+            one = self.most_ones(one, part, self.above_floor(known))
             h.store(known, self.mine, WarpOrder.KNOWN, 64)
             h.store(one, self.mine, WarpOrder.ONE, 64)
             h.store(h.i32(0), self.mine, WarpOrder.PART_MASK)
@@ -271,6 +271,7 @@ class _Follow(_Rows):
                     h.store(both_ones, self.mine, WarpOrder.ONE, 64)
                 with some:
                     self.acquire_part(complete, one)
+            self.shadow.begin_epoch()
 
     def acquire_part(self, complete: Any, one: Any) -> None:
         """Only some lanes acquire: the same ones as since the last barrier of the warp."""

@@ -1,0 +1,124 @@
+"""The order that mbarriers make, as compiled code follows it: what Python finds without it, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mbarrier_programs
+import numpy as np
+import pytest
+from emulator_harness import argument, kernel
+
+from ptxdsl import emulator
+from ptxdsl.emulator.runtime import quiescence
+from ptxdsl.emulator.sanitizer.instrumentation import Instrumentation
+from ptxdsl.emulator.sanitizer.sanitizer import collect
+from ptxdsl.emulator.sanitizer.synchronisation import Synchronisation
+from ptxdsl.errors import DeadlockError, RaceError
+from ptxdsl.launch import LaunchConfig
+
+RACE = frozenset(("race",))
+
+
+def run(text: str, block: int, seed: int | None = None, tools: frozenset[str] = RACE, **arrays: Any) -> None:
+    config = LaunchConfig(1, block, 0, None, sanitize=tools, seed=seed)
+    emulator.load(text).run("k", config, [argument(name, array) for name, array in arrays.items()])
+
+
+def found(text: str) -> list[Any]:
+    with collect() as findings:
+        run(text, 32 * mbarrier_programs.WARPS, out=np.zeros(1, np.uint32))
+    return sorted((f.access.ptx_line, f.earlier.ptx_line if f.earlier else 0) for f in findings)
+
+
+@pytest.mark.parametrize("first", [0, 300])
+def test_random_programs_are_judged_as_by_python(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [kernel("u64 out", mbarrier_programs.program(seed)) for seed in range(first, first + 6)]
+    ours = [found(text) for text in texts]
+    monkeypatch.setattr(Instrumentation, "_follows_mbarriers", lambda self, instructions: False)
+    assert ours == [found(f"{text}// once more\n") for text in texts]
+
+
+PHASES = """
+.shared .align 8 .b64 bar; .shared .align 4 .b32 slots[64];
+mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; mov.u32 %r3, slots; mad.lo.u32 %r4, %r0, 4, %r3;
+xor.b32 %r5, %r0, 63; mad.lo.u32 %r5, %r5, 4, %r3; mov.u32 %r6, 0; mov.u32 %r7, 0;
+@!%p0 mbarrier.init.shared.b64 [bar], 64;
+bar.sync 0;
+{before}
+LOOP: st.shared.u32 [%r4], %r6;
+mbarrier.arrive.shared.b64 %rd9, [bar]; A: mbarrier.test_wait.shared.b64 %p1, [bar], %rd9; @!%p1 bra A;
+ld.shared.u32 %r8, [%r5]; add.u32 %r7, %r7, %r8;
+{last}
+add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 9; @%p2 bra LOOP;
+{after}
+ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r0, 4, %rd0; st.global.u32 [%rd0], %r7; ret;
+"""
+LAST = "mbarrier.arrive.shared.b64 %rd9, [bar]; B: mbarrier.test_wait.shared.b64 %p1, [bar], %rd9; @!%p1 bra B;"
+STRONG = (
+    "@!%p0 st.relaxed.cta.shared.u32 [word], 64;",
+    "fence.acq_rel.cta; @!%p0 atom.acquire.cta.shared.add.u32 %r9, [word], 1;",
+)
+
+
+@pytest.mark.parametrize("strong", [("", ""), STRONG])
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_python_is_not_asked(strong: tuple[str, str], seed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is in the mbarrier's phases; a strong access at the end may be Python's."""
+    events: list[int] = []
+    monkeypatch.setattr(Synchronisation, "event", lambda self, *args, real=Synchronisation.event: (
+        events.append(1), real(self, *args)
+    ))
+    word = ".shared .align 4 .b32 word;" if strong[0] else ""
+    body = word + PHASES.format(before=strong[0], last=LAST, after=strong[1])
+    out = np.zeros(64, np.uint32)
+    run(kernel("u64 out", body), 64, seed, out=out)
+    assert out.tolist() == [36] * 64
+    assert len(events) <= 4 * bool(strong[0])
+
+
+@pytest.mark.parametrize("strong", [("", ""), STRONG])
+def test_a_slot_is_stored_again_too_early(strong: tuple[str, str]) -> None:
+    word = ".shared .align 4 .b32 word;" if strong[0] else ""
+    body = word + PHASES.format(before=strong[0], last="", after=strong[1])
+    with pytest.raises(RaceError, match=r"slots\[\d+\] in shared memory: (store|load)"):
+        run(kernel("u64 out", body), 64, out=np.zeros(64, np.uint32))
+
+
+ATTENDED = """
+.shared .align 8 .b64 bar;
+mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; mov.u32 %r1, 0;
+@!%p0 mbarrier.init.shared.b64 [bar], {arrivals};
+bar.sync 0;
+mov.u64 %rd1, %globaltimer; mbarrier.arrive.shared.b64 %rd9, [bar];
+bra WAIT;
+AGAIN: add.u32 %r1, %r1, 1;
+WAIT: mbarrier.test_wait.shared.b64 %p1, [bar], %rd9;
+@%p1 bra DONE;
+setp.lt.u32 %p2, %r1, 16; @%p2 bra AGAIN;
+mov.u64 %rd2, %globaltimer; sub.u64 %rd3, %rd2, %rd1; setp.lt.u64 %p3, %rd3, 40000; @%p3 bra WAIT;
+{timeout}
+nanosleep.u32 1000; bra WAIT;
+DONE: ret;
+"""
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_wait_that_reads_a_clock_ends(seed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiescence, "SECONDS", 0.02)
+    run(kernel("", ATTENDED.format(arrivals=64, timeout="")), 64, seed)
+    with pytest.raises(DeadlockError, match="waits? for 1 more arrivals"):
+        run(kernel("", ATTENDED.format(arrivals=65, timeout="")), 64, seed)
+
+
+def test_a_timeout_is_no_deadlock() -> None:
+    timeout = "setp.gt.u64 %p3, %rd3, 100000000; @%p3 bra DONE;"
+    run(kernel("", ATTENDED.format(arrivals=65, timeout=timeout)), 64, None, frozenset())
+
+
+def test_no_warp_is_drawn_so_rarely_that_nothing_seems_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Instrumentation, "_follows_mbarriers", lambda self, instructions: False)
+    for number in (3, 4, 5, 9, 10):
+        with collect():
+            text = kernel("u64 out", mbarrier_programs.program(number)) + "// random\n"
+            run(text, 32 * mbarrier_programs.WARPS, 1, out=np.zeros(1, np.uint32))
