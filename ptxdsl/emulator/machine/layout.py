@@ -144,6 +144,8 @@ class Block(Struct):
     HEAP_MAP = field("Q")
     SHADOW = field("Q")
     """Shadow state of the block, where a sanitizer runs (:mod:`.shadow`)."""
+    COUNTERS = field("Q")
+    """How far the counters of the host thread that runs it are from those that micro-ops name, where one profiles."""
     SINK = field("Q")
     """Memory of SINK_BYTES a lane, for accesses out of bounds that a tool lets pass."""
     CLUSTER = field("Q")

@@ -10,11 +10,11 @@ from, and makes room for a block that has not started.
 
 from __future__ import annotations
 
-import _thread
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from ..codegen.code import Code
 from ..codegen.host import cores
 from ..jit.tier_up import note_time
 from ..machine.layout import Status
+from . import host_threads
 from .block_state import TIME_SLICE, BlockState, LaunchState
 from .quiescence import Quiescence, digest
 from .seeded_schedule import SeededSchedule
@@ -31,8 +32,8 @@ __all__ = ["Returned", "WorkerPool", "first_slice"]
 
 RESIDENT_BYTES = 256 << 20
 """Memory that the states of waiting blocks may take."""
-WAKE_SECONDS = 0.4e-3
-"""Seconds of work for which to start another worker."""
+WAKE_SECONDS = 1e-3
+"""Seconds of work for which to start another worker: what it costs is a tenth of that, where its core is idle."""
 FIRST_BLOCKS = 32
 """Blocks of a launch's first slice, where its pace is not known."""
 SHORT, LONG = 1e-3, 16e-3
@@ -249,7 +250,7 @@ class WorkerPool:
         self.most = self.most or cores() - 1
         for _ in range(self.woken, min(wanted, self.most)):
             try:
-                _thread.start_new_thread(copy_context().run, (self._worker, self.woken + 1))
+                host_threads.start(partial(copy_context().run, self._worker, self.woken + 1))
             except RuntimeError:  # Python ends, or there are too many threads
                 self.most = self.woken
                 break

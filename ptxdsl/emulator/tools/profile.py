@@ -7,7 +7,11 @@ of the PTX; the assembler may still merge or reorder its instructions.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ...ir import Address, Call, Instruction
 from ..instructions.instrumentation import CountBranch, CountExecution, CountMemory
@@ -15,8 +19,9 @@ from ..codegen.code import Code
 from ..instructions.lowering import Lowering
 from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import AddressSpaces
-from ..runtime.block_state import LaunchState
-from ..machine.layout import Count
+from ..machine.allocation import address_of
+from ..machine.layout import Block, Count
+from ..runtime.block_state import NO_TOOL, BlockState, LaunchState, Tool
 from ..runtime.launch import run
 from .counters import counted_access
 from .observer import Observer, probed
@@ -73,6 +78,28 @@ class _Counting(KernelProfile):
             low.emit(CountExecution(guard.kind), guard, self._row(low))
 
 
+class _Counts(Tool):
+    """The counts of one launch: each host thread has its own, until they are added to the kernel's."""
+
+    _lock = threading.Lock()
+
+    def __init__(self, counts: np.ndarray[Any, Any]) -> None:
+        self._counts = counts
+        self._by_thread: dict[int, np.ndarray[Any, Any]] = {}
+
+    def switch(self, state: BlockState) -> None:
+        thread = threading.get_ident()
+        mine = self._by_thread.get(thread)
+        if mine is None:
+            mine = self._by_thread[thread] = np.zeros_like(self._counts)
+        state.put(Block.COUNTERS, "Q", (address_of(mine) - address_of(self._counts)) % (1 << 64))
+
+    def add_up(self) -> None:
+        with self._lock:
+            for counts in self._by_thread.values():
+                self._counts += counts
+
+
 class profile(Observer, ProfileData):
     """Counts what the launches of its ``with`` block do, per Python line and per PTX instruction, on the emulator.
 
@@ -108,7 +135,12 @@ class profile(Observer, ProfileData):
             kernel = self._counting[id(launch.spaces)] = self._kernels[id(launch.spaces)] = _Counting(launch.spaces)
         kernel.launches += 1
         code = kernel.code(launch.config.block)
-        run(launch, lambda _: code)
+        launch.tool = counts = _Counts(kernel.allocate(code.graph.statements))
+        try:
+            run(launch, lambda _: code, alone=False)
+        finally:
+            launch.tool = NO_TOOL  # which keeps the counts
+            counts.add_up()
 
     def table(self, by: str = "line", sort: str = "share", limit: int | None = None) -> str:
         """The counters as text: ``by`` "line" or "instruction", ``sort`` "share" or "source", the first ``limit``."""

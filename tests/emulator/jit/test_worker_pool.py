@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -14,7 +15,8 @@ from emulator_harness import HEADER, THREAD, kernel, launch, pointer
 
 from ptxdsl.config import override
 from ptxdsl.emulator.jit import compilation, tier_up
-from ptxdsl.emulator.runtime import worker_pool
+from ptxdsl.emulator.runtime import host_threads, worker_pool
+from ptxdsl.emulator.runtime import launch as launches
 from ptxdsl.emulator.runtime.block_state import BlockState
 from ptxdsl.errors import EmulationError, MemoryFault, PtxWarning, TrapError
 
@@ -78,6 +80,51 @@ def test_small_launches_stay_on_the_calling_thread(monkeypatch: pytest.MonkeyPat
         for _ in range(3):
             launch(text, 4, 64, x=np.zeros(256, np.uint32))
     assert not called
+
+
+@pytest.mark.parametrize(("seconds", "shared"), [(0.9e-3, False), (1.1e-3, True)])
+def test_what_takes_less_than_a_millisecond_is_not_shared_out(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, shared: bool
+) -> None:
+    """Known from the launches before: with another thread it would take longer, not less."""
+    started: list[Any] = []
+    clock = count(step=seconds)
+    for module in (worker_pool, launches):
+        monkeypatch.setattr(module, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(host_threads, "start", started.append)
+    text = kernel("u64 x", THREAD + pointer("%rd0", "x") + "st.global.u32 [%rd0], 7;\nret;")
+    with override(emulator_threads=WORKERS):
+        for _ in range(3):
+            launch(text, 4, 64, x=np.zeros(256, np.uint32))
+    assert bool(started) is shared
+
+
+def test_a_thread_that_waits_is_woken_and_one_that_waits_in_vain_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_threads, "_idle", idle := [])
+    monkeypatch.setattr(host_threads, "SECONDS", 60.0)
+    done: list[int] = []
+    finished = threading.Semaphore(0)
+
+    def work() -> None:
+        done.append(threading.get_ident())
+        finished.release()
+
+    def wait_until(condition: Callable[[], bool]) -> None:
+        start = time.monotonic()
+        while not condition():
+            assert time.monotonic() < start + 60
+            time.sleep(0.001)
+
+    for _ in range(3):
+        host_threads.start(work)
+        assert finished.acquire(timeout=60)
+        wait_until(lambda: len(idle) == 1)
+    assert len(set(done)) == 1
+    monkeypatch.setattr(host_threads, "SECONDS", 0.01)
+    host_threads.start(work)  # which waits for this long afterwards
+    wait_until(lambda: len(done) == 4 and not idle)
+    host_threads.start(work)
+    wait_until(lambda: len(done) == 5)
 
 
 def test_one_block_is_no_work_for_two(monkeypatch: pytest.MonkeyPatch) -> None:

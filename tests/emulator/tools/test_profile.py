@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import struct
+import threading
 import zlib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +19,9 @@ from ptxdsl import (
     Array, LaunchError, Ptr, PtxError, f16, f32, f64, loop, printf, profile, ptx, ptx_func, ptx_kernel, reg, shared, u8,
     u32, when,
 )
+from ptxdsl.config import override
+from ptxdsl.emulator.runtime import worker_pool
+from ptxdsl.emulator.runtime.block_state import BlockState
 from ptxdsl.emulator.tools.counters import Counters
 from ptxdsl.isa.arithmetic import flops
 from ptxdsl.isa import lookup
@@ -52,6 +56,40 @@ def line_with(p: profile, text: str) -> Counters:
     found = [line for line in p.lines if text in line.source]
     assert len(found) == 1, [line.source for line in p.lines]
     return found[0].counters
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_each_host_thread_counts_for_itself(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    """All of them together count what one does."""
+    by: list[int] = []
+    met = threading.Barrier(threads)
+    run, wake, here = BlockState.run, worker_pool.WorkerPool.wake, threading.get_ident()
+
+    def noted(self: BlockState, turns: int) -> int:
+        me = threading.get_ident()
+        if me not in by and (me != here or woken):
+            by.append(me)
+            met.wait(60)  # none has done all of the blocks before the last has come
+        return run(self, turns)
+
+    def waking(self: worker_pool.WorkerPool, taken: int = 0) -> None:
+        wake(self, taken)
+        if self.woken == threads - 1:
+            woken.append(True)
+
+    woken: list[bool] = []
+    n = int(np.random.default_rng().integers(9000, 12000))
+    with override(emulator_threads=1):
+        alone = run_saxpy(n, -(-n // 256))
+    monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-9)
+    monkeypatch.setattr(worker_pool, "FIRST_BLOCKS", 1)
+    monkeypatch.setattr(BlockState, "run", noted)
+    monkeypatch.setattr(worker_pool.WorkerPool, "wake", waking)
+    with override(emulator_threads=threads):
+        together = run_saxpy(n, -(-n // 256))
+    assert len(by) == threads
+    assert together.totals == alone.totals
+    assert [row.counters for row in together.instructions] == [row.counters for row in alone.instructions]
 
 
 def run_saxpy(n: int = 1000, blocks: int = 4) -> profile:

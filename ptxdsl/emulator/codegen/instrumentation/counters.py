@@ -1,7 +1,7 @@
 """Handlers of the profiler's counters and the debugger's breakpoints.
 
 Their micro-ops precede those of each instruction while a launch is profiled or debugged, and exist in no other launch.
-Counters are changed atomically: several host threads may run blocks of one launch.
+Each host thread that runs blocks has counters of its own, at the same distance from those that the micro-ops name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ SECTOR_BITS = 5
 def _add(h: Handler, counters: Any, which: int, amount: Any) -> None:
     place = h.ir.bitcast(h.add(counters, 8 * which), i64.as_pointer())
     amount = h.i64(amount) if isinstance(amount, int) else amount
-    h.ir.atomic_rmw("add", place, h.ir.zext(amount, i64) if amount.type.width < 64 else amount, "monotonic")
+    amount = h.ir.zext(amount, i64) if amount.type.width < 64 else amount
+    h.ir.store(h.ir.add(h.ir.load(place), amount), place)
 
 
 def _population(h: Handler, mask: Any) -> Any:
@@ -39,7 +40,7 @@ def _some(h: Handler, mask: Any) -> Any:
 
 
 def _counters(h: Handler) -> Any:
-    return h.ir.inttoptr(h.field("q"), pointer)
+    return h.ir.inttoptr(h.ir.add(h.field("q"), h.load(h.block, Block.COUNTERS, i64)), pointer)
 
 
 def _lead(h: Handler, lanes: Any) -> Any:
