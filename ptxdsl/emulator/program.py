@@ -94,6 +94,10 @@ class Program:
             self._codes[key] = found
         return found
 
+    def codes(self, entry: str) -> list[tuple[Shape3, Tools, Code]]:
+        """What was made of a kernel so far: for which shape of block and which checks."""
+        return [(block, tools, code) for (name, block, _, tools, *_), code in self._codes.items() if name == entry]
+
     def variable(self, name: str) -> int:
         """The host address of a variable of the module."""
         return next(area.place for area in self._memory.ranges if area.name == name)

@@ -22,6 +22,7 @@ from .backends import check, choose
 from .compiled_kernel import CompiledKernel
 
 if TYPE_CHECKING:
+    from ..emulator.tools.tiers import Tiers
     from ..gpu.assembler import Assembled, Attributes
 
 __all__ = ["Dispatcher", "Launch"]
@@ -109,6 +110,17 @@ class Dispatcher:
     def attributes(self, *, arch: str | None = None, **constants: Any) -> Attributes:
         """Registers, memory and spills, as ptxas reports them for a target."""
         return self._assembled(arch, constants).attributes(self.entry)
+
+    def tiers(self, *, arch: str | None = None, **constants: Any) -> Tiers:
+        """Which of the emulator's engines runs the launches so far, and why it is not the fastest: docs/tiers.md.
+
+        >>> print(kernel.tiers())  # doctest: +SKIP
+        blocks of (256, 1, 1): block function
+        blocks of (256, 1, 1), sanitized: superinstructions: a cluster of several blocks
+        """
+        from ..emulator.tools.tiers import tiers_of
+
+        return tiers_of(self.compiled(constants, arch).program, self.entry)
 
     def _assembled(self, arch: str | None, constants: Mapping[str, Any]) -> Assembled:
         arch = None if arch == "auto" else arch

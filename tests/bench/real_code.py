@@ -27,6 +27,7 @@ from emulator import ONE_THREAD, WARM_UP, seconds
 from ptxdsl.bench import table
 from ptxdsl.emulator.codegen.code import Code
 from ptxdsl.emulator.jit.tier_up import THREAD
+from ptxdsl.emulator.program import BOUNDS
 from real import corpus, native
 from real.case import Case, Kernel, kernels
 from real.plot import bars, draw
@@ -50,6 +51,8 @@ class Measured(NamedTuple):
     native: float = math.nan
     sanitized: float = math.nan
     tier: str = "-"
+    why: str = ""
+    """Why it, or its sanitized code, is not in the second tier."""
     failure: str = ""
 
     @property
@@ -66,9 +69,9 @@ class Measured(NamedTuple):
 class Bench:
     """A kernel on its data: what runs it, and the check of what they write."""
 
-    def __init__(self, kernel: Kernel, small: bool = False) -> None:
+    def __init__(self, kernel: Kernel, rng: np.random.Generator, *, small: bool = False) -> None:
         self.kernel = kernel
-        self.case: Case = kernel.case(np.random.default_rng(), small)
+        self.case: Case = kernel.case(rng, small)
         self.before = {place: self.case.arguments[place].copy() for place in self.case.expected}
         module = corpus.module(kernel.unit)
         for name, value in self.case.variables:
@@ -95,11 +98,14 @@ class Bench:
                 raise WrongResult(f"{what}: argument {place} has error {error:.3g} > {self.case.allowed:.3g}")
         return spent
 
+    def results(self) -> dict[int, bytes]:
+        """What was written, to the bit."""
+        return {place: self.case.arguments[place].tobytes() for place in self.case.expected}
+
     def codes(self, sanitized: bool) -> list[Code]:
         """What was made of the kernel for launches of either kind."""
-        codes = self.entry.compiled({}).program._codes.items()
-        return [code for (entry, _, _, tools, *_), code in codes
-                if entry == self.entry.entry and (tools not in (None, "memory")) == sanitized]
+        codes = self.entry.compiled({}).program.codes(self.entry.entry)
+        return [code for _, tools, code in codes if (tools not in (None, BOUNDS)) == sanitized]
 
     def warm_up(self, call: Callable[[], object], sanitized: bool) -> None:
         """Launch until the second tier is ready, or should be."""
@@ -119,15 +125,22 @@ class Bench:
         return "2" if any(code.block_function for code in mine) else "1"
 
 
+    def why(self) -> str:
+        """Why there is no block function, of either kind of launch."""
+        found = {code.refusal: None for sanitized in (False, True) for code in self.codes(sanitized) if code.refusal}
+        return "; ".join(found)
+
+
 class WrongResult(Exception):
     """A result that numpy does not agree with."""
 
 
 def measure(kernel: Kernel, rounds: int, flags: str) -> Measured:
     """The median times of a kernel."""
-    bench = Bench(kernel)
+    bench = Bench(kernel, np.random.default_rng())
     launch, sanitized = bench.launcher(), bench.launcher(sanitize="all")
     bench.checked("the first launch", launch)
+    first = bench.results()
     found = Measured(kernel, statistics.median(seconds(launch) for _ in range(3)) * 1e3)
     bench.checked("the first sanitized launch", sanitized)
     calls: dict[str, Callable[[], object]] = {"default": launch, "sanitized": sanitized}
@@ -135,7 +148,11 @@ def measure(kernel: Kernel, rounds: int, flags: str) -> Measured:
         bench.warm_up(call, name == "sanitized")
     if native.available():
         calls["native"] = native.native(kernel, bench.case, flags)
-    times = {name: [bench.checked(name, call)] for name, call in calls.items()}
+    times = {}
+    for name, call in calls.items():
+        times[name] = [bench.checked(name, call)]
+        if name != "native" and bench.results() != first:
+            raise WrongResult(f"{name}: other bits than in the first tier")
     quick = {name: call for name, call in calls.items() if times[name][0] < SLOW}
     budget = BUDGET / (1e-9 + 4 * sum(times[name][0] for name in quick))
     for _ in range(max(3, min(rounds, int(budget)))):
@@ -148,7 +165,7 @@ def measure(kernel: Kernel, rounds: int, flags: str) -> Measured:
         statistics.median(times.get(name, [math.nan])) * 1e3 for name in ("default", "native", "sanitized")
     )
     tiers = f"{bench.tier(False)}/{bench.tier(True)}"
-    return found._replace(tier=tiers, default=default, native=loops, sanitized=asked)
+    return found._replace(tier=tiers, why=bench.why(), default=default, native=loops, sanitized=asked)
 
 
 def mean(ratios: list[float]) -> float:
@@ -193,9 +210,10 @@ def report(measured: list[Measured]) -> None:
     rows.append((f"geometric mean of {len(measured)}", "", "", "", "", "", f"{ratio:.2f}", "", f"{cost:.2f}"))
     header = ("kernel", "compiler", "tier", "first", "default", "native", "times native", "sanitized", "times default")
     print(table(header, rows))
-    for m in measured:
-        if m.failure:
-            print(f"{m.kernel.name}: {m.failure}")
+    for what, of in (("not in the second tier", "why"), ("failed", "failure")):
+        told = [f"  {m.kernel.name} ({m.tier}): {getattr(m, of)}" for m in measured if getattr(m, of)]
+        if told:
+            print("\n".join([f"\n{what}:", *told]))
 
 
 def chosen(names: list[str]) -> list[Kernel]:

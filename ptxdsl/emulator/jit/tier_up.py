@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from ..codegen.code import Code
 
-__all__ = ["THREAD", "note_time", "yielding"]
+__all__ = ["THREAD", "note_time", "seconds_before", "yielding"]
 
 THREAD = "ptxdsl tier-up"
 """Name of the thread that compiles."""
@@ -28,10 +28,15 @@ _lock = threading.Lock()
 _compiling = False
 
 
+def seconds_before(code: Code) -> float:
+    """For how long a kernel runs before it is compiled."""
+    return SECONDS + SECONDS_A_MICRO_OP * len(code.micro_ops)
+
+
 def note_time(code: Code, seconds: float) -> None:
     """Note that a kernel has run for so long; start to compile it where that was long enough."""
     code.seconds += seconds
-    if not code.tiered_up and code.seconds >= SECONDS + SECONDS_A_MICRO_OP * len(code.micro_ops):
+    if not code.tiered_up and code.seconds >= seconds_before(code):
         code.tiered_up = True
         _begin(code)
 
