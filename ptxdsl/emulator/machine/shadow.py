@@ -26,6 +26,8 @@ UPDATED = 1 << 15
 """Of a store: its thread has read the place before, so that it may undo another one, of the same value too."""
 CHANGED = 1 << 31
 """Of a store: its thread has stored something else there before, which the same threads are not ordered with."""
+FIRST = 1 << 31
+"""Of a reader, in memory of the block: barriers order the reader before it before this one."""
 NOTED = 1 << 31
 """In the record of a check, beside the number of a statement: its deferred loads are no longer reported to Python."""
 STRENGTH_SHIFT = 10

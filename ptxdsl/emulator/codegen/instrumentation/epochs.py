@@ -23,7 +23,10 @@ from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from ..memory import Access, gather
 from ..registry import emits
 
-__all__ = ["ShadowState", "arrive", "barrier", "begin", "leave", "sync_access", "sync_instruction", "warp_barrier"]
+__all__ = [
+    "ShadowState", "arrive", "barrier", "begin", "leave", "scatter_words", "sync_access", "sync_instruction",
+    "warp_barrier",
+]
 
 
 class ShadowState:
@@ -89,6 +92,15 @@ def begin(h: Handler, _: EpochBegin) -> None:
     h.store(floor, shadow.warp, WarpClock.WARP_FLOOR)
     h.store(h.i64(0), shadow.warp, WarpClock.BARRIERS)
     h.next()
+
+
+def scatter_words(h: Handler, words: Any, places: Any, chosen: Any) -> None:
+    """Store the shadow words of some lanes, the highest lane last: one store a lane is faster than a scatter."""
+    nowhere = h.splat(h.ir.ptrtoint(h.add(h.block, Block.SCRATCH), i64))
+    places = h.ir.select(chosen, places, nowhere)
+    for lane in range(LANES):
+        place = h.ir.inttoptr(h.ir.extract_element(places, h.i32(lane)), i64.as_pointer())
+        h.alias_class(h.ir.store(h.ir.extract_element(words, h.i32(lane)), place, align=8), "shadow")
 
 
 def _pending(shadow: ShadowState) -> Any:

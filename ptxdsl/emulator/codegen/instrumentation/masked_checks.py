@@ -1,8 +1,12 @@
 """Shadow checks of lanes that lie anyhow or of which some are inactive: one function beside the code that asks.
 
-The fast path of a check takes whole lines of shadow words. Where that does not do (some lanes are inactive, a barrier
-of the warp orders the accesses, Python has found their order before), this function looks at one word a lane. It
-changes nothing unless all lanes are decided, so that the slow path may start over.
+The fast path of a check takes whole lines of shadow words. Where that does not do (each lane has an address of its own,
+some are inactive, a barrier of the warp orders the accesses, Python has found their order before), this function looks
+at one word a lane. It changes nothing unless all lanes are decided, so that the slow path may start over.
+
+Words are gathered, which costs more than all else, unless groups of eight lanes lie side by side. So it asks for as few
+as it can: the last reader of a place in this epoch is the only thread that may have come there since, as anything else
+would have been a race with that read; and where the last reader is before the last barrier, the one before it is too.
 """
 
 from __future__ import annotations
@@ -14,18 +18,21 @@ from llvmlite import ir
 from ...instructions.instrumentation import ShadowCheck
 from ...machine.layout import LANES
 from ...machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT,
+    EPOCH_BITS, EPOCH_SHIFT, FIRST, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT,
     THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Plane, Role, Shadow, WarpClock,
 )
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..memory import concat
 from ..storage import digest
-from .epochs import ShadowState
+from .epochs import ShadowState, scatter_words
 from .mbarriers import PRECEDE
 
 __all__ = ["MOST_GRANULES", "masked_check"]
 
 MOST_GRANULES = 4
 """Granules a lane that are checked so."""
+GROUP = 8
+"""Lanes that lie side by side, or do not."""
 _Words, _Bools = lanes_of(i64), lanes_of(i1)
 _MASKED = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i64, i64, _Words])
 
@@ -56,7 +63,31 @@ class _MaskedCheck:
         self.updates = h.splat(h.nonzero(h.ir.and_(place, h.i64(UPDATED))))
         self.floor, self.base = shadow.clock(WarpClock.BLOCK_FLOOR), shadow.get(Shadow.BASE)
         self.places = [self._place(number) for number in range(check.granules)]
+        self.starts: list[Any] = []
+        """Of groups of lanes that lie side by side: where their words begin."""
+        if check.granules == 1:
+            self._emit_side_by_side()
+        self._emit()
+
+    def _emit_side_by_side(self) -> None:
+        """The check of groups of lanes that lie side by side; go on with one word a lane where they do not."""
+        h, places = self.h, self.places[0]
+        first = ir.Constant(lanes_of(i32), [lane // GROUP * GROUP for lane in range(LANES)])
+        line = ir.Constant(_Words, [lane % GROUP << WORD_SHIFT for lane in range(LANES)])
+        same = h.ir.icmp_unsigned("==", places, h.ir.add(h.ir.shuffle_vector(places, places, first), line))
+        lines, apart = h.block_named("lines"), h.block_named("apart")
+        h.ir.cbranch(self.all(h.ir.or_(same, h.ir.not_(self.active))), lines, apart)
+        h.ir.position_at_end(lines)
+        self.starts = [h.ir.extract_element(places, h.i32(lane)) for lane in range(0, LANES, GROUP)]
+        self._emit()
+        self.starts = []
+        h.ir.position_at_end(apart)
+
+    def _emit(self) -> None:
+        h, check = self.h, self.check
         self.writers: list[Any] = []
+        if check.race and not check.strength and not check.copies and check.granules == 1:
+            self._emit_again()
         self._judge()
         if check.role != Role.READ:
             self._write()
@@ -64,6 +95,30 @@ class _MaskedCheck:
             for number in range(check.granules):
                 self._read(number)
         h.ir.ret(ir.Constant(i1, 1))
+
+    def _emit_again(self) -> None:
+        """Be done where each lane is the last reader of its place, in this epoch, and the only one of a later store."""
+        h, check = self.h, self.check
+        if check.role == Role.ATOMIC or not check.readers:
+            return
+        again, anew = h.block_named("again"), h.block_named("anew")
+        self.readers = self.get(0, Plane.READER)
+        h.ir.cbranch(self.all(self.agree(self.readers, THREAD)), again, anew)
+        h.ir.position_at_end(again)
+        if check.role == Role.WRITE:
+            alone = h.ir.and_(self.readers, self.number(STORED | FIRST))
+            alone = h.ir.or_(h.ir.icmp_unsigned("==", alone, self.number(FIRST)), h.ir.not_(self.active))
+            good: Any = self.all(alone) if check.block_private else ir.Constant(i1, 0)
+            look, done = h.block_named("look"), h.block_named("done")
+            h.ir.cbranch(good, done, look)
+            h.ir.position_at_end(look)
+            read = h.ir.not_(self.marked(self.readers, STORED))
+            good = h.ir.and_(read, self.harmless(self.get(0, Plane.EARLIER_READER)))
+            h.ir.cbranch(self.all(h.ir.or_(good, h.ir.not_(self.active))), done, anew)
+            h.ir.position_at_end(done)
+            self.put(0, Plane.WRITER, self.mine)
+        h.ir.ret(ir.Constant(i1, 1))
+        h.ir.position_at_end(anew)
 
     # Shadow words
 
@@ -76,26 +131,49 @@ class _MaskedCheck:
         """A number in each lane."""
         return ir.Constant(_Words, [value] * LANES)
 
-    def _pointers(self, granule: int, plane: int) -> Any:
+    def _plane(self, granule: int, plane: int) -> Any:
+        """Where the shadow words of the lanes are."""
         h, place = self.h, self.places[granule]
-        if plane:
-            place = h.ir.add(place, h.splat(h.ir.mul(self.stride, h.i64(plane))))
-        return h.ir.inttoptr(place, lanes_of(pointer))
+        return h.ir.add(place, h.splat(h.ir.mul(self.stride, h.i64(plane)))) if plane else place
 
     def get(self, granule: int, plane: int) -> Any:
         """The shadow word of each active lane; its own of the others."""
         rest = self.number(0) if plane == Plane.COPY else self.mine
-        return self.gathered(self._pointers(granule, plane), rest)
+        if self.starts:
+            parts = [self._line(plane, number, rest) for number in range(len(self.starts))]
+            return concat(self.h, parts)
+        return self.gathered(self.h.ir.inttoptr(self._plane(granule, plane), lanes_of(pointer)), rest)
 
     def gathered(self, places: Any, rest: Any) -> Any:
         h, bits = self.h, rest.type.element.width
         return h.call(f"llvm.masked.gather.v32i{bits}.v32p0", rest.type, places, h.i32(bits // 8), self.active, rest)
 
+    def _part(self, value: Any, number: int) -> Any:
+        """What a vector has for a group of lanes."""
+        order = ir.Constant(ir.VectorType(i32, GROUP), [number * GROUP + lane for lane in range(GROUP)])
+        return self.h.ir.shuffle_vector(value, value, order)
+
+    def _start(self, plane: int, number: int) -> Any:
+        h, place = self.h, self.starts[number]
+        place = h.ir.add(place, h.ir.mul(self.stride, h.i64(plane))) if plane else place
+        return h.ir.inttoptr(place, ir.VectorType(i64, GROUP).as_pointer())
+
+    def _line(self, plane: int, number: int, rest: Any) -> Any:
+        h, part = self.h, self._part(rest, number)
+        start, active = self._start(plane, number), self._part(self.active, number)
+        return h.call("llvm.masked.load.v8i64.p0", part.type, start, h.i32(8), active, part)
+
     def put(self, granule: int, plane: int, value: Any, where: Any = None) -> None:
+        """Write the shadow words of the active lanes, or of those of them ``where`` that holds."""
         h = self.h
         chosen = self.active if where is None else h.ir.and_(self.active, where)
-        name = "llvm.masked.scatter.v32i64.v32p0"
-        h.call(name, ir.VoidType(), value, self._pointers(granule, plane), h.i32(8), chosen)
+        for number in range(len(self.starts)):
+            part, lanes = self._part(value, number), self._part(chosen, number)
+            name = "llvm.masked.store.v8i64.p0"
+            h.call(name, ir.VoidType(), part, self._start(plane, number), h.i32(8), lanes)
+        if self.starts:
+            return
+        scatter_words(h, value, self._plane(granule, plane), chosen)
 
     # What they hold
 
@@ -212,16 +290,29 @@ class _MaskedCheck:
     def _judge_readers(self, granule: int) -> None:
         h, check = self.h, self.check
         reads = check.role == Role.READ
-        for plane in (Plane.READER, Plane.EARLIER_READER) if check.strength or (check.readers and not reads) else ():
-            words = self.get(granule, plane)
-            if reads:  # the readers may be stores that are weaker than the last
+        if not check.strength and (reads or not check.readers):
+            return
+        if reads:  # the readers may be stores that are weaker than the last
+            for plane in (Plane.READER, Plane.EARLIER_READER):
+                words = self.get(granule, plane)
                 self.demand(h.ir.or_(self.ordered(words), h.ir.not_(self.marked(words, STORED))))
-            elif check.readers:
-                self.demand(self.harmless(words))
+            return
+        if not check.readers:
+            return
+        words = self.get(granule, Plane.READER)
+        self.demand(self.harmless(words))
+        earlier, on = h.block_named("earlier"), h.block_named("no_earlier")
+        old = h.ir.or_(self.ordered(words), h.ir.not_(self.active))
+        h.ir.cbranch(self.all(old) if check.block_private else ir.Constant(i1, 0), on, earlier)
+        h.ir.position_at_end(earlier)
+        self.demand(self.harmless(self.get(granule, Plane.EARLIER_READER)))
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
 
     def _read(self, granule: int) -> None:
         """Become the last reader; the one before becomes the earlier reader, if it is of another warp and unordered."""
-        h, readers = self.h, self.get(granule, Plane.READER)
+        h, check = self.h, self.check
+        readers = self.get(granule, Plane.READER)
         change = h.ir.xor(readers, self.mine)
         same_epoch = self.below(change, self.number(1 << EPOCH_SHIFT))
         several = h.ir.and_(same_epoch, self.marked(change, SEVERAL_LANES | LANE))
@@ -233,6 +324,8 @@ class _MaskedCheck:
         h.ir.branch(replace)
         h.ir.position_at_end(replace)
         words = h.ir.or_(self.mine, h.ir.select(several, self.number(SEVERAL_LANES), self.number(0)))
+        if check.block_private:
+            words = h.ir.or_(words, self._first(readers, same_epoch))
         self.put(granule, Plane.READER, words)
         last = self.get(granule, Plane.READER)
         others = h.ir.and_(self.active, h.ir.not_(self.agree(last, LANE)))
@@ -243,8 +336,17 @@ class _MaskedCheck:
         h.ir.branch(on)
         h.ir.position_at_end(on)
 
+    def _first(self, readers: Any, same_epoch: Any) -> Any:
+        """The bit that says that the reader before is ordered before this one, from the last readers."""
+        h = self.h
+        before = h.ir.icmp_unsigned("==", h.ir.and_(readers, self.number(STORED | FIRST)), self.number(FIRST))
+        first = h.ir.or_(self.ordered(readers), h.ir.and_(same_epoch, before))
+        return h.ir.select(first, self.number(FIRST), self.number(0))
+
     def _write(self) -> None:
         h, check = self.h, self.check
+        if check.role == Role.ATOMIC and not check.race:  # only what has been written
+            return
         for granule, writers in enumerate(self.writers):
             mine = self.mine
             if check.strength:  # more accesses race with the weaker one

@@ -17,12 +17,12 @@ from ...instructions.micro_op import layout_of
 from ...instructions.operand_classes import PREDICATE, OperandClass
 from ...machine.layout import LANES, Entry
 from ...machine.shadow import (
-    CHANGED, EPOCH_SHIFT, LANE, NOTED, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN, UPDATED,
-    WORD_SHIFT, Plane, Reason, Role, Shadow, WarpClock,
+    CHANGED, EPOCH_SHIFT, FIRST, LANE, NOTED, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN,
+    UPDATED, WORD_SHIFT, Plane, Reason, Role, Shadow, WarpClock,
 )
 from ..atomics import place_at
 from ..data import fit, guard_mask, source
-from .epochs import ShadowState, leave
+from .epochs import ShadowState, leave, scatter_words
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..memory import Access, access_of
 from ..registry import emits
@@ -184,7 +184,7 @@ class Groups:
             if check.folded and check.role == Role.READ:
                 return [self.segment(host, 0)]
             return [self.segment(host, number) for number in range(-(-h.present // check.pattern[1]))]
-        self.hosts = hosts = access.hosts(self.mask)
+        hosts = access.hosts(self.mask)
         return [self.scattered(hosts, number) for number in range(check.granules)]
 
     def demand(self, good: Any) -> None:
@@ -240,20 +240,16 @@ class Groups:
         wide = lanes_of(i64)
 
         def at(plane: int) -> Any:
-            address = place
-            if plane:
-                address = h.ir.add(place, h.splat(h.ir.mul(self.stride, h.i64(plane))))
-            return h.ir.inttoptr(address, lanes_of(pointer))
+            return h.ir.add(place, h.splat(h.ir.mul(self.stride, h.i64(plane)))) if plane else place
 
         def get(plane: int) -> Any:
             rest = ir.Constant(wide, None) if plane == Plane.COPY else self.rest
             name = "llvm.masked.gather.v32i64.v32p0"
-            return h.alias_class(h.call(name, wide, at(plane), h.i32(8), bools, rest), "shadow")
+            places = h.ir.inttoptr(at(plane), lanes_of(pointer))
+            return h.alias_class(h.call(name, wide, places, h.i32(8), bools, rest), "shadow")
 
         def put(plane: int, value: Any, where: Any) -> None:
-            chosen = bools if where is None else h.ir.and_(bools, where)
-            name = "llvm.masked.scatter.v32i64.v32p0"
-            h.alias_class(h.call(name, ir.VoidType(), value, at(plane), h.i32(8), chosen), "shadow")
+            scatter_words(h, value, at(plane), bools if where is None else h.ir.and_(bools, where))
 
         return _Group(LANES, get, put, self._ids(), True)
 
@@ -290,7 +286,7 @@ class _Fast(Groups):
     ) -> None:
         super().__init__(h, check, access, mask)
         self.values, self.place_bits = values, place
-        alone = h.merged_granules() is None and 0 < check.granules <= MOST_GRANULES
+        alone = check.race and h.merged_granules() is None and 0 < check.granules <= MOST_GRANULES
         self.masked = h.block_named("masked") if alone else None
         self.check: ShadowCheck = check
         self.word, self.rest = word, h.splat(word)
@@ -301,8 +297,7 @@ class _Fast(Groups):
     def emit(self) -> None:
         h = self.h
         if self.masked is not None:
-            self._check(True)
-            self._check_masked(self.masked)
+            self._check_or_masked(self.masked)
             return
         if not h.partial or not self.by_segments():
             self._check(True)
@@ -321,14 +316,17 @@ class _Fast(Groups):
         else:
             self.h.branch_unless(good, lambda: self.h.ir.branch(masked))
 
-    def _check_masked(self, start: ir.Block) -> None:
-        """The check of one word a lane, where the fast one does not do."""
+    def _check_or_masked(self, masked: ir.Block) -> None:
+        """The check of whole lines, and where that does not do that of one word a lane."""
         h = self.h
         checked = h.block_named("checked")
-        h.ir.branch(checked)
-        h.ir.position_at_end(start)
-        lines = self.check.address.scalar or self.by_segments()
-        hosts = self.access.hosts(self.mask) if lines else self.hosts
+        if self.check.address.scalar or self.by_segments():
+            self._check(True)
+            h.ir.branch(checked)
+        else:
+            h.ir.branch(masked)
+        h.ir.position_at_end(masked)
+        hosts = self.access.hosts(self.mask)
         function = masked_check(h.function.module, self.check)
         arguments = [h.rec, h.warp, h.block, self.mask, self.place_bits, self.words, self.stride, hosts]
         self.access.demand(h.ir.call(function, arguments))
@@ -410,6 +408,10 @@ class _Fast(Groups):
         same_epoch = h.ir.icmp_unsigned("<", change, self.splat(1 << EPOCH_SHIFT, n))
         other_lane = h.ir.icmp_unsigned("!=", h.ir.and_(change, self.splat(SEVERAL_LANES | LANE, n)), self.splat(0, n))
         several = h.ir.select(h.ir.and_(same_epoch, other_lane), self.splat(SEVERAL_LANES, n), self.splat(0, n))
+        if check.block_private:
+            first = h.ir.icmp_unsigned("==", h.ir.and_(readers, self.splat(STORED | FIRST, n)), self.splat(FIRST, n))
+            first = h.ir.and_(same_epoch, first)
+            several = h.ir.or_(several, h.ir.select(first, self.splat(FIRST, n), self.splat(0, n)))
         obsolete = h.ir.or_(same_epoch, self.ordered(readers, n))
         keep, replace = h.block_named("keep_reader"), h.block_named("replace_reader")
         h.ir.cbranch(self.all(obsolete, n), replace, keep)
@@ -448,7 +450,7 @@ class _Fast(Groups):
         first, later = h.block_named("first"), h.block_named("later")
         h.ir.cbranch(self.all(h.ir.icmp_unsigned("<", readers, floor), n), first, later)
         h.ir.position_at_end(first)
-        group.put(Plane.READER, mine, None)
+        group.put(Plane.READER, h.ir.or_(mine, self.splat(FIRST, n)), None)
         h.ir.branch(after)
         h.ir.position_at_end(later)
         if self.check.barriers_only and self.check.pattern is not None:
@@ -500,6 +502,7 @@ class _Fast(Groups):
                 mine = h.ir.select(h.ir.and_(same, weak), writers, mine)
         elif check.role == Role.ATOMIC:
             self.demand(self.all(self.written(group.get(Plane.WRITER), n), n))
+            return
         group.put(Plane.WRITER, mine, None)
         if group.gathered and check.role == Role.WRITE and check.race:
             distinct = h.ir.icmp_unsigned("==", group.get(Plane.WRITER), mine)  # else lanes wrote the same granule
