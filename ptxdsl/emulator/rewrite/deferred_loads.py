@@ -45,9 +45,10 @@ def _selects(statement: Instruction) -> bool:
     return form.effects.selects or form.effects.absorbs or (len(form.operands) > 3 and form.opcode == "setp")
 
 
-def deferred_loads(flow: ControlFlowGraph, unwritten: bool) -> set[int]:
-    """The numbers of these statements; ``unwritten``: global memory may be so too."""
-    return _Uses(flow, ("shared", "local", "generic", "global") if unwritten else ("shared", "local", "generic")).run()
+def deferred_loads(flow: ControlFlowGraph, unwritten: bool, written: frozenset[int]) -> set[int]:
+    """The numbers of these statements; ``unwritten``: global memory may be so too; ``written`` are loads of none."""
+    spaces = ("shared", "local", "generic", "global") if unwritten else ("shared", "local", "generic")
+    return _Uses(flow, spaces).run(written)
 
 
 def _reads(form: Form, spaces: tuple[str, ...]) -> bool:
@@ -75,13 +76,15 @@ class _Uses:
                 for register in flow.def_use[place].writes:
                     self.writes.setdefault(register.name, []).append(place)
 
-    def run(self) -> set[int]:
+    def run(self, written: frozenset[int]) -> set[int]:
         found: set[int] = set()
         for number, block in enumerate(self.flow.blocks):
             always, stop = set[int](), block.stop
             leaving: set[str] = set()
             for place in range(block.start, block.stop):
                 statement = self.flow.statements[place]
+                if place in written:
+                    continue
                 if isinstance(statement, Instruction) and _reads(statement.form, self.spaces):
                     if uses_stack(self.flow.def_use[place]):
                         found.add(place)

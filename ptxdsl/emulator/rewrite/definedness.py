@@ -52,10 +52,15 @@ class Definedness(NamedTuple):
     deferred: frozenset[int]
 
 
-def check_definedness(function: Function, unwritten: bool) -> Definedness:
-    """The function with such checks; itself where none is needed. ``unwritten``: global memory may be so."""
+def check_definedness(
+    function: Function, unwritten: bool, written: frozenset[int] = frozenset()
+) -> Definedness:
+    """The function with such checks; itself where none is needed.
+
+    ``unwritten``: global memory may be so. ``written``: the places of loads that find no unwritten memory.
+    """
     flow = control_flow_graph(function)
-    deferred = deferred_loads(flow, unwritten)
+    deferred = deferred_loads(flow, unwritten, written)
     exposed = maybe_unwritten(flow) | {w for place in deferred for w in flow.def_use[place].writes}
     if not exposed:
         return Definedness(function, {}, frozenset())

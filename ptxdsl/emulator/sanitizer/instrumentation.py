@@ -27,6 +27,7 @@ from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
+from .proofs import NOTHING_PROVEN, Proven, Refuted, upheld
 from .uses import Values
 from .accesses import action_of, bulk_accesses, checked_access, copy_groups, granule_of, role_of, strength, synchronise
 
@@ -39,7 +40,7 @@ class Checks(NamedTuple):
     """Which checks are on, and what the launch requires of them.
 
     ``overlap``: arrays share memory, so provenance does not say what writes to it. ``unwritten``: the host has left
-    memory uninitialised.
+    memory uninitialised. ``proven``: what needs no check.
     """
 
     race: bool
@@ -48,6 +49,7 @@ class Checks(NamedTuple):
     unwritten: bool
     order: bool
     cas: bool
+    proven: Proven = NOTHING_PROVEN
 
 
 def _covered(low: Lowering, block: Any) -> Iterator[tuple[int, int]]:
@@ -92,9 +94,12 @@ def instrumented(
     """A kernel lowered with the checks of the sanitizer; None where it needs none."""
     made = Definedness(spaces.function, {}, frozenset())
     if checks.init:
-        made = check_definedness(spaces.function, checks.unwritten)
+        made = check_definedness(spaces.function, checks.unwritten, checks.proven.written)
     instrument = partial(Instrumentation, checks=checks, definedness=made)
-    code = translate(made.function, spaces, block, conservative, instrument, wraps=wraps)
+    try:
+        code = translate(made.function, spaces, block, conservative, instrument, wraps=wraps)
+    except Refuted as error:
+        return instrumented(spaces, block, conservative, checks._replace(proven=error.remains), wraps)
     own = made.function is not spaces.function
     code.instrumented = own or any(placed.op.instrumentation for placed in code.micro_ops)
     return code if code.instrumented else None
@@ -146,6 +151,8 @@ class Instrumentation:
             if (access := checked_access(s.form)) is not None
         }
         """Whether an access is checked, for races and for being initialised."""
+        self.followed = {place for place, needs in self.accesses.items() if any(needs)}
+        self._leave_out()
         copies = [each for _, s in instructions for each in self._bulk_needs(s)]
         mbarriers = checks.race and any(a.kind == "mbarrier" for _, s in instructions for a in s.form.effects.accesses)
         self.races = mbarriers or bool(self.handed) or any(race for race, _ in (*self.accesses.values(), *copies))
@@ -178,6 +185,13 @@ class Instrumentation:
             return False
         return all(form.effects.order != "relaxed" and not form.effects.completes and form.effects.access is None
                    and form.tokens[0] != "complete_tx" for form in found)
+
+    def _leave_out(self) -> None:
+        """Check nothing that is proven."""
+        ordered, written = upheld(self.checks.proven, self.low.spaces, self._origin, self.definedness.flags)
+        for place, (race, init) in self.accesses.items():
+            number = id(self.low.graph.statements[place])
+            self.accesses[place] = race and number not in ordered, init and number not in written
 
     def _confirmed(self, instructions: list[tuple[int, Instruction]]) -> set[int]:
         """The weak loads whose value a compare-and-swap of the same array confirms."""
@@ -348,9 +362,14 @@ class Instrumentation:
         origin, local = self._origin(statement), access.space == "local"
         private = self._is_private(access.space, origin)
         race, init = self.accesses[low.place]
-        if not race and not init:
+        if low.place not in self.followed:
             return
+        logs = (self.follows and strength(form) and not local) or low.place in self.handed
         kind, pattern, place = low.address(statement, self._address(statement), nbytes, access.writes)
+        if not race and not init:
+            if logs:
+                self._log(statement, access, kind, lane_by_lane(kind, place))
+            return
         if role == Role.ATOMIC:
             place, pattern = lane_by_lane(kind, place), None
         guard = self._guard(statement)
@@ -375,7 +394,7 @@ class Instrumentation:
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
         low.emit(op, place, guard, *sources, *filter(None, flags), raw("i", statement_bits(low.place) | marks))
-        if (self.follows and strength(form) and not local) or low.place in self.handed:
+        if logs:
             self._log(statement, access, kind, lane_by_lane(kind, place))
 
     def _log(self, statement: Instruction, access: Access, kind: OperandClass, place: Field) -> None:

@@ -27,6 +27,7 @@ from .happens_before import BlockOrder, Thread, covers
 from .instrumentation import Checks
 from .findings import Finding
 from .overruns import Overruns, finish
+from .proofs import proven
 from .report import Reporter, collected
 from .shadow_memory import ShadowMemory
 from .synchronisation import Synchronisation
@@ -63,7 +64,8 @@ def checks_of(launch: LaunchState) -> tuple[ShadowMemory, Checks] | None:
     if not race and not init:
         return None
     memory = ShadowMemory(launch, init)
-    return memory, Checks(race, init, memory.overlap, memory.has_unwritten, "order" in tools, "cas" in tools)
+    found = proven(launch, memory.overlap)
+    return memory, Checks(race, init, memory.overlap, memory.has_unwritten, "order" in tools, "cas" in tools, found)
 
 
 class Sanitizer(Tool):

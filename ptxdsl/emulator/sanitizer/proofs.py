@@ -1,0 +1,350 @@
+"""Which accesses of a kernel need no check, since nothing that a launch does can make them wrong.
+
+A race needs two threads at one byte. There is none where the threads of a launch keep to bytes of their own in an
+array, nor where those of a block do so between any two barriers in shared memory, or only read there, or only use
+atomics (:mod:`..analysis.disjointness`, :mod:`..analysis.barrier_intervals`). An access that is proven so against all
+others of its array is neither checked nor recorded; what is not proven is checked as it runs. Proofs are made for
+grid, block and parameters of a launch and kept, so that most launches find theirs.
+
+Addresses of an array stay in it, since bounds are checked by provenance: so proofs hold only where the emulator takes
+each access to be to the array that the proof is about. No proof is made of arrays that share memory, of those that
+bulk copies or mbarriers use, of shared memory in clusters, nor of kernels with calls.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
+from ...collector import paused
+from ...ir import Address, Call, Immediate, Instruction, Symbol
+from ...isa.effects import Access
+from ...launch import Buffer, Scalar
+from ..analysis.barrier_intervals import intervals, varying_registers
+from ..analysis.certain_stores import Stored, certain_stores
+from ..analysis.disjointness import Footprint, are_disjoint, is_within
+from ..analysis.divergence import Shape3
+from ..analysis.static_values import Known, StaticValues
+from ..machine.address_spaces import AddressSpaces
+from ..machine.layout import LOCAL_ORIGIN
+from ..rewrite.index_checks import checks_index
+from ..runtime.block_state import LaunchState
+from .accesses import checked_access, strength
+
+__all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "proven", "upheld"]
+
+MOST_ACCESSES = 400
+"""Accesses of one array that are compared."""
+MOST_LAUNCHES = 16
+"""Launches of a kernel that are told apart; so many others find nothing proven until the first are forgotten."""
+
+
+_HARMLESS = ("vprintf", "__assertfail")
+
+
+class Proven(NamedTuple):
+    """Of a function as it was rewritten: the places of accesses that cannot race, those of accesses to memory that is
+    known to be written, and the arrays that the proofs take all accesses to be to.
+    """
+
+    ordered: frozenset[int] = frozenset()
+    written: frozenset[int] = frozenset()
+    arrays: frozenset[tuple[int, str]] = frozenset()
+
+
+NOTHING_PROVEN = Proven()
+
+
+class Refuted(Exception):
+    """A proof does not hold of the code; ``remains`` is what does."""
+
+    def __init__(self, remains: Proven) -> None:
+        super().__init__()
+        self.remains = remains
+
+
+class _Access(NamedTuple):
+    place: int
+    array: str
+    footprint: Footprint
+    strength: int
+    reads: bool
+
+
+class _Kernel:
+    """What is proven of one kernel for one shape of block, launch by launch."""
+
+    def __init__(self, spaces: AddressSpaces, block: Shape3) -> None:
+        self.block = block
+        self.graph: ControlFlowGraph = control_flow_graph(spaces.function)
+        self.statements = [(place, s) for place, s in enumerate(self.graph.statements) if isinstance(s, Instruction)]
+        self.hopeless = any(isinstance(s, Call) and not _is_harmless(s) for s in self.graph.statements) or not any(
+            (access := checked_access(s.form)) is not None and access.writes and access.space != "local"
+            for _, s in self.statements
+        )
+        self.barriers = self._barriers()
+        """The barriers, if all of them are of the whole block, and their places alone say which."""
+        self.parameters: set[tuple[str, int, int]] = set()
+        """Name, offset and size of the parts of parameters that the proofs ask for."""
+        self.known: dict[object, Proven] = {}
+
+    def _barriers(self) -> set[int]:
+        x, y, z = self.block
+        whole = -(-x * y * z // 32) * 32
+        found = set()
+        for place, statement in self.statements:
+            effects = statement.form.effects
+            if effects.barrier != "block":
+                continue
+            count = statement.operand("b")
+            if not effects.waits or (count is not None and getattr(count, "bits", None) != whole):
+                return set()
+            if statement.guard is not None or not isinstance(statement.operand("a"), Immediate):
+                return set()
+            found.add(place)
+        return found
+
+    def proven(self, launch: LaunchState, overlap: bool) -> Proven:
+        if self.hopeless:
+            return NOTHING_PROVEN
+        arguments = dict(zip((name for name, _, _ in launch.spaces.parameters), launch.arguments))
+        key = self._key(launch, arguments, overlap)
+        found = self.known.get(key)
+        if found is None:
+            asked = len(self.parameters)
+            with paused():
+                found = _Proof(self, launch, arguments, overlap).run()
+            if len(self.parameters) > asked or len(self.known) >= MOST_LAUNCHES:
+                self.known.clear()
+            self.known[self._key(launch, arguments, overlap)] = found
+        return found
+
+    def _key(self, launch: LaunchState, arguments: dict[str, Scalar | Buffer], overlap: bool) -> object:
+        """All that a proof depends on."""
+        arrays = tuple(isinstance(argument, Buffer) for argument in arguments.values())
+        values = tuple(
+            argument.data[offset : offset + size] for name, offset, size in sorted(self.parameters)
+            if isinstance(argument := arguments.get(name), Scalar)
+        )
+        return launch.config.grid, launch.config.shared, overlap, arrays, values
+
+
+class _Arguments:
+    """What a launch passes to a kernel, and what of that the proofs have ``asked`` for."""
+
+    def __init__(
+        self, spaces: AddressSpaces, given: dict[str, Scalar | Buffer], asked: set[tuple[str, int, int]]
+    ) -> None:
+        self.spaces, self.given, self.asked = spaces, given, asked
+
+    def number(self, name: str, offset: int, size: int) -> int | None:
+        """Bytes of a parameter as a number."""
+        argument = self.given.get(name)
+        if not isinstance(argument, Scalar) or offset < 0 or offset + size > len(argument.data):
+            return None
+        self.asked.add((name, offset, size))
+        return int.from_bytes(argument.data[offset : offset + size], "little")
+
+    def array(self, symbol: str) -> str:
+        """The memory that the address of a symbol, or in a parameter, is in."""
+        if isinstance(self.given.get(symbol), Scalar):
+            return ""
+        return array_of(self.spaces, self.spaces.provenance.get(symbol, ""))
+
+
+class _Proof:
+    """The proofs for one launch."""
+
+    def __init__(
+        self, kernel: _Kernel, launch: LaunchState, given: dict[str, Scalar | Buffer], overlap: bool
+    ) -> None:
+        self.kernel, self.spaces = kernel, launch.spaces
+        arguments = _Arguments(launch.spaces, given, kernel.parameters)
+        self.grid, self.dynamic = launch.config.grid, launch.config.shared
+        self.values = StaticValues(kernel.graph, Known(self.grid, kernel.block, arguments.number, arguments.array))
+        self.accesses: dict[str, list[_Access]] = defaultdict(list)
+        self.excluded: set[str] = {"global"} if overlap else set()
+        """Arrays, or the space of all of them, that may be accessed in ways that are not understood."""
+        self.copied = False
+        """Whether asynchronous copies write to shared memory, which is complete later."""
+
+    def run(self) -> Proven:
+        for place, statement in self.kernel.statements:
+            for access in statement.form.effects.accesses:
+                if access.space in ("global", "shared", "generic") and (access.reads or access.writes):
+                    self._collect(place, statement, access)
+        ordered: set[int] = set()
+        written: set[int] = set()
+        shared = {}
+        for name, accesses in self.accesses.items():
+            group = "shared" if self.spaces.is_shared(name) else "global"
+            if name in self.excluded or group in self.excluded or len(accesses) > MOST_ACCESSES:
+                continue
+            if not any(access.footprint.writes for access in accesses):
+                continue
+            if group == "shared":
+                shared[name] = accesses
+            elif self._is_safe(accesses, self.grid, 64, 3):
+                ordered.update(access.place for access in accesses)
+        if shared and self.spaces.cluster in (None, (1, 1, 1)):
+            between = self._intervals()
+            stored = [] if self.copied or not self.kernel.barriers else self._stored()
+            for name, accesses in shared.items():
+                ordered |= self._ordered_between(accesses, between)
+                written |= self._written(name, accesses, stored)
+        if not ordered and not written:
+            return NOTHING_PROVEN
+        arrays = frozenset((access.place, name) for name, found in self.accesses.items() for access in found)
+        return Proven(frozenset(ordered), frozenset(written), arrays)
+
+    def _collect(self, place: int, statement: Instruction, access: Access) -> None:
+        """Find which array an access is to, and where."""
+        effects, address = statement.form.effects, statement.operands[access.operand]
+        if effects.completes == "async_group":  # stores stand for it
+            self.copied |= access.writes
+            return
+        value, threads = None, None
+        if isinstance(address, Address):
+            value, threads = self.values.address(place, address, statement.guard)
+        if value is None or not value.origin:
+            self.excluded.update(("shared", "global") if access.space == "generic" else (access.space,))
+        elif access is not checked_access(statement.form):
+            self.excluded.add(value.origin)
+        elif threads is None or threads.any():
+            footprint = Footprint(value, access.nbytes, threads, access.writes)
+            found = _Access(place, value.origin, footprint, strength(statement.form), access.reads)
+            self.accesses[value.origin].append(found)
+
+    def _is_safe(self, accesses: list[_Access], grid: Shape3, width: int, strong: int) -> bool:
+        """Whether no two accesses of different threads race."""
+        if not any(access.footprint.writes for access in accesses):
+            return True
+        if all(access.strength >= strong for access in accesses):
+            return True
+        x, y, z = self.kernel.block
+        return are_disjoint([access.footprint for access in accesses], grid, x * y * z, width)
+
+    # Shared memory
+
+    def _intervals(self) -> list[frozenset[int]]:
+        """The places of accesses that can run in one interval between barriers."""
+        kernel = self.kernel
+        every = frozenset(access.place for found in self.accesses.values() for access in found)
+        if not kernel.barriers:
+            return [every]
+        steady = _Steady(self.spaces, self.accesses, self.excluded)
+        numbers = {id(statement): place for place, statement in kernel.statements}
+        _, apart = varying_registers(kernel.graph, lambda statement: steady(statement, numbers[id(statement)]))
+        return intervals(kernel.graph, kernel.barriers, apart, set(every)) or [every]
+
+    def _ordered_between(self, accesses: list[_Access], between: list[frozenset[int]]) -> set[int]:
+        """The accesses to an array in shared memory that race with none of the intervals that they can be in."""
+        by_place = {access.place: access for access in accesses}
+        bad: set[int] = set()
+        for places in {each.intersection(by_place) for each in between}:
+            inside = [by_place[place] for place in sorted(places)]
+            if inside and not self._is_safe(inside, (1, 1, 1), 32, 1):
+                bad |= places
+        return by_place.keys() - bad
+
+    def _stored(self) -> list[Stored]:
+        """What is certainly written at barriers."""
+        stores = {}
+        for accesses in self.accesses.values():
+            for access in accesses:
+                if access.footprint.writes and not access.reads:
+                    statement: Any = self.kernel.graph.statements[access.place]
+                    operand = statement.form.effects.access.operand
+                    stores[access.place] = statement.operands[operand], access.footprint.nbytes
+        return certain_stores(self.kernel.graph, self.values.known, self.kernel.barriers, stores, self._size)
+
+    def _size(self, name: str) -> int:
+        """The bytes of an array in shared memory, 0 of others."""
+        area = self.spaces.ranges[self.spaces.entries[name]]
+        if area is None or not area.shared:
+            return 0
+        return area.nbytes if area.nbytes >= 0 else self.dynamic
+
+    def _written(self, name: str, accesses: list[_Access], stored: list[Stored]) -> set[int]:
+        """The accesses to an array in shared memory that find it written, and those that nobody need follow then."""
+        comes_before = self.values.definitions.comes_before
+        readers = [access for access in accesses if access.reads]
+        found = {
+            access.place for access in readers if any(
+                name in written and comes_before(barrier, access.place) and is_within(access.footprint, written[name])
+                for barrier, written in stored
+            )
+        }
+        return {access.place for access in accesses} if len(found) == len(readers) else found
+
+
+class _Steady:
+    """Whether a load gives all threads that make it the same, whenever they do: the kernel does not write there."""
+
+    def __init__(self, spaces: AddressSpaces, found: dict[str, list[_Access]], excluded: set[str]) -> None:
+        self.places = {access.place: access.array for accesses in found.values() for access in accesses}
+        changing = {name for name, accesses in found.items() if any(access.footprint.writes for access in accesses)}
+        self.names = {
+            name for name in found
+            if name not in changing | excluded and ("shared" if spaces.is_shared(name) else "global") not in excluded
+        }
+
+    def __call__(self, statement: Instruction, place: int) -> bool:
+        return statement.form.space in ("param", "const") or self.places.get(place, "") in self.names
+
+
+def _is_harmless(call: Call) -> bool:
+    """Whether a call touches no memory that threads share."""
+    return checks_index(call) or (isinstance(call.callee, Symbol) and call.callee.symbol in _HARMLESS)
+
+
+def array_of(spaces: AddressSpaces, origin: str) -> str:
+    """The name of the memory that a provenance stands for; "" where it may be memory of another name as well."""
+    if not origin or origin.startswith(LOCAL_ORIGIN) or origin not in spaces.entries:
+        return ""
+    area = spaces.ranges[spaces.entries[origin]]
+    if area is not None and area.shared and area.nbytes < 0:  # all that have no size begin at one place
+        return next(
+            name for name, number in spaces.entries.items()
+            if (other := spaces.ranges[number]) is not None and other.shared and other.nbytes < 0
+        )
+    return origin
+
+
+def proven(launch: LaunchState, overlap: bool) -> Proven:
+    """What is proven of a launch; ``overlap``: some of its arrays share memory."""
+    by_block: dict[Shape3, _Kernel] = launch.spaces.notes.setdefault(_Kernel, {})
+    block = launch.config.block
+    kernel = by_block.get(block)
+    if kernel is None:
+        kernel = by_block[block] = _Kernel(launch.spaces, block)
+    return kernel.proven(launch, overlap)
+
+
+def upheld(
+    proven: Proven, spaces: AddressSpaces, origin_of: Callable[[Any], str], flags: dict[int, tuple[str, ...]]
+) -> tuple[set[int], set[int]]:
+    """The identities of the statements that need no check of their order, and none of what they read.
+
+    ``origin_of`` is the provenance that the code holds an access to. ``flags`` are those of stores whose value may be
+    undefined. Raises :class:`Refuted` where these differ from what the proofs take them to be.
+    """
+    if proven is NOTHING_PROVEN:
+        return set(), set()
+    before: list[Any] = [s for s in spaces.function.body or () if isinstance(s, (Instruction, Call))]
+    if any(array_of(spaces, origin_of(before[place])) != name for place, name in proven.arrays):
+        raise Refuted(NOTHING_PROVEN)
+    partly = {
+        name for place, name in proven.arrays
+        if before[place].form.effects.writes and any(flags.get(id(before[place]), ()))
+    }
+    remains = proven.written - {place for place, name in proven.arrays if name in partly}
+    if remains != proven.written:
+        raise Refuted(proven._replace(written=remains))
+    ordered, written = (
+        {id(before[place]) for place in places} - {id(s) for place, s in enumerate(before) if place not in places}
+        for places in (proven.ordered, proven.written)
+    )
+    return ordered, written
