@@ -22,9 +22,9 @@ def run(launch: LaunchState, codes: Callable[[bool], Code], alone: bool = True) 
     ``codes(conservative)`` gives the kernel's micro-ops, conservative code where that is True.
     """
     if launch.spaces.cluster is not None:
-        from .clusters import Clusters
+        from .clusters import ClusterPool
 
-        Clusters(launch, codes).run()
+        ClusterPool(launch, codes, alone).run()
         return
     code, blocks = codes(False), launch.blocks
     returned, seconds = None, 0.0
