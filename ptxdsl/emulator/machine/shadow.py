@@ -68,6 +68,12 @@ class WarpClock(Struct):
     """The same for accesses of the lanes of the warp."""
     BARRIERS = field("Q")
     """Barriers of the whole block that it has passed."""
+    POLLED_EPOCH = field("Q")
+    POLLED_PC = field("Q")
+    POLLED_HOST = field("Q")
+    POLLED_MASK = field("I")
+    POLLED_WRITES = field("I")
+    """Its last strong read: when, which micro-op, where, of which lanes, after how many strong writes of all."""
 
 
 WORD_SHIFT = 3

@@ -11,7 +11,7 @@ from .shadow_memory import ShadowMemory
 
 __all__ = ["Clocks"]
 
-_CLOCK = WarpClock.span("EPOCH")
+_CLOCK = WarpClock.span("EPOCH", "BARRIERS")
 
 
 class Clocks:
@@ -33,7 +33,8 @@ class Clocks:
         block = self.block(self.memory.block_of(state))
         data = ctypes.string_at(state.shadow + Shadow.WARP_CLOCKS, state.count * WarpClock.nbytes)
         base = self.memory.get(state, Shadow.BASE)  # warps before it have not begun with this block
-        clocks = [clock if clock[0] > base else (0, 0, 0, 0) for clock in _CLOCK.iter_unpack(data)]
+        clocks = [_CLOCK.unpack_from(data, start) for start in range(0, len(data), WarpClock.nbytes)]
+        clocks = [clock if clock[0] > base else (0, 0, 0, 0) for clock in clocks]
         _, floor, _, barriers = max(clocks, key=lambda clock: clock[3])
         block.barrier(barriers, floor >> EPOCH_SHIFT)
         for warp, (_, block_floor, warp_floor, _) in enumerate(clocks):
@@ -45,7 +46,7 @@ class Clocks:
     def of_warp(state: BlockState, warp: int) -> tuple[int, int, int]:
         """The epoch of a warp and its floors, shifted as in a shadow word."""
         place = state.shadow + Shadow.WARP_CLOCKS + warp * WarpClock.nbytes
-        epoch, block_floor, warp_floor, _ = _CLOCK.unpack(ctypes.string_at(place, WarpClock.nbytes))
+        epoch, block_floor, warp_floor, _ = _CLOCK.unpack(ctypes.string_at(place, _CLOCK.size))
         return epoch, block_floor, warp_floor
 
     def of_thread(self, state: BlockState, block: BlockOrder, thread: Thread) -> Clock:

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+from ..machine.layout import LANES
 
 __all__ = [
     "BlockOrder", "Clock", "HappensBefore", "Published", "Rendezvous", "Thread", "acquirable", "covers", "join",
@@ -32,6 +34,10 @@ Scoped = dict[int, Clock]
 """Clocks by level."""
 Published = dict[Any, Clock]
 """What was released, by who may acquire it: all (None), the threads of a cluster, those of a block (its number)."""
+
+
+def _distinct(clocks: Iterable[Clock]) -> Iterable[Clock]:
+    return {id(clock): clock for clock in clocks}.values()
 
 
 def join(*clocks: Clock) -> Clock:
@@ -47,6 +53,26 @@ def join(*clocks: Clock) -> Clock:
                     result = dict(best)
                 result[key] = epoch
     return result
+
+
+def united(block: int, clocks: Iterable[Clock]) -> Clock:
+    """What threads of a block have beyond what they have acquired, with one number for a whole warp."""
+    found: Clock = {}
+    for clock in clocks:
+        for key, epoch in clock.items():
+            if found.get(key, -1) < epoch:
+                found[key] = epoch
+    lanes: dict[int, list[int]] = {}
+    for key, epoch in found.items():
+        if type(key) is tuple and len(key) == 3:
+            lanes.setdefault(key[1], []).append(epoch)
+    for warp, epochs in lanes.items():
+        if len(epochs) == LANES:
+            least = found[block, warp] = max(found.get((block, warp), 0), min(epochs))
+            for lane in range(LANES):
+                if found[block, warp, lane] <= least:
+                    del found[block, warp, lane]
+    return found
 
 
 def covers(clock: Clock, thread: tuple[int, int, int], epoch: int, several: bool) -> bool:
@@ -78,6 +104,13 @@ def acquirable(published: Published, block: BlockOrder, level: int) -> list[Cloc
     return [published[key] for key in keys if key in published]
 
 
+class _Fenced(NamedTuple):
+    """What a fence lets a strong write release: what its thread had acquired, which threads share, and the rest."""
+
+    acquired: Clock
+    own: Clock
+
+
 @dataclass
 class Rendezvous:
     """One use of a named barrier: the joined clocks of the warps that have arrived."""
@@ -99,7 +132,9 @@ class BlockOrder:
         self.own: dict[Thread, Clock] = {}
         self.read: dict[Thread, Published] = {}
         self.beyond: dict[Thread, Published] = {}
-        self.fenced: dict[Thread, Scoped] = {}
+        self.fenced: dict[Thread, dict[int, _Fenced]] = {}
+        self.fenced_warps: dict[int, dict[int, tuple[Clock, list[Clock]]]] = {}
+        """As ``fenced``, of fences that all lanes of a warp have executed together."""
         self.fences: Scoped = {}
         """As ``fenced``, of all threads."""
         self.seen: dict[Thread, Clock] = {}
@@ -128,11 +163,38 @@ class BlockOrder:
             self.seen_by_all = join(self.seen_by_all, *self.seen.values())
             self.seen.clear()
         read = [clock for scoped in self.read.values() for clock in scoped.values()]
-        self.common = join(self.common, *self.own.values(), *read, {self.block: floor - 1})
-        for scoped in self.fenced.values():
-            self.join_into(self.fences, scoped)
+        self.common = join(self.common, *_distinct(self.own.values()), *_distinct(read), {self.block: floor - 1})
+        for warp in list(self.fenced_warps):
+            self._spread(warp)
+        self.join_into(self.fences, self._joined(self.fenced))
         for table in (self.own, self.read, self.fenced):
             table.clear()
+
+    def _spread(self, warp: int) -> None:
+        """Note a fence of all lanes of a warp for each of them."""
+        for level, (acquired, owns) in self.fenced_warps.pop(warp, {}).items():
+            for lane, own in enumerate(owns):
+                self._note(warp, lane, level, _Fenced(acquired, own))
+
+    def _note(self, warp: int, lane: int, level: int, fenced: _Fenced) -> None:
+        scoped = self.fenced.setdefault((warp, lane), {})
+        before = scoped.get(level)
+        if before is not None and before.acquired is not fenced.acquired:
+            fenced = _Fenced(join(before.acquired, fenced.acquired), fenced.own)
+        if before is not None:
+            fenced = _Fenced(fenced.acquired, join(before.own, fenced.own))
+        scoped[level] = fenced
+
+    def _joined(self, threads: Iterable[Thread]) -> Scoped:
+        """What any of these threads may release."""
+        entries: dict[int, list[_Fenced]] = {}
+        for thread in threads:
+            for level, fenced in self.fenced.get(thread, {}).items():
+                entries.setdefault(level, []).append(fenced)
+        return {
+            level: join(united(self.block, (each.own for each in found)), *_distinct(each.acquired for each in found))
+            for level, found in entries.items()
+        }
 
     @staticmethod
     def join_into(into: dict[Any, Clock], more: dict[Any, Clock]) -> None:
@@ -145,38 +207,59 @@ class BlockOrder:
             return
         self.warp_floors[warp] = floor
         mine = [self.own[thread] for thread in list(self.own) if thread[0] == warp]
-        if mine or any(thread[0] == warp for thread in (*self.read, *self.fenced, *self.seen)):
+        tables = (*self.read, *self.fenced, *self.seen)
+        if mine or warp in self.fenced_warps or any(thread[0] == warp for thread in tables):
             self.synchronise([(warp, lane) for lane in range(32)], mine or [self.common])
 
     def synchronise(self, threads: list[Thread], clocks: list[Clock]) -> None:
         """Threads pass a barrier among them; as with a barrier of the block, fences and strong reads are shared."""
         read = [clock for thread in threads for clock in self.read.pop(thread, {}).values()]
-        joined = join(*clocks, *read)
+        joined = join(*_distinct(clocks), *_distinct(read))
         if self.seen:
             self.seen.update(dict.fromkeys(threads, join(*(self.seen_by(thread) for thread in threads))))
-        fenced: Scoped = {}
-        for thread in threads:
-            self.join_into(fenced, self.fenced.get(thread, {}))
+        for warp in {warp for warp, _ in threads} & self.fenced_warps.keys():
+            self._spread(warp)
+        fenced = {level: _Fenced(clock, {}) for level, clock in self._joined(threads).items()}
         for thread in threads:
             self.own[thread] = joined
             if fenced:
                 self.fenced[thread] = dict(fenced)
 
-    def fence(self, thread: Thread, clock: Clock, level: int, acquires: bool = True, releases: bool = True) -> None:
-        """A fence: acquires what strong reads before it saw, and marks what a strong write after it releases."""
-        if acquires:
-            seen = self.beyond.pop(thread, {})
-            self.join_into(seen, self.read.pop(thread, {}))
-            self.own[thread] = clock = join(clock, *acquirable(seen, self, level))
-            if level < 3 and None in seen:
-                self.beyond[thread] = seen
-        if releases:
-            self.join_into(self.fenced.setdefault(thread, {}), {level: clock})
+    def fence(
+        self, threads: list[Thread], owns: list[Clock], level: int, acquires: bool = True, releases: bool = True
+    ) -> None:
+        """A fence: acquires what strong reads before it saw, and marks what a strong write after it releases.
+
+        ``owns`` has what each thread knows beyond what it has acquired.
+        """
+        for thread in threads if acquires and (self.read or self.beyond) else ():
+            if thread in self.read or thread in self.beyond:
+                seen = self.beyond.pop(thread, {})
+                self.join_into(seen, self.read.pop(thread, {}))
+                self.own[thread] = join(self.clock(thread), *acquirable(seen, self, level))
+                if level < 3 and None in seen:
+                    self.beyond[thread] = seen
+        if not releases:
+            return
+        clocks = [self.clock(thread) for thread in threads]
+        warp = threads[0][0]
+        if len(threads) == LANES and all(clock is clocks[0] for clock in clocks):
+            before = self.fenced_warps.get(warp, {}).get(level)
+            if before is not None and before[0] is not clocks[0]:
+                self._spread(warp)
+            self.fenced_warps.setdefault(warp, {})[level] = clocks[0], owns
+            return
+        for (warp, lane), clock, own in zip(threads, clocks, owns):
+            self._note(warp, lane, level, _Fenced(clock, own))
 
     def released(self, thread: Thread) -> Iterable[tuple[int, Clock]]:
         """What a strong write without release semantics publishes, thanks to a fence before it."""
         for level in (3, 2, 1):
-            found = [table[level] for table in (self.fences, self.fenced.get(thread, {})) if level in table]
+            found = [self.fences[level]] if level in self.fences else []
+            found += self.fenced.get(thread, {}).get(level, ())
+            together = self.fenced_warps.get(thread[0], {}).get(level)
+            if together is not None:
+                found += together[0], together[1][thread[1]]
             if found:
                 yield level, join(*found)
 

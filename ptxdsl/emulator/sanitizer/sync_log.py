@@ -3,7 +3,8 @@
 Most kernels never do. Accesses that are decided by barriers, by strength or by the thread need no vector clock, so what
 fences, flags and atomics would have put there is not computed. Python follows the log, in the order of execution,
 before it answers a question, at an event that it must see at once, and where the log is full. At the end of the launch
-only what the ``order`` tool might find is left.
+only what the ``order`` tool might find is left. A thread that polls is noted when it begins to, and when there was a
+strong write since.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class SyncLog:
     def __init__(self) -> None:
         self._records = np.empty(_MOST, _RECORD)
         self._start = self._records.ctypes.data
-        self.cursor = np.array([self._start, self._start + self._records.nbytes], np.uint64)
-        """The address of the next record, and that of the end."""
+        self.cursor = np.array([self._start, self._start + self._records.nbytes, 0], np.uint64)
+        """The address of the next record, that of the end, and how many strong writes there were."""
         self.address = self.cursor.ctypes.data
 
     def clear(self) -> None:

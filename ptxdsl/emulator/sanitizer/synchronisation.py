@@ -44,6 +44,9 @@ class _Event(NamedTuple):
     before: Any
     stored: Any
 
+    def own(self, thread: Thread) -> Clock:
+        return Clocks.own(self.block, thread, self.epoch, self.block_floor, self.warp_floor)
+
     def clock(self, thread: Thread) -> Clock:
         return Clocks.with_own(self.block, thread, self.epoch, self.block_floor, self.warp_floor)
 
@@ -179,8 +182,7 @@ class Synchronisation:
     def _fence(event: _Event, threads: list[Thread], statement: Instruction) -> None:
         effects, block = statement.form.effects, event.block
         level, acquires, releases = reach(statement.form), effects.order != "release", effects.order != "acquire"
-        for thread in threads:
-            block.fence(thread, event.clock(thread), level, acquires, releases)
+        block.fence(threads, [event.own(thread) for thread in threads], level, acquires, releases)
 
     def _access(
         self, event: _Event, thread: Thread, statement: Instruction, host: int, together: bool = False

@@ -28,6 +28,9 @@ __all__ = [
     "warp_barrier",
 ]
 
+_WRITES = 16
+"""Where the number of strong writes stands behind the log's cursor."""
+
 
 class ShadowState:
     """The shadow state of a block and the clock of the current warp, in a handler.
@@ -180,8 +183,7 @@ def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *
     Where compiled code follows the mbarriers of the block, what the warp knows by them is noted first; what a strong
     read acquires cannot be held there.
     """
-    cursor = shadow.get(Shadow.LOG, pointer)
-    orders = shadow.get(Shadow.ORDERS)
+    cursor, orders = shadow.get(Shadow.LOG, pointer), shadow.get(Shadow.ORDERS)
     alone = h.ir.icmp_unsigned("==", shadow.get(Shadow.GIVEN_UP), shadow.get(Shadow.BASE))
     followed = h.ir.and_(h.nonzero(orders), h.ir.not_(alone))
     at, end = h.load(cursor, 0, i64), h.load(cursor, 8, i64)
@@ -229,6 +231,34 @@ def _wide(h: Handler, values: Any) -> Any:
     return values if width == 64 else (h.ir.zext if width < 64 else h.ir.trunc)(values, kind)
 
 
+def _skip_poll(h: Handler, shadow: ShadowState, hosts: Any, mask: Any) -> None:
+    """Go on with the next micro-op where lanes read once more what they have read, with no strong write since."""
+    host = h.ir.extract_element(hosts, h.first_lane(mask))
+    others = h.ir.and_(h.mask(h.ir.icmp_unsigned("!=", hosts, h.splat(host))), mask)
+    now = (
+        (WarpClock.POLLED_PC, h.ir.ptrtoint(h.rec, i64)), (WarpClock.POLLED_HOST, host), (WarpClock.POLLED_MASK, mask),
+        (WarpClock.POLLED_WRITES, h.load(shadow.get(Shadow.LOG, pointer), _WRITES, i32)),
+    )
+    again = h.ir.icmp_unsigned(">", h.load(shadow.warp, WarpClock.POLLED_EPOCH, i64), shadow.get(Shadow.BASE))
+    again = h.ir.and_(again, h.zero(others))
+    for offset, value in now:
+        again = h.ir.and_(again, h.ir.icmp_unsigned("==", h.load(shadow.warp, offset, value.type), value))
+
+    def skip() -> None:
+        _charge(h, mask)
+        h.next()
+
+    h.branch_unless(h.ir.not_(again), skip)
+    for offset, value in (*now, (WarpClock.POLLED_EPOCH, shadow.clock(WarpClock.EPOCH))):
+        h.store(value, shadow.warp, offset)
+
+
+def _charge(h: Handler, mask: Any) -> None:
+    """Shorten the time slice of the block, since its lanes probably wait."""
+    cost = h.ir.mul(h.call("llvm.ctpop.i32", i32, mask), h.i32(POLL))
+    h.store(h.ir.sub(h.load(h.block, Block.BUDGET, i32), cost), h.block, Block.BUDGET)
+
+
 @emits(SyncAccess, slow_path=True)
 def sync_access(h: Handler, op: SyncAccess) -> None:
     access = Access(h, op.address, None, op.nbytes, op.writes)
@@ -247,7 +277,11 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
     if stored is not None:
         lanes.append((SyncRecord.STORED, _wide(h, stored)))
     h.store(hosts, h.block, Block.SCRATCH)
+    if op.writes:
+        cursor = shadow.get(Shadow.LOG, pointer)
+        h.store(h.ir.add(h.load(cursor, _WRITES, i32), h.i32(1)), cursor, _WRITES)
+    else:
+        _skip_poll(h, shadow, hosts, mask)
     if op.polls:
-        cost = h.ir.mul(h.call("llvm.ctpop.i32", i32, mask), h.i32(POLL))
-        h.store(h.ir.sub(h.load(h.block, Block.BUDGET, i32), cost), h.block, Block.BUDGET)
+        _charge(h, mask)
     _log(h, shadow, Reason.SYNC_ACCESS, mask, op.polls, *lanes)
