@@ -78,3 +78,45 @@ def test_no_false_alarm_whatever_the_log_holds(most: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(sync_log, "_MOST", most)
     kinds, _, _ = followed(EXCHANGE.format("bar.sync 0;"), monkeypatch)
     assert not kinds
+
+
+HAND_OVER = """.visible .entry k(.param .u64 x, .param .u64 flag, .param .u64 y)
+{{
+  .reg .b64 %x, %f, %y, %at; .reg .b32 %t, %b, %n, %v, %o; .reg .pred %p, %q, %r;
+  ld.param.u64 %x, [x]; ld.param.u64 %f, [flag]; ld.param.u64 %y, [y];
+  mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; setp.ne.u32 %p, %t, 0; setp.lt.u32 %r, %t, 16; mov.u32 %n, 0;
+  setp.eq.u32 %q, %b, 0; @%q bra READER;
+LONG: add.u32 %n, %n, 1; setp.lt.u32 %q, %n, 300000; @%q bra LONG;
+  mul.wide.u32 %at, %t, 4; add.u64 %at, %x, %at; st.global.u32 [%at], %t;
+  {fence}
+  bar.sync 0;
+  @!%p st.volatile.global.u32 [%f], 1;
+  ret;
+READER: @%p bra SEEN;
+POLL: ld.volatile.global.u32 %v, [%f]; add.u32 %n, %n, 1; setp.eq.u32 %q, %v, 0; @%q bra POLL;
+  {acquire}
+SEEN: bar.sync 0;
+  sub.u32 %o, 63, %t; mul.wide.u32 %at, %o, 4; add.u64 %at, %x, %at; ld.global.u32 %v, [%at];
+  mul.wide.u32 %at, %t, 4; add.u64 %at, %y, %at; st.global.u32 [%at], %v;
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("fence", "acquire", "kinds"), [
+    ("membar.gl;", "membar.gl;", []), ("membar.gl; membar.gl;", "", []), ("@!%r membar.gl; @%r membar.gl;", "", []),
+    ("", "membar.gl;", ["race"]), ("@%r membar.gl;", "membar.gl;", ["race"]), ("membar.cta;", "membar.gl;", ["race"]),
+    ("membar.gl;", "membar.cta;", ["race"]),
+])
+def test_polls_and_fences_of_warps(
+    fence: str, acquire: str, kinds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay, events = Synchronisation._replay, []
+    monkeypatch.setattr(Synchronisation, "_replay", lambda self, record: (events.append(1), replay(self, record)))
+    x, flag, y = np.zeros(64, np.uint32), np.zeros(1, np.uint32), np.zeros(64, np.uint32)
+    module = ptxdsl.load(HEADER + HAND_OVER.format(fence=fence, acquire=acquire))
+    with use("emulator"), collect() as findings:
+        module["k"].configure(2, 64, sanitize=("race",))(x, flag, y)
+    assert sorted({finding.kind for finding in findings}) == kinds
+    assert y.tolist() == list(range(64))[::-1]
+    assert 2 <= len(events) <= 12
