@@ -116,10 +116,10 @@ class CompiledKernel:
     @property
     def program(self) -> Program:
         """The module on the emulator."""
-        from .. import emulator
+        from ..emulator import load  # of the package itself, `ptxdsl.emulator` is no name: an error would be made first
 
         if self.cache.program is None:
-            self.cache.program = emulator.load(self.text, self.module if self.foreign else None, verified=True)
+            self.cache.program = load(self.text, self.module if self.foreign else None, verified=True)
         return self.cache.program
 
     def variable(self, backend: str, name: str) -> int:

@@ -113,7 +113,8 @@ class ClusterPool:
         """Start another worker where enough is left for compiled code to do: Python's part is done by one at a time."""
         left = len(self.left) * self.compiled / self.done
         fast = self.compiled > FAST * (perf_counter() - self.begun)
-        if self.alone or not fast or left < 2 * worker_pool.WAKE_SECONDS * (self.woken + 1) or self.woken + 1 >= cores():
+        worth = left >= 2 * worker_pool.WAKE_SECONDS * (self.woken + 1)
+        if self.alone or not fast or not worth or self.woken + 1 >= cores():
             return
         try:
             host_threads.start(partial(copy_context().run, self._work, self.woken + 1))
