@@ -55,7 +55,7 @@ class BarrierRegion:
         """Where warps end: at the barrier of a basic block, or RETIRED."""
 
     def _after_exits(self) -> set[int]:
-        """The basic blocks that a warp may come to when some of its lanes have ended."""
+        """The basic blocks that a warp may come to when some of its lanes have ended, or wait elsewhere."""
         blocks = self.plan.blocks
         todo = [block.number for block in blocks if any(op.statement in self.plan.ending for op in block.ops)]
         todo += [block.number for block in blocks if block.divergent and not block.successors]
@@ -65,7 +65,7 @@ class BarrierRegion:
             if at not in found:
                 found.add(at)
                 todo += blocks[at].successors
-        return found
+        return found.union(*(join.way for join in self.plan.joins.values()))
 
     def _reach(self) -> list[int]:
         seen: dict[int, None] = {}

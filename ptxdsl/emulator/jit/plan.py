@@ -133,6 +133,8 @@ class Join(NamedTuple):
     block: int
     registers: tuple[str, ...]
     """Those that are live there and written on the way."""
+    way: tuple[int, ...]
+    """The basic blocks in between."""
 
 
 class Plan(NamedTuple):

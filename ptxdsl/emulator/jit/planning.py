@@ -130,7 +130,7 @@ class _Planner:
             live = self.code.registers.liveness.before(graph.blocks[join].start)
             kept = {r.name: r for r in written if r.name in live}
             if all(facts.offsets.get(name, VARYING) is VARYING for name in kept):
-                found[block.number] = Join(join, tuple(sorted(kept)))
+                found[block.number] = Join(join, tuple(sorted(kept)), tuple(sorted(way)))
         return found
 
     def _noncanonical(self, micro_ops: list[list[PlacedMicroOp]]) -> frozenset[int]:
