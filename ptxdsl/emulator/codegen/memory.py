@@ -72,6 +72,10 @@ class Access:
         offset = self.offset if self.kind.per_lane else h.ir.sub(self.offset, h.ir.sext(self.low, i64))
         return h.ir.add(lanes, h.splat(offset))
 
+    def elements(self, bits: int) -> tuple[int, ...]:  # noqa: ARG002
+        """The element that each lane accesses, from the lowest on, where these are known and few; empty elsewhere."""
+        return ()
+
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
         """The entry's lowest address, the bound on offsets of ``extent`` + 1 bytes, and the way to the host."""
         h = self.h
@@ -190,7 +194,7 @@ def load(h: Handler, op: Load) -> None:
         values = [h.load(_host(h, host, byte), n * bits // 8, ir.IntType(bits), bits // 8) for n in range(count)]
     elif h.slow_path is None:
         values = _gather(h, access.resolve(lanes), bits, count, lanes)
-    elif kind.per_lane or (kind.affine and pattern is None):
+    elif kind.per_lane or (kind.affine and pattern is None and not access.elements(bits)):
         values = _load_lanes(h, access, bits, count, lanes)
     elif h.partial and not kind.scalar:
         values = _load_present(h, access, bits, count, lanes)
@@ -211,6 +215,8 @@ def _host(h: Handler, address: Any, kind: ir.Type) -> Any:
 def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> list[Any]:
     """One host load a segment of equal or contiguous lanes."""
     element = ir.IntType(bits)
+    if access.pattern is None and access.kind.affine:
+        return _picked(h, access, host, bits, count)
     if access.pattern is None:
         return [h.splat(h.load(_host(h, host, byte), n * bits // 8, element, bits // 8)) for n in range(count)]
     letter, lanes = access.pattern
@@ -225,6 +231,15 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
             parts.append([_stride(h, whole, n, count, lanes) for n in range(count)])
     parts += [parts[0]] * (LANES // lanes - len(parts))  # lanes that the block does not have
     return [concat(h, [part[n] for part in parts]) for n in range(count)]
+
+
+def _picked(h: Handler, access: Access, host: Any, bits: int, count: int) -> list[Any]:
+    """All elements from the lowest lane's to the highest's, of which each lane picks its own."""
+    places = access.elements(bits)
+    size = max(places) + count
+    whole = h.load(_host(h, host, byte), 0, ir.VectorType(ir.IntType(bits), size), access.nbytes)
+    orders = [[place + n for place in places] for n in range(count)]
+    return [h.ir.shuffle_vector(whole, whole, ir.Constant(lanes_of(i32), order)) for order in orders]
 
 
 def spread(h: Handler, value: Any, lanes: int) -> Any:

@@ -13,6 +13,7 @@ from ..codegen import data, memory
 from ..codegen.handler import Handler, i64, lanes_of
 from ..codegen.registry import emits
 from ..instructions.addresses import Pattern
+from ..machine.layout import LANES
 from ..instructions.operand_classes import OperandClass
 from .row_micro_ops import ComputeRows, RowWrapCheck
 
@@ -25,6 +26,10 @@ def exit_if_active(h: Handler, guard: OperandClass) -> None:
     h.branch_unless(h.zero(mask), h.side_exit)  # type: ignore[attr-defined]
 
 
+MOST_ELEMENTS = 64
+"""Elements of memory that are loaded for lanes which pick some of them."""
+
+
 class HoistedAccess(memory.Access):
     """An address whose buffer entry is loaded once for the block."""
 
@@ -33,6 +38,18 @@ class HoistedAccess(memory.Access):
         if h.planned.access >= 0:
             return super().limits(extent)
         return h.limits(h.planned.value("entry"), self.write, int(extent.constant))
+
+
+    def elements(self, bits: int) -> tuple[int, ...]:
+        h: Any = self.h
+        if not self.kind.affine:
+            return ()
+        known, nbytes = h.plan.lane_offsets[int(self.known.constant)], bits // 8
+        there = known[: h.present]
+        low = min(there)
+        if any((offset - low) % nbytes for offset in there) or max(there) - low > MOST_ELEMENTS * nbytes - self.nbytes:
+            return ()
+        return tuple((offset - low) // nbytes for offset in there) + (0,) * (LANES - len(there))
 
 
 class RowAccess(HoistedAccess):
