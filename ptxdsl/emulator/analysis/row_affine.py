@@ -1,6 +1,6 @@
 """Row-affine values: a number for each row of the block that a warp has, plus offsets known in advance.
 
-Blocks that are 8 or 16 wide have several rows in a warp. In ``row * n + column`` of a 16 x 16 tile a warp has two rows:
+Blocks that are 4, 8 or 16 wide have several rows in a warp, and so have those of any width that have one warp only. In ``row * n + column`` of a 16 x 16 tile a warp has two rows:
 two numbers, each with 16 neighbours. A product with a number that only the launch knows is varying to the analysis of
 divergence; here it is computed once a row, in the row's first lane.
 """
@@ -19,7 +19,7 @@ from .form_plans import plan_of
 
 __all__ = ["RowAffine", "RowAffineAnalysis", "relative"]
 
-WIDTHS = (8, 16)
+WIDTHS = (4, 8, 16)
 
 
 class RowAffine(tuple[int, ...]):  # noqa: SLOT001
@@ -53,7 +53,8 @@ class RowAffineAnalysis(DivergenceAnalysis):
         wraps: frozenset[int],
     ) -> None:
         super().__init__(graph, block, roots, diverges, wraps)
-        self.lanes = block[0] if block[0] in WIDTHS else 0
+        alone = block[0] * block[1] * block[2] <= LANES and 2 < block[0] < LANES
+        self.lanes = block[0] if block[0] in WIDTHS or alone else 0
 
     def _transfer(self, op: DefUse, rule: str) -> LaneOffsets:
         inputs = [self.offsets_of(operand) for operand in op.reads]

@@ -25,7 +25,7 @@ from .data import fit, guard_mask, put, slots_of, source
 from .local_memory import load_private, store_private
 from .registry import emits
 
-__all__ = ["RESOLVE", "Access", "access_of", "concat", "gather", "spread"]
+__all__ = ["RESOLVE", "Access", "access_of", "concat", "gather", "in_lanes", "spread"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
@@ -229,8 +229,7 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
         else:
             whole = h.load(place, 0, ir.VectorType(element, lanes * count), access.nbytes)
             parts.append([_stride(h, whole, n, count, lanes) for n in range(count)])
-    parts += [parts[0]] * (LANES // lanes - len(parts))  # lanes that the block does not have
-    return [concat(h, [part[n] for part in parts]) for n in range(count)]
+    return [in_lanes(h, [part[n] for part in parts]) for n in range(count)]
 
 
 def _picked(h: Handler, access: Access, host: Any, bits: int, count: int) -> list[Any]:
@@ -253,6 +252,21 @@ def _stride(h: Handler, whole: Any, first: int, count: int, lanes: int) -> Any:
         return whole
     order = [first + lane * count for lane in range(lanes)]
     return h.ir.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(i32, lanes), order))
+
+
+def in_lanes(h: Handler, parts: list[Any]) -> Any:
+    """Segments of lanes as one vector; lanes behind them, which the block does not have, hold anything."""
+    lanes = parts[0].type.count
+    if LANES % lanes == 0:
+        return concat(h, parts + [parts[0]] * (LANES // lanes - len(parts)))
+    whole: Any = None
+    for number, part in enumerate(parts):
+        first, last = number * lanes, (number + 1) * lanes
+        order = [lane - first if first <= lane < last else 0 for lane in range(LANES)]
+        wide = h.ir.shuffle_vector(part, part, ir.Constant(lanes_of(i32), order))
+        blend = [lane if lane < first else LANES + lane for lane in range(LANES)]
+        whole = wide if whole is None else h.ir.shuffle_vector(whole, wide, ir.Constant(lanes_of(i32), blend))
+    return whole
 
 
 def concat(h: Handler, parts: list[Any]) -> Any:

@@ -313,8 +313,7 @@ class BlockFunction(InlinedOps):
             return self.ir.load(self.variable((slot, self.row), kind))
         starts = range(0, self.present, offsets.lanes)
         firsts = [self.ir.load(self.variable((slot, n), kind.element)) for n in starts]
-        firsts += firsts[:1] * (LANES // offsets.lanes - len(firsts))
-        rows = memory.concat(self, [memory.spread(self, first, offsets.lanes) for first in firsts])
+        rows = memory.in_lanes(self, [memory.spread(self, first, offsets.lanes) for first in firsts])
         return self.ir.add(rows, self.vector(offsets, kind.element.width))
 
     def canonical_number(self, value: Any) -> Any:
