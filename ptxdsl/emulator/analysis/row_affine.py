@@ -1,8 +1,9 @@
 """Row-affine values: a number for each row of the block that a warp has, plus offsets known in advance.
 
-Blocks that are 4, 8 or 16 wide have several rows in a warp, and so have those of any width that have one warp only. In ``row * n + column`` of a 16 x 16 tile a warp has two rows:
-two numbers, each with 16 neighbours. A product with a number that only the launch knows is varying to the analysis of
-divergence; here it is computed once a row, in the row's first lane.
+Blocks that are 4, 8 or 16 wide have several rows in a warp, and so have those of any width that have one warp only. In
+``row * n + column`` of a 16 x 16 tile a warp has two rows: two numbers, each with 16 neighbours. A product with a
+number that only the launch knows is varying to the analysis of divergence; here it is computed once a row, in the row's
+first lane.
 """
 
 from __future__ import annotations
