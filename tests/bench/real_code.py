@@ -255,10 +255,12 @@ def main() -> int:
     lines = verdicts(measured)
     print(table(("promise", "measured", "limit", ""), lines))
     ratios = {m.kernel.name: m.ratio for m in measured if not math.isnan(m.ratio)}
+    print(f"\n{bars(ratios, MEAN, WORST)}")
     if asked.plot:
-        draw(ratios, {m.kernel.name: m.cost for m in measured}, asked.plot)
-    else:
-        print(f"\n{bars(ratios, MEAN, WORST)}")
+        try:
+            draw(ratios, {m.kernel.name: m.cost for m in measured}, asked.plot)
+        except ImportError as error:
+            print(f"no picture: {error}", file=sys.stderr)
     return int(any(line[-1] == "OVER" for line in lines))
 
 

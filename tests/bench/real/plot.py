@@ -42,6 +42,7 @@ def draw(ratios: Mapping[str, float], costs: Mapping[str, float], file: Path) ->
         axes.barh(names, [values[name] for name in names])
         axes.set_xscale("log")
         axes.axvline(1.0, color="black", linewidth=0.8)
+        axes.margins(y=0.01)
         axes.set_xlabel(f"times {what}")
     left.set_title("default")
     right.set_title("all sanitizer tools")
