@@ -14,10 +14,11 @@ from collections.abc import Iterator
 
 from ..codegen.code import Code
 
-__all__ = ["THREAD", "note_time", "seconds_before", "yielding"]
+__all__ = ["FAILED", "THREAD", "note_time", "seconds_before", "yielding"]
 
 THREAD = "ptxdsl tier-up"
 """Name of the thread that compiles."""
+FAILED = "compiling it failed"
 SECONDS, SECONDS_A_MICRO_OP = 0.004, 200e-6
 """Running time of a kernel's launches after which it is compiled: a fraction of what compiling takes."""
 SWITCH_INTERVAL = 100e-6
@@ -77,7 +78,7 @@ def _compile_all() -> None:
             try:
                 compilation.tier_up(code)
             except Exception as error:  # noqa: BLE001, PERF203 - the first tier goes on; the next launch says why
-                code.failure = error
+                code.failure, code.refusal = error, f"{FAILED}: {error!r}"
 
 
 @contextlib.contextmanager

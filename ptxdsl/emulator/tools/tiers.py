@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..analysis.divergence import Shape3
 from ..codegen.code import Code
-from ..jit.tier_up import seconds_before
+from ..jit.tier_up import FAILED, seconds_before
 from ..program import BOUNDS, Program
 
 __all__ = ["Tier", "Tiers", "tiers_of"]
@@ -61,10 +61,8 @@ def _engine(code: Code) -> tuple[str, str]:
     """The engine that runs a code, and why no block function does."""
     if code.block_function:
         return "block function", ""
-    if code.failure is not None:
-        return "handlers", f"it could not be compiled: {code.failure}"
     if code.refusal:
-        return "superinstructions", code.refusal
+        return "handlers" if code.refusal.startswith(FAILED) else "superinstructions", code.refusal
     if code.tiered_up:
         return "handlers", "it is being compiled"
     spent, needed = code.seconds * 1e3, seconds_before(code) * 1e3
