@@ -12,7 +12,7 @@ from ..machine.heap import Heap
 from ..machine.layout import (
     LANES, LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Entry, Fault, Status, Warp,
 )
-from .handler import Handler, byte, i1, i32, i64, pointer
+from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .memory import RESOLVE
 
 __all__ = ["AddressSearch"]
@@ -36,11 +36,50 @@ class AddressSearch:
         self.passes = h.ir.and_(self.flag(flags, AccessFlags.PASSES), self.is_fixed)
         self.table = h.load(h.block, Block.TABLE, pointer)
         self.count = h.load(h.block, Block.ENTRIES, i32)
+        self.together(mask)
         h.for_each_lane(mask, self.lane)
         h.ir.ret(ir.Constant(i1, 1))
 
     def flag(self, flags: Any, flag: int) -> Any:
         return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(flags, self.h.i32(flag)), self.h.i32(0))
+
+    def together(self, mask: Any) -> None:
+        """Search the entries for all lanes at once; goes on lane by lane where that does not find all of them."""
+        h = self.h
+        head, probe, found, over = (h.block_named(n) for n in ("entries", "probe", "found", "lanes"))
+        scratch = h.add(h.block, Block.SCRATCH)
+        lanes = h.load(scratch, 0, lanes_of(i64))
+        odd = h.ir.and_(lanes, h.splat(h.ir.sub(self.fixed, h.i64(1))))
+        odd_lanes = h.ir.and_(h.mask(h.ir.icmp_unsigned("!=", odd, h.splat(h.i64(0)))), mask)
+        plain = h.ir.and_(h.ir.and_(self.is_fixed, h.zero(odd_lanes)), h.ir.not_(self.one_entry))
+        before = h.ir.block
+        h.ir.cbranch(plain, head, over)
+        h.ir.position_at_end(head)
+        number, hosts, left, last = h.ir.phi(i32), h.ir.phi(lanes.type), h.ir.phi(i32), h.ir.phi(i32)
+        for phi, start in ((number, h.i32(0)), (hosts, lanes), (left, mask), (last, h.i32(0))):
+            phi.add_incoming(start, before)
+        h.ir.cbranch(h.ir.icmp_unsigned("<", number, self.count), probe, over)
+        h.ir.position_at_end(probe)
+        offset = h.ir.mul(number, h.i32(Entry.nbytes))
+        entry = h.add(self.table, offset)
+        size = h.ir.select(self.writes, h.load(entry, Entry.WRITABLE, i64), h.load(entry, Entry.SIZE, i64))
+        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.fixed, h.i64(1)))
+        allowed = h.nonzero(h.ir.and_(h.load(entry, Entry.SPACES, i32), self.spaces))
+        bound = h.ir.select(allowed, bound, h.i64(0))
+        below = h.ir.sub(lanes, h.splat(h.load(entry, Entry.LOW, i64)))
+        inside = h.ir.icmp_unsigned("<", below, h.splat(bound))
+        moved = h.ir.select(inside, h.ir.add(lanes, h.splat(h.load(entry, Entry.DELTA, i64))), hosts)
+        here = h.ir.and_(h.mask(inside), left)
+        rest = h.ir.and_(left, h.ir.not_(here))
+        which = h.ir.select(h.nonzero(here), offset, last)
+        for phi, value in ((number, h.ir.add(number, h.i32(1))), (hosts, moved), (left, rest), (last, which)):
+            phi.add_incoming(value, probe)
+        h.ir.cbranch(h.zero(rest), found, head)
+        h.ir.position_at_end(found)
+        h.store(moved, scratch, 0)
+        h.store(which, h.rec, 12, 4)
+        h.ir.ret(ir.Constant(i1, 1))
+        h.ir.position_at_end(over)
 
     def lane(self, lane: Any) -> None:
         h = self.h

@@ -15,6 +15,8 @@ from .control import await_lanes
 from .data import guard_mask
 from .registry import emits
 
+__all__ = ["leave"]
+
 
 @emits(ClusterBarrier)
 def cluster_barrier(h: Handler, op: ClusterBarrier) -> None:
@@ -28,7 +30,11 @@ def cluster_barrier(h: Handler, op: ClusterBarrier) -> None:
     if op.aligned:
         together = h.ir.icmp_unsigned("==", mask, alive)
         h.branch_unless(together, lambda: h.fault(Fault.BARRIER_DIVERGED, mask))
-    {"arrive": _arrive, "wait": _wait, "leave": _leave}[op.action](_Barrier(h), mask)
+    if op.action == "leave":
+        leave(h, mask)
+        h.next()
+    else:
+        {"arrive": _arrive, "wait": _wait}[op.action](_Barrier(h), mask)
 
 
 class _Barrier:
@@ -100,11 +106,11 @@ def _wait(b: _Barrier, mask: Any) -> None:
     h.next()
 
 
-def _leave(b: _Barrier, mask: Any) -> None:
-    h = b.h
+def leave(h: Handler, mask: Any) -> None:
+    """The lanes of a mask end: the barrier waits for them no longer."""
+    b = _Barrier(h)
     live = h.ir.sub(h.load(b.head, Cluster.LIVE, i32), b.count(mask))
     h.store(live, b.head, Cluster.LIVE)
     count = h.ir.sub(h.load(b.head, Cluster.ARRIVED, i32), b.count(h.ir.and_(mask, b.pending)))
     h.store(h.ir.and_(b.arrived, h.ir.not_(mask)), b.masks, 0)
     b.complete(count, live)
-    h.next()

@@ -49,6 +49,11 @@ class Access:
             self.low, self.extent, self.known = h.field(), h.field(), h.field("q")
             self.segments = [h.field() for _ in range(LANES // pattern[1] - 1)] if pattern else []
 
+    @property
+    def searches(self) -> bool:
+        """Whether what its buffer entry does not hold is searched in this function, without a side exit."""
+        return False
+
     def base(self) -> Any:
         """The uniform part of the address, i64; of an affine address that of its lowest lane."""
         h = self.h
@@ -196,7 +201,7 @@ def load(h: Handler, op: Load) -> None:
         values = _gather(h, access.resolve(lanes), bits, count, lanes)
     elif kind.per_lane or (kind.affine and pattern is None and not access.elements(bits)):
         values = _load_lanes(h, access, bits, count, lanes)
-    elif h.partial and not kind.scalar:
+    elif access.searches or (h.partial and not kind.scalar):
         values = _load_present(h, access, bits, count, lanes)
     else:
         good, host = access.check_scalar()
@@ -373,7 +378,7 @@ def store(h: Handler, op: Store) -> None:
         scatter(h, values, access.resolve(lanes), lanes)
     elif (op.address.affine or op.address.by_row) and pattern is not None and pattern[0] == "c":
         good, host = access.check_scalar()
-        if h.partial:
+        if h.partial or access.searches:
             with h.ir.if_else(h.likely(good)) as (then, otherwise):
                 with then:
                     _store_segments(h, access, values, host, lanes)

@@ -11,8 +11,8 @@ from .operands import Field
 __all__ = ["ClusterBarrier", "leave_cluster"]
 
 
-class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable="blocks wait in it", converges=True):
-    """``action`` is arrive, wait, or leave, before lanes end."""
+class ClusterBarrier(MicroOp, may_fault=True, repeatable=False, inlinable=True, converges=True):
+    """``action`` is arrive, wait (where a barrier region ends), or leave, before lanes end."""
 
     action: str
     aligned: bool

@@ -43,7 +43,7 @@ class Branch(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"
         return ("guard", "distance", *priorities, *(("cost",) if self.backward else ()))
 
 
-class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable="its target is a number"):
+class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable="control flow"):
     """brx.idx."""
 
     selector: OperandClass

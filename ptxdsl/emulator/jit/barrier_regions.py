@@ -7,17 +7,20 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen import data
+from ..codegen.clusters import leave
 from ..codegen.handler import Handler, i1, i32, i64, pointer
 from ..codegen.registry import emit_inline
-from ..instructions.control import Branch, Exit, Jump, SystemCall, Trap
+from ..instructions.control import Branch, Exit, IndexedBranch, Jump, SystemCall, Trap
 from ..instructions.instrumentation import ShadowCheck
 from ..instructions.memory import Load
 from ..instructions.micro_op import MicroOp
 from ..instructions.operand_classes import OperandClass
 from ..machine.layout import FULL, NEVER, Block, Warp
 from ..machine.shadow import Role
+from .cluster_barriers import has_arrived
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
+from .indexed_branches import COST, Selection
 from .inlining import exit_if_active
 from .plan import RETIRED, Layout, Plan, PlannedBlock, PlannedOp, loop_cost
 from .waiting_lanes import WaitingLanes
@@ -144,7 +147,7 @@ class BarrierRegion:
             h.ir.cbranch(alone, retires, others)
             h.ir.position_at_end(others)
             h.branch_unless(h.ir.icmp_signed("!=", gone, h.converged), h.side_exit)
-            h.end_lanes(gone)
+            self._ended(gone)
             h.ir.branch(self.divergent_start)
             h.ir.position_at_end(retires)
         else:
@@ -158,15 +161,21 @@ class BarrierRegion:
         assert h.planned is not None
         self._end_warp(RETIRED, h.planned.offset, set())
         h.ir.position_at_end(rest)
-        h.end_lanes(gone)
+        self._ended(gone)
         left = h.ir.xor(before, gone)
         if h.masked:
             h.set("active", left)
+        rest = h.ir.block
         h.ir.branch(on)
         h.ir.position_at_end(on)
         h.lanes = h.ir.phi(i32)
         h.lanes.add_incoming(before, start)
         h.lanes.add_incoming(left, rest)
+
+    def _ended(self, gone: Any) -> None:
+        self.h.end_lanes(gone)
+        if self.plan.leaves:
+            leave(self.h, gone)
 
     # The loop over the warps
 
@@ -312,6 +321,8 @@ class BarrierRegion:
         else:
             fresh = h.ir.icmp_signed("==", h.get("position"), h.i32(0))
             good = h.ir.or_(fresh, h.ir.icmp_signed("==", before, at))
+        if number >= 0 and self.plan.blocks[number].waits_for_cluster:
+            good = h.ir.and_(good, has_arrived(h))
         arrived, elsewhere = h.block_named("arrived"), h.block_named("elsewhere")
         h.ir.cbranch(h.likely(good), arrived, elsewhere)
         h.ir.position_at_end(elsewhere)
@@ -319,6 +330,8 @@ class BarrierRegion:
         h.ir.branch(h.exit_block)
         h.ir.position_at_end(arrived)
         h.set("barrier", at)
+        if number == RETIRED and self.plan.leaves:
+            leave(h, h.alive)
         h.ir.branch(self.latch)
 
     def emit_ops(self, block: PlannedBlock, first: int) -> None:
@@ -365,23 +378,58 @@ class BarrierRegion:
 
     def _terminator(self, block: PlannedBlock) -> None:
         terminator = block.terminator
-        if terminator is None:
+        if terminator is None and block.fallthrough < 0:  # a trap, which has left
+            self.h.ir.unreachable()
+        elif terminator is None:
             self.edge(block.fallthrough)
         elif isinstance(terminator.op, Branch):
             self._branch(block, terminator, terminator.op)
         elif isinstance(terminator.op, Jump):
             self._jump(terminator, block.targets[0])
+        elif isinstance(terminator.op, IndexedBranch):
+            self._indexed(block, terminator)
         else:
             self._end_warp(RETIRED, terminator.offset, set())
 
     def _jump(self, terminator: PlannedOp, target: int) -> None:
         """Go on with a basic block while the budget lasts."""
+        self._charged(target, loop_cost(terminator, self.plan.blocks[target]))
+
+    def _charged(self, target: int, cost: int) -> None:
+        """Go on with a basic block, if that cost is left."""
         block = self.plan.blocks[target]
-        cost = loop_cost(terminator, block)
         if cost:
             live = self.plan.live(block.start, 0)
             self.h.charge_budget(cost, lambda: self.h.exit_at(block.offset, live))
         self.edge(target)
+
+    def _indexed(self, block: PlannedBlock, terminator: PlannedOp) -> None:
+        """Where all lanes go one way, by a switch; else to the divergent region."""
+        h = self.h
+        chosen = Selection(h, block, terminator, h.converged)
+        first = chosen.first()
+        together, apart, beyond = (h.block_named(n) for n in ("together", "apart", "beyond"))
+        h.ir.cbranch(chosen.alike(first), together, apart)
+        h.ir.position_at_end(beyond)
+        h.ir.unreachable()
+        h.ir.position_at_end(together)
+        switch = h.ir.switch(first, beyond)
+        canonical, ways = set(h.canonical), dict[int, Any]()
+        for number, target in enumerate(block.targets):
+            if target not in ways:
+                ways[target] = h.block_named("way")
+                h.ir.position_at_end(ways[target])
+                h.canonical = set(canonical)
+                self._charged(target, COST if self.plan.blocks[target].priority <= block.priority else 0)
+            switch.add_case(h.i32(number), ways[target])
+        h.ir.position_at_end(apart)
+        h.canonical = set(canonical)
+        masks = chosen.masks()
+        region = next((region for region in self.divergent if masks.keys() & region.members), None)
+        if region is None or not masks.keys() <= set(region.pending):
+            h.exit_at(terminator.offset, self.plan.live(terminator.statement, 0))
+        else:
+            region.enter(masks)
 
     def _branch(self, block: PlannedBlock, terminator: PlannedOp, branch: Branch) -> None:
         h = self.h

@@ -15,10 +15,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..codegen.handler import Handler, i32, i64, pointer
+from ..codegen.handler import Handler, i1, i32, i64, pointer
 from ..codegen.scheduler import PAIR, starting
 from ..machine.layout import LANES, NEVER, Barrier, Block, Warp
 from .barrier_regions import BUDGET, BarrierRegion
+from .cluster_barriers import emit_gate, emit_resumption
 from .function_builder import BlockFunction
 from .plan import RETIRED, PlannedBlock, Plan, Refused
 
@@ -42,17 +43,27 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
             if sum(len(block.instructions) for block in h.function.blocks) > MAX_INSTRUCTIONS:
                 raise Refused(f"a function of more than {MAX_INSTRUCTIONS} LLVM instructions")
             todo += [end for end in region.ends if end >= 0]
+    heads = {start: region.head for start, region in regions.items()}
+    waits = [plan.blocks[n] for n in regions if n >= 0 and plan.blocks[n].waits_for_cluster]
+    for block in waits:
+        heads[block.number] = h.block_named("gate")
+        h.ir.position_at_end(heads[block.number])
+        emit_gate(h, block, regions[block.number].head)
     for region in regions.values():
         for end in region.ends:
             if end >= 0:
-                region.switch.add_case(i32(end), regions[end].head)
+                region.switch.add_case(i32(end), heads[end])
     h.ir.position_at_end(h.body)
     h.set("position", 0)
     h.set("first_warp", 0)
     h.set("budget", BUDGET)
     h.set("barrier", RETIRED)
+    if waits:
+        fresh = h.block_named("fresh")
+        emit_resumption(h, fresh, {block.number: heads[block.number] for block in waits})
+        h.ir.position_at_end(fresh)
     h.begin_block()
-    h.ir.branch(regions[RETIRED].head)
+    h.ir.branch(heads[RETIRED])
     h.ir.position_at_end(hand_over)
     _HandOver(h, [plan.blocks[n] for n in regions if n >= 0]).emit()
     h.allocas.branch(h.preheader.block)
@@ -67,11 +78,17 @@ class _HandOver:
         self.current, at = h.get("position"), h.get("barrier")
         self.barred = h.ir.icmp_signed(">=", at, h.i32(0))
         self.after: Any = h.i64(0)
+        self.open: Any = i1(0)
+        """Whether the warps before do not wait, but can run."""
         self.wait, self.number, self.expected = h.i64(0), h.i32(0), h.i32(0)
         for block in barriers:
             barrier = block.barrier
             assert barrier is not None
             here = h.ir.icmp_signed("==", at, h.i32(block.number))
+            if block.waits_for_cluster:  # warps come there again by themselves
+                self.after = h.ir.select(here, h.i64(barrier.wait), self.after)
+                self.open = h.ir.or_(self.open, here)
+                continue
             self.after = h.ir.select(here, h.i64(barrier.after), self.after)
             self.wait = h.ir.select(here, h.i64(barrier.wait), self.wait)
             self.number = h.ir.select(here, h.i32(barrier.number), self.number)
@@ -113,7 +130,8 @@ class _HandOver:
         alive = self._warp(index, past, h.ir.icmp_signed("==", position, self.current))
         bit = h.ir.select(h.nonzero(alive), h.ir.shl(h.i32(1), index), h.i32(0))
         live.add_incoming(h.ir.or_(live, bit), body)
-        waiting.add_incoming(h.ir.or_(waiting, h.ir.select(past, bit, h.i32(0))), body)
+        waits = h.ir.and_(past, h.ir.not_(self.open))
+        waiting.add_incoming(h.ir.or_(waiting, h.ir.select(waits, bit, h.i32(0))), body)
         position.add_incoming(h.ir.add(position, h.i32(1)), body)
         h.ir.branch(head)
         h.ir.position_at_end(over)
@@ -132,6 +150,7 @@ class _HandOver:
         h.store(h.ir.select(this, h.get("active"), alive), warp, Warp.ACTIVE)
         h.store(alive, warp, Warp.ALIVE)
         h.store(h.ir.select(this, h.get("parked"), h.i32(NEVER)), warp, Warp.PARKED)
-        h.store(h.ir.select(past, h.ir.add(h.base, self.wait), h.i64(0)), warp, Warp.WAITS)
+        waits = h.ir.and_(past, h.ir.not_(self.open))
+        h.store(h.ir.select(waits, h.ir.add(h.base, self.wait), h.i64(0)), warp, Warp.WAITS)
         h.store(self.number, warp, Warp.BARRIER)
         return alive

@@ -65,6 +65,10 @@ class _Pool(ConstantPool):
             self.vectors.append(vector)
         return self.vectors.index(vector)
 
+    def table(self, numbers: list[int]) -> int:  # noqa: ARG002
+        """Of a branch's targets: block functions have the basic blocks themselves."""
+        return 0
+
 
 class _Operands(Operands):
     """Row-affine registers are described like varying ones, but for `rows`."""
@@ -94,6 +98,7 @@ class ConvergentLowering(FunctionLowering):
         super().__init__(*given)
         self.pool = _Pool()
         self.operands = _Operands(self.facts, self.registers, self.block, self.pool, self.spaces.symbols)
+        self.operands.cluster, self.operands.explicit = self.spaces.cluster, self.spaces.explicit
 
     def _analysed(self) -> Facts:
         branches = _Branches(self.graph)

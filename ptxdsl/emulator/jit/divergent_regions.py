@@ -7,11 +7,12 @@ from typing import Any, Protocol
 from llvmlite import ir
 
 from ..codegen.handler import i32, lanes_of
-from ..instructions.control import Branch, Exit, Jump
+from ..instructions.control import Branch, Exit, IndexedBranch, Jump
 from ..instructions.operand_classes import OperandClass
 from ..machine.layout import NEVER, Warp
 from .function_builder import BlockFunction
-from .plan import PlannedBlock, PlannedOp, Plan, loop_cost
+from .indexed_branches import COST, Selection
+from .plan import Plan, PlannedBlock, PlannedOp, loop_cost
 from .waiting_lanes import WaitingLanes
 
 __all__ = ["DivergentRegion"]
@@ -124,6 +125,9 @@ class DivergentRegion:
     def _terminator(self, block: PlannedBlock, lanes: Any, after: PlannedBlock | None) -> None:
         h, terminator, blocks = self.h, block.terminator, self.outside.plan.blocks
         edges: list[tuple[int, Any]] = []
+        if terminator is None and block.fallthrough < 0:  # a trap, which has left
+            h.ir.unreachable()
+            return
         if terminator is None:
             edges.append((block.fallthrough, lanes))
         elif isinstance(terminator.op, Jump):
@@ -138,6 +142,10 @@ class DivergentRegion:
             edges.append((block.targets[0], mask))
             edges.append((block.fallthrough, h.ir.and_(lanes, h.ir.not_(mask))))
         cost = loop_cost(terminator, blocks[block.targets[0]]) if edges and terminator is not None else 0
+        if terminator is not None and isinstance(terminator.op, IndexedBranch):
+            edges = [*Selection(h, block, terminator, lanes).masks().items()]
+            edges.sort(key=lambda edge: blocks[edge[0]].priority)
+            cost = COST
         for number, mask in edges:
             pending = self.pending[number]
             h.ir.store(h.ir.or_(h.ir.load(pending), mask), pending)

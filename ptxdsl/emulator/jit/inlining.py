@@ -9,11 +9,11 @@ from llvmlite import ir
 
 from ...isa import lookup
 from .. import semantics
+from ..machine.layout import LANES, Block, Status
 from ..codegen import data, memory
 from ..codegen.handler import Handler, i64, lanes_of
 from ..codegen.registry import emits
 from ..instructions.addresses import Pattern
-from ..machine.layout import LANES
 from ..instructions.operand_classes import OperandClass
 from .row_micro_ops import ComputeRows, RowWrapCheck
 
@@ -39,7 +39,6 @@ class HoistedAccess(memory.Access):
             return super().limits(extent)
         return h.limits(h.planned.value("entry"), self.write, int(extent.constant))
 
-
     def elements(self, bits: int) -> tuple[int, ...]:
         h: Any = self.h
         if not self.kind.affine:
@@ -50,6 +49,60 @@ class HoistedAccess(memory.Access):
         if any((offset - low) % nbytes for offset in there) or max(there) - low > MOST_ELEMENTS * nbytes - self.nbytes:
             return ()
         return tuple((offset - low) // nbytes for offset in there) + (0,) * (LANES - len(there))
+
+    @property
+    def searches(self) -> bool:
+        h: Any = self.h
+        return bool(h.planned.access >= 0)
+
+    def hosts(self, mask: Any) -> Any:
+        if not self.searches:
+            return super().hosts(mask)
+        h = self.h
+        good, lanes = self.check_vector(mask)
+        with h.ir.if_else(h.likely(good)) as (then, otherwise):
+            with then:
+                one = h.ir.block
+            with otherwise:
+                found, other = self._search(mask), h.ir.block
+        return _either(h, one, lanes, other, found)
+
+    def host(self, mask: Any) -> Any:
+        if not self.searches:
+            return super().host(mask)
+        h = self.h
+        good, host = self.check_scalar()
+        with h.ir.if_else(h.likely(good)) as (then, otherwise):
+            with then:
+                one = h.ir.block
+            with otherwise:
+                lowest = h.ir.and_(mask, h.ir.sub(h.i32(0), mask))
+                lane = h.ir.and_(h.first_lane(mask), h.i32(LANES - 1))
+                found, other = h.ir.extract_element(self._search(lowest), lane), h.ir.block
+        return _either(h, one, host, other, found)
+
+    def _search(self, mask: Any) -> Any:
+        """The host addresses by RESOLVE, which keeps the entry; a side exit where a lane is at fault."""
+        h: Any = self.h
+        scratch = h.add(h.block, Block.SCRATCH)
+        h.store(self.vector(), scratch, 0)
+        resolve = h.load(h.block, Block.RESOLVE, memory.RESOLVE.as_pointer(), 8)
+        fine = h.ir.call(resolve, [h.micro_op_at(h.planned.access), h.warp, h.block, mask])
+
+        def leave() -> None:
+            h.store(h.i32(Status.RUNNING), h.block, Block.STATUS)  # the first tier finds the fault again
+            h.side_exit()
+
+        h.branch_unless(fine, leave)
+        return Handler.load(h, scratch, 0, lanes_of(i64))
+
+
+def _either(h: Handler, one: Any, ones: Any, other: Any, others: Any) -> Any:
+    """The value of the way by which control came here."""
+    merged = h.ir.phi(ones.type)
+    merged.add_incoming(ones, one)
+    merged.add_incoming(others, other)
+    return merged
 
 
 class RowAccess(HoistedAccess):

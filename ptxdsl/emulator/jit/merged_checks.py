@@ -64,6 +64,8 @@ def _bounds_key(placed: PlacedMicroOp) -> Any:
     if not uniform and (not address.affine or pattern is None or (not load and pattern[0] != "c")):
         return None
     flags, entry, slot, offset = (placed.value(name) for name in ("flags", "entry", "slot", "offset"))
+    if not flags & AccessFlags.ONE_ENTRY:  # each learns its own
+        return None
     return load, slot, address, flags, entry, offset % (flags & AccessFlags.NBYTES)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...isa import lookup
 from .. import semantics
 from ..instructions.addresses import AccessFlags
-from ..instructions.control import Branch, Exit, Jump
+from ..instructions.control import Branch, Exit, IndexedBranch, Jump
 from ..instructions.data import Compute
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
 from ..machine.layout import FULL, LANES
@@ -68,6 +68,8 @@ class BlockBarrier(NamedTuple):
     statement: int
     place: int
     """Which micro-op of its basic block it is: the sanitizer's may come before."""
+    cluster: bool = False
+    """Whether it is the cluster's, where the block may have to wait for others."""
 
 
 class PlannedBlock(NamedTuple):
@@ -87,12 +89,19 @@ class PlannedBlock(NamedTuple):
     barrier: BlockBarrier | None
 
     @property
+    def waits_for_cluster(self) -> bool:
+        return self.barrier is not None and self.barrier.cluster
+
+    @property
     def successors(self) -> list[int]:
         last = self.terminator.op if self.terminator is not None else None
         if isinstance(last, Exit):
             return []
         if isinstance(last, Jump):
             return [self.targets[0]]
+        if isinstance(last, IndexedBranch):
+            on = [self.fallthrough] if last.guard else []
+            return [*dict.fromkeys((*self.targets, *on))]
         return ([self.fallthrough] if self.fallthrough >= 0 else []) + ([self.targets[0]] if last is not None else [])
 
 
@@ -168,6 +177,8 @@ class Plan(NamedTuple):
     """Where lanes wait that a branch leaves behind, by the basic block that it ends."""
     lanes_end: bool
     """Whether lanes may end before others of their warp."""
+    leaves: bool
+    """Whether the barrier of a cluster waits for the threads that have not ended."""
     key: str
 
     @property

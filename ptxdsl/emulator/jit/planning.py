@@ -10,7 +10,8 @@ from ...analysis.control_flow import BasicBlock
 from ..analysis.divergence import UNIFORM, VARYING, LaneOffsets, Shape3
 from ..analysis.row_affine import RowAffine
 from ..instructions.barriers import Barrier
-from ..instructions.control import Branch, Exit, IndexedBranch, Reconvergence
+from ..instructions.clusters import ClusterBarrier
+from ..instructions.control import Branch, Exit, Reconvergence
 from ..instructions.instrumentation import EpochArrive, EpochBegin
 from ..codegen.code import Code
 from ..instructions.micro_op import PlacedMicroOp
@@ -33,8 +34,6 @@ def plan_block_function(code: Code) -> Plan:
     if code.conservative:
         raise Refused("conservative code, since lanes of a warp wait for each other")
     function, spaces, block, instrument = code.source
-    if spaces.cluster not in (None, (1, 1, 1)):
-        raise Refused("a cluster of several blocks")
     if len(code.graph.statements) > MAX_STATEMENTS:
         raise Refused(f"{len(code.graph.statements)} statements, more than {MAX_STATEMENTS}")
     for statement in code.graph.statements:
@@ -48,6 +47,15 @@ def plan_block_function(code: Code) -> Plan:
 def line_of(statement: Instruction | Call) -> str:
     """Where a statement comes from, for people: its Python line, or that of the PTX text."""
     return f"line {statement.loc.line}" if statement.loc is not None else f"PTX line {statement.line}"
+
+
+def _waits_for_cluster(placed: PlacedMicroOp) -> bool:
+    return isinstance(placed.op, ClusterBarrier) and placed.op.action == "wait"
+
+
+def _leaves_cluster(placed: PlacedMicroOp) -> bool:
+    """Whether it is part of the end of lanes, which block functions do as one."""
+    return isinstance(placed.op, ClusterBarrier) and placed.op.action == "leave"
 
 
 def _stays_in_first_tier(statement: Instruction | Call, sanitized: bool) -> str:
@@ -71,7 +79,7 @@ class _Planner:
         self.prologue = tuple(PlannedOp(placed.op, placed.values, placed.statement, entry) for placed in prologue)
         for number in range(start + len(prologue), len(code.micro_ops)):
             placed = code.micro_ops[number]
-            if isinstance(placed.op, Barrier):
+            if isinstance(placed.op, Barrier) or _waits_for_cluster(placed):
                 self.barriers[placed.statement] = number
             if not isinstance(placed.op, Reconvergence):
                 self.first.setdefault(placed.statement, number)
@@ -100,7 +108,7 @@ class _Planner:
             row_lanes=self.block[0],
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
             entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks),
-            joins=self._joins(blocks), lanes_end=any(map(_ends_lanes, blocks)), key="",
+            joins=self._joins(blocks), lanes_end=any(map(_ends_lanes, blocks)), leaves=low.cluster_barriers, key="",
         )
         return made._replace(key=key_of(made, code))
 
@@ -143,7 +151,9 @@ class _Planner:
     def _basic_block(self, number: int, micro_ops: list[PlacedMicroOp]) -> PlannedBlock:
         """A basic block; raises Refused where it has something that no block function can do."""
         block, code = self.low.graph.blocks[number], self.code
-        index = next((n for n, placed in enumerate(micro_ops[:2]) if isinstance(placed.op, Barrier)), None)
+        micro_ops = [placed for placed in micro_ops if not _leaves_cluster(placed)]
+        waits = (isinstance(each.op, Barrier) or _waits_for_cluster(each) for each in micro_ops[:2])
+        index = next((n for n, here in enumerate(waits) if here), None)
         barrier = None
         if index is not None and (index == 0 or isinstance(micro_ops[0].op, EpochArrive)):
             barrier = self._barrier(micro_ops[index], index)
@@ -153,8 +163,8 @@ class _Planner:
         for place, placed in enumerate(micro_ops):
             op, planned = placed.op, self._planned(placed, bounds.get(place))
             if op.ends:
-                if place + 1 < len(micro_ops) or isinstance(op, IndexedBranch):
-                    raise self._refused(placed, "an indirect branch" if isinstance(op, IndexedBranch) else "an exit")
+                if place + 1 < len(micro_ops):
+                    raise self._refused(placed, "an exit")
                 terminator = planned
             elif op.inlinable or (barrier is not None and place == index):
                 ops.append(planned)
@@ -176,6 +186,11 @@ class _Planner:
     def _barrier(self, placed: PlacedMicroOp, index: int) -> BlockBarrier:
         """A barrier of the whole block; raises Refused if others are meant, or that is not known."""
         op = placed.op
+        wait, offsets = self.barriers[placed.statement], self.code.offsets
+        if isinstance(op, ClusterBarrier):
+            if op.guard:
+                raise self._refused(placed, "a barrier under a guard")
+            return BlockBarrier(0, 0, offsets[wait], offsets[wait + 1], placed.statement, index, True)
         assert isinstance(op, Barrier)
         if op.action != "sync" or op.predicate:
             raise self._refused(placed, f"a barrier that does not only wait, {self._mnemonic(placed)}")
@@ -186,7 +201,6 @@ class _Planner:
         expected = placed.value("threads") if op.threads.immediate else 0
         if op.threads and -(-self.threads // LANES) * LANES != expected:
             raise self._refused(placed, "a barrier of some threads of the block")
-        wait, offsets = self.barriers[placed.statement], self.code.offsets
         return BlockBarrier(placed.value("number"), expected, offsets[wait], offsets[wait + 1], placed.statement, index)
 
     def _planned(self, placed: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlannedOp:

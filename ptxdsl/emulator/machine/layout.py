@@ -128,6 +128,8 @@ class Block(Struct):
     """Address of the micro-op."""
     EXIT_PC = field("Q")
     """Micro-op at which the block that EXITS has counted last goes on."""
+    REGION = field("i")
+    """Where FUNCTION has left the block to wait for others of its cluster: a basic block, plus 1; 0 elsewhere."""
     FAULT_ADDRESS = field("Q")
     CTA64 = field("Q")
     """Number of the block in the grid."""

@@ -305,6 +305,7 @@ class BlockState:
             copy_bytes(self.warps + number * self.stride, header, len(header))
         blocks = address_of(code.blocks)
         _CODE.pack_into(self._view, Block.WARPS, self.warps, self.stride, blocks, code.entry, code.base)
+        self.put(Block.REGION, "i", 0)
 
     def _start(self) -> None:
         """Make the warps ready to compute what does not change from block to block."""

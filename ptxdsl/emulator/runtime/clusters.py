@@ -19,6 +19,7 @@ from time import perf_counter
 
 from ..codegen.code import Code
 from ..codegen.host import cores
+from ..jit.tier_up import note_time
 from ..machine.allocation import allocate, copy_bytes
 from ..machine.layout import (
     SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, Entry, Status,
@@ -214,7 +215,9 @@ class Clusters:
             self.launch.tool.switch(state)
             start = perf_counter()
             status = state.run(TIME_SLICE)
-            self.pool.compiled += perf_counter() - start
+            spent = perf_counter() - start
+            self.pool.compiled += spent
+            note_time(state.code, spent)
             if status == Status.DONE:
                 active.popleft()
                 if self.schedule is not None:

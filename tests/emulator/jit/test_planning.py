@@ -140,13 +140,16 @@ PARAMETER = THREAD + """
 VPRINTF = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
 
 
+CLUSTER = "barrier.cluster.arrive; barrier.cluster.wait; ret;"
+
+
 def test_every_inlinable_micro_op_is_compiled() -> None:
     """A kind without an emitter, or one that no kernel here has, is an error and not a slow path."""
     for module in iter_modules(instructions.__path__, f"{instructions.__name__}."):
         import_module(module.name)
     found: set[type[MicroOp]] = set()
-    cases = ((THREAD + EVERYTHING, 64, False), (ROWS, (16, 4), False), (BODY, 64, True), (COPIES, 64, True),
-             (PRINTS, 64, False), (PARAMETER, 64, False))
+    cases = ((THREAD + EVERYTHING, 64, False), (CLUSTER, 64, False), (ROWS, (16, 4), False), (BODY, 64, True),
+             (COPIES, 64, True), (PRINTS, 64, False), (PARAMETER, 64, False))
     for body, block, sanitized in cases:
         text = kernel("u64 x", body).replace(".visible", VPRINTF + ".visible")
         every = Checks(race=True, init=True, overlap=False, unwritten=False, order=True, cas=True)

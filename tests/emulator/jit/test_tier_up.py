@@ -465,3 +465,104 @@ def test_affine_accesses_of_some_lanes_stay_within_their_array() -> None:
     assert not program.code("k", LaunchConfig(1, 64).block).exits
     before = np.where(np.arange(64) < 5, 7, np.arange(64) - 5)
     np.testing.assert_array_equal(y, [*before[3:], 61, 62, 63])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Indexed branches
+
+
+@pytest.mark.parametrize("selector", ["%r8", "%r4", "%r2", "%r9"])
+@pytest.mark.parametrize("guard", ["", "@%p2 "])
+def test_an_interpreter(selector: str, guard: str) -> None:
+    """A table of branches in a loop, by a number that is the same for all lanes or not, and is beyond it at the end."""
+    text = elementwise(f"""
+        ld.global.u32 %r4, [%rd0]; mov.u32 %r8, 0; mov.u32 %r9, 0; mov.u32 %r10, 1; bra START;
+        ADD: add.u32 %r10, %r10, %r2; bra NEXT; MUL: mul.lo.u32 %r10, %r10, 5; bra NEXT;
+        SHIFT: shr.u32 %r10, %r10, 1; add.u32 %r10, %r10, 77; st.global.u32 [%rd1], %r10; bra NEXT;
+        NEXT: add.u32 %r8, %r8, 1; shr.u32 %r4, %r4, 1; and.b32 %r9, %r10, 3; setp.gt.u32 %p0, %r8, 20; @%p0 bra DONE;
+        START: rem.u32 %r5, {selector}, 4; add.u32 %r6, %r8, %r5; setp.ne.u32 %p1, %r8, %r2;
+        setp.lt.u32 %p2, %r5, 3; T: .branchtargets ADD, MUL, SHIFT, MUL; {guard}brx.idx %r5, T; bra NEXT;
+        DONE: st.global.u32 [%rd1], %r10; ret;""" if guard else f"""
+        ld.global.u32 %r4, [%rd0]; mov.u32 %r8, 0; mov.u32 %r9, 0; mov.u32 %r10, 1; bra START;
+        ADD: add.u32 %r10, %r10, %r2; bra NEXT; MUL: mul.lo.u32 %r10, %r10, 5; bra NEXT;
+        SHIFT: shr.u32 %r10, %r10, 1; add.u32 %r10, %r10, 77; st.global.u32 [%rd1], %r10; bra NEXT;
+        NEXT: add.u32 %r8, %r8, 1; shr.u32 %r4, %r4, 1; and.b32 %r9, %r10, 3;
+        START: rem.u32 %r5, {selector}, 4; T: .branchtargets ADD, MUL, SHIFT, MUL, DONE; setp.gt.u32 %p0, %r8, 20;
+        selp.u32 %r5, 4, %r5, %p0; setp.eq.u32 %p1, %r8, %r2; brx.idx %r5, T;
+        DONE: st.global.u32 [%rd1], %r10; ret;""")
+    x = np.random.default_rng().integers(0, 1 << 32, 96, np.uint32)
+    said, _ = same(text, 1, 96, x=x, y=np.zeros(96, np.uint32), n=np.uint32(0))
+    assert not said
+
+
+def test_a_branch_beyond_its_table_is_told_alike() -> None:
+    text = elementwise("""
+        ld.global.u32 %r4, [%rd0]; bar.sync 0; T: .branchtargets A, B; brx.idx %r4, T;
+        A: st.global.u32 [%rd1], 5; ret; B: st.global.u32 [%rd1], 6; ret;""")
+    x = np.arange(96, dtype=np.uint32) % 2
+    said, (_, got) = same(text, 1, 96, x=x, y=np.zeros(96, np.uint32), n=np.uint32(0))
+    assert not said
+    np.testing.assert_array_equal(np.frombuffer(got, np.uint32), x + 5)
+    x[70] = 2
+    said, _ = same(text, 1, 96, x=x, y=np.zeros(96, np.uint32), n=np.uint32(0))
+    assert "brx" in said
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Clusters
+
+
+RING = """
+    .shared .align 4 .b8 s[256]; mov.u32 %r5, s; mad.lo.u32 %r6, %r2, 4, %r5; ld.global.u32 %r4, [%rd0];
+    mov.u32 %r7, %cluster_ctarank; mov.u32 %r8, %cluster_nctarank; mov.u32 %r9, 0;
+    AGAIN: st.shared.u32 [%r6], %r4; SYNC
+    add.u32 %r10, %r7, %r9; add.u32 %r10, %r10, TURN; rem.u32 %r10, %r10, %r8; mapa.shared::cluster.u32 %r11, %r6, %r10;
+    ld.shared::cluster.u32 %r12, [%r11]; SYNC
+    mad.lo.u32 %r4, %r4, 3, %r12; add.u32 %r9, %r9, 1; setp.lt.u32 %p0, %r9, 3; @%p0 bra AGAIN;
+    st.global.u32 [%rd1], %r4; ret;"""
+
+
+@pytest.mark.parametrize("turn", ["1", "%r2"])
+@pytest.mark.parametrize("sync", [
+    "barrier.cluster.arrive; barrier.cluster.wait;", ("barrier.cluster.arrive.aligned; bar.sync 0;"
+    "barrier.cluster.wait.aligned;"), "barrier.cluster.arrive; add.u32 %r4, %r4, 1; barrier.cluster.wait;",
+])
+def test_blocks_that_read_from_each_other(turn: str, sync: str) -> None:
+    text = elementwise(RING.replace("SYNC", sync).replace("TURN", turn))
+    x = np.random.default_rng().integers(0, 1 << 32, 6 * 64, np.uint32)
+    found = []
+    for second in (False, True):
+        program, y = Program(parse(text)), np.zeros(6 * 64, np.uint32)
+        code = program.code("k", LaunchConfig(6, 64).block, cluster=(3, 1, 1))
+        assert not second or compile_block_function(code), code.refusal
+        given = [argument("x", x), argument("y", y), argument("n", np.uint32(0))]
+        program.run("k", LaunchConfig(6, 64, cluster=(3, 1, 1)), given)
+        assert not code.exits
+        found.append(y)
+    np.testing.assert_array_equal(*found)
+    if turn == "1" and "add" not in sync:
+        data = x.reshape(2, 3, 64).astype(np.uint64)
+        for step in range(3):
+            data = (3 * data + np.roll(data, -1 - step, axis=1)) % (1 << 32)
+        np.testing.assert_array_equal(found[0], data.ravel())
+
+
+@pytest.mark.parametrize("body", [
+    "barrier.cluster.wait; ret;",
+    ("mov.u32 %r7, %cluster_ctarank; setp.eq.u32 %p0, %r7, 1; @%p0 bra DONE; barrier.cluster.arrive;"
+    "barrier.cluster.wait; bar.sync 0; WAIT: ld.volatile.global.u32 %r4, [%rd0]; setp.ne.u32 %p1, %r4, 77;"
+    "@%p1 bra WAIT; DONE: ret;"),
+])
+def test_what_goes_wrong_in_a_cluster_is_told_alike(body: str) -> None:
+    found = []
+    for second in (False, True):
+        program = Program(parse(elementwise(body)))
+        code = program.code("k", LaunchConfig(2, 64).block, cluster=(2, 1, 1))
+        assert not second or compile_block_function(code), code.refusal
+        x = np.zeros(128, np.uint32)
+        with pytest.raises(EmulationError) as caught:
+            program.run("k", LaunchConfig(2, 64, cluster=(2, 1, 1)), [
+                argument("x", x), argument("y", x.copy()), argument("n", np.uint32(0)),
+            ])
+        found.append(str(caught.value))
+    assert found[0] == found[1]
