@@ -73,3 +73,28 @@ def program(seed: int) -> str:
     jumps = "".join(f"setp.eq.u32 %p3, %r2, {warp}; @%p3 bra W{warp};\n" for warp in range(WARPS))
     parts = "".join(f"{text}{accesses(draw, often)}bra END;\n" for text in texts)
     return f"{HEAD}{made}MADE: bar.sync 0;\n{jumps}{parts}END: st.global.u32 [%rd0], 0; ret;\n"
+
+
+TILES = """
+.shared .align 8 .b64 bar; .shared .align 4 .b32 slots[64];
+mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 31; setp.ne.u32 %p0, %r0, 0; setp.ne.u32 %p1, %r1, 0; setp.gt.u32 %p2, %r1, 15;
+and.b32 %r2, %r1, 16; shl.b32 %r10, 0xffff, %r2; and.b32 %r2, %r1, 24; shl.b32 %r11, 0xff, %r2; mov.u32 %r12, -1;
+mov.u32 %r3, slots; ld.param.u64 %rd0, [out]; @!%p0 mbarrier.init.shared.b64 [bar], 64; bar.sync 0;
+"""
+
+
+def tiles(seed: int) -> str:
+    """A kernel whose lanes hand numbers over at barriers of halves and quarters of a warp, and at an mbarrier."""
+    draw = random.Random(seed)
+    nested, text = draw.random() < 0.3, TILES
+    for number in range(draw.randrange(3, 12)):
+        other, one = draw.choice((0, 1, 4, 8, 16, 32)), draw.choice(("", "", "@!%p1 ", "@%p2 "))
+        where = f"xor.b32 %r4, %r0, {other}; mad.lo.u32 %r4, %r4, 4, %r3;\n"
+        text += where + one + draw.choice(("st.shared.u32 [%r4], %r0;\n", "ld.shared.u32 %r9, [%r4];\n"))
+        masks = ["%r10", "%r10", "%r10", *["%r11"] * nested, "%r12", "0xffffffff"]
+        if draw.random() < 0.7:
+            text += f"bar.warp.sync {draw.choice(masks)};\n"
+        if draw.random() < 0.15:
+            text += "mbarrier.arrive.shared.b64 %rd9, [bar];\n"
+            text += f"Q{number}: mbarrier.test_wait.shared.b64 %p9, [bar], %rd9;\n@!%p9 bra Q{number};\n"
+    return f"{text}st.global.u32 [%rd0], 0; ret;\n"

@@ -164,10 +164,11 @@ class EpochBarrier(
 class EpochWarpBarrier(
     MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
 ):
-    """Behind a warp barrier."""
+    """Behind a warp barrier. ``followed``: compiled code follows those of part of a warp."""
 
     guard: OperandClass
     members: OperandClass
+    followed: bool
 
 
 class SyncInstruction(

@@ -241,11 +241,12 @@ MBARRIERS = 64
 
 
 class WarpOrder(Struct):
-    """What happens before all that a warp does now, by mbarriers.
+    """What happens before all that a warp does now, by mbarriers, and by barriers of some of its lanes.
 
     For each warp, KNOWN is a floor as in :class:`WarpClock`, of the accesses of all its lanes, and ONE that of one of
     its lanes, whose number is in the low bits. PART and PART_ONE are the same for what only the lanes of PART_MASK have
-    acquired, until the warp passes a barrier; PART_FLOOR is its WARP_FLOOR at that time.
+    acquired, until the warp passes a barrier; PART_FLOOR is its WARP_FLOOR at that time. What the lanes of a TILE_MASK
+    did before TILE_FLOOR happens before what a lane does; TILE_LATEST is the last of these floors.
     """
 
     align = 64
@@ -253,7 +254,10 @@ class WarpOrder(Struct):
     ONE = field("Q", LANES, 64)
     PART = field("Q", LANES, 64)
     PART_ONE = field("Q", LANES, 64)
+    TILE_FLOOR = field("Q", LANES, 64)
+    TILE_MASK = field("I", LANES, 64)
     PART_FLOOR = field("Q")
+    TILE_LATEST = field("Q")
     PART_MASK = field("I")
 
 

@@ -13,8 +13,8 @@ from ..machine.shadow import Action, CopyClock, Role
 from ..runtime.block_state import BlockState
 
 __all__ = [
-    "action_of", "bulk_accesses", "checked_access", "copy_groups", "granularity", "granule_of", "operand_value",
-    "reach", "role_of", "strength", "synchronise",
+    "action_of", "bulk_accesses", "checked_access", "copy_groups", "granularity", "granule_of", "is_of_tile",
+    "operand_value", "reach", "role_of", "strength", "synchronise",
 ]
 
 _MOST_GROUPS = 64
@@ -72,11 +72,11 @@ def synchronise(forms: list[Form]) -> bool:
 
 
 class Granularity(NamedTuple):
-    """Of a kernel: bytes of a granule, as a power of two, the rows of a warp's :class:`CopyClock`, any mbarriers."""
+    """Of a kernel: bytes of a granule, as a power of two, rows of a warp's :class:`CopyClock`, and if it orders warps."""
 
     granule: int
     copies: int
-    mbarriers: bool
+    orders: bool
 
 
 def granularity(spaces: AddressSpaces) -> Granularity:
@@ -84,7 +84,7 @@ def granularity(spaces: AddressSpaces) -> Granularity:
     found: Granularity | None = spaces.notes.get(Granularity)
     if found is None:
         function = spaces.function
-        found = Granularity(granule_of(function), copy_rows(function), has_mbarriers(function))
+        found = Granularity(granule_of(function), copy_rows(function), orders_warps(function))
         spaces.notes[Granularity] = found
     return found
 
@@ -106,10 +106,20 @@ def granule_of(function: Function) -> int:
     return min(max(1, min(sizes, default=4)), 4).bit_length() - 1
 
 
-def has_mbarriers(function: Function) -> bool:
-    """Whether a kernel has an operation on an mbarrier."""
-    return any(access.kind == "mbarrier" for statement in function.body or () if isinstance(statement, Instruction)
-               for access in statement.form.effects.accesses)
+def orders_warps(function: Function) -> bool:
+    """Whether a kernel has operations on mbarriers, or barriers of lanes that may be part of a warp."""
+    return any(
+        is_of_tile(statement) or any(access.kind == "mbarrier" for access in statement.form.effects.accesses)
+        for statement in function.body or () if isinstance(statement, Instruction)
+    )
+
+
+def is_of_tile(statement: Instruction) -> bool:
+    """Whether it is a barrier of lanes that may be part of a warp."""
+    if statement.form.effects.barrier != "warp":
+        return False
+    members = statement.operands[0]
+    return not isinstance(members, Immediate) or members.bits != 0xFFFFFFFF
 
 
 def copy_groups(function: Function) -> int:

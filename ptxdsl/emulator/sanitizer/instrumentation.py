@@ -29,7 +29,9 @@ from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
 from .proofs import NOTHING_PROVEN, Proven, Refuted, upheld
 from .uses import Values
-from .accesses import action_of, bulk_accesses, checked_access, copy_groups, granule_of, role_of, strength, synchronise
+from .accesses import (
+    action_of, bulk_accesses, checked_access, copy_groups, granule_of, is_of_tile, role_of, strength, synchronise,
+)
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
 
@@ -143,7 +145,7 @@ class Instrumentation:
                                         for _, s in instructions)
         """Whether it is followed which bulk copies are complete."""
         self.mbarriers = checks.race and self._follows_mbarriers([s for _, s in instructions])
-        """Whether compiled code follows mbarriers, rather than Python."""
+        """Whether compiled code follows mbarriers and barriers of lanes, rather than Python."""
         if checks.overlap:
             self.written = self.read = None
         self.accesses = {
@@ -181,7 +183,9 @@ class Instrumentation:
         alone = self.low.spaces.cluster in (None, (1, 1, 1)) and not self.bulk
         found = [s.form for s in instructions if any(a.kind == "mbarrier" for a in s.form.effects.accesses)]
         others = (s for s in instructions if s.form.effects.barrier not in (None, "", "warp"))
-        if not alone or not found or not all(self._orders_all(s) for s in others):
+        if not alone or not all(self._orders_all(s) for s in others):
+            return False
+        if not found and not any(is_of_tile(statement) for statement in instructions):
             return False
         return all(form.effects.order != "relaxed" and not form.effects.completes and form.effects.access is None
                    and form.tokens[0] != "complete_tx" for form in found)
@@ -272,7 +276,8 @@ class Instrumentation:
         elif race and effects.barrier == "warp":
             low.statement(statement)
             members, guard = low.operands.source(statement.operands[0], 32, False, statement), self._guard(statement)
-            low.emit(EpochWarpBarrier(guard.kind, members.kind), guard, members)
+            tile = self.mbarriers and is_of_tile(statement)
+            low.emit(EpochWarpBarrier(guard.kind, members.kind, tile), guard, members)
         elif race and effects.barrier == "cluster" and effects.waits:
             low.statement(statement)
             self._report(statement)

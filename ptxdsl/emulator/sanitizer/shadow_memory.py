@@ -63,7 +63,7 @@ class ShadowMemory:
 
     def __init__(self, launch: LaunchState, init: bool) -> None:
         self.launch, self.init = launch, init
-        self.granule, copies, self.mbarriers = granularity(launch.spaces)
+        self.granule, copies, self.orders = granularity(launch.spaces)
         self.copies = copies if init else 0
         self.arrays: list[tuple[np.ndarray[Any, Any], int]] = []
         self.kept: list[Any] = []
@@ -223,8 +223,8 @@ class ShadowMemory:
                     self._link(state.table + number * Entry.nbytes, region)
 
     def _orders(self) -> int:
-        """Memory for what compiled code knows of the order among warps; 0 where there are no mbarriers."""
-        if not self.mbarriers:
+        """Memory for what compiled code knows of the order among warps and lanes; 0 where it follows none."""
+        if not self.orders:
             return 0
         rows = np.zeros(LANES * WarpOrder.nbytes + MBARRIERS * MbarrierOrder.nbytes + 64, np.uint8)
         self.kept.append(rows)

@@ -1,4 +1,4 @@
-"""What compiled code knows of the order among the warps of a block by mbarriers, as the clocks that Python has.
+"""What compiled code knows of the order among the warps and lanes of a block, as the clocks that Python has.
 
 Nearly always it is all that is asked. Python reads it where a shadow check finds no order, to report the race, and
 where something happens that compiled code cannot hold: from there on, until the block ends, Python follows alone.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..instructions.instrumentation import SyncMbarrier
+from ..instructions.instrumentation import EpochWarpBarrier, SyncMbarrier
 from ..machine.layout import LANES
 from ..machine.shadow import EPOCH_SHIFT, LANE, MBARRIERS, MbarrierOrder, Shadow, WarpClock, WarpOrder
 from ..runtime.block_state import BlockState
@@ -24,7 +24,8 @@ __all__ = ["WarpOrders"]
 
 _WARP = np.dtype([
     ("known", "u8", LANES), ("one", "u8", LANES), ("part", "u8", LANES), ("part_one", "u8", LANES),
-    ("part_floor", "u8"), ("part_mask", "u4"), ("", "u4", 13),
+    ("tile_floor", "u8", LANES), ("tile_mask", "u4", LANES), ("part_floor", "u8"), ("tile_latest", "u8"),
+    ("part_mask", "u4"), ("", "u4", 11),
 ])
 _MBARRIER = np.dtype([
     ("pending", "u8", LANES), ("pending_one", "u8", LANES), ("complete", "u8", LANES), ("complete_one", "u8", LANES),
@@ -43,11 +44,14 @@ class WarpOrders:
     def _followed(self, state: BlockState) -> int:
         """Where the orders of a block are; 0 where Python follows it."""
         memory, code = self.memory, state.code
-        if not memory.mbarriers or memory.get(state, Shadow.GIVEN_UP) == memory.get(state, Shadow.BASE):
+        if not memory.orders or memory.get(state, Shadow.GIVEN_UP) == memory.get(state, Shadow.BASE):
             return 0
-        if SyncMbarrier not in code.notes:
-            code.notes[SyncMbarrier] = any(isinstance(placed.op, SyncMbarrier) for placed in code.micro_ops)
-        return memory.get(state, Shadow.ORDERS) if code.notes[SyncMbarrier] else 0
+        if WarpOrders not in code.notes:
+            code.notes[WarpOrders] = any(
+                isinstance(placed.op, SyncMbarrier) or (isinstance(placed.op, EpochWarpBarrier) and placed.op.followed)
+                for placed in code.micro_ops
+            )
+        return memory.get(state, Shadow.ORDERS) if code.notes[WarpOrders] else 0
 
     @staticmethod
     def _rows(address: int, kind: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
@@ -84,11 +88,17 @@ class WarpOrders:
                 part = join(known, self._clock(number, first, row["part"], row["part_one"]))
                 for lane in set_bits(0xFFFFFFFF if passed else int(row["part_mask"])):
                     block.own[warp, lane] = part
+            floor = self.memory.clock(state, warp, WarpClock.WARP_FLOOR)
+            for lane in range(LANES) if int(row["tile_latest"]) > floor else ():
+                if int(row["tile_floor"][lane]) > floor:
+                    before = (int(row["tile_floor"][lane]) >> EPOCH_SHIFT) - 1
+                    others = {(number, warp, other): before for other in set_bits(int(row["tile_mask"][lane]))}
+                    block.own[warp, lane] = join(block.own[warp, lane], others)
 
     def give_up(self, state: BlockState, block: BlockOrder) -> None:
         """Something happens that compiled code cannot hold: Python follows the block from here on."""
         address = self._followed(state)
-        if self.memory.mbarriers:
+        if self.memory.orders:
             self.read(state, block)
             base = self.memory.get(state, Shadow.BASE)
             self.memory.put(state, Shadow.GIVEN_UP, "Q", base)

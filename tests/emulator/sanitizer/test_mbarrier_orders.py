@@ -1,7 +1,8 @@
-"""The order that mbarriers make, as compiled code follows it: what Python finds without it, and no more."""
+"""The order by mbarriers and barriers of part of a warp, as compiled code follows it: what Python finds without it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mbarrier_programs
@@ -25,18 +26,53 @@ def run(text: str, block: int, seed: int | None = None, tools: frozenset[str] = 
     emulator.load(text).run("k", config, [argument(name, array) for name, array in arrays.items()])
 
 
-def found(text: str) -> list[Any]:
+def found(text: str, warps: int) -> list[Any]:
     with collect() as findings:
-        run(text, 32 * mbarrier_programs.WARPS, out=np.zeros(1, np.uint32))
+        run(text, 32 * warps, out=np.zeros(1, np.uint32))
     return sorted((f.access.ptx_line, f.earlier.ptx_line if f.earlier else 0) for f in findings)
 
 
-@pytest.mark.parametrize("first", [0, 300])
-def test_random_programs_are_judged_as_by_python(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [kernel("u64 out", mbarrier_programs.program(seed)) for seed in range(first, first + 6)]
-    ours = [found(text) for text in texts]
+@pytest.mark.parametrize(("make", "warps", "first"), [
+    (mbarrier_programs.program, mbarrier_programs.WARPS, 0), (mbarrier_programs.program, mbarrier_programs.WARPS, 300),
+    (mbarrier_programs.tiles, 2, 0), (mbarrier_programs.tiles, 2, 40),
+])
+def test_random_programs_are_judged_as_by_python(
+    make: Callable[[int], str], warps: int, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [kernel("u64 out", make(seed)) for seed in range(first, first + 3)]
+    ours = [found(text, warps) for text in texts]
     monkeypatch.setattr(Instrumentation, "_follows_mbarriers", lambda self, instructions: False)
-    assert ours == [found(f"{text}// once more\n") for text in texts]
+    assert ours == [found(f"{text}// once more\n", warps) for text in texts]
+
+
+HALVES = """
+.shared .align 4 .b32 slots[64];
+mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 16; shl.b32 %r2, 0xffff, %r1; mov.u32 %r3, slots; mad.lo.u32 %r4, %r0, 4, %r3;
+xor.b32 %r5, %r0, 5; mad.lo.u32 %r5, %r5, 4, %r3; mov.u32 %r6, 0; mov.u32 %r7, %r0;
+LOOP: st.shared.u32 [%r4], %r7; bar.warp.sync %r2;
+ld.shared.u32 %r8, [%r5]; add.u32 %r7, %r7, %r8; {last}
+add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 9; @%p2 bra LOOP;
+ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r0, 4, %rd0; st.global.u32 [%rd0], %r7; ret;
+"""
+
+
+@pytest.mark.parametrize("last", ["bar.warp.sync %r2;", ""])
+def test_barriers_of_half_a_warp(last: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[int] = []
+    monkeypatch.setattr(Synchronisation, "event", lambda self, *args, real=Synchronisation.event: (
+        events.append(1), real(self, *args)
+    ))
+    want, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    for _ in range(9):
+        want = want + want[np.arange(64) ^ 5]
+    text = kernel("u64 out", HALVES.format(last=last))
+    if last:
+        run(text, 64, out=out)
+        np.testing.assert_array_equal(out, want)
+    else:
+        with pytest.raises(RaceError, match=r"slots\[\d+\] in shared memory"):
+            run(text, 64, out=out)
+    assert not events
 
 
 PHASES = """

@@ -136,7 +136,7 @@ def barrier(h: Handler, op: EpochBarrier) -> None:
 
 @emits(EpochWarpBarrier)
 def warp_barrier(h: Handler, op: EpochWarpBarrier) -> None:
-    """A barrier of part of the warp is reported."""
+    """A barrier of part of the warp is reported, unless all that its lanes know by others is in one mask."""
     mask = guard_mask(h, op.guard, True)
     members = source(h, op.members, LANES)
     shadow = ShadowState(h)
@@ -150,9 +150,33 @@ def warp_barrier(h: Handler, op: EpochWarpBarrier) -> None:
     h.store(shadow.begin_epoch(), shadow.warp, WarpClock.WARP_FLOOR)
     h.ir.branch(after)
     h.ir.position_at_end(part)
-    leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask)
+    if op.followed:
+        _tile_barrier(h, shadow, mask, members)
+        h.ir.branch(after)
+    else:
+        leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask)
     h.ir.position_at_end(after)
     h.next()
+
+
+def _tile_barrier(h: Handler, shadow: ShadowState, mask: Any, members: Any) -> None:
+    """Note a barrier of lanes of the warp; return to Python where some of them know more than the others."""
+    row = h.add(shadow.get(Shadow.ORDERS, pointer), h.ir.mul(shadow.number, h.i64(WarpOrder.nbytes)))
+    floor = shadow.clock(WarpClock.WARP_FLOOR)
+    tiles = h.ir.and_(members, h.splat(mask))
+    before = h.load(row, WarpOrder.TILE_MASK, lanes_of(i32), 64)
+    floors = h.load(row, WarpOrder.TILE_FLOOR, lanes_of(i64), 64)
+    outside = h.ir.icmp_unsigned("!=", h.ir.and_(before, h.ir.not_(tiles)), ir.Constant(lanes_of(i32), None))
+    more = h.ir.and_(h.mask(h.ir.and_(outside, h.ir.icmp_unsigned(">", floors, h.splat(floor)))), mask)
+    shared = h.ir.icmp_unsigned("<", h.load(row, WarpOrder.PART_FLOOR, i64), floor)
+    shared = h.ir.or_(shared, h.zero(h.load(row, WarpOrder.PART_MASK, i32)))
+    alone = h.ir.icmp_unsigned("!=", shadow.get(Shadow.GIVEN_UP), shadow.get(Shadow.BASE))
+    fine = h.ir.and_(h.zero(more), h.ir.and_(shared, alone))
+    h.branch_unless(fine, lambda: leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask))
+    now, active = shadow.begin_epoch(), h.bools(mask)
+    h.store(h.ir.select(active, h.splat(now), floors), row, WarpOrder.TILE_FLOOR, 64)
+    h.store(h.ir.select(active, tiles, before), row, WarpOrder.TILE_MASK, 64)
+    h.store(now, row, WarpOrder.TILE_LATEST)
 
 
 def leave(h: Handler, shadow: ShadowState, reason: int, resume: Any, mask: Any) -> None:
@@ -195,7 +219,10 @@ def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *
         with h.ir.if_then(followed, likely=False):
             row = h.add(h.ir.inttoptr(orders, pointer), h.ir.mul(shadow.number, h.i64(WarpOrder.nbytes)))
             after = h.ir.add(at, h.i64(SyncRecord.nbytes))
-            fine = h.ir.and_(h.zero(h.load(row, WarpOrder.PART_MASK, i32)), h.ir.icmp_unsigned("<", after, end))
+            latest = h.load(row, WarpOrder.TILE_LATEST, i64)
+            whole = h.ir.icmp_unsigned("<=", latest, shadow.clock(WarpClock.WARP_FLOOR))
+            whole = h.ir.and_(whole, h.zero(h.load(row, WarpOrder.PART_MASK, i32)))
+            fine = h.ir.and_(whole, h.ir.icmp_unsigned("<", after, end))
             h.branch_unless(fine, lambda: leave(h, shadow, reason, h.following(), mask))
             known = [(SyncRecord.HOSTS, WarpOrder.KNOWN), (SyncRecord.BEFORE, WarpOrder.ONE)]
             rows = [(to, h.load(row, place, lanes_of(i64), 64)) for to, place in known]

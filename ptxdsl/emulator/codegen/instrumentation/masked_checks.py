@@ -19,7 +19,7 @@ from ...instructions.instrumentation import ShadowCheck
 from ...machine.layout import LANES
 from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, FIRST, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT,
-    THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Plane, Role, Shadow, WarpClock,
+    THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Plane, Role, Shadow, WarpClock, WarpOrder,
 )
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..memory import concat
@@ -222,7 +222,10 @@ class _MaskedCheck:
     def _ordered_in_warp(self, words: Any) -> Any:
         """Whether a barrier of the warp orders them."""
         h, shadow = self.h, self.shadow
-        good = h.ir.and_(self.agree(words, WARP), self.below(words, shadow.clock(WarpClock.WARP_FLOOR)))
+        good = self.below(words, shadow.clock(WarpClock.WARP_FLOOR))
+        if self.check.followed:
+            good = h.ir.or_(good, self._of_tile(words))
+        good = h.ir.and_(self.agree(words, WARP), good)
         if self.check.block_private:  # what is not before the block's floor is of the block
             return good
         epochs = h.ir.and_(h.ir.lshr(words, self.number(EPOCH_SHIFT)), self.number((1 << EPOCH_BITS) - 1))
@@ -230,6 +233,15 @@ class _MaskedCheck:
         places = h.ir.inttoptr(h.ir.add(table, h.ir.shl(epochs, self.number(2))), lanes_of(pointer))
         block = h.splat(shadow.get(Shadow.BLOCK, i32))
         return h.ir.and_(good, h.ir.icmp_unsigned("==", self.gathered(places, block), block))
+
+    def _of_tile(self, words: Any) -> Any:
+        """Whether a barrier of lanes of the warp orders them, where they are of one lane of it."""
+        h, shadow = self.h, self.shadow
+        row = h.add(shadow.get(Shadow.ORDERS, pointer), h.ir.mul(shadow.number, h.i64(WarpOrder.nbytes)))
+        tiles = h.ir.zext(h.load(row, WarpOrder.TILE_MASK, lanes_of(i32), 64), _Words)
+        inside = self.marked(h.ir.lshr(tiles, h.ir.and_(words, self.number(LANE))), 1)
+        inside = h.ir.and_(inside, h.ir.not_(self.marked(words, SEVERAL_LANES)))
+        return h.ir.and_(inside, self.below(words, h.load(row, WarpOrder.TILE_FLOOR, _Words, 64)))
 
     def _known(self, words: Any) -> Any:
         """Whether Python has found before that all of their epoch is ordered before this warp."""

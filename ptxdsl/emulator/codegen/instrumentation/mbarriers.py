@@ -234,7 +234,9 @@ class _Follow(_Rows):
     def release(self) -> None:
         """Lanes arrive: all that are alive, or one."""
         h, shadow = self.h, self.shadow
-        single = h.zero(h.ir.and_(self.active, h.ir.sub(self.active, h.i32(1))))
+        latest = h.load(self.mine, WarpOrder.TILE_LATEST, i64)
+        single = h.ir.icmp_unsigned("<=", latest, shadow.clock(WarpClock.WARP_FLOOR))
+        single = h.ir.and_(single, h.zero(h.ir.and_(self.active, h.ir.sub(self.active, h.i32(1)))))
         h.branch_unless(h.ir.or_(self.whole, single), lambda: self.end(False))
         takes_part = h.splat(h.nonzero(h.ir.and_(self.active, self.part_mask())))
         nothing = ir.Constant(_Row, None)
@@ -301,6 +303,19 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
         h.ir.and_(mask, h.ir.not_(rows.part_mask()))
     )))
     number = shadow.get(Shadow.BLOCK, i32)
+    lane, single = h.first_lane(mask), h.zero(h.ir.and_(mask, h.ir.sub(mask, h.i32(1))))
+    place_of = (h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(shift)), h.i64(field)) for field, shift in (
+        (WarpOrder.TILE_MASK, 2), (WarpOrder.TILE_FLOOR, 3)
+    ))
+    tile, tile_floor = (h.load(rows.mine, place, kind) for place, kind in zip(place_of, (i32, i64)))
+    own = h.ir.shl(shadow.number, h.i64(WARP_SHIFT))
+
+    def of_tile(word: Any) -> Any:
+        """Whether the access is of a lane that a barrier of some lanes of the warp orders before the only one."""
+        same = h.ir.icmp_unsigned("==", h.ir.and_(word, h.i64(WARP | SEVERAL_LANES)), own)
+        inside = h.ir.lshr(tile, h.ir.trunc(h.ir.and_(word, h.i64(LANE)), i32))
+        inside = h.ir.and_(h.ir.trunc(inside, i1), h.ir.icmp_unsigned("<", word, tile_floor))
+        return h.ir.and_(h.ir.and_(single, same), inside)
 
     def one(at: Any) -> None:
         word = h.load(words, h.ir.shl(at, h.i64(3)), i64)
@@ -317,7 +332,7 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
                 by_one = h.ir.and_(h.ir.not_(other), h.ir.icmp_unsigned("<", word, one))
                 return h.ir.or_(h.ir.icmp_unsigned("<", word, floor), by_one)
 
-            good = known(WarpOrder.KNOWN, WarpOrder.ONE)
+            good = h.ir.or_(known(WarpOrder.KNOWN, WarpOrder.ONE), of_tile(word))
             good = h.ir.or_(good, h.ir.and_(part, known(WarpOrder.PART, WarpOrder.PART_ONE)))
             h.branch_unless(good, lambda: rows.end(False))
 
