@@ -72,7 +72,7 @@ def synchronise(forms: list[Form]) -> bool:
 
 
 class Granularity(NamedTuple):
-    """Of a kernel: bytes of a granule, as a power of two, rows of a warp's :class:`CopyClock`, and if it orders warps."""
+    """Of a kernel: bytes of a granule, as a power of two; rows of a warp's :class:`CopyClock`; if it orders warps."""
 
     granule: int
     copies: int
