@@ -9,8 +9,9 @@ import numpy as np
 import ptxdsl
 import pytest
 from footprint_programs import Kernel, Touch, random_kernel
-from ptxdsl import use
+from ptxdsl import Ptr, loop, ptx, ptx_kernel, shared, u8, u32, use, when
 from ptxdsl.emulator.sanitizer import proofs
+from ptxdsl.emulator.sanitizer.sanitizer import collect
 
 Found = tuple[proofs.Proven, list[int]]
 
@@ -90,7 +91,166 @@ def judge(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
     return len(found.ordered), len(places) - len(racing), len(found.written)
 
 
-@pytest.mark.parametrize("part", range(2))
-def test_random_kernels(part: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = np.array([judge(int(rng.integers(1 << 40)), monkeypatch) for _ in range(40)]).sum(axis=0)
+def test_random_kernels(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = np.array([judge(int(rng.integers(1 << 40)), monkeypatch) for _ in range(50)]).sum(axis=0)
     assert counts[0]
+
+
+# Right kernels, of which nothing is left to check, and the same just beside a proof
+
+Case = tuple[Any, dict[str, Any], dict[str, Any], str]
+
+
+@ptx_kernel
+def stride(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y.store((ptx.tid.x >> k) * 4, [ptx.tid.x, n, n, n])
+
+
+@ptx_kernel
+def modulus(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y[ptx.tid.x & (k - 1)] = ptx.tid.x
+
+
+@ptx_kernel
+def offsets(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y[ptx.tid.x] = ptx.tid.x
+    y[ptx.tid.x + k] = ptx.tid.x
+
+
+@ptx_kernel
+def plane(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y[ptx.tid.y * k + ptx.tid.x] = ptx.tid.y
+
+
+@ptx_kernel
+def blocks(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y[ptx.ctaid.x * k + ptx.tid.x] = ptx.ctaid.x
+
+
+@ptx_kernel
+def wraps(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y[(ptx.tid.x * k) >> 24] = ptx.tid.x
+
+
+@ptx_kernel
+def grid_stride(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    every = ptx.ntid.x * ptx.nctaid.x - k
+    with loop(ptx.ctaid.x * ptx.ntid.x + ptx.tid.x, n, every) as i:
+        y[i] = ptx.ctaid.x * 64 + ptx.tid.x
+
+
+@ptx_kernel
+def rows(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    row, column = ptx.ctaid.y * 4 + ptx.tid.y, ptx.ctaid.x * 8 + ptx.tid.x
+    with when((row < n) & (column < n + k)):
+        y[row * n + column] = row
+
+
+@ptx_kernel
+def loaded(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y[x[ptx.tid.x] * k + ptx.tid.x] = ptx.tid.x
+
+
+@ptx_kernel
+def bytes_of_words(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s = shared(u8, 256)
+    s[ptx.tid.x * k] = 1
+    s[ptx.tid.x * k + 1] = 2
+
+
+@ptx_kernel
+def neighbour(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 64), ptx.tid.x
+    with loop(0, 3) as i:
+        s[t] = i
+        ptx.bar.sync(0)
+        y[t] = s[(t + 1) & 63]
+        if not k:
+            ptx.bar.sync(0)
+
+
+@ptx_kernel
+def named_barrier(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 64), ptx.tid.x
+    s[t] = t
+    if k:
+        ptx.bar.sync((t >> 5) + 1, 32)
+    else:
+        ptx.bar.sync(1, 64)
+    y[t] = s[t ^ 32]
+
+
+@ptx_kernel
+def counted(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 64), ptx.tid.x
+    s[t] = 0
+    ptx.bar.sync(0)
+    ptx.red.shared.add.u32(s + (x[t] & 7), 1)
+    if not k:
+        ptx.bar.sync(0)
+    y[t] = s[t]
+
+
+@ptx_kernel
+def halves(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 64), ptx.tid.x
+    s[t] = t
+    ptx.bar.sync(0)
+    with when(t < 32 + k):
+        s[t] += s[t + 31]
+
+
+@ptx_kernel
+def holes(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 64), ptx.tid.x
+    with when(t < 64 - k):
+        s[t] = t
+    ptx.bar.sync(0)
+    y[t] = s[63 - t]
+
+
+@ptx_kernel
+def filled(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 128), ptx.tid.x
+    with loop(t, n - k, 32) as i:
+        s[i] = i
+    ptx.bar.sync(0)
+    y[t] = s[t + 64]
+
+
+NEAR: list[Case] = [
+    (stride, {"k": 0}, {"k": 1}, "race"), (modulus, {"k": 64}, {"k": 32}, "race"),
+    (offsets, {"k": 64}, {"k": 63}, "race"), (plane, {"k": 16, "block": (16, 4)}, {"k": 15, "block": (16, 4)}, "race"),
+    (blocks, {"k": 64, "grid": 5}, {"k": 63, "grid": 5}, "race"),
+    (wraps, {"k": 1 << 26}, {"k": 1 << 27}, "race"), (grid_stride, {"k": 0, "grid": 3}, {"k": 1, "grid": 3}, "race"),
+    (rows, {"k": 0, "block": (8, 4), "grid": (14, 28), "n": 100 + 7},
+     {"k": 1, "block": (8, 4), "grid": (14, 28), "n": 100 + 7}, "race"),
+    (loaded, {"k": 64}, {"k": 59}, "race"), (bytes_of_words, {"k": 2}, {"k": 1}, "race"),
+    (neighbour, {"k": 0}, {"k": 1}, "race"), (named_barrier, {"k": 0}, {"k": 1}, "race"),
+    (counted, {"k": 0}, {"k": 1}, "race"), (halves, {"k": -1}, {"k": 0}, "race"), (holes, {"k": 0}, {"k": 1}, "init"),
+    (filled, {"k": 0, "n": 128}, {"k": 1, "n": 128}, "init"),
+]
+
+
+def kinds(kernel: Any, options: dict[str, Any]) -> set[str]:
+    """The kinds of findings of a launch."""
+    chosen = {"block": 64, "grid": 1, "n": 1000} | options
+    x, y = np.arange(1 << 14, dtype=np.uint32) % 5, np.zeros(1 << 14, np.uint32)
+    with use("emulator"), collect() as findings:
+        kernel.configure(chosen["grid"], chosen["block"], sanitize=("race", "init"))(x, y, chosen["n"], k=chosen["k"])
+    return {finding.kind for finding in findings}
+
+
+@pytest.mark.parametrize("case", NEAR, ids=lambda case: case[0].__name__)
+def test_beside_a_proof(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, right, wrong, kind = case
+    made: list[Any] = []
+
+    def prove(*arguments: Any) -> Any:
+        made.append(proofs.proven(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr("ptxdsl.emulator.sanitizer.sanitizer.proven", prove)
+    assert not kinds(kernel, right)
+    assert made[0].ordered
+    assert kinds(kernel, wrong) == {kind}
