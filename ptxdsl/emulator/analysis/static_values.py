@@ -29,7 +29,7 @@ __all__ = ["Known", "StaticValues"]
 
 DEPTH = 60
 """Values that are followed backwards at once; what lies further back is unknown."""
-EFFORT = 20_000
+EFFORT = 6000
 """Values that are worked out for one function; from then on all are unknown."""
 TURNS = 1 << 40
 
@@ -64,6 +64,8 @@ class StaticValues:
         self.threads = len(linear)
         self._coordinates = (linear % x, linear // x % y, linear // (x * y))
         self._lane = linear % 32
+        self._every = np.ones(self.threads, bool)
+        self._predicates: dict[Values, tuple[Any, Any]] = {}
         self._special: dict[str, Value] = {}
         self._contexts: dict[tuple[Fact, ...], _Context] = {(): _Context()}
         self._open: set[Join] = set()
@@ -98,8 +100,7 @@ class StaticValues:
 
     def _learn(self, context: _Context, place: int, predicate: Register, holds: bool) -> None:
         """Add what a predicate's value says."""
-        nothing = self._contexts[()]
-        may = self._predicate(self.definitions.reaching(place, predicate.name), nothing)[0 if holds else 1]
+        may = self._predicate(self.definitions.reaching(place, predicate.name))[0 if holds else 1]
         if not may.all():
             context.threads = may if context.threads is None else context.threads & may
         node = self.definitions.reaching(place, predicate.name)
@@ -165,7 +166,8 @@ class StaticValues:
 
     def _value(self, node: Values, context: _Context) -> Value:
         """What a register holds, by its definition."""
-        key = (node, id(context))
+        bounds = context.bounds.get(node, ())
+        key = (node, 0 if isinstance(node, Join) and not bounds else id(context))
         for memo in reversed(self._memos):
             if key in memo:
                 return memo[key]
@@ -174,10 +176,13 @@ class StaticValues:
         self._effort += 1
         self._depth += 1
         try:
-            found = self._join(node) if isinstance(node, Join) else self._defined(node, context)
+            if not isinstance(node, Join):
+                found = self._defined(node, context)
+            else:  # which is the same wherever it is asked for
+                found = self._value(node, self._contexts[()]) if bounds else self._join(node)
         finally:
             self._depth -= 1
-        for width, signed, low, high in context.bounds.get(node, ()):
+        for width, signed, low, high in bounds:
             found = clamped(found, node, width, signed, low, high)
         self._memos[-1][key] = found
         return found
@@ -195,8 +200,9 @@ class StaticValues:
                 for way in self.definitions.before[node.block]
             ]
         finally:
-            self._memos.pop()
+            found = self._memos.pop()
             self._open.remove(node)
+        self._memos[-1].update((key, value) for key, value in found.items() if _is_settled(value))
         if node.block == 0:
             return unknown(64)
         starts = [way for way in ways if not any(_mentions(part, node) for part in way.parts.values())]
@@ -300,9 +306,17 @@ class StaticValues:
 
     # Predicates
 
-    def _predicate(self, node: Values, context: _Context) -> tuple[Any, Any]:
+    def _predicate(self, node: Values) -> tuple[Any, Any]:
         """The threads in which a predicate may hold, and those in which it may not."""
-        every = np.ones(self.threads, bool)
+        found = self._predicates.get(node)
+        if found is None:
+            found = self._find_predicate(node)
+            if not self._open:
+                self._predicates[node] = found
+        return found
+
+    def _find_predicate(self, node: Values) -> tuple[Any, Any]:
+        every = self._every
         if not isinstance(node, Definition) or self._depth >= DEPTH:
             return every, every
         statement = self.graph.statements[node.place]
@@ -312,32 +326,32 @@ class StaticValues:
         self._depth += 1
         try:
             if form.opcode in ("and", "or", "not", "mov") and form.type is not None and form.type.kind == "p":
-                parts = [self._predicate_operand(node.place, operand, context) for operand in operands[1:]]
+                parts = [self._predicate_operand(node.place, operand) for operand in operands[1:]]
                 return _combined(form.opcode, parts)
             op = self.graph.def_use[node.place]
             if form.opcode == "setp" and len(op.writes) == 1 and len(op.reads) in (2, 3):
-                found = self._compared(node.place, statement, op.reads, context) or (every, every)
+                found = self._compared(node.place, statement, op.reads) or (every, every)
                 if len(op.reads) == 2:
                     return found
                 joins = [token for token in form.tokens if token in ("and", "or")]
                 if joins:
-                    return _combined(joins[0], [found, self._predicate_operand(node.place, op.reads[2], context)])
+                    return _combined(joins[0], [found, self._predicate_operand(node.place, op.reads[2])])
         finally:
             self._depth -= 1
         return every, every
 
-    def _predicate_operand(self, place: int, operand: Operand, context: _Context) -> tuple[Any, Any]:
+    def _predicate_operand(self, place: int, operand: Operand) -> tuple[Any, Any]:
         if isinstance(operand, Not):
-            return self._predicate(self.definitions.reaching(place, operand.predicate.name), context)[::-1]
+            return self._predicate(self.definitions.reaching(place, operand.predicate.name))[::-1]
         if isinstance(operand, Register):
-            return self._predicate(self.definitions.reaching(place, operand.name), context)
-        every = np.ones(self.threads, bool)
+            return self._predicate(self.definitions.reaching(place, operand.name))
+        every = self._every
         if isinstance(operand, Immediate):
             return (every, ~every) if operand.bits else (~every, every)
         return every, every
 
     def _compared(
-        self, place: int, statement: Instruction, reads: Sequence[Operand], context: _Context
+        self, place: int, statement: Instruction, reads: Sequence[Operand]
     ) -> tuple[Any, Any] | None:
         kind, test = statement.form.type, statement.form.tokens[0]
         if kind is None or kind.kind not in "usb" or kind.lanes != 1 or kind.bits not in (32, 64):
@@ -346,8 +360,8 @@ class StaticValues:
         test = UNSIGNED.get(test, test)
         if test not in _OPPOSITE:
             return None
-        a, b = (self._operand(place, operand, context) for operand in reads[:2])
-        every = np.ones(self.threads, bool)
+        a, b = (self._operand(place, operand, self._contexts[()]) for operand in reads[:2])
+        every = self._every
         if kind.bits == 32:
             x, y = numbers(a, 32, signed, self.threads), numbers(b, 32, signed, self.threads)
             if x is not None and y is not None:
@@ -381,6 +395,11 @@ def _combined(opcode: str, parts: list[tuple[Any, Any]]) -> tuple[Any, Any]:
     for other_yes, other_no in parts[1:]:
         yes, no = (yes & other_yes, no | other_no) if opcode == "and" else (yes | other_yes, no & other_no)
     return yes, no
+
+
+def _is_settled(value: Value) -> bool:
+    """Whether a value is known, and not in terms of an induction variable."""
+    return not any(part.symbols or part.step == 1 for part in value.parts.values())
 
 
 def _mentions(part: Part, node: Join) -> bool:

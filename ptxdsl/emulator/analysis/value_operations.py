@@ -106,20 +106,39 @@ def _bitwise(opcode: str, a: Value, b: Value, kind: ScalarType, threads: int) ->
     if opcode in ("or", "xor"):
         apart = _apart(a, b, width) or _apart(b, a, width)
         return plus(a, b, width) if apart else _below(width)
-    found = _divided(opcode, a, number, width, signed) if number is not None and number > 0 else None
+    found = None
+    if number is not None and opcode == "and":
+        found = _masked(a, number & ((1 << width) - 1), width)
+    elif number is not None and number > 0:
+        found = _divided(opcode, a, number, width, signed)
     return found or _bounded(opcode, a, b, width, signed)
 
 
 def _divided(opcode: str, a: Value, number: int, width: int, signed: bool) -> Value | None:
-    """What a mask, a shift to the right, or a division by a power of two leaves; None of what is none of these."""
+    """What a shift to the right or a division by a power of two leaves; None of what is none of these."""
     natural = is_exact(a, width, False) is not None and (not signed or is_exact(a, width, True) is not None)
-    if opcode == "and" and not number & (number + 1):
-        return _low_bits(a, number.bit_length(), width)
     if opcode == "rem" and not number & (number - 1) and natural:
         return _low_bits(a, number.bit_length() - 1, width)
     if opcode == "div" and not number & (number - 1) and natural:
         return _shifted(a, number.bit_length() - 1)
     return _shifted(a, number) if opcode == "shr" and number < width and natural else None
+
+
+def _masked(a: Value, mask: int, width: int) -> Value | None:
+    """The bits of a mask that is one run of ones; None of others."""
+    if not mask:
+        return constant(0)
+    low, high = (mask & -mask).bit_length() - 1, mask.bit_length()
+    if mask != (1 << high) - (1 << low):
+        return None
+    upper = a if high >= width else _low_bits(a, high, width)
+    if not low:
+        return upper
+    found = plus(upper, times(_low_bits(a, low, width), -1, width), width)
+    known, whole = is_exact(upper, width, False), flat(found)
+    if known is None or whole.low is None or whole.symbols:
+        return found
+    return found._replace(parts={None: whole._replace(low=max(0, whole.low), high=known[1])})
 
 
 def _bounded(opcode: str, a: Value, b: Value, width: int, signed: bool) -> Value:
@@ -183,6 +202,8 @@ def _shifted(a: Value, count: int) -> Value:
     """A number that is its integer and not negative, divided by 2^count."""
     whole, unit = flat(a), 1 << count
     known = (whole.low or 0) >> count, (whole.high or 0) >> count
+    if known[0] == known[1]:
+        return constant(known[0])
     if whole.symbols or whole.step % unit or any(each % unit for each in whole.block):
         return unknown(64, high=known[1])
     vector = None if whole.vector is None else (whole.vector + whole.const) >> count
