@@ -27,7 +27,7 @@ class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable="a barrier re
         return tuple(name for name, there in names if there)
 
 
-class BarrierResult(MicroOp, may_fault=False, repeatable=False, inlinable="behind a barrier with a result"):
+class BarrierResult(MicroOp, may_fault=False, repeatable=False, inlinable=True):
     """What the bar.red before gave to this warp."""
 
     dest: OperandClass

@@ -23,6 +23,7 @@ from .function_builder import BlockFunction, DeoptPoint
 from .indexed_branches import COST, Selection
 from .inlining import exit_if_active
 from .plan import RETIRED, Layout, Plan, PlannedBlock, PlannedOp, loop_cost
+from .votes import votes, with_vote
 from .waiting_lanes import WaitingLanes
 
 __all__ = ["BUDGET", "BarrierRegion"]
@@ -252,6 +253,7 @@ class BarrierRegion:
         h.set("first_warp", h.ir.select(h.ir.icmp_signed("<", first, h.i32(0)), h.i32(plan.warps - 1), first))
         retired = h.block_named("retired")
         ended_at = h.get("barrier")
+        h.set("result", h.get("vote"))
         if self.some_may_retire:
             h.set("barrier", RETIRED)
         self.switch = h.ir.switch(ended_at, retired)
@@ -304,9 +306,11 @@ class BarrierRegion:
             h.branch_unless(h.ir.icmp_signed("==", h.converged, h.alive), leave)
         for planned in block.ops[: block.barrier.place]:
             self._inline(planned)
-        self._end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0))
+        at = block.ops[block.barrier.place]
+        vote = with_vote(h, at) if votes(at) else None
+        self._end_warp(number, block.barrier.wait, self.plan.live(block.barrier.statement, 0), vote)
 
-    def _end_warp(self, number: int, offset: int, live: set[str]) -> None:
+    def _end_warp(self, number: int, offset: int, live: set[str], vote: Any = None) -> None:
         """The warp arrives at a barrier or ends; a side exit if an earlier warp ended elsewhere."""
         h = self.h
         self.ends[number] = None
@@ -330,6 +334,8 @@ class BarrierRegion:
         h.ir.branch(h.exit_block)
         h.ir.position_at_end(arrived)
         h.set("barrier", at)
+        if vote is not None:
+            h.set("vote", vote)
         if number == RETIRED and self.plan.leaves:
             leave(h, h.alive)
         h.ir.branch(self.latch)

@@ -58,6 +58,8 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
     h.set("first_warp", 0)
     h.set("budget", BUDGET)
     h.set("barrier", RETIRED)
+    h.set("vote", 0)
+    h.set("result", 0)
     if waits:
         fresh = h.block_named("fresh")
         emit_resumption(h, fresh, {block.number: heads[block.number] for block in waits})
@@ -106,6 +108,7 @@ class _HandOver:
             barrier = h.add(h.block, h.ir.add(offset, h.i64(Block.BARRIERS)))
             h.store(h.call("llvm.ctpop.i32", i32, waiting), barrier, Barrier.ARRIVED)
             h.store(self.expected, barrier, Barrier.EXPECTED)
+            h.store(h.get("vote"), barrier, Barrier.RESULT)
             h.store(waiting, barrier, Barrier.WAITING)
             h.store(h.ir.shl(h.i32(1), self.number), h.block, Block.BARRED)
         exits = h.ir.add(Handler.load(h, h.block, Block.EXITS, i32), h.i32(1))
@@ -153,4 +156,5 @@ class _HandOver:
         waits = h.ir.and_(past, h.ir.not_(self.open))
         h.store(h.ir.select(waits, h.ir.add(h.base, self.wait), h.i64(0)), warp, Warp.WAITS)
         h.store(self.number, warp, Warp.BARRIER)
+        h.store(h.get("result"), warp, Warp.RESULT)
         return alive

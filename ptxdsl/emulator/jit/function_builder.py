@@ -83,7 +83,7 @@ class BlockFunction(InlinedOps):
         self.state_tag, self.user_tag = (module.add_metadata([kind, kind, i64(0)]) for kind in (state, user))
         shadow = module.add_metadata(["shadow", root, i64(0)])
         self.kinds = {"shadow": module.add_metadata([shadow, shadow, i64(0)])}
-        names = ("position", "first_warp", "budget", "active", "parked", "barrier", "alive", "converged")
+        names = "position first_warp budget active parked barrier vote result alive converged".split()
         self.state = {name: self.alloca(i32, 4) for name in names}
         self.state.update({name: self.alloca(i64, 8) for name in ("resume", "start")})
         self.base = super().load(self.block, Block.RECONVERGE, i64, fixed=True)
@@ -185,6 +185,8 @@ class BlockFunction(InlinedOps):
             return self.alive if offset == Warp.ALIVE else self.lanes_at(self.number)
         if of_warp and offset == Warp.PARKED:
             return self.i32(NEVER)
+        if of_warp and offset == Warp.RESULT:
+            return self.get("result")
         invariant = fixed or base is self.block or (of_warp and offset < Warp.REGISTERS)
         value = super().load(base, offset, kind, align, invariant)
         value.set_metadata("tbaa", self.state_tag if self._is_state(base) or fixed else self.user_tag)

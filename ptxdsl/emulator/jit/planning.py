@@ -192,8 +192,8 @@ class _Planner:
                 raise self._refused(placed, "a barrier under a guard")
             return BlockBarrier(0, 0, offsets[wait], offsets[wait + 1], placed.statement, index, True)
         assert isinstance(op, Barrier)
-        if op.action != "sync" or op.predicate:
-            raise self._refused(placed, f"a barrier that does not only wait, {self._mnemonic(placed)}")
+        if op.action == "arrive":
+            raise self._refused(placed, "a barrier that some warps do not wait at")
         if op.guard:
             raise self._refused(placed, "a barrier under a guard")
         if not op.number.immediate or placed.value("number") > 15:

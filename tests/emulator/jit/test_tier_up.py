@@ -566,3 +566,30 @@ def test_what_goes_wrong_in_a_cluster_is_told_alike(body: str) -> None:
             ])
         found.append(str(caught.value))
     assert found[0] == found[1]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Barriers with results
+
+
+@pytest.mark.parametrize("exits", ["", "setp.lt.u32 %p3, %r2, 40; @%p3 bra SKIP; ld.global.u32 %r9, [%rd0+512]; SKIP:"])
+def test_barriers_that_count(exits: str) -> None:
+    """Votes of all warps, in a loop; with a fault between two."""
+    text = elementwise(f"""
+        ld.global.u32 %r4, [%rd0]; mov.u32 %r5, 0;
+        AGAIN: and.b32 %r6, %r4, 1; setp.eq.u32 %p0, %r6, 1; setp.gt.u32 %p1, %r4, 3;
+        barrier.red.popc.u32 %r7, 0, %p0; add.u32 %r4, %r4, %r7; {exits}
+        bar.red.and.pred %p2, 0, %p1; selp.u32 %r8, 1000, 3, %p2; add.u32 %r4, %r4, %r8;
+        setp.eq.u32 %p1, %r4, %r5; bar.red.or.pred %p2, 1, %p1; selp.u32 %r8, 77, 5, %p2; add.u32 %r4, %r4, %r8;
+        add.u32 %r5, %r5, 1; setp.lt.u32 %p0, %r5, 4; @%p0 bra AGAIN; st.global.u32 [%rd1], %r4; ret;""")
+    x = np.random.default_rng().integers(0, 40, 2 * 96, np.uint32)
+    said, (_, got) = same(text, 2, 96, x=x, y=np.zeros(2 * 96, np.uint32), n=np.uint32(0))
+    assert bool(said) == bool(exits)
+    data = x.reshape(2, 96).astype(np.int64)
+    for turn in range(4):
+        above = (data > 3).all(axis=1)
+        data = data + (data % 2).sum(axis=1)[:, None]
+        data = data + np.where(above, 1000, 3)[:, None]
+        data = data + np.where((data == turn).any(axis=1), 77, 5)[:, None]
+    if not exits:
+        np.testing.assert_array_equal(np.frombuffer(got, np.uint32), data.ravel())
