@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import re
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -25,11 +26,19 @@ from .object_files import link
 from .shutdown import at_work
 from .storage import Storage, digest
 
-__all__ = ["Library", "library"]
+__all__ = ["Library", "library", "symbol"]
 
 Emitter = Callable[[Any, str, Key], None]
+LOWEST, HIGHEST = 1 << 32, 1 << 48
+"""What numbers in a text may be addresses."""
+_LARGE = re.compile(r"\b\d{10,15}\b")
 MANY = 12
 """Handlers that are worth a second thread: each takes some 3 ms, and the thread a tenth of one."""
+
+
+def symbol(key: Key) -> str:
+    """The name of a handler."""
+    return f"h{digest(repr(key).encode())}"
 
 
 class Library:
@@ -55,7 +64,7 @@ class Library:
         return self._handlers
 
     def _provide(self, keys: list[Key]) -> None:
-        names = {f"h{digest(repr(key).encode())}": key for key in keys}
+        names = {symbol(key): key for key in keys}
         while any(name not in self._symbols for name in names):
             fresh = self._begin(names)
             if fresh:
@@ -146,8 +155,33 @@ class Library:
                 self.storage.store(image, [name])
             return self._symbols[name]
 
+    def kept_by_text(self, build: Callable[[Any], object], names: list[str]) -> list[int]:
+        """The addresses of the functions that ``build(module)`` adds: from disk where that was made of the same text.
+
+        They may go on to handlers that are here, by their :func:`symbol`. A text with an address of this process is of
+        no use to others, and not kept.
+        """
+        text = _text(build)
+        lasting = not any(LOWEST <= int(number) < HIGHEST for number in _LARGE.findall(text))
+        own = {name: f"s{digest(text, name)}" for name in names}
+        for name, other in own.items():
+            text = text.replace(f'@"{name}"', f'@"{other}"')
+        kept = list(own.values())
+        with self._lock:
+            if self.storage is not None and kept[0] not in self._symbols:
+                self._load(self.storage, self.storage.object_file(kept[0]))
+        if not all(name in self._symbols for name in kept):
+            at_work.protect(self._linked_handler)
+            with at_work:
+                image = object_file(text)
+            with self._lock:
+                self._link(image, kept)
+                if self.storage is not None and lasting:
+                    self.storage.store(image, kept)
+        return [self._symbols[name] for name in kept]
+
     def _link(self, image: bytes, names: list[str]) -> None:
-        linked = link(image, names)
+        linked = link(image, names, self._symbols)
         if linked is not None:
             self._symbols.update(linked)
             return
@@ -156,6 +190,8 @@ class Library:
         unit = JITLibraryBuilder().add_object_img(image).add_current_process()
         for name in names:
             unit.export_symbol(name)
+        for name, address in self._symbols.items():
+            unit.import_symbol(name, address)
         with at_work:
             tracker = unit.link(_linker(), f"batch{next(_numbers)}")
             found = {name: tracker[name] for name in names}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -57,18 +57,19 @@ class _Unknown(Exception):
     """Something that is for LLVM's linker."""
 
 
-def link(image: bytes, names: Iterable[str]) -> dict[str, int] | None:
+def link(image: bytes, names: Iterable[str], known: Mapping[str, int] | None = None) -> dict[str, int] | None:
     """Put an object file in memory, to stay: the addresses of these functions.
 
+    It may refer to what is ``known`` by an address, and to the C library.
     None where it needs more than is done here, or has not all of them.
     """
     try:
-        return _link(image, list(names))
+        return _link(image, list(names), known or {})
     except (_Unknown, struct.error, KeyError, IndexError, ValueError, OSError, AttributeError):
         return None
 
 
-def _link(image: bytes, names: list[str]) -> dict[str, int]:
+def _link(image: bytes, names: list[str], known: Mapping[str, int]) -> dict[str, int]:
     sections, symbols, strings = _read(image)
     starts, size = _placed(sections)
     base, memory = _mapped(size)
@@ -79,7 +80,8 @@ def _link(image: bytes, names: list[str]) -> dict[str, int]:
 
     def address_of(symbol: _Symbol) -> int:
         if symbol.section == UNDEFINED:
-            return _of_process(_text(image, strings, symbol.name))
+            name = _text(image, strings, symbol.name)
+            return known[name] if name in known else _of_process(name)
         return base + starts[symbol.section] + symbol.value
 
     for section in sections:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...collector import paused
 from ..codegen.code import Code
-from ..codegen.library import library
+from ..codegen.library import library, symbol
 from .merged_checks import merged_bounds_checks
 from .plan import PlannedOp, Refused, learns_entry
 
@@ -75,12 +75,12 @@ def compile_superinstructions(code: Code) -> None:
         from .superinstructions import emit_superinstruction
 
         for run in chosen:
-            start = code.offsets[run.first]
-            original = int.from_bytes(ctypes.string_at(code.base + start, 8), "little")
-            size = code.offsets[run.last - 1] + code.micro_ops[run.last - 1].size - start
-            emit_superinstruction(module, _name(run), _planned(code, run), original, size, _live_after(code, run))
+            original = symbol(code.micro_ops[run.first].op)
+            size = code.offsets[run.last - 1] + code.micro_ops[run.last - 1].size - code.offsets[run.first]
+            ops, live = _planned(code, run), _live_after(code, run)
+            emit_superinstruction(module, _name(run), ops, original, size, live)
 
-    for run, address in zip(chosen, library().compile_once(build, list(map(_name, chosen)))):
+    for run, address in zip(chosen, library().kept_by_text(build, list(map(_name, chosen)))):
         ctypes.memmove(code.base + code.offsets[run.first], address.to_bytes(8, "little"), 8)
 
 

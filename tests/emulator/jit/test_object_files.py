@@ -12,9 +12,9 @@ from llvmlite import binding, ir
 from ptxdsl.emulator.codegen import library as libraries
 from ptxdsl.emulator.codegen.compiler import initialize
 from ptxdsl.emulator.codegen.host import Host, described, machine
-from ptxdsl.emulator.codegen.library import Library, _emit
+from ptxdsl.emulator.codegen.library import Library, _emit, symbol
 from ptxdsl.emulator.codegen.object_files import link
-from ptxdsl.emulator.codegen.storage import fingerprint
+from ptxdsl.emulator.codegen.storage import Storage, fingerprint
 from ptxdsl.emulator.instructions.control import Exit
 from ptxdsl.emulator.instructions.operand_classes import ABSENT
 
@@ -115,3 +115,39 @@ def test_llvm_is_not_asked_of_a_host_that_was_seen(tmp_path: Path) -> None:
     assert len(asked) == 1
     assert fingerprint(tmp_path, Host("another processor", told)) == fingerprint(tmp_path, Host("", told)) == first
     assert fingerprint(tmp_path, Host("a third", lambda: "LLVM on another")) != first
+
+
+@pytest.mark.parametrize("by", ["this", "LLVM"])
+def test_functions_that_go_on_to_handlers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    """Each process has the handlers elsewhere. A function with an address of this process is not kept."""
+    if by == "LLVM":
+        monkeypatch.setattr(libraries, "link", lambda *_: None)
+    texts: list[str] = []
+    original = libraries.object_file
+    monkeypatch.setattr(libraries, "object_file", lambda text: (texts.append(text), original(text))[1])
+    op = Exit(ABSENT, False)
+
+    def build(made: ir.Module) -> None:
+        handler = ir.Function(made, ir.FunctionType(ir.VoidType(), [BYTES] * 3), symbol(op))
+        for name, more in (("here", 0), ("beside", 3)):
+            function = ir.Function(made, ir.FunctionType(WORD, [WORD]), name)
+            builder = ir.IRBuilder(function.append_basic_block())
+            builder.ret(builder.add(builder.ptrtoint(handler, WORD), WORD(more)))
+
+    def addressed(made: ir.Module) -> None:
+        function = ir.Function(made, ir.FunctionType(WORD, [WORD]), "here")
+        ir.IRBuilder(function.append_basic_block()).ret(WORD(id(made) | 1 << 40))
+
+    compiled = []
+    for _ in range(2):
+        process = Library(_emit, Storage(tmp_path, Host("", lambda: "a CPU")))
+        place = process.need([op])[op]
+        here, beside = process.kept_by_text(build, ["here", "beside"])
+        assert FUNCTION(here)(0) % (1 << 64) == place
+        assert FUNCTION(beside)(0) % (1 << 64) == place + 3
+        assert process.kept_by_text(build, ["here", "beside"]) == [here, beside]
+        compiled.append(sum(symbol(op) in text for text in texts))
+    assert compiled == [1, 1]
+    stored = len(list(tmp_path.glob("*/*.o")))
+    assert process.kept_by_text(addressed, ["here"])[0]
+    assert len(list(tmp_path.glob("*/*.o"))) == stored

@@ -169,7 +169,8 @@ print("ptxdsl.emulator.codegen.handler" in sys.modules, "llvmlite" in sys.module
 
 def test_several_processes_at_once(tmp_path: Path) -> None:
     """They may all compile; a later process does not even load what compiles: on x86-64, not LLVM either; nor what
-    finds words for errors."""
+    finds words for errors.
+    """
     path = tmp_path / "kernel.py"
     path.write_text(SCRIPT)
     environment = {**os.environ, "PTXDSL_CACHE_DIR": str(tmp_path / "cache"), "PTXDSL_BACKEND": "emulator"}
