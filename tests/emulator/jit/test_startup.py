@@ -6,6 +6,7 @@ Counted are the calls that Python makes, which are the same on every machine.
 from __future__ import annotations
 
 import gc
+import threading
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -126,6 +127,28 @@ def test_a_first_call_collects_no_garbage() -> None:
             gc.callbacks.remove(note)
         counts.append(generations[0] + generations[1] + generations[2])
     assert counts[1] < counts[0] + 10
+
+
+def test_the_collector_is_paused_until_the_last_thread_is_done() -> None:
+    """As where one kernel is lowered while another is compiled."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with paused():
+            begun.set()
+            assert go_on.wait(60)
+
+    assert gc.isenabled()
+    thread = threading.Thread(target=other)
+    with paused():
+        thread.start()
+        assert begun.wait(60)
+    assert not gc.isenabled()
+    with paused():
+        go_on.set()
+        thread.join(60)
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_the_collector_is_as_it_was() -> None:
