@@ -203,6 +203,10 @@ class Handler:
     def following(self) -> Any:
         return self.add(self.rec, self.size)
 
+    def here(self) -> Any:
+        """Address of a micro-op of the statement, in the first tier."""
+        return self.rec
+
     def deoptimise(self, leave: Callable[[], None]) -> None:
         """Go on in conservative code, since a check failed: ``leave`` emits how."""
         leave()

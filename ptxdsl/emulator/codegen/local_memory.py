@@ -15,17 +15,18 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..instructions.instrumentation import ShadowCheck
 from ..instructions.memory import Load, Store
 from ..machine.layout import LANES, LOCAL_START, Block, Entry, Warp
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 
-__all__ = ["load_private", "store_private"]
+__all__ = ["load_private", "private_places", "store_private"]
 
 
 class _Private:
     """The places of an access, as bytes from where the warp's memory begins."""
 
-    def __init__(self, h: Handler, access: Any, op: Load | Store, nbytes: int) -> None:
+    def __init__(self, h: Handler, access: Any, op: Load | Store | ShadowCheck, nbytes: int) -> None:
         self.h, self.access, self.nbytes = h, access, nbytes
         self.granule, self.known, self.windowed = op.private
         size = h.load(h.block, Block.LOCAL_BYTES, i64, fixed=True)
@@ -79,6 +80,15 @@ def _checked(h: Handler, access: Any, private: _Private, lanes: Any) -> tuple[An
     same = h.zero(h.ir.and_(lanes, h.mask(other)))
     places = h.ir.add(rows, h.iota(64, private.granule))
     return first, h.ir.add(places, h.splat(h.ir.ptrtoint(private.memory, i64))), same
+
+
+def private_places(h: Handler, access: Any, check: ShadowCheck, lanes: Any) -> Any:
+    """The host address of each lane."""
+    private = _Private(h, access, check, check.nbytes)
+    first, places, _ = _checked(h, access, private, lanes)
+    if places is not None:
+        return places
+    return h.ir.add(h.iota(64, private.granule), h.splat(h.ir.add(first, h.ir.ptrtoint(private.memory, i64))))
 
 
 def load_private(h: Handler, access: Any, op: Load, lanes: Any) -> list[Any]:

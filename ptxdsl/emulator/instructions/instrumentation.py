@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..machine.shadow import CHECK_FLAGS, Role
 from .addresses import Pattern, WithAddress
+from .memory import Private
 from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 
@@ -28,6 +29,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     depend on what was there. ``sources``: what is stored, in items of so many ``bits``. ``defers``: unwritten memory is
     no error of a load itself, and a store may leave it as undefined as before; ``flagged`` are the elements with a
     predicate that says whether they are defined, which a load clears. ``followed``: compiled code follows mbarriers.
+    ``private`` as of :class:`.memory.Load`.
     """
 
     role: int
@@ -50,6 +52,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     defers: bool
     flagged: tuple[bool, ...]
     followed: bool
+    private: Private
 
     @property
     def granules(self) -> int:
@@ -73,7 +76,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
 
     @property
     def fusible(self) -> bool:
-        return not self.guard and self.block_private is not None
+        return not self.guard and (self.block_private is not None or bool(self.private))
 
 
 class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
@@ -162,7 +165,7 @@ class EpochBarrier(
 
 
 class EpochWarpBarrier(
-    MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
+    MicroOp, may_fault=True, repeatable=False, inlinable=True, instrumentation=True
 ):
     """Behind a warp barrier. ``followed``: compiled code follows those of part of a warp."""
 
@@ -172,7 +175,7 @@ class EpochWarpBarrier(
 
 
 class SyncInstruction(
-    MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
+    MicroOp, may_fault=True, repeatable=False, inlinable=True, instrumentation=True
 ):
     """Reports an instruction to Python; ``whole`` only where all lanes of the warp are active, ``logged`` later."""
 
@@ -182,7 +185,7 @@ class SyncInstruction(
 
 
 class SyncAccess(
-    MicroOp, may_fault=True, repeatable=False, inlinable="Python handles it", instrumentation=True
+    WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=True, instrumentation=True
 ):
     """Reports an access to Python by which threads synchronise.
 

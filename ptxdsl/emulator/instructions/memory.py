@@ -14,7 +14,7 @@ from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import raw
 
-__all__ = ["Load", "LoadParameter", "MemoryCheck", "Store"]
+__all__ = ["Load", "LoadParameter", "MemoryCheck", "Private", "Store", "private_of"]
 
 Private = tuple[Any, ...]
 """Of an access of local memory: bytes of a granule, whether its variable is known, whether its address is generic."""
@@ -96,7 +96,7 @@ def load(low: Lowering, statement: Instruction) -> None:
         low.emit(LoadParameter(bits, signed, kinds, guard.kind, masked), guard, raw("i", offset), *dests)
         return
     kind, pattern, place = low.address(statement, address, bits // 8 * len(items), False)
-    private = _private(low, form.space, address)
+    private = private_of(low, form.space, address)
     if private:
         pattern, place = None, lane_by_lane(kind, place)
     low.emit(Load(kind, pattern, bits, signed, kinds, guard.kind, masked, private), place, guard, *dests)
@@ -118,14 +118,14 @@ def store(low: Lowering, statement: Instruction) -> None:
     scalar = scalar and all(low.operands.lane_offsets(item) is UNIFORM for item in items)
     values = [low.operands.source(item, bits, scalar, statement) for item in items]
     guard = low.operands.guard(statement)
-    private = _private(low, form.space, address)
+    private = private_of(low, form.space, address)
     if (kind.scalar and not scalar) or private:
         pattern, place = None, lane_by_lane(kind, place)
     kinds = tuple(part.kind for part in values)
     low.emit(Store(kind, pattern, bits, kinds, scalar, guard.kind, low.divergent, private), place, guard, *values)
 
 
-def _private(low: Lowering, space: str, address: Address) -> Private:
+def private_of(low: Lowering, space: str, address: Address) -> Private:
     """What is known of an access that is surely of local memory; () for all others."""
     origin = low.origin(address.base)
     known = origin.startswith(LOCAL_ORIGIN)

@@ -282,6 +282,10 @@ class BlockFunction(InlinedOps):
     def fault(self, kind: int, mask: Any = None) -> None:  # noqa: ARG002
         self.side_exit()
 
+    def here(self) -> Any:
+        assert self.planned is not None
+        return self.micro_op_at(self.planned.offset)
+
     def deoptimise(self, leave: Callable[[], None]) -> None:  # noqa: ARG002
         self.side_exit()
 

@@ -36,10 +36,6 @@ def plan_block_function(code: Code) -> Plan:
     function, spaces, block, instrument = code.source
     if len(code.graph.statements) > MAX_STATEMENTS:
         raise Refused(f"{len(code.graph.statements)} statements, more than {MAX_STATEMENTS}")
-    for statement in code.graph.statements:
-        reason = _stays_in_first_tier(statement, instrument is not None)
-        if reason:
-            raise Refused(f"{reason} ({line_of(statement)})")
     low = ConvergentLowering(function, spaces, block, False, instrument, False, code.known_wraps)
     return _Planner(code, low, block).plan()
 
@@ -56,13 +52,6 @@ def _waits_for_cluster(placed: PlacedMicroOp) -> bool:
 def _leaves_cluster(placed: PlacedMicroOp) -> bool:
     """Whether it is part of the end of lanes, which block functions do as one."""
     return isinstance(placed.op, ClusterBarrier) and placed.op.action == "leave"
-
-
-def _stays_in_first_tier(statement: Instruction | Call, sanitized: bool) -> str:
-    """What keeps a statement in the first tier; "" if nothing."""
-    access = statement.form.effects.access if isinstance(statement, Instruction) else None
-    local = access is not None and access.space == "local"
-    return "a sanitized access of local memory" if local and sanitized else ""
 
 
 class _Planner:

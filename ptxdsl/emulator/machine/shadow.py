@@ -223,6 +223,8 @@ class Shadow(Struct):
     """For each granule of an access, the lanes for which it is undefined, where that is deferred to its use."""
     COPY_WORD = field("Q")
     """Of the copy that is inspected: its shadow word, without the lane."""
+    LOCAL_WORDS = field("Q")
+    """Where the shadow words of local memory are, less those of all addresses below it."""
     LOG = field("Q")
     """Address of where the next :class:`SyncRecord` goes; behind it, where there is no more room."""
     ORDERS = field("Q")

@@ -22,6 +22,7 @@ from ..instructions.instrumentation import (
     EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction, SyncMbarrier,
 )
 from ..instructions.lowering import Lowering
+from ..instructions.memory import private_of
 from ..instructions.operand_classes import OperandClass
 from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import AddressSpaces
@@ -375,7 +376,8 @@ class Instrumentation:
             if logs:
                 self._log(statement, access, kind, lane_by_lane(kind, place))
             return
-        if role == Role.ATOMIC:
+        alone = private_of(low, access.space, self._address(statement))
+        if role == Role.ATOMIC or alone:
             place, pattern = lane_by_lane(kind, place), None
         guard = self._guard(statement)
         values = [o for o, spec in zip(statement.operands, form.operands) if spec.kind == "value"]
@@ -395,7 +397,7 @@ class Instrumentation:
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
             tuple(source.kind for source in sources), bits, defers, tuple(flag is not None for flag in flags),
-            self.mbarriers and private is not None,
+            self.mbarriers and private is not None, alone,
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
         low.emit(op, place, guard, *sources, *filter(None, flags), raw("i", statement_bits(low.place) | marks))

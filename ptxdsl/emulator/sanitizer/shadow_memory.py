@@ -202,6 +202,8 @@ class ShadowMemory:
         private = [self._region(state.shared, shared, Kind.SHARED, self.copies and address)] if shared else []
         private += [self._region(state.local, local, Kind.LOCAL)] if local else []
         self.private[state.address] = private
+        if local:
+            _WORD.pack_into(memory.view, Shadow.LOCAL_WORDS, self._origin(private[-1]))
         state.shadow = address
         state.put(Block.SHADOW, "Q", address)
         for offset, value in (
@@ -243,8 +245,11 @@ class ShadowMemory:
 
     def _link(self, entry: int, region: Region) -> None:
         """Write to an entry of a buffer table where the shadow words are, for compiled checks."""
-        origin = (region.words - (region.low >> self.granule) * WORD_BYTES) & _MASK
-        ctypes.memmove(entry + Entry.SHADOW_WORDS, _LINK.pack(origin, region.stride), _LINK.size)
+        ctypes.memmove(entry + Entry.SHADOW_WORDS, _LINK.pack(self._origin(region), region.stride), _LINK.size)
+
+    def _origin(self, region: Region) -> int:
+        """Where the word of host address 0 would be."""
+        return (region.words - (region.low >> self.granule) * WORD_BYTES) & _MASK
 
     def _describe(self, state: BlockState, regions: list[Region]) -> None:
         table = b"".join(_REGION.pack(*region) for region in regions)

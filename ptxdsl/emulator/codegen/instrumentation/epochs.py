@@ -20,7 +20,7 @@ from ...machine.shadow import (
 )
 from ..data import guard_mask, source
 from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
-from ..memory import Access, gather
+from ..memory import access_of, gather
 from ..registry import emits
 
 __all__ = [
@@ -154,7 +154,7 @@ def warp_barrier(h: Handler, op: EpochWarpBarrier) -> None:
         _tile_barrier(h, shadow, mask, members)
         h.ir.branch(after)
     else:
-        leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask)
+        h.deoptimise(lambda: leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask))
     h.ir.position_at_end(after)
     h.next()
 
@@ -198,7 +198,9 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
     if op.logged:
         _log(h, shadow, Reason.SYNC_INSTRUCTION, mask, False)
     else:
-        leave(h, shadow, Reason.SYNC_INSTRUCTION, h.following(), mask)
+        h.deoptimise(lambda: leave(h, shadow, Reason.SYNC_INSTRUCTION, h.following(), mask))
+        h.ir.position_at_end(h.block_named("left"))
+        h.next()
 
 
 def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *lanes: tuple[int, Any]) -> None:
@@ -214,7 +216,11 @@ def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *
     room = h.ir.icmp_unsigned("<", at, end)
     if reads:
         room = h.ir.and_(room, h.ir.not_(followed))
-    h.branch_unless(room, lambda: leave(h, shadow, reason, h.following(), mask))
+
+    def away() -> None:
+        leave(h, shadow, reason, h.following(), mask)
+
+    h.branch_unless(room, lambda: h.deoptimise(away))
     if not reads:
         with h.ir.if_then(followed, likely=False):
             row = h.add(h.ir.inttoptr(orders, pointer), h.ir.mul(shadow.number, h.i64(WarpOrder.nbytes)))
@@ -223,11 +229,11 @@ def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *
             whole = h.ir.icmp_unsigned("<=", latest, shadow.clock(WarpClock.WARP_FLOOR))
             whole = h.ir.and_(whole, h.zero(h.load(row, WarpOrder.PART_MASK, i32)))
             fine = h.ir.and_(whole, h.ir.icmp_unsigned("<", after, end))
-            h.branch_unless(fine, lambda: leave(h, shadow, reason, h.following(), mask))
+            h.branch_unless(fine, lambda: h.deoptimise(away))
             known = [(SyncRecord.HOSTS, WarpOrder.KNOWN), (SyncRecord.BEFORE, WarpOrder.ONE)]
             rows = [(to, h.load(row, place, lanes_of(i64), 64)) for to, place in known]
             _record(h, shadow, cursor, h.i64(0), mask, rows)
-    _record(h, shadow, cursor, h.ir.ptrtoint(h.rec, i64), mask, lanes)
+    _record(h, shadow, cursor, h.ir.ptrtoint(h.here(), i64), mask, lanes)
     shadow.begin_epoch()
     h.next()
 
@@ -263,7 +269,7 @@ def _skip_poll(h: Handler, shadow: ShadowState, hosts: Any, mask: Any) -> None:
     host = h.ir.extract_element(hosts, h.first_lane(mask))
     others = h.ir.and_(h.mask(h.ir.icmp_unsigned("!=", hosts, h.splat(host))), mask)
     now = (
-        (WarpClock.POLLED_PC, h.ir.ptrtoint(h.rec, i64)), (WarpClock.POLLED_HOST, host), (WarpClock.POLLED_MASK, mask),
+        (WarpClock.POLLED_PC, h.ir.ptrtoint(h.here(), i64)), (WarpClock.POLLED_HOST, host), (WarpClock.POLLED_MASK, mask),
         (WarpClock.POLLED_WRITES, h.load(shadow.get(Shadow.LOG, pointer), _WRITES, i32)),
     )
     again = h.ir.icmp_unsigned(">", h.load(shadow.warp, WarpClock.POLLED_EPOCH, i64), shadow.get(Shadow.BASE))
@@ -281,14 +287,16 @@ def _skip_poll(h: Handler, shadow: ShadowState, hosts: Any, mask: Any) -> None:
 
 
 def _charge(h: Handler, mask: Any) -> None:
-    """Shorten the time slice of the block, since its lanes probably wait."""
+    """Shorten the time slice of the block, since its lanes probably wait; a block function charges its loops."""
+    if not h.single_warp:
+        return
     cost = h.ir.mul(h.call("llvm.ctpop.i32", i32, mask), h.i32(POLL))
     h.store(h.ir.sub(h.load(h.block, Block.BUDGET, i32), cost), h.block, Block.BUDGET)
 
 
 @emits(SyncAccess, slow_path=True)
 def sync_access(h: Handler, op: SyncAccess) -> None:
-    access = Access(h, op.address, None, op.nbytes, op.writes)
+    access = access_of(h, op.address, None, op.nbytes, op.writes)
     mask = guard_mask(h, op.guard, True)
     stored = source(h, op.stored, LANES) if op.stored else None
     h.skip_unless_any(mask)
@@ -296,7 +304,9 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
     shadow = ShadowState(h)
     if not op.logged:
         h.store(hosts, h.block, Block.SCRATCH)
-        leave(h, shadow, Reason.SYNC_ACCESS, h.following(), mask)
+        h.deoptimise(lambda: leave(h, shadow, Reason.SYNC_ACCESS, h.following(), mask))
+        h.ir.position_at_end(h.block_named("left"))
+        h.next()
         return
     lanes = [(SyncRecord.HOSTS, hosts)]
     if op.bits:

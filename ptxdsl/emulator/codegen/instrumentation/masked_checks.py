@@ -27,10 +27,10 @@ from ..storage import digest
 from .epochs import ShadowState, scatter_words
 from .mbarriers import PRECEDE
 
-__all__ = ["MOST_GRANULES", "masked_check"]
+__all__ = ["MOST_GRANULES", "MOST_PRIVATE", "masked_check"]
 
-MOST_GRANULES = 4
-"""Granules a lane that are checked so."""
+MOST_GRANULES, MOST_PRIVATE = 4, 16
+"""Granules a lane that are checked so; of local memory, where no two threads meet, there is less to check."""
 GROUP = 8
 """Lanes that lie side by side, or do not."""
 _Words, _Bools = lanes_of(i64), lanes_of(i1)
@@ -41,7 +41,7 @@ def masked_check(module: ir.Module, check: ShadowCheck) -> ir.Function:
     """Whether a check is passed, which is then noted: (_, warp, block, mask, place, words, stride, hosts)."""
     what = (
         check.role, check.strength, check.block_private, check.granules, check.granule, check.race, check.init,
-        check.readers, check.copies, bool(check.sources), check.followed,
+        check.readers, check.copies, bool(check.sources), check.followed, bool(check.private),
     )
     name = f"masked.{digest(repr(what).encode())}"
     found: ir.Function | None = module.globals.get(name)
@@ -54,7 +54,8 @@ class _MaskedCheck:
         h.function.linkage = "internal"
         for attribute in ("noinline", "cold"):
             h.function.attributes.add(attribute)
-        self.check = check
+        self.check, self.of_block = check, bool(check.block_private or check.private)
+        self.race = check.race and not check.private
         mask, place, words, stride, self.hosts = h.function.args[3:]
         self.active, self.stride, self.words = h.bools(mask), stride, h.splat(words)
         shadow = self.shadow = ShadowState(h)
@@ -86,12 +87,12 @@ class _MaskedCheck:
     def _emit(self) -> None:
         h, check = self.h, self.check
         self.writers: list[Any] = []
-        if check.race and not check.strength and not check.copies and check.granules == 1:
+        if self.race and not check.strength and not check.copies and check.granules == 1:
             self._emit_again()
         self._judge()
         if check.role != Role.READ:
             self._write()
-        elif check.race:
+        elif self.race:
             for number in range(check.granules):
                 self._read(number)
         h.ir.ret(ir.Constant(i1, 1))
@@ -108,7 +109,7 @@ class _MaskedCheck:
         if check.role == Role.WRITE:
             alone = h.ir.and_(self.readers, self.number(STORED | FIRST))
             alone = h.ir.or_(h.ir.icmp_unsigned("==", alone, self.number(FIRST)), h.ir.not_(self.active))
-            good: Any = self.all(alone) if check.block_private else ir.Constant(i1, 0)
+            good: Any = self.all(alone) if self.of_block else ir.Constant(i1, 0)
             look, done = h.block_named("look"), h.block_named("done")
             h.ir.cbranch(good, done, look)
             h.ir.position_at_end(look)
@@ -190,7 +191,7 @@ class _MaskedCheck:
     def ordered(self, words: Any) -> Any:
         """Whether barriers of the block order the accesses of shadow words before this one."""
         h, shadow = self.h, self.shadow
-        if self.check.block_private:
+        if self.of_block:
             return self.below(words, self.floor)
         window = shadow.get(Shadow.WINDOW)
         reach = h.call("llvm.usub.sat.i64", i64, self.floor, window)
@@ -201,8 +202,8 @@ class _MaskedCheck:
         """Whether the accesses of shadow words do not race with this one."""
         h, check = self.h, self.check
         good = h.ir.or_(self.ordered(words), self.agree(words, THREAD))
-        if check.strength and (check.block_private or check.strength == 3):
-            least = (1 if check.block_private else 3) << STRENGTH_SHIFT
+        if check.strength and (self.of_block or check.strength == 3):
+            least = (1 if self.of_block else 3) << STRENGTH_SHIFT
             level = h.ir.and_(words, self.number(STRENGTH))
             good = h.ir.or_(good, h.ir.icmp_unsigned(">=", level, self.number(least)))
         before, rare, on = h.ir.block, h.block_named("rare"), h.block_named("on")
@@ -226,7 +227,7 @@ class _MaskedCheck:
         if self.check.followed:
             good = h.ir.or_(good, self._of_tile(words))
         good = h.ir.and_(self.agree(words, WARP), good)
-        if self.check.block_private:  # what is not before the block's floor is of the block
+        if self.of_block:  # what is not before the block's floor is of the block
             return good
         epochs = h.ir.and_(h.ir.lshr(words, self.number(EPOCH_SHIFT)), self.number((1 << EPOCH_BITS) - 1))
         table = h.splat(h.ir.ptrtoint(shadow.get(Shadow.EPOCH_BLOCKS, pointer), i64))
@@ -269,7 +270,7 @@ class _MaskedCheck:
         return h.splat(h.asked_if(h.nonzero(h.mask(asked)), ask))
 
     def written(self, words: Any) -> Any:
-        if self.check.block_private:
+        if self.of_block:
             return self.h.ir.not_(self.below(words, self.base))
         return self.h.ir.icmp_unsigned("!=", words, self.number(UNWRITTEN))
 
@@ -291,7 +292,7 @@ class _MaskedCheck:
                 self.demand(self.below(self.get(granule, Plane.COPY), self.shadow.get(Shadow.OLDEST_COPY)))
             if check.init and check.role != Role.WRITE:
                 self.demand(self.written(writers))
-            if not check.race:
+            if not self.race:
                 continue
             self.demand(self.harmless(writers))
             if check.role == Role.WRITE and check.sources:  # whether it stores something else is a question of values
@@ -315,7 +316,7 @@ class _MaskedCheck:
         self.demand(self.harmless(words))
         earlier, on = h.block_named("earlier"), h.block_named("no_earlier")
         old = h.ir.or_(self.ordered(words), h.ir.not_(self.active))
-        h.ir.cbranch(self.all(old) if check.block_private else ir.Constant(i1, 0), on, earlier)
+        h.ir.cbranch(self.all(old) if self.of_block else ir.Constant(i1, 0), on, earlier)
         h.ir.position_at_end(earlier)
         self.demand(self.harmless(self.get(granule, Plane.EARLIER_READER)))
         h.ir.branch(on)
@@ -323,8 +324,7 @@ class _MaskedCheck:
 
     def _read(self, granule: int) -> None:
         """Become the last reader; the one before becomes the earlier reader, if it is of another warp and unordered."""
-        h, check = self.h, self.check
-        readers = self.get(granule, Plane.READER)
+        h, readers = self.h, self.get(granule, Plane.READER)
         change = h.ir.xor(readers, self.mine)
         same_epoch = self.below(change, self.number(1 << EPOCH_SHIFT))
         several = h.ir.and_(same_epoch, self.marked(change, SEVERAL_LANES | LANE))
@@ -336,7 +336,7 @@ class _MaskedCheck:
         h.ir.branch(replace)
         h.ir.position_at_end(replace)
         words = h.ir.or_(self.mine, h.ir.select(several, self.number(SEVERAL_LANES), self.number(0)))
-        if check.block_private:
+        if self.of_block:
             words = h.ir.or_(words, self._first(readers, same_epoch))
         self.put(granule, Plane.READER, words)
         last = self.get(granule, Plane.READER)
@@ -357,7 +357,7 @@ class _MaskedCheck:
 
     def _write(self) -> None:
         h, check = self.h, self.check
-        if check.role == Role.ATOMIC and not check.race:  # only what has been written
+        if check.role == Role.ATOMIC and not self.race:  # only what has been written
             return
         for granule, writers in enumerate(self.writers):
             mine = self.mine
@@ -365,7 +365,7 @@ class _MaskedCheck:
                 weak = h.ir.not_(self.marked(writers, STRENGTH))
                 mine = h.ir.select(h.ir.and_(self.agree(writers, THREAD), weak), writers, mine)
             self.put(granule, Plane.WRITER, mine)
-            if granule == 0 and check.role == Role.WRITE and check.race:
+            if granule == 0 and check.role == Role.WRITE and self.race:
                 self._demand_apart(mine)
 
     def _demand_apart(self, mine: Any) -> None:

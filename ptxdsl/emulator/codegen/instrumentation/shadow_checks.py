@@ -24,9 +24,10 @@ from ..atomics import place_at
 from ..data import fit, guard_mask, source
 from .epochs import ShadowState, leave, scatter_words
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..local_memory import private_places
 from ..memory import Access, access_of
 from ..registry import emits
-from .masked_checks import MOST_GRANULES, masked_check
+from .masked_checks import MOST_GRANULES, MOST_PRIVATE, masked_check
 from .shadow_inspection import INSPECT
 
 
@@ -57,7 +58,14 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
         return
     flags.demand(access, mask)
     if check.block_private is None:
-        h.tail(h.slow_path, h.rec)
+        if check.private and check.granules <= MOST_PRIVATE:
+            hosts = private_places(h, access, check, mask)
+            function, words = masked_check(h.function.module, check), shadow.get(Shadow.LOCAL_WORDS)
+            arguments = [h.rec, h.warp, h.block, mask, place, words, h.i64(0), hosts]
+            access.demand(h.ir.call(function, arguments))
+            h.next()
+        else:
+            h.tail(h.slow_path, h.rec)
         return
     word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
     _Fast(h, check, access, shadow, word, mask, values if alike else [], place).emit()
@@ -286,7 +294,8 @@ class _Fast(Groups):
     ) -> None:
         super().__init__(h, check, access, mask)
         self.values, self.place_bits = values, place
-        alone = check.race and h.merged_granules() is None and 0 < check.granules <= MOST_GRANULES
+        alone = h.merged_granules() is None and 0 < check.granules <= MOST_GRANULES
+        alone = alone and (check.race or check.address.scalar or self.by_segments())
         self.masked = h.block_named("masked") if alone else None
         self.check: ShadowCheck = check
         self.word, self.rest = word, h.splat(word)
