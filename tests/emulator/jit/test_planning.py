@@ -137,6 +137,9 @@ PRINTS = """
       @%p0 call (r), vprintf, (a, b); } ret;"""
 PARAMETER = THREAD + """
     setp.lt.u32 %p0, %r2, 9; mov.u64 %rd0, 0; @%p0 ld.param.u64 %rd0, [x]; st.global.u64 [%rd0], %rd0; ret;"""
+FLAG = THREAD + pointer("%rd0", "x") + """
+    bar.warp.sync -1; fence.acq_rel.gpu; st.release.gpu.global.u32 [%rd0], %r2; ld.acquire.gpu.global.u32 %r3, [%rd0];
+    setp.eq.u32 %p0, %r3, 0; @%p0 ret; st.global.u32 [%rd0], %r3; ret;"""
 VPRINTF = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
 
 
@@ -149,7 +152,7 @@ def test_every_inlinable_micro_op_is_compiled() -> None:
         import_module(module.name)
     found: set[type[MicroOp]] = set()
     cases = ((THREAD + EVERYTHING, 64, False), (CLUSTER, 64, False), (ROWS, (16, 4), False), (BODY, 64, True),
-             (COPIES, 64, True), (PRINTS, 64, False), (PARAMETER, 64, False))
+             (COPIES, 64, True), (PRINTS, 64, False), (PARAMETER, 64, False), (FLAG, 64, True))
     for body, block, sanitized in cases:
         text = kernel("u64 x", body).replace(".visible", VPRINTF + ".visible")
         every = Checks(race=True, init=True, overlap=False, unwritten=False, order=True, cas=True)

@@ -269,7 +269,8 @@ def _skip_poll(h: Handler, shadow: ShadowState, hosts: Any, mask: Any) -> None:
     host = h.ir.extract_element(hosts, h.first_lane(mask))
     others = h.ir.and_(h.mask(h.ir.icmp_unsigned("!=", hosts, h.splat(host))), mask)
     now = (
-        (WarpClock.POLLED_PC, h.ir.ptrtoint(h.here(), i64)), (WarpClock.POLLED_HOST, host), (WarpClock.POLLED_MASK, mask),
+        (WarpClock.POLLED_PC, h.ir.ptrtoint(h.here(), i64)), (WarpClock.POLLED_HOST, host),
+        (WarpClock.POLLED_MASK, mask),
         (WarpClock.POLLED_WRITES, h.load(shadow.get(Shadow.LOG, pointer), _WRITES, i32)),
     )
     again = h.ir.icmp_unsigned(">", h.load(shadow.warp, WarpClock.POLLED_EPOCH, i64), shadow.get(Shadow.BASE))

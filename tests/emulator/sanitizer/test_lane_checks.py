@@ -1,0 +1,170 @@
+"""Checks of lanes that lie anyhow or are partly inactive: wrong programs and their right twins, on both tiers."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+from ptxdsl import Ptr, empty, local, ptx, ptx_kernel, reg, select, shared, u32, use, when
+from ptxdsl.emulator.codegen.code import Code
+from ptxdsl.emulator.jit.compilation import compile_block_function
+from ptxdsl.emulator.sanitizer.sanitizer import collect
+
+N = 96
+
+
+@ptx_kernel
+def some_lanes(count: u32, y: Ptr[u32], right: u32) -> None:
+    """The first threads store, the last ones load."""
+    s, t = shared(u32, N), ptx.tid.x
+    s[t] = 0
+    ptx.bar.sync(0)
+    with when(t < count):
+        s[t] = t
+    with when(right != 0):
+        ptx.bar.sync(0)
+    with when(t >= N - count):
+        y[t] = s[N - 1 - t]
+
+
+@ptx_kernel
+def any_places(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """A permutation of the elements, and back."""
+    s, t = shared(u32, N), ptx.tid.x
+    place = x[t]
+    s[place] = t
+    with when(right != 0):
+        ptx.bar.sync(0)
+    y[t] = s[t]
+
+
+@ptx_kernel
+def swaps(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """Each thread reads and stores an element of its own, or the next warp's first thread that of another."""
+    s, t = shared(u32, N), ptx.tid.x
+    s[t] = 0
+    ptx.bar.sync(0)
+    place = reg(u32, x[t])
+    with when((right == 0) & (t == 70)):
+        place.set(x[3])
+    before = s[place]
+    with when(before == 0):
+        s[place] = t
+    y[t] = before
+
+
+@ptx_kernel
+def lanes_share(y: Ptr[u32], right: u32) -> None:
+    """Lanes of a warp load elements of which each pair shares one, then one of each pair stores."""
+    s, t = shared(u32, N), ptx.tid.x
+    s[t] = 0
+    ptx.bar.sync(0)
+    found = s[select(right != 0, t ^ 1, t & 0xFFFFFFFE)]
+    with when(right != 0):
+        ptx.bar.sync(0)
+    with when((t & 1) == 0):
+        s[t] = found + 1
+    y[t] = found
+
+
+@ptx_kernel
+def in_warp(y: Ptr[u32], right: u32) -> None:
+    """Lanes hand on to others of their warp."""
+    s, t = shared(u32, N), ptx.tid.x
+    s[t] = t
+    with when(right != 0):
+        ptx.bar.warp.sync(0xFFFFFFFF)
+    with when((t & 31) < 20):
+        y[t] = s[t ^ 1]
+
+
+@ptx_kernel
+def in_place(y: Ptr[u32], right: u32) -> None:
+    """Threads change an array in pairs, or all of one pair the same element."""
+    t = ptx.ctaid.x * N + ptx.tid.x
+    other = t ^ 1
+    with when(t < other):
+        a, b = y[t], y[select(right != 0, other, t & 0xFFFFFFF8)]
+        y[t] = b
+        y[other] = a
+
+
+@ptx_kernel
+def filled(count: u32, y: Ptr[u32], right: u32) -> None:
+    """Threads fill an array of their own, all of it or not, and read it."""
+    mine, t = local(u32, 8), ptx.tid.x
+    for k in range(8):
+        with when((right != 0) | ((t + k & 7) < count)):
+            mine[(t + k) & 7] = k
+    total = mine[0]
+    for k in range(1, 8):
+        total = total + mine[k]
+    y[t] = total
+
+
+def permuted() -> Any:
+    return np.random.default_rng(5).permutation(N).astype(np.uint32)
+
+
+PROGRAMS: dict[str, tuple[Any, Any, str]] = {
+    "some_lanes": (some_lanes, lambda: [np.uint32(40)], "race"),
+    "any_places": (any_places, lambda: [permuted()], "race"),
+    "swaps": (swaps, lambda: [permuted()], "race"),
+    "lanes_share": (lanes_share, list, "race"),
+    "in_warp": (in_warp, list, "race"),
+    "in_place": (in_place, list, "race"),
+    "filled": (filled, lambda: [np.uint32(6)], "init"),
+}
+
+
+def launched(name: str, right: bool, compiled: bool, seed: int | None = None) -> tuple[list[Any], Any]:
+    """The findings of a launch, and what it wrote."""
+    kernel, given, _ = PROGRAMS[name]
+    y = np.zeros(2 * N, np.uint32)
+    arguments = [*given(), y, int(right)]
+    launch = kernel.configure(2 if name == "in_place" else 1, N, sanitize="all", seed=seed)
+    for turn in range(2 if compiled else 1):
+        if turn:
+            codes = [each for each in gc.get_objects() if isinstance(each, Code) and each.instrumented]
+            mine = [each for each in codes if each.source is not None and each.source[0].name == kernel.__name__]
+            compiled_codes = [code for code in mine if not code.conservative and compile_block_function(code)]
+            assert compiled_codes
+            y[:] = 0
+        with use("emulator"), collect() as findings:
+            launch(*arguments)
+    return findings, y
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_wrong_and_right(name: str, rng: np.random.Generator) -> None:
+    usual = None
+    for compiled, seed in ((False, None), (False, int(rng.integers(1 << 32))), (True, None)):
+        found, result = launched(name, True, compiled, seed)
+        assert not found, str(found[0])
+        usual = result if usual is None else usual
+        assert (result == usual).all()
+        found, _ = launched(name, False, compiled, seed)
+        assert {each.kind for each in found} == {PROGRAMS[name][2]}
+
+
+@ptx_kernel
+def copies(x: Ptr[u32], y: Ptr[u32]) -> None:
+    i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    y[i] = x[i]
+
+
+def test_nothing_to_check_is_the_code_of_bounds() -> None:
+    """No code of its own for what is checked by bounds alone; what the host left unwritten brings the checks back."""
+    x, y = np.arange(128, dtype=np.uint32), np.zeros(128, np.uint32)
+    with use("emulator"):
+        copies.configure(2, 64, sanitize=("memory",))(x, y)
+        copies.configure(2, 64, sanitize=("init",))(x, y)
+        codes = {id(e) for e in gc.get_objects() if isinstance(e, Code) and e.source and e.source[0].name == "copies"}
+        assert (y == x).all()
+        source = empty(128, u32)
+        with collect() as findings:
+            copies.configure(2, 64, sanitize=("init",))(source, y)
+    assert len(codes) <= 2  # that with the checks of indices, and that without
+    assert [each.kind for each in findings] == ["init"]
