@@ -172,7 +172,11 @@ def _tile_barrier(h: Handler, shadow: ShadowState, mask: Any, members: Any) -> N
     shared = h.ir.or_(shared, h.zero(h.load(row, WarpOrder.PART_MASK, i32)))
     alone = h.ir.icmp_unsigned("!=", shadow.get(Shadow.GIVEN_UP), shadow.get(Shadow.BASE))
     fine = h.ir.and_(h.zero(more), h.ir.and_(shared, alone))
-    h.branch_unless(fine, lambda: leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask))
+
+    def away() -> None:
+        leave(h, shadow, Reason.WARP_BARRIER, h.following(), mask)
+
+    h.branch_unless(fine, lambda: h.deoptimise(away))
     now, active = shadow.begin_epoch(), h.bools(mask)
     h.store(h.ir.select(active, h.splat(now), floors), row, WarpOrder.TILE_FLOOR, 64)
     h.store(h.ir.select(active, tiles, before), row, WarpOrder.TILE_MASK, 64)
