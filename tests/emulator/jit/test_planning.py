@@ -123,7 +123,8 @@ COPIES = THREAD + pointer("%rd0", "x") + """
 EVERYTHING = """
     ld.param.u64 %rd0, [x]; isspacep.global %p1, %rd0; mul.wide.u32 %rd1, %r2, 4; add.u64 %rd1, %rd1, %rd0;
     ld.global.u32 %r3, [%rd1]; fence.acq_rel.gpu; red.global.add.u32 [%rd0], 1; st.global.u32 [%rd1], %r3;
-    bar.sync 0; bar.red.popc.u32 %r3, 0, %p1; bar.warp.sync -1; shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; vote.sync.any.pred %p1, %p1, -1;
+    bar.sync 0; bar.red.popc.u32 %r3, 0, %p1; bar.warp.sync -1; shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;
+    vote.sync.any.pred %p1, %p1, -1;
     activemask.b32 %r5; elect.sync _|%p2, -1; match.any.sync.b32 %r6, %r3, -1; redux.sync.add.u32 %r7, %r3, -1;
     setp.eq.u32 %p3, %r3, 77; @%p3 trap; @%p3 exit; ret;"""
 ROWS = """
