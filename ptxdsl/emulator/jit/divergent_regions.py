@@ -184,5 +184,17 @@ class DivergentRegion:
             parked = h.ir.select(h.nonzero(lanes), priority, parked)
         h.store(places, h.warp, Warp.PRIORITIES, 64)
         h.set("parked", parked)
+        self._store_pending()
         self.outside.waiting.park()
         h.ir.branch(self.outside.hand_over)
+
+    def _store_pending(self) -> None:
+        """Store what lanes read that are pending elsewhere: those that leave may have no such registers any more."""
+        h, plan = self.h, self.outside.plan
+        lanes: dict[str, Any] = {}
+        for block in self.chain:
+            mask = h.ir.load(self.pending[block.number])
+            for name in plan.live(block.start, 0) & h.written:
+                lanes[name] = h.ir.or_(lanes[name], mask) if name in lanes else mask
+        for name in sorted(lanes):
+            h.store_register_of(plan.registers[name], lanes[name])

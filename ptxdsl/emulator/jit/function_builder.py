@@ -372,6 +372,25 @@ class BlockFunction(InlinedOps):
             value = self.ir.add(self.splat(value), self.vector(register.lane_offsets, register.bits))
         self.store(value, self.warp, register.offset)
 
+    def store_register_of(self, register: PlannedRegister, lanes: Any) -> None:
+        """Store a register in the warp's memory for some lanes; where all have one number there, if there are any."""
+        kind = type_of(register)
+        if register.layout is Layout.ROW_AFFINE:
+            value = self._read_rows(register.slot, kind, self.plan.row_affine[register.slot])
+        else:
+            value = self.ir.load(self.variable(register.slot, kind))
+        if register.slot in self.plan.noncanonical:
+            value = self.canonical_number(value)
+        if register.lane_offsets is not None:
+            value = self.ir.add(self.splat(value), self.vector(register.lane_offsets, register.bits))
+        before = self.load(self.warp, register.offset, value.type)
+        if register.layout is Layout.PREDICATE:
+            value = self.ir.or_(self.ir.and_(value, lanes), self.ir.and_(before, self.ir.not_(lanes)))
+        else:
+            chosen = self.bools(lanes) if isinstance(value.type, ir.VectorType) else self.nonzero(lanes)
+            value = self.ir.select(chosen, value, before)
+        self.store(value, self.warp, register.offset)
+
     # Exits
 
     def charge_budget(self, cost: int, leave: Callable[[], None]) -> None:

@@ -58,14 +58,17 @@ def same(text: str, grid: Any, block: Any, sanitize: Any = None, **arguments: An
 START = """
     .shared .align 4 .b8 s[4096];
     ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; ld.param.u64 %rd2, [z];
-    ld.param.u32 %r20, [n]; ld.param.u32 %r21, [w]; mov.u32 %r30, s;
+    ld.param.u64 %rd10, [t]; ld.param.u32 %r20, [n]; ld.param.u32 %r21, [w]; mov.u32 %r30, s;
     mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z; mov.u32 %r4, %ntid.x; mov.u32 %r5, %ntid.y;
     mad.lo.u32 %r6, %r3, %r5, %r2; mad.lo.u32 %r7, %r6, %r4, %r1; mov.u32 %r8, %ctaid.x;
     mov.u32 %r9, %ntid.z; mul.lo.u32 %r10, %r4, %r5; mul.lo.u32 %r10, %r10, %r9;
     mad.lo.u32 %r11, %r8, %r10, %r7; mad.lo.u32 %r31, %r7, 4, %r30; mov.u32 %r12, %r7; mov.u32 %r13, %r11;
     and.b32 %r14, %r7, 3; mov.u32 %r15, 0; st.shared.u32 [%r31], %r11; bar.sync 0;
 """
-"""x is read, y has a number a thread, z a row of 4 numbers for each; %r7 and %r11 are the thread's numbers."""
+"""x is read, y has a number a thread, z a row of 4 numbers for each; %r7 and %r11 are the thread's numbers.
+
+Where "leave" and "search" load, from one of two arrays in each lane, block functions have a side exit.
+"""
 END = """
     DONE: mul.wide.u32 %rd9, %r11, 4; add.u64 %rd9, %rd9, %rd1; xor.b32 %r12, %r12, %r13; xor.b32 %r12, %r12, %r15;
     st.global.u32 [%rd9], %r12; ret;
@@ -78,7 +81,7 @@ def piece(rng: random.Random, n: int, warp: bool) -> str:
     scale = rng.choice([4, 8, 12, 16])
     index = rng.choice(["%r7", "%r1", "%r2", "%r6", "%r11", "%r14"])
     kinds = ["row", "strided", "shared", "table", "loop", "loop", "half", "bound", "out", "vector", "barrier", "bins",
-             "bound", "stride", "tree", "nested", "trap"]
+             "bound", "stride", "tree", "nested", "trap", "leave", "search"]
     kind = rng.choice(kinds + (["shfl", "vote", "match"] if warp else []))
     address = f"mad.wide.u32 %rd8, %r22, {scale}, %rd0; ld.global.u32 %r23, [%rd8+{4 * rng.randrange(4)}];"
     return {
@@ -112,6 +115,14 @@ def piece(rng: random.Random, n: int, warp: bool) -> str:
                 f"bar.sync 0; ld.shared.u32 %r23, [%r30]; add.u32 {value}, {value}, %r23;",
         "trap": f"setp.ge.u32 %p1, {index}, {rng.randrange(1, 60)}; @%p1 bra B{n}; mov.u32 %r22, %r7; {address}"
                 f"setp.eq.u32 %p3, %r11, {rng.randrange(1000)}; @%p3 trap; add.u32 {value}, {value}, %r23; B{n}:",
+        "leave": f"setp.gt.u32 %p3, {index}, {rng.randrange(50)}; selp.b64 %rd7, %rd0, %rd10, %p3;"
+                 f"and.b32 %r22, %r7, 63; mad.wide.u32 %rd7, %r22, 4, %rd7; ld.global.u32 %r23, [%rd7];"
+                 f"add.u32 {value}, {value}, %r23;",
+        "search": f"mov.u32 %r24, 0; mov.u32 %r25, 5; L{n}: and.b32 %r22, {value}, 1; setp.eq.u32 %p1, %r22, 0;"
+                  f"@%p1 bra J{n}; setp.gt.u32 %p3, {index}, %r24; and.b32 %r22, %r7, 63;"
+                  f"selp.b64 %rd7, %rd0, %rd10, %p3; mad.wide.u32 %rd7, %r22, 4, %rd7; ld.global.u32 %r23, [%rd7];"
+                  f"xor.b32 {value}, {value}, %r23; and.b32 %r25, {value}, 7; J{n}: add.u32 %r24, %r24, 1;"
+                  f"mad.lo.u32 {value}, {value}, 3, 1; setp.gt.u32 %p1, %r25, %r24; @%p1 bra L{n};",
         "out": f"mad.wide.u32 %rd8, %r11, 16, %rd2; st.global.u32 [%rd8+{4 * rng.randrange(4)}], {value};",
         "vector": f"mad.wide.u32 %rd8, %r11, 16, %rd2; st.global.v2.u32 [%rd8], {{{value}, %r11}};"
                   f"ld.global.v4.u32 {{%r22, %r23, %r24, %r25}}, [%rd8]; add.u32 {value}, {value}, %r22;",
@@ -131,17 +142,19 @@ def program(rng: random.Random, warp: bool = True) -> str:
     pieces = [piece(rng, n, warp) for n in range(rng.randrange(2, 7))]
     if rng.random() < 0.4:  # lanes that end early
         at, over = rng.randrange(len(pieces) + 1), rng.choice(["%r7", "%r1", "%r2", "%r11", "%r14"])
-        pieces.insert(at, f"setp.ge.u32 %p2, {over}, {rng.randrange(1, 50)}; @%p2 {rng.choice(['exit', 'bra GONE'])};")
+        compared = f"setp.{rng.choice(['ge', 'eq', 'ge'])}.u32 %p2, {over}, {rng.randrange(1, 50)}"
+        pieces.insert(at, f"{compared}; @%p2 {rng.choice(['exit', 'bra GONE'])};")
         if over != "%r7":  # which whole warps would have to miss
             pieces[at + 1 :] = [each for each in pieces[at + 1 :] if "bar.sync" not in each]
-    return kernel("u64 x, u64 y, u64 z, u32 n, u32 w", START + "\n".join(pieces) + END + " GONE: ret;")
+    return kernel("u64 x, u64 y, u64 z, u64 t, u32 n, u32 w", START + "\n".join(pieces) + END + " GONE: ret;")
 
 
 def arguments(rng: random.Random, block: tuple[int, ...], blocks: int) -> dict[str, Any]:
     threads, data = int(np.prod(block)), np.random.default_rng(rng.randrange(1 << 30))
     return {
         "x": data.integers(0, 1 << 32, 4 * 512 + 8, np.uint32), "y": np.zeros(threads * blocks, np.uint32),
-        "z": np.zeros(4 * threads * blocks, np.uint32), "n": np.uint32(rng.randrange(1, 6)),
+        "z": np.zeros(4 * threads * blocks, np.uint32), "t": data.integers(0, 1 << 32, 64, np.uint32),
+        "n": np.uint32(rng.randrange(1, 6)),
         "w": np.uint32(rng.randrange(1, 40)),
     }
 
@@ -185,3 +198,19 @@ def test_blocks_are_not_left(rng: np.random.Generator) -> None:
         sums = np.where(np.arange(5 * threads) < n, x, 0).reshape(5, threads).sum(1)
         np.testing.assert_array_equal(y.reshape(5, threads)[:, :3], np.repeat(sums[:, None], 3, 1))
         assert not code.exits, threads
+
+
+def test_side_exits_keep_what_lanes_read_that_wait_elsewhere() -> None:
+    """%r4 is read behind the branch by the lanes that take it; those that load write it first."""
+    text = kernel("u64 x, u64 y, u64 t", """
+        ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; ld.param.u64 %rd2, [t]; mov.u32 %r0, %tid.x;
+        mad.wide.u32 %rd3, %r0, 4, %rd0; ld.global.u32 %r1, [%rd3]; and.b32 %r4, %r1, 7; mov.u32 %r5, 0;
+        AGAIN: mad.lo.u32 %r1, %r1, 1664525, 1013904223; shr.u32 %r2, %r1, 24; and.b32 %r2, %r2, 3;
+        setp.ne.u32 %p0, %r2, 0; @%p0 bra BEHIND;
+        and.b32 %r3, %r0, 1; setp.eq.u32 %p1, %r3, 0; selp.b64 %rd4, %rd0, %rd2, %p1;
+        mad.wide.u32 %rd4, %r0, 4, %rd4; ld.global.u32 %r4, [%rd4]; and.b32 %r4, %r4, 15;
+        BEHIND: add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, %r4; @%p2 bra AGAIN;
+        mad.wide.u32 %rd5, %r0, 4, %rd1; mad.lo.u32 %r6, %r5, 16, %r4; st.global.u32 [%rd5], %r6; ret;""")
+    data = np.random.default_rng(5)
+    x, t = (data.integers(0, 1 << 32, 64, np.uint32) for _ in range(2))
+    assert not same(text, 1, 64, x=x, y=np.zeros(64, np.uint32), t=t)
