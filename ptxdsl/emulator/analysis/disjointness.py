@@ -8,14 +8,14 @@ that nothing is known of.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .divergence import Shape3
-from .linear_values import Part, Value, flat
+from .linear_values import Part, Value, flat, summed
 
 __all__ = ["Footprint", "are_disjoint", "is_within"]
 
@@ -57,17 +57,50 @@ def are_disjoint(accesses: Sequence[Footprint], grid: Shape3, threads: int, widt
     wraps = 0 if bits >= width and _bounded(whole, width) else 1 << min(bits, width)
     if _digit_tells(whole, grid, wraps, threads):
         return True
-    keys = {key for access in accesses for key in access.value.parts}
     if wraps:
         return False
-    if any(len(access.value.parts.keys() | {None}) < len(keys | {None}) for access in accesses):
-        columns = [whole]
-    else:
-        columns = [[_Piece(access, access.value.parts.get(key, Part())) for access in accesses] for key in keys]
-        if within:
-            columns = [_without_blocks(column) for column in columns]
-    columns = [part for column in _folded(columns) for part in _split(column, grid, threads)]
-    return len(columns) > 1 and _digits_tell(columns, grid, threads)
+    columns = _columns(accesses, grid)
+    if within:
+        columns = [_without_blocks(column) for column in columns]
+    for each in (columns, _folded(columns)):
+        split = [part for column in each for part in _split(column, grid, threads)]
+        if len(split) > 1 and _digits_tell(split, grid, threads):
+            return True
+    return False
+
+
+def _columns(accesses: Sequence[Footprint], grid: Shape3) -> list[list[_Piece]]:
+    """The parts of all accesses, beside one another: multiples of the same coordinates of the block, others by size."""
+    found = []
+    for access in accesses:
+        parts: dict[Hashable, Part] = {}
+        rest: list[Part] = []
+        for key, each in access.value.parts.items():
+            part = _tightened(each, access.threads, grid)
+            if key is not None and not any(part.block):
+                rest.append(part)
+                continue
+            place = part.block if any(part.block) else None
+            parts[place] = summed(parts[place], part) if place in parts else part
+        rest.sort(key=lambda part: (part.high or 0) - (part.low or 0))
+        found.append(parts | {(number,): part for number, part in enumerate(rest)})
+    keys = list(dict.fromkeys(key for parts in found for key in parts))
+    return [[_Piece(access, parts.get(key, Part())) for access, parts in zip(accesses, found)] for key in keys]
+
+
+def _tightened(part: Part, threads: Any, grid: Shape3) -> Part:
+    """A part with the bounds that follow from the threads which make the access."""
+    if part.vector is None or threads is None:
+        return part
+    numbers = part.vector[threads]
+    part = part._replace(vector=np.where(threads, part.vector, numbers[0]))
+    if part.step or part.low is None or part.high is None:
+        return part
+    numbers = numbers + part.const
+    ends = [each * (count - 1) for each, count in zip(part.block, grid)]
+    low = int(numbers.min()) + sum(min(0, end) for end in ends)
+    high = int(numbers.max()) + sum(max(0, end) for end in ends)
+    return part._replace(low=max(part.low, low), high=min(part.high, high))
 
 
 def is_within(access: Footprint, written: Any) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = [
     "EXACT", "NO_BLOCK", "Part", "Value", "clamped", "constant", "flat", "is_exact", "joined", "negated", "number_of",
-    "of_threads", "plus", "times", "unknown",
+    "of_threads", "plus", "summed", "times", "unknown",
 ]
 
 EXACT = 128
@@ -77,7 +77,8 @@ def unknown(width: int, origin: str = "", high: int | None = None) -> Value:
     return Value({None: Part(step=1, low=0, high=(1 << width) - 1 if high is None else high)}, EXACT, origin)
 
 
-def _sum(a: Part, b: Part) -> Part:
+def summed(a: Part, b: Part) -> Part:
+    """Two parts as one."""
     vector = a.vector if b.vector is None else b.vector if a.vector is None else a.vector + b.vector
     low = None if a.low is None or b.low is None else a.low + b.low
     high = None if a.high is None or b.high is None else a.high + b.high
@@ -99,7 +100,7 @@ def plus(a: Value, b: Value, width: int) -> Value:
         return unknown(width)
     parts = dict(a.parts)
     for key, part in b.parts.items():
-        parts[key] = _sum(parts[key], part) if key in parts else part
+        parts[key] = summed(parts[key], part) if key in parts else part
     origin = a.origin or b.origin
     if sum(part.extent for part in parts.values()) >= _LARGE:
         return unknown(64, origin)
@@ -128,7 +129,7 @@ def times(a: Value, factor: int, width: int) -> Value:
             abs(p.step * factor), ends[0], ends[1], tuple((name, k * factor) for name, k in p.symbols),
             p.extent * abs(factor),
         )
-        parts[place] = _sum(parts[place], part) if place in parts else part
+        parts[place] = summed(parts[place], part) if place in parts else part
     return Value(parts, min(a.bits + zeros, width), "")
 
 
@@ -141,7 +142,7 @@ def flat(a: Value) -> Part:
     parts = list(a.parts.values())
     result = parts[0]
     for part in parts[1:]:
-        result = _sum(result, part)
+        result = summed(result, part)
     return result
 
 
@@ -173,7 +174,7 @@ def clamped(a: Value, key: Hashable, width: int, signed: bool, low: int, high: i
     known = is_exact(a, width, signed)
     if known is not None:
         low, high = max(low, known[0]), min(high, known[1])
-        if low > high or (low, high) == known:
+        if low > high:
             return a
         return Value({key: whole._replace(low=low, high=high)}, a.bits)
     step = gcd(whole.step, 1 << min(a.bits, width))
