@@ -123,19 +123,19 @@ class Library:
         except Exception as error:
             raise EmulationError(f"a bug in the emulator: no code for {key}: {error!r}") from error
 
-    def _image(self, build: Callable[[Any], object]) -> bytes:
+    def _image(self, build: Callable[[Any], object], short: bool = False) -> bytes:
         """The object file of the LLVM module that ``build(module)`` fills."""
         at_work.protect(self._linked_handler)
         text = _text(build)
         with at_work:
-            return object_file(text)
+            return object_file(text, handlers=short)
 
     def _linked_handler(self, build: Callable[[Any], object], name: str) -> int:
         return self.compile_once(build, [name])[0]
 
     def compile_once(self, build: Callable[[Any], object], names: list[str]) -> list[int]:
-        """The addresses of the functions that ``build(module)`` adds, compiled for this process only."""
-        image = self._image(build)
+        """The addresses of the short functions that ``build(module)`` adds, compiled for this process only."""
+        image = self._image(build, short=True)
         with self._lock:
             self._link(image, names)
             return [self._symbols.pop(name) for name in names]

@@ -124,7 +124,7 @@ def test_functions_that_go_on_to_handlers_are_kept(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(libraries, "link", lambda *_: None)
     texts: list[str] = []
     original = libraries.object_file
-    monkeypatch.setattr(libraries, "object_file", lambda text: (texts.append(text), original(text))[1])
+    monkeypatch.setattr(libraries, "object_file", lambda text, **more: (texts.append(text), original(text, **more))[1])
     op = Exit(ABSENT, False)
 
     def build(made: ir.Module) -> None:
