@@ -79,7 +79,7 @@ class _HandOver:
         self.h = h
         self.current, at = h.get("position"), h.get("barrier")
         self.barred = h.ir.icmp_signed(">=", at, h.i32(0))
-        self.after: Any = h.i64(0)
+        self.after: Any = h.i64(h.plan.entry)
         self.open: Any = i1(0)
         """Whether the warps before do not wait, but can run."""
         self.wait, self.number, self.expected = h.i64(0), h.i32(0), h.i32(0)
@@ -153,7 +153,7 @@ class _HandOver:
         h.store(h.ir.select(this, h.get("active"), alive), warp, Warp.ACTIVE)
         h.store(alive, warp, Warp.ALIVE)
         h.store(h.ir.select(this, h.get("parked"), h.i32(NEVER)), warp, Warp.PARKED)
-        waits = h.ir.and_(past, h.ir.not_(self.open))
+        waits = h.ir.and_(h.ir.and_(past, self.barred), h.ir.not_(self.open))
         h.store(h.ir.select(waits, h.ir.add(h.base, self.wait), h.i64(0)), warp, Warp.WAITS)
         h.store(self.number, warp, Warp.BARRIER)
         h.store(h.get("result"), warp, Warp.RESULT)

@@ -29,7 +29,8 @@ def deoptimise(state: BlockState, code: Code) -> BlockState:
             state.set_register(number, name, dict(enumerate(read_register(old, before, name))))
         _move_lanes(state, number, old, code)
         for field in (Warp.PC, Warp.WAITS):
-            pc = state.get_warp(number, field, "Q")
+            ended = not state.get_warp(number, Warp.ALIVE, "I")
+            pc = 0 if ended else state.get_warp(number, field, "Q")
             nowhere = code.base if field == Warp.PC else 0
             state.put_warp(number, field, "Q", resume_at(old, code, pc) if pc else nowhere)
     del keep

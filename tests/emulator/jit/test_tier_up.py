@@ -593,3 +593,20 @@ def test_barriers_that_count(exits: str) -> None:
         data = data + np.where((data == turn).any(axis=1), 77, 5)[:, None]
     if not exits:
         np.testing.assert_array_equal(np.frombuffer(got, np.uint32), data.ravel())
+
+
+def test_a_missing_lane_behind_a_warp_that_has_ended() -> None:
+    """The code that follows what the shuffle gives begins where only the second warp is left."""
+    text = elementwise("""
+        ld.global.u32 %r4, [%rd0]; shfl.sync.bfly.b32 %r5, %r4, 16, 31, -1; add.u32 %r4, %r4, %r5;
+        st.global.u32 [%rd1], %r4; ret;""")
+    program, found = Program(parse(text)), []
+    config = LaunchConfig(1, 56, sanitize=frozenset(("race", "init")))
+    for _ in range(2):
+        x = np.arange(56, dtype=np.uint32)
+        with pytest.raises(EmulationError) as caught:
+            program.run("k", config, [argument("x", x), argument("y", x.copy()), argument("n", np.uint32(0))])
+        found.append(str(caught.value))
+        assert any(compile_block_function(code) for code in program._codes.values() if not code.conservative)
+    assert found[0] == found[1]
+    assert "takes from lane" in found[0]
