@@ -18,7 +18,7 @@ from ...instructions.operand_classes import PREDICATE, OperandClass
 from ...machine.layout import LANES, Entry
 from ...machine.shadow import (
     CHANGED, EPOCH_SHIFT, FIRST, LANE, NOTED, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN,
-    UPDATED, WORD_SHIFT, Plane, Reason, Role, Shadow, WarpClock,
+    UPDATED, WARP, WORD_SHIFT, Plane, Reason, Role, Shadow, WarpClock,
 )
 from ..atomics import place_at
 from ..data import fit, guard_mask, source
@@ -474,17 +474,41 @@ class _Fast(Groups):
 
     def again(self, writers: Any, mine: Any, n: int) -> Any:
         """Whether the same lanes store once more what is there already."""
-        h, bits = self.h, self.check.bits
-        equal: Any = ir.Constant(i1, bool(self.values))
-        for number, value in enumerate(self.values):
-            place = h.ir.inttoptr(h.ir.add(self.host, h.i64(number * bits // 8)), value.type.as_pointer())
-            equal = h.ir.and_(equal, h.ir.icmp_unsigned("==", h.ir.load(place, align=1), value))
-        clean = h.ir.not_(self.marked(writers, CHANGED | UPDATED, n))
+        h = self.h
         differs = h.ir.and_(h.ir.xor(writers, mine), self.splat(THREAD & ~LANE, n))
         same_warp = h.ir.icmp_unsigned("==", differs, self.splat(0, n))
         same_lanes = h.ir.or_(self.same_thread(writers, mine, n), self.marked(writers, SEVERAL_LANES, n))
-        clean = h.ir.and_(clean, h.ir.and_(h.ir.and_(same_warp, same_lanes), self.marked(writers, STORED, n)))
-        return h.ir.and_(clean, self.splat(equal, n))
+        return h.ir.and_(h.ir.and_(same_warp, same_lanes), self.alike(writers, n))
+
+    def equal(self) -> Any:
+        """Whether all lanes store what is there already."""
+        h, equal = self.h, ir.Constant(i1, bool(self.values))
+        for number, value in enumerate(self.values):
+            at = h.ir.add(self.host, h.i64(number * self.check.bits // 8))
+            place = h.ir.inttoptr(at, value.type.as_pointer())
+            equal = h.ir.and_(equal, h.ir.icmp_unsigned("==", h.ir.load(place, align=1), value))
+        return equal
+
+    def alike(self, words: Any, n: int) -> Any:
+        """Whether accesses have stored what is stored now."""
+        h = self.h
+        clean = h.ir.not_(self.marked(words, CHANGED | UPDATED, n))
+        return h.ir.and_(h.ir.and_(clean, self.marked(words, STORED, n)), self.splat(self.stored, n))
+
+    def keep_stores(self, group: _Group, writers: Any, mine: Any, good: Any, n: int) -> Any:
+        """The word of this store; those of other warps that it is not ordered with stay among the readers."""
+        h, open_ = self.h, self.h.ir.not_(good)
+        other_warp = self.marked(h.ir.xor(writers, mine), 0xFFFFFFFF << EPOCH_SHIFT | WARP, n)
+        apart, together = h.ir.and_(open_, other_warp), h.ir.and_(open_, h.ir.not_(other_warp))
+        some, on = h.block_named("apart"), h.block_named("together")
+        h.ir.cbranch(self.all(h.ir.not_(apart), n), on, some)
+        h.ir.position_at_end(some)
+        readers, earlier = group.get(Plane.READER), group.get(Plane.EARLIER_READER)
+        group.put(Plane.EARLIER_READER, h.ir.select(apart, readers, earlier), None)
+        group.put(Plane.READER, h.ir.select(apart, writers, readers), None)
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+        return h.ir.or_(mine, h.ir.select(together, self.splat(SEVERAL_LANES, n), self.splat(0, n)))
 
     def write(self, group: _Group) -> None:
         h, check, n = self.h, self.check, group.size
@@ -493,18 +517,27 @@ class _Fast(Groups):
             writers = group.get(Plane.WRITER)
             one = h.ir.and_(mine, self.splat(~SEVERAL_LANES & (1 << 64) - 1, n))  # several lanes are no one thread
             own = self.same_thread(writers, one, n)
+            compared = check.address.scalar and bool(self.values)
+            if compared:
+                updates = h.nonzero(h.ir.and_(self.place_bits, h.i64(UPDATED)))
+                self.stored = h.ir.and_(self.equal(), h.ir.not_(updates))
             if check.address.scalar and check.sources:
                 own = h.ir.and_(own, self.marked(writers, CHANGED, n))
-                again = self.again(writers, mine, n)
+                again = self.again(writers, mine, n) if compared else None
                 mine = h.ir.or_(mine, h.ir.select(own, self.splat(CHANGED, n), self.splat(0, n)))
-                own = h.ir.or_(own, again)
-            good = self.harmless(writers, own, n)
+                own = own if again is None else h.ir.or_(own, again)
+            good = before = self.harmless(writers, own, n)
+            if compared:
+                good = h.ir.or_(good, self.alike(writers, n))
             for plane in (Plane.READER, Plane.EARLIER_READER) if check.readers else ():
                 words = group.get(plane)
-                good = h.ir.and_(good, self.harmless(words, self.same_thread(words, one, n), n))
+                fine = self.harmless(words, self.same_thread(words, one, n), n)
+                good = h.ir.and_(good, h.ir.or_(fine, self.alike(words, n)) if compared else fine)
             if check.init and check.role == Role.ATOMIC:
                 good = h.ir.and_(good, self.written(writers, n))
             self.demand(self.all(good, n))
+            if compared:
+                mine = self.keep_stores(group, writers, mine, before, n)
             if check.strength:
                 same = self.same_thread(writers, one, n)
                 weak = h.ir.icmp_unsigned("==", h.ir.and_(writers, self.splat(STRENGTH, n)), self.splat(0, n))
