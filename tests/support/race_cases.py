@@ -20,20 +20,25 @@ FULL = 0xFFFFFFFF
 
 
 class Program(NamedTuple):
-    """A kernel ``(x, y, flag)``, the kind of its finding, the lines of it, and how to launch it."""
+    """A kernel ``(x, y, flag)``, the kind of its finding, the lines of it, and how to launch it.
+
+    ``any_order``: whether it is found in whatever order warps and blocks run.
+    """
 
     kernel: Any
     kind: str
     lines: frozenset[int]
     launch: dict[str, Any]
     constants: dict[str, Any]
+    any_order: bool
 
 
 class Programs(dict[str, Program]):
     """The programs of a file, by name and constants."""
 
     def add(
-        self, *variants: dict[str, Any], kind: str = "", grid: int = 1, block: int = 64, cluster: int | None = None
+        self, *variants: dict[str, Any], kind: str = "", grid: int = 1, block: int = 64, cluster: int | None = None,
+        any_order: bool = True,
     ) -> Callable[[Any], Any]:
         """Register a kernel, once for each set of constants."""
 
@@ -45,7 +50,7 @@ class Programs(dict[str, Program]):
             for constants in variants or ({},):
                 name = "-".join([function.__name__, *(str(value) for value in constants.values())])
                 assert name not in self, name
-                self[name] = Program(kernel, kind, lines, launch, constants)
+                self[name] = Program(kernel, kind, lines, launch, constants, any_order)
             return function
 
         return register

@@ -163,7 +163,7 @@ def weak_store_hidden_by_a_strong_one(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) 
             y[9] = ptx["ld.relaxed.gpu.global.u32"](y)  # !
 
 
-@racy(kind="race", block=128)
+@racy(kind="race", block=128, any_order=False)  # shadow memory keeps the last two readers
 def third_reader_forgotten(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
     s, t = shared(u32, 2), ptx.tid.x
     with when(t < 2):

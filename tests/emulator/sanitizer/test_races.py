@@ -16,7 +16,7 @@ from racy_programs import RACY
 
 @pytest.mark.parametrize("name", RACY)
 def test_racy(name: str, rng: np.random.Generator) -> None:
-    for seed in (None, int(rng.integers(1 << 32))):
+    for seed in (None, int(rng.integers(1 << 32)))[: 1 + RACY[name].any_order]:
         assert not judge(RACY[name], seed), seed
 
 
