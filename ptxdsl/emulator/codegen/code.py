@@ -51,6 +51,8 @@ class Code:
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0
     """Seconds a block in the last launch, 0 where there was none."""
+    walls: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """Seconds from begin to end of launches by one host thread and by several, a block; 0 where there was none."""
     source: tuple[Function, AddressSpaces, Shape3, Instrument | None] | None = None
     """What it was lowered from, and the instrument."""
     block_function: int = 0
@@ -75,6 +77,18 @@ class Code:
         """Note that the block function has left so many blocks, the last one at this micro-op."""
         statement = self.statement_at(pc)
         self.exits[statement] = self.exits.get(statement, 0) + blocks
+
+    def note_wall(self, several: bool, seconds: float) -> None:
+        """Note what a launch took, a block. What the other way took counts for less each time, so it is tried again."""
+        before = self.walls[several]
+        self.walls[several] = min(seconds, 1.25 * before) if before else seconds
+        self.walls[not several] *= 0.99
+
+    @property
+    def better_alone(self) -> bool:
+        """Whether launches by several host threads took longer than by one, or none was by one yet."""
+        one, several = self.walls
+        return one < several
 
     def statement_at(self, pc: int) -> int:
         """The number of the statement that the micro-op at an address belongs to."""

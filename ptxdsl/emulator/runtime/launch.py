@@ -40,7 +40,9 @@ def run(launch: LaunchState, codes: Callable[[bool], Code], alone: bool = True) 
         else:
             returned = worker_pool.Returned(state, status, seconds)
     if returned is not None or not seconds:
-        seconds = worker_pool.WorkerPool(launch, codes, alone).run(returned)
+        pool, begun = worker_pool.WorkerPool(launch, codes, alone), perf_counter() - seconds
+        seconds = pool.run(returned)
+        code.note_wall(pool.woken > 0, (perf_counter() - begun) / blocks)
     code.pace = seconds / blocks
     if code.failure is not None:
         _warn(code, launch.spaces.function.name)

@@ -34,6 +34,8 @@ RESIDENT_BYTES = 256 << 20
 """Memory that the states of waiting blocks may take."""
 WAKE_SECONDS = 1e-3
 """Seconds of work for which to start another worker: what it costs is a tenth of that, where its core is idle."""
+SURE_SECONDS = 2e-3
+"""What takes longer is shared out in any case; below that, where it was of use in the launches before."""
 FIRST_BLOCKS = 32
 """Blocks of a launch's first slice, where its pace is not known."""
 SHORT, LONG = 1e-3, 16e-3
@@ -64,6 +66,9 @@ class WorkerPool:
         self.random = launch.config.seed is not None
         self.schedule = SeededSchedule(launch) if self.random else None
         self.alone = alone or self.code.prints or self.random
+        short = launch.blocks * self.code.walls[True] < SURE_SECONDS
+        self.patience = SURE_SECONDS if short and self.code.better_alone else 0.0
+        """Seconds in which no further worker is started."""
         self.mutex = threading.Lock()
         self.changed = threading.Condition(self.mutex)
         self.waiting: deque[BlockState] = deque()
@@ -245,7 +250,7 @@ class WorkerPool:
         left = self.launch.left() + len(self.waiting) - taken
         pace = max(self.code.pace, self.seconds / max(1, self.launch.blocks - self.launch.left()))
         wanted = min(int(left * pace / WAKE_SECONDS), left)
-        if self.alone or wanted <= self.woken:
+        if self.alone or self.seconds < self.patience or wanted <= self.woken:
             return
         self.most = self.most or cores() - 1
         for _ in range(self.woken, min(wanted, self.most)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import threading
 import time
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from emulator_harness import HEADER, THREAD, kernel, launch, pointer
 
+from ptxdsl import emulator
 from ptxdsl.config import override
 from ptxdsl.emulator.jit import compilation, tier_up
 from ptxdsl.emulator.runtime import host_threads, worker_pool
@@ -97,6 +99,42 @@ def test_what_takes_less_than_a_millisecond_is_not_shared_out(
         for _ in range(3):
             launch(text, 4, 64, x=np.zeros(256, np.uint32))
     assert bool(started) is shared
+
+
+@pytest.mark.parametrize(("one", "several", "shared"), [
+    (0.0, 0.0, True), (1.0, 0.0, True), (0.0, 1.0, False), (1.0, 1.2, False), (1.2, 1.0, True), (2.0, 2.2, True),
+])
+def test_short_launches_are_shared_out_where_that_was_of_use(
+    monkeypatch: pytest.MonkeyPatch, one: float, several: float, shared: bool
+) -> None:
+    """Milliseconds of the launches before, 0 where there was none: each way is tried."""
+    started: list[Any] = []
+    clock = count(step=1.5e-3)
+    for module in (worker_pool, launches):
+        monkeypatch.setattr(module, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(host_threads, "start", started.append)
+    text = kernel("u64 x", THREAD + pointer("%rd0", "x") + f"st.global.u32 [%rd0], {random.getrandbits(31)};\nret;")
+    code = emulator.load(text).code("k", (64, 1, 1))
+    code.pace, code.walls = 1.5e-3 / 4, [one / 4e3, several / 4e3]
+    with override(emulator_threads=WORKERS):
+        launch(text, 4, 64, x=np.zeros(256, np.uint32))
+    assert bool(started) is shared
+
+
+def test_the_other_way_is_tried_again() -> None:
+    text = kernel("", f"mov.u32 %r1, {random.getrandbits(31)}; ret;")
+    code = emulator.load(text).code("k", (32, 1, 1))
+    code.note_wall(True, 3.0)
+    assert code.better_alone
+    code.note_wall(False, 2.0)
+    assert code.better_alone
+    launched = 0
+    while code.better_alone:
+        code.note_wall(False, 2.0)
+        launched += 1
+    assert 10 < launched < 100
+    code.note_wall(True, 3.0)
+    assert code.better_alone
 
 
 def test_a_thread_that_waits_is_woken_and_one_that_waits_in_vain_ends(monkeypatch: pytest.MonkeyPatch) -> None:
