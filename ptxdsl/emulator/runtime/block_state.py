@@ -194,7 +194,8 @@ class Arrival:
     """Lanes that wait at a ``.sync`` instruction for others of their warp (:mod:`.convergence`).
 
     ``key`` is what the others must have in common with them, None where no others may come; ``alive`` are the lanes
-    that lived then. ``resume`` is where the instruction goes on once the barrier that has counted the warp is complete.
+    that lived then, all of which must come where it is ``aligned``. ``resume`` is where the instruction goes on once
+    the barrier that has counted the warp is complete.
     """
 
     key: tuple[Any, ...] | None
@@ -204,6 +205,7 @@ class Arrival:
     fault: int
     members: int
     alive: int
+    aligned: bool
     lanes: int = 0
     resume: int = 0
 

@@ -6,8 +6,9 @@ threads of the warp before it counts the warp. Compiled code only knows lanes th
 which is how nearly all programs are. It stops where some are missing: the lanes that came are set aside here, at a
 priority behind all blocks, and the others go on. When the last of them has come, or ended, the instruction runs once
 over all of them (:mod:`.converged`), and each lane resumes behind its instruction. Where none can come any more, the
-first that wait are at fault. So are lanes that wait at an aligned instruction, but the others go on nevertheless, since
-they may be about to say why they diverged (an assertion that fails).
+first that wait are at fault. So are lanes that wait at an aligned instruction, unless all that lived come to that same
+barrier: compilers rotate loops so that one lane has work to do before it which the others skip. They go on in any case,
+since they may be about to say why they diverged (an assertion that fails).
 
 Only conservative code can go on so: nothing is taken to be uniform there, and its blocks end behind such instructions.
 """
@@ -19,7 +20,7 @@ from operator import or_
 from typing import Any, NoReturn
 
 from ...ir import Instruction, Register
-from ..machine.layout import LANES, Block, Fault, Warp
+from ..machine.layout import LANES, NEVER, Block, Fault, Warp
 from ..rewrite.builder import WholeWarp
 from .block_state import Arrival, BlockState
 from .converged import Converged, operands_of
@@ -47,7 +48,7 @@ def raise_pending(state: BlockState) -> None:
     """Raise the fault of lanes that wait where no others may come, before one that may follow from it."""
     for warp, arrivals in state.arrivals.items():
         for arrival in arrivals:
-            if arrival.key is None:
+            if arrival.aligned:
                 _Warp(state, warp).fail(arrival)
 
 
@@ -80,10 +81,11 @@ class _Warp:
             return False
         by_key: dict[Any, Arrival] = {}
         for lane in lanes:
-            key = _key(statement, kind, members[lane], [column[lane] for column in reads])
+            key = _key(statement, kind, members[lane], [column[lane] for column in reads], place)
             arrival = by_key.get(key)
             if arrival is None:
-                arrival = Arrival(key, statement, place, pc, kind, members[lane], self.alive)
+                aligned = key is None or key[0] == _ALIGNED
+                arrival = Arrival(key, statement, place, pc, kind, members[lane], self.alive, aligned)
                 by_key[key] = arrival
                 self.arrivals.append(arrival)
             arrival.lanes |= 1 << lane
@@ -113,11 +115,23 @@ class _Warp:
             self._run(counted, counted[0].resume)
         for key in dict.fromkeys(arrival.key for arrival in self.arrivals):
             together = [arrival for arrival in self.arrivals if arrival.key == key]
-            if key is not None and not together[0].members & self.alive & ~_union(together):
-                self._run(together)
+            alive = together[0].alive if together[0].aligned else self.alive
+            if key is None or together[0].members & alive & ~_union(together):
+                continue
+            if together[0].aligned:
+                self._join(together)
+                return
+            self._run(together)
         if self.arrivals and not self.alive & ~_union(self.arrivals) and not any(a.resume for a in self.arrivals):
             self.fail(self.arrivals[0])
         self.state.put_warp(self.warp, Warp.PC, "Q", self.state.code.base)
+
+    def _join(self, arrivals: list[Arrival]) -> None:
+        """All lanes have come to one barrier: they execute it together."""
+        self.state.put_warp(self.warp, Warp.ACTIVE, "I", _union(arrivals))
+        self.state.put_warp(self.warp, Warp.PARKED, "i", NEVER)
+        self.state.put_warp(self.warp, Warp.PC, "Q", arrivals[0].pc)
+        self.arrivals.clear()
 
     def _run(self, arrivals: list[Arrival], resume: int = 0) -> None:
         """Run an instruction once for all lanes of these, from its start or from behind a barrier."""
@@ -169,14 +183,19 @@ def _union(arrivals: list[Arrival]) -> int:
     return reduce(or_, (arrival.lanes for arrival in arrivals), 0)
 
 
-def _key(statement: Instruction, kind: int, members: int, reads: list[int]) -> tuple[Any, ...] | None:
+_ALIGNED = "aligned"
+
+
+def _key(statement: Instruction, kind: int, members: int, reads: list[int], place: int) -> tuple[Any, ...] | None:
     """What lanes that converge have in common; None at instructions that they may only come to together."""
     form = statement.form
     if isinstance(statement, WholeWarp):
         return None
     if kind == Fault.MEMBERS:
         return (form.mnemonic, members) if form.effects.converges == "mask" else None
-    if form.effects.barrier != "block" or form.effects.converges:
+    if form.effects.barrier != "block":
         return None
+    if form.effects.converges:
+        return _ALIGNED, place, *reads
     what = next(token for token in form.tokens if token in ("sync", "arrive", "popc", "and", "or"))
     return what, *(reads[:-1] if form.effects.uniform else reads)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from emulator_harness import THREAD, kernel, launch, pointer
 
+from ptxdsl import load, use
 from ptxdsl.errors import BarrierError, DeadlockError, MemoryFault, TrapError
 
 FULL = "0xFFFFFFFF"
@@ -218,6 +219,35 @@ def test_an_aligned_barrier_must_be_reached_together() -> None:
         error = failing(BarrierError, arms(first, second))
         opcode = first.split()[0]
         assert error.message == f"`{opcode}` is reached by lanes 0-15 of warp 0 while lanes 16-31 are elsewhere"
+
+
+ROTATED = """
+    mov.u32 %r3, 0; mov.u32 %r5, 0; setp.ne.u32 %p0, %r2, 0;
+    HEAD: bar.sync 0;
+    add.u32 %r3, %r3, 1; setp.ge.u32 %p1, %r3, 5;
+    @%p1 bra END;
+    @%p0 bra HEAD;
+    add.u32 %r5, %r5, 1; {}
+    bra HEAD;
+    END: mad.lo.u32 %r3, %r5, 100, %r3;
+"""
+
+
+@pytest.mark.parametrize("threads", [32, 40, 128])
+def test_one_lane_has_work_to_do_before_an_aligned_barrier(threads: int) -> None:
+    wanted = np.r_[405, np.full(threads - 1, 5)]
+    assert (run(ROTATED.format(""), threads) == wanted).all()
+    text = kernel("u64 x", THREAD + ROTATED.format("") + pointer("%rd0", "x") + "st.global.u32 [%rd0], %r3;\nret;")
+    x = np.zeros(threads, np.uint32)
+    with use("emulator"):
+        load(text)["k"].configure(1, threads, sanitize="all")(x)
+    assert (x == wanted).all()
+
+
+@pytest.mark.parametrize(("other", "here", "away"), [("bar.sync 0;", "0", "1-31"), ("ret;", "1-31", "0")])
+def test_one_lane_never_comes_to_an_aligned_barrier(other: str, here: str, away: str) -> None:
+    error = failing(BarrierError, ROTATED.format(other))
+    assert error.message == f"`bar.sync` is reached by lanes {here} of warp 0 while lanes {away} are elsewhere"
 
 
 def test_why_others_diverge_comes_before_the_barrier() -> None:
