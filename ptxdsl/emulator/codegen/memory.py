@@ -127,8 +127,10 @@ class Access:
 
     def hosts(self, mask: Any) -> Any:
         """Checked host addresses of the lanes in the mask, <32 x i64>."""
-        if self.h.slow_path is None:
-            return self.resolve(mask)
+        return self.resolve(mask) if self.h.slow_path is None else self.hosts_within(mask)
+
+    def hosts_within(self, mask: Any) -> Any:
+        """The same on the fast path, for lanes that all lie within the entry."""
         good, lanes = self.check_vector(mask)
         self.demand(good)
         return lanes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ptxdsl import Ptr, empty, local, ptx, ptx_kernel, reg, select, shared, u32, use, when
+from ptxdsl import Ptr, empty, local, loop, ptx, ptx_kernel, reg, select, shared, u32, use, when
 from ptxdsl.emulator.codegen.code import Code
 from ptxdsl.emulator.jit.compilation import compile_block_function
 from ptxdsl.emulator.sanitizer.sanitizer import collect
@@ -70,6 +70,18 @@ def lanes_share(y: Ptr[u32], right: u32) -> None:
 
 
 @ptx_kernel
+def one_of_two_arrays(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """Each lane loads from one array or the other; the wrong ones load what the next thread stores."""
+    t = ptx.tid.x
+    value = reg(u32, x[t])
+    own = select(right != 0, t, (t + 1) % N)
+    with loop(2) as i:
+        chosen = ptx.selp.b64((x + t).address, (y + own).address, (value + i) % 2 == 0)
+        value += ptx.ld.global_.u32(chosen)
+        y[t] = value
+
+
+@ptx_kernel
 def in_warp(y: Ptr[u32], right: u32) -> None:
     """Lanes hand on to others of their warp."""
     s, t = shared(u32, N), ptx.tid.x
@@ -113,6 +125,7 @@ PROGRAMS: dict[str, tuple[Any, Any, str]] = {
     "any_places": (any_places, lambda: [permuted()], "race"),
     "swaps": (swaps, lambda: [permuted()], "race"),
     "lanes_share": (lanes_share, list, "race"),
+    "one_of_two_arrays": (one_of_two_arrays, lambda: [permuted()], "race"),
     "in_warp": (in_warp, list, "race"),
     "in_place": (in_place, list, "race"),
     "filled": (filled, lambda: [np.uint32(6)], "init"),

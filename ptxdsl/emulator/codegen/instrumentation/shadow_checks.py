@@ -192,7 +192,7 @@ class Groups:
             if check.folded and check.role == Role.READ:
                 return [self.segment(host, 0)]
             return [self.segment(host, number) for number in range(-(-h.present // check.pattern[1]))]
-        hosts = access.hosts(self.mask)
+        hosts = access.hosts_within(self.mask)  # whose shadow words it has
         return [self.scattered(hosts, number) for number in range(check.granules)]
 
     def demand(self, good: Any) -> None:
@@ -335,7 +335,7 @@ class _Fast(Groups):
         else:
             h.ir.branch(masked)
         h.ir.position_at_end(masked)
-        hosts = self.access.hosts(self.mask)
+        hosts = self.access.hosts_within(self.mask)
         function = masked_check(h.function.module, self.check)
         arguments = [h.rec, h.warp, h.block, self.mask, self.place_bits, self.words, self.stride, hosts]
         self.access.demand(h.ir.call(function, arguments))
