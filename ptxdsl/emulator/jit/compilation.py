@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ...collector import paused
 from ..codegen.code import Code
 from ..codegen.library import library, symbol
+from ..instructions.instrumentation import ShadowCheck
 from .merged_checks import merged_bounds_checks
 from .plan import PlannedOp, Refused, learns_entry
 
@@ -22,6 +23,8 @@ __all__ = ["compile_block_function", "compile_superinstructions", "tier_up"]
 
 SHORTEST, LONGEST, MAX_MICRO_OPS = 3, 300, 3000
 """Micro-ops in a superinstruction, and in all of a kernel."""
+CHECK = 25
+"""Micro-ops that take LLVM as long as one of the sanitizer's checks."""
 MAX_BESIDE = 300
 """Micro-ops up to which there are superinstructions beside a block function: LLVM takes much memory for more."""
 
@@ -29,7 +32,7 @@ MAX_BESIDE = 300
 def tier_up(code: Code) -> None:
     """Compile a kernel: a block function if that can be done, and superinstructions if there are few, or only they."""
     code.tiered_up = True
-    if not compile_block_function(code) or sum(run.last - run.first for run in _runs(code)) <= MAX_BESIDE:
+    if not compile_block_function(code) or sum(run.cost for run in _runs(code)) <= MAX_BESIDE:
         compile_superinstructions(code)
 
 
@@ -53,10 +56,11 @@ def compile_block_function(code: Code) -> bool:
 
 
 class _Run(NamedTuple):
-    """Micro-ops for one superinstruction, from the first to before the last."""
+    """Micro-ops for one superinstruction, from the first to before the last, and how long LLVM takes for them."""
 
     first: int
     last: int
+    cost: int
 
 
 def compile_superinstructions(code: Code) -> None:
@@ -64,10 +68,9 @@ def compile_superinstructions(code: Code) -> None:
     chosen: list[_Run] = []
     total = 0
     for run in _runs(code):
-        total += run.last - run.first
-        if total > MAX_MICRO_OPS:
-            break
-        chosen.append(run)
+        if total + run.cost <= MAX_MICRO_OPS:
+            total += run.cost
+            chosen.append(run)
     if not chosen:
         return
 
@@ -93,13 +96,15 @@ def _runs(code: Code) -> Iterator[_Run]:
     micro_ops = code.micro_ops
     starts = {int(address) - code.base for address in code.blocks}
     start = next(n for n, offset in enumerate(code.offsets) if offset >= code.entry - code.base)
+    cost = 0
     for number in range(start, len(micro_ops) + 1):
         fits = number < len(micro_ops) and micro_ops[number].op.fusible
-        full = number - start >= LONGEST
-        if not fits or full or (number < len(micro_ops) and code.offsets[number] in starts):
+        if not fits or cost >= LONGEST or (number < len(micro_ops) and code.offsets[number] in starts):
             if number - start >= SHORTEST:
-                yield _Run(start, number)
-            start = number if fits else number + 1
+                yield _Run(start, number, cost)
+            start, cost = number if fits else number + 1, 0
+        if fits:
+            cost += CHECK if isinstance(micro_ops[number].op, ShadowCheck) else 1
 
 
 def _live_after(code: Code, run: _Run) -> set[int]:
