@@ -23,7 +23,10 @@ class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable="a barrier re
 
     @property
     def values(self) -> tuple[str, ...]:
-        names = (("guard", self.guard), ("priority", self.masked), ("number", True), ("threads", self.threads))
+        names = (
+            ("guard", self.guard), ("priority", self.masked), ("number", True), ("threads", self.threads),
+            ("predicate", self.predicate),
+        )
         return tuple(name for name, there in names if there)
 
 

@@ -84,7 +84,7 @@ class BarrierRegion:
     def emit(self) -> None:
         h, plan = self.h, self.plan
         h.written = frozenset().union(*(plan.writes[block.number] for block in self.inside))
-        read = frozenset().union(*(plan.reads[block.number] for block in self.inside))
+        read = self._voted().union(*(plan.reads[block.number] for block in self.inside))
         h.exit_block = self.exit_block
         h.ir.position_at_end(self.head)
         self.read_only = plan.warps > 1 and not any(
@@ -172,6 +172,14 @@ class BarrierRegion:
         h.lanes = h.ir.phi(i32)
         h.lanes.add_incoming(before, start)
         h.lanes.add_incoming(left, rest)
+
+    def _voted(self) -> frozenset[str]:
+        """The predicates of the barriers at which the region ends."""
+        blocks = self.plan.blocks
+        ahead = [blocks[n] for n in {n for block in self.inside for n in block.successors}]
+        ends = [block.ops[block.barrier.place] for block in ahead if block.barrier is not None]
+        slots = {planned.value("predicate") for planned in ends if votes(planned)}
+        return frozenset(name for name, register in self.plan.registers.items() if register.slot in slots)
 
     def _ended(self, gone: Any) -> None:
         self.h.end_lanes(gone)

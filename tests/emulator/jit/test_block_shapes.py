@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emulator_harness import argument, kernel
+from synchronisation_kernels import FETCHES, LINEAR, ROTATE
 
 from ptxdsl import EmulationError
 from ptxdsl.emulator.jit.compilation import compile_block_function
@@ -26,12 +27,14 @@ SHAPES: list[tuple[int, ...]] = [
 ]
 
 
-def outcomes(text: str, grid: Any, block: Any, sanitize: Any, **arguments: Any) -> list[tuple[str, list[bytes]]]:
+def outcomes(
+    text: str, grid: Any, block: Any, sanitize: Any, cluster: Any, **arguments: Any
+) -> list[tuple[str, list[bytes]]]:
     """The error of each tier, and what is in memory then."""
     found = []
     for second in (False, True):
         program = Program(parse(text))
-        config = LaunchConfig(grid, block, sanitize=sanitize)
+        config = LaunchConfig(grid, block, cluster=cluster, sanitize=sanitize)
         if second and not sanitize:
             compiled = program.code("k", config.block)
             assert compile_block_function(compiled), "no block function"
@@ -44,13 +47,13 @@ def outcomes(text: str, grid: Any, block: Any, sanitize: Any, **arguments: Any) 
                 said = re.sub(r"0x[0-9a-f]+", "0x", str(error))
             if second and sanitize and not turn:
                 codes = [code for key, code in program._codes.items() if isinstance(key[3], Checks) and not key[2]]
-                assert all(compile_block_function(code) for code in codes), "no block function"
+                assert codes and all(compile_block_function(code) for code in codes), "no block function"
         found.append((said, [value.tobytes() for value in mine.values() if isinstance(value, np.ndarray)]))
     return found
 
 
-def same(text: str, grid: Any, block: Any, sanitize: Any = None, **arguments: Any) -> str:
-    first, second = outcomes(text, grid, block, sanitize, **arguments)
+def same(text: str, grid: Any, block: Any, sanitize: Any = None, cluster: Any = None, **arguments: Any) -> str:
+    first, second = outcomes(text, grid, block, sanitize, cluster, **arguments)
     assert second == first
     return first[0]
 
@@ -214,3 +217,14 @@ def test_side_exits_keep_what_lanes_read_that_wait_elsewhere() -> None:
     data = np.random.default_rng(5)
     x, t = (data.integers(0, 1 << 32, 64, np.uint32) for _ in range(2))
     assert not same(text, 1, 64, x=x, y=np.zeros(64, np.uint32), t=t)
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("how", FETCHES)
+def test_checks_of_memory_that_other_blocks_have(how: str, right: bool) -> None:
+    """Whose memory it is, is not known; without the first barrier the blocks of a cluster race."""
+    body = ROTATE.format(linear=LINEAR, fetch=FETCHES[how])
+    if not right:
+        body = body.replace("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;", "")
+    said = same(kernel("u64 out", body), 4, 64, "all", 2, out=np.zeros((4, 64), np.uint32))
+    assert bool(said) is not right, said

@@ -595,6 +595,23 @@ def test_barriers_that_count(exits: str) -> None:
         np.testing.assert_array_equal(np.frombuffer(got, np.uint32), data.ravel())
 
 
+@pytest.mark.parametrize("action", ["and.pred", "or.pred", "popc.u32"])
+@pytest.mark.parametrize("odd", [0, 40, 95])
+def test_a_vote_on_what_was_known_before_the_last_barrier(action: str, odd: int) -> None:
+    """Nothing between the two barriers reads the predicate; one lane of one warp disagrees."""
+    take = "selp.u32 %r7, 1, 0, %p2;" if action.endswith("pred") else ""
+    text = elementwise(f"""
+        ld.global.u32 %r4, [%rd0]; setp.gt.u32 %p1, %r4, 3; bar.sync 0;
+        bar.red.{action} {'%p2' if take else '%r7'}, 0, %p1; {take} st.global.u32 [%rd1], %r7; ret;""")
+    for most in (0, 9):
+        x = np.full(96, most, np.uint32)
+        x[odd] = 9 - most
+        said, (_, got) = same(text, 1, 96, x=x, y=np.zeros(96, np.uint32), n=np.uint32(0))
+        high = x > 3
+        wanted = {"and.pred": high.all(), "or.pred": high.any(), "popc.u32": high.sum()}[action]
+        assert not said and np.frombuffer(got, np.uint32).tolist() == [int(wanted)] * 96
+
+
 def test_a_missing_lane_behind_a_warp_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The code that follows what the shuffle gives begins where only the second warp is left."""
     text = kernel("u64 x", THREAD + pointer("%rd0", "x", "%r2") + """

@@ -10,7 +10,7 @@ from ...instructions.instrumentation import CopyBegin, CopyCommit, CopyWait
 from ...machine.layout import LANES
 from ...machine.shadow import NO_TICKET, TICKET_SHIFT, WARP_SHIFT, CopyClock, Plane, Shadow
 from ..data import guard_mask
-from ..handler import Handler, i32, i64, lanes_of, pointer
+from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
 from ..memory import access_of
 from ..registry import emits
 from .epochs import ShadowState
@@ -66,8 +66,7 @@ def copy_begin(h: Handler, op: CopyBegin) -> None:
         function = h.ir.bitcast(shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())
         h.ir.call(function, [h.rec, h.warp, h.block, mask, h.i64(0), h.i32(op.flags)])
     elif op.block_private is None:
-        h.tail(h.slow_path, h.rec)
-        return
+        access.demand(const(i1, 0))
     else:
         groups = Groups(h, op, access, mask)
         for group in groups.groups(not h.partial):

@@ -23,7 +23,7 @@ from ...machine.shadow import (
 from ..atomics import place_at
 from ..data import fit, guard_mask, source
 from .epochs import ShadowState, leave, scatter_words
-from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
 from ..local_memory import private_places
 from ..memory import Access, access_of
 from ..registry import emits
@@ -63,9 +63,9 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
             function, words = masked_check(h.function.module, check), shadow.get(Shadow.LOCAL_WORDS)
             arguments = [h.rec, h.warp, h.block, mask, place, words, h.i64(0), hosts]
             access.demand(h.ir.call(function, arguments))
-            h.next()
         else:
-            h.tail(h.slow_path, h.rec)
+            access.demand(const(i1, 0))
+        h.next()
         return
     word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
     _Fast(h, check, access, shadow, word, mask, values if alike else [], place).emit()
