@@ -156,6 +156,23 @@ def test_a_variable_is_meant_where_it_lies_without_its_space_too(sanitize: Any) 
     assert out.tolist() == [30, 35, 7, 8]
 
 
+@pytest.mark.parametrize("sanitize", [None, "all"])
+def test_a_local_variable_without_its_space_is_of_each_thread(sanitize: Any) -> None:
+    text = program("""
+        .local .align 4 .b8 mine[8];
+        mov.u32 %r1, %tid.x;
+        st.u32 [mine], 7;
+        st.u32 [mine+4], %r1;
+        ld.u32 %r2, [mine];
+        ld.u32 %r3, [mine+4];
+        add.u32 %r3, %r3, %r2;
+        mad.wide.u32 %rd2, %r1, 4, %rd2;
+        st.global.u32 [%rd2], %r3;""")
+    out = np.zeros(40, np.uint32)
+    ptxdsl.load(text)["k"].configure(1, 40, backend="emulator", sanitize=sanitize)(0, out)
+    assert (out == np.arange(7, 47)).all()
+
+
 def test_variables_of_a_function_that_last() -> None:
     text = program("""
         .global .u32 total = 5;

@@ -57,8 +57,9 @@ class Facts:
 
     def may_be_local(self, space: str, provenance: str) -> bool:
         """Whether an access through an address of this provenance may be to the local memory of each lane."""
-        anywhere = provenance[:1] in ("", MIXED, LOCAL_ORIGIN)
-        return space == "local" or (self.private and space == "generic" and anywhere)
+        if space != "generic":
+            return space == "local"
+        return provenance[:1] == LOCAL_ORIGIN or (self.private and provenance[:1] in ("", MIXED))
 
 
 @cache

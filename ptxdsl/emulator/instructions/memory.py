@@ -114,11 +114,11 @@ def store(low: Lowering, statement: Instruction) -> None:
     if form.effects.releases:
         low.emit(Fence("release"))
     kind, pattern, place = low.address(statement, address, bits // 8 * len(items), True)
-    scalar = kind.scalar and not low.facts.may_be_local(form.space, low.origin(address.base))
+    private = private_of(low, form.space, address)
+    scalar = kind.scalar and not private and not low.facts.may_be_local(form.space, low.origin(address.base))
     scalar = scalar and all(low.operands.lane_offsets(item) is UNIFORM for item in items)
     values = [low.operands.source(item, bits, scalar, statement) for item in items]
     guard = low.operands.guard(statement)
-    private = private_of(low, form.space, address)
     if (kind.scalar and not scalar) or private:
         pattern, place = None, lane_by_lane(kind, place)
     kinds = tuple(part.kind for part in values)

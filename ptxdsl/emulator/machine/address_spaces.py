@@ -236,8 +236,7 @@ class AddressSpaces:
         """The bytes of a thread's local memory that lie together: those of the widest access that may be of it."""
         forms = {s.form for s in self.function.body or () if s.__class__ is Instruction}
         accesses = [access for form in forms for access in form.effects.accesses]
-        exposed = any(form.opcode in ("cvta", "mov") for form in forms) and bool(self.locals)
-        spaces = ("local", "generic") if exposed else ("local",)
+        spaces = ("local", "generic") if self.locals else ("local",)
         sizes = [access.nbytes or 16 for access in accesses if access.space in spaces]
         return next(size for size in (4, 8, 16) if size == 16 or size >= max(sizes, default=4))
 
