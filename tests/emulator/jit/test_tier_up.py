@@ -107,10 +107,11 @@ def exchange(rng: random.Random, count: int) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("seed", range(16))
-def test_random_exchange(seed: int) -> None:
-    rng = random.Random(f"exchange {seed}")
-    block: Any = rng.choice([(32, 1), (64, 1), (96, 1), (16, 8), (8, 8), (64, 2)])
+@pytest.mark.parametrize("part", range(4))
+def test_random_exchange(part: int, rng: np.random.Generator) -> None:
+    seed = 4 * part + int(rng.integers(4))
+    drawn = random.Random(f"exchange {seed}")
+    block: Any = drawn.choice([(32, 1), (64, 1), (96, 1), (16, 8), (8, 8), (64, 2)])
     threads = block[0] * block[1]
     text = kernel("u64 out, u32 a, u32 b", f"""
         .shared .align 4 .b8 numbers[{4 * threads}];
@@ -119,13 +120,13 @@ def test_random_exchange(seed: int) -> None:
         ld.param.u32 %r15, [a]; ld.param.u32 %r4, [b]; and.b32 %r16, %r2, 7; add.u32 %r16, %r16, %r4;
         mov.u32 %r32, numbers; mad.lo.u32 %r30, %r2, 4, %r32; add.u32 %r33, %r32, {4 * threads}; mov.u32 %r14, 0;
         mov.u32 %r10, %r0; mul.lo.u32 %r11, %r2, %r15; mov.u32 %r12, %r3; add.u32 %r13, %r18, %r4;
-        {exchange(rng, rng.randrange(2, 6))}
+        {exchange(drawn, drawn.randrange(2, 6))}
         DONE:
         ld.param.u64 %rd0, [out]; mul.wide.u32 %rd1, %r0, 16; add.u64 %rd0, %rd0, %rd1;
         st.global.v4.u32 [%rd0], {{%r10, %r11, %r12, %r13}}; ret;
     """)
     out = np.full((3 * threads, 4), 0xDEADBEEF, np.uint32)
-    said, _ = same(text, 3, block, out=out, a=np.uint32(rng.randrange(1, 9)), b=np.uint32(rng.randrange(1, 5)))
+    said, _ = same(text, 3, block, out=out, a=np.uint32(drawn.randrange(1, 9)), b=np.uint32(drawn.randrange(1, 5)))
     assert not said
 
 
@@ -261,10 +262,11 @@ WARP: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_random_warp_operations(seed: int) -> None:
-    rng = random.Random(f"warp {seed}")
-    lines = "\n".join(WARP[rng.choice(list(WARP))](rng.randrange(1, 40)) for _ in range(rng.randrange(3, 9)))
+@pytest.mark.parametrize("part", range(2))
+def test_random_warp_operations(part: int, rng: np.random.Generator) -> None:
+    seed = 4 * part + int(rng.integers(4))
+    drawn = random.Random(f"warp {seed}")
+    lines = "\n".join(WARP[drawn.choice(list(WARP))](drawn.randrange(1, 40)) for _ in range(drawn.randrange(3, 9)))
     text = elementwise(f"""
         .shared .align 4 .b8 bins[64];
         mov.u32 %r9, bins; mov.u32 %r8, %laneid; setp.lt.u32 %p0, %r2, 16; mad.lo.u32 %r7, %r2, 4, %r9;
@@ -382,12 +384,12 @@ def local_accesses(rng: random.Random, count: int, widest: int, model: Any) -> s
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_random_local_memory(seed: int) -> None:
-    rng = random.Random(f"local {seed}")
+def test_random_local_memory(rng: np.random.Generator) -> None:
+    seed = int(rng.integers(4))
+    drawn = random.Random(f"local {seed}")
     model = {"data": np.arange(64, dtype=np.int64) * 7 + 1, "memory": np.zeros((64, LOCAL_BYTES), np.uint8)}
     clear = "".join(f"st.local.u32 [%rd4+{n}], 0;" for n in range(0, LOCAL_BYTES, 4))
-    body = local_accesses(rng, 8, rng.choice([4, 8, 16]), model)
+    body = local_accesses(drawn, 8, drawn.choice([4, 8, 16]), model)
     text = elementwise(f"""
         .local .align 16 .b8 before[12], l[{LOCAL_BYTES}]; mov.u64 %rd4, l; {clear}
         cvta.local.u64 %rd7, %rd4; sub.u64 %rd7, %rd7, %rd4; mad.lo.u32 %r4, %r2, 7, 1;
@@ -439,13 +441,14 @@ def ending(rng: random.Random, count: int) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_lanes_that_end_at_random(seed: int) -> None:
-    rng = random.Random(f"ending {seed}")
+@pytest.mark.parametrize("part", range(2))
+def test_lanes_that_end_at_random(part: int, rng: np.random.Generator) -> None:
+    seed = 5 * part + int(rng.integers(5))
+    drawn = random.Random(f"ending {seed}")
     text = elementwise(f"""
-        ld.global.u32 %r4, [%rd0]; mov.u32 %r9, 0; {ending(rng, rng.randrange(2, 6))}
+        ld.global.u32 %r4, [%rd0]; mov.u32 %r9, 0; {ending(drawn, drawn.randrange(2, 6))}
         DONE: ret;""")
-    threads = rng.choice([32, 64, 96])
+    threads = drawn.choice([32, 64, 96])
     x = np.random.default_rng(seed).integers(0, 1 << 32, 3 * threads, np.uint32)
     said, _ = same(text, 3, threads, x=x, y=np.zeros(3 * threads, np.uint32), n=np.uint32(0))
     assert not said
