@@ -109,6 +109,8 @@ def dimensions(source: Source) -> tuple[int | None, ...]:
     while source.accept("["):
         if len(shape) == MOST_DIMENSIONS:
             source.fail(f"an array of more than {MOST_DIMENSIONS} dimensions", source.peek().start)
+        if shape and source.peek().text == "]":
+            source.fail("only the first dimension of an array may lack its size", source.peek().start)
         shape.append(None if source.peek().text == "]" else source.integer("the size of an array"))
         source.expect("]", "the size of an array")
     return tuple(shape)

@@ -251,6 +251,8 @@ class Reader:
         self.fail(f"{text} is not declared", text, hint)
 
     def _no_operand(self, text: str) -> NoReturn:
+        if not text:
+            self.fail("an operand is missing", text)
         first, *more = text.splitlines()
         self.fail(f"`{first}` is no operand", first, f"end the statement: `{first};`" if more else None)
 
@@ -376,6 +378,8 @@ class Reader:
         specs = spec.parts if len(spec.parts) == len(rest) else (spec,) * len(rest)
         parts = tuple([self.names.get(p) or self.operand(p, s) for p, s in zip(rest, specs)])
         first = first.strip()
+        if not first:
+            self.fail("an address is missing", text, "write a register, a variable or a number: `[%rd0]`")
         match = _SYMBOL.match(first)
         if match and match[2][0] == "-" and isinstance(self.names.get(match[1]), ir.Register):
             hint = f"write `[{match[1]}+{match[2]}]`"

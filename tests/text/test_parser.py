@@ -296,6 +296,9 @@ def test_an_error_shows_the_line_and_the_place() -> None:
 
 
 @pytest.mark.parametrize(("text", "message", "hint"), [
+    ("ld.global.u32 %r1, [];", "an address is missing", "write a register, a variable or a number: `[%rd0]`"),
+    ("st.shared.v2.u32 [ ], {%r1, %r2};", "an address is missing", None),
+    ("call (%r1), ;", "an operand is missing", None),
     ("fma.f32 %f1, %f2, %f3, %f4;", "`fma` takes `.f32` only behind another modifier", None),
     ("add.u32 %r1, %r2;", "`add.u32` takes 3 operands, not 2", None),
     ("add.u32 %r1, %r2, %r3, ;", "`add.u32` takes 3 operands, not 4", None),
@@ -346,6 +349,8 @@ def test_mistakes_in_a_body(text: str, message: str, hint: str | None) -> None:
     (HEADER + ".global .u32 g[2] = {1, 2, 3};", "these initial values do not fit the array g[2]"),
     (HEADER + ".global .u64 g = 0x1FFFFFFFFFFFFFFFF;", "36893488147419103231 does not fit in 64 bits"),
     (HEADER + ".global .u32 g; .global .f32 g;", "g is declared twice"),
+    (HEADER + ".global .u32 g[2][] = {{1}, {2}};", "only the first dimension of an array may lack its size"),
+    (HEADER + ".extern .shared .u32 g[][];", "only the first dimension of an array may lack its size"),
     (HEADER + "/* open", "a comment that does not end"),
     (HEADER + ".local .u32 g;", "a .local variable outside a function"),
     (HEADER + ".address_size 48", "an address size of 48, which is neither 32 nor 64"),
