@@ -21,7 +21,7 @@ from ..ir import Call, Function, Instruction, Label, LabelRef, Symbol
 from ..isa import Form
 from .def_use import DefUse
 
-__all__ = ["BasicBlock", "ControlFlowGraph", "control_flow_graph", "control_of"]
+__all__ = ["BasicBlock", "ControlFlowGraph", "control_flow_graph", "control_of", "reverse_postorder"]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -192,7 +192,7 @@ def _post_dominators(blocks: list[BasicBlock]) -> list[int]:
             successors[number].append(end)
             predecessors[end].append(number)
             _extend(ending, predecessors, number)
-    order = _backward(predecessors, end)
+    order = {number: place for place, number in enumerate(reverse_postorder(predecessors, end))}
     found = {end: end}
     changed = True
     while changed:
@@ -221,21 +221,21 @@ def _extend(found: set[int], ways: Sequence[Iterable[int]], start: int) -> None:
                 todo.append(at)
 
 
-def _backward(predecessors: list[list[int]], end: int) -> dict[int, int]:
-    """Each block that can reach the end, by its place in a reverse post-order from there."""
+def reverse_postorder(ways: Sequence[Sequence[int]], start: int) -> list[int]:
+    """The blocks that are reached from one by these ways, each before those that only it leads to."""
     post: list[int] = []
-    seen = {end}
-    stack = [(end, iter(predecessors[end]))]
+    seen = {start}
+    stack = [(start, iter(ways[start]))]
     while stack:
-        at, ways = stack[-1]
-        following = next((way for way in ways if way not in seen), None)
+        at, left = stack[-1]
+        following = next((way for way in left if way not in seen), None)
         if following is None:
             post.append(at)
             stack.pop()
         else:
             seen.add(following)
-            stack.append((following, iter(predecessors[following])))
-    return {number: place for place, number in enumerate(reversed(post))}
+            stack.append((following, iter(ways[following])))
+    return post[::-1]
 
 
 def _common(found: dict[int, int], order: dict[int, int], a: int, b: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Union
 
-from ...analysis.control_flow import ControlFlowGraph
+from ...analysis.control_flow import ControlFlowGraph, reverse_postorder
 from ...ir import Call, Register
 
 __all__ = ["Definition", "Definitions", "Fact", "Join", "Unwritten", "Values"]
@@ -74,19 +74,7 @@ class Definitions:
     def _dominators(self) -> list[int]:
         """The immediate dominator of each block, -1 for the first (Cooper, Harvey and Kennedy's iteration)."""
         blocks = self.graph.blocks
-        order, seen = [], set()
-        stack = [(0, iter(blocks[0].successors))] if blocks else []
-        seen.add(0)
-        while stack:
-            at, ways = stack[-1]
-            following = next((way for way in ways if way not in seen), None)
-            if following is None:
-                order.append(at)
-                stack.pop()
-            else:
-                seen.add(following)
-                stack.append((following, iter(blocks[following].successors)))
-        order.reverse()
+        order = reverse_postorder([block.successors for block in blocks], 0) if blocks else []
         rank = {number: place for place, number in enumerate(order)}
         found = [-2] * len(blocks)
         if blocks:

@@ -14,7 +14,7 @@ from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
 from ..memory import access_of
 from ..registry import emits
 from .epochs import ShadowState
-from .shadow_checks import Groups
+from .shadow_groups import Groups
 from .shadow_inspection import INSPECT
 
 __all__: list[str] = []
