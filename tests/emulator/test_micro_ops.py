@@ -69,9 +69,9 @@ def test_fields_by_name() -> None:
 
 def test_a_key_is_written_as_a_tuple() -> None:
     """The name of its code on disk follows from that, in whatever order a process makes them."""
-    op = Atomic("add", "", 32, True, affine(64), (), ((per_lane(32),),), ABSENT, False)
+    op = Atomic("add", "", 32, True, False, affine(64), (), ((per_lane(32),),), ABSENT, False)
     plain: Any = tuple(op)
-    assert repr(op) == repr(plain) == "('Atomic', 'add', '', 32, True, 'A64', (), (('X32',),), '', False, '')"
+    assert repr(op) == repr(plain) == "('Atomic', 'add', '', 32, True, False, 'A64', (), (('X32',),), '', False, '')"
 
 
 def test_every_family_is_loaded_by_the_instructions_that_need_it() -> None:

@@ -1,7 +1,8 @@
 """atom and red: lane by lane, in the order of the lanes.
 
-Shared memory belongs to the one host thread that runs the block, so a plain read and write is atomic there; global
-memory is changed with the host's atomic instructions.
+Shared memory belongs to the one host thread that runs the block, so a plain read and write is atomic there, and so is
+what threads of one block or cluster agree on. Other memory is changed with the host's atomic instructions while other
+host threads may change it too, which Block.LOCKS says: they take five times as long.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from llvmlite import ir
 from ...isa import lookup
 from .. import semantics
 from ..semantics.lanes import Lanes
-from ..machine.layout import LANES
+from ..machine.layout import LANES, Block
 from ..instructions.atomics import Atomic
 from ..instructions.bulk_copies import BulkMove
-from .handler import Handler, i64, lanes_of
+from .handler import Handler, i32, i64, lanes_of
 from .data import fit, guard_mask, put, slots_of, source
 from .memory import access_of
 from .registry import emits
@@ -42,16 +43,26 @@ def atomic(h: Handler, op: Atomic) -> None:
     arrays = [[spill(h, item) for item in value] for value in given]
     results = [array_of(h, element) for _ in op.dests]
 
-    def one(lane: Any) -> None:
+    def one(lane: Any, host_atomic: bool) -> None:
         host = element_at(h, places, lane, i64)
         for number in range(count):
             place = h.ir.inttoptr(h.ir.add(host, h.i64(number * bits // 8)), element.as_pointer())
             operands = [element_at(h, array[number], lane, element) for array in arrays]
-            old = update(h, op, place, operands)
+            old = update(h, op, place, operands, host_atomic)
             if slots and slots[number] is not None:
                 h.ir.store(old, place_at(h, results[number], lane, element), align=bits // 8)
 
-    h.for_each_lane(lanes, one)
+    def each(host_atomic: bool) -> None:
+        h.for_each_lane(lanes, lambda lane: one(lane, host_atomic))
+
+    if op.host_atomic and not op.always:
+        with h.ir.if_else(h.nonzero(h.load(h.block, Block.LOCKS, i32))) as (then, otherwise):
+            with then:
+                each(True)
+            with otherwise:
+                each(False)
+    else:
+        each(op.host_atomic)
     for slot, result, dest in zip(slots, results, op.dests):
         if slot is not None:
             value = h.ir.load(h.ir.bitcast(result, lanes_of(element).as_pointer()), align=16)
@@ -81,15 +92,15 @@ def element_at(h: Handler, array: Any, lane: Any, element: ir.Type) -> Any:
     return h.ir.load(place_at(h, array, lane, element), align=element.width // 8)
 
 
-def update(h: Handler, op: Atomic | BulkMove, place: Any, operands: list[Any]) -> Any:
+def update(h: Handler, op: Atomic | BulkMove, place: Any, operands: list[Any], host_atomic: bool) -> Any:
     """Change the number at ``place``; the number that was there."""
     bits = op.bits
-    if op.host_atomic and op.operation in ATOMIC_OPS and not op.function and bits <= 64:
+    if host_atomic and op.operation in ATOMIC_OPS and not op.function and bits <= 64:
         return h.ir.atomic_rmw(ATOMIC_OPS[op.operation], place, operands[0], "seq_cst")
-    if op.host_atomic and op.operation == "cas":
+    if host_atomic and op.operation == "cas":
         return h.ir.extract_value(h.ir.cmpxchg(place, operands[0], operands[1], "seq_cst", "seq_cst"), 0)
     old = h.ir.load(place, align=bits // 8)
-    if not op.host_atomic:
+    if not host_atomic:
         h.ir.store(_new(h, op.operation, op.function, old, operands), place, align=bits // 8)
         return old
     before, again, done = h.ir.block, h.block_named("again"), h.block_named("changed")

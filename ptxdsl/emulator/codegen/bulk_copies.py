@@ -104,6 +104,6 @@ def _reduce(h: Handler, op: BulkMove, dest: Any, start: Any, size: Any) -> None:
     def one(offset: Any) -> None:
         to, of = (h.ir.inttoptr(h.ir.add(end, offset), element.as_pointer()) for end in (dest, start))
         value = h.ir.load(of, align=op.bits // 8)
-        update(h, op, to, [value])
+        update(h, op, to, [value], op.host_atomic)
 
     h.count(size, op.bits // 8, one)

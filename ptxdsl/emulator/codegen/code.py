@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ...analysis.control_flow import ControlFlowGraph
-from ...ir import Function
+from ...ir import Function, Instruction
 from ..analysis.divergence import Shape3
 from ..analysis.registers import RegisterFile
 from ..instructions.function import FunctionLowering, LoweredFunction
@@ -67,6 +68,12 @@ class Code:
     """Whether it needs its tool: it has micro-ops of it, or the kernel was rewritten for it."""
     known_wraps: frozenset[int] = frozenset()
     """Those of them that were known when it was lowered: there each lane has a number of its own."""
+
+    @cached_property
+    def updates(self) -> bool:
+        """Whether it writes memory by atomics or otherwise strongly, which threads of other blocks may do too."""
+        forms = {s.form for s in self.graph.statements if isinstance(s, Instruction) and s.form.space != "shared"}
+        return any(form.effects.writes and form.effects.strong for form in forms)
 
     @property
     def outdated(self) -> bool:

@@ -10,6 +10,9 @@ from .operand_classes import SINK, OperandClass
 
 __all__ = ["Atomic"]
 
+ONE_HOST_THREAD = ("warp", "cta", "cluster")
+"""Scopes whose threads the same host thread runs."""
+
 
 class Atomic(
     WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=True, reads_memory=True, writes_memory=True
@@ -17,14 +20,15 @@ class Atomic(
     """An atomic read-modify-write, lane by lane.
 
     ``operation`` is PTX's name, ``function`` the mnemonic of the instruction that computes the new value where LLVM has
-    no such operation. ``host_atomic`` where other threads of the host may do the same. ``sources`` has one entry an
-    operand, each with one class an element.
+    no such operation. ``host_atomic`` where other threads of the host may do the same, ``always`` even while one runs
+    all emulated kernels. ``sources`` has one entry an operand, each with one class an element.
     """
 
     operation: str
     function: str
     bits: int
     host_atomic: bool
+    always: bool
     address: OperandClass
     dests: tuple[OperandClass, ...]
     sources: tuple[tuple[OperandClass, ...], ...]
@@ -50,7 +54,8 @@ def atomic(low: Lowering, statement: Instruction) -> None:
     kinds = tuple(tuple(part.kind for part in value) for value in given)
     low.emit(
         Atomic(
-            op, _function(low, statement, op, address), kind.bits, form.space != "shared", places,
+            op, _function(low, statement, op, address), kind.bits,
+            form.space != "shared" and form.effects.scope not in ONE_HOST_THREAD, form.effects.scope == "sys", places,
             tuple(part.kind for part in dests), kinds, guard.kind, low.divergent,
         ),
         lane_by_lane(places, place), guard, *dests, *(part for value in given for part in value),

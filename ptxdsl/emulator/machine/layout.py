@@ -111,6 +111,8 @@ class Block(Struct):
     BUDGET = field("i")
     EXITS = field("I")
     """Blocks that a block function has left before their end."""
+    LOCKS = field("I")
+    """Whether others may change memory at the same time, so that atomics need the host's (:mod:`.runtime.alone`)."""
     RUNNABLE = field("I")
     """Mask of the warps that can run."""
     LIVE = field("I")

@@ -21,6 +21,7 @@ from ..machine.layout import (
     Launch, Status, Warp,
 )
 from ..machine.warp_headers import warp_headers
+from .alone import ALONE
 from .register_access import read_register, write_register
 
 __all__ = ["NO_TOOL", "TIME_SLICE", "Arrival", "BlockState", "LaunchState", "Tool", "compiled", "scheduler"]
@@ -36,7 +37,7 @@ _ENTRY = Entry.span("LOW", "SPACES")
 _MEMORY = Block.span("SCHEDULE", "ALL")
 _CODE = Block.span("WARPS", "RECONVERGE")
 _POINTER = struct.Struct("<Q")
-_RUN = Block.span("FUNCTION", "EXITS")
+_RUN = Block.span("FUNCTION", "LOCKS")
 _WARPS = Block.span("RUNNABLE", "CURRENT")
 
 
@@ -119,6 +120,8 @@ class LaunchState:
             counter = self.address + Launch.WORKSPACE
             self.ranges.append(AddressRange("the grid's workspace", counter, 8, _GLOBAL, counter))
         self.tool = NO_TOOL
+        self.locks = True
+        """Whether its atomics need the host's (:mod:`.alone`)."""
 
     def _bind(self, placed: dict[int, int]) -> None:
         """Write the parameters, and give each array its range of addresses."""
@@ -375,14 +378,19 @@ class BlockState:
     def run(self, blocks: int = TIME_SLICE) -> int:
         """Run until compiled code returns; the Status, YIELD after so many blocks, and where the time slice is over."""
         view = self._view
-        _, _, budget, _ = _RUN.unpack_from(view, Block.FUNCTION)
+        _, _, budget, _, _ = _RUN.unpack_from(view, Block.FUNCTION)
         if budget <= 0:
             budget = min(blocks, self.left)
             self.left -= budget
         function = self.code.block_function if self.launch.config.seed is None else 0
-        _RUN.pack_into(view, Block.FUNCTION, function, Status.RUNNING, budget, 0)
-        compiled(scheduler("run"))(None, None, self.address)
-        _, status, _, exits = _RUN.unpack_from(view, Block.FUNCTION)
+        if self.launch.locks:
+            _RUN.pack_into(view, Block.FUNCTION, function, Status.RUNNING, budget, 0, True)
+            compiled(scheduler("run"))(None, None, self.address)
+        else:
+            with ALONE:
+                _RUN.pack_into(view, Block.FUNCTION, function, Status.RUNNING, budget, 0, self.launch.locks)
+                compiled(scheduler("run"))(None, None, self.address)
+        _, status, _, exits, _ = _RUN.unpack_from(view, Block.FUNCTION)
         if exits:
             self.code.note_exits(exits, self.get(Block.EXIT_PC, "Q"))
         return int(status)

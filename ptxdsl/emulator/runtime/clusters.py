@@ -117,6 +117,7 @@ class ClusterPool:
         worth = left >= 2 * worker_pool.WAKE_SECONDS * (self.woken + 1)
         if self.alone or not fast or not worth or self.woken + 1 >= cores():
             return
+        self.launch.locks = True
         try:
             host_threads.start(partial(copy_context().run, self._work, self.woken + 1))
             self.woken += 1

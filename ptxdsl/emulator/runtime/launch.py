@@ -11,6 +11,7 @@ from ..codegen.code import Code
 from ..jit.tier_up import note_time
 from ..machine.layout import Status
 from . import worker_pool
+from .alone import enter, leave
 from .block_state import BlockState, LaunchState
 
 __all__ = ["run"]
@@ -21,12 +22,24 @@ def run(launch: LaunchState, codes: Callable[[bool], Code], alone: bool = True) 
 
     ``codes(conservative)`` gives the kernel's micro-ops, conservative code where that is True.
     """
+    code = codes(False)
+    if not code.updates:
+        _run(launch, code, codes, alone)
+        return
+    try:
+        enter(launch)
+        _run(launch, code, codes, alone)
+    finally:
+        leave(launch)
+
+
+def _run(launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: bool) -> None:
+    blocks = launch.blocks
     if launch.spaces.cluster is not None:
         from .clusters import ClusterPool
 
         ClusterPool(launch, codes, alone).run()
         return
-    code, blocks = codes(False), launch.blocks
     returned, seconds = None, 0.0
     alone_is_enough = launch.config.seed is None and 0 < blocks * code.pace < worker_pool.WAKE_SECONDS
     if blocks == 1 or alone_is_enough:  # no work for a second thread

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from emulator_harness import THREAD, kernel, launch, pointer
 
+from ptxdsl.emulator.runtime import alone
 from ptxdsl.errors import EmulationError
 
 
@@ -361,14 +364,18 @@ ATOMICS = {
 
 
 @pytest.mark.parametrize("op", ATOMICS)
-@pytest.mark.parametrize("space", ["global", "shared"])
-def test_atomics_one_after_the_other(op: str, space: str) -> None:
+@pytest.mark.parametrize("space", ["global", "global, locked", "shared"])
+def test_atomics_one_after_the_other(op: str, space: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old values tell the order that the lanes took; replay it."""
+    several = threading.Event()
+    monkeypatch.setattr(alone, "_several", several)
+    if space.endswith("locked"):
+        several.set()
     rng = fresh(9)
     bits = int(op[-2:])
     dtype = np.dtype(f"u{bits // 8}")
     register, size = ("%rd" if bits == 64 else "%r"), bits // 8
-    bins, threads = 5, 96 if space == "global" else 32
+    bins, threads = 5, 32 if space == "shared" else 96
     where = rng.integers(0, bins, threads, np.uint32)
     given = rng.integers(0, 1 << (bits - 1) if op[:3] not in ("inc", "dec") else 9, threads, dtype)
     memory = rng.integers(0, 20, bins, dtype)
