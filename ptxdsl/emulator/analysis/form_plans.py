@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     """Whether its result may be wider than what it reads, so that offsets must not wrap there."""
     covered: bool = False
     carriers: tuple[int, ...] | None = None
-    """The operands whose addresses its result may be computed from; None for all that it reads."""
+    """The operands whose addresses its result may be computed from, factors not; None for all that it reads."""
     selects: bool = False
     """Whether its result is one of the first two that it reads."""
     exposes_local: bool = False
@@ -56,7 +56,9 @@ def plan_of(form: Form) -> Plan:
     index = next(number for number, other in enumerate(lookup(form.mnemonic)) if other is form)
     parts = any(spec.selector or spec.selected or spec.negatable for spec in form.operands)
     steps = tuple((s, s.written, s.type.bits if s.type and s.register else 0) for s in form.operands)
-    carrying = carriers(form)
+    carrying = () if rule in ("product", "shift") else carriers(form)
+    if rule == "product_sum":
+        carrying = carrying[-1:]
     every = carrying == tuple(n for n, spec in enumerate(form.operands) if spec.role != "w" or not spec.written)
     exposes = form.opcode == "cvta" and form.space == "local"
     return Plan(

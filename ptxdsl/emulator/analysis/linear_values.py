@@ -74,6 +74,8 @@ def of_threads(numbers: Threads) -> Value:
 
 def unknown(width: int, origin: str = "", high: int | None = None) -> Value:
     """Any number of so many bits."""
+    if high == 0 and not origin:
+        return constant(0)
     return Value({None: Part(step=1, low=0, high=(1 << width) - 1 if high is None else high)}, EXACT, origin)
 
 

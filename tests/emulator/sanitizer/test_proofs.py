@@ -10,7 +10,7 @@ import ptxdsl
 import pytest
 from footprint_programs import Kernel, Touch, random_kernel
 from ptxdsl import Ptr, loop, ptx, ptx_kernel, shared, u8, u32, use, when
-from ptxdsl.emulator.sanitizer import proofs
+from ptxdsl.emulator.sanitizer import instrumentation, proofs
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 
 Found = tuple[proofs.Proven, list[int]]
@@ -254,3 +254,62 @@ def test_beside_a_proof(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not kinds(kernel, right)
     assert made[0].ordered
     assert kinds(kernel, wrong) == {kind}
+
+
+# Code as Numba makes it: sizes are 64-bit parameters as pointers are, and negative indices count from the end
+
+WIDE = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 y_p, .param .u64 n_p, .param .u64 m_p) {
+    .reg .b32 %r<3>;
+    .reg .b64 %d<20>;
+    .reg .pred %p;
+    ld.param.u64 %d1, [y_p];
+    ld.param.u64 %d2, [n_p];
+    ld.param.u64 %d3, [m_p];
+    mov.u32 %r1, %tid.x;
+    cvt.s64.s32 %d4, %r1;
+    mov.u32 %r2, %ctaid.x;
+    cvt.s64.s32 %d5, %r2;
+    setp.ge.s64 %p, %d4, %d3;
+    @%p ret;
+    shr.s64 %d6, %d5, 63;
+    and.b64 %d7, %d6, %d2;
+    add.s64 %d8, %d7, %d5;
+    shr.s64 %d9, %d4, 63;
+    and.b64 %d10, %d9, %d3;
+    add.s64 %d11, %d10, %d4;
+    mul.lo.s64 %d12, %d8, %d2;
+    add.s64 %d13, %d12, %d11;
+    shl.b64 %d14, %d13, 2;
+    add.s64 %d15, %d1, %d14;
+    st.global.u32 [%d15], %r2;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("columns, wrong", [(61, False), (62, True)])
+def test_sizes_of_64_bits(columns: int, wrong: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[bool] = []
+    real = instrumentation.Instrumentation._leave_out
+
+    def leave_out(self: Any) -> None:
+        real(self)
+        left.append(any(map(any, self.accesses.values())))
+
+    monkeypatch.setattr(instrumentation.Instrumentation, "_leave_out", leave_out)
+    y = np.zeros(7 * 61 + 1, np.uint32)
+    with use("emulator"), collect() as findings:
+        ptxdsl.load(WIDE)["k"].configure(7, 64, sanitize="race")(y, 61, columns)
+    assert {finding.kind for finding in findings} == ({"race"} if wrong else set())
+    assert left[-1] == wrong  # nothing is left to check in the right one
+
+
+def test_a_size_is_no_array() -> None:
+    """What is computed from a pointer and 64-bit sizes stays in the array of the pointer."""
+    both = np.zeros(200, np.uint32)
+    with use("emulator"), pytest.raises(ptxdsl.MemoryFault, match="y_p"):
+        ptxdsl.load(WIDE.replace("y_p, ", "x_p, .param .u64 y_p, "))["k"][3, 32](both[100:], both[:100], 40, 32)
