@@ -291,7 +291,7 @@ WIDE = """
 """
 
 
-@pytest.mark.parametrize("columns, wrong", [(61, False), (62, True)])
+@pytest.mark.parametrize(("columns", "wrong"), [(61, False), (62, True)])
 def test_sizes_of_64_bits(columns: int, wrong: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[bool] = []
     real = instrumentation.Instrumentation._leave_out
