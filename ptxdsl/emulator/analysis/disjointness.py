@@ -3,13 +3,13 @@
 What tells threads apart are digits of a number: the thread's part of an address, the multiples of the block's
 coordinates and what loops and memory add, each a multiple of more than all below it span. Then equal bytes mean equal
 threads. Addresses are integers here; where a register may have wrapped around, any multiple of 2^bits is one more digit
-that nothing is known of.
+that nothing is known of. Where addresses are known but for the block, the blocks that are near enough are compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import gcd
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +66,7 @@ def are_disjoint(accesses: Sequence[Footprint], grid: Shape3, threads: int, widt
         split = [part for column in each for part in _split(column, grid, threads)]
         if len(split) > 1 and _digits_tell(split, grid, threads):
             return True
-    return False
+    return not within and _near_blocks_tell(whole, grid, threads)
 
 
 def _columns(accesses: Sequence[Footprint], grid: Shape3) -> list[list[_Piece]]:
@@ -261,6 +261,33 @@ def _split(pieces: list[_Piece], grid: Shape3, threads: int) -> list[list[_Piece
         lows.append(piece._replace(part=Part(0, one, (0, 0, 0), 0, int(one.min()), int(one.max()))))
         highs.append(piece._replace(part=Part(0, other, block, piece.part.step, *bounds)))  # type: ignore[arg-type]
     return [lows, [piece._replace(part=middle) for piece in pieces], *_split(highs, grid, threads)]
+
+
+def _near_blocks_tell(pieces: list[_Piece], grid: Shape3, threads: int) -> bool:
+    """Whether no other block is where one writes: all addresses are known but for the block, which moves them alike."""
+    first = pieces[0].part.block
+    if any(part.step or part.block != first for _, part in pieces) or prod(grid) > MOST:
+        return False
+    starts, sizes, owners, writes = _places(pieces, threads)
+    if not len(starts):
+        return True
+    x, y, z = (each * np.arange(1 - count, count) for each, count in zip(first, grid))
+    away = (x[:, None, None] + y[:, None] + z).ravel()
+    unit = int(np.gcd.reduce(np.concatenate((starts - starts.min(), sizes, away))))
+    span = int((starts + sizes).max() - starts.min())
+    near = np.unique(away[np.abs(away) < span])
+    if np.count_nonzero(away == 0) > 1 or span // unit > 64 * MOST or len(near) * int(sizes.sum()) // unit > 64 * MOST:
+        return False
+    counts = sizes // unit
+    places = np.repeat((starts - starts.min()) // unit - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    touched = np.zeros(span // unit, bool)
+    touched[places] = True
+    written = places[np.repeat(writes, counts)]
+    for each in near[near != 0] // unit:
+        moved = written + each
+        if touched[moved[(moved >= 0) & (moved < len(touched))]].any():
+            return False
+    return _apart(starts, sizes, owners, writes, 0)
 
 
 def _digits_tell(columns: list[list[_Piece]], grid: Shape3, threads: int) -> bool:

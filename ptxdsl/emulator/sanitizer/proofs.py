@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
@@ -23,9 +24,10 @@ from ...ir import Address, Call, Immediate, Instruction, Symbol
 from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
-from ..analysis.certain_stores import Stored, certain_stores
+from ..analysis.block_execution import Accessed, Execution, Stored, execute
 from ..analysis.disjointness import Footprint, are_disjoint, is_within
 from ..analysis.divergence import Shape3
+from ..analysis.linear_values import Part, Value
 from ..analysis.static_values import Known, StaticValues
 from ..machine.address_spaces import AddressSpaces
 from ..machine.layout import LOCAL_ORIGIN
@@ -96,6 +98,8 @@ class _Kernel:
         found = set()
         for place, statement in self.statements:
             effects = statement.form.effects
+            if effects.barrier == "warp" and self._is_of_all(statement):
+                found.add(place)
             if effects.barrier != "block":
                 continue
             count = statement.operand("b")
@@ -105,6 +109,14 @@ class _Kernel:
                 return set()
             found.add(place)
         return found
+
+    def _is_of_all(self, statement: Instruction) -> bool:
+        """Whether a barrier of a warp is one of the whole block, which is no larger."""
+        x, y, z = self.block
+        mask = statement.operand("membermask")
+        if x * y * z > 32 or statement.guard is not None or not isinstance(mask, Immediate):
+            return False
+        return not ~mask.bits & (1 << x * y * z) - 1
 
     def proven(self, launch: LaunchState, overlap: bool) -> Proven:
         if self.hopeless:
@@ -167,6 +179,8 @@ class _Proof:
         self.accesses: dict[str, list[_Access]] = defaultdict(list)
         self.excluded: set[str] = {"global"} if overlap else set()
         """Arrays, or the space of all of them, that may be accessed in ways that are not understood."""
+        self.never: set[int] = set()
+        """Accesses that no thread makes."""
         self.copied = False
         """Whether asynchronous copies write to shared memory, which is complete later."""
 
@@ -186,14 +200,16 @@ class _Proof:
                 continue
             if group == "shared":
                 shared[name] = accesses
-            elif self._is_safe(accesses, self.grid, 64, 3):
+            elif self._is_safe(accesses, self.grid, 64, 3) or self._is_safe(self._executed(accesses), self.grid, 64, 3):
                 ordered.update(access.place for access in accesses)
         if shared and self.spaces.cluster in (None, (1, 1, 1)):
             between = self._intervals()
-            stored = [] if self.copied or not self.kernel.barriers else self._stored()
+            stored = [] if self.copied or not self.kernel.barriers else self.execution.stored
             for name, accesses in shared.items():
                 ordered |= self._ordered_between(accesses, between)
                 written |= self._written(name, accesses, stored)
+        ordered |= self.never
+        written |= self.never
         if not ordered and not written:
             return NOTHING_PROVEN
         arrays = frozenset((access.place, name) for name, found in self.accesses.items() for access in found)
@@ -212,7 +228,9 @@ class _Proof:
             self.excluded.update(("shared", "global") if access.space == "generic" else (access.space,))
         elif access is not checked_access(statement.form):
             self.excluded.add(value.origin)
-        elif threads is None or threads.any():
+        elif threads is not None and not threads.any():
+            self.never.add(place)
+        else:
             footprint = Footprint(value, access.nbytes, threads, access.writes)
             found = _Access(place, value.origin, footprint, strength(statement.form), access.reads)
             self.accesses[value.origin].append(found)
@@ -247,18 +265,56 @@ class _Proof:
             inside = [by_place[place] for place in sorted(places)]
             if inside and not self._is_safe(inside, (1, 1, 1), 32, 1):
                 bad |= places
+        if bad and self.execution.aligned:
+            bad = set()
+            for interval in self.execution.intervals or ():
+                executed = self._as_executed(by_place, interval)
+                if executed and not self._is_safe(executed, (1, 1, 1), 32, 1):
+                    bad.update(access.place for access in executed)
         return by_place.keys() - bad
 
-    def _stored(self) -> list[Stored]:
-        """What is certainly written at barriers."""
-        stores = {}
+    # What is known by execution
+
+    @cached_property
+    def execution(self) -> Execution:
+        """The kernel, executed for the threads of a block."""
+        asked = {}
         for accesses in self.accesses.values():
-            for access in accesses:
-                if access.footprint.writes and not access.reads:
-                    statement: Any = self.kernel.graph.statements[access.place]
-                    operand = statement.form.effects.access.operand
-                    stores[access.place] = statement.operands[operand], access.footprint.nbytes
-        return certain_stores(self.kernel.graph, self.values.known, self.kernel.barriers, stores, self._size)
+            for place, _, footprint, _, reads in accesses:
+                statement: Any = self.kernel.graph.statements[place]
+                address = statement.operands[statement.form.effects.access.operand]
+                asked[place] = address, footprint.nbytes, footprint.writes and not reads
+        return execute(self.kernel.graph, self.values.known, self.kernel.barriers, asked, self._size)
+
+    def _executed(self, accesses: list[_Access]) -> list[_Access]:
+        """The accesses to an array as they are executed; the same where that is not known."""
+        if self.execution.intervals is None:
+            return accesses
+        by_place = {access.place: access for access in accesses}
+        every = [access for interval in self.execution.intervals for access in interval]
+        found = self._as_executed(by_place, every)
+        return found if len(found) <= 16 * MOST_ACCESSES else accesses
+
+    def _as_executed(self, by_place: dict[int, _Access], executed: list[Accessed]) -> list[_Access]:
+        found = []
+        for each in executed:
+            access = by_place.get(each.place)
+            if access is not None:
+                footprint = access.footprint
+                if each.numbers is not None:
+                    threads = footprint.threads if each.threads is None else each.threads
+                    footprint = footprint._replace(value=self._at(each, footprint.value.origin), threads=threads)
+                found.append(access._replace(footprint=footprint))
+        return found
+
+    def _at(self, executed: Accessed, origin: str) -> Value:
+        numbers, block = executed.numbers, executed.block
+        low, high = (numbers, numbers) if isinstance(numbers, int) else (int(numbers.min()), int(numbers.max()))
+        extent = max(abs(low), abs(high))
+        const, vector = (numbers, None) if isinstance(numbers, int) else (0, numbers)
+        ends = [each * (count - 1) for each, count in zip(block, self.grid)]
+        low, high = low + sum(min(0, end) for end in ends), high + sum(max(0, end) for end in ends)
+        return Value({None: Part(const, vector, block, 0, low, high, (), extent)}, origin=origin)
 
     def _size(self, name: str) -> int:
         """The bytes of an array in shared memory, 0 of others."""

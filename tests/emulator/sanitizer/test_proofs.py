@@ -218,7 +218,45 @@ def filled(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
     y[t] = s[t + 64]
 
 
+@ptx_kernel
+def alternating(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 128), ptx.tid.x
+    s[t] = t
+    s[t + 64] = t
+    ptx.bar.sync(0)
+    with loop(0, n >> 7) as i:
+        s[((i + k) & 1) * 64 + t] = s[(~i & 1) * 64 + ((t + 1) & 63)]
+        ptx.bar.sync(0)
+    y[t] = s[t]
+
+
+@ptx_kernel
+def one_warp(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 64), ptx.tid.x
+    with loop(0, 3) as i:
+        s[t] = i
+        ptx.bar.warp.sync(0xFFFFFFFF)
+        y[t] = s[(t + 1) & 31]
+        if not k:
+            ptx.bar.warp.sync(0xFFFFFFFF)
+
+
+@ptx_kernel
+def diagonals(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y[ptx.tid.x * 100 + ptx.ctaid.x * (99 + k)] = ptx.ctaid.x
+
+
+@ptx_kernel
+def trips(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    row = ptx.ctaid.x * 2 + (ptx.tid.x >> 5)
+    with loop(ptx.tid.x & 31, n + k, 32) as i:
+        y[row * n + i] = row
+
+
 NEAR: list[Case] = [
+    (alternating, {"k": 0}, {"k": 1}, "race"), (one_warp, {"k": 0, "block": 32}, {"k": 1, "block": 32}, "race"),
+    (diagonals, {"k": 0, "grid": 5}, {"k": 1, "grid": 5}, "race"),
+    (trips, {"k": 0, "grid": 3, "n": 101}, {"k": 1, "grid": 3, "n": 101}, "race"),
     (stride, {"k": 0}, {"k": 1}, "race"), (modulus, {"k": 64}, {"k": 32}, "race"),
     (offsets, {"k": 64}, {"k": 63}, "race"), (plane, {"k": 16, "block": (16, 4)}, {"k": 15, "block": (16, 4)}, "race"),
     (blocks, {"k": 64, "grid": 5}, {"k": 63, "grid": 5}, "race"),

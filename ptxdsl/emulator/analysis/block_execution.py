@@ -1,0 +1,432 @@
+"""What the threads of a block access and have certainly stored, by executing the kernel for all of them at once.
+
+It is executed as far as it follows from parameters and indices; what is loaded has no number, and the coordinates of
+the block are kept as multiples. Where a branch goes has no number either, then: each of its ways is taken by all of its
+threads, up to where they meet, so that what is touched is at least what threads touch. A loop that nothing is known of
+is passed over: its accesses are those that :mod:`.static_values` knows. What is stored there does not count as certain.
+So loops count as they are, whatever their shape: trips, strides that shrink, buffers that alternate. A few thousand
+statements end it; then only what was certainly stored until then is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...analysis.control_flow import ControlFlowGraph
+from ...ir import Address, Call, Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
+from .divergence import Shape3
+from .linear_values import NO_BLOCK
+from .static_values import Known
+from .thread_numbers import Arithmetic, Number, cut, merged, same
+
+__all__ = ["Accessed", "Execution", "Stored", "execute"]
+
+STEPS = 3000
+"""Basic blocks that are executed."""
+EFFORT = 12000
+"""Statements that are."""
+_UNITS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+
+class Accessed(NamedTuple):
+    """An access of a statement: the address that a number in each thread is, or None; multiples of the block's
+    coordinates in it; the threads that may make it, None for all.
+    """
+
+    place: int
+    numbers: Any = None
+    block: Shape3 = NO_BLOCK
+    threads: Any = None
+
+
+class Stored(NamedTuple):
+    """A barrier, and which bytes of each array have been written when it is first passed."""
+
+    barrier: int
+    bytes: dict[str, Any]
+
+
+class Execution(NamedTuple):
+    """What is stored at barriers, and the accesses from one barrier to the next.
+
+    ``intervals`` is None where not all is known; ``aligned``: all threads pass the same barriers.
+    """
+
+    stored: list[Stored]
+    intervals: list[list[Accessed]] | None
+    aligned: bool
+
+
+class _Stop(Exception):
+    """Nothing more is known."""
+
+
+def execute(
+    graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, tuple[Address, int, bool]],
+    sizes: Callable[[str], int],
+) -> Execution:
+    """Execute a kernel for the threads of any block.
+
+    ``barriers`` are those that all threads of a block pass; ``accesses``: by their places address, bytes, and whether
+    that is a store. ``sizes`` are those of arrays, 0 where it is not known.
+    """
+    run = _Run(graph, known, barriers, accesses, sizes)
+    done = False
+    with contextlib.suppress(_Stop):
+        run.run()
+        done = True
+    return Execution(run.found, run.intervals() if done else None, done and run.aligned)
+
+
+class _Run:
+    def __init__(
+        self, graph: ControlFlowGraph, known: Known, barriers: set[int],
+        accesses: dict[int, tuple[Address, int, bool]], sizes: Callable[[str], int],
+    ) -> None:
+        self.graph, self.known, self.barriers, self.accesses, self.sizes = graph, known, barriers, accesses, sizes
+        x, y, z = known.block
+        linear = np.arange(x * y * z, dtype=np.int64)
+        self.arithmetic = Arithmetic(known.grid, len(linear))
+        self.every = np.ones(len(linear), bool)
+        self.alive = self.every
+        self.special = {
+            "%tid.x": Number(linear % x), "%tid.y": Number(linear // x % y), "%tid.z": Number(linear // (x * y)),
+            "%laneid": Number(linear % 32),
+        }
+        self.registers: dict[str, Number] = {}
+        self.written: dict[str, Any] = {}
+        self.found: list[Stored] = []
+        self.passed: set[int] = set()
+        self.waiting: dict[int, Any] = {}
+        self.inside: dict[object, Accessed] = {}
+        """The accesses since the last barrier."""
+        self.before: dict[object, list[Accessed]] = {}
+        self.aligned = self.certain = True
+        """Whether all threads have passed the same barriers; whether it is known which threads have not ended."""
+        self.apart = 0
+        """Ways of branches that nothing is known of, which are being followed."""
+        self.steps = self.effort = 0
+        self.needed = self._needed()
+
+    def _needed(self) -> set[int]:
+        """The statements that say where threads go and what they access, or what that is computed from."""
+        ops = self.graph.def_use
+        writers: dict[str, list[int]] = {}
+        for place, op in enumerate(ops):
+            for register in op.writes:
+                writers.setdefault(register.name, []).append(place)
+        bases = [address.base for address, _, _ in self.accesses.values()]
+        names = [base.name for base in bases if isinstance(base, Register)]
+        for place in self.accesses:
+            names += self._guard_name(place)
+        for block in self.graph.blocks:
+            names += [name for place in range(block.start, block.stop) if self._leads(place)
+                      for name in self._guard_name(place)]
+        seen, found = set(), set()
+        while names:
+            name = names.pop()
+            if name not in seen:
+                seen.add(name)
+                for place in writers.get(name, ()):
+                    found.add(place)
+                    names += [register.name for register in ops[place].uses]
+        return found
+
+    def _leads(self, place: int) -> bool:
+        statement = self.graph.statements[place]
+        return isinstance(statement, Instruction) and (statement.form.effects.branches or statement.form.effects.ends)
+
+    def _guard_name(self, place: int) -> list[str]:
+        guard = self.graph.statements[place].guard
+        predicate = guard.predicate if isinstance(guard, Not) else guard
+        return [predicate.name] if predicate is not None else []
+
+    def intervals(self) -> list[list[Accessed]]:
+        """The accesses from one barrier to the next; equal ones once."""
+        self._close()
+        return list(self.before.values())
+
+    def _close(self) -> None:
+        if self.inside:
+            self.before.setdefault(frozenset(self.inside), list(self.inside.values()))
+            self.inside = {}
+
+    # Where threads go
+
+    def run(self) -> None:
+        """Execute all of it."""
+        if self.graph.blocks:
+            self._follow(0, self.every, -1)
+
+    def _follow(self, number: int, mask: Any, end: int) -> None:
+        """Execute from a block on, up to another one."""
+        before, self.waiting = self.waiting, {number: mask}
+        while self.waiting:
+            number = min(self.waiting, key=lambda n: self.graph.blocks[n].priority)
+            mask = self.waiting.pop(number)
+            if number == end:
+                continue
+            self.steps += 1
+            if self.steps > STEPS or self.effort > EFFORT:
+                raise _Stop
+            self._block(number, mask)
+        self.waiting = before
+
+    def _block(self, number: int, mask: Any) -> None:
+        block = self.graph.blocks[number]
+        for place in range(block.start, block.stop):
+            statement = self.graph.statements[place]
+            if isinstance(statement, Call):
+                self._forget(place)
+                continue
+            effects = statement.form.effects
+            if effects.branches:
+                self._branch(number, statement, mask)
+                return
+            if effects.ends:
+                mask = self._ended(statement.guard, mask)
+                if not mask.any():
+                    return
+            elif place in self.barriers or effects.barrier == "block":
+                self._barrier(place, mask)
+            if place in self.accesses:
+                self._access(place, statement, mask)
+            if place in self.needed:
+                self._compute(place, statement, mask)
+        if block.fallthrough >= 0:
+            self._go(block.fallthrough, mask)
+        elif not self.apart:
+            self.alive = self.alive & ~mask
+
+    def _ended(self, guard: Register | Not | None, mask: Any) -> Any:
+        """The threads that go on where those end in which a guard holds."""
+        taken = self._known(guard, mask)
+        if taken is None:
+            self.certain = False
+            return mask
+        if not self.apart:
+            self.alive = self.alive & ~taken
+        return mask & ~taken
+
+    def _barrier(self, place: int, mask: Any) -> None:
+        if place not in self.barriers or self.apart or self.waiting or (mask != self.alive).any():
+            self.aligned = self.certain = False
+        if not self.aligned:
+            return
+        self._close()
+        if place not in self.passed:
+            self.passed.add(place)
+            self.found.append(Stored(place, {name: written.copy() for name, written in self.written.items()}))
+
+    def _go(self, number: int, mask: Any) -> None:
+        if mask.any():
+            before = self.waiting.get(number)
+            self.waiting[number] = mask if before is None else before | mask
+
+    def _known(self, guard: Register | Not | None, mask: Any) -> Any:
+        """The threads of a mask in which a guard holds; None where that is not known."""
+        if guard is None:
+            return mask
+        predicate = guard.predicate if isinstance(guard, Not) else guard
+        found = self._register(predicate, mask)
+        if found is None:
+            return None
+        holds = found.numbers != 0
+        if isinstance(holds, bool):
+            return mask if holds != isinstance(guard, Not) else np.zeros_like(mask)
+        return mask & (~holds if isinstance(guard, Not) else holds)
+
+    def _branch(self, number: int, statement: Instruction, mask: Any) -> None:
+        block = self.graph.blocks[number]
+        if block.exits:
+            mask = self._ended(statement.guard, mask)
+        elif len(block.targets) != 1:
+            self._either(number, mask)
+            return
+        else:
+            taken = self._known(statement.guard, mask)
+            if taken is None:
+                self._either(number, mask)
+                return
+            self._go(block.targets[0], taken)
+            mask = mask & ~taken
+        if block.fallthrough >= 0:
+            self._go(block.fallthrough, mask)
+
+    def _either(self, number: int, mask: Any) -> None:
+        """Take all ways of a branch, and go on where they meet."""
+        end, ways = self.graph.reconvergence[number], self.graph.blocks[number].successors
+        region = self.graph.divergent_region(number, {})
+        self.apart += 1
+        if number in region:
+            self._pass_over(region)
+        else:
+            before, after = self.registers, []
+            for way in ways:
+                self.registers = dict(before)
+                if way != end:
+                    self._follow(way, mask, end)
+                after.append(self.registers)
+            first, *rest = after
+            self.registers = {
+                name: value for name, value in first.items()
+                if all(name in other and same(value, other[name]) for other in rest)
+            }
+        self.apart -= 1
+        if end >= 0:
+            self._go(end, mask)
+
+    def _pass_over(self, region: set[int]) -> None:
+        """A loop of which it is not known how often it is executed."""
+        for inside in region:
+            block = self.graph.blocks[inside]
+            if block.exits or not block.successors:
+                self.certain = False
+            for place in range(block.start, block.stop):
+                statement = self.graph.statements[place]
+                if place in self.accesses:
+                    self.inside[place] = Accessed(place)
+                if isinstance(statement, Instruction):
+                    effects = statement.form.effects
+                    if effects.barrier == "block" or place in self.barriers:
+                        self.aligned = self.certain = False
+                    elif effects.ends:
+                        self.certain = False
+                self._forget(place)
+
+    def _forget(self, place: int) -> None:
+        for register in self.graph.def_use[place].writes:
+            self.registers.pop(register.name, None)
+
+    # What they access
+
+    def _access(self, place: int, statement: Instruction, mask: Any) -> None:
+        address, nbytes, stores = self.accesses[place]
+        where = self._known(statement.guard, mask)
+        threads = mask if where is None else where
+        if not threads.any():
+            return
+        value = self._operand(address.base, threads)
+        if value is None or not value.origin:
+            self.inside[place] = Accessed(place)
+            return
+        numbers = value.numbers + address.offset
+        if isinstance(address.base, Register):
+            numbers = cut(numbers, address.base.type.bits)
+        everyone = threads is self.every or bool(threads.all())
+        key = (
+            place, numbers if isinstance(numbers, int) else numbers.tobytes(), value.block,
+            None if everyone else threads.tobytes(),
+        )
+        if key not in self.inside:
+            self.inside[key] = Accessed(place, numbers, value.block, None if everyone else threads)
+        if stores and where is not None and self.certain and not self.apart and value.block == NO_BLOCK:
+            self._store(value.origin, numbers, nbytes, threads)
+
+    def _store(self, name: str, numbers: Any, nbytes: int, threads: Any) -> None:
+        size = self.sizes(name)
+        if not size:
+            return
+        starts = np.broadcast_to(numbers, threads.shape)[threads]
+        if int(starts.min()) < 0 or int(starts.max()) + nbytes > size:
+            return
+        if name not in self.written:
+            self.written[name] = np.zeros(size, bool)
+        self.written[name][(starts[:, None] + np.arange(nbytes)).ravel()] = True
+
+    # Numbers
+
+    def _compute(self, place: int, statement: Instruction, mask: Any) -> None:
+        """Execute an instruction in some threads; without a guard that is known its result has no number."""
+        self.effort += 1
+        where = self._known(statement.guard, mask)
+        writes = self.graph.def_use[place].writes
+        found = self._result(statement, where) if where is not None and len(writes) == 1 else None
+        if found is None or where is None:
+            self._forget(place)
+            return
+        name = writes[0].name
+        if where is not self.every and not where.all():
+            found = self._partly(self.registers.get(name), found, where)
+        self.registers[name] = found
+
+    @staticmethod
+    def _partly(before: Number | None, found: Number, where: Any) -> Number:
+        """A register of which some threads have a new number."""
+        known = where if found.known is None else where & found.known
+        both = None if before is None or found.known is not None else merged(where, found, before)
+        if both is None or before is None:
+            return found._replace(known=known)
+        return both if before.known is None else both._replace(known=before.known | where)
+
+    def _register(self, register: Register, mask: Any) -> Number | None:
+        """The numbers of a register in the threads of a mask."""
+        found = self.registers.get(register.name)
+        if found is None or found.known is None:
+            return found
+        return None if (mask & ~found.known).any() else found._replace(known=None)
+
+    def _operand(self, operand: Operand, mask: Any) -> Number | None:
+        if isinstance(operand, Register):
+            return self._register(operand, mask)
+        if isinstance(operand, Immediate):
+            return Number(_signed(operand.bits, max(operand.type.bits, 2)))
+        if isinstance(operand, Not):
+            found = self._register(operand.predicate, mask)
+            if found is None:
+                return None
+            numbers = found.numbers
+            return Number(int(not numbers) if isinstance(numbers, int) else (numbers == 0).astype(np.int64))
+        if isinstance(operand, Symbol):
+            origin = self.known.array(operand.symbol)
+            return Number(operand.offset, origin=origin) if origin else None
+        if isinstance(operand, SpecialRegister):
+            return self._special_register(operand.special)
+        return None
+
+    def _special_register(self, name: str) -> Number | None:
+        head, _, axis = name.partition(".")
+        if name in self.special:
+            return self.special[name]
+        if head in ("%ntid", "%nctaid", "%ctaid") and axis in ("x", "y", "z"):
+            number = "xyz".index(axis)
+            if head == "%ctaid":
+                return Number(0, _UNITS[number] if self.known.grid[number] > 1 else NO_BLOCK)
+            return Number(self.known.block[number] if head == "%ntid" else self.known.grid[number])
+        return None
+
+    def _result(self, statement: Instruction, mask: Any) -> Number | None:
+        form, operands = statement.form, statement.operands
+        kind = form.type
+        if kind is None or kind.lanes != 1 or kind.kind not in "usbp" or not isinstance(operands[0], Register):
+            return None
+        if form.effects.accesses:
+            loads = form.opcode == "ld" and form.space == "param"
+            return self._parameter(operands[1], kind.bits, kind.kind == "s") if loads else None
+        given: list[Number] = []
+        for operand in operands[1:]:
+            found = self._operand(operand, mask)
+            if found is None:
+                return None
+            given.append(found)
+        return self.arithmetic.result(form, kind, given, operands[0].type.bits)
+
+    def _parameter(self, operand: Operand, bits: int, signed: bool) -> Number | None:
+        if not isinstance(operand, Address) or not isinstance(operand.base, Symbol):
+            return None
+        offset = operand.offset + operand.base.offset
+        origin = self.known.array(operand.base.symbol) if bits == 64 and not offset else ""
+        if origin:
+            return Number(0, origin=origin)
+        number = self.known.parameter(operand.base.symbol, offset, bits // 8)
+        if number is None:
+            return None
+        return Number(_signed(number, bits) if signed or bits >= 32 else number)
+
+
+def _signed(number: int, width: int) -> int:
+    return number - (1 << width) if number >> (width - 1) else number
