@@ -44,7 +44,11 @@ class AddressSearch:
         return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(flags, self.h.i32(flag)), self.h.i32(0))
 
     def together(self, mask: Any) -> None:
-        """Search the entries for all lanes at once; goes on lane by lane where that does not find all of them."""
+        """Search the entries for all lanes at once; goes on lane by lane where that does not find all of them.
+
+        The search begins where one was found last, and notes the first that it finds: the lanes of a warp that access
+        several blocks of a cluster, or several arrays, find these one after the other.
+        """
         h = self.h
         head, probe, found, over = (h.block_named(n) for n in ("entries", "probe", "found", "lanes"))
         scratch = h.add(h.block, Block.SCRATCH)
@@ -52,15 +56,20 @@ class AddressSearch:
         odd = h.ir.and_(lanes, h.splat(h.ir.sub(self.fixed, h.i64(1))))
         odd_lanes = h.ir.and_(h.mask(h.ir.icmp_unsigned("!=", odd, h.splat(h.i64(0)))), mask)
         plain = h.ir.and_(h.ir.and_(self.is_fixed, h.zero(odd_lanes)), h.ir.not_(self.one_entry))
+        whole = h.ir.mul(self.count, h.i32(Entry.nbytes))
+        known = h.load(h.rec, 12, i32, 4)
+        known = h.ir.select(h.ir.icmp_unsigned("<", known, whole), known, h.i32(0))  # of a launch with more arrays
         before = h.ir.block
         h.ir.cbranch(plain, head, over)
         h.ir.position_at_end(head)
-        number, hosts, left, last = h.ir.phi(i32), h.ir.phi(lanes.type), h.ir.phi(i32), h.ir.phi(i32)
-        for phi, start in ((number, h.i32(0)), (hosts, lanes), (left, mask), (last, h.i32(0))):
+        number, hosts, left, first = h.ir.phi(i32), h.ir.phi(lanes.type), h.ir.phi(i32), h.ir.phi(i32)
+        for phi, start in ((number, h.i32(0)), (hosts, lanes), (left, mask), (first, h.i32(-1))):
             phi.add_incoming(start, before)
         h.ir.cbranch(h.ir.icmp_unsigned("<", number, self.count), probe, over)
         h.ir.position_at_end(probe)
-        offset = h.ir.mul(number, h.i32(Entry.nbytes))
+        ahead = h.ir.add(known, h.ir.mul(number, h.i32(Entry.nbytes)))
+        around = h.ir.sub(ahead, whole)
+        offset = h.ir.select(h.ir.icmp_signed("<", around, h.i32(0)), ahead, around)
         entry = h.add(self.table, offset)
         size = h.ir.select(self.writes, h.load(entry, Entry.WRITABLE, i64), h.load(entry, Entry.SIZE, i64))
         bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.fixed, h.i64(1)))
@@ -71,8 +80,9 @@ class AddressSearch:
         moved = h.ir.select(inside, h.ir.add(lanes, h.splat(h.load(entry, Entry.DELTA, i64))), hosts)
         here = h.ir.and_(h.mask(inside), left)
         rest = h.ir.and_(left, h.ir.not_(here))
-        which = h.ir.select(h.nonzero(here), offset, last)
-        for phi, value in ((number, h.ir.add(number, h.i32(1))), (hosts, moved), (left, rest), (last, which)):
+        fresh = h.ir.and_(h.nonzero(here), h.ir.icmp_signed("<", first, h.i32(0)))
+        which = h.ir.select(fresh, offset, first)
+        for phi, value in ((number, h.ir.add(number, h.i32(1))), (hosts, moved), (left, rest), (first, which)):
             phi.add_incoming(value, probe)
         h.ir.cbranch(h.zero(rest), found, head)
         h.ir.position_at_end(found)

@@ -13,6 +13,7 @@ from llvmlite import ir
 from ..machine.layout import LANES, NEVER, SLICE, Barrier, Block, Launch, Status, Warp
 from ..instructions.scheduler import SchedulerFunction
 from .address_search import AddressSearch
+from .cluster_schedule import run_clusters
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
 from .registry import builds
 
@@ -265,5 +266,5 @@ def _fill(h: Handler, place: Any, value: int, size: Any) -> None:
 
 _FUNCTIONS = {
     "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
-    "run": _run, "resolve": AddressSearch,
+    "run": _run, "clusters": run_clusters, "resolve": AddressSearch,
 }

@@ -8,7 +8,7 @@ __all__ = ["EVERYWHERE", "SchedulerFunction"]
 
 
 class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable="it is the scheduler"):
-    """``name`` is schedule, shuffled, reschedule, advance, retire, run or resolve."""
+    """``name`` is schedule, shuffled, reschedule, advance, retire, run, clusters or resolve."""
 
     name: str
 

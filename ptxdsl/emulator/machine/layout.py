@@ -193,6 +193,40 @@ class ClusterBlock(Struct):
     """By warp, lanes that have arrived and not waited since, and the parity of the phase in which they did."""
 
 
+class ClusterRun(Struct):
+    """The clusters that one host thread runs one after the other (:mod:`.codegen.cluster_schedule`)."""
+
+    HEAD = field("Q")
+    """The :class:`Cluster`."""
+    RUN = field("Q")
+    """Function that runs the block of a state."""
+    WINDOWS = field("Q")
+    """Bytes from the begin of a state's buffer table to its entries for the shared memory of the cluster's blocks."""
+    SHARED_BYTES = field("Q")
+    GRID = field("i", 3)
+    """Of clusters."""
+    SHAPE = field("i", 3)
+    """Of a cluster."""
+    THREADS = field("i")
+    """Of a cluster."""
+    BLOCKS = field("I")
+    """Mask of its blocks."""
+    SLICE = field("i")
+    """The budget that a block begins with."""
+    RETURNED = field("i")
+    """Whether the current block's status is to be answered."""
+    NUMBER = field("q")
+    """The cluster that runs, or is next."""
+    END = field("q")
+    """Behind the last one."""
+    LEFT = field("I")
+    """Mask of the blocks that have not ended; 0 between two clusters."""
+    CURRENT = field("i")
+    """Rank of the block that runs, or is next."""
+    TURNS = field("i")
+    """Turns that blocks may take before compiled code returns to Python."""
+
+
 class Mbarrier:
     """The bits of an mbarrier's word: pending arrivals from 0 on, those expected of a phase, signed bytes, parity."""
 

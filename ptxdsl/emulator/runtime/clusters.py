@@ -1,6 +1,8 @@
 """Launches in clusters: the blocks of one share the time of one host thread, each in a block state.
 
-Several host threads run a cluster each, where compiled code has enough to do.
+Several host threads run a cluster each, where compiled code has enough to do. Where nothing has to happen between the
+turns of blocks, compiled code goes from block to block and from cluster to cluster (:mod:`.codegen.cluster_schedule`);
+Python goes on with a cluster in which something else than an end or a wait comes up.
 
 An address of shared memory says in its upper bits which block of the cluster it is in, as on NVIDIA's hardware, so that
 an address means the same to all blocks. Each state's table has the memory of all.
@@ -22,10 +24,11 @@ from ..codegen.host import cores
 from ..jit.tier_up import note_time
 from ..machine.allocation import allocate, copy_bytes
 from ..machine.layout import (
-    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, Entry, Status,
+    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry, Status,
 )
 from . import block_state, host_threads, worker_pool
-from .block_state import BlockState, LaunchState
+from .alone import ALONE
+from .block_state import NO_TOOL, BlockState, LaunchState, compiled, scheduler
 from .deoptimise import note_wrap
 from .events import deadlock, deoptimise, handle, livelock
 from .faults import index_in
@@ -37,8 +40,14 @@ __all__ = ["ClusterPool", "window_entry"]
 Shape3 = tuple[int, int, int]
 TIME_SLICE = 64
 """What a block of a cluster may use of its budget before the next one has its time slice."""
+BATCH_SECONDS = 1e-3
+"""How long the clusters are to take that compiled code runs by itself, and may be interrupted after."""
+TURNS = 1 << 12
+"""Turns of blocks after which it returns in any case."""
 _HEAD, _LINKS = Cluster.span("PHASE", "BLOCKS"), ClusterBlock.span("BLOCK", "HEAD")
 _ENTRY = Entry.span("LOW", "SPACES")
+_RUN = ClusterRun.span("HEAD", "SLICE")
+_NEXT = ClusterRun.span("RETURNED", "TURNS")
 _CLOSED = Entry.span("SIZE", "WRITABLE").pack(0, 0)
 FAST = 0.5
 """The share of a launch's time that compiled code has to take for a second host thread to be of use."""
@@ -63,6 +72,10 @@ class ClusterPool:
         self.schedule = SeededSchedule(launch) if launch.config.seed is not None else None
         order = list(range(x * y * z))
         self.left = deque(order if self.schedule is None else self.schedule.shuffled(len(order)))
+        self.plain = self.schedule is None and launch.tool is NO_TOOL
+        """Whether compiled code may go from block to block."""
+        self.pace = codes(False).pace
+        """Seconds a cluster takes in compiled code, 0 where that is not known."""
         self.alone = alone or self.schedule is not None or codes(False).prints or len(order) == 1
         self.running: dict[int, int] = {}
         """The cluster that each worker runs."""
@@ -78,6 +91,7 @@ class ClusterPool:
                     self.changed.wait()
                 except KeyboardInterrupt as error:  # noqa: PERF203
                     self._fail(-1, error)
+        self.codes(False).pace = self.pace
         fault, self.fault = self.fault, None  # an error holds this frame, and so must not be held by it
         try:
             if fault is not None:
@@ -87,26 +101,34 @@ class ClusterPool:
 
     def _work(self, worker: int) -> None:
         clusters: Clusters | None = None
-        while (number := self._take(worker)) is not None:
+        while (taken := self._take(worker)) is not None:
             try:
-                clusters = clusters or Clusters(self)
-                clusters.run(number)
+                clusters = clusters or Clusters(self, worker)
+                clusters.run(*taken)
             except BaseException as error:  # noqa: BLE001, PERF203 - the caller of the launch gets it
-                self._fail(number if isinstance(error, Exception) else -1, error)
+                self._fail(self.running[worker] if isinstance(error, Exception) else -1, error)
             finally:
-                self._end(worker)
+                self._end(worker, taken[1])
 
-    def _take(self, worker: int) -> int | None:
+    def _take(self, worker: int) -> tuple[int, int] | None:
+        """The first of the next clusters, and how many one worker runs before it comes again."""
         with self.mutex:
             if self.fault is not None or not self.left:
                 return None
-            number = self.running[worker] = self.left.popleft()
-            return number
+            count = int(BATCH_SECONDS / self.pace) if self.plain and self.pace else 1
+            if not self.alone and cores() > 1:
+                count = min(count, len(self.left) // (2 * cores()))
+            count = max(1, min(count, len(self.left)))
+            number = self.running[worker] = self.left[0]
+            for _ in range(count):
+                self.left.popleft()
+            return number, count
 
-    def _end(self, worker: int) -> None:
+    def _end(self, worker: int, count: int) -> None:
         with self.changed:
             self.running.pop(worker, None)
-            self.done += 1
+            self.done += count
+            self.pace = self.compiled / self.done
             self.changed.notify_all()
             self._wake()
 
@@ -142,9 +164,9 @@ class ClusterPool:
 class Clusters:
     """What one host thread runs clusters in: the states of one at a time, and what they share."""
 
-    def __init__(self, pool: ClusterPool) -> None:
+    def __init__(self, pool: ClusterPool, worker: int) -> None:
         self.pool, self.launch, self.codes, self.schedule = pool, pool.launch, pool.codes, pool.schedule
-        self.random = self.schedule is not None
+        self.worker, self.random = worker, self.schedule is not None
         self.number = 0
         self.shape: Shape3 = self.launch.spaces.cluster or (1, 1, 1)
         self.size = self.shape[0] * self.shape[1] * self.shape[2]
@@ -154,6 +176,13 @@ class Clusters:
         self.windows = [window_entry(state, 0, 0) for state in self.states]
         """Of each state, its entries for the shared memory of all blocks, and what they are while all blocks run."""
         self.opened = [ctypes.string_at(place, 2 * self.size * Entry.nbytes) for place in self.windows]
+        self.run_memory, self.run_address, self.run_view = allocate(ClusterRun.nbytes)
+        if pool.plain:
+            _RUN.pack_into(
+                self.run_view, 0, self.address, scheduler("run"), self.windows[0] - self.states[0].table,
+                self.launch.shared_bytes, *pool.grid, *self.shape, self.launch.config.threads * self.size,
+                (1 << self.size) - 1, TIME_SLICE,
+            )
 
     def _make_states(self, conservative: bool) -> list[BlockState] | None:
         """The states, with what does not change from block to block computed; None where it takes conservative code."""
@@ -179,11 +208,62 @@ class Clusters:
     def _block_part(self, rank: int) -> int:
         return self.address + Cluster.nbytes + rank * ClusterBlock.nbytes
 
-    def run(self, number: int) -> None:
-        """Run a cluster."""
-        self.number = number
-        self._begin(index_in(self.pool.grid, number))
-        self._run()
+    def run(self, first: int, count: int) -> None:
+        """Run so many clusters from one on."""
+        if self.pool.plain:
+            self._run_ahead(first, first + count)
+            return
+        for number in range(first, first + count):
+            self.number = number
+            self._begin(index_in(self.pool.grid, number))
+            self._run(deque(self.states))
+
+    def _run_ahead(self, number: int, end: int) -> None:
+        """Run the clusters before ``end`` from one on, in compiled code as far as it goes."""
+        left = current = 0
+        for state in self.states:
+            self._link(state)
+        while number < end and not self.pool.cancelled(number):
+            _NEXT.pack_into(self.run_view, ClusterRun.RETURNED, 0, number, end, left, current, TURNS)
+            self._call()
+            returned, number, _, left, current, _ = _NEXT.unpack_from(self.run_view, ClusterRun.RETURNED)
+            self.number = self.pool.running[self.worker] = min(number, end - 1)
+            if returned:
+                order = [*self.states[current:], *self.states[:current]]
+                active = deque(state for state in order if left >> state.rank & 1)
+                self._run(active, active[0].get(Block.STATUS, "i"))
+                number, left, current = number + 1, 0, 0
+
+    def _call(self) -> None:
+        """Call the compiled scheduler of clusters."""
+        launch, function = self.launch, compiled(scheduler("clusters"))
+        for state in self.states:
+            state.left = 0
+            state.put(Block.FUNCTION, "Q", state.code.block_function)
+        start = perf_counter()
+        if launch.locks:
+            self._note_locks(True)
+            function(None, None, self.run_address)
+        else:
+            with ALONE:
+                self._note_locks(launch.locks)
+                function(None, None, self.run_address)
+        self._note_spent(self.states[0].code, perf_counter() - start)
+        for state in self.states:
+            exits = state.get(Block.EXITS, "I")
+            if exits:
+                state.code.note_exits(exits, state.get(Block.EXIT_PC, "Q"))
+
+    def _note_locks(self, locks: bool) -> None:
+        for state in self.states:
+            state.put(Block.EXITS, "II", 0, locks)
+
+    def _note_spent(self, code: Code, seconds: float) -> None:
+        self.pool.compiled += seconds
+        note_time(code, seconds)
+
+    def _link(self, state: BlockState) -> None:
+        copy_bytes(self._block_part(state.rank), _LINKS.pack(state.address, self.address), _LINKS.size)
 
     def _begin(self, index: Shape3) -> None:
         """Make all states ready for the blocks of a cluster."""
@@ -193,7 +273,7 @@ class Clusters:
         copy_bytes(self.address, _HEAD.pack(0, 0, threads, (1 << self.size) - 1), _HEAD.size)
         self.launch.tool.begin_cluster(self.states)
         for state in self.states:
-            copy_bytes(self._block_part(state.rank), _LINKS.pack(state.address, self.address), _LINKS.size)
+            self._link(state)
             bx, by, bz = (
                 which * extent + at for which, extent, at in zip(index, self.shape, index_in(self.shape, state.rank))
             )
@@ -203,30 +283,25 @@ class Clusters:
             opened = self.opened[state.rank]
             copy_bytes(self.windows[state.rank], opened, len(opened))
 
-    def _run(self) -> None:
-        """Run the blocks of one cluster to their ends, a time slice each."""
-        active = deque(self.states)
+    def _run(self, active: deque[BlockState], status: int = Status.RUNNING) -> None:
+        """Run the blocks of one cluster to their ends, a time slice each.
+
+        ``status``: what the first of them has returned with, if it has not been answered.
+        """
         self.quiescence = Quiescence(self.random)
-        for state in active:
+        for state in active if status == Status.RUNNING else ():
             state.left = TIME_SLICE
         if self.schedule is not None:
             self._turn(active)
         while active and not self.pool.cancelled(self.number):
             state = active[0]
-            self.launch.tool.switch(state)
-            start = perf_counter()
-            status = state.run(TIME_SLICE)
-            spent = perf_counter() - start
-            self.pool.compiled += spent
-            note_time(state.code, spent)
+            if status == Status.RUNNING:
+                self.launch.tool.switch(state)
+                start = perf_counter()
+                status = state.run(TIME_SLICE)
+                self._note_spent(state.code, perf_counter() - start)
             if status == Status.DONE:
-                active.popleft()
-                if self.schedule is not None:
-                    self._turn(active)
-                for other in active:
-                    self._close(other, state)
-                self.quiescence = Quiescence(self.random)
-                self.launch.stop_clocks(False)
+                self._end(active)
             elif status == Status.BLOCKED:
                 if not self._waits(state) or not any(s.between_blocks or s.get(Block.RUNNABLE, "I") for s in active):
                     raise deadlock(state)
@@ -239,6 +314,17 @@ class Clusters:
                 self._turn(active)
                 if self.quiescence.slice_over(len(active)):
                     self._compare(active)
+            status = Status.RUNNING
+
+    def _end(self, active: deque[BlockState]) -> None:
+        """The first block has ended."""
+        state = active.popleft()
+        if self.schedule is not None:
+            self._turn(active)
+        for other in active:
+            self._close(other, state)
+        self.quiescence = Quiescence(self.random)
+        self.launch.stop_clocks(False)
 
     def _turn(self, active: deque[BlockState]) -> None:
         """Another block is next."""

@@ -33,15 +33,17 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     another = threading.Event()
     run_one, here = Clusters.run, threading.get_ident()
 
-    def noted(self: Clusters, number: int) -> None:
+    def noted(self: Clusters, number: int, count: int) -> None:
+        assert count == 1
         seen.append(threading.get_ident())
         if seen[-1] != here:
             another.set()
         elif self.pool.woken:
             assert another.wait(PATIENCE)
-        run_one(self, number)
+        run_one(self, number, count)
 
     monkeypatch.setattr(clusters, "FAST", 0.0)
+    monkeypatch.setattr(clusters, "BATCH_SECONDS", 0.0)
     monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-12)
     monkeypatch.setattr(Clusters, "run", noted)
     with override(emulator_threads=request.param):
@@ -105,15 +107,15 @@ def test_a_wait_for_ever_is_found(threads: list[int]) -> None:
 @pytest.mark.parametrize("interrupted", [0, 1])
 def test_an_interruption_ends_all(threads: list[int], monkeypatch: pytest.MonkeyPatch, interrupted: int) -> None:
     pools: list[ClusterPool] = []
-    begin = Clusters._begin
+    ahead = Clusters._run_ahead
 
-    def failing(self: Clusters, index: tuple[int, int, int]) -> None:
+    def failing(self: Clusters, number: int, end: int) -> None:
         pools.append(self.pool)
         if self.pool.woken and (threading.current_thread() is threading.main_thread()) is not bool(interrupted):
             raise KeyboardInterrupt
-        begin(self, index)
+        ahead(self, number, end)
 
-    monkeypatch.setattr(Clusters, "_begin", failing)
+    monkeypatch.setattr(Clusters, "_run_ahead", failing)
     text = kernel("u64 flags", WAITS)
     with pytest.raises(KeyboardInterrupt):
         run(text, 64, 1, 2, flags=np.zeros(64, np.uint32))
@@ -136,14 +138,14 @@ def test_short_clusters_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_error_of_the_emulator_is_raised(threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = Clusters._begin
+    ahead = Clusters._run_ahead
 
-    def failing(self: Clusters, index: tuple[int, int, int]) -> None:
-        if index[0] >= 5:
-            raise EmulationError(f"no cluster {index[0]}")
-        begin(self, index)
+    def failing(self: Clusters, number: int, end: int) -> None:
+        if number >= 5:
+            raise EmulationError(f"no cluster {number}")
+        ahead(self, number, end)
 
-    monkeypatch.setattr(Clusters, "_begin", failing)
+    monkeypatch.setattr(Clusters, "_run_ahead", failing)
     with pytest.raises(EmulationError, match="no cluster 5"):
         run(kernel("u64 flags", WAITS), 64, 1, 2, flags=np.zeros(64, np.uint32))
     assert threads
