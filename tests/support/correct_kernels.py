@@ -582,3 +582,20 @@ def handed_on_from_warp_to_warp(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> Non
         with loop():
             break_if(ptx["ld.acquire.cta.shared.u32"](s + 2) == 1)
         y[0] = s[0]
+
+
+@case(None, {"mask": 7}, {"mask": 12}, block=32)
+def lanes_store_alike(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32], *, mask: int) -> None:
+    """Several lanes store the same at each place, whose offsets are known."""
+    s, t = shared(u8, 16), ptx.tid.x
+    s[t & mask] = 5
+    ptx.bar.warp.sync(FULL)
+    y[t] = s[t & mask].to(u32)
+
+
+@case(None, block=(8, 4))
+def rows_store_alike(x: Ptr[u32], y: Ptr[u32], flag: Ptr[u32]) -> None:
+    s, t = shared(u8, 8), ptx.tid.x
+    s[t] = 5
+    ptx.bar.warp.sync(FULL)
+    y[t + ptx.tid.y * 8] = s[t].to(u32)

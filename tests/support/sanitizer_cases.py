@@ -25,7 +25,7 @@ class Case(NamedTuple):
     error: type[EmulationError] | None
     lines: frozenset[int]
     grid: int
-    block: int
+    block: int | tuple[int, ...]
     constants: dict[str, Any]
     shared: int
     fresh: bool
@@ -35,8 +35,8 @@ class Cases(dict[str, Case]):
     """The kernels of a file by name and constants."""
 
     def register(
-        self, error: type[EmulationError] | None, *variants: dict[str, Any], grid: int = 1, block: int = THREADS,
-        shared: int = 0, fresh: bool = False,
+        self, error: type[EmulationError] | None, *variants: dict[str, Any], grid: int = 1,
+        block: int | tuple[int, ...] = THREADS, shared: int = 0, fresh: bool = False,
     ) -> Callable[[Any], Any]:
         """Register a kernel ``(x, y, flag)``, once for each set of constants."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Union
 
 from ...ir import (
@@ -22,6 +22,7 @@ from ...ir import (
 from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.def_use import DefUse
 from ..machine.layout import LANES, LOCAL_ORIGIN
+from .bitwise_offsets import KnownBits, bitwise
 from .form_plans import CALL, Plan, plan_of
 
 __all__ = [
@@ -130,6 +131,10 @@ class DivergenceAnalysis:
         self.stale: set[str] = set()
         self.changed: set[str] = set()
         """Registers whose facts have changed since the last pass began, and in this pass."""
+
+    @cached_property
+    def known_bits(self) -> KnownBits:
+        return KnownBits(self.graph.def_use, self.block)
 
     def run(self) -> Facts:
         self._find_invariants()
@@ -267,7 +272,8 @@ class DivergenceAnalysis:
             return UNIFORM
         if rule == "uniform":
             return UNIFORM if inputs[-1] is UNIFORM or op.statement.form.effects.barrier else VARYING  # type: ignore[union-attr]
-        result = None if rule == "pure" else combined(rule, op.reads, [each or UNIFORM for each in inputs])
+        given = [each or UNIFORM for each in inputs]
+        result = bitwise(op, given, self.known_bits) if rule == "pure" else combined(rule, op.reads, given)
         return VARYING if result is None else _wrapped(result, op.writes[0].type.bits)
 
     def _provenance(self, op: DefUse, plan: Plan) -> str:

@@ -8,7 +8,9 @@ from ..machine.layout import LANES
 from .operand_classes import OperandClass
 from .operands import Field
 
-__all__ = ["AccessFlags", "Pattern", "WithAddress", "lane_by_lane", "lane_pattern", "segment_starts"]
+__all__ = [
+    "AccessFlags", "Pattern", "WithAddress", "lane_by_lane", "lane_pattern", "segment_starts", "segments_overlap",
+]
 
 Pattern = tuple[str, int]
 """How the lanes of an affine address lie: contiguous (c) or equal (b) within segments of so many lanes."""
@@ -53,6 +55,16 @@ class WithAddress:
 def segment_starts(kind: OperandClass, place: Field) -> tuple[int, ...]:
     """Where the segments of an affine address begin behind the first."""
     return place.values[7:] if kind.affine else ()
+
+
+def segments_overlap(pattern: Pattern | None, place: Field, nbytes: int, present: int) -> bool:
+    """Whether several of so many lanes access one place by an affine address."""
+    if pattern is None or not place.kind.affine:
+        return False
+    if pattern[0] == "b":
+        return True
+    starts = sorted((0, *place.values[7:])[: -(-present // pattern[1])])
+    return any(starts[n + 1] - start < pattern[1] * nbytes for n, start in enumerate(starts[:-1]))
 
 
 def lane_by_lane(kind: OperandClass, place: Field) -> Field:

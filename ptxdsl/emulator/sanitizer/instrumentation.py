@@ -15,7 +15,7 @@ from ...isa.effects import Access
 from ...types import TYPES
 from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code, translate
-from ..instructions.addresses import lane_by_lane, segment_starts
+from ..instructions.addresses import lane_by_lane, segment_starts, segments_overlap
 from ..instructions.bulk_copies import find, hosts, move, size_of
 from ..instructions.instrumentation import (
     BulkReport, BulkShadowCheck, CopyBegin, CopyCommit, CopyWait, EpochArrive, EpochBarrier, EpochBegin,
@@ -377,7 +377,8 @@ class Instrumentation:
                 self._log(statement, access, kind, lane_by_lane(kind, place))
             return
         alone = private_of(low, access.space, self._address(statement))
-        if role == Role.ATOMIC or alone:
+        meets = access.writes and segments_overlap(pattern, place, nbytes, low.present)
+        if role == Role.ATOMIC or alone or meets:
             place, pattern = lane_by_lane(kind, place), None
         guard = self._guard(statement)
         values = [o for o, spec in zip(statement.operands, form.operands) if spec.kind == "value"]
