@@ -23,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     cache = tempfile.TemporaryDirectory(prefix="ptxdsl-tests-")
     config.add_cleanup(cache.cleanup)
     os.environ["PTXDSL_CACHE_DIR"] = cache.name
+    os.environ.setdefault("TEST_SEED", str(secrets.randbits(32)))  # processes that share a run collect the same tests
 
 
 @pytest.fixture(autouse=True)
@@ -72,11 +73,10 @@ def each_rewriting_pass_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
-    """Fresh random numbers; the seed is printed with a failure, and TEST_SEED=<seed> repeats it."""
-    seed = int(os.environ.get("TEST_SEED") or secrets.randbits(32))
-    print(f"TEST_SEED={seed}")
-    return np.random.default_rng(seed)
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Fresh random numbers of a test; the run's seed is printed with a failure, and TEST_SEED=<seed> repeats it."""
+    print(f"TEST_SEED={os.environ['TEST_SEED']}")
+    return np.random.default_rng([int(os.environ["TEST_SEED"]), *request.node.nodeid.encode()])
 
 
 @pytest.fixture

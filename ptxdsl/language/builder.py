@@ -8,7 +8,7 @@ Value its lifetime: closing one cuts it off from the trace, so that "may this va
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, Protocol, TypeVar
@@ -152,12 +152,12 @@ class Trace:
     and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
     branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
     `ptx_func` functions called, by function and constants; ``unaliased`` and ``known_globals`` are what rule R3
-    remembers, ``operands`` those of the instruction whose result is to be written; ``indexed`` and ``kept`` are the
-    function's (`ir.Function`). A trace is
-    preverified, since each operand was checked when it was appended, unless ``needs_verification``: with branches of
-    the user's own, calls, names in strings, or a `Reg` that is perhaps read before it is written, only `verify` can
-    tell. ``block_needs`` is what helpers need of the launch (:mod:`.block_needs`), ``called`` says
-    that it is that of a `ptx_func`.
+    remembers, ``operands`` those of the instruction whose result is to be written, ``vector`` the elements, by id, of
+    a vector that is being written, with the objects that reach none of them; ``indexed`` and ``kept`` are the
+    function's (`ir.Function`). A trace is preverified, since each operand was checked when it was appended, unless
+    ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that is perhaps read
+    before it is written, only `verify` can tell. ``block_needs`` is what helpers need of the launch
+    (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str, code: CodeType) -> None:
@@ -183,6 +183,7 @@ class Trace:
         self.fatal_error: PtxError | None = None
         self.needs_verification = self.over = False
         self.operands: tuple[Any, ...] = ()
+        self.vector: tuple[frozenset[int], dict[int, Any]] | None = None
         self.unaliased: dict[tuple[Any, ...], int] = {}
         self.known_globals: dict[int, Any] = {}
         self.block_needs: list[Any] = []
@@ -236,6 +237,15 @@ class Trace:
             cache.clear()
 
     # -- statements
+
+    @contextmanager
+    def vector_of(self, elements: Sequence[Any]) -> Iterator[None]:
+        """The elements of a vector are written: rule R3 searches for who holds them once."""
+        self.vector = frozenset(map(id, elements)), {}
+        try:
+            yield
+        finally:
+            self.vector = None
 
     def emit(
         self, form: Form, operands: tuple[ir.Operand, ...], guard: ir.Register | ir.Not | None = None,

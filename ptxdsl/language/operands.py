@@ -301,6 +301,13 @@ def _variable(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.
 
 
 def _vector(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
+    if spec.written:
+        with trace.vector_of(argument):
+            return ir.Vector(tuple(_elements(trace, form, spec, argument)))
+    return ir.Vector(tuple(_elements(trace, form, spec, argument)))
+
+
+def _elements(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> list[ir.Operand]:
     items: list[ir.Operand] = []
     for at, item in enumerate(argument):
         if item.__class__ is Result and item.region.owner is trace:
@@ -308,7 +315,7 @@ def _vector(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Op
         else:
             one = elements(spec)[at]
             items.append(_converter(one, item)(trace, form, one, item))
-    return ir.Vector(tuple(items))
+    return items
 
 
 def _based(trace: Trace, form: Form, spec: OperandSpec, argument: Any) -> ir.Operand:
@@ -366,7 +373,8 @@ def _result(trace: Trace, spec: OperandSpec, target: Any, type: ScalarType) -> t
     if not spec.count:
         return _target(trace, target, type)
     items = list(target) if isinstance(target, (list, tuple)) else [None] * spec.count
-    pairs = [_target(trace, item, type) for item in items]
+    with trace.vector_of(items):
+        pairs = [_target(trace, item, type) for item in items]
     values = tuple(value for _, value in pairs)
     return ir.Vector(tuple(operand for operand, _ in pairs)), target if target is not None else Vec(values)
 

@@ -65,7 +65,7 @@ def test_readme_commands_are_one_line_each() -> None:
     assert len(commands) == 2
     assert all(line.startswith("python3 -m venv .venv && .venv/bin/pip install -q -e ") for line in commands)
     assert commands[0].endswith("&& .venv/bin/python -m ptxdsl examples")
-    assert commands[1].endswith("&& .venv/bin/python -m pytest -q")
+    assert commands[1].endswith("&& .venv/bin/python -m pytest -q -n auto")
 
 
 def test_every_setting_and_extra_named_in_the_readme_exists() -> None:

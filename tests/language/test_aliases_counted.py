@@ -141,6 +141,13 @@ def vector(out: Any, x: Any) -> None:
     out.cast(u32)[0] = old
 
 
+def vector_with_one_kept_deep(out: Any, x: Any) -> None:
+    words = [reg(u32, 0) for _ in range(4)]
+    first, last = {"low": words[:2]}, [{"kept": [words[3]]}]  # the first two are held twice, and searched for
+    out.cast(u32).load(0, width=4, out=words)  # wrong
+    out.cast(u32)[0] = last[0]["kept"][0]
+
+
 def by_iadd(out: Any, x: Any) -> None:
     acc = registers()
     old = acc[1]

@@ -43,6 +43,10 @@ def test_wrong(kind: Any, mnemonic: str, operand: Any) -> None:
     assert mnemonic in traced(kind, mnemonic, operand, {"u32": u32, "s32": s32, "f32": f32, "u64": u64}[updated])
 
 
-@pytest.mark.parametrize(("kind", "mnemonic", "operand"), RIGHT, ids=str)
+def _id(value: Any) -> str:
+    return getattr(value, "__name__", str(value))
+
+
+@pytest.mark.parametrize(("kind", "mnemonic", "operand"), RIGHT, ids=_id)
 def test_right(kind: Any, mnemonic: str, operand: Any) -> None:
     assert mnemonic in traced(kind, mnemonic, operand)

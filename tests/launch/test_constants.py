@@ -122,7 +122,8 @@ def test_constants_that_do_not_differ_share_a_trace(make: Callable[[], Any]) -> 
 
 
 @pytest.mark.parametrize(
-    "make", [Equal, Slots, Cfg, lambda a: SimpleNamespace(x=Slots(a)).x, lambda a: Cfg(Slots(a)).a], ids=str
+    "make", [Equal, Slots, Cfg, lambda a: SimpleNamespace(x=Slots(a)).x, lambda a: Cfg(Slots(a)).a],
+    ids=["equal to everything", "slots", "frozen dataclass", "slots in a namespace", "slots in a dataclass"],
 )
 def test_a_constant_that_changes_between_launches_is_seen(make: Callable[[Any], Any]) -> None:
     @ptx_kernel

@@ -227,7 +227,8 @@ class Pointer(RunTime):
                 PtxTypeError, f"`out` of a load of width {width} has {len(regs)} registers",
                 f"`[reg({self.dtype}) for _ in range({width})]`",
             )
-        return tuple(target.write(trace) for target in regs)
+        with trace.vector_of(regs):
+            return tuple([target.write(trace) for target in regs])
 
     def store(self, index: Any, values: Any, *, pred: Any = None) -> None:
         """Store a value at ``index``, by one ``st``; a sequence of 2, 4 (or 8) as a vector from there on."""

@@ -81,7 +81,7 @@ def check_alias(reg: Any, depth: int = 2) -> None:
         return
     searches.count += 1
     count, certain, grouped = 0, 0, False
-    for each, found in zip(stack, holders(stack, register, trace.known_globals)):
+    for each, found in zip(stack, holders(stack, register, trace)):
         if len(found.names) == 1 and not found.places:
             flow = flow_of(each.f_code)
             count += 1

@@ -16,6 +16,7 @@ from types import (
 )
 from typing import Any, NamedTuple
 
+from ..builder import Trace
 from ..introspection.frame_variables import locals_of
 from ..introspection.reachable import GLOBAL, NAME, Node, Part, children, holds, walk
 from ..introspection.user_code import globals_of, is_user_class, is_user_module, names_of_module
@@ -90,11 +91,11 @@ def variables(frame: FrameType) -> dict[str, Any]:
     return found
 
 
-def holders(frames: list[FrameType], reg: Reg, known: dict[int, Globals]) -> list[Found]:
-    """What holds the register in each of the frames; ``known`` is what was found of their globals before."""
+def holders(frames: list[FrameType], reg: Reg, trace: Trace) -> list[Found]:
+    """What holds the register in each of the frames."""
     found: list[Found] = []
     roots: list[list[tuple[str, Any]]] = []
-    search = _Search(reg, known)
+    search = _Search(reg, trace)
     for frame in frames:
         names: dict[str, Any] = {}
         others: list[tuple[str, Any]] = []
@@ -119,7 +120,7 @@ def holders(frames: list[FrameType], reg: Reg, known: dict[int, Globals]) -> lis
             others = list(values.items())
         for root in others:
             if search.reaches([root[1]]):
-                _collect(walk([root], dict(search.clean), through_globals=True), frame, reg, each)
+                _collect(walk([root], {**search.unrelated, **search.clean}, through_globals=True), frame, reg, each)
     return found
 
 
@@ -180,12 +181,16 @@ def _is_users(value: Any) -> bool:
 
 
 class _Search:
-    """The search for who reaches a register: most objects do not, and no paths are needed to tell."""
+    """The search for who reaches a register: most objects do not, and no paths are needed to tell.
 
-    def __init__(self, reg: Reg, known: dict[int, Globals]) -> None:
-        self.reg, self.known = reg, known
+    Of a vector of registers each is searched for, and most objects reach none of them.
+    """
+
+    def __init__(self, reg: Reg, trace: Trace) -> None:
+        self.reg, self.known = reg, trace.known_globals
+        self.vector, self.unrelated = trace.vector or (frozenset(), {})
         self.clean: dict[int, Any] = {}
-        """By id, the objects that do not reach it."""
+        """By id, the objects that do not reach it, but perhaps another register of its vector."""
         self.live: list[Any] = []
         """What the frames reach through their globals."""
         self._current: list[Globals] = []
@@ -206,10 +211,13 @@ class _Search:
 
     def reaches(self, values: list[Any]) -> bool:
         """Whether one of these objects reaches it."""
-        waiting, clean, seen = list(values), self.clean, {}
+        waiting, clean, unrelated, seen, others = list(values), self.clean, self.unrelated, {}, False
         while waiting:
             value = waiting.pop()
-            if id(value) in clean or id(value) in seen:
+            if id(value) in unrelated or id(value) in seen:
+                continue
+            if id(value) in clean:
+                others = True
                 continue
             kind = type(value)
             groups: list[Any]
@@ -228,9 +236,10 @@ class _Search:
                     return True
                 if ways & _HAS and any(shares(item, self.reg) for item in held):
                     return True
+                others = others or bool(ways & _HAS) or not self.vector.isdisjoint(map(id, held))
                 if ways & _LEADS:
                     waiting += compress(held, map(holds, map(type, held)))
-        clean.update(seen)
+        (clean if others else unrelated).update(seen)
         return False
 
 
