@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from ..collector import paused
 from ..config import observer
 from ..errors import EmulationError
-from ..ir import Call, Function, Instruction, Module
-from ..text import parse
-from .analysis.divergence import Shape3
-from .codegen.code import Code, translate
+from ..ir import Module
+from .codegen.code import Code
+from .codegen.kept_code import keep, key_of, recall
 from .machine.address_spaces import AddressSpaces, ModuleMemory
 from .machine.array_history import note
-from .machine.unsupported import unsupported
-from .rewrite.expansions import expansion
-from .rewrite.loop_bounds import bounded_by_differences
 from .runtime.block_state import NO_TOOL, LaunchState
 from .runtime.launch import run
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar
+    from .analysis.divergence import Shape3
+    from .machine.texture_pool import ModuleReference
     from .rewrite.index_checks import Annotations
     from .sanitizer.instrumentation import Checks
 
@@ -36,13 +36,16 @@ Tools = Union["Checks", Literal["memory"], None]
 class Program:
     """A loaded module: its variables in memory, its kernels lowered as they are launched."""
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self._memory = ModuleMemory(module)
-        self.references = self._memory.references
+    def __init__(self, module: Module | Callable[[], Module], text: str = "") -> None:
+        """``module`` is what makes it where ``text`` is its PTX: a kernel that is on disk does not need it."""
+        self._read, self._text = module, text
+        self._placed: ModuleMemory | None = None
+        self._lock = threading.RLock()
         self._spaces: dict[tuple[str, Shape3 | None, int], AddressSpaces] = {}
         self._codes: dict[tuple[str, Shape3, bool, Tools, Shape3 | None, int], Code] = {}
         self._wraps: dict[tuple[str, Shape3, Tools, Shape3 | None, int], set[int]] = {}
+        self._asked: set[tuple[str, Shape3]] = set()
+        """Kernels that have been looked for on disk."""
         self._annotations: list[tuple[Module, Annotations]] = []
 
     def _annotated(self, traced: Module) -> int:
@@ -56,19 +59,49 @@ class Program:
             known.append((traced, Annotations(traced, self.module)))
         return number + 1 if self._annotations[number][1] else 0
 
+    @cached_property
+    def module(self) -> Module:
+        """What the text says."""
+        with self._lock:
+            if not isinstance(self._read, Module):
+                self._read = self._read()
+            return self._read
+
+    @cached_property
+    def _memory(self) -> ModuleMemory:
+        with self._lock:
+            if self._placed is None:
+                self._placed = ModuleMemory(self.module)
+            return self._placed
+
+    @property
+    def references(self) -> Mapping[str, ModuleReference]:
+        """What stands for textures, samplers and surfaces of the module."""
+        return self._memory.references
+
     def _kernel(self, entry: str, cluster: Shape3 | None, annotated: int = 0) -> AddressSpaces:
         spaces = self._spaces.get((entry, cluster, annotated))
         if spaces is None:
-            function = self.module.function(entry)
-            if cluster is None and not annotated and _runs_as_it_stands(function):
-                spaces = AddressSpaces(self.module, function, self._memory)
-            else:
-                annotations = self._annotations[annotated - 1][1] if annotated else None
-                with paused():
-                    spaces = _rewritten(self.module, function, self._memory, cluster, annotations)
-                spaces.asked = annotations.asked if annotations is not None else []
-            self._spaces[entry, cluster, annotated] = spaces
+            spaces = self._spaces[entry, cluster, annotated] = self._new_spaces(entry, cluster, annotated)
         return spaces
+
+    def _new_spaces(self, entry: str, cluster: Shape3 | None, annotated: int) -> AddressSpaces:
+        from .rewrite.kernel_memory import spaces_of
+
+        annotations = self._annotations[annotated - 1][1] if annotated else None
+        with paused():
+            return spaces_of(self.module, self.module.function(entry), self._memory, cluster, annotations)
+
+    def _recall(self, entry: str, block: Shape3) -> None:
+        """Take a kernel from disk, if it is there."""
+        self._asked.add((entry, block))
+        spaces = cache(lambda: self._new_spaces(entry, None, 0))
+        found = recall(key_of(self._text, entry, block), spaces, lambda: _lowered(spaces(), block))
+        if found is not None:
+            kept, code = found
+            code.wraps = self._wraps.setdefault((entry, block, None, None, 0), set())
+            self._spaces.setdefault((entry, None, 0), kept)
+            self._codes[entry, block, False, None, None, 0] = code
 
     def code(
         self, entry: str, block: Shape3, conservative: bool = False, checks: Tools = None,
@@ -85,13 +118,15 @@ class Program:
             wraps = self._wraps.setdefault((entry, block, checks, cluster, annotated), set())
             with paused():
                 if checks is None or checks == BOUNDS:
-                    found = translate(spaces.function, spaces, block, conservative, wraps=wraps)
+                    found = _lowered(spaces, block, conservative, wraps)
                 else:
                     from .sanitizer.instrumentation import instrumented
 
                     made = instrumented(spaces, block, conservative, checks, wraps)
                     found = made or self.code(entry, block, conservative, BOUNDS, cluster, annotated)
             self._codes[key] = found
+            if (entry, block) in self._asked and key == (entry, block, False, None, None, 0):
+                keep(key_of(self._text, entry, block), found, spaces)
         return found
 
     def codes(self, entry: str) -> list[tuple[Shape3, Tools, Code]]:
@@ -119,6 +154,10 @@ class Program:
         annotated, tools = 0, config.sanitize or frozenset()
         if config.traced is not None and "memory" in tools:
             annotated = self._annotated(config.traced)
+        observing = observer.get()
+        sanitizes = not tools.isdisjoint(("race", "order", "cas", "init", "memory"))
+        if self._text and (entry, config.block) not in self._asked and not (observing or sanitizes or conservative):
+            self._recall(entry, config.block)
         spaces = self._kernel(entry, config.cluster, annotated)
         if spaces.explicit and config.cluster is None:  # which checks that it divides the grid
             config = replace(config, cluster=spaces.cluster)
@@ -126,11 +165,10 @@ class Program:
         block, cluster = config.block, config.cluster
         launch = LaunchState(spaces, config, list(arguments))
         note(entry, arguments)
-        observing = observer.get()
         if observing is not None:
             observing.run(launch)
             return
-        if not tools.isdisjoint(("race", "order", "cas", "init", "memory")):
+        if sanitizes:
             sanitized(launch, lambda slow, on: self.code(entry, block, conservative or slow, on, cluster, annotated))
             return
         run(launch, lambda needed: self.code(entry, block, conservative or needed, None, cluster), alone=False)
@@ -139,46 +177,6 @@ class Program:
 def _alike(one: Module, other: Module) -> bool:
     """Whether two modules of the same text have the same annotations."""
     return all(a.indexed == b.indexed and a.kept == b.kept for a, b in zip(one.functions, other.functions))
-
-
-def _runs_as_it_stands(function: Function) -> bool:
-    """Whether no pass has to rewrite a kernel, and it has no clusters: it needs less of the emulator."""
-    forms = set()
-    for statement in function.body or ():
-        if statement.__class__ is Instruction:
-            forms.add(statement.form)
-        elif statement.__class__ is Call:
-            return False
-    named = any(name in ("minperctamemory", "reqnctapercluster") for name, _ in function.directives)
-    passed = any(variable.space == "param" for variable in function.variables)
-    if named or passed or any(expansion(f) or f.effects.barrier == "cluster" for f in forms):
-        return False
-    return not bounded_by_differences(function.body or ())
-
-
-def _rewritten(
-    module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None, annotations: Annotations | None
-) -> AddressSpaces:
-    """The memory of a kernel that has to be rewritten, or is launched in clusters."""
-    from .rewrite.pipeline import rewrite
-
-    if any(name == "minperctamemory" for name, _ in function.directives):
-        raise unsupported(None, f"`.minperctamemory` of {function.name}")
-    cluster = asked or _required_cluster(function)
-    function = rewrite(module, function, cluster, annotations=annotations)
-    spaces = AddressSpaces(module, function, memory)
-    spaces.cluster, spaces.explicit = cluster, cluster is not None
-    if cluster is None and any(s.form.effects.barrier == "cluster" for s in function.instructions()):
-        spaces.cluster = (1, 1, 1)
-    return spaces
-
-
-def _required_cluster(function: Function) -> Shape3 | None:
-    for name, numbers in function.directives:
-        if name == "reqnctapercluster" and numbers:
-            x, y, z = (*(int(n) for n in numbers), 1, 1)[:3]
-            return x, y, z
-    return None
 
 
 def sanitized(launch: LaunchState, code: Callable[[bool, Tools], Code]) -> None:
@@ -215,7 +213,7 @@ _PROGRAMS = 64
 
 
 def load(text: str, module: Module | None = None, *, verified: bool = False) -> Program:
-    """The program of a PTX text, which is read once.
+    """The program of a PTX text, which is read once, where a kernel of it is not on disk.
 
     ``module`` is what it says, where it has been loaded already: each module has its variables.
     ``verified`` is text that was printed from a module that was verified.
@@ -225,15 +223,32 @@ def load(text: str, module: Module | None = None, *, verified: bool = False) -> 
     if found is None:
         if len(_programs) >= _PROGRAMS:
             del _programs[next(iter(_programs))]
-        found = _programs[key] = Program(_read(text, verified) if module is None else module)
+        if module is None and not verified:
+            module = _verified(text)
+        found = _programs[key] = Program(module or partial(_read, text), text)
     return found
 
 
-def _read(text: str, verified: bool) -> Module:
-    with paused():
-        module = parse(text)
-        if not verified:
-            from ..verify import verify
+def _read(text: str) -> Module:
+    from ..text import parse
 
-            verify(module, foreign=True)
+    with paused():
+        return parse(text)
+
+
+def _verified(text: str) -> Module:
+    from ..verify import verify
+
+    module = _read(text)
+    with paused():
+        verify(module, foreign=True)
     return module
+
+
+def _lowered(
+    spaces: AddressSpaces, block: Shape3, conservative: bool = False, wraps: set[int] | None = None
+) -> Code:
+    from .codegen.translation import translate
+
+    with paused():
+        return translate(spaces.function, spaces, block, conservative, wraps=wraps)

@@ -30,6 +30,8 @@ _ABANDONED = 3600.0
 _SIZE = 12
 """Bytes of a digest: of a thousand million results two are the same with a chance of 1 in 10**11."""
 _INDEX = "index"
+_LOOKS = 32
+"""Parts of the limit after each of which a process looks at a folder's size: that takes long where much is in it."""
 
 
 def _hash(data: bytes) -> bytes:
@@ -60,6 +62,8 @@ class DiskCache:
 
     def __init__(self, folder: Path | None, limit: int = LIMIT) -> None:
         self.folder, self.limit = folder, limit
+        self._added = limit
+        """Bytes of entries since the folder's size was looked at."""
 
     def get(self, key: str) -> bytes | None:
         """The entry, or None if there is none that is whole."""
@@ -88,7 +92,10 @@ class DiskCache:
             except BaseException:
                 temporary.unlink(missing_ok=True)
                 raise
-            self._trim(self.folder)
+            self._added += len(data)
+            if self._added > self.limit // _LOOKS:
+                self._trim(self.folder)
+                self._added = 0
         except OSError:
             return False
         return True

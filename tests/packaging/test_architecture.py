@@ -54,11 +54,13 @@ ON_DEMAND = (
 the first launch, foreign PTX, numpy's arrays, or the few regions that change Python state and errors need.
 """
 INSIDE_THE_EMULATOR = (
-    "emulator.rewrite", "emulator.codegen", "emulator.jit", "emulator.sanitizer", "emulator.tools",
-    "emulator.runtime.clusters", "emulator.runtime.events", "verify",
+    "text", "emulator.instructions", "emulator.machine.texture_pool", "emulator.rewrite", "emulator.codegen",
+    "emulator.jit", "emulator.sanitizer", "emulator.tools", "emulator.runtime.clusters", "emulator.runtime.events",
+    "verify",
 )
-"""The same for modules of the emulator: what expands rare instructions, what needs LLVM, what observes a launch, what
-few launches need (clusters, faults, calls of the system), and what foreign PTX needs."""
+"""The same for modules of the emulator: what a kernel that is on disk does not need (parser, rewriting, lowering), what
+needs LLVM, what observes a launch, what few launches need (textures, clusters, faults, calls of the system), and what
+foreign PTX needs."""
 ENTRY_POINTS = ("__main__", "pytest_plugin")
 """Commands and options, each of which imports what it needs."""
 HEAVY = (

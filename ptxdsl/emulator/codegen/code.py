@@ -1,44 +1,78 @@
-"""Functions in memory: micro-ops one behind the other, each the address of its code and the fields that it reads."""
+"""A function in memory: micro-ops one behind the other, each the address of its code and the fields that it reads.
+
+:mod:`.translation` makes one, :mod:`.kept_code` takes one from disk that an earlier process has made. A launch needs
+little of it; what it was made of is found out for a fault, a tool or the second tier.
+"""
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...analysis.control_flow import ControlFlowGraph
-from ...ir import Function, Instruction
-from ..analysis.divergence import Shape3
-from ..analysis.registers import RegisterFile
-from ..instructions.function import FunctionLowering, LoweredFunction
-from ..instructions.lowering import Instrument
-from ..instructions.micro_op import Key, MicroOp, PlacedMicroOp, layout_of
-from ..instructions.operands import Operands
-from ..instructions.scheduler import EVERYWHERE
-from ..machine.address_spaces import AddressSpaces
-from .library import library
+if TYPE_CHECKING:
+    from ...analysis.control_flow import ControlFlowGraph
+    from ...ir import Function
+    from ..analysis.divergence import Shape3
+    from ..analysis.registers import RegisterFile
+    from ..instructions.lowering import Instrument
+    from ..instructions.micro_op import MicroOp, PlacedMicroOp
+    from ..instructions.operands import Operands
+    from ..machine.address_spaces import AddressSpaces
 
-__all__ = ["Code", "assemble", "translate"]
+__all__ = ["Code", "Description", "Source"]
+
+
+class Source(NamedTuple):
+    """What a function was lowered from: for which shape of block, and with which tool."""
+
+    function: Function
+    spaces: AddressSpaces
+    block: Shape3
+    instrument: Instrument | None
+
+
+class Description(NamedTuple):
+    """What lies where in a function in memory."""
+
+    graph: ControlFlowGraph
+    registers: RegisterFile
+    operands: Operands
+    micro_ops: list[PlacedMicroOp]
+    offsets: list[int]
+    statements: list[int]
+    blocks_by_priority: list[int]
+    source: Source | None
 
 
 @dataclass(eq=False, repr=False)
 class Code:
-    """A function in memory, and which addresses belong to which micro-ops, basic blocks and statements."""
+    """A function in memory. ``describe`` says what it was made of; most launches do not ask.
+
+    ``memory`` holds micro-ops and constants; ``stride`` are the bytes of a warp, ``length`` is the number of micro-ops.
+    """
 
     memory: Any
     base: int
     entry: int
     prologue: int
     blocks: Any
-    graph: ControlFlowGraph
-    registers: RegisterFile
-    operands: Operands
-    offsets: list[int]
-    statements: list[int]
-    blocks_by_priority: list[int]
+    stride: int
+    length: int
     conservative: bool
-    micro_ops: list[PlacedMicroOp]
+    prints: bool
+    """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
+    updates: bool
+    """Whether it writes memory by atomics or otherwise strongly, which threads of other blocks may do too."""
+    described: Description | None = None
+    describe: Callable[[], Description] | None = None
+    """What finds ``described`` where that is not here."""
+    keep_block_function: Callable[[str], object] | None = None
+    """Has other processes find its block function, by the name of that."""
+    recall_block_function: Callable[[], int] | None = None
+    """Takes the block function from disk that another process has made: its address, 0 where it is gone."""
     seconds: float = 0.0
     tiered_up: bool = False
     """Whether the second tier has been started on it."""
@@ -48,18 +82,14 @@ class Code:
     """Why there is no second tier, until a warning has said so."""
     refusal: str = ""
     """Why there is no block function, once one was wanted: ``a barrier under a guard (line 12)``."""
-    prints: bool = False
-    """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     pace: float = 0.0
     """Seconds a block in the last launch, 0 where there was none."""
     walls: list[float] = field(default_factory=lambda: [0.0, 0.0])
     """Seconds from begin to end of launches by one host thread and by several, a block; 0 where there was none."""
-    source: tuple[Function, AddressSpaces, Shape3, Instrument | None] | None = None
-    """What it was lowered from, and the instrument."""
     block_function: int = 0
     """Address of the function that runs a block, 0 while there is none."""
     exits: dict[int, int] = field(default_factory=dict)
-    """Blocks that the block function has left before their end, by the statement where that was seen last."""
+    """Blocks that the block function has left before their end, by the offset of the micro-op where that was last."""
     wraps: set[int] = field(default_factory=set)
     """Statements whose :class:`.WrapCheck` has failed, of all codes of the kernel for this shape of block."""
     undefined: Code | None = None
@@ -69,11 +99,53 @@ class Code:
     known_wraps: frozenset[int] = frozenset()
     """Those of them that were known when it was lowered: there each lane has a number of its own."""
 
-    @cached_property
-    def updates(self) -> bool:
-        """Whether it writes memory by atomics or otherwise strongly, which threads of other blocks may do too."""
-        forms = {s.form for s in self.graph.statements if isinstance(s, Instruction) and s.form.space != "shared"}
-        return any(form.effects.writes and form.effects.strong for form in forms)
+    def __post_init__(self) -> None:
+        self._lock = threading.RLock()
+
+    @property
+    def description(self) -> Description:
+        """What it was made of, and which addresses belong to which micro-ops, basic blocks and statements."""
+        if self.described is None:
+            with self._lock:
+                if self.described is None:
+                    assert self.describe is not None
+                    self.described = self.describe()
+        return self.described
+
+    @property
+    def graph(self) -> ControlFlowGraph:
+        return self.description.graph
+
+    @property
+    def registers(self) -> RegisterFile:
+        return self.description.registers
+
+    @property
+    def operands(self) -> Operands:
+        return self.description.operands
+
+    @property
+    def micro_ops(self) -> list[PlacedMicroOp]:
+        return self.description.micro_ops
+
+    @property
+    def offsets(self) -> list[int]:
+        """Where each micro-op begins, from ``base`` on."""
+        return self.description.offsets
+
+    @property
+    def statements(self) -> list[int]:
+        """The number of each micro-op's statement."""
+        return self.description.statements
+
+    @property
+    def blocks_by_priority(self) -> list[int]:
+        return self.description.blocks_by_priority
+
+    @property
+    def source(self) -> Source | None:
+        """What it was lowered from, and the instrument."""
+        return self.description.source
 
     @property
     def outdated(self) -> bool:
@@ -82,8 +154,8 @@ class Code:
 
     def note_exits(self, blocks: int, pc: int) -> None:
         """Note that the block function has left so many blocks, the last one at this micro-op."""
-        statement = self.statement_at(pc)
-        self.exits[statement] = self.exits.get(statement, 0) + blocks
+        place = pc - self.base
+        self.exits[place] = self.exits.get(place, 0) + blocks
 
     def note_wall(self, several: bool, seconds: float) -> None:
         """Note what a launch took, a block. What the other way took counts for less each time, so it is tried again."""
@@ -108,62 +180,3 @@ class Code:
     def pc_of(self, statement: int) -> int:
         """Address of the first micro-op of a statement."""
         return self.base + self.offsets[self.statements.index(statement)]
-
-
-def translate(
-    function: Function, spaces: AddressSpaces, block: Shape3, conservative: bool = False,
-    instrument: Instrument | None = None, keep_registers: bool = False, wraps: set[int] | None = None,
-) -> Code:
-    """The code of a kernel for blocks of this shape, with that of a tool where there is an ``instrument``.
-
-    ``keep_registers``: each register keeps its number to the end, for a debugger; such code has no second tier.
-    ``wraps`` are the kernel's, which the code adds to.
-    """
-    wraps = set() if wraps is None else wraps
-    known = frozenset(wraps)
-    low = FunctionLowering(function, spaces, block, conservative, instrument, keep_registers, known)
-    code = assemble(low.lower())
-    code.source, code.wraps, code.known_wraps = (function, spaces, block, instrument), wraps, known
-    code.tiered_up = keep_registers
-    return code
-
-
-def assemble(lowered: LoweredFunction) -> Code:
-    """A function in memory."""
-    import numpy as np
-
-    micro_ops, starts = lowered.micro_ops, lowered.starts
-    ops = {id(placed.op): placed.op for placed in micro_ops}
-    links = [routine for placed in micro_ops if placed.links for routine in placed.links.values()]
-    needed: list[Key] = [*ops.values(), *links, *EVERYWHERE]  # in one module: each takes LLVM time of its own
-    handlers = library().need(needed)
-    made = {number: (handlers[op], *layout_of(op.codes)) for number, op in ops.items()}
-    offsets, at = [], 0
-    for placed in micro_ops:
-        offsets.append(at)
-        at += made[id(placed.op)][2]
-    memory = np.zeros(at + 64, np.uint8)
-    base = memory.ctypes.data + -memory.ctypes.data % 64
-    image = bytearray(at)
-    for placed, offset in zip(micro_ops, offsets):
-        if placed.targets is not None:
-            for number, target in placed.targets.items():
-                placed.values[number] = offsets[starts[target]] - offset
-        if placed.links is not None:
-            for number, routine in placed.links.items():
-                placed.values[number] = handlers[routine]
-        handler, packer, _ = made[id(placed.op)]
-        packer.pack_into(image, offset, handler, *placed.values)
-    start = base - memory.ctypes.data
-    memory[start : start + at] = np.frombuffer(image, np.uint8)
-    count = max(1, len(lowered.graph.blocks))
-    blocks = np.full(count + 1, base + offsets[-1], np.uint64)  # the last: lanes that are set aside
-    by_priority = [0] * count
-    for number, block in enumerate(lowered.graph.blocks):
-        blocks[block.priority] = base + offsets[starts[number]]
-        by_priority[block.priority] = number
-    return Code(
-        memory, base, base + offsets[lowered.entry], base + offsets[lowered.prologue], blocks, lowered.graph,
-        lowered.registers, lowered.operands, offsets, [placed.statement for placed in micro_ops], by_priority,
-        lowered.conservative, micro_ops, prints=lowered.prints,
-    )

@@ -26,7 +26,7 @@ from .object_files import link
 from .shutdown import at_work
 from .storage import Storage, digest
 
-__all__ = ["Library", "library", "symbol"]
+__all__ = ["Library", "library", "name_of_kept", "symbol"]
 
 Emitter = Callable[[Any, str, Key], None]
 LOWEST, HIGHEST = 1 << 32, 1 << 48
@@ -39,6 +39,11 @@ MANY = 12
 def symbol(key: Key) -> str:
     """The name of a handler."""
     return f"h{digest(repr(key).encode())}"
+
+
+def name_of_kept(key: str) -> str:
+    """The name of what :meth:`Library.kept` makes for a key."""
+    return f"w{digest(key.encode())}"
 
 
 class Library:
@@ -112,10 +117,22 @@ class Library:
         if object_file is None or object_file in self._loaded:
             return
         self._loaded.add(object_file)
-        found = storage.load(object_file)
-        if found is not None:
+        image = storage.load(object_file)
+        linked = link(image, None, self._symbols) if image is not None else None
+        if linked is not None:
+            self._symbols.update(linked)
+        elif image is not None:
             with contextlib.suppress(RuntimeError):  # it does not have what the index says: compile that again
-                self._link(*found)
+                self._link(image, storage.names_in(object_file))
+
+    def recalled(self, names: Iterable[str], object_files: Iterable[str]) -> list[int] | None:
+        """The addresses of functions that are in these object files on disk; None where not all are there any more."""
+        with self._lock:
+            if self.storage is not None:
+                for object_file in object_files:
+                    self._load(self.storage, object_file)
+            found = [self._symbols.get(name, 0) for name in names]
+        return found if all(found) else None
 
     def _try_emit(self, module: Any, name: str, key: Key) -> None:
         try:
@@ -142,7 +159,7 @@ class Library:
 
     def kept(self, key: str, build: Callable[[Any, str], None]) -> int:
         """The address of the function that ``build(module, name)`` makes for a key: from disk, or compiled now."""
-        name = f"w{digest(key.encode())}"
+        name = name_of_kept(key)
         with self._lock:
             if name not in self._symbols and self.storage is not None:
                 self._load(self.storage, self.storage.object_file(name))

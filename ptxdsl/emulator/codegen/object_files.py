@@ -29,6 +29,8 @@ WRITE, ALLOC, THREAD_LOCAL = 1, 2, 0x400
 ADDRESS_64 = 1
 """The relocation R_X86_64_64."""
 UNDEFINED, RESERVED = 0, 0xFF00
+GLOBAL = 1
+"""The binding of a symbol that other files may refer to."""
 
 
 class _Section(NamedTuple):
@@ -57,19 +59,21 @@ class _Unknown(Exception):
     """Something that is for LLVM's linker."""
 
 
-def link(image: bytes, names: Iterable[str], known: Mapping[str, int] | None = None) -> dict[str, int] | None:
-    """Put an object file in memory, to stay: the addresses of these functions.
+def link(
+    image: bytes, names: Iterable[str] | None = None, known: Mapping[str, int] | None = None
+) -> dict[str, int] | None:
+    """Put an object file in memory, to stay: the addresses of these functions, or of all that it shows to others.
 
     It may refer to what is ``known`` by an address, and to the C library.
     None where it needs more than is done here, or has not all of them.
     """
     try:
-        return _link(image, list(names), known or {})
+        return _link(image, None if names is None else list(names), known or {})
     except (_Unknown, struct.error, KeyError, IndexError, ValueError, OSError, AttributeError):
         return None
 
 
-def _link(image: bytes, names: list[str], known: Mapping[str, int]) -> dict[str, int]:
+def _link(image: bytes, names: list[str] | None, known: Mapping[str, int]) -> dict[str, int]:
     sections, symbols, strings = _read(image)
     starts, size = _placed(sections)
     base, memory = _mapped(size)
@@ -91,8 +95,9 @@ def _link(image: bytes, names: list[str], known: Mapping[str, int]) -> dict[str,
                     raise _Unknown
                 value = address_of(symbols[info >> 32]) + addend
                 _ADDRESS.pack_into(memory, starts[section.info] + offset, value % (1 << 64))
-    defined = {_text(image, strings, symbol.name): symbol for symbol in symbols if symbol.section != UNDEFINED}
-    functions = {name: address_of(defined[name]) for name in names}
+    shown = [symbol for symbol in symbols if symbol.section != UNDEFINED and symbol.info >> 4 == GLOBAL]
+    defined = {_text(image, strings, symbol.name): symbol for symbol in shown}
+    functions = {name: address_of(defined[name]) for name in (defined if names is None else names)}
     if ctypes.CDLL(None).mprotect(ctypes.c_void_p(base), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC):
         raise _Unknown
     return functions

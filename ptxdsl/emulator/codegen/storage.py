@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from ...launch.disk_cache import DiskCache, Index, digest
@@ -16,8 +17,10 @@ from .host import Host
 __all__ = ["Storage", "digest", "fingerprint"]
 
 PACKAGE = Path(__file__).parents[2]
-PARTS = ("emulator", "isa", "launch/texture_description.py", "types.py")
-"""What handlers are made by, below the package."""
+PARTS = ("analysis", "emulator", "ir", "isa", "launch/texture_description.py", "text", "types.py")
+"""What handlers and micro-ops are made by, below the package."""
+KERNELS = 64 << 20
+"""Bytes of what is kept of kernels."""
 KEPT = 8
 """Folders that are kept, the last used ones: of versions and environments side by side."""
 
@@ -55,20 +58,34 @@ class Storage:
 
     def __init__(self, folder: Path, host: Host) -> None:
         self._folder = folder / fingerprint(folder, host)
-        self._objects, self._index = DiskCache(self._folder), Index(self._folder)
+        self._objects, self._kernels = DiskCache(self._folder), DiskCache(self._folder / "kernels", KERNELS)
         self._writable = True
         with contextlib.suppress(OSError):
             os.utime(self._folder)
+
+    @cached_property
+    def _index(self) -> Index:
+        return Index(self._folder)
 
     def object_file(self, name: str) -> str | None:
         """The object file that has a handler."""
         return self._index.pairs.get(name)
 
-    def load(self, object_file: str) -> tuple[bytes, list[str]] | None:
-        """An object file with the names in it, if it is whole."""
-        image = self._objects.get(f"{object_file}.o")
-        names = [name for name, other in self._index.pairs.items() if other == object_file]
-        return None if image is None else (image, names)
+    def load(self, object_file: str) -> bytes | None:
+        """An object file, if it is whole."""
+        return self._objects.get(f"{object_file}.o")
+
+    def names_in(self, object_file: str) -> list[str]:
+        """The handlers that an object file has the code of."""
+        return [name for name, other in self._index.pairs.items() if other == object_file]
+
+    def kernel(self, key: str) -> bytes | None:
+        """What :meth:`keep_kernel` has kept."""
+        return self._kernels.get(key)
+
+    def keep_kernel(self, key: str, data: bytes) -> None:
+        """Keep what is known of a kernel."""
+        self._kernels.put(key, data)
 
     def store(self, image: bytes, names: list[str]) -> None:
         """Keep an object file; where that cannot be done its handlers stay in memory only."""

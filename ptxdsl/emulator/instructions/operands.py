@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...ir import Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
 from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets, Shape3, special_offsets, tid_offsets
 from ..machine.layout import LANES, Block, Warp
@@ -13,7 +15,7 @@ from .operand_classes import (
     ABSENT, NEGATED, PREDICATE, SINK, OperandClass, affine, block_field, immediate, per_lane, uniform,
 )
 
-__all__ = ["NOTHING", "ConstantPool", "Field", "Operands", "raw"]
+__all__ = ["NOTHING", "ConstantPool", "Field", "Operands", "PoolAddress", "raw"]
 
 
 class Field(NamedTuple):
@@ -33,11 +35,23 @@ NOTHING = Field(ABSENT)
 _SINK = Field(SINK)
 
 
+class PoolAddress(int):
+    """Where constants of a pool lie, with what lies there."""
+
+    content: bytes
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any], start: int, nbytes: int) -> PoolAddress:
+        made = cls(array.ctypes.data + start)
+        made.content = array[start : start + nbytes].tobytes()
+        return made
+
+
 class ConstantPool:
     """The lane offsets of a kernel, each vector once, and tables of numbers, in memory that does not move."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[tuple[int, ...], int], int] = {}
+        self._places: dict[tuple[tuple[int, ...], int], PoolAddress] = {}
         self._arrays: list[Any] = []
 
     def address(self, vector: tuple[int, ...], bits: int) -> int:
@@ -45,8 +59,6 @@ class ConstantPool:
         key = (vector, bits)
         place = self._places.get(key)
         if place is None:
-            import numpy as np
-
             size = LANES * bits // 8
             array = np.zeros(size + 64, np.uint8)
             start = -array.ctypes.data % 64
@@ -55,16 +67,14 @@ class ConstantPool:
                 b"".join((x & mask).to_bytes(bits // 8, "little") for x in vector), np.uint8
             )
             self._arrays.append(array)
-            place = self._places[key] = array.ctypes.data + start
+            place = self._places[key] = PoolAddress.of(array, start, size)
         return place
 
     def table(self, numbers: list[int]) -> int:
         """Address of the numbers as integers of 32 bits."""
-        import numpy as np
-
-        array = np.array(numbers, np.int32)
+        array = np.array(numbers, np.int32).view(np.uint8)
         self._arrays.append(array)
-        return int(array.ctypes.data)
+        return PoolAddress.of(array, 0, array.nbytes)
 
 
 _BLOCK_FIELDS = {

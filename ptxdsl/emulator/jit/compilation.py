@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...collector import paused
 from ..codegen.code import Code
-from ..codegen.library import library, symbol
+from ..codegen.library import library, name_of_kept, symbol
 from ..instructions.instrumentation import ShadowCheck
 from .merged_checks import merged_bounds_checks
 from .plan import PlannedOp, Refused, learns_entry
@@ -49,6 +49,8 @@ def compile_block_function(code: Code) -> bool:
         with paused():
             plan = plan_block_function(code)
         code.block_function = library().kept(plan.key, build)
+        if code.keep_block_function is not None:
+            code.keep_block_function(name_of_kept(plan.key))
     except Refused as refused:
         code.refusal = str(refused)
         return False

@@ -22,8 +22,10 @@ MAX_GRANULES = 32
 class Lowered(Protocol):
     """A lowered kernel."""
 
-    graph: ControlFlowGraph
-    registers: Any
+    @property
+    def graph(self) -> ControlFlowGraph: ...
+    @property
+    def registers(self) -> Any: ...
 
 
 def written_slots(low: Lowered, placed: PlacedMicroOp) -> set[int]:

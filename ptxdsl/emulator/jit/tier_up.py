@@ -21,6 +21,8 @@ THREAD = "ptxdsl tier-up"
 FAILED = "compiling it failed"
 SECONDS, SECONDS_A_MICRO_OP = 0.004, 200e-6
 """Running time of a kernel's launches after which it is compiled: a fraction of what compiling takes."""
+RECALLED = 0.1
+"""The part of SECONDS after which a block function is taken from disk."""
 SWITCH_INTERVAL = 100e-6
 """For how long the thread keeps the interpreter's lock from another that asks for it; Python's usual 5 ms are several
 launches."""
@@ -31,12 +33,21 @@ _compiling = False
 
 def seconds_before(code: Code) -> float:
     """For how long a kernel runs before it is compiled."""
-    return SECONDS + SECONDS_A_MICRO_OP * len(code.micro_ops)
+    return SECONDS + SECONDS_A_MICRO_OP * code.length
 
 
 def note_time(code: Code, seconds: float) -> None:
-    """Note that a kernel has run for so long; start to compile it where that was long enough."""
+    """Note that a kernel has run for so long; start to compile it where that was long enough.
+
+    A block function that another process has made is on disk, and taken long before: it takes a millisecond.
+    """
     code.seconds += seconds
+    recall = code.recall_block_function
+    if recall is not None and code.seconds >= SECONDS * RECALLED:
+        code.recall_block_function = None
+        code.block_function = recall()
+    if code.block_function and not code.exits:  # what compiling would add is used behind a side exit
+        return
     if not code.tiered_up and code.seconds >= seconds_before(code):
         code.tiered_up = True
         _begin(code)

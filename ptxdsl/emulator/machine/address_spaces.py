@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import LaunchError, caller
 from ...ir import Address, Function, Indexed, Instruction, Module, Reference, SpecialRegister, Symbol, Variable
@@ -12,8 +12,10 @@ from .layout import (
     FUNCTION_START, LOCAL_ORIGIN, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START,
     SHARED_WINDOW, SPACE_BITS, Entry,
 )
-from .texture_pool import ModuleReference
 from .unsupported import unsupported
+
+if TYPE_CHECKING:
+    from .texture_pool import ModuleReference
 
 __all__ = ["AddressRange", "AddressSpaces", "ModuleMemory", "function_addresses"]
 
@@ -69,8 +71,8 @@ class ModuleMemory:
         self.end = NARROW_START
         """Where addresses of 32 bits begin that no variable has."""
         self._arrays: list[Any] = []
-        self.references = {v.name: ModuleReference(v) for v in module.variables if v.type.kind == "o"}
-        self.symbols.update({name: reference.handle for name, reference in self.references.items()})
+        self.references: dict[str, ModuleReference] = {}
+        self._refer([v for v in module.variables if v.type.kind == "o"])
         mine = [v for v in module.variables if v.space in ("global", "const") and v.type.kind != "o"]
         self.absent = {v.name for v in mine if v.linkage == "extern"}
         """Variables of other modules, which are not there."""
@@ -78,6 +80,14 @@ class ModuleMemory:
             self._place(variable)
         for variable in mine:
             self._fill(variable)
+
+    def _refer(self, variables: list[Variable]) -> None:
+        if not variables:
+            return
+        from .texture_pool import ModuleReference
+
+        self.references = {variable.name: ModuleReference(variable) for variable in variables}
+        self.symbols.update({name: reference.handle for name, reference in self.references.items()})
 
     def _place(self, variable: Variable) -> None:
         import numpy as np

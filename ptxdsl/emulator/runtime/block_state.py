@@ -304,7 +304,7 @@ class BlockState:
 
     def attach(self, code: Code) -> None:
         """Run this code from now on, with fresh warps."""
-        self.code, self.stride = code, code.registers.size
+        self.code, self.stride = code, code.stride
         self.warps_memory, self.warps, self._warps_view = allocate(self.stride * self.count)
         for number, header in enumerate(warp_headers(self.launch.config.block)):
             copy_bytes(self.warps + number * self.stride, header, len(header))

@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 from ...ir import Function, Immediate, Instruction, Operand, Register
 from ...isa import Form, lookup
 from ...types import TYPES
-from ..codegen.code import Code, translate
+from ..codegen.code import Code
+from ..codegen.translation import translate
 from ..instructions.undefined import UndefinedNumbers
 from ..machine.allocation import allocate, number_at
 from ..machine.layout import NEVER, Block, Fault, Status, Warp
@@ -41,7 +42,7 @@ class Converged:
         self.state, self.number, self.lanes = state, warp, lanes
         self.code, registers = _alone(state.code, statement)
         self.reads, self.writes = operands_of(registers, False), operands_of(registers, True)
-        self.memory, self.warp, self._view = allocate(self.code.registers.size)
+        self.memory, self.warp, self._view = allocate(self.code.stride)
         ctypes.memmove(self.warp, state.warps + warp * state.stride, Warp.REGISTERS)
         struct.pack_into("<I", self._view, Warp.ACTIVE, lanes)
         struct.pack_into("<i", self._view, Warp.PARKED, NEVER)

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from time import perf_counter
 
 from ..codegen.code import Code
-from ..instructions.data import ReadClock
 from ..machine.layout import Block
 from .block_state import BlockState, LaunchState
 
@@ -70,6 +69,8 @@ class Quiescence:
 
     def certain(self, code: Code) -> bool:
         """Whether that is the end, and no thread waits for a time to come."""
+        from ..instructions.data import ReadClock
+
         if ReadClock not in code.notes:
             code.notes[ReadClock] = any(isinstance(placed.op, ReadClock) for placed in code.micro_ops)
         self.still = self.still or perf_counter()

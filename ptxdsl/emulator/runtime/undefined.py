@@ -6,7 +6,8 @@ import ctypes
 import struct
 from functools import partial
 
-from ..codegen.code import Code, translate
+from ..codegen.code import Code
+from ..codegen.translation import translate
 from ..instructions.undefined import ORIGINS, UndefinedNumbers, undefined
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Warp

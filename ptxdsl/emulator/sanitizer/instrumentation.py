@@ -14,7 +14,8 @@ from ...ir import Address, Call, Immediate, Instruction, Register
 from ...isa.effects import Access
 from ...types import TYPES
 from ..analysis.divergence import UNIFORM, Shape3
-from ..codegen.code import Code, translate
+from ..codegen.code import Code
+from ..codegen.translation import translate
 from ..instructions.addresses import lane_by_lane, segment_starts, segments_overlap
 from ..instructions.bulk_copies import find, hosts, move, size_of
 from ..instructions.instrumentation import (

@@ -15,7 +15,8 @@ from ...config import observer
 from ...errors import LaunchError, caller
 from ...ir import Call, Instruction
 from ..analysis.divergence import Shape3
-from ..codegen.code import Code, translate
+from ..codegen.code import Code, Source
+from ..codegen.translation import translate
 from ..instructions.lowering import Lowering
 from ..machine.address_spaces import AddressSpaces
 from ..runtime.block_state import LaunchState, Tool
@@ -49,7 +50,8 @@ class _Probed(NamedTuple):
 def probed(spaces: AddressSpaces, block: Shape3, probe: Probe) -> Code:
     """A kernel lowered to conservative code with the micro-ops of a probe."""
     code = translate(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
-    code.source = (spaces.function, spaces, block, None)  # a probe keeps the code, and there is no second tier
+    source = Source(spaces.function, spaces, block, None)  # a probe keeps the code, and there is no second tier
+    code.described = code.description._replace(source=source)
     return code
 
 

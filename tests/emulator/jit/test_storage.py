@@ -87,7 +87,8 @@ def test_a_damaged_index_is_made_again(folder: Path, monkeypatch: pytest.MonkeyP
     index.write_bytes(contents[damage])
     if damage == "gone":
         index.unlink()
-    assert sum(compiled(monkeypatch, folder)) > 0
+    made = sum(compiled(monkeypatch, folder))
+    assert made == 0 if damage == "truncated" else made > 0  # the object file that is left says itself what it has
     assert compiled(monkeypatch, folder) == []
 
 
@@ -135,7 +136,7 @@ def test_old_folders_are_dropped(tmp_path: Path) -> None:
 
 def test_the_fingerprint_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package, folder = tmp_path / "package", tmp_path / "cache"
-    for part in ("emulator/codegen", "isa/chapters", "launch"):
+    for part in ("analysis", "emulator/codegen", "ir", "isa/chapters", "launch", "text"):
         (package / part).mkdir(parents=True)
     source = package / "emulator" / "codegen" / "data.py"
     for path, text in ((source, "a = 1"), (package / "isa/chapters/move.isa", "mov"), (package / "types.py", ""),
