@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ARRAY", "SHARED", "Kernel", "Touch", "random_kernel"]
+__all__ = ["ARRAY", "LOCAL", "SHARED", "Kernel", "Touch", "random_kernel"]
 
-ARRAY, SHARED = 1 << 14, 2048
-"""Bytes of each global array, and of each array in shared memory."""
+ARRAY, SHARED, LOCAL = 1 << 14, 2048, 64
+"""Bytes of each global array, of each array in shared memory, and of that in the memory of each thread."""
+_SIZES = {"x": ARRAY, "y": ARRAY, "s": SHARED, "t": SHARED, "l": LOCAL}
 _MASK = (1 << 32) - 1
 _BINARY: dict[str, Callable[[int, int], int]] = {
     "add.u32": lambda a, b: a + b, "sub.u32": lambda a, b: a - b, "mul.lo.u32": lambda a, b: a * b,
@@ -211,9 +212,10 @@ class Kernel:
 
     def _access(self) -> Callable[[_Thread], None]:
         draw = self.draw
-        array = draw.choice(["x", "y", "s", "s", "s", "t"])
+        array = draw.choice(["x", "y", "s", "s", "s", "t", "l"])
         nbytes = draw.choice([4, 4, 4, 4, 1, 2, 8, 16])
-        role = draw.choice(["ld", "st", "st", "red"] if nbytes == 4 and draw.random() < 0.4 else ["ld", "st"])
+        adds = nbytes == 4 and array != "l" and draw.random() < 0.4
+        role = draw.choice(["ld", "st", "st", "red"] if adds else ["ld", "st"])
         index, scale = self._expression(), draw.choice([nbytes] * 6 + [4, 8, 1, 16])
         offset = draw.choice([0] * 8 + [4, 16, 64, 256, 128])
         guard = self._condition() if draw.random() < 0.2 else None
@@ -225,7 +227,7 @@ class Kernel:
         self.wide += 1
         if wide:
             base = f"%rd{self.wide}"
-            style = draw.choice(["mul", "mad", "cvt"])
+            style = draw.choice(["mul", "mad", "cvt", "end"])
             kind = "s32" if signed else "u32"
             if style == "mad":
                 self.lines.append(f"mad.wide.{kind} {base}, {register}, {scale}, %{array};")
@@ -234,10 +236,12 @@ class Kernel:
                 self.lines.append(f"add.s64 {base}, {base}, %{array};")
             else:
                 self.lines.append(f"cvt.{kind[0]}64.{kind} {base}, {register};")
+                if style == "end":
+                    self.lines += [f"shr.s64 %w, {base}, 63;", "and.b64 %w, %w, 64;", f"add.s64 {base}, {base}, %w;"]
                 self.lines.append(f"mad.lo.s64 {base}, {base}, {scale}, %{array};")
             space = "global"
         else:
-            base, space = f"%r{self.registers}", "shared"
+            base, space, style = f"%r{self.registers}", "local" if array == "l" else "shared", ""
             self.lines.append(f"mad.lo.u32 {base}, {register}, {scale}, %{array};")
         number = len(self.arrays)
         self.arrays[number], self.atomic[number] = array, role == "red"
@@ -255,12 +259,13 @@ class Kernel:
             found = self.value(index, t)
             if guard and not self.holds(guard, t):
                 return
-            start = (_s(found) if wide and signed else found) * scale + offset
+            found = _s(found) if wide and signed else found
+            start = (found + 64 * (style == "end" and found < 0)) * scale + offset
             if not wide:
                 start = _s(start)
             if role == "ld" and nbytes == 4:
                 t.names["loaded"] = t.memory.choice([0, 1, 5, 64, t.memory.getrandbits(32)])
-            if 0 <= start and start + nbytes <= (ARRAY if wide else SHARED):
+            if 0 <= start and start + nbytes <= _SIZES[array]:
                 t.touched.append(
                     Touch(number, array, start, nbytes, role != "ld", t.block, t.number, t.interval)
                 )
@@ -269,7 +274,11 @@ class Kernel:
 
     def _barrier(self) -> Callable[[_Thread], None]:
         number = len(self.lines)
-        self.lines.append(self.draw.choice(["bar.sync 0;", "barrier.sync.aligned 0;", "bar.sync 1;"]))
+        x, y, z = self.block
+        kinds = ["bar.sync 0;", "barrier.sync.aligned 0;", "bar.sync 1;"]
+        if x * y * z <= 32:
+            kinds += ["bar.warp.sync 0xffffffff;"] * 2
+        self.lines.append(self.draw.choice(kinds))
 
         def run(t: _Thread) -> None:
             t.interval += 1
@@ -371,17 +380,19 @@ class Kernel:
 .target sm_80
 .address_size 64
 .visible .entry k(.param .u64 x_p, .param .u64 y_p, .param .u32 n_p) {{
-    .reg .b32 %r<{self.registers + 1}>, %n, %loaded, %s, %t, {loops};
-    .reg .b64 %rd<{self.wide + 1}>, %x, %y, %q, %u, %v;
+    .reg .b32 %r<{self.registers + 1}>, %n, %loaded, %s, %t, %l, {loops};
+    .reg .b64 %rd<{self.wide + 1}>, %x, %y, %q, %u, %v, %w;
     .reg .b16 %h;
     .reg .pred %p<{self.predicates + 1}>;
     .shared .align 16 .b8 s_a[{SHARED}];
     .shared .align 16 .b8 t_a[{SHARED}];
+    .local .align 16 .b8 l_a[{LOCAL}];
     ld.param.u64 %x, [x_p];
     ld.param.u64 %y, [y_p];
     ld.param.u32 %n, [n_p];
     mov.u32 %s, s_a;
     mov.u32 %t, t_a;
+    mov.u32 %l, l_a;
     mov.u32 %loaded, 5;
     mov.u64 %q, 7;
     mov.u16 %h, 9;

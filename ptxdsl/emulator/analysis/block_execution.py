@@ -1,4 +1,4 @@
-"""What the threads of a block access and have certainly stored, by executing the kernel for all of them at once.
+"""What the threads of a block access, and which memory is certainly written, by executing a kernel for all at once.
 
 It is executed as far as it follows from parameters and indices; what is loaded has no number, and the coordinates of
 the block are kept as multiples. Where a branch goes has no number either, then: each of its ways is taken by all of its
@@ -18,28 +18,42 @@ import numpy as np
 
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address, Call, Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
+from ..machine.layout import LOCAL_ORIGIN
 from .divergence import Shape3
 from .linear_values import NO_BLOCK
 from .static_values import Known
 from .thread_numbers import Arithmetic, Number, cut, merged, same
 
-__all__ = ["Accessed", "Execution", "Stored", "execute"]
+__all__ = ["Accessed", "Asked", "Execution", "Stored", "execute"]
 
 STEPS = 3000
 """Basic blocks that are executed."""
 EFFORT = 12000
 """Statements that are."""
+MOST_BYTES = 1 << 24
+"""Of an array, in the memory of all threads of a block together."""
 _UNITS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+
+class Asked(NamedTuple):
+    """An access that is asked for: its address, its bytes, the array that it is in, or "" where that is not known."""
+
+    address: Address
+    nbytes: int
+    array: str
+    reads: bool
+    writes: bool
 
 
 class Accessed(NamedTuple):
     """An access of a statement: the address that a number in each thread is, or None; multiples of the block's
-    coordinates in it; the threads that may make it, None for all.
+    coordinates in it; the array; the threads that may make it, None for all.
     """
 
     place: int
     numbers: Any = None
     block: Shape3 = NO_BLOCK
+    array: str = ""
     threads: Any = None
 
 
@@ -53,12 +67,14 @@ class Stored(NamedTuple):
 class Execution(NamedTuple):
     """What is stored at barriers, and the accesses from one barrier to the next.
 
-    ``intervals`` is None where not all is known; ``aligned``: all threads pass the same barriers.
+    ``intervals`` is None where not all is known; ``aligned``: all threads pass the same barriers. ``early`` are the
+    reads that may find memory unwritten, of what all threads of a block share where it was not before the last barrier.
     """
 
     stored: list[Stored]
     intervals: list[list[Accessed]] | None
     aligned: bool
+    early: set[int]
 
 
 class _Stop(Exception):
@@ -66,26 +82,25 @@ class _Stop(Exception):
 
 
 def execute(
-    graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, tuple[Address, int, bool]],
-    sizes: Callable[[str], int],
+    graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, Asked], sizes: Callable[[str], int],
 ) -> Execution:
     """Execute a kernel for the threads of any block.
 
-    ``barriers`` are those that all threads of a block pass; ``accesses``: by their places address, bytes, and whether
-    that is a store. ``sizes`` are those of arrays, 0 where it is not known.
+    ``barriers`` are those that all threads of a block pass; ``accesses`` by their places. ``sizes`` are those of arrays
+    in shared and local memory, 0 where it is not known.
     """
     run = _Run(graph, known, barriers, accesses, sizes)
     done = False
     with contextlib.suppress(_Stop):
         run.run()
         done = True
-    return Execution(run.found, run.intervals() if done else None, done and run.aligned)
+    return Execution(run.found, run.intervals() if done else None, done and run.aligned, run.early)
 
 
 class _Run:
     def __init__(
-        self, graph: ControlFlowGraph, known: Known, barriers: set[int],
-        accesses: dict[int, tuple[Address, int, bool]], sizes: Callable[[str], int],
+        self, graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, Asked],
+        sizes: Callable[[str], int],
     ) -> None:
         self.graph, self.known, self.barriers, self.accesses, self.sizes = graph, known, barriers, accesses, sizes
         x, y, z = known.block
@@ -99,6 +114,12 @@ class _Run:
         }
         self.registers: dict[str, Number] = {}
         self.written: dict[str, Any] = {}
+        """The bytes of arrays that are written; of local memory those of each thread."""
+        self.settled: dict[str, Any] = {}
+        """Those of shared memory before the last barrier."""
+        self.full: set[str] = set()
+        """The arrays that are written as a whole, whatever follows."""
+        self.early: set[int] = set()
         self.found: list[Stored] = []
         self.passed: set[int] = set()
         self.waiting: dict[int, Any] = {}
@@ -119,7 +140,7 @@ class _Run:
         for place, op in enumerate(ops):
             for register in op.writes:
                 writers.setdefault(register.name, []).append(place)
-        bases = [address.base for address, _, _ in self.accesses.values()]
+        bases = [asked.address.base for asked in self.accesses.values()]
         names = [base.name for base in bases if isinstance(base, Register)]
         for place in self.accesses:
             names += self._guard_name(place)
@@ -218,9 +239,14 @@ class _Run:
         if not self.aligned:
             return
         self._close()
+        for name, written in self.written.items():
+            if not name.startswith(LOCAL_ORIGIN) and name not in self.full:
+                self.settled[name] = written.copy()
+                if written.all():
+                    self.full.add(name)
         if place not in self.passed:
             self.passed.add(place)
-            self.found.append(Stored(place, {name: written.copy() for name, written in self.written.items()}))
+            self.found.append(Stored(place, dict(self.settled)))
 
     def _go(self, number: int, mask: Any) -> None:
         if mask.any():
@@ -263,24 +289,28 @@ class _Run:
         region = self.graph.divergent_region(number, {})
         self.apart += 1
         if number in region:
-            self._pass_over(region)
+            self._pass_over(region, mask)
         else:
-            before, after = self.registers, []
+            before, written, after = self.registers, self.written, []
             for way in ways:
-                self.registers = dict(before)
+                self.registers, self.written = dict(before), {name: each.copy() for name, each in written.items()}
                 if way != end:
                     self._follow(way, mask, end)
-                after.append(self.registers)
-            first, *rest = after
+                after.append((self.registers, self.written))
+            (first, stored), *rest = after
             self.registers = {
                 name: value for name, value in first.items()
-                if all(name in other and same(value, other[name]) for other in rest)
+                if all(name in other and same(value, other[name]) for other, _ in rest)
+            }
+            self.written = {
+                name: np.logical_and.reduce([value, *(other[name] for _, other in rest)])
+                for name, value in stored.items() if all(name in other for _, other in rest)
             }
         self.apart -= 1
         if end >= 0:
             self._go(end, mask)
 
-    def _pass_over(self, region: set[int]) -> None:
+    def _pass_over(self, region: set[int], mask: Any) -> None:
         """A loop of which it is not known how often it is executed."""
         for inside in region:
             block = self.graph.blocks[inside]
@@ -289,7 +319,7 @@ class _Run:
             for place in range(block.start, block.stop):
                 statement = self.graph.statements[place]
                 if place in self.accesses:
-                    self.inside[place] = Accessed(place)
+                    self._access_somewhere(place, mask)
                 if isinstance(statement, Instruction):
                     effects = statement.form.effects
                     if effects.barrier == "block" or place in self.barriers:
@@ -305,38 +335,70 @@ class _Run:
     # What they access
 
     def _access(self, place: int, statement: Instruction, mask: Any) -> None:
-        address, nbytes, stores = self.accesses[place]
+        asked = self.accesses[place]
+        address = asked.address
         where = self._known(statement.guard, mask)
         threads = mask if where is None else where
         if not threads.any():
             return
         value = self._operand(address.base, threads)
         if value is None or not value.origin:
-            self.inside[place] = Accessed(place)
+            self._access_somewhere(place, threads)
             return
         numbers = value.numbers + address.offset
         if isinstance(address.base, Register):
             numbers = cut(numbers, address.base.type.bits)
-        everyone = threads is self.every or bool(threads.all())
+        if not asked.array.startswith(LOCAL_ORIGIN):
+            self._note(place, value._replace(numbers=numbers), threads)
+        size = self.sizes(value.origin)
+        if value.origin in self.full:
+            return
+        if size and size * len(self.every) <= MOST_BYTES:
+            self._mark(place, asked, value._replace(numbers=numbers), size, threads, where is not None)
+        elif asked.reads:
+            self.early.add(place)
+
+    def _note(self, place: int, value: Number, threads: Any) -> None:
+        """Note an access that is known."""
+        numbers, everyone = value.numbers, threads is self.every or bool(threads.all())
         key = (
-            place, numbers if isinstance(numbers, int) else numbers.tobytes(), value.block,
+            place, numbers if isinstance(numbers, int) else numbers.tobytes(), value.block, value.origin,
             None if everyone else threads.tobytes(),
         )
         if key not in self.inside:
-            self.inside[key] = Accessed(place, numbers, value.block, None if everyone else threads)
-        if stores and where is not None and self.certain and not self.apart and value.block == NO_BLOCK:
-            self._store(value.origin, numbers, nbytes, threads)
+            self.inside[key] = Accessed(place, numbers, value.block, value.origin, None if everyone else threads)
 
-    def _store(self, name: str, numbers: Any, nbytes: int, threads: Any) -> None:
-        size = self.sizes(name)
-        if not size:
+    def _access_somewhere(self, place: int, threads: Any) -> None:
+        """An access at an address that is not known."""
+        asked = self.accesses[place]
+        self.inside[place] = Accessed(place)
+        local = asked.array.startswith(LOCAL_ORIGIN)
+        table = (self.written if local else self.settled).get(asked.array)
+        if asked.reads and (table is None or not (table[threads] if local else table).all()):
+            self.early.add(place)
+
+    def _mark(self, place: int, asked: Asked, value: Number, size: int, threads: Any, certain: bool) -> None:
+        """Note what is read early, and what is written."""
+        name, local = value.origin, value.origin.startswith(LOCAL_ORIGIN)
+        starts = np.broadcast_to(value.numbers, threads.shape)[threads]
+        inside = value.block == NO_BLOCK and int(starts.min()) >= 0 and int(starts.max()) + asked.nbytes <= size
+        if not inside:
+            if asked.reads:
+                self.early.add(place)
             return
-        starts = np.broadcast_to(numbers, threads.shape)[threads]
-        if int(starts.min()) < 0 or int(starts.max()) + nbytes > size:
-            return
-        if name not in self.written:
-            self.written[name] = np.zeros(size, bool)
-        self.written[name][(starts[:, None] + np.arange(nbytes)).ravel()] = True
+        where: Any = (starts[:, None] + np.arange(asked.nbytes),)
+        if local:
+            where = (np.flatnonzero(threads)[:, None], *where)
+        if asked.reads:
+            table = (self.written if local else self.settled).get(name)
+            if table is None or not table[where].all():
+                self.early.add(place)
+        elif certain and (local or self.certain):
+            if name not in self.written:
+                self.written[name] = np.zeros((len(threads), size) if local else size, bool)
+            self.written[name][where] = True
+            if local and not self.apart and self.written[name].all():
+                self.full.add(name)
 
     # Numbers
 

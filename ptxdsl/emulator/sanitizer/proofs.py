@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
@@ -24,16 +23,17 @@ from ...ir import Address, Call, Immediate, Instruction, Symbol
 from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
-from ..analysis.block_execution import Accessed, Execution, Stored, execute
+from ..analysis.block_execution import Stored
 from ..analysis.disjointness import Footprint, are_disjoint, is_within
 from ..analysis.divergence import Shape3
-from ..analysis.linear_values import Part, Value
+from ..analysis.linear_values import unknown
 from ..analysis.static_values import Known, StaticValues
 from ..machine.address_spaces import AddressSpaces
 from ..machine.layout import LOCAL_ORIGIN
 from ..rewrite.index_checks import checks_index
 from ..runtime.block_state import LaunchState
 from .accesses import checked_access, strength
+from .executed_accesses import ExecutedAccesses
 
 __all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "proven", "upheld"]
 
@@ -44,16 +44,18 @@ MOST_LAUNCHES = 16
 
 
 _HARMLESS = ("vprintf", "__assertfail")
+_SPACES = ("local", "shared", "global", "generic")
 
 
 class Proven(NamedTuple):
     """Of a function as it was rewritten: the places of accesses that cannot race, those of accesses to memory that is
-    known to be written, and the arrays that the proofs take all accesses to be to.
+    known to be written, and the arrays that the proofs take all accesses to be to, of the exact ones by their number.
     """
 
     ordered: frozenset[int] = frozenset()
     written: frozenset[int] = frozenset()
     arrays: frozenset[tuple[int, str]] = frozenset()
+    exact: frozenset[int] = frozenset()
 
 
 NOTHING_PROVEN = Proven()
@@ -174,46 +176,54 @@ class _Proof:
     ) -> None:
         self.kernel, self.spaces = kernel, launch.spaces
         arguments = _Arguments(launch.spaces, given, kernel.parameters)
-        self.grid, self.dynamic = launch.config.grid, launch.config.shared
+        self.grid = launch.config.grid
         self.values = StaticValues(kernel.graph, Known(self.grid, kernel.block, arguments.number, arguments.array))
+        self.executed = ExecutedAccesses(
+            kernel.graph, self.values.known, kernel.barriers, launch.spaces, launch.config.shared
+        )
         self.accesses: dict[str, list[_Access]] = defaultdict(list)
-        self.excluded: set[str] = {"global"} if overlap else set()
+        self.unclear: list[tuple[int, Instruction, Access]] = []
+        """Accesses of which only execution may say where they are, and those of which it does."""
+        self.exact: set[int] = set()
+        calls = any(isinstance(s, Call) and not checks_index(s) for s in kernel.graph.statements)
+        self.excluded = {*(("global",) if overlap else ()), *(("local",) if calls else ())}
         """Arrays, or the space of all of them, that may be accessed in ways that are not understood."""
         self.never: set[int] = set()
         """Accesses that no thread makes."""
         self.copied = False
         """Whether asynchronous copies write to shared memory, which is complete later."""
 
-    def run(self) -> Proven:
+    def _find_accesses(self) -> None:
         for place, statement in self.kernel.statements:
             for access in statement.form.effects.accesses:
-                if access.space in ("global", "shared", "generic") and (access.reads or access.writes):
+                if access.space in _SPACES and (access.reads or access.writes):
                     self._collect(place, statement, access)
-        ordered: set[int] = set()
-        written: set[int] = set()
-        shared = {}
+        self._clear_up()
+
+    def run(self) -> Proven:
+        self._find_accesses()
+        ordered, written = set(self.never), set(self.never)
+        between = None
         for name, accesses in self.accesses.items():
-            group = "shared" if self.spaces.is_shared(name) else "global"
+            group = _group(self.spaces, name)
             if name in self.excluded or group in self.excluded or len(accesses) > MOST_ACCESSES:
                 continue
-            if not any(access.footprint.writes for access in accesses):
+            if group == "local":
+                written |= self._written(name, accesses, [])
+            elif not any(access.footprint.writes for access in accesses):
                 continue
-            if group == "shared":
-                shared[name] = accesses
-            elif self._is_safe(accesses, self.grid, 64, 3) or self._is_safe(self._executed(accesses), self.grid, 64, 3):
-                ordered.update(access.place for access in accesses)
-        if shared and self.spaces.cluster in (None, (1, 1, 1)):
-            between = self._intervals()
-            stored = [] if self.copied or not self.kernel.barriers else self.execution.stored
-            for name, accesses in shared.items():
-                ordered |= self._ordered_between(accesses, between)
-                written |= self._written(name, accesses, stored)
-        ordered |= self.never
-        written |= self.never
+            elif group == "global":
+                if self._is_safe(accesses, self.grid, 64, 3) or self._is_safe_as_executed(name, accesses):
+                    ordered.update(access.place for access in accesses)
+            elif self.spaces.cluster in (None, (1, 1, 1)):
+                between = self._intervals() if between is None else between
+                ordered |= self._ordered_between(name, accesses, between)
+                if not self.copied and self.kernel.barriers:
+                    written |= self._written(name, accesses, self.executed.execution.stored)
         if not ordered and not written:
             return NOTHING_PROVEN
         arrays = frozenset((access.place, name) for name, found in self.accesses.items() for access in found)
-        return Proven(frozenset(ordered), frozenset(written), arrays)
+        return Proven(frozenset(ordered), frozenset(written), arrays, frozenset(self.exact))
 
     def _collect(self, place: int, statement: Instruction, access: Access) -> None:
         """Find which array an access is to, and where."""
@@ -225,7 +235,11 @@ class _Proof:
         if isinstance(address, Address):
             value, threads = self.values.address(place, address, statement.guard)
         if value is None or not value.origin:
-            self.excluded.update(("shared", "global") if access.space == "generic" else (access.space,))
+            if isinstance(address, Address) and access is checked_access(statement.form):
+                self.unclear.append((place, statement, access))
+                self.executed.ask(place, address, access, "")
+            else:
+                self._exclude(access)
         elif access is not checked_access(statement.form):
             self.excluded.add(value.origin)
         elif threads is not None and not threads.any():
@@ -234,6 +248,26 @@ class _Proof:
             footprint = Footprint(value, access.nbytes, threads, access.writes)
             found = _Access(place, value.origin, footprint, strength(statement.form), access.reads)
             self.accesses[value.origin].append(found)
+            if isinstance(address, Address):
+                self.executed.ask(place, address, access, value.origin)
+
+    def _exclude(self, access: Access) -> None:
+        self.excluded.update(_SPACES[:3] if access.space == "generic" else (access.space,))
+
+    def _clear_up(self) -> None:
+        """Find by execution what the accesses are to that nothing else is known of."""
+        for place, statement, access in self.unclear:
+            names = self.executed.arrays_of(place)
+            if not names:
+                self.never.add(place)
+                continue
+            name = names.pop()
+            if not name or names or access.space not in ("shared", "local"):
+                self._exclude(access)
+                continue
+            self.exact.add(place)
+            footprint = Footprint(unknown(64, name), access.nbytes, None, access.writes)
+            self.accesses[name].append(_Access(place, name, footprint, strength(statement.form), access.reads))
 
     def _is_safe(self, accesses: list[_Access], grid: Shape3, width: int, strong: int) -> bool:
         """Whether no two accesses of different threads race."""
@@ -257,7 +291,7 @@ class _Proof:
         _, apart = varying_registers(kernel.graph, lambda statement: steady(statement, numbers[id(statement)]))
         return intervals(kernel.graph, kernel.barriers, apart, set(every)) or [every]
 
-    def _ordered_between(self, accesses: list[_Access], between: list[frozenset[int]]) -> set[int]:
+    def _ordered_between(self, name: str, accesses: list[_Access], between: list[frozenset[int]]) -> set[int]:
         """The accesses to an array in shared memory that race with none of the intervals that they can be in."""
         by_place = {access.place: access for access in accesses}
         bad: set[int] = set()
@@ -265,66 +299,25 @@ class _Proof:
             inside = [by_place[place] for place in sorted(places)]
             if inside and not self._is_safe(inside, (1, 1, 1), 32, 1):
                 bad |= places
-        if bad and self.execution.aligned:
-            bad = set()
-            for interval in self.execution.intervals or ():
-                executed = self._as_executed(by_place, interval)
-                if executed and not self._is_safe(executed, (1, 1, 1), 32, 1):
-                    bad.update(access.place for access in executed)
+        if bad:
+            footprints = {access.place: access.footprint for access in accesses}
+            executed = self.executed.between_barriers(footprints, name)
+            if executed is not None:
+                bad = set()
+                for found in executed:
+                    inside = [by_place[place]._replace(footprint=each) for place in found for each in found[place]]
+                    if inside and not self._is_safe(inside, (1, 1, 1), 32, 1):
+                        bad |= found.keys()
         return by_place.keys() - bad
 
-    # What is known by execution
-
-    @cached_property
-    def execution(self) -> Execution:
-        """The kernel, executed for the threads of a block."""
-        asked = {}
-        for accesses in self.accesses.values():
-            for place, _, footprint, _, reads in accesses:
-                statement: Any = self.kernel.graph.statements[place]
-                address = statement.operands[statement.form.effects.access.operand]
-                asked[place] = address, footprint.nbytes, footprint.writes and not reads
-        return execute(self.kernel.graph, self.values.known, self.kernel.barriers, asked, self._size)
-
-    def _executed(self, accesses: list[_Access]) -> list[_Access]:
-        """The accesses to an array as they are executed; the same where that is not known."""
-        if self.execution.intervals is None:
-            return accesses
-        by_place = {access.place: access for access in accesses}
-        every = [access for interval in self.execution.intervals for access in interval]
-        found = self._as_executed(by_place, every)
-        return found if len(found) <= 16 * MOST_ACCESSES else accesses
-
-    def _as_executed(self, by_place: dict[int, _Access], executed: list[Accessed]) -> list[_Access]:
-        found = []
-        for each in executed:
-            access = by_place.get(each.place)
-            if access is not None:
-                footprint = access.footprint
-                if each.numbers is not None:
-                    threads = footprint.threads if each.threads is None else each.threads
-                    footprint = footprint._replace(value=self._at(each, footprint.value.origin), threads=threads)
-                found.append(access._replace(footprint=footprint))
-        return found
-
-    def _at(self, executed: Accessed, origin: str) -> Value:
-        numbers, block = executed.numbers, executed.block
-        low, high = (numbers, numbers) if isinstance(numbers, int) else (int(numbers.min()), int(numbers.max()))
-        extent = max(abs(low), abs(high))
-        const, vector = (numbers, None) if isinstance(numbers, int) else (0, numbers)
-        ends = [each * (count - 1) for each, count in zip(block, self.grid)]
-        low, high = low + sum(min(0, end) for end in ends), high + sum(max(0, end) for end in ends)
-        return Value({None: Part(const, vector, block, 0, low, high, (), extent)}, origin=origin)
-
-    def _size(self, name: str) -> int:
-        """The bytes of an array in shared memory, 0 of others."""
-        area = self.spaces.ranges[self.spaces.entries[name]]
-        if area is None or not area.shared:
-            return 0
-        return area.nbytes if area.nbytes >= 0 else self.dynamic
+    def _is_safe_as_executed(self, name: str, accesses: list[_Access]) -> bool:
+        """Whether no accesses of different threads to an array in global memory race, as they are executed."""
+        x, y, z = self.kernel.block
+        found = self.executed.all({access.place: access.footprint for access in accesses}, name)
+        return found is not None and are_disjoint(found, self.grid, x * y * z, 64)
 
     def _written(self, name: str, accesses: list[_Access], stored: list[Stored]) -> set[int]:
-        """The accesses to an array in shared memory that find it written, and those that nobody need follow then."""
+        """The accesses to an array of a block that find it written, and those that nobody need follow then."""
         comes_before = self.values.definitions.comes_before
         readers = [access for access in accesses if access.reads]
         found = {
@@ -333,6 +326,8 @@ class _Proof:
                 for barrier, written in stored
             )
         }
+        if self.executed.complete:
+            found.update(access.place for access in readers if access.place not in self.executed.execution.early)
         return {access.place for access in accesses} if len(found) == len(readers) else found
 
 
@@ -356,9 +351,14 @@ def _is_harmless(call: Call) -> bool:
     return checks_index(call) or (isinstance(call.callee, Symbol) and call.callee.symbol in _HARMLESS)
 
 
+def _group(spaces: AddressSpaces, name: str) -> str:
+    """The space that an array is in."""
+    return "local" if name.startswith(LOCAL_ORIGIN) else "shared" if spaces.is_shared(name) else "global"
+
+
 def array_of(spaces: AddressSpaces, origin: str) -> str:
     """The name of the memory that a provenance stands for; "" where it may be memory of another name as well."""
-    if not origin or origin.startswith(LOCAL_ORIGIN) or origin not in spaces.entries:
+    if not origin or origin not in spaces.entries:
         return ""
     area = spaces.ranges[spaces.entries[origin]]
     if area is not None and area.shared and area.nbytes < 0:  # all that have no size begin at one place
@@ -390,7 +390,8 @@ def upheld(
     if proven is NOTHING_PROVEN:
         return set(), set()
     before: list[Any] = [s for s in spaces.function.body or () if isinstance(s, (Instruction, Call))]
-    if any(array_of(spaces, origin_of(before[place])) != name for place, name in proven.arrays):
+    known = ((place, name) for place, name in proven.arrays if place not in proven.exact)
+    if any(array_of(spaces, origin_of(before[place])) != name for place, name in known):
         raise Refuted(NOTHING_PROVEN)
     partly = {
         name for place, name in proven.arrays

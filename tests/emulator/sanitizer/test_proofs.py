@@ -9,7 +9,7 @@ import numpy as np
 import ptxdsl
 import pytest
 from footprint_programs import Kernel, Touch, random_kernel
-from ptxdsl import Ptr, loop, ptx, ptx_kernel, shared, u8, u32, use, when
+from ptxdsl import Ptr, local, loop, ptx, ptx_kernel, reg, shared, u8, u32, use, when
 from ptxdsl.emulator.sanitizer import instrumentation, proofs
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 
@@ -41,6 +41,8 @@ def races(touches: list[Touch], arrays: dict[int, str], roles: dict[int, bool]) 
     """The accesses that touch a byte which another thread writes, or write one which another thread touches."""
     by_byte: dict[Any, list[Touch]] = defaultdict(list)
     for touch in touches:
+        if arrays[touch.access] == "l":
+            continue
         shared = arrays[touch.access] in "st"
         for byte in range(touch.start, touch.start + touch.nbytes):
             by_byte[(touch.array, byte, *((touch.block, touch.interval) if shared else ()))].append(touch)
@@ -59,14 +61,22 @@ def races(touches: list[Touch], arrays: dict[int, str], roles: dict[int, bool]) 
 
 
 def unwritten(touches: list[Touch], arrays: dict[int, str], roles: dict[int, bool]) -> set[int]:
-    """The accesses that read shared memory which no thread had written before the last barrier."""
+    """The reads of shared memory that no thread had written before the last barrier, and of a thread's own memory."""
+    found, own = set(), set()
+    for touch in touches:
+        if arrays[touch.access] == "l":
+            places = {(touch.block, touch.thread, byte) for byte in range(touch.start, touch.start + touch.nbytes)}
+            if touch.writes:
+                own |= places
+            elif places - own:
+                found.add(touch.access)
     first: dict[Any, int] = {}
     for touch in touches:
         if touch.writes and not roles[touch.access]:
             for byte in range(touch.start, touch.start + touch.nbytes):
                 key = touch.block, touch.array, byte
                 first[key] = min(first.get(key, 1 << 30), touch.interval)
-    return {
+    return found | {
         touch.access for touch in touches if arrays[touch.access] in "st" and (not touch.writes or roles[touch.access])
         for byte in range(touch.start, touch.start + touch.nbytes)
         if first.get((touch.block, touch.array, byte), 1 << 30) >= touch.interval
@@ -253,7 +263,29 @@ def trips(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
         y[row * n + i] = row
 
 
+@ptx_kernel
+def own_array(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    a, t = local(u32, 8), ptx.tid.x
+    with loop(k, 8) as i:
+        a[i] = i
+    y[t] = a[x[t] & 7]
+
+
+@ptx_kernel
+def swapped(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t, now = shared(u32, 128), ptx.tid.x, reg(u32, 0)
+    s[t] = t
+    s[t + 64] = t
+    ptx.bar.sync(0)
+    with loop(0, n >> 7):
+        s[(1 - now) * (64 - 64 * k) + t] = s[now * 64 + ((t + 1) & 63)]
+        ptx.bar.sync(0)
+        now ^= 1
+    y[t] = s[t]
+
+
 NEAR: list[Case] = [
+    (own_array, {"k": 0}, {"k": 1}, "init"), (swapped, {"k": 0}, {"k": 1}, "race"),
     (alternating, {"k": 0}, {"k": 1}, "race"), (one_warp, {"k": 0, "block": 32}, {"k": 1, "block": 32}, "race"),
     (diagonals, {"k": 0, "grid": 5}, {"k": 1, "grid": 5}, "race"),
     (trips, {"k": 0, "grid": 3, "n": 101}, {"k": 1, "grid": 3, "n": 101}, "race"),
@@ -290,7 +322,7 @@ def test_beside_a_proof(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("ptxdsl.emulator.sanitizer.sanitizer.proven", prove)
     assert not kinds(kernel, right)
-    assert made[0].ordered
+    assert made[0].written if kind == "init" else made[0].ordered
     assert kinds(kernel, wrong) == {kind}
 
 
