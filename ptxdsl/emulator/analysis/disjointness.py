@@ -111,7 +111,8 @@ def is_within(access: Footprint, written: Any) -> bool:
     if access.value.bits < 32 or part.symbols or part.block != (0, 0, 0) or part.low is None or part.high is None:
         return False
     if part.step:
-        return part.low >= 0 and bool(written[part.low : part.high + access.nbytes].all())
+        natural = part.low >= 0 and part.high + access.nbytes <= 1 << 32  # so that no register has wrapped around
+        return natural and bool(written[part.low : part.high + access.nbytes].all())
     start = np.array([part.const]) if part.vector is None else part.vector + part.const
     start = start if access.threads is None or part.vector is None else start[access.threads]
     if not len(start) or int(start.min()) < 0 or int(start.max()) + access.nbytes > len(written):

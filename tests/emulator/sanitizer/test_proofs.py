@@ -10,6 +10,8 @@ import ptxdsl
 import pytest
 from footprint_programs import Kernel, Touch, random_kernel
 from ptxdsl import Ptr, local, loop, ptx, ptx_kernel, reg, shared, u8, u32, use, when
+from ptxdsl.emulator.analysis.disjointness import Footprint, is_within
+from ptxdsl.emulator.analysis.linear_values import Part, Value
 from ptxdsl.emulator.sanitizer import instrumentation, proofs
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 
@@ -104,6 +106,14 @@ def judge(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
 def test_random_kernels(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.array([judge(int(rng.integers(1 << 40)), monkeypatch) for _ in range(50)]).sum(axis=0)
     assert counts[0]
+
+
+def test_a_multiple_that_wraps_around_is_anywhere() -> None:
+    written = np.zeros(64, bool)
+    written[32:] = True
+    for low, high, found in [(32, 48, True), (0, 48, False), (1 << 30, 1 << 33, False)]:
+        value = Value({None: Part(low, step=16, low=low, high=high)}, 32, "s")
+        assert is_within(Footprint(value, 4, None, False), written) == found
 
 
 # Right kernels, of which nothing is left to check, and the same just beside a proof
