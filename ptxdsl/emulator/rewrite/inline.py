@@ -121,7 +121,7 @@ class Inliner(CallBuilder):
             arguments=tuple(map(scope.operand, call.arguments)),
         )
         if name in self.recursion.names and name in self.functions:
-            self.recursion.call(renamed, self.functions[name], scope, scope.saved.get(id(original or call)))
+            self.recursion.call(renamed, self.functions[name], scope, original or call)
         elif name in self.functions:
             self._body(renamed, self.functions[name], scope)
         elif name in SYSTEM_CALLS or name == OUTSIDE:

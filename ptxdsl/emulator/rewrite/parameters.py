@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...ir import Address, Function, Immediate, Instruction, Operand, Parameter, Register, Symbol, Variable
-from ...types import TYPES
+from ...types import TYPES, ScalarType
 from .builder import PtxBuilder, instruction
 from .scope import Scope
 
@@ -34,19 +35,38 @@ class CallBuilder(PtxBuilder):
             return self.loaded(operand)
         return operand
 
+    def pieces(self, operand: Symbol, registers: Sequence[Register] = ()) -> list[Register]:
+        """Load a parameter, an array too, into registers that nothing else uses, or store these in it."""
+        given, found = iter(registers), []
+        for offset, kind in self.units(self.cells[operand.symbol]):
+            place = Address(operand, offset)
+            if registers:
+                self.store_local(place, kind, next(given))
+                continue
+            found.append(self.fresh("%value", kind))
+            self.load_local(found[-1], place)
+        return found
+
+    def units(self, cell: Variable) -> list[tuple[int, ScalarType]]:
+        """The pieces that a parameter is copied in: where each is, and its type; as large as it is aligned."""
+        unit = cell.type.bytes
+        while unit < 8 and cell.nbytes % (2 * unit) == 0 and (cell.align or 1) % (2 * unit) == 0:
+            unit *= 2
+        return [(offset, TYPES[f"b{8 * unit}"]) for offset in range(0, cell.nbytes, unit)]
+
     def loaded(self, operand: Symbol) -> Register:
         register = self.fresh("%value", f"b{self.cells[operand.symbol].type.bits}")
         self.load_local(register, Address(operand))
         return register
 
-    def own(self, operand: Any) -> Register:
-        """The value of an operand of a call in a register that nothing else uses."""
+    def own(self, operand: Any) -> list[Register]:
+        """The value of an operand of a call in registers that nothing else uses."""
         if isinstance(operand, Symbol) and operand.symbol in self.cells:
-            return self.loaded(operand)
+            return self.pieces(operand)
         kind = operand.type if isinstance(operand, (Register, Immediate)) else TYPES["b64"]
         register = self.fresh("%value", kind if kind.kind == "p" else f"b{kind.bits}")
         self.move(register, operand)
-        return register
+        return [register]
 
     def pass_in(self, scope: Scope, parameter: Parameter, operand: Operand) -> None:
         """Set a parameter of the callee."""

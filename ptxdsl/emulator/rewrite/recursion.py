@@ -13,10 +13,11 @@ from typing import NamedTuple
 from ...analysis.control_flow import control_flow_graph
 from ...analysis.def_use import DefUse
 from ...analysis.liveness import Liveness
-from ...ir import Address, Call, Function, LabelRef, Module, Register, Symbol, Variable
+from ...ir import Address, Call, Function, LabelRef, Module, Parameter, Register, Symbol, Variable
 from ...types import TYPES
 from .alloca import allocates
 from .indirect_calls import targets
+from .live_parameters import live_parameters
 from .parameters import CallBuilder
 from .scope import Frame, Scope
 
@@ -70,62 +71,79 @@ class Recursion:
             self.pending.append(found)
         return found
 
-    def call(self, call: Call, function: Function, scope: Scope, registers: tuple[Register, ...] | None) -> None:
+    def call(self, call: Call, function: Function, scope: Scope, original: Call) -> None:
         """Emit a call: push, pass the arguments, branch, and at the return pop and take the results.
 
-        ``registers`` are those to push; None where no call can come back to the caller.
+        ``original`` is the call in the text of the function. Where none can come back to the caller nothing is pushed.
         """
         b, copy = self.builder, self.copy(function)
         back, after = b.label("back"), b.label("after")
         b.branch_unless(call.guard, after)
         arguments = [b.own(argument) for argument in call.arguments]
-        cells = [b.cells[name] for name in dict.fromkeys(scope.cells.values())] if registers is not None else []
-        size = self._transfer(registers or (), cells, True)
+        registers, names = scope.saved.get(id(original), ((), ()))
+        cells, saves = [b.cells[scope.cells[name]] for name in names], id(original) in scope.saved
+        size = self._transfer(registers, cells, saves, True)
         b.emit("st.local.u32", Address(_POINTER, size), len(copy.returns))
         b.emit("add.u64", _POINTER, _POINTER, size + 8)
         for parameter, argument in zip(function.parameters, arguments):
-            b.pass_in(copy.scope, parameter, argument)
+            if parameter.space == "reg" or not parameter.shape:
+                b.pass_in(copy.scope, parameter, argument[0])
+            else:
+                b.pieces(Symbol(copy.scope.cells[parameter.name]), argument)
         b.branch(LabelRef(f"$enter${function.name}"))
         copy.returns.append(back.label)
         b.place(back)
         b.emit("sub.u64", _POINTER, _POINTER, size + 8)
-        results = []
-        for parameter in function.results:
-            results.append(b.fresh("%result", f"b{parameter.type.bits}" if parameter.type.kind != "p" else "pred"))
-            b.take_out(copy.scope, parameter, results[-1])
-        self._transfer(registers or (), cells, False)
-        for result, register in zip(call.results, results):
+        if saves and scope.frame is not None:
+            self._find_frame(scope.frame, scope.frame.nbytes + _ALIGN)
+        results = [self._taken(copy, parameter) for parameter in function.results]
+        self._transfer(registers, cells, saves, False)
+        for result, found in zip(call.results, results):
             if isinstance(result, Symbol):
-                b.store_local(Address(result), register.type, register)
+                b.pieces(result, found)
             elif isinstance(result, Register):
-                b.move(result, register)
+                b.move(result, found[0])
         b.place(after)
+
+    def _taken(self, copy: _Copy, parameter: Parameter) -> list[Register]:
+        """A result of a call, in registers."""
+        b = self.builder
+        if parameter.space != "reg" and parameter.shape:
+            return b.pieces(Symbol(copy.scope.cells[parameter.name]))
+        register = b.fresh("%result", f"b{parameter.type.bits}" if parameter.type.kind != "p" else "pred")
+        b.take_out(copy.scope, parameter, register)
+        return [register]
 
     # The stack
 
-    def _transfer(self, registers: tuple[Register, ...], cells: list[Variable], saves: bool) -> int:
+    def _transfer(self, registers: tuple[Register, ...], cells: list[Variable], top: bool, saves: bool) -> int:
         """Copy registers, parameters and the top of alloca's memory behind the stack pointer, or back; their bytes."""
         b, end = self.builder, 0
         for register in registers:
             self._move(register, end, saves)
             end += 8
         for cell in cells:
-            word = b.register(f"%word{cell.type.bits}", f"b{cell.type.bits}")
-            for start in range(0, cell.nbytes, cell.type.bytes):
+            for start, kind in b.units(cell):
+                word = b.register(f"%word{kind.bits}", kind)
                 own, stacked = Address(Symbol(cell.name), start), Address(_POINTER, end + start)
                 source, target = (own, stacked) if saves else (stacked, own)
                 b.load_local(word, source)
-                b.store_local(target, word.type, word)
+                b.store_local(target, kind, word)
             end += (cell.nbytes + 7) // 8 * 8
-        if self.allocates:
-            top = b.register("%top", _U64)
+        if self.allocates and top:
+            place = b.register("%top", _U64)
             if saves:
-                b.emit("stacksave.u64", top)
-            self._move(top, end, saves)
+                b.emit("stacksave.u64", place)
+            self._move(place, end, saves)
             if not saves:
-                b.emit("stackrestore.u64", top)
+                b.emit("stackrestore.u64", place)
             end += 8
         return end
+
+    def _find_frame(self, frame: Frame, below: int) -> None:
+        """Compute where the frame is that begins so many bytes below the stack pointer, or less."""
+        self.builder.emit("add.u64", frame.register, _POINTER, _ALIGN - 1 - below)
+        self.builder.emit("and.b64", frame.register, frame.register, -_ALIGN)
 
     def _move(self, register: Register, offset: int, saves: bool) -> None:
         """Store a register behind the stack pointer, or load it from there: predicates as numbers."""
@@ -160,8 +178,7 @@ class Recursion:
         b, name, frame = self.builder, copy.function.name, copy.scope.frame
         b.place(f"$enter${name}")
         if frame is not None:
-            b.emit("add.u64", frame.register, _POINTER, _ALIGN - 1)
-            b.emit("and.b64", frame.register, frame.register, -_ALIGN)
+            self._find_frame(frame, 0)
             b.emit("add.u64", _POINTER, _POINTER, frame.nbytes + _ALIGN)
         expand(copy.function, copy.scope)
         b.statement = None
@@ -185,18 +202,19 @@ class Recursion:
         return Frame(self.builder.register(f"%frame${function.name}", _U64), offsets, -(-at // 8) * 8)
 
 
-def _saved(function: Function, scope: Scope) -> dict[int, tuple[Register, ...]]:
-    """By the id of each call in a function: the registers that are needed after it."""
+def _saved(function: Function, scope: Scope) -> dict[int, tuple[tuple[Register, ...], tuple[str, ...]]]:
+    """By the id of each call in a function: the registers and the parameters that are needed after it."""
     code = control_flow_graph(function)
     liveness = Liveness(code)
     known = {register.name: register for op in code.def_use for register in (*op.uses, *op.writes)}
     results = {parameter.name for parameter in function.results}
-    frame = () if scope.frame is None else (scope.frame.register,)
+    needed = live_parameters(function, code)
     found = {}
     for place, statement in enumerate(code.statements):
         if isinstance(statement, Call):
             names = liveness.after(place) | results & known.keys()
-            found[id(statement)] = (*(scope.register(known[name]) for name in sorted(names)), *frame)
+            kept = tuple(scope.register(known[name]) for name in sorted(names))
+            found[id(statement)] = kept, tuple(sorted(needed[id(statement)]))
     return found
 
 

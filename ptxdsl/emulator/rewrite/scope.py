@@ -25,8 +25,8 @@ class Scope:
         self.cells: dict[str, str] = {}
         self.local: set[str] = set()
         """The names of local variables and branch tables."""
-        self.saved: dict[int, tuple[Register, ...]] = {}
-        """Of a recursive function, by the id of each call: the registers to save, since it may call this function."""
+        self.saved: dict[int, tuple[tuple[Register, ...], tuple[str, ...]]] = {}
+        """Of a recursive function, by the id of each call: the registers and parameters to save."""
         self.frame: Frame | None = None
         """Of a recursive function: its local variables, new ones in each call."""
 
