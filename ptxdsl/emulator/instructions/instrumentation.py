@@ -11,8 +11,8 @@ from .operand_classes import OperandClass
 __all__ = [
     "BULK_BYTES", "Breakpoint", "BulkReport", "BulkShadowCheck", "CopyBegin", "CopyCommit", "CopyWait", "CountBranch",
     "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin", "EpochWarpBarrier",
-    "MbarrierFollowing", "OrderLookup", "ShadowCheck", "ShadowInspection", "SyncAccess", "SyncInstruction",
-    "SyncMbarrier",
+    "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck", "ShadowInspection", "SyncAccess",
+    "SyncFollowing", "SyncInstruction", "SyncMbarrier",
 ]
 
 BULK_BYTES = 16
@@ -29,7 +29,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     depend on what was there. ``sources``: what is stored, in items of so many ``bits``. ``defers``: unwritten memory is
     no error of a load itself, and a store may leave it as undefined as before; ``flagged`` are the elements with a
     predicate that says whether they are defined, which a load clears. ``followed``: compiled code follows mbarriers.
-    ``private`` as of :class:`.memory.Load`.
+    ``searched``: it follows flags, fences or barriers of the cluster. ``private`` as of :class:`.memory.Load`.
     """
 
     role: int
@@ -52,6 +52,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     defers: bool
     flagged: tuple[bool, ...]
     followed: bool
+    searched: bool
     private: Private
 
     @property
@@ -177,11 +178,15 @@ class EpochWarpBarrier(
 class SyncInstruction(
     MicroOp, may_fault=True, repeatable=False, inlinable=True, instrumentation=True
 ):
-    """Reports an instruction to Python; ``whole`` only where all lanes of the warp are active, ``logged`` later."""
+    """Reports an instruction to Python; ``whole`` only where all lanes of the warp are active, ``logged`` later.
+
+    ``does`` is what a fence or a barrier of the cluster does to the synchronisation graph.
+    """
 
     guard: OperandClass
     whole: bool
     logged: bool
+    does: int
 
 
 class SyncAccess(
@@ -190,7 +195,7 @@ class SyncAccess(
     """Reports an access to Python by which threads synchronise.
 
     ``logged``: later, with the ``bits`` of the first element that were there and what ``stored`` puts there. A load
-    ``polls``: the thread probably waits.
+    ``polls``: the thread probably waits. ``does`` is what it does to the synchronisation graph.
     """
 
     address: OperandClass
@@ -201,6 +206,7 @@ class SyncAccess(
     polls: bool
     bits: int
     stored: OperandClass
+    does: int
 
 
 class SyncMbarrier(
@@ -219,6 +225,14 @@ class MbarrierFollowing(Routine):
 
 class OrderLookup(Routine):
     """What a shadow check calls for accesses that no barrier of the block orders."""
+
+
+class SyncFollowing(Routine):
+    """What :class:`SyncAccess` and :class:`SyncInstruction` call."""
+
+
+class OrderSearch(Routine):
+    """What a shadow check calls for accesses that no barrier orders which compiled code counts."""
 
 
 class ShadowInspection(Routine):

@@ -235,6 +235,17 @@ class Shadow(Struct):
     ARRIVE = field("Q")
     PRECEDE = field("Q")
     """Addresses of the routines that follow an mbarrier, and that compare with what is known."""
+    GRAPH = field("Q")
+    """Address of the :class:`.sync_graph.SyncGraph`; 0 where the kernel has nothing that goes there."""
+    ACQUIRED = field("Q")
+    """The last acquire of the block there."""
+    WARP_SYNC = field("Q")
+    """Address of the :class:`.sync_graph.WarpSync` of the first warp."""
+    FOLLOW = field("Q")
+    SEARCH = field("Q")
+    """Addresses of the routines that write there, and that look for an order."""
+    FENCED = field("I")
+    """The warps that have executed a fence."""
     WARP_CLOCKS = field(WarpClock, LANES)
 
 

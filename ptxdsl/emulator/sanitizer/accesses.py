@@ -10,10 +10,11 @@ from ...isa import Form
 from ...isa.effects import Access
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import Action, CopyClock, Role
+from ..machine.sync_graph import LEVEL_SHIFT, Does
 from ..runtime.block_state import BlockState
 
 __all__ = [
-    "action_of", "bulk_accesses", "checked_access", "copy_groups", "granularity", "granule_of", "is_of_tile",
+    "action_of", "bulk_accesses", "checked_access", "copy_groups", "does", "granularity", "granule_of", "is_of_tile",
     "operand_value", "reach", "role_of", "strength", "synchronise",
 ]
 
@@ -95,6 +96,22 @@ def action_of(form: Form) -> int:
     if form.tokens[0] in ("init", "inval"):
         return Action.INITIALISES
     return (Action.ARRIVES if effects.arrives else 0) | (Action.WAITS if effects.waits else 0)
+
+
+@lru_cache(maxsize=256)
+def does(form: Form) -> int:
+    """What a strong access, a fence or a barrier of the cluster :class:`Does` to the synchronisation graph."""
+    effects, access = form.effects, form.effects.access
+    if effects.barrier == "cluster":
+        what = Does.CLUSTER | (Does.ACQUIRES if effects.waits else Does.WRITES)
+        return what | (0 if effects.waits or effects.order == "relaxed" else Does.RELEASES)
+    if effects.fence == "threads":
+        what = Does.FENCES | (Does.ACQUIRES if effects.order != "release" else 0)
+        return what | (Does.RELEASES if effects.order != "acquire" else 0) | reach(form) << LEVEL_SHIFT
+    assert access is not None
+    what = (Does.READS if access.reads else 0) | (Does.WRITES if access.writes else 0)
+    what |= (Does.ACQUIRES if effects.acquires else 0) | (Does.RELEASES if effects.releases else 0)
+    return what | strength(form) << LEVEL_SHIFT
 
 
 def granule_of(function: Function) -> int:

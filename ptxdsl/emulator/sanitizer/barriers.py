@@ -108,32 +108,30 @@ class Barriers:
         for thread in threads:
             block.own[thread] = join(self.clocks.of_thread(state, block, thread), clock)
 
-    def _released(
-        self, state: BlockState, block: BlockOrder, thread: Thread, level: int, relaxed: bool
-    ) -> list[tuple[int, Clock]]:
-        """What a thread releases at which levels: its clock, or with relaxed order only what a fence has."""
-        if relaxed:
-            return list(block.released(thread))
-        return [(level, self.clocks.of_thread(state, block, thread))]
-
     # Clusters
 
+    @staticmethod
+    def cluster_phase(state: BlockState) -> int:
+        """The phase of the barrier of a block's cluster."""
+        head = number_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD)
+        return number_at(head + Cluster.PHASE, 4)
+
     def cluster_barrier(
-        self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction
+        self, block: BlockOrder, threads: list[Thread], clocks: list[Clock], effects: Any, phase: int
     ) -> None:
         """Before threads arrive at the barrier of the cluster, and after a wait."""
-        head = number_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD)
-        phase = number_at(head + Cluster.PHASE, 4)
-        cluster = tuple(state.get(Block.CLUSTERID + 4 * axis, "i") for axis in range(3))
-        effects = statement.form.effects
         if effects.waits:
-            self._acquire(state, block, threads, self._clusters.get((cluster, phase - 1), {}))
+            clock = self._clusters.get((block.cluster, phase - 1), {})
+            for thread, own in zip(threads, clocks):
+                block.own[thread] = join(own, clock)
             return
-        clock = self._clusters.get((cluster, phase), {})
-        for thread in threads:
-            released = self._released(state, block, thread, 2, effects.order == "relaxed")
-            clock = join(clock, *(each for level, each in released if level > 1))
-        self._clusters[cluster, phase] = clock
+        clock = self._clusters.get((block.cluster, phase), {})
+        if effects.order == "relaxed":
+            found = (each for thread in threads for level, each in block.released(thread) if level > 1)
+            clock = join(clock, *found)
+        else:
+            clock = join(clock, *clocks)
+        self._clusters[block.cluster, phase] = clock
 
     def mbarrier(
         self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int

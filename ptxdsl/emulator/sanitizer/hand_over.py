@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..codegen.code import Code
 from .happens_before import BlockOrder, Clock, Thread, covers, join
-from .uses import Uses, Values
+from .uses import Uses, Values, trusting
 
 __all__ = ["HandOver", "Write", "Written"]
 
@@ -72,8 +72,8 @@ class HandOver:
             values: Any = code.notes.get(Values)
             if values is None:
                 values = code.notes[Values] = Values(code.graph)
-            trusting = not values.polls(place) and not values.confirms(place)
-            loads[place] = _Load(trusting, values.uses(place))
+            statement: Any = code.graph.statements[place]
+            loads[place] = _Load(trusting(values, place, statement.form.effects.access), values.uses(place))
         return loads[place]
 
     def write(self, block: BlockOrder, thread: Thread, host: int, clock: Clock, write: Write) -> None:
@@ -97,9 +97,9 @@ class HandOver:
         if written is None:
             return None
         statement: Any = code.graph.statements[place]
-        access, load = statement.form.effects.access, self.load(code, place)
+        load = self.load(code, place)
         found = None
-        if load.trusting and not access.writes:
+        if load.trusting:
             found = self._missed(block, thread, clock, written, load.uses)
         if len(written.readers) < _MOST:
             who = (block.block, *thread)

@@ -28,11 +28,13 @@ from ..instructions.operand_classes import OperandClass
 from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
+from ..machine.sync_graph import Does
 from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
 from .proofs import NOTHING_PROVEN, Proven, Refuted, upheld
-from .uses import Values
+from .uses import Values, trusting
 from .accesses import (
-    action_of, bulk_accesses, checked_access, copy_groups, granule_of, is_of_tile, role_of, strength, synchronise,
+    action_of, bulk_accesses, checked_access, copy_groups, does, granule_of, is_of_tile, role_of, strength,
+    synchronise,
 )
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
@@ -119,6 +121,7 @@ class Instrumentation:
         instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
         self.follows = checks.race and synchronise([s.form for _, s in instructions])
         """Whether synchronisation through memory is followed."""
+        self.clustered = any(s.form.effects.barrier == "cluster" for _, s in instructions)
         self.values = Values(low.graph)
         self.handed = self._handed_over(instructions) if checks.order else set()
         self.confirmed = self._confirmed(instructions) if checks.race and not checks.cas else set()
@@ -219,18 +222,17 @@ class Instrumentation:
         reads = {place: s for place, s in strong.items() if s.form.effects.reads}
         uses = {place: self.values.uses(place) for place in reads}
         choosing = {place for place, use in uses.items() if use.chooses or use.addresses}
-        trusting = {place for place, s in reads.items() if not s.form.effects.writes
-                    and not self.values.polls(place) and not self.values.confirms(place)}
+        trusts = {place for place, s in reads.items() if trusting(self.values, place, s.form.effects.access)}
         stores = {self._origin(s) for s in strong.values() if not s.form.effects.reads}
-        in_step = {place for place in trusting if uses[place].stored and not uses[place].chooses
+        in_step = {place for place in trusts if uses[place].stored and not uses[place].chooses
                    and self._origin(reads[place]) in stores}
-        trusting = {place for place in trusting if choosing - {place}}
-        if not trusting:  # read-modify-writes count only where somebody sees what they have written
+        trusts = {place for place in trusts if choosing - {place}}
+        if not trusts:  # read-modify-writes count only where somebody sees what they have written
             choosing, strong = set(), {p: s for p, s in strong.items() if not s.form.effects.atomic}
-        trusting |= in_step
-        if not trusting:
+        trusts |= in_step
+        if not trusts:
             return set()
-        origins = {self._origin(reads[place]) for place in trusting | choosing}
+        origins = {self._origin(reads[place]) for place in trusts | choosing}
         known = self.low.spaces.entries
         if not all(origin in known for origin in origins):
             return set(strong)
@@ -325,7 +327,7 @@ class Instrumentation:
         """Report what lies at an instruction's first address."""
         kind, _, place = self.low.address(statement, self._address(statement), nbytes, True)
         guard = self._guard(statement)
-        op = SyncAccess(kind, nbytes, True, guard.kind, False, False, 0, NOTHING.kind)
+        op = SyncAccess(kind, nbytes, True, guard.kind, False, False, 0, NOTHING.kind, 0)
         self.low.emit(op, lane_by_lane(kind, place), guard)
 
     def _mbarrier(self, statement: Instruction) -> None:
@@ -339,8 +341,9 @@ class Instrumentation:
 
     def _report(self, statement: Instruction, converged: bool = False) -> None:
         """Report an instruction; ``converged``: only if all lanes of the warp execute it."""
-        guard, logged = self._guard(statement), statement.form.effects.fence == "threads"
-        self.low.emit(SyncInstruction(guard.kind, converged, logged), guard)
+        guard, effects = self._guard(statement), statement.form.effects
+        logged = effects.fence == "threads" or effects.barrier == "cluster"
+        self.low.emit(SyncInstruction(guard.kind, converged, logged, does(statement.form) if logged else 0), guard)
 
     def _barrier(self, statement: Instruction) -> None:
         low, guard = self.low, self._guard(statement)
@@ -399,7 +402,7 @@ class Instrumentation:
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
             tuple(source.kind for source in sources), bits, defers, tuple(flag is not None for flag in flags),
-            self.mbarriers and private is not None, alone,
+            self.mbarriers and private is not None, race and (self.follows or self.clustered), alone,
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
         low.emit(op, place, guard, *sources, *filter(None, flags), raw("i", statement_bits(low.place) | marks))
@@ -415,7 +418,10 @@ class Instrumentation:
             if not access.reads:
                 value = statement.operands[1 - access.operand]
                 stored = low.operands.source(getattr(value, "items", (value,))[0], bits, False, statement)
-        op = SyncAccess(kind, access.nbytes, access.writes, guard.kind, True, access.reads, bits, stored.kind)
+        what = does(form) | (Does.NOTES if self.checks.order else 0)
+        if self.checks.order and trusting(self.values, low.place, access):
+            what |= Does.TRUSTS
+        op = SyncAccess(kind, access.nbytes, access.writes, guard.kind, True, access.reads, bits, stored.kind, what)
         low.emit(op, place, guard, *([stored] if stored is not NOTHING else []))
 
     def _flags(self, statement: Instruction, role: int) -> tuple[Field | None, ...]:

@@ -16,6 +16,7 @@ from ..machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, MbarrierOrder,
     Plane, Shadow, WarpClock, WarpOrder, Region as Description,
 )
+from ..machine.sync_graph import CELL, ROWS
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
 from .accesses import granularity
@@ -92,7 +93,7 @@ class ShadowMemory:
             self.store.renumber()
         self.first_epoch = int(self.store.counter[0]) + 1
         self.log = self.store.log
-        self.log.clear()
+        self.log.begin()
         self._add_global_memory()
         self.marked = self.heap or bool(self.unwritten_buffers)
         """Whether words that are not an array's own say that memory is unwritten."""
@@ -210,6 +211,7 @@ class ShadowMemory:
             (Shadow.EPOCH_COUNTER, self.store.counter_address), (Shadow.EPOCH_BLOCKS, self.store.blocks_address),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, memory.cache_address),
             *routines().items(), (Shadow.LOG, self.log.address), (Shadow.ORDERS, self._orders()),
+            *self._graph(),
             (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
         ):
             _WORD.pack_into(memory.view, offset, value)
@@ -231,6 +233,13 @@ class ShadowMemory:
         rows = np.zeros(LANES * WarpOrder.nbytes + MBARRIERS * MbarrierOrder.nbytes + 64, np.uint8)
         self.kept.append(rows)
         return int(rows.ctypes.data + -rows.ctypes.data % 64)
+
+    def _graph(self) -> list[tuple[int, int]]:
+        """The fields of a shadow state by which compiled code follows flags, fences and barriers of the cluster."""
+        rows = np.zeros(ROWS + CELL, np.uint8)
+        self.kept.append(rows)
+        address = int(rows.ctypes.data)
+        return [(Shadow.GRAPH, self.log.graph_address), (Shadow.WARP_SYNC, address + -address % CELL)]
 
     def _copy_clocks(self, state: BlockState) -> list[tuple[int, int]]:
         """The fields of a shadow state by which asynchronous copies are followed."""

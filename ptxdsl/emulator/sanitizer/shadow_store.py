@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..codegen.library import library
-from ..instructions.instrumentation import MbarrierFollowing, OrderLookup, ShadowInspection
+from ..instructions.instrumentation import (
+    MbarrierFollowing, OrderLookup, OrderSearch, ShadowInspection, SyncFollowing,
+)
 from ..machine.allocation import allocate
 from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Shadow
 from .sync_log import SyncLog
@@ -18,7 +20,10 @@ __all__ = ["Marked", "ShadowState", "Store", "routines", "store"]
 
 _STATES = 16
 """Shadow states that are kept."""
-_ROUTINES = {Shadow.INSPECT: ShadowInspection(), Shadow.ARRIVE: MbarrierFollowing(), Shadow.PRECEDE: OrderLookup()}
+_ROUTINES = {
+    Shadow.INSPECT: ShadowInspection(), Shadow.ARRIVE: MbarrierFollowing(), Shadow.PRECEDE: OrderLookup(),
+    Shadow.FOLLOW: SyncFollowing(), Shadow.SEARCH: OrderSearch(),
+}
 
 
 @functools.cache
@@ -80,6 +85,7 @@ class Store:
     def renumber(self) -> None:
         """Begin with small numbers again: no words of before may be used any more."""
         self.counter[0], self.tickets[0], self.free = 1, 1, []
+        self.log.forget()
         self.resets += 1
 
     def take(self, words: int, planes: int) -> np.ndarray[Any, Any]:

@@ -9,17 +9,22 @@ strong write since.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..machine.layout import LANES
-from ..machine.shadow import EPOCH_SHIFT, LANE, WARP_SHIFT, SyncRecord
+from ..machine.allocation import address_of, allocate, number_at
+from ..machine.shadow import SyncRecord
+from ..machine.sync_graph import CELL, MOST_VISITS, PLACE_BITS, Place, SyncGraph
 
-__all__ = ["SyncLog", "unordered"]
+__all__ = ["SyncLog"]
 
 _MOST = 16384
+_CELLS = 1 << 20
+_GRAPH = SyncGraph.span("NEXT", "UNORDERED")
 _RECORD = np.dtype([
     ("pc", "u8"), ("state", "u8"), ("epoch", "u8"), ("block_floor", "u8"), ("warp_floor", "u8"), ("barriers", "u8"),
     ("block", "u4"), ("mask", "u4"), ("hosts", "u8", LANES), ("before", "u8", LANES), ("stored", "u8", LANES),
@@ -36,46 +41,36 @@ class SyncLog:
         self.cursor = np.array([self._start, self._start + self._records.nbytes, 0], np.uint64)
         """The address of the next record, that of the end, and how many strong writes there were."""
         self.address = self.cursor.ctypes.data
+        self._places = np.zeros(Place.nbytes << PLACE_BITS, np.uint8)
+        self._stack, self._cells = np.zeros(MOST_VISITS + 1, np.uint64), np.empty(_CELLS * CELL, np.uint8)
+        self._graph, self.graph_address, _ = allocate(SyncGraph.nbytes)
+
+    def forget(self) -> None:
+        """Epochs are numbered anew, so the places of the graph are of no launch."""
+        self._places[:] = 0
+
+    def begin(self) -> None:
+        """A launch begins, of which there are no events."""
+        self.clear()
+        cells = address_of(self._cells)
+        first = cells + -cells % CELL
+        end = first + (_CELLS - 1) * CELL
+        places, stack = address_of(self._places), address_of(self._stack)
+        ctypes.memmove(self.graph_address, _GRAPH.pack(first, end, places, stack, 0, 0), _GRAPH.size)
+
+    def suspicious(self) -> bool:
+        """Whether a load that counts on an order may have missed a store before it."""
+        return bool(number_at(self.graph_address + SyncGraph.UNORDERED, 4))
 
     def clear(self) -> None:
-        """Forget all events."""
+        """Forget all events that Python has not followed."""
         self.cursor[0] = self._start
 
     def __bool__(self) -> bool:
         return int(self.cursor[0]) != self._start
 
-    @property
-    def records(self) -> np.ndarray[Any, Any]:
-        """The events, in their order."""
-        return self._records[: (int(self.cursor[0]) - self._start) // SyncRecord.nbytes]
-
     def take(self) -> Iterator[Any]:
         """The events, in their order; they are gone then."""
-        found = self.records.copy()
+        found = self._records[: (int(self.cursor[0]) - self._start) // SyncRecord.nbytes].copy()
         self.clear()
         return iter(found)
-
-
-def unordered(records: np.ndarray[Any, Any], writes: np.ndarray[Any, Any], reads: np.ndarray[Any, Any]) -> bool:
-    """Whether barriers, or the thread itself, leave one of the reads unordered with the last write before it."""
-    chosen = np.flatnonzero(writes | reads)
-    records, writes = records[chosen], writes[chosen]
-    active = (records["mask"][:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
-    rows, lanes = np.nonzero(active)
-    hosts, is_write = records["hosts"][active], writes[rows]
-    order = np.argsort(hosts, kind="stable")
-    hosts, is_write, rows, lanes = hosts[order], is_write[order], rows[order], lanes[order]
-    numbers = np.arange(len(hosts))
-    first = np.r_[True, hosts[1:] != hosts[:-1]]
-    start = np.maximum.accumulate(np.where(first, numbers, 0))
-    last = np.maximum.accumulate(np.where(is_write, numbers, -1))
-    pairs = ~is_write & (last >= start)
-    reader, writer = rows[pairs], rows[last[pairs]]
-    warps = records["epoch"] >> WARP_SHIFT & LANE
-    same_block = records["block"][reader] == records["block"][writer]
-    same_warp = warps[reader] == warps[writer]
-    epoch = records["epoch"][writer] >> EPOCH_SHIFT
-    before = epoch < records["block_floor"][reader] >> EPOCH_SHIFT
-    before |= same_warp & (epoch < records["warp_floor"][reader] >> EPOCH_SHIFT)
-    before |= same_warp & (lanes[pairs] == lanes[last[pairs]])
-    return not bool((same_block & before).all())

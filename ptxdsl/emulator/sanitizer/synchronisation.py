@@ -6,8 +6,6 @@ import ctypes
 import struct
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...ir import Instruction
 from ..codegen.code import Code
 from ..instructions.instrumentation import BulkReport
@@ -24,7 +22,6 @@ from .hand_over import HandOver, Write
 from .happens_before import BlockOrder, Clock, Thread
 from .instrumentation import Checks
 from .report import Reporter
-from .sync_log import unordered
 from .warp_orders import WarpOrders
 
 __all__ = ["Synchronisation"]
@@ -81,28 +78,8 @@ class Synchronisation:
 
     def finish(self) -> None:
         """At the end of a launch only what the ``order`` tool may find is followed."""
-        if self.hand_over is not None and self.log and self._suspicious():
+        if self.hand_over is not None and self.log and self.log.suspicious():
             self.follow()
-
-    def _suspicious(self) -> bool:
-        """Whether some load may have missed a store, as far as barriers tell."""
-        assert self.hand_over is not None
-        if self.hand_over.places:
-            return True
-        records = self.log.records
-        records = records[records["pc"] != 0]
-        state = self.states[int(records["state"][0])]
-        places, which = np.unique(records["pc"], return_inverse=True)
-        writes, reads = np.zeros(len(places), bool), np.zeros(len(places), bool)
-        for number, pc in enumerate(places.tolist()):
-            code, place = self._place(state, pc)
-            statement: Any = code.graph.statements[place]
-            access = statement.form.effects.access
-            if access is None:
-                continue
-            writes[number] = access.writes
-            reads[number] = not access.writes and self.hand_over.load(code, place).trusting
-        return bool(reads.any()) and unordered(records, writes[which], reads[which])
 
     def _place(self, state: BlockState, pc: int) -> tuple[Code, int]:
         """The code of a micro-op, and its statement: a launch that goes on in conservative code has two."""
@@ -126,11 +103,13 @@ class Synchronisation:
         event = _Event(
             state, code, pc, place, block, epoch, block_floor, warp_floor, record["before"], record["stored"]
         )
-        lanes = set_bits(mask)
+        lanes, hosts = set_bits(mask), record["hosts"].tolist()
         if statement.form.effects.fence == "threads":
             self._fence(event, [(warp, lane) for lane in lanes], statement)
             return
-        hosts = record["hosts"].tolist()
+        if statement.form.effects.barrier == "cluster":
+            self._cluster_barrier(event, [(warp, lane) for lane in lanes], statement, hosts[0])
+            return
         for lane in lanes:
             self._strong(event, (warp, lane), statement, hosts[lane])
 
@@ -154,6 +133,9 @@ class Synchronisation:
                 self._access(event, thread, statement, hosts[thread[1]], together)
         elif statement.form.effects.fence == "threads":
             self._fence(event, [(warp, lane) for lane in lanes], statement)
+        elif statement.form.effects.barrier == "cluster":
+            phase = self.barriers.cluster_phase(state)
+            self._cluster_barrier(event, [(warp, lane) for lane in lanes], statement, phase)
         else:
             self._instruction(state, block, [(warp, lane) for lane in lanes], statement)
         self.clocks.memory.begin_epoch(state, warp)
@@ -171,8 +153,6 @@ class Synchronisation:
         effects = statement.form.effects
         if "bulk_group" in (effects.commits, effects.waits):
             self.copies.group(state, threads, statement)
-        elif effects.barrier == "cluster":
-            self.barriers.cluster_barrier(state, block, threads, statement)
         elif effects.barrier == "warp":
             self.barriers.warp_barrier(state, block, threads, statement)
         elif effects.barrier == "block":
@@ -183,6 +163,12 @@ class Synchronisation:
         effects, block = statement.form.effects, event.block
         level, acquires, releases = reach(statement.form), effects.order != "release", effects.order != "acquire"
         block.fence(threads, [event.own(thread) for thread in threads], level, acquires, releases)
+
+    def _cluster_barrier(
+        self, event: _Event, threads: list[Thread], statement: Instruction, phase: int
+    ) -> None:
+        clocks = [event.clock(thread) for thread in threads]
+        self.barriers.cluster_barrier(event.block, threads, clocks, statement.form.effects, phase)
 
     def _access(
         self, event: _Event, thread: Thread, statement: Instruction, host: int, together: bool = False

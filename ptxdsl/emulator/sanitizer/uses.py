@@ -13,8 +13,9 @@ from typing import NamedTuple
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address, Instruction, Register
 from ...isa import Form
+from ...isa.effects import Access
 
-__all__ = ["Uses", "Values", "copies_value"]
+__all__ = ["Uses", "Values", "copies_value", "trusting"]
 
 
 def copies_value(form: Form) -> bool:
@@ -137,3 +138,8 @@ class Values:
             return []
         names, _ = self._flow(place, True)
         return [swap for swap, compared in self._swaps if compared in names]
+
+
+def trusting(values: Values, place: int, access: Access | None) -> bool:
+    """Whether a load may read an old value unnoticed."""
+    return access is not None and not access.writes and not values.polls(place) and not values.confirms(place)

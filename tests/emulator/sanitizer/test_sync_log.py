@@ -119,4 +119,4 @@ def test_polls_and_fences_of_warps(
         module["k"].configure(2, 64, sanitize=("race",))(x, flag, y)
     assert sorted({finding.kind for finding in findings}) == kinds
     assert y.tolist() == list(range(64))[::-1]
-    assert 2 <= len(events) <= 12
+    assert 2 <= len(events) <= 12 if kinds or "@" in fence else not events

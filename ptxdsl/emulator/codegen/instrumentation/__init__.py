@@ -1,5 +1,10 @@
 """What sanitizer, profiler and debugger insert."""
 
-from . import bulk_checks, copies, counters, epochs, mbarriers, shadow_checks, shadow_inspection
+from . import (
+    bulk_checks, copies, counters, epochs, mbarriers, order_search, releases, shadow_checks, shadow_inspection,
+)
 
-__all__ = ["bulk_checks", "copies", "counters", "epochs", "mbarriers", "shadow_checks", "shadow_inspection"]
+__all__ = [
+    "bulk_checks", "copies", "counters", "epochs", "mbarriers", "order_search", "releases", "shadow_checks",
+    "shadow_inspection",
+]

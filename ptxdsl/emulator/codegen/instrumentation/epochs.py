@@ -13,21 +13,23 @@ from llvmlite import ir
 from ...instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, SyncAccess, SyncInstruction,
 )
-from ...machine.layout import LANES, Block, Status, Warp
+from ...machine.layout import LANES, Block, Cluster, ClusterBlock, Status, Warp
 from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, POLL, TICKET_SHIFT, Reason, Shadow, SyncRecord, WarpClock,
     WarpOrder,
 )
+from ...machine.sync_graph import LEVEL_SHIFT, Does
 from ..data import guard_mask, source
 from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from ..memory import access_of, gather
 from ..registry import emits
 
 __all__ = [
-    "ShadowState", "arrive", "barrier", "begin", "leave", "scatter_words", "sync_access", "sync_instruction",
+    "FOLLOW", "ShadowState", "arrive", "barrier", "begin", "leave", "scatter_words", "sync_access", "sync_instruction",
     "warp_barrier",
 ]
 
+FOLLOW = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i32, i64])
 _WRITES = 16
 """Where the number of strong writes stands behind the log's cursor."""
 
@@ -89,6 +91,8 @@ def begin(h: Handler, _: EpochBegin) -> None:
         base = shadow.begin_epoch()
         for offset in (Shadow.BASE, Shadow.WINDOW):
             h.store(base, shadow.block, offset)
+        h.store(h.i64(0), shadow.block, Shadow.ACQUIRED)
+        h.store(h.i32(0), shadow.block, Shadow.FENCED)
     floor = h.ir.add(shadow.get(Shadow.BASE), h.i64(1 << EPOCH_SHIFT))
     shadow.begin_epoch()
     h.store(floor, shadow.warp, WarpClock.BLOCK_FLOOR)
@@ -200,11 +204,33 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
         h.branch_unless(h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.ALIVE, i32)), h.next)
     shadow = ShadowState(h)
     if op.logged:
-        _log(h, shadow, Reason.SYNC_INSTRUCTION, mask, False)
+        phase = _phase(h) if op.does & Does.CLUSTER else None
+        _follow(h, shadow, mask, op.does, h.i64(0) if phase is None else _key(h, phase, op.does))
+        lanes = [] if phase is None else [(SyncRecord.HOSTS, h.splat(h.ir.zext(phase[1], i64)))]
+        _log(h, shadow, Reason.SYNC_INSTRUCTION, mask, False, *lanes)
     else:
         h.deoptimise(lambda: leave(h, shadow, Reason.SYNC_INSTRUCTION, h.following(), mask))
         h.ir.position_at_end(h.block_named("left"))
         h.next()
+
+
+def _phase(h: Handler) -> tuple[Any, Any]:
+    """The cluster of the block, and the phase of its barrier."""
+    head = h.load(h.load(h.block, Block.CLUSTER, pointer), ClusterBlock.HEAD, pointer)
+    return head, h.load(head, Cluster.PHASE, i32)
+
+
+def _key(h: Handler, phase: tuple[Any, Any], does: int) -> Any:
+    """What stands for a phase as the address of a place: of the one that is over, for threads that have waited."""
+    number = h.ir.zext(h.ir.sub(phase[1], h.i32(1)) if does & Does.ACQUIRES else phase[1], i64)
+    return h.ir.xor(h.ir.ptrtoint(phase[0], i64), h.ir.add(h.ir.shl(number, h.i64(48)), h.i64(1)))
+
+
+def _follow(h: Handler, shadow: ShadowState, mask: Any, does: int, key: Any) -> None:
+    """Bring the synchronisation graph up to date."""
+    if does & ((1 << LEVEL_SHIFT) - 1):
+        function = h.ir.bitcast(shadow.get(Shadow.FOLLOW, pointer), FOLLOW.as_pointer())
+        h.ir.call(function, [h.rec, h.warp, h.block, mask, h.i32(does), key])
 
 
 def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *lanes: tuple[int, Any]) -> None:
@@ -324,6 +350,7 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
         h.store(h.ir.add(h.load(cursor, _WRITES, i32), h.i32(1)), cursor, _WRITES)
     else:
         _skip_poll(h, shadow, hosts, mask)
+    _follow(h, shadow, mask, op.does, h.i64(0))
     if op.polls:
         _charge(h, mask)
     _log(h, shadow, Reason.SYNC_ACCESS, mask, op.polls, *lanes)

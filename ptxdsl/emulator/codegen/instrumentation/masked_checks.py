@@ -41,7 +41,8 @@ def masked_check(module: ir.Module, check: ShadowCheck) -> ir.Function:
     """Whether a check is passed, which is then noted: (_, warp, block, mask, place, words, stride, hosts)."""
     what = (
         check.role, check.strength, check.block_private, check.granules, check.granule, check.race, check.init,
-        check.readers, check.copies, bool(check.sources), check.followed, bool(check.private),
+        check.readers, check.copies, bool(check.sources), check.followed, check.searched,
+        bool(check.private),
     )
     name = f"masked.{digest(repr(what).encode())}"
     found: ir.Function | None = module.globals.get(name)
@@ -210,8 +211,9 @@ class _MaskedCheck:
         h.ir.cbranch(self.all(good), on, rare)
         h.ir.position_at_end(rare)
         further = h.ir.or_(good, h.ir.or_(self._ordered_in_warp(words), self._known(words)))
-        if check.followed:
-            further = h.ir.or_(further, self._followed(words, further))
+        for asked, routine in ((check.followed, Shadow.PRECEDE), (check.searched, Shadow.SEARCH)):
+            if asked:
+                further = h.ir.or_(further, self._followed(words, further, routine))
         rare = h.ir.block
         h.ir.branch(on)
         h.ir.position_at_end(on)
@@ -255,17 +257,18 @@ class _MaskedCheck:
         places = h.ir.inttoptr(h.ir.add(table, h.ir.shl(slots, self.number(WORD_SHIFT))), lanes_of(pointer))
         return h.ir.icmp_unsigned("==", self.gathered(places, keys), keys)
 
-    def _followed(self, words: Any, good: Any) -> Any:
-        """Whether mbarriers order those that are not good."""
+    def _followed(self, words: Any, good: Any, routine: int) -> Any:
+        """Whether a routine knows of an order for those that are not good."""
         h = self.h
         asked = h.ir.and_(self.active, h.ir.not_(good))
 
         def ask() -> Any:
             place = h.alloca(_Words)
             h.ir.store(h.ir.select(asked, words, self.number(0)), place)
-            function = h.ir.bitcast(self.shadow.get(Shadow.PRECEDE, pointer), PRECEDE.as_pointer())
-            at, private = h.ir.bitcast(place, pointer), h.i64(bool(self.check.block_private))
-            return h.ir.call(function, [h.rec, h.warp, h.block, at, h.i64(LANES), private, h.mask(self.active)])
+            function = h.ir.bitcast(self.shadow.get(routine, pointer), PRECEDE.as_pointer())
+            at, private = h.ir.bitcast(place, pointer), self.check.block_private and routine == Shadow.PRECEDE
+            arguments = [h.rec, h.warp, h.block, at, h.i64(LANES), h.i64(bool(private)), h.mask(self.active)]
+            return h.ir.call(function, arguments)
 
         return h.splat(h.asked_if(h.nonzero(h.mask(asked)), ask))
 

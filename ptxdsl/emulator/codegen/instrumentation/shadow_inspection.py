@@ -315,14 +315,16 @@ class _Inspect:
         cached = self.cached(word, WHOLE_WARP), self.cached(word, 0)
         reasons = (self.same_thread(word), warp_barrier, compare(">=", weaker, needed), *cached)
         found = reduce(h.ir.or_, reasons, self.ordered(word))
-        ask = h.ir.and_(h.ir.not_(found), h.nonzero(shadow.get(Shadow.ORDERS)))
-        return h.ir.or_(found, h.asked_if(ask, lambda: self.precedes(word)))
+        for where, routine in ((Shadow.ORDERS, Shadow.PRECEDE), (Shadow.GRAPH, Shadow.SEARCH)):
+            ask = h.ir.and_(h.ir.not_(found), h.nonzero(shadow.get(where)))
+            found = h.ir.or_(found, h.asked_if(ask, partial(self.precedes, word, routine)))
+        return found
 
-    def precedes(self, word: Any) -> Any:
-        """Whether the order among the warps of the block is known."""
+    def precedes(self, word: Any, routine: int) -> Any:
+        """Whether a routine knows of an order."""
         h, shadow = self.h, self.shadow
         h.ir.store(word, self.asked)
-        function = h.ir.bitcast(shadow.get(Shadow.PRECEDE, pointer), PRECEDE.as_pointer())
+        function = h.ir.bitcast(shadow.get(routine, pointer), PRECEDE.as_pointer())
         lane = h.ir.shl(h.i32(1), self.number)
         place = h.ir.bitcast(self.asked, pointer)
         return h.ir.call(function, [h.rec, h.warp, h.block, place, h.i64(1), h.i64(0), lane])
