@@ -246,7 +246,7 @@ class Kernel:
         number = len(self.arrays)
         self.arrays[number], self.atomic[number] = array, role == "red"
         name = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "v2.u64"}[nbytes]
-        value = {1: "%h", 2: "%h", 4: "%loaded", 8: "%q", 16: "{%q, %q}"}[nbytes]
+        value = {1: "%h", 2: "%h", 4: "%r0", 8: "%q", 16: "{%q, %q}"}[nbytes]
         into = {1: "%h", 2: "%h", 4: "%loaded", 8: "%u", 16: "{%u, %v}"}[nbytes]
         if role == "red":
             self.lines.append(f"{before}red.{space}.add.u32 [{base}+{offset}], 1;")
@@ -394,8 +394,9 @@ class Kernel:
     mov.u32 %t, t_a;
     mov.u32 %l, l_a;
     mov.u32 %loaded, 5;
-    mov.u64 %q, 7;
-    mov.u16 %h, 9;
+    mov.u32 %r0, %tid.x;
+    cvt.u64.u32 %q, %r0;
+    cvt.u16.u32 %h, %r0;
     {lines}
     ret;
 }}

@@ -90,6 +90,10 @@ class StaticValues:
             value = plus(value, constant(operand.offset), width)
         return value, context.threads
 
+    def number(self, place: int, operand: Operand) -> int | None:
+        """What an operand of a statement is in all threads of the launch."""
+        return number_of(self._operand(place, operand, self._contexts[()]))
+
     def _context(self, facts: tuple[Fact, ...]) -> _Context:
         found = self._contexts.get(facts)
         if found is None:

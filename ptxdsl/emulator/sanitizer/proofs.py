@@ -2,7 +2,9 @@
 
 A race needs two threads at one byte. There is none where the threads of a launch keep to bytes of their own in an
 array, nor where those of a block do so between any two barriers in shared memory, or only read there, or only use
-atomics (:mod:`..analysis.disjointness`, :mod:`..analysis.barrier_intervals`). An access that is proven so against all
+atomics, or only stores of one number (:mod:`..analysis.disjointness`, :mod:`..analysis.barrier_intervals`). Where
+that is not plain, the kernel is executed for the threads of a block, as far as it follows from parameters and indices
+(:mod:`..analysis.block_execution`), which also says what finds memory written. An access that is proven so against all
 others of its array is neither checked nor recorded; what is not proven is checked as it runs. Proofs are made for
 grid, block and parameters of a launch and kept, so that most launches find theirs.
 
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
 from ...collector import paused
-from ...ir import Address, Call, Immediate, Instruction, Symbol
+from ...ir import Address, Call, Immediate, Instruction, Register, Symbol
 from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
@@ -31,6 +33,7 @@ from ..analysis.static_values import Known, StaticValues
 from ..machine.address_spaces import AddressSpaces
 from ..machine.layout import LOCAL_ORIGIN
 from ..rewrite.index_checks import checks_index
+from ..rewrite.recursion import uses_stack
 from ..runtime.block_state import LaunchState
 from .accesses import checked_access, strength
 from .executed_accesses import ExecutedAccesses
@@ -44,6 +47,8 @@ MOST_LAUNCHES = 16
 
 
 _HARMLESS = ("vprintf", "__assertfail")
+_STACK = "%stack"
+"""Stands for what is pushed, among the arrays."""
 _SPACES = ("local", "shared", "global", "generic")
 
 
@@ -75,6 +80,8 @@ class _Access(NamedTuple):
     footprint: Footprint
     strength: int
     reads: bool
+    stored: int | None = None
+    """What all threads of the launch store, if it is one number."""
 
 
 class _Kernel:
@@ -188,6 +195,8 @@ class _Proof:
         calls = any(isinstance(s, Call) and not checks_index(s) for s in kernel.graph.statements)
         self.excluded = {*(("global",) if overlap else ()), *(("local",) if calls else ())}
         """Arrays, or the space of all of them, that may be accessed in ways that are not understood."""
+        self.stacked: set[int] = set()
+        """Pushes around recursive calls, and the pops of what they wrote."""
         self.never: set[int] = set()
         """Accesses that no thread makes."""
         self.copied = False
@@ -202,7 +211,7 @@ class _Proof:
 
     def run(self) -> Proven:
         self._find_accesses()
-        ordered, written = set(self.never), set(self.never)
+        ordered, written = set(self.never), self.never | self.stacked
         between = None
         for name, accesses in self.accesses.items():
             group = _group(self.spaces, name)
@@ -223,11 +232,15 @@ class _Proof:
         if not ordered and not written:
             return NOTHING_PROVEN
         arrays = frozenset((access.place, name) for name, found in self.accesses.items() for access in found)
-        return Proven(frozenset(ordered), frozenset(written), arrays, frozenset(self.exact))
+        arrays |= frozenset((place, _STACK) for place in self.stacked)
+        return Proven(frozenset(ordered), frozenset(written), arrays, frozenset(self.exact | self.stacked))
 
     def _collect(self, place: int, statement: Instruction, access: Access) -> None:
         """Find which array an access is to, and where."""
         effects, address = statement.form.effects, statement.operands[access.operand]
+        if uses_stack(self.kernel.graph.def_use[place]):
+            self.stacked.add(place)
+            return
         if effects.completes == "async_group":  # stores stand for it
             self.copied |= access.writes
             return
@@ -246,10 +259,16 @@ class _Proof:
             self.never.add(place)
         else:
             footprint = Footprint(value, access.nbytes, threads, access.writes)
-            found = _Access(place, value.origin, footprint, strength(statement.form), access.reads)
+            stored = self._stored(place, statement) if access.writes and not access.reads else None
+            found = _Access(place, value.origin, footprint, strength(statement.form), access.reads, stored)
             self.accesses[value.origin].append(found)
             if isinstance(address, Address):
                 self.executed.ask(place, address, access, value.origin)
+
+    def _stored(self, place: int, statement: Instruction) -> int | None:
+        values = [operand for operand in statement.operands if not isinstance(operand, Address)]
+        plain = len(values) == 1 and isinstance(values[0], (Register, Immediate))
+        return self.values.number(place, values[0]) if plain else None
 
     def _exclude(self, access: Access) -> None:
         self.excluded.update(_SPACES[:3] if access.space == "generic" else (access.space,))
@@ -274,6 +293,11 @@ class _Proof:
         if not any(access.footprint.writes for access in accesses):
             return True
         if all(access.strength >= strong for access in accesses):
+            return True
+        first = accesses[0]
+        if first.stored is not None and all(
+            access.stored == first.stored and access.footprint.nbytes == first.footprint.nbytes for access in accesses
+        ):  # of elements that are aligned
             return True
         x, y, z = self.kernel.block
         return are_disjoint([access.footprint for access in accesses], grid, x * y * z, width)

@@ -294,7 +294,15 @@ def swapped(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
     y[t] = s[t]
 
 
+@ptx_kernel
+def one_number(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    y[x[ptx.tid.x]] = n + 1
+    with when(ptx.tid.x < 3):
+        y[ptx.tid.x] = n + 1 - k
+
+
 NEAR: list[Case] = [
+    (one_number, {"k": 0}, {"k": 1}, "race"),
     (own_array, {"k": 0}, {"k": 1}, "init"), (swapped, {"k": 0}, {"k": 1}, "race"),
     (alternating, {"k": 0}, {"k": 1}, "race"), (one_warp, {"k": 0, "block": 32}, {"k": 1, "block": 32}, "race"),
     (diagonals, {"k": 0, "grid": 5}, {"k": 1, "grid": 5}, "race"),
