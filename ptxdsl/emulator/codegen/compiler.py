@@ -7,10 +7,12 @@ here, and the two calls that take long go past llvmlite's lock.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .host import machine
@@ -28,41 +30,65 @@ def initialize() -> None:
     binding.initialize_native_asmprinter()
 
 
-def object_files(texts: Iterable[Callable[[], str]]) -> list[bytes]:
-    """The machine code of modules of handlers: each is compiled while the texts of the others are made."""
-    *others, last = texts
-    begun = [_Compilation(text()) for text in others]
-    text = last()
-    with at_work:
-        image = object_file(text, handlers=True)
-    return [*(compilation.image() for compilation in begun), image]
+def object_files(texts: Sequence[Callable[[], str]], helpers: int) -> list[bytes]:
+    """The machine code of modules of handlers: each is compiled while the texts of the others are made.
+
+    Other threads, ``helpers`` at most, compile what is there; this one does what is left when it has made all texts.
+    """
+    waiting: deque[tuple[int, str]] = deque()
+    images: dict[int, bytes] = {}
+    others: list[_Helper] = []
+    try:
+        for number, text in enumerate(texts):
+            waiting.append((number, text()))
+            if len(others) < min(helpers, len(texts) - 1):
+                others.append(_Helper(waiting, images))
+            for other in others:
+                other.more.release()
+        _compile_waiting(waiting, images)
+    finally:
+        for other in others:
+            other.last = True
+            other.more.release()
+    for other in others:
+        other.end()
+    return [images[number] for number in range(len(texts))]
 
 
-class _Compilation(threading.Thread):
-    """A module of handlers is compiled; where no thread can be had, by the one that asks for it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(daemon=True)
-        self._text, self._image = text, b""
-        self._error: BaseException | None = None
+def _compile_waiting(waiting: deque[tuple[int, str]], images: dict[int, bytes]) -> None:
+    while True:
         try:
+            number, text = waiting.popleft()
+        except IndexError:
+            return
+        with at_work:
+            images[number] = object_file(text, handlers=True)
+
+
+class _Helper(threading.Thread):
+    """Compiles modules of handlers as their texts come; where no thread can be had, all is left to who asks."""
+
+    def __init__(self, waiting: deque[tuple[int, str]], images: dict[int, bytes]) -> None:
+        super().__init__(daemon=True)
+        self._waiting, self._images = waiting, images
+        self._error: BaseException | None = None
+        self.more, self.last = threading.Semaphore(0), False
+        with contextlib.suppress(RuntimeError):
             self.start()
-        except RuntimeError:
-            self.run()
 
     def run(self) -> None:
         try:
-            with at_work:
-                self._image = object_file(self._text, handlers=True)
+            while not self.last:
+                self.more.acquire()
+                _compile_waiting(self._waiting, self._images)
         except BaseException as error:  # noqa: BLE001 - who waits for it gets it
             self._error = error
 
-    def image(self) -> bytes:
+    def end(self) -> None:
         if self.is_alive():
             self.join()
         if self._error is not None:
             raise self._error
-        return self._image
 
 
 def object_file(text: str, handlers: bool = False) -> bytes:

@@ -32,8 +32,8 @@ Emitter = Callable[[Any, str, Key], None]
 LOWEST, HIGHEST = 1 << 32, 1 << 48
 """What numbers in a text may be addresses."""
 _LARGE = re.compile(r"\b\d{10,15}\b")
-MANY = 12
-"""Handlers that are worth a second thread: each takes some 3 ms, and the thread a tenth of one."""
+FEW = 6
+"""Handlers of which a module has at least so many: each takes a millisecond or two, and a module half of one."""
 
 
 def symbol(key: Key) -> str:
@@ -97,16 +97,18 @@ class Library:
             return fresh
 
     def _compile(self, keys: dict[str, Key]) -> None:
-        """Compile handlers. Many become two modules: one is compiled while the other is made, and beside it."""
-        names = list(keys)
-        parts = [names[::2], names[1::2]] if len(names) >= MANY and cores() > 1 and not at_work.closing else [names]
+        """Compile handlers. Many become several modules: some are compiled while the others are made."""
+        names, helpers = list(keys), 0 if at_work.closing else cores() - 1
+        count = len(names) // FEW if helpers else 1
+        parts = [names[n::count] for n in range(count)] if count > 1 else [names]
         at_work.protect(self._linked_handler)
 
         def build(part: list[str], module: Any) -> None:
             for name in part:
                 self._try_emit(module, name, keys[name])
 
-        for part, image in zip(parts, object_files([partial(_text, partial(build, part)) for part in parts])):
+        texts = [partial(_text, partial(build, part)) for part in parts]
+        for part, image in zip(parts, object_files(texts, helpers)):
             with self._lock:
                 self._link(image, part)
                 if self.storage is not None:

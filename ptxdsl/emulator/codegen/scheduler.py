@@ -12,7 +12,6 @@ from llvmlite import ir
 
 from ..machine.layout import LANES, NEVER, SLICE, Barrier, Block, Launch, Status, Warp
 from ..instructions.scheduler import SchedulerFunction
-from .address_search import AddressSearch
 from .cluster_schedule import run_clusters
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
 from .registry import builds
@@ -264,7 +263,13 @@ def _fill(h: Handler, place: Any, value: int, size: Any) -> None:
     h.call("llvm.memset.p0.i64", VOID, place, ir.Constant(byte, value), size, ir.Constant(i1, 0))
 
 
+def _resolve(module: ir.Module, name: str) -> None:
+    from .address_search import AddressSearch  # few launches need it
+
+    AddressSearch(module, name)
+
+
 _FUNCTIONS = {
     "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
-    "run": _run, "clusters": run_clusters, "resolve": AddressSearch,
+    "run": _run, "clusters": run_clusters, "resolve": _resolve,
 }

@@ -7,10 +7,11 @@ import numpy as np
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Function, Instruction
 from ..analysis.divergence import Shape3
+from ..instructions.addresses import AccessFlags
 from ..instructions.function import FunctionLowering, LoweredFunction
 from ..instructions.lowering import Instrument
 from ..instructions.micro_op import Key, layout_of
-from ..instructions.scheduler import EVERYWHERE
+from ..instructions.scheduler import EVERYWHERE, SchedulerFunction
 from ..machine.address_spaces import AddressSpaces
 from .code import Code, Description, Source
 from .library import library
@@ -41,6 +42,8 @@ def assemble(lowered: LoweredFunction, source: Source | None = None) -> Code:
     ops = {id(placed.op): placed.op for placed in micro_ops}
     links = [routine for placed in micro_ops if placed.links for routine in placed.links.values()]
     needed: list[Key] = [*ops.values(), *links, *EVERYWHERE]  # in one module: each takes LLVM time of its own
+    if any("flags" in p.op.values and not p.value("flags") & AccessFlags.ONE_ENTRY for p in micro_ops):
+        needed.append(SchedulerFunction("resolve"))
     handlers = library().need(needed)
     made = {number: (handlers[op], *layout_of(op.codes)) for number, op in ops.items()}
     offsets, at = [], 0

@@ -13,5 +13,5 @@ class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable="it
     name: str
 
 
-EVERYWHERE = tuple(map(SchedulerFunction, ("schedule", "reschedule", "advance", "retire", "resolve", "run")))
+EVERYWHERE = tuple(map(SchedulerFunction, ("schedule", "reschedule", "advance", "retire", "run")))
 """Those that every launch needs; all but "run" in the order of the block state."""

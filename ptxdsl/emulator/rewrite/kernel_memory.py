@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...ir import Call, Function, Instruction, Module
 from ..analysis.divergence import Shape3
 from ..machine.address_spaces import AddressSpaces, ModuleMemory
 from ..machine.unsupported import unsupported
 from .expansions import expansion
-from .index_checks import Annotations
 from .loop_bounds import bounded_by_differences
-from .pipeline import rewrite
+
+if TYPE_CHECKING:
+    from .index_checks import Annotations
 
 __all__ = ["spaces_of"]
 
@@ -44,6 +47,8 @@ def _rewritten(
     module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None, annotations: Annotations | None
 ) -> AddressSpaces:
     """The memory of a kernel that has to be rewritten, or is launched in clusters."""
+    from .pipeline import rewrite
+
     if any(name == "minperctamemory" for name, _ in function.directives):
         raise unsupported(None, f"`.minperctamemory` of {function.name}")
     cluster = asked or _required_cluster(function)

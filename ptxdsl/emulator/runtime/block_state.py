@@ -21,6 +21,7 @@ from ..machine.layout import (
     Launch, Status, Warp,
 )
 from ..machine.warp_headers import warp_headers
+from . import late_search
 from .alone import ALONE
 from .register_access import read_register, write_register
 
@@ -56,7 +57,7 @@ def scheduler(name: str) -> int:
 
 @cache
 def _scheduler() -> tuple[int, ...]:
-    """The functions from SCHEDULE to RESOLVE."""
+    """The functions from SCHEDULE to RETIRE."""
     return tuple(scheduler(function.name) for function in EVERYWHERE[:-1])
 
 
@@ -230,16 +231,17 @@ class BlockState:
         x, y, z = config.block
         self.count = -(-x * y * z // LANES)
         self._allocate()
-        schedule, reschedule, advance, retire, resolve = _scheduler()
+        schedule, reschedule, advance, retire = _scheduler()
         seed = config.seed
         if seed is not None:
             schedule, seed = scheduler("shuffled"), seed * 0x9E3779B1 % (1 << 32) or 1
         _MEMORY.pack_into(  # in the order of the fields of Block: one call, since every launch makes a state
-            self._view, Block.SCHEDULE, schedule, reschedule, advance, retire, resolve, self.table, launch.address,
-            launch.parameters, self.shared, launch.shared_bytes, self.local, spaces.local_bytes,
-            spaces.local_granule.bit_length() - 1, spaces.memory.local_window, rank << Cluster.RANK_BITS,
-            launch.address + Launch.WORKSPACE if config.cooperative else 0, len(launch.ranges), x, y, z, *config.grid,
-            config.shared, launch.shared_bytes, seed or 0, (1 << self.count) - 1,
+            self._view, Block.SCHEDULE, schedule, reschedule, advance, retire, late_search.search_address(),
+            self.table, launch.address, launch.parameters, self.shared, launch.shared_bytes, self.local,
+            spaces.local_bytes, spaces.local_granule.bit_length() - 1, spaces.memory.local_window,
+            rank << Cluster.RANK_BITS, launch.address + Launch.WORKSPACE if config.cooperative else 0,
+            len(launch.ranges), x, y, z, *config.grid, config.shared, launch.shared_bytes, seed or 0,
+            (1 << self.count) - 1,
         )
         self._fill_table()
         self.attach(code)
@@ -391,6 +393,8 @@ class BlockState:
                 _RUN.pack_into(view, Block.FUNCTION, function, Status.RUNNING, budget, 0, self.launch.locks)
                 compiled(scheduler("run"))(None, None, self.address)
         _, status, _, exits, _ = _RUN.unpack_from(view, Block.FUNCTION)
+        if late_search.errors:
+            late_search.raise_pending()
         if exits:
             self.code.note_exits(exits, self.get(Block.EXIT_PC, "Q"))
         return int(status)

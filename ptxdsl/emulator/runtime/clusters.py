@@ -26,7 +26,7 @@ from ..machine.allocation import allocate, copy_bytes
 from ..machine.layout import (
     SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry, Status,
 )
-from . import block_state, host_threads, worker_pool
+from . import block_state, host_threads, late_search, worker_pool
 from .alone import ALONE
 from .block_state import NO_TOOL, BlockState, LaunchState, compiled, scheduler
 from .deoptimise import note_wrap
@@ -226,6 +226,7 @@ class Clusters:
         while number < end and not self.pool.cancelled(number):
             _NEXT.pack_into(self.run_view, ClusterRun.RETURNED, 0, number, end, left, current, TURNS)
             self._call()
+            late_search.raise_pending()
             returned, number, _, left, current, _ = _NEXT.unpack_from(self.run_view, ClusterRun.RETURNED)
             self.number = self.pool.running[self.worker] = min(number, end - 1)
             if returned:

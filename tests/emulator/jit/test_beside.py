@@ -18,7 +18,7 @@ from llvmlite import binding
 
 from ptxdsl.config import override
 from ptxdsl.emulator.codegen import compiler, library as libraries
-from ptxdsl.emulator.codegen.library import MANY, Library, _emit, _text
+from ptxdsl.emulator.codegen.library import FEW, Library, _emit, _text
 from ptxdsl.emulator.instructions.control import Exit
 from ptxdsl.emulator.instructions.operand_classes import ABSENT, PREDICATE
 from ptxdsl.emulator.instructions.scheduler import EVERYWHERE
@@ -102,12 +102,12 @@ def test_handlers_are_compiled_while_others_are(monkeypatch: pytest.MonkeyPatch)
     begun, go_on = threading.Event(), threading.Event()
     batches: list[int] = []
 
-    def blocking(texts: Any) -> list[bytes]:
+    def blocking(texts: Any, helpers: int) -> list[bytes]:
         batches.append(len(batches))
         if len(batches) == 1:
             begun.set()
             assert go_on.wait(PATIENCE)
-        return compiler.object_files(texts)
+        return compiler.object_files(texts, helpers)
 
     monkeypatch.setattr(libraries, "object_files", blocking)
     fresh = Library(_emit, None)
@@ -132,7 +132,7 @@ def test_handlers_are_compiled_while_others_are(monkeypatch: pytest.MonkeyPatch)
 def test_a_thread_that_fails_leaves_its_handlers_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Library(_emit, None)
 
-    def failing(_: Any) -> list[bytes]:
+    def failing(*_: Any) -> list[bytes]:
         raise MemoryError
 
     with monkeypatch.context() as patch:
@@ -169,19 +169,48 @@ def test_llvm_is_free_while_a_module_is_compiled(monkeypatch: pytest.MonkeyPatch
     assert found and found[0]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_many_handlers_are_compiled_by_two_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    keys = {f"h{number}": op for number, op in enumerate(OPS[-4:] * (MANY // 4))}
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_many_handlers_are_compiled_by_several_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    keys = {f"h{number}": op for number, op in enumerate(OPS[-4:] * (3 * FEW // 4 + 1))}
     by: list[str] = []
-    original = compiler.object_file
-    monkeypatch.setattr(
-        compiler, "object_file", lambda *a, **k: (by.append(threading.current_thread().name), original(*a, **k))[1]
-    )
+    compiled, text = compiler.object_file, libraries._text
+    others = threading.Event()
+
+    def noted(*given: Any, **named: Any) -> bytes:
+        by.append(threading.current_thread().name)
+        if threading.current_thread() is not threading.main_thread():
+            others.set()
+        return compiled(*given, **named)
+
+    def later(build: Any) -> str:
+        assert not by or others.wait(PATIENCE)
+        return text(build)
+
+    monkeypatch.setattr(compiler, "object_file", noted)
+    monkeypatch.setattr(libraries, "_text", later)
     fresh = Library(_emit, None)
     with override(emulator_threads=threads):
         fresh._compile(keys)
-    assert len(set(by)) == len(by) == threads
+    assert len(by) == (1 if threads == 1 else 3)
+    assert others.is_set() == (threads > 1)
     assert len({fresh._symbols[name] for name in keys}) == len(keys)
+
+
+@pytest.mark.parametrize("fails", ["a text", "LLVM"])
+def test_helpers_end_with_an_error(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    before = set(threading.enumerate())
+
+    def broken() -> str:
+        raise MemoryError
+
+    texts = [lambda: "define void @f() {\n ret void\n}"] * 3
+    if fails == "LLVM":
+        monkeypatch.setattr(compiler, "object_file", lambda *_, **__: broken())
+    with pytest.raises(MemoryError):
+        compiler.object_files([*texts, broken] if fails == "a text" else texts, 2)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(PATIENCE)
+    assert set(threading.enumerate()) <= before
 
 
 def test_what_a_module_was_made_of_needs_no_collector() -> None:
