@@ -57,6 +57,8 @@ def slots_of(h: Handler, dests: Iterable[OperandClass]) -> list[Any]:
 def put(h: Handler, slot: Any, value: Any, mask: Any) -> None:
     """Store a result in its slot; only in the lanes of the i32 ``mask`` unless that is None."""
     kind = value.type
+    if mask is not None and not h.keeps(slot):
+        mask = None
     if kind == i1:  # a uniform predicate is kept as a mask too
         value, kind = h.ir.sext(value, i32), i32
     elif isinstance(kind, ir.VectorType) and kind.element == i1:

@@ -45,6 +45,8 @@ class Handler:
 
     present, partial = LANES, False
     """Lanes that any warp has; whether warps may have fewer, as their masks of active lanes say."""
+    sparse = False
+    """Whether few lanes may be active where it executes an access."""
     single_warp = True
     """Whether the function runs for one warp of one block, so that nothing of these changes but registers."""
 
@@ -101,6 +103,17 @@ class Handler:
 
     def own_access(self, kind: OperandClass, pattern: Pattern | None, nbytes: int, write: bool) -> Any:  # noqa: ARG002
         """The address of an access where the function has a way of its own to check it; None elsewhere."""
+        return None
+
+    def keeps(self, slot: Any) -> bool:  # noqa: ARG002
+        """Whether lanes that do not execute the micro-op may still read what its result's slot holds."""
+        return True
+
+    def begin_row(self, access: Any, bits: int, lanes: Any, guarded: bool) -> None:
+        """Load the row of each lane of which this access is the first, where the function has rows."""
+
+    def in_row(self, count: int, otherwise: Callable[[], list[Any]]) -> list[Any] | None:  # noqa: ARG002
+        """What an access loads of its lanes' rows, or ``otherwise``; None where it has no row."""
         return None
 
     def merged_granules(self) -> tuple[int, ...] | None:

@@ -12,6 +12,7 @@ through the block's RESOLVE function, which searches the table and judges. The a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -29,6 +30,10 @@ __all__ = ["RESOLVE", "Access", "access_of", "concat", "gather", "in_lanes", "sp
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
+WORD = 32
+"""Bits of the smallest number that CPUs gather and scatter."""
+GROUP = 8
+"""Lanes that are gathered at once where few may be active."""
 
 
 class Access:
@@ -191,9 +196,10 @@ def load(h: Handler, op: Load) -> None:
     access = access_of(h, kind, pattern, bits // 8 * count, False)
     mask = guard_mask(h, op.guard, op.masked or bool(op.guard))
     slots = slots_of(h, dests)
+    lanes = mask if mask is not None else h.active
+    h.begin_row(access, bits, lanes, bool(op.guard))
     if op.guard:
         h.skip_unless_any(mask)
-    lanes = mask if mask is not None else h.active
     if op.private and h.slow_path is not None:
         values = load_private(h, access, op, lanes)
     elif all(dest.uniform or dest == SINK for dest in dests):
@@ -202,7 +208,9 @@ def load(h: Handler, op: Load) -> None:
     elif h.slow_path is None:
         values = _gather(h, access.resolve(lanes), bits, count, lanes)
     elif kind.per_lane or (kind.affine and pattern is None and not access.elements(bits)):
-        values = _load_lanes(h, access, bits, count, lanes)
+        apart = partial(_load_lanes, h, access, bits, count, lanes)
+        row = h.in_row(count, apart)
+        values = apart() if row is None else row
     elif access.searches or (h.partial and not kind.scalar):
         values = _load_present(h, access, bits, count, lanes)
     else:
@@ -344,13 +352,49 @@ def gather(h: Handler, hosts: Any, bits: int, lanes: Any) -> Any:
 
 
 def _gather(h: Handler, hosts: Any, bits: int, count: int, lanes: Any) -> list[Any]:
-    kind = lanes_of(ir.IntType(bits))
-    name = f"llvm.masked.gather.v32i{bits}.v32p0"
-    mask = h.bools(lanes)
-    return [
-        h.call(name, kind, _pointers(h, hosts, n * bits // 8), h.i32(bits // 8), mask, ir.Constant(kind, None))
-        for n in range(count)
-    ]
+    if bits < WORD:
+        return [_parts_of_words(h, hosts, bits, n, lanes) for n in range(count)]
+    if not h.sparse:
+        return [_gathered(h, _pointers(h, hosts, n * bits // 8), bits, h.bools(lanes)) for n in range(count)]
+    groups = [_group(h, hosts, bits, count, lanes, first) for first in range(0, LANES, GROUP)]
+    return [concat(h, [group[n] for group in groups]) for n in range(count)]
+
+
+def _gathered(h: Handler, pointers: Any, bits: int, mask: Any) -> Any:
+    size = pointers.type.count
+    kind = ir.VectorType(ir.IntType(bits), size)
+    name = f"llvm.masked.gather.v{size}i{bits}.v{size}p0"
+    return h.call(name, kind, pointers, h.i32(bits // 8), mask, ir.Constant(kind, None))
+
+
+def _group(h: Handler, hosts: Any, bits: int, count: int, lanes: Any, first: int) -> list[Any]:
+    """The numbers of a few lanes, if any of them is in the mask: a gather costs the same for one lane as for all."""
+    some = h.nonzero(h.ir.and_(lanes, h.i32((1 << GROUP) - 1 << first)))
+    start = h.ir.block
+    with h.ir.if_then(some):
+        order = ir.Constant(ir.VectorType(i32, GROUP), list(range(first, first + GROUP)))
+        bools = h.bools(lanes)
+        mask, mine = (h.ir.shuffle_vector(whole, whole, order) for whole in (bools, hosts))
+        kind, offsets = ir.VectorType(pointer, GROUP), ir.VectorType(i64, GROUP)
+        places = [h.ir.add(mine, ir.Constant(offsets, [n * bits // 8] * GROUP)) if n else mine for n in range(count)]
+        found = [_gathered(h, h.ir.inttoptr(place, kind), bits, mask) for place in places]
+        end = h.ir.block
+    merged = []
+    for value in found:
+        phi = h.ir.phi(value.type)
+        phi.add_incoming(ir.Constant(value.type, None), start)
+        phi.add_incoming(value, end)
+        merged.append(phi)
+    return merged
+
+
+def _parts_of_words(h: Handler, hosts: Any, bits: int, number: int, lanes: Any) -> Any:
+    """Numbers of less than a word: no CPU gathers these, but the aligned words that they lie in."""
+    place = h.ir.add(hosts, h.splat(h.i64(number * bits // 8))) if number else hosts
+    inside = h.splat(h.i64(WORD // 8 - 1))
+    words = _gather(h, h.ir.and_(place, h.ir.not_(inside)), WORD, 1, lanes)[0]
+    shift = h.ir.shl(h.ir.trunc(h.ir.and_(place, inside), words.type), h.splat(h.i32(3)))
+    return h.ir.trunc(h.ir.lshr(words, shift), lanes_of(ir.IntType(bits)))
 
 
 def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
@@ -358,7 +402,19 @@ def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
     for number, value in enumerate(values):
         bits = value.type.element.width
         places = _pointers(h, hosts, number * bits // 8)
-        h.call(f"llvm.masked.scatter.v32i{bits}.v32p0", ir.VoidType(), value, places, h.i32(bits // 8), h.bools(lanes))
+        if bits >= WORD:
+            _scattered(h, value, places, h.bools(lanes))
+            continue
+        with h.ir.if_else(h.full(lanes)) as (then, otherwise):  # no CPU scatters these: a branch for each lane
+            with then:
+                _scattered(h, value, places, ir.Constant(lanes_of(i1), [1] * LANES))
+            with otherwise:
+                _scattered(h, value, places, h.bools(lanes))
+
+
+def _scattered(h: Handler, value: Any, places: Any, mask: Any) -> None:
+    bits = value.type.element.width
+    h.call(f"llvm.masked.scatter.v32i{bits}.v32p0", ir.VoidType(), value, places, h.i32(bits // 8), mask)
 
 
 @emits(Store, slow_path=True)

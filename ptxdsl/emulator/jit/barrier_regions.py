@@ -353,6 +353,7 @@ class BarrierRegion:
         h = self.h
         hoists = first > 0 or (block is self.first and self.start < 0)
         h.checked.clear()
+        h.rows.rows.clear()
         for number, planned in enumerate(block.ops[first:], first):
             op, h.place = planned.op, number
             hoisted = self.hoisted.get(number) if hoists else None

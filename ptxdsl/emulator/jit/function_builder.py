@@ -18,6 +18,7 @@ from ..machine.layout import FULL, LANES, NEVER, Block, Entry, Warp
 from ..semantics.lanes import Lanes
 from .inlined import InlinedOps, Slot
 from .inlining import HoistedAccess, RowAccess
+from .row_loads import RowLoads
 from .plan import Layout, PlannedOp, PlannedRegister, Plan, defers_nan
 
 __all__ = ["BlockFunction", "DeoptPoint"]
@@ -70,6 +71,7 @@ class BlockFunction(InlinedOps):
         """Which micro-op of its basic block is emitted."""
         self.checked: dict[int, Any] = {}
         """Whether merged bounds checks hold, by the micro-op that makes them, where that is not sure."""
+        self.rows = RowLoads(self)
         self.canonical: set[int] = set()
         """Slots whose NaN is PTX's at this place, of those that may hold another."""
         self.after: ir.Block | None = None
@@ -101,6 +103,10 @@ class BlockFunction(InlinedOps):
         if not plan.partial:
             return tail
         return self.ir.select(self.ir.icmp_unsigned("==", warp, self.i32(plan.warps - 1)), tail, self.i32(FULL))
+
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]
+        return self.masked
 
     @property
     def alive(self) -> Any:
@@ -234,6 +240,16 @@ class BlockFunction(InlinedOps):
             found = self.entries[entry, write, extent] = (low, bound, delta)
             self.ir = here
         return found
+
+    def keeps(self, slot: Any) -> bool:
+        assert self.planned is not None
+        return bool(getattr(self.planned.op, "guard", True)) or slot.offset not in self.plan.local
+
+    def begin_row(self, access: Any, bits: int, lanes: Any, guarded: bool) -> None:
+        self.rows.begin(access, bits, lanes, guarded)
+
+    def in_row(self, count: int, otherwise: Callable[[], list[Any]]) -> list[Any] | None:
+        return self.rows.values(count, otherwise)
 
     def merged_granules(self) -> tuple[int, ...] | None:
         assert self.planned is not None

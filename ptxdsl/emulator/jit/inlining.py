@@ -15,6 +15,7 @@ from ..codegen.handler import Handler, i64, lanes_of
 from ..codegen.registry import emits
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
+from .row_plan import picked
 from .row_micro_ops import ComputeRows, RowWrapCheck
 
 __all__ = ["HoistedAccess", "RowAccess", "exit_if_active"]
@@ -24,10 +25,6 @@ def exit_if_active(h: Handler, guard: OperandClass) -> None:
     """A side exit if a lane is active under the guard."""
     mask = data.guard_mask(h, guard, True)
     h.branch_unless(h.zero(mask), h.side_exit)  # type: ignore[attr-defined]
-
-
-MOST_ELEMENTS = 64
-"""Elements of memory that are loaded for lanes which pick some of them."""
 
 
 class HoistedAccess(memory.Access):
@@ -43,12 +40,7 @@ class HoistedAccess(memory.Access):
         h: Any = self.h
         if not self.kind.affine:
             return ()
-        known, nbytes = h.plan.lane_offsets[int(self.known.constant)], bits // 8
-        there = known[: h.present]
-        low = min(there)
-        if any((offset - low) % nbytes for offset in there) or max(there) - low > MOST_ELEMENTS * nbytes - self.nbytes:
-            return ()
-        return tuple((offset - low) // nbytes for offset in there) + (0,) * (LANES - len(there))
+        return picked(h.plan.lane_offsets[int(self.known.constant)][: h.present], bits, self.nbytes)
 
     @property
     def searches(self) -> bool:

@@ -16,7 +16,7 @@ from ..machine.layout import FULL, LANES
 
 __all__ = [
     "RETIRED", "BlockBarrier", "Join", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
-    "Refused", "defers_nan", "learns_entry", "loop_cost",
+    "Refused", "Row", "defers_nan", "learns_entry", "loop_cost",
 ]
 
 RETIRED = -1
@@ -32,6 +32,14 @@ def learns_entry(placed: PlacedMicroOp) -> bool:
 
 class Refused(Exception):
     """A kernel that has no block function; the text says why, as ``a barrier under a guard (line 12)``."""
+
+
+class Row(NamedTuple):
+    """What a load reads of its lane's row: the first ``leader`` of a basic block's loads of it makes it."""
+
+    leader: int
+    column: int
+    columns: int
 
 
 class PlannedOp(NamedTuple):
@@ -50,6 +58,8 @@ class PlannedOp(NamedTuple):
     """Of a merged bounds check: bytes from the lowest access to this one, extent of all; (0, -1) if already checked."""
     shadowed: tuple[int, ...] | None = None
     """Of a merged shadow check: the statement of each granule; none where another micro-op checks them."""
+    row: Row | None = None
+    """Of a load of several in a row of each lane: its place there."""
 
     def value(self, name: str) -> int:
         """A value of the record by its name."""
@@ -166,6 +176,8 @@ class Plan(NamedTuple):
     row_affine: dict[int, Any]
     """Slots with a number for each row, and their offsets within rows."""
     row_lanes: int
+    local: frozenset[int]
+    """Slots that nothing reads but behind a write in the same basic block."""
     warp_invariant: frozenset[int]
     """Slots that hold the same in all warps of a block."""
     entry: int

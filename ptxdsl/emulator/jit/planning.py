@@ -19,8 +19,10 @@ from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks, merged_shadow_checks, written_slots
 from .plan import (
-    BlockBarrier, Join, Layout, Plan, PlannedBlock, PlannedOp, PlannedRegister, Refused, defers_nan, learns_entry,
+    BlockBarrier, Join, Layout, Plan, PlannedBlock, PlannedOp, PlannedRegister, Refused, Row, defers_nan, learns_entry,
 )
+
+from .row_plan import row_loads
 
 __all__ = ["key_of", "plan_block_function"]
 
@@ -94,12 +96,17 @@ class _Planner:
             launch_invariant=frozenset(r.name for n in invariant for r in ops[n].writes),
             noncanonical=self._noncanonical(micro_ops), lane_offsets=dict(enumerate(low.pool.vectors)),
             row_affine={offsets[name]: each for name, each in low.facts.offsets.items() if isinstance(each, RowAffine)},
-            row_lanes=self.block[0],
+            row_lanes=self.block[0], local=self._local(),
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
             entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks),
             joins=self._joins(blocks), lanes_end=any(map(_ends_lanes, blocks)), leaves=low.cluster_barriers, key="",
         )
         return made._replace(key=key_of(made, code))
+
+    def _local(self) -> frozenset[int]:
+        liveness, nodes = self.code.registers.liveness, self.low.graph.blocks
+        outlive = frozenset().union(*(liveness.before(node.start) for node in nodes if node.start < node.stop))
+        return frozenset(slot for name, slot in self.low.registers.offsets.items() if name not in outlive)
 
     def _ending(self, blocks: list[PlannedBlock]) -> frozenset[int]:
         found: set[int] = set()
@@ -147,10 +154,11 @@ class _Planner:
         if index is not None and (index == 0 or isinstance(micro_ops[0].op, EpochArrive)):
             barrier = self._barrier(micro_ops[index], index)
         bounds = merged_bounds_checks(self.low, micro_ops)
+        rows = row_loads(self.low, micro_ops, min(LANES, self.threads))
         terminator = None
         ops = []
         for place, placed in enumerate(micro_ops):
-            op, planned = placed.op, self._planned(placed, bounds.get(place))
+            op, planned = placed.op, self._planned(placed, bounds.get(place), rows.get(place))
             if op.ends:
                 if place + 1 < len(micro_ops):
                     raise self._refused(placed, "an exit")
@@ -192,12 +200,12 @@ class _Planner:
             raise self._refused(placed, "a barrier of some threads of the block")
         return BlockBarrier(placed.value("number"), expected, offsets[wait], offsets[wait + 1], placed.statement, index)
 
-    def _planned(self, placed: PlacedMicroOp, bounds: tuple[int, int] | None) -> PlannedOp:
+    def _planned(self, placed: PlacedMicroOp, bounds: tuple[int, int] | None, row: Row | None) -> PlannedOp:
         access = -1
         if learns_entry(placed):
             access = self.code.offsets[self.accesses[placed.statement, placed.op.instrumentation]]
         offset = self.code.offsets[self.first[placed.statement]]
-        return PlannedOp(placed.op, placed.values, placed.statement, offset, access, bounds)
+        return PlannedOp(placed.op, placed.values, placed.statement, offset, access, bounds, row=row)
 
     def _registers(self) -> dict[str, PlannedRegister]:
         found = {}

@@ -1,0 +1,115 @@
+"""Loads of neighbouring fields, and accesses of a few lanes: what the first tier gives, to the bit, faults included."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from emulator_harness import kernel, launch
+from two_tiers import outcomes, same
+
+WIDTHS = {"u8": 1, "u16": 2, "s16": 2, "b32": 4, "b64": 8}
+BLOCKS = [(128,), (64,), (48,), (8, 4), (20,), (33,)]
+
+
+def fields(draw: random.Random, stride: int) -> list[tuple[str, int, int]]:
+    """Type, offset and number of elements of loads within a structure, most of them of one type."""
+    usual, found = draw.choice([*WIDTHS, "b32", "b32"]), []
+    for _ in range(draw.randrange(2, 9)):
+        kind = usual if draw.random() < 0.8 else draw.choice([*WIDTHS])
+        count = draw.choice((1, 1, 1, 2, 4)) if kind in ("b32", "u8") else 1
+        nbytes = WIDTHS[kind] * count
+        if nbytes <= stride:
+            found.append((kind, draw.randrange((stride - nbytes) // nbytes + 1) * nbytes, count))
+    return found
+
+
+def drawn(draw: random.Random, threads: int) -> tuple[str, int]:
+    """A kernel over structures, and the bytes of one."""
+    stride = draw.choice((4, 8, 12, 16, 24, 32, 48))
+    body = f"""mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;
+        mov.u32 %r4, %ctaid.x; mad.lo.u32 %r2, %r4, {threads}, %r1; ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [out];
+        mul.wide.u32 %rd3, %r2, 8; add.u64 %rd2, %rd2, %rd3; mov.u64 %rd9, 0;
+        {''.join(f'mov.u16 %h{n}, {n};' for n in range(4, 20))} {''.join(f'mov.u32 %r{n}, {n};' for n in range(10, 26))}
+        {''.join(f'mov.u64 %rd{n}, {n};' for n in range(11, 20))}
+        and.b32 %r5, %r1, 5; setp.ne.u32 %p1, %r5, 4; setp.lt.u32 %p2, %r1, {draw.randrange(threads + 1)};"""
+    if draw.random() < 0.6:  # any structure
+        body += """ld.param.u64 %rd4, [order]; mul.wide.u32 %rd3, %r2, 4; add.u64 %rd4, %rd4, %rd3;
+            ld.global.u32 %r2, [%rd4];"""
+    body += f"mul.wide.u32 %rd3, %r2, {stride}; add.u64 %rd1, %rd1, %rd3;"
+    turns = draw.random() < 0.6
+    if turns:  # lanes leave the loop one after the other, and some never enter it
+        body += "and.b32 %r6, %r2, 3; setp.eq.u32 %p3, %r6, 0; @%p3 bra DONE; AGAIN: "
+    for number, (kind, offset, count) in enumerate(fields(draw, stride)):
+        guard = draw.choice(("", "", "", "@%p1 ", "@!%p2 "))
+        name = {"u8": "h", "u16": "h", "s16": "h", "b32": "r", "b64": "rd"}[kind]
+        first = {"h": 4, "r": 10, "rd": 11}[name]
+        registers = [f"%{name}{first + n + 4 * (number % 2)}" for n in range(count)]
+        vector, items = (f".v{count}", f"{{{', '.join(registers)}}}") if count > 1 else ("", registers[0])
+        body += f"{guard}ld.global{vector}.{kind} {items}, [%rd1+{offset}];"
+        for register in registers:
+            wide = {"h": f"cvt.u64.u16 %rd8, {register};", "r": f"cvt.u64.u32 %rd8, {register};"}
+            body += wide.get(name, f"mov.b64 %rd8, {register};")
+            body += "mul.lo.u64 %rd9, %rd9, 31; add.u64 %rd9, %rd9, %rd8;"
+        if draw.random() < 0.15:
+            body += f"{draw.choice(('', '@%p1 '))}st.global.{kind} [%rd1+{offset}], {registers[-1]};"
+            body += f"cvt.u32.u64 %r7, %rd9; cvt.u16.u64 %h3, %rd9; st.global.{draw.choice(('u8', 'b16'))} [%rd1], %h3;"
+    if turns:
+        body += "sub.u32 %r6, %r6, 1; setp.ne.u32 %p3, %r6, 0; @%p3 bra AGAIN; DONE: "
+    return kernel("u64 x, u64 order, u64 out", body + "st.global.u64 [%rd2], %rd9; ret;"), stride
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_fields_of_structures(number: int, rng: np.random.Generator) -> None:
+    draw = random.Random(int(rng.integers(1 << 62)))
+    block, grid = BLOCKS[number % len(BLOCKS)], 3
+    threads = int(np.prod(block)) * grid
+    text, stride = drawn(draw, threads // grid)
+    missing = draw.choice((0, 0, 0, 1, stride))  # bytes at the end
+    x = rng.integers(0, 256, threads * stride + 16, np.uint8)[16 :][: threads * stride - missing]
+    order = rng.permutation(threads).astype(np.uint32)
+    if draw.random() < 0.2:
+        order[rng.integers(threads)] = 1 << draw.choice((12, 31))
+    out = np.zeros(threads, np.uint64)
+    first, second = outcomes(text, grid, block, None, None, x=x, order=order, out=out)
+    assert second[0] == first[0], text
+    assert first[0] or second == first, text  # at a fault, other warps may have come further
+
+
+ALIASED = """mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [x]; mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2;
+    ld.global.u32 %r2, [%rd1]; add.u32 %r2, %r2, 1; st.global.u32 [%rd1+4], %r2; ld.global.u32 %r3, [%rd1+4];
+    ld.global.u32 %r4, [%rd1+8]; add.u32 %r3, %r3, %r4; st.global.u32 [%rd1+12], %r3; ret;"""
+
+
+def test_a_load_is_not_made_before_a_store(rng: np.random.Generator) -> None:
+    x = rng.integers(0, 1 << 31, (64, 4), np.uint32)
+    before = x.copy()
+    launch(kernel("u64 x", ALIASED), 1, 64, second_tier=True, x=x)
+    assert np.array_equal(x[:, 1], before[:, 0] + 1)
+    assert np.array_equal(x[:, 3], before[:, 0] + 1 + before[:, 2])
+
+
+LOOP = """mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [order]; ld.param.u64 %rd3, [out];
+    mul.wide.u32 %rd4, %r1, 4; add.u64 %rd2, %rd2, %rd4; mul.wide.u32 %rd4, %r1, {size}; add.u64 %rd3, %rd3, %rd4;
+    ld.global.u32 %r2, [%rd2]; and.b32 %r3, %r2, 7; setp.eq.u32 %p1, %r3, 0; mov.u32 %r4, 0; @%p1 bra DONE;
+    AGAIN: mul.wide.u32 %rd5, %r2, {size}; add.u64 %rd5, %rd1, %rd5; ld.global.{kind} {value}, [%rd5]; {use}
+    mad.lo.u32 %r2, %r2, 5, 3; and.b32 %r2, %r2, 1023; sub.u32 %r3, %r3, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra AGAIN;
+    DONE: ret;"""
+
+
+@pytest.mark.parametrize(("kind", "value"), [("u8", "%h1"), ("u16", "%h1"), ("u32", "%r5"), ("u64", "%rd6")])
+@pytest.mark.parametrize("lanes", ["some", "one", "few"])
+def test_gathers_and_scatters_of_a_few_lanes(kind: str, value: str, lanes: str, rng: np.random.Generator) -> None:
+    size = int(kind[1:]) // 8
+    use = f"st.global.{kind} [%rd3], {value}; mul.wide.u32 %rd7, %r2, {size}; xor.b64 %rd7, %rd7, {size}; "
+    use += f"add.u64 %rd7, %rd1, %rd7; st.global.{kind} [%rd7], {value};"
+    text = kernel("u64 x, u64 order, u64 out", LOOP.format(size=size, kind=kind, value=value, use=use))
+    order = rng.integers(0, 1024, 128, np.uint32)
+    if lanes != "some":
+        order &= ~np.uint32(7)
+        order[rng.integers(0, 128, 1 if lanes == "one" else 5)] |= 3
+    x = rng.integers(0, 1 << 8 * size, 1025, np.dtype(f"u{size}"))[1:]
+    if size < 4:
+        x = x[1:] if rng.random() < 0.2 else x
+    same(text, 1, 128, x=x, order=order, out=np.zeros(128, x.dtype))
