@@ -18,9 +18,10 @@ import numpy as np
 
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address, Call, Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
-from ..machine.layout import LOCAL_ORIGIN
+from ..machine.layout import LANES, LOCAL_ORIGIN
 from .divergence import Shape3
 from .linear_values import NO_BLOCK
+from .pending_copies import PendingCopies
 from .static_values import Known
 from .thread_numbers import Arithmetic, Number, cut, merged, same
 
@@ -83,13 +84,14 @@ class _Stop(Exception):
 
 def execute(
     graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, Asked], sizes: Callable[[str], int],
+    starts: Callable[[str], int],
 ) -> Execution:
     """Execute a kernel for the threads of any block.
 
     ``barriers`` are those that all threads of a block pass; ``accesses`` by their places. ``sizes`` are those of arrays
-    in shared and local memory, 0 where it is not known.
+    in shared and local memory, ``starts`` the addresses of those in shared memory; 0 where it is not known.
     """
-    run = _Run(graph, known, barriers, accesses, sizes)
+    run = _Run(graph, known, barriers, accesses, sizes, starts)
     done = False
     with contextlib.suppress(_Stop):
         run.run()
@@ -100,12 +102,12 @@ def execute(
 class _Run:
     def __init__(
         self, graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, Asked],
-        sizes: Callable[[str], int],
+        sizes: Callable[[str], int], starts: Callable[[str], int],
     ) -> None:
         self.graph, self.known, self.barriers, self.accesses, self.sizes = graph, known, barriers, accesses, sizes
         x, y, z = known.block
         linear = np.arange(x * y * z, dtype=np.int64)
-        self.arithmetic = Arithmetic(known.grid, len(linear))
+        self.arithmetic = Arithmetic(known.grid, len(linear), starts)
         self.every = np.ones(len(linear), bool)
         self.alive = self.every
         self.special = {
@@ -131,6 +133,7 @@ class _Run:
         self.apart = 0
         """Ways of branches that nothing is known of, which are being followed."""
         self.steps = self.effort = 0
+        self.copies = PendingCopies(len(linear))
         self.needed = self._needed()
 
     def _needed(self) -> set[int]:
@@ -214,6 +217,8 @@ class _Run:
                     return
             elif place in self.barriers or effects.barrier == "block":
                 self._barrier(place, mask)
+            elif "async_group" in (effects.completes, effects.commits, effects.waits):
+                self._copy(statement, mask)
             if place in self.accesses:
                 self._access(place, statement, mask)
             if place in self.needed:
@@ -239,6 +244,7 @@ class _Run:
         if not self.aligned:
             return
         self._close()
+        self.copies.barrier()
         for name, written in self.written.items():
             if not name.startswith(LOCAL_ORIGIN) and name not in self.full:
                 self.settled[name] = written.copy()
@@ -326,6 +332,8 @@ class _Run:
                         self.aligned = self.certain = False
                     elif effects.ends:
                         self.certain = False
+                    elif "async_group" in (effects.completes, effects.commits, effects.waits):
+                        self.copies.lose()
                 self._forget(place)
 
     def _forget(self, place: int) -> None:
@@ -333,6 +341,27 @@ class _Run:
             self.registers.pop(register.name, None)
 
     # What they access
+
+    def _copy(self, statement: Instruction, mask: Any) -> None:
+        """``cp.async``, behind the store that stands for it, the end of a group, or a wait."""
+        effects = statement.form.effects
+        where = self._known(statement.guard, mask)
+        if effects.completes:
+            threads, size = mask if where is None else where, statement.operand("size")
+            address: Any = statement.operands[next(a.operand for a in effects.accesses if a.writes)]
+            value = self._operand(address.base, threads)
+            if value is None or not value.origin or value.block != NO_BLOCK or not isinstance(size, Immediate):
+                self.copies.lose()
+            elif threads.any():
+                numbers = value.numbers + address.offset
+                self.copies.begin(value.origin, numbers, size.bits, self.sizes(value.origin), threads)
+        elif where is None or self.apart:
+            self.copies.lose()
+        elif effects.commits:
+            self.copies.commit(where)
+        else:
+            left = statement.operands[0] if statement.operands else None
+            self.copies.wait(where, left.bits if isinstance(left, Immediate) else -1)
 
     def _access(self, place: int, statement: Instruction, mask: Any) -> None:
         asked = self.accesses[place]
@@ -351,9 +380,9 @@ class _Run:
         if not asked.array.startswith(LOCAL_ORIGIN):
             self._note(place, value._replace(numbers=numbers), threads)
         size = self.sizes(value.origin)
-        if value.origin in self.full:
+        if value.origin in self.full and not self.copies.touch(value.origin):
             return
-        if size and size * len(self.every) <= MOST_BYTES:
+        if size and size * (len(self.every) if value.origin.startswith(LOCAL_ORIGIN) else 1) <= MOST_BYTES:
             self._mark(place, asked, value._replace(numbers=numbers), size, threads, where is not None)
         elif asked.reads:
             self.early.add(place)
@@ -374,7 +403,8 @@ class _Run:
         self.inside[place] = Accessed(place)
         local = asked.array.startswith(LOCAL_ORIGIN)
         table = (self.written if local else self.settled).get(asked.array)
-        if asked.reads and (table is None or not (table[threads] if local else table).all()):
+        whole = table is not None and (table[threads] if local else table).all()
+        if asked.reads and (not whole or self.copies.touch(asked.array)):
             self.early.add(place)
 
     def _mark(self, place: int, asked: Asked, value: Number, size: int, threads: Any, certain: bool) -> None:
@@ -391,7 +421,7 @@ class _Run:
             where = (np.flatnonzero(threads)[:, None], *where)
         if asked.reads:
             table = (self.written if local else self.settled).get(name)
-            if table is None or not table[where].all():
+            if table is None or not table[where].all() or (not local and self.copies.touch(name, where)):
                 self.early.add(place)
         elif certain and (local or self.certain):
             if name not in self.written:
@@ -469,6 +499,8 @@ class _Run:
         if form.effects.accesses:
             loads = form.opcode == "ld" and form.space == "param"
             return self._parameter(operands[1], kind.bits, kind.kind == "s") if loads else None
+        if form.opcode == "shfl":
+            return self._shuffled(statement, mask)
         given: list[Number] = []
         for operand in operands[1:]:
             found = self._operand(operand, mask)
@@ -476,6 +508,25 @@ class _Run:
                 return None
             given.append(found)
         return self.arithmetic.result(form, kind, given, operands[0].type.bits)
+
+    def _shuffled(self, statement: Instruction, mask: Any) -> Number | None:
+        """What the lanes of whole warps have from lanes of these by their number."""
+        _, a, b, last, *members = statement.operands
+        whole = len(mask) % LANES == 0 and "idx" in statement.form.tokens and isinstance(last, Immediate)
+        if not whole or not isinstance(last, Immediate) or last.bits != LANES - 1 or not members:
+            return None
+        of_warps = mask.reshape(-1, LANES)
+        if not isinstance(members[0], Immediate) or members[0].bits != 0xFFFFFFFF or (
+            of_warps.any(axis=1) != of_warps.all(axis=1)
+        ).any():
+            return None
+        found, lanes = self._operand(a, mask), self._operand(b, mask)
+        if found is None or lanes is None or lanes.origin or lanes.block != NO_BLOCK:
+            return None
+        if isinstance(found.numbers, int):
+            return found
+        first = np.arange(len(mask)) & -LANES
+        return found._replace(numbers=found.numbers[first + (lanes.numbers & LANES - 1)])
 
     def _parameter(self, operand: Operand, bits: int, signed: bool) -> Number | None:
         if not isinstance(operand, Address) or not isinstance(operand.base, Symbol):

@@ -24,6 +24,7 @@ _HIGHEST = -1 << 63
 _PLAIN = frozenset(("sat", "cc"))
 """Modifiers that sums and products here do not have."""
 _SHIFTS = ("shl", "shr")
+_BITWISE = ("and", "or", "xor")
 Vector = Any
 """An int64 for each thread, or one int for all."""
 
@@ -81,9 +82,9 @@ def _read(x: Vector, width: int, signed: bool) -> Vector | None:
 class Arithmetic:
     """What instructions make of numbers in a grid."""
 
-    def __init__(self, grid: Shape3, threads: int) -> None:
+    def __init__(self, grid: Shape3, threads: int, starts: Callable[[str], int] = lambda _: 0) -> None:
         self.most = [count - 1 for count in grid]
-        self.threads = threads
+        self.threads, self.starts = threads, starts
 
     def _ends(self, a: Number) -> tuple[Vector, Vector]:
         """The least and the largest number of each thread, in any block."""
@@ -137,9 +138,25 @@ class Arithmetic:
             masked = _low_bits(given[0], given[1], width) or _low_bits(given[1], given[0], width)
             if masked is not None:
                 return masked
+        if opcode in _BITWISE and count == 2:
+            moved = self._moved(opcode, given[0], given[1]) or self._moved(opcode, given[1], given[0])
+            if moved is not None:
+                return moved
         if any(each.origin or each.block != NO_BLOCK for each in given):
             return None
         return _plain(opcode, [each.numbers for each in given], width, signed)
+
+    def _moved(self, opcode: str, a: Number, b: Number) -> Number | None:
+        """An address of which low bits are changed, where that of the array has none of these."""
+        start = self.starts(a.origin) if a.origin else 0
+        if not start or b.origin or b.block != NO_BLOCK or a.block != NO_BLOCK:
+            return None
+        least, most = _least(b.numbers), _most(b.numbers)
+        if opcode == "and":
+            least, most = ~most, ~least
+        if least < 0 or most >= start & -start:
+            return None
+        return Number(_scalar(OPERATIONS[opcode](a.numbers, b.numbers)), NO_BLOCK, a.origin)
 
     def _product(
         self, a: Number, b: Number, tokens: Sequence[str], width: int, signed: bool, out: int
@@ -287,9 +304,12 @@ def _plain(opcode: str, x: list[Vector], width: int, signed: bool) -> Number | N
         return Number(cut(abs(a) if opcode == "abs" else -a if opcode == "neg" else ~a, width))
     if opcode == "brev" and len(x) == 1:
         return Number(cut(_reversed(x[0], width), width)) if width == 32 else None
+    if opcode in _FIELDS:
+        found = _FIELDS[opcode](x, width, signed)
+        return None if found is None else Number(cut(_scalar(found), width))
     if len(x) != 2 or opcode not in OPERATIONS:
         return None
-    if opcode in ("and", "or", "xor"):
+    if opcode in _BITWISE:
         return Number(cut(_scalar(OPERATIONS[opcode](x[0], x[1])), width))
     if opcode in _SHIFTS:
         by = _natural(x[1], 32)
@@ -298,6 +318,48 @@ def _plain(opcode: str, x: list[Vector], width: int, signed: bool) -> Number | N
     if a is None or b is None or (opcode in ("div", "rem") and not np.all(b)):
         return None
     return Number(_scalar(cut(_scalar(OPERATIONS[opcode](a, b)), width)))
+
+
+def _field(x: Sequence[Vector]) -> tuple[int, int] | None:
+    """The first bit and the number of bits of a field, by the last two operands; None where they are not known."""
+    first, count = x[-2:]
+    if not isinstance(first, int) or not isinstance(count, int):
+        return None
+    return first & 0xFF, count & 0xFF
+
+
+def _extracted(x: Sequence[Vector], width: int, signed: bool) -> Vector | None:
+    field = _field(x)
+    bits = _natural(x[0], width)
+    if field is None or bits is None or not 0 < field[1] <= width - field[0]:
+        return None
+    found = bits >> field[0] & (1 << field[1]) - 1
+    return cut(found, field[1]) if signed else found
+
+
+def _inserted(x: Sequence[Vector], width: int, _: bool) -> Vector | None:
+    field = _field(x)
+    if field is None or not 0 < field[1] <= width - field[0] or width > 32:
+        return None
+    mask = (1 << field[1]) - 1
+    return x[1] & ~(mask << field[0]) | (x[0] & mask) << field[0]
+
+
+def _looked_up(x: Sequence[Vector], _: int, __: bool) -> Vector | None:
+    """``lop3``: bit by bit by a table of eight answers."""
+    table, found = x[-1], 0
+    if len(x) != 4 or not isinstance(table, int):
+        return None
+    for number in range(8):
+        if table >> number & 1:
+            a, b, c = (each if number >> bit & 1 else ~each for each, bit in zip(x, (2, 1, 0)))
+            found = found | a & b & c
+    return found
+
+
+_FIELDS: dict[str, Callable[[Sequence[Vector], int, bool], Any]] = {
+    "bfe": _extracted, "bfi": _inserted, "lop3": _looked_up,
+}
 
 
 def _scalar(x: Any) -> Vector:

@@ -35,7 +35,7 @@ class ExecutedAccesses:
     @cached_property
     def execution(self) -> Execution:
         """The kernel, executed for the threads of a block."""
-        return execute(self.graph, self.known, self.barriers, self.asked, self.size)
+        return execute(self.graph, self.known, self.barriers, self.asked, self.size, self.start)
 
     @property
     def complete(self) -> bool:
@@ -100,6 +100,11 @@ class ExecutedAccesses:
         if area is None or not (area.shared or entry in self.spaces.locals):
             return 0
         return area.nbytes if area.nbytes >= 0 else self.dynamic
+
+    def start(self, name: str) -> int:
+        """The address of an array in shared memory, 0 of others."""
+        area = self.spaces.ranges[self.spaces.entries.get(name, 0)]
+        return area.address - area.window if area is not None and area.shared else 0
 
 
 def _ends(accessed: Accessed) -> tuple[int, int]:

@@ -201,6 +201,16 @@ class Instrumentation:
         for place, (race, init) in self.accesses.items():
             number = id(self.low.graph.statements[place])
             self.accesses[place] = race and number not in ordered, init and number not in written
+        if not any(init and self._finds_copies(self.low.graph.statements[place]) for place, (_, init)
+                   in self.accesses.items()):
+            self.copy_groups = -1
+
+    def _finds_copies(self, statement: Any) -> bool:
+        """Whether an access may read what an asynchronous copy writes."""
+        access = checked_access(statement.form)
+        if access is None or not access.reads:
+            return False
+        return self._is_private(access.space, self._origin(statement)) is not False
 
     def _confirmed(self, instructions: list[tuple[int, Instruction]]) -> set[int]:
         """The weak loads whose value a compare-and-swap of the same array confirms."""
@@ -285,7 +295,7 @@ class Instrumentation:
         elif race and effects.barrier == "cluster" and effects.waits:
             low.statement(statement)
             self._report(statement)
-        elif init and effects.completes == "async_group":
+        elif init and self.copy_groups >= 0 and effects.completes == "async_group":
             self._copy(statement)
         elif init and ("async_group" in (effects.commits, effects.waits) or effects.commits == "mbarrier"):
             self._copy_group(statement)

@@ -227,8 +227,9 @@ class _Proof:
             elif self.spaces.cluster in (None, (1, 1, 1)):
                 between = self._intervals() if between is None else between
                 ordered |= self._ordered_between(name, accesses, between)
-                if not self.copied and self.kernel.barriers:
-                    written |= self._written(name, accesses, self.executed.execution.stored)
+                if self.kernel.barriers:
+                    stored = [] if self.copied else self.executed.execution.stored
+                    written |= self._written(name, accesses, stored)
         if not ordered and not written:
             return NOTHING_PROVEN
         arrays = frozenset((access.place, name) for name, found in self.accesses.items() for access in found)
