@@ -30,6 +30,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     no error of a load itself, and a store may leave it as undefined as before; ``flagged`` are the elements with a
     predicate that says whether they are defined, which a load clears. ``followed``: compiled code follows mbarriers.
     ``searched``: it follows flags, fences or barriers of the cluster. ``private`` as of :class:`.memory.Load`.
+    ``apart``: how many arrays the kernel writes, outside of which nothing races; 0 where it is known which one it is.
     """
 
     role: int
@@ -54,6 +55,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     followed: bool
     searched: bool
     private: Private
+    apart: int
 
     @property
     def granules(self) -> int:

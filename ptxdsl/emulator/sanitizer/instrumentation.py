@@ -40,6 +40,8 @@ from .accesses import (
 __all__ = ["Checks", "Instrumentation", "instrumented"]
 
 _PRED = TYPES["pred"]
+MOST_WRITTEN = 4
+"""Arrays that an access is compared with where it is not known which one it is to."""
 
 
 class Checks(NamedTuple):
@@ -408,16 +410,26 @@ class Instrumentation:
         readers = self.read is None or origin not in low.spaces.entries or origin in self.read
         folded = kind.affine and pattern is not None and pattern[0] == "c" and pattern[1] < 32
         folded = folded and low.present > pattern[1] and not any(segment_starts(kind, place))  # type: ignore[index]
+        apart = self._written_entries(origin) if role == Role.READ and not init and access.space == "global" else []
         op = ShadowCheck(
             role, level, same_value, private, kind, pattern, nbytes, self.granule, guard.kind, race, init, readers,
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
             tuple(source.kind for source in sources), bits, defers, tuple(flag is not None for flag in flags),
-            self.mbarriers and private is not None, race and (self.follows or self.clustered), alone,
+            self.mbarriers and private is not None, race and (self.follows or self.clustered), alone, len(apart),
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
-        low.emit(op, place, guard, *sources, *filter(None, flags), raw("i", statement_bits(low.place) | marks))
+        last = raw("i", statement_bits(low.place) | marks)
+        low.emit(op, place, guard, *sources, *filter(None, flags), *(raw("i", each) for each in apart), last)
         if logs:
             self._log(statement, access, kind, lane_by_lane(kind, place))
+
+    def _written_entries(self, origin: str) -> list[int]:
+        """The arrays that an access to an unknown one may race in; none where that is not known."""
+        entries = self.low.spaces.entries
+        if self.written is None or origin in entries or len(self.written) > MOST_WRITTEN:
+            return []
+        found = [self.low.spaces.entry(name, "global") for name in sorted(self.written)]
+        return [number for number, known in found if known]
 
     def _log(self, statement: Instruction, access: Access, kind: OperandClass, place: Field) -> None:
         """Note an access by which threads synchronise, or hand data over."""

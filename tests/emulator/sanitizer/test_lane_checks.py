@@ -82,6 +82,16 @@ def one_of_two_arrays(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
 
 
 @ptx_kernel
+def one_of_what_is_read(x: Ptr[u32], z: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """Each lane loads from one of two arrays, and stores to a third one, or some load from that."""
+    t = ptx.tid.x
+    second = ptx.selp.b64((z + t).address, (y + (t + 1) % N).address, right != 0)
+    chosen = ptx.selp.b64((x + t).address, second, t % 3 < 2)
+    with when(t != 40):
+        y[t] = ptx.ld.global_.u32(chosen) + t
+
+
+@ptx_kernel
 def in_warp(y: Ptr[u32], right: u32) -> None:
     """Lanes hand on to others of their warp."""
     s, t = shared(u32, N), ptx.tid.x
@@ -126,6 +136,7 @@ PROGRAMS: dict[str, tuple[Any, Any, str]] = {
     "swaps": (swaps, lambda: [permuted()], "race"),
     "lanes_share": (lanes_share, list, "race"),
     "one_of_two_arrays": (one_of_two_arrays, lambda: [permuted()], "race"),
+    "one_of_what_is_read": (one_of_what_is_read, lambda: [permuted(), permuted()], "race"),
     "in_warp": (in_warp, list, "race"),
     "in_place": (in_place, list, "race"),
     "filled": (filled, lambda: [np.uint32(6)], "init"),

@@ -14,7 +14,7 @@ from llvmlite import ir
 from ...instructions.instrumentation import ShadowCheck
 from ...instructions.micro_op import layout_of
 from ...instructions.operand_classes import PREDICATE, OperandClass
-from ...machine.layout import LANES
+from ...machine.layout import LANES, Block, Entry
 from ...machine.shadow import (
     CHANGED, EPOCH_SHIFT, FIRST, LANE, NOTED, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN,
     UPDATED, WARP, Plane, Reason, Role, Shadow, WarpClock,
@@ -22,7 +22,7 @@ from ...machine.shadow import (
 from ..atomics import place_at
 from ..data import fit, guard_mask, source
 from .epochs import ShadowState, leave
-from ..handler import Handler, const, i1, i32, i64, pointer
+from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
 from ..local_memory import private_places
 from ..memory import Access, access_of
 from ..registry import emits
@@ -38,9 +38,11 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     alike = check.same_value and check.address.scalar and all(kind.scalar for kind in check.sources)
     values = [_stored(h, kind, check.bits, alike) for kind in check.sources]
     flags = _Flags(h, check)
+    written = [h.field() for _ in range(check.apart)]
     statement = h.ir.and_(h.field(), h.i32(NOTED - 1))
     if check.guard:
         h.skip_unless_any(mask)
+    over = _skip_unless_within(h, access, mask, written) if written else None
     shadow = ShadowState(h, fixed=True)
     if h.merged_granules() is not None:
         statement = h.i32(0)  # each granule has its own
@@ -54,7 +56,7 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
         decided = h.ir.call(function, [h.rec, h.warp, h.block, mask, place, h.i32(check.flags)])
         h.branch_unless(decided, h.ir.ret_void)
         flags.settle(shadow)
-        h.next()
+        _go_on(h, over)
         return
     flags.demand(access, mask)
     if check.block_private is None:
@@ -70,6 +72,28 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
     _Fast(h, check, access, shadow, word, mask, values if alike else [], place).emit()
     h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
+    _go_on(h, over)
+
+
+def _skip_unless_within(h: Handler, access: Access, mask: Any, entries: list[Any]) -> ir.Block:
+    """Go on in the block that is given, but for accesses to one of these arrays, from just before it on."""
+    lanes, table = access.vector(), h.load(h.block, Block.TABLE, pointer, fixed=True)
+    found: Any = ir.Constant(lanes_of(i1), None)
+    for offset in entries:
+        entry, before = h.add(table, offset), h.i64(access.nbytes - 1)
+        low, size = (h.load(entry, field, i64, fixed=True) for field in (Entry.LOW, Entry.SIZE))
+        inside = h.ir.sub(lanes, h.splat(h.ir.sub(low, before)))
+        found = h.ir.or_(found, h.ir.icmp_unsigned("<", inside, h.splat(h.ir.add(size, before))))
+    within, over = h.block_named("within"), h.block_named("elsewhere")
+    h.ir.cbranch(h.nonzero(h.ir.and_(h.mask(found), mask)), within, over)
+    h.ir.position_at_end(within)
+    return over
+
+
+def _go_on(h: Handler, over: ir.Block | None) -> None:
+    if over is not None:
+        h.ir.branch(over)
+        h.ir.position_at_end(over)
     h.next()
 
 
