@@ -88,7 +88,7 @@ def fit(h: Handler, value: Any, bits: int, signed: bool) -> Any:
     element = kind.element if isinstance(kind, ir.VectorType) else kind
     if element.width == bits:
         return value
-    wanted = lanes_of(ir.IntType(bits)) if isinstance(kind, ir.VectorType) else ir.IntType(bits)
+    wanted = ir.VectorType(ir.IntType(bits), kind.count) if isinstance(kind, ir.VectorType) else ir.IntType(bits)
     if element.width > bits:
         return h.ir.trunc(value, wanted)
     return (h.ir.sext if signed else h.ir.zext)(value, wanted)

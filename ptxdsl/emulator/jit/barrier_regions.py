@@ -17,6 +17,7 @@ from ..instructions.micro_op import MicroOp
 from ..instructions.operand_classes import OperandClass
 from ..machine.layout import FULL, NEVER, Block, Warp
 from ..machine.shadow import Role
+from .block_passes import emit_block_pass
 from .cluster_barriers import has_arrived
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
@@ -42,7 +43,7 @@ class BarrierRegion:
         self.first = self.plan.blocks[max(start, 0)]
         self.at_barrier = self.first.barrier if start >= 0 else None
         self.head, self.latch = h.block_named(f"next_warp{start}_"), h.block_named("latch")
-        self.loop = self.head
+        self.loop, self.all_warps = self.head, h.block_named("all_warps")
         self.exit_block = h.block_named("exit_converged")
         self.reached, self.ragged = self._reach(), self._after_exits()
         self.inside = [self.plan.blocks[n] for n in (*self.reached, self.first.number)]
@@ -90,9 +91,12 @@ class BarrierRegion:
         self.read_only = plan.warps > 1 and not any(
             not planned.op.repeatable for block in self.inside for planned in block.ops
         )
+        self.read = read
         if self.read_only:
             self._hoist()
-        self._begin_warp(h.written, read)
+        if emit_block_pass(self):
+            self.loop = h.ir.block
+        self._begin_warp()
         self.bodies = {n: h.block_named(f"block{n}_") for n in self.reached}
         self._find_divergent()
         if self.at_barrier is not None:
@@ -117,9 +121,10 @@ class BarrierRegion:
 
     def _inline(self, planned: PlannedOp) -> None:
         self.h.begin(planned)
-        self._emit(planned.op)
+        self.emit_op(planned.op)
 
-    def _emit(self, op: MicroOp) -> None:
+    def emit_op(self, op: MicroOp) -> None:
+        """Emit a micro-op that has begun."""
         if isinstance(op, Exit) and op.guard:
             self.end_lanes(op.guard)
         elif isinstance(op, (Exit, SystemCall, Trap)):
@@ -230,7 +235,7 @@ class BarrierRegion:
         """The micro-op at which a warp resumes that has not entered the region."""
         return self.at_barrier.after if self.at_barrier is not None else self.plan.entry
 
-    def _begin_warp(self, written: frozenset[str], read: frozenset[str]) -> None:
+    def _begin_warp(self) -> None:
         h, plan = self.h, self.plan
         h.number = h.warp_at("position")
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
@@ -242,7 +247,11 @@ class BarrierRegion:
             h.set("converged", left)
             if h.keeps_lanes and self.start >= 0:
                 h.branch_unless(h.nonzero(left), lambda: h.ir.branch(self.latch))
-        barrier = self.at_barrier
+        self.load_registers()
+
+    def load_registers(self) -> None:
+        """Load what the region reads, or may hand on unchanged."""
+        h, plan, barrier, written, read = self.h, self.plan, self.at_barrier, self.h.written, self.read
         live = plan.live(barrier.statement, 1) if barrier is not None else plan.live(self.first.start, 0)
         once = {name for name in plan.launch_invariant & read if _is_scalar(plan, name)}
         h.load_registers(((live & (written | read)) | (plan.launch_invariant & read)) - once)
@@ -253,9 +262,8 @@ class BarrierRegion:
         h.ir.position_at_end(self.latch)
         position = h.ir.add(h.get("position"), h.i32(1))
         h.set("position", position)
-        done = h.block_named("all_warps")
-        h.ir.cbranch(h.ir.icmp_signed("<", position, h.i32(plan.warps)), self.loop, done)
-        h.ir.position_at_end(done)
+        h.ir.cbranch(h.ir.icmp_signed("<", position, h.i32(plan.warps)), self.loop, self.all_warps)
+        h.ir.position_at_end(self.all_warps)
         h.set("position", 0)
         first = h.ir.sub(h.get("first_warp"), h.i32(1))
         h.set("first_warp", h.ir.select(h.ir.icmp_signed("<", first, h.i32(0)), h.i32(plan.warps - 1), first))
@@ -367,7 +375,7 @@ class BarrierRegion:
             h.begin(planned)
             if isinstance(op, ShadowCheck) and self.read_only and self._two_warps_suffice(planned, op):
                 h.in_first_two_warps()
-            self._emit(op)
+            self.emit_op(op)
             if not op.repeatable:
                 h.commit(op)
 

@@ -79,6 +79,8 @@ class BlockFunction(InlinedOps):
         self.deopt_point: DeoptPoint | None = None
         self.deopt_points: list[DeoptPoint] = []
         self.exit_block: ir.Block | None = None
+        self.hosts: list[Any] = []
+        """The host addresses of an access that has been checked, one for each row that it reads by."""
         self.written: frozenset[str] = frozenset()
         root = module.add_metadata(["ptxdsl"])
         state, user = (module.add_metadata([name, root, i64(0)]) for name in ("state", "user"))
@@ -163,11 +165,15 @@ class BlockFunction(InlinedOps):
         return instruction
 
     def begin(self, planned: PlannedOp) -> None:
+        self.begin_unchecked(planned)
+        if planned.op.may_fault:
+            self.add_deopt_point(planned)
+
+    def begin_unchecked(self, planned: PlannedOp) -> None:
+        """The micro-op that is emitted next, whose checks have been made."""
         super().begin(planned)
         self.after = None
         self.defers_nan = defers_nan(planned.op) and not self.masked
-        if planned.op.may_fault:
-            self.add_deopt_point(planned)
 
     def micro_op_at(self, offset: int) -> Any:
         return self.ir.inttoptr(self.ir.add(self.base, self.i64(offset)), pointer)
@@ -357,6 +363,13 @@ class BlockFunction(InlinedOps):
             if register.lane_offsets is not None:
                 value = self.ir.sub(value, ir.Constant(kind, register.lane_offsets[0] & (1 << register.bits) - 1))
             self.ir.store(value, self.variable(register.slot, kind))
+
+    def load_of(self, warp: Any, offset: int, kind: ir.Type, fixed: bool) -> Any:
+        """A number from the memory of any warp."""
+        here, self.warp = self.warp, warp
+        value = self.load(warp, offset, kind, fixed=fixed)
+        self.warp = here
+        return value
 
     def load_warp_invariant(self, names: Iterable[str]) -> None:
         """Load once for the block what is the same in all warps: what is computed of it leaves the loop over them."""

@@ -11,7 +11,7 @@ from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES, Block, Status
 from ..codegen import data, memory
-from ..codegen.handler import Handler, i64, lanes_of
+from ..codegen.handler import Handler, i1, i64, lanes_of
 from ..codegen.registry import emits
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
@@ -35,6 +35,10 @@ class HoistedAccess(memory.Access):
         if h.planned.access >= 0:
             return super().limits(extent)
         return h.limits(h.planned.value("entry"), self.write, int(extent.constant))
+
+    def check_scalar(self) -> tuple[Any, Any]:
+        h: Any = self.h
+        return (ir.Constant(i1, 1), h.hosts[0]) if h.hosts else super().check_scalar()
 
     def elements(self, bits: int) -> tuple[int, ...]:
         h: Any = self.h
@@ -112,6 +116,9 @@ class RowAccess(HoistedAccess):
 
     def check_scalar(self) -> tuple[Any, Any]:
         h: Any = self.h
+        if h.hosts:
+            self.segments = [h.ir.sub(host, h.hosts[0]) for host in h.hosts[1:]]
+            return ir.Constant(i1, 1), h.hosts[0]
         assert self.pattern is not None
         low, bound, delta = self.limits(h.i64(int(self.extent.constant)))
         good: Any = ir.Constant(ir.IntType(1), 1)

@@ -1,0 +1,321 @@
+"""A pass of all warps of a block without checks: what each warp would check is checked once, for all of them.
+
+Between two barriers a block function runs the warps one after the other, and each checks its accesses (bounds,
+alignment, indices that wrap) and its bounds on an index (``if (i < n)``). In the inside of a grid all of these hold.
+So where the code up to the next barrier has no loop and no way that depends on data, the numbers that addresses and
+bounds are made of are computed before the loop over the warps, as vectors with an element for each warp. If every check
+holds for every warp, the loop runs without any: accesses take their host addresses from these vectors, and predicates
+are known. Else the code with checks runs, as if nothing had been, so a fault is found where it always was.
+
+It is no help where addresses depend on what was loaded, where warps have lanes that others lack, and in what the
+sanitizer has added. A bound that holds in some warps of each block only costs the attempt.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from llvmlite import ir
+
+from ..codegen.handler import Handler, i32, i64, pointer
+from ..instructions.addresses import AccessFlags
+from ..instructions.control import Branch, Exit, Jump
+from ..instructions.data import Compute, WrapCheck
+from ..instructions.memory import Load, LoadParameter, Store
+from ..instructions.micro_op import MicroOp
+from ..instructions.operand_classes import ABSENT, ABSOLUTE, NEGATED, SINK, OperandClass
+from ..machine.layout import FULL, LANES, Block, Warp
+from .block_numbers import BlockNumbers, Unsuited
+from .function_builder import BlockFunction
+from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cost
+from .row_micro_ops import ComputeRows, RowWrapCheck
+from .votes import votes
+
+__all__ = ["emit_block_pass"]
+
+MAX_OPS = 160
+"""Micro-ops of a pass: its code is there twice."""
+GLOBAL = 1
+"""The spaces of an access that is of global memory only."""
+
+
+class Region(Protocol):
+    """The code from a barrier, or from the kernel's entry, to the next barriers."""
+
+    h: BlockFunction
+    plan: Plan
+    start: int
+    first: PlannedBlock
+    at_barrier: BlockBarrier | None
+    hoisted: dict[int, list[tuple[Any, Any]]]
+    ends: dict[int, None]
+    all_warps: ir.Block
+
+    def load_registers(self) -> None: ...
+
+    def emit_op(self, op: MicroOp) -> None: ...
+
+
+def emit_block_pass(region: Region) -> bool:
+    """Emit a pass without checks at the head of a region, where that can be done; go on where checks are needed."""
+    plan, start = region.plan, region.start
+    alike = plan.warps > 1 and plan.threads % LANES == 0 and not plan.leaves and not plan.prologue
+    if not alike or region.hoisted or (start >= 0 and plan.blocks[start].waits_for_cluster):
+        return False
+    made = _BlockPass(region)
+    try:
+        made.plan_ways()
+        made.check()
+    except Unsuited:
+        return False
+    made.emit()
+    return True
+
+
+class _BlockPass(BlockNumbers):
+    """The pass of one region."""
+
+    def __init__(self, region: Region) -> None:
+        super().__init__(region.h)
+        self.region = region
+        self.ops: list[PlannedOp] = []
+        self.taken: dict[int, bool] = {}
+        """Whether a branch is taken, in all lanes of all warps, by its number among the ops."""
+        self.cost = 0
+        """What the loops that it is a turn of take of the block's budget."""
+        self.end, self.number = RETIRED, 0
+        self.hosts: dict[int, list[Any]] = {}
+        """Host addresses, by the number of the op."""
+        self.known: dict[int, list[tuple[int, int]]] = {}
+        """Masks that predicates are known to have, by the number of the op that asks."""
+
+    # The way through the region
+
+    def plan_ways(self) -> None:
+        """The micro-ops from the region's begin to its end: by the ways with the most accesses."""
+        region, plan = self.region, self.plan
+        at, barrier = region.first, region.at_barrier
+        first = barrier.place + 1 if barrier is not None else 0
+        best: dict[int, tuple[int, int]] = {}
+        if (barrier is None and at.barrier is not None) or not self._explore(at, first, best):
+            raise Unsuited
+        while True:
+            self.ops += at.ops[first:]
+            first, number = 0, best[at.number][1]
+            terminator = at.terminator
+            if isinstance(terminator.op if terminator is not None else None, (Jump, Branch)):
+                assert terminator is not None
+                self.taken[len(self.ops)] = number == at.targets[0]
+                self.ops.append(terminator)
+                if self.taken[len(self.ops) - 1]:
+                    self.cost += loop_cost(terminator, plan.blocks[number]) * self.warps
+            if number == RETIRED or plan.blocks[number].barrier is not None:
+                break
+            at = plan.blocks[number]
+        self.end = number
+        if len(self.ops) > MAX_OPS:
+            raise Unsuited
+
+    def _explore(self, block: PlannedBlock, first: int, best: dict[int, tuple[int, int]]) -> int:
+        """The most accesses on a way from a basic block to the region's end; 0 where there is none."""
+        best[block.number] = 0, RETIRED
+        last = block.terminator.op if block.terminator is not None else None
+        if block.divergent or not (last is None or isinstance(last, (Jump, Branch, Exit))):
+            return 0
+        most, way = (1, RETIRED) if isinstance(last, Exit) else (0, RETIRED)
+        for number in reversed(block.successors):
+            found = self._arrives(self.plan.blocks[number], best)
+            if found > most:
+                most, way = found, number
+        if most:
+            most += sum(isinstance(planned.op, (Load, Store)) for planned in block.ops[first:])
+        best[block.number] = most, way
+        return most
+
+    def _arrives(self, block: PlannedBlock, best: dict[int, tuple[int, int]]) -> int:
+        barrier = block.barrier
+        if barrier is not None:
+            return int(not barrier.place and not votes(block.ops[0]) and not block.waits_for_cluster)
+        return best[block.number][0] if block.number in best else self._explore(block, 0, best)
+
+    # Before the loop
+
+    def check(self) -> None:
+        """Compute the numbers and the checks of all warps; raises Unsuited where one cannot be known."""
+        h, region = self.h, self.region
+        if h.keeps_lanes and region.start >= 0:
+            alive = [Handler.load(h, self.warp(number), Warp.ALIVE, i32) for number in range(self.warps)]
+            for each in alive:
+                self.demand(h.ir.icmp_unsigned("==", each, h.i32(FULL)))
+        if self.cost:
+            self.demand(h.ir.icmp_signed(">=", h.get("budget"), h.i32(self.cost)))
+        for number, planned in enumerate(self.ops):
+            self.number = number
+            h.begin_unchecked(planned)
+            self._foresee(planned)
+
+    def _foresee(self, planned: PlannedOp) -> None:
+        """What a micro-op does, in all warps."""
+        op = planned.op
+        if isinstance(op, Compute):
+            self.compute(planned, op)
+        elif isinstance(op, ComputeRows):
+            self.compute_rows(op)
+        elif isinstance(op, (Load, Store)):
+            self._access(planned, op)
+        elif isinstance(op, (WrapCheck, RowWrapCheck)):
+            self.wrap_check(op)
+        elif isinstance(op, LoadParameter):
+            self._forget_last(planned, op.dests)
+        elif isinstance(op, Exit) and op.guard:
+            self._assume(op.guard, planned.values[0], False)
+        elif isinstance(op, Branch):
+            self._assume(op.guard, planned.values[0], self.taken[self.number])
+        elif not isinstance(op, Jump):
+            raise Unsuited
+
+    def _assume(self, guard: OperandClass, slot: int, holds: bool) -> None:
+        """A guard holds in all lanes of all warps, or in none."""
+        self.demand(self.known_of(guard, slot)[0 if holds else 1])
+        mask = FULL if holds is (guard != NEGATED) else 0
+        self.known.setdefault(self.number, []).append((slot, mask))
+
+    def _forget_last(self, planned: PlannedOp, dests: Any) -> None:
+        """What a micro-op writes is not known before the loop: its destinations, which come last."""
+        there = [dest for dest in dests if dest not in (SINK, ABSENT)]
+        self.forget(planned.values[len(planned.values) - len(there) :])
+
+    def _access(self, planned: PlannedOp, op: Load | Store) -> None:
+        """Check an access in all warps, and note its host addresses."""
+        h, kind, pattern, write = self.h, op.address, op.pattern, isinstance(op, Store)
+        count = len(op.sources) if isinstance(op, Store) else len(op.dests)
+        nbytes, one = op.bits // 8 * count, isinstance(op, Store) and op.uniform
+        letter = pattern[0] if pattern is not None else ""
+        if op.private or planned.access >= 0 or not (one or letter == "c" or (not write and (kind.scalar or letter))):
+            raise Unsuited
+        offset, slot = planned.value("offset"), 0 if kind == ABSOLUTE else planned.value("slot")
+        extent = nbytes - 1
+        if kind == ABSOLUTE:
+            bases = [h.i64(0)]
+        elif kind.by_row:
+            assert pattern is not None
+            bases, extent = [self.read(slot, row) for row in range(0, h.present, pattern[1])], planned.values[4]
+        else:
+            bases, extent = [self.read(slot)], planned.value("extent") if kind.affine else extent
+        if op.guard:
+            segments = LANES // pattern[1] - 1 if kind.affine and pattern is not None else 0
+            self._assume(op.guard, planned.values[len(op.values) + segments + kind.by_row], True)
+        back, checks = 0, True
+        if planned.bounds is not None:
+            back, checks = planned.bounds[0], planned.bounds[1] >= 0
+            extent = planned.bounds[1]
+        hosts = []
+        for base in bases:
+            address = self.plus(self._wide(base), offset)
+            if checks:
+                low, bound, delta = h.limits(planned.value("entry"), write, extent)
+                first = h.ir.sub(*self.alike(self.plus(address, -back), low))
+                self.demand(h.ir.icmp_unsigned("<", *self.alike(first, bound)))
+            else:
+                delta = h.limits(planned.value("entry"), write, nbytes - 1)[2]
+            if nbytes > 1:
+                rest = h.ir.and_(address, self.constant(address, nbytes - 1))
+                self.demand(h.ir.icmp_unsigned("==", rest, self.constant(address, 0)))
+            hosts.append(h.ir.add(*self.alike(address, delta)))
+        self.hosts[self.number] = hosts
+        if isinstance(op, Load):
+            self._forget_last(planned, op.dests)
+
+    def _wide(self, value: Any) -> Any:
+        """As 64 bits."""
+        vector = isinstance(value.type, ir.VectorType)
+        if (value.type.element if vector else value.type).width == 64:
+            return value
+        return self.h.ir.zext(value, ir.VectorType(i64, self.warps) if vector else i64)
+
+    # The loop
+
+    def emit(self) -> None:
+        """Emit the loop over the warps without checks, behind the checks; go on where they fail."""
+        h, region = self.h, self.region
+        quick, turn, done, checked = (h.block_named(n) for n in ("unchecked", "next_unchecked", "none_left", "checked"))
+        h.ir.cbranch(h.likely(self.reduced(self.good)), quick, checked)
+        h.ir.position_at_end(quick)
+        ahead: list[Any] = []
+        places = {}
+        for number, hosts in self.hosts.items():
+            again = ahead if self._loads_again(self.ops[number]) else None
+            places[number] = [self._kept(host, again) for host in hosts]
+        if self.cost:
+            h.set("budget", h.ir.sub(h.get("budget"), h.i32(self.cost)))
+        if self.plan.varies:
+            h.set("alive", FULL)
+            h.set("converged", FULL)
+        h.ir.branch(turn)
+        h.ir.position_at_end(turn)
+        position = h.ir.phi(i32)
+        position.add_incoming(h.i32(0), quick)
+        self._warp_pass(position, places)
+        after = h.ir.add(position, h.i32(1))
+        position.add_incoming(after, h.ir.block)
+        h.ir.cbranch(h.ir.icmp_signed("<", after, h.i32(self.warps)), turn, done)
+        h.ir.position_at_end(done)
+        for hosts in ahead:
+            self._fetch(hosts)
+        h.set("barrier", self.end)
+        h.ir.branch(region.all_warps)
+        region.ends[self.end] = None
+        h.ir.position_at_end(checked)
+
+    def _kept(self, host: Any, ahead: list[Any] | None) -> Any:
+        """A host address where the loop finds it: a value, or a place in memory with one for each warp.
+
+        Those of the next turn, if it goes on as far as from the last, are added to ``ahead``.
+        """
+        if not isinstance(host.type, ir.VectorType):
+            return host
+        h = self.h
+        place = h.alloca(host.type, 64)
+        if ahead is not None:
+            ahead.append(h.ir.sub(h.ir.add(host, host), h.ir.load(place)))
+        h.ir.store(host, place)
+        return h.ir.bitcast(place, pointer)
+
+    def _loads_again(self, planned: PlannedOp) -> bool:
+        """Whether a loop comes to a load of global memory again in each turn."""
+        spaces = planned.value("flags") >> AccessFlags.SPACES_SHIFT & 0xFF
+        return self.cost > 0 and isinstance(planned.op, Load) and spaces == GLOBAL
+
+    def _fetch(self, hosts: Any) -> None:
+        """Have the CPU fetch what lies at these addresses, which may be none."""
+        h = self.h
+        for number in range(self.warps):
+            place = h.ir.inttoptr(h.ir.extract_element(hosts, h.i32(number)), pointer)
+            h.call("llvm.prefetch.p0", ir.VoidType(), place, h.i32(0), h.i32(3), h.i32(1))
+
+    def _warp_pass(self, position: Any, places: dict[int, list[Any]]) -> None:
+        h, region, plan = self.h, self.region, self.plan
+        h.number = h.warp_at(position)
+        warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
+        h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
+        region.load_registers()
+        h.lanes, h.masked, h.canonical, h.deopt_point = h.i32(FULL), False, set(), None
+        h.checked.clear()
+        place = h.ir.mul(h.ir.zext(h.number, i64), h.i64(8))
+        for number, planned in enumerate(self.ops):
+            for slot, mask in self.known.get(number, ()):
+                h.ir.store(h.i32(mask), h.variable(slot, i32))
+            if isinstance(planned.op, (WrapCheck, RowWrapCheck, Exit, Branch, Jump)):
+                continue
+            found = places.get(number)
+            if found is not None:
+                h.hosts = [h.add(each, place) if each.type == pointer else each for each in found]
+                h.hosts = [Handler.load(h, each, 0, i64) if each.type == pointer else each for each in h.hosts]
+            h.begin_unchecked(planned)
+            region.emit_op(planned.op)
+            h.hosts = []
+        block = plan.blocks[self.end] if self.end >= 0 else None
+        live = plan.live(block.barrier.statement, 0) if block is not None and block.barrier is not None else set()
+        h.store_registers(live)
+        if h.keeps_lanes and block is None:
+            h.store(h.i32(0), h.warp, Warp.ALIVE)

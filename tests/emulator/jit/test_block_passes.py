@@ -1,0 +1,98 @@
+"""Passes of all warps without checks give what the checked loop gives: results to the bit, and each fault.
+
+Sizes lie around the edges of blocks, where checks hold in some warps or some lanes only.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_harness import kernel
+from llvmlite import ir
+from two_tiers import same
+
+from ptxdsl.emulator.jit.block_function import emit_block_function
+from ptxdsl.emulator.jit.planning import plan_block_function
+from ptxdsl.emulator.program import Program
+from ptxdsl.launch import LaunchConfig
+from ptxdsl.text import parse
+
+START = """
+    ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; ld.param.u32 %r20, [n]; ld.param.u32 %r21, [w];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mov.u32 %r5, %ntid.y;
+    mul.lo.u32 %r6, %r4, %r5; mad.lo.u32 %r7, %r2, %r4, %r1; mad.lo.u32 %r8, %r3, %r6, %r7; add.u32 %r9, %r8, %r21;
+"""
+"""%r7 is the thread's number in its block, %r8 in the grid, %r9 that and w."""
+COPY = """
+    mul.wide.u32 %rd2, %r9, 4; add.u64 %rd3, %rd2, %rd0; add.u64 %rd4, %rd2, %rd1;
+    ld.global.u32 %r10, [%rd3]; mad.lo.u32 %r10, %r10, 3, %r9; st.global.u32 [%rd4], %r10;
+"""
+BODIES = {
+    "less": f"setp.lt.u32 %p1, %r8, %r20; @!%p1 bra END; {COPY} END: ret;",
+    "return": f"setp.ge.s32 %p1, %r8, %r20; @%p1 ret; {COPY} ret;",
+    "both": f"""setp.gt.s32 %p1, %r8, 2; setp.lt.s32 %p2, %r8, %r20; and.pred %p3, %p1, %p2; not.pred %p4, %p3;
+        @%p4 bra END; {COPY} END: ret;""",
+    "either": f"setp.ge.u32 %p1, %r8, %r20; setp.eq.u32 %p2, %r3, 1; or.pred %p3, %p1, %p2; @%p3 ret; {COPY} ret;",
+    "unequal": f"setp.ne.u32 %p1, %r8, %r20; @!%p1 bra END; {COPY} END: ret;",
+    "else": """setp.lt.u32 %p1, %r8, %r20; mul.wide.u32 %rd2, %r9, 4; add.u64 %rd3, %rd2, %rd0;
+        add.u64 %rd4, %rd2, %rd1; @%p1 bra LOAD; mov.u32 %r10, 7; bra JOIN; LOAD: ld.global.u32 %r10, [%rd3];
+        JOIN: st.global.u32 [%rd4], %r10; ret;""",
+    "guard": """setp.lt.u32 %p1, %r8, %r20; mul.wide.u32 %rd2, %r9, 4; add.u64 %rd3, %rd2, %rd0;
+        add.u64 %rd4, %rd2, %rd1; mov.u32 %r10, 5; @%p1 ld.global.u32 %r10, [%rd3]; @%p1 st.global.u32 [%rd4], %r10;
+        ret;""",
+    "none": f"{COPY} ret;",
+    "bytes": """cvt.u64.u32 %rd2, %r9; add.u64 %rd3, %rd2, %rd0; add.u64 %rd4, %rd2, %rd1; ld.global.u8 %r10, [%rd3];
+        add.u32 %r10, %r10, 1; st.global.u8 [%rd4], %r10; ret;""",
+    "vectors": """setp.lt.u32 %p1, %r8, %r20; @!%p1 bra END; mul.wide.u32 %rd2, %r9, 16; add.u64 %rd3, %rd2, %rd0;
+        add.u64 %rd4, %rd2, %rd1; ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd3];
+        st.global.v4.u32 [%rd4], {%r13, %r10, %r12, %r11}; END: ret;""",
+    "loop": """.shared .align 4 .b8 s[4096]; mov.u32 %r30, s; mad.lo.u32 %r31, %r7, 4, %r30; mov.u32 %r14, 0;
+        mov.u32 %r15, 0;
+        L: mad.lo.u32 %r10, %r14, %r6, %r9; mul.wide.u32 %rd2, %r10, 4; add.u64 %rd3, %rd2, %rd0;
+        ld.global.u32 %r11, [%rd3]; st.shared.u32 [%r31], %r11; bar.sync 0; ld.shared.u32 %r12, [%r30+8];
+        mad.lo.u32 %r15, %r15, 3, %r12; bar.sync 0; add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, %r20; @%p1 bra L;
+        mul.wide.u32 %rd2, %r8, 4; add.u64 %rd4, %rd2, %rd1; st.global.u32 [%rd4], %r15; ret;""",
+    "rows": """.shared .align 4 .b8 s[4096]; mov.u32 %r30, s; mad.lo.u32 %r31, %r7, 4, %r30;
+        mad.lo.u32 %r10, %r2, %r20, %r1; add.u32 %r10, %r10, %r21; mul.wide.u32 %rd2, %r10, 4;
+        add.u64 %rd3, %rd2, %rd0; ld.global.u32 %r11, [%rd3]; st.shared.u32 [%r31], %r11; bar.sync 0;
+        ld.shared.u32 %r12, [%r30+12]; add.u32 %r12, %r12, %r11; mul.wide.u32 %rd2, %r8, 4; add.u64 %rd4, %rd2, %rd1;
+        st.global.u32 [%rd4], %r12; ret;""",
+}
+REFUSED = {"unequal", "guard"}
+BLOCKS = ((64,), (96,), (256,), (16, 8), (8, 8), (32, 4), (4, 16))
+
+
+def arrays(rng: random.Random, threads: int, blocks: int, name: str) -> dict[str, Any]:
+    """Arguments that fit, nearly fit, or do not."""
+    total = threads * blocks
+    edges = [total, total - 1, total - 31, total - threads, total - threads - 33, 1, 0, 40, total + 70]
+    scale = 4 if name == "vectors" else 1
+    size = {"loop": 3 * total, "rows": 32 * total}.get(name, scale * total) + rng.choice([0, 0, 0, -1, -33, 5])
+    n = max(0, rng.choice(edges)) if name not in ("loop", "rows") else rng.choice([1, 2, 3, 16])
+    values = np.random.default_rng(rng.randrange(1 << 30)).integers(0, 1 << 32, size, np.uint32)
+    w = rng.choice([0, 0, 0, 1, 3, (1 << 32) - 1, (1 << 32) - threads, (1 << 32) - total // 2])
+    out = np.full(scale * total + rng.choice([0, 0, 2]), 0xABCD, np.uint32)
+    return {"x": values, "y": out, "n": np.uint32(n), "w": np.uint32(w)}
+
+
+def passes(text: str, block: Any) -> int:
+    """How many passes without checks the block function of a kernel has."""
+    module = ir.Module()
+    emit_block_function(module, "k", plan_block_function(Program(parse(text)).code("k", LaunchConfig(1, block).block)))
+    return sum(each.name.startswith("unchecked") for each in module.globals["k"].blocks)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_results_and_faults(name: str, rng: np.random.Generator) -> None:
+    text, some = kernel("u64 x, u64 y, u32 n, u32 w", START + BODIES[name]), random.Random(int(rng.integers(1 << 30)))
+    block = some.choice(BLOCKS)
+    for _ in range(4):
+        same(text, 3, block, **arrays(some, int(np.prod(block)), 3, name))
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_there_is_a_pass(name: str) -> None:
+    assert (passes(kernel("u64 x, u64 y, u32 n, u32 w", START + BODIES[name]), (16, 8)) > 0) is (name not in REFUSED)
