@@ -16,12 +16,18 @@ ARRAY, SHARED, LOCAL = 1 << 14, 2048, 64
 """Bytes of each global array, of each array in shared memory, and of that in the memory of each thread."""
 _SIZES = {"x": ARRAY, "y": ARRAY, "s": SHARED, "t": SHARED, "l": LOCAL}
 _MASK = (1 << 32) - 1
+_LONG = 12345678912345
 _BINARY: dict[str, Callable[[int, int], int]] = {
     "add.u32": lambda a, b: a + b, "sub.u32": lambda a, b: a - b, "mul.lo.u32": lambda a, b: a * b,
     "and.b32": lambda a, b: a & b, "or.b32": lambda a, b: a | b, "xor.b32": lambda a, b: a ^ b,
     "min.u32": min, "max.u32": max, "min.s32": lambda a, b: min(_s(a), _s(b)), "shl.b32": lambda a, b: a << b,
     "shr.u32": lambda a, b: a >> b, "shr.s32": lambda a, b: _s(a) >> b, "rem.u32": lambda a, b: a % b,
-    "div.u32": lambda a, b: a // b,
+    "div.u32": lambda a, b: a // b, "mul.hi.u32": lambda a, b: a * b >> 32,
+    "mul.hi.s32": lambda a, b: _s(a) * _s(b) >> 32,
+}
+_UNARY: dict[str, Callable[[int], int]] = {
+    "not.b32": lambda a: ~a, "neg.s32": lambda a: -a, "abs.s32": lambda a: abs(_s(a)),
+    "brev.b32": lambda a: int(f"{a:032b}"[::-1], 2),
 }
 _TESTS: dict[str, Callable[[int, int], bool]] = {
     "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
@@ -114,7 +120,9 @@ class Kernel:
         draw = self.draw
         if depth > 2 or draw.random() < 0.5:
             return self._leaf()
-        op = draw.choice(["add.u32"] * 5 + ["mad"] * 4 + ["selp"] + list(_BINARY))
+        op = draw.choice(["add.u32"] * 5 + ["mad"] * 4 + ["selp"] + list(_BINARY) + list(_UNARY))
+        if op in _UNARY:
+            return (op, self._expression(depth + 1))
         if op in ("shl.b32", "shr.u32", "shr.s32"):
             return (op, self._expression(depth + 1), draw.choice([0, 1, 2, 3, 4, 5, 30]))
         if op in ("rem.u32", "div.u32"):
@@ -184,6 +192,8 @@ class Kernel:
         if expression[0] == "mad":
             a, b, c = (self.value(each, t) for each in expression[1:])
             return (a * b + c) & _MASK
+        if expression[0] in _UNARY:
+            return _UNARY[expression[0]](self.value(expression[1], t)) & _MASK
         a, b = (self.value(each, t) for each in expression[1:])
         return _BINARY[expression[0]](a, b) & _MASK
 
@@ -227,13 +237,19 @@ class Kernel:
         self.wide += 1
         if wide:
             base = f"%rd{self.wide}"
-            style = draw.choice(["mul", "mad", "cvt", "end"])
+            style = draw.choice(["mul", "mad", "cvt", "end", "long"])
             kind = "s32" if signed else "u32"
             if style == "mad":
                 self.lines.append(f"mad.wide.{kind} {base}, {register}, {scale}, %{array};")
             elif style == "mul":
                 self.lines.append(f"mul.wide.{kind} {base}, {register}, {scale};")
                 self.lines.append(f"add.s64 {base}, {base}, %{array};")
+            elif style == "long":
+                self.lines += [
+                    f"cvt.u64.u32 {base}, {register};", f"mul.lo.u64 {base}, {base}, {_LONG};",
+                    f"shr.u64 {base}, {base}, 7;", f"rem.u64 {base}, {base}, 61;",
+                    f"mad.lo.s64 {base}, {base}, {scale}, %{array};",
+                ]
             else:
                 self.lines.append(f"cvt.{kind[0]}64.{kind} {base}, {register};")
                 if style == "end":
@@ -259,7 +275,9 @@ class Kernel:
             found = self.value(index, t)
             if guard and not self.holds(guard, t):
                 return
-            found = _s(found) if wide and signed else found
+            found = _s(found) if wide and signed and style != "long" else found
+            if style == "long":
+                found = (found * _LONG % (1 << 64) >> 7) % 61
             start = (found + 64 * (style == "end" and found < 0)) * scale + offset
             if not wide:
                 start = _s(start)

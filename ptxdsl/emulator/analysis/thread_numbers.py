@@ -315,7 +315,9 @@ def _plain(opcode: str, x: list[Vector], width: int, signed: bool) -> Number | N
         by = _natural(x[1], 32)
         return _shifted(opcode, x[0], by, width, signed)
     a, b = (_read(each, width, signed) for each in x)
-    if a is None or b is None or (opcode in ("div", "rem") and not np.all(b)):
+    if a is None or b is None:
+        return None
+    if opcode in ("div", "rem") and (not np.all(b) or min(_least(a), _least(b)) == _HIGHEST):
         return None
     return Number(_scalar(cut(_scalar(OPERATIONS[opcode](a, b)), width)))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address
 from ...isa.effects import Access
@@ -85,7 +87,10 @@ class ExecutedAccesses:
         return found
 
     def _value(self, executed: Accessed) -> Value:
-        low, high = _ends(executed._replace(threads=None))
+        numbers, threads = executed.numbers, executed.threads
+        if threads is not None and not isinstance(numbers, int):  # what the others have is anything
+            executed = executed._replace(numbers=np.where(threads, numbers, numbers[threads][0]))
+        low, high = _ends(executed)
         extent = max(abs(low), abs(high))
         plain = isinstance(executed.numbers, int)
         const, vector = (executed.numbers, None) if plain else (0, executed.numbers)
