@@ -21,19 +21,16 @@ from ..machine.layout import LANES, Block, Entry
 from ..instructions.addresses import Pattern
 from ..instructions.memory import Load, LoadParameter, MemoryCheck, Store
 from ..instructions.operand_classes import ABSOLUTE, SINK, OperandClass
+from .gathers import Places, concat, gather_all, scatter
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, slots_of, source
 from .local_memory import load_private, store_private
 from .registry import emits
 
-__all__ = ["RESOLVE", "Access", "access_of", "concat", "gather", "in_lanes", "spread"]
+__all__ = ["RESOLVE", "Access", "access_of", "in_lanes", "spread"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
-WORD = 32
-"""Bits of the smallest number that CPUs gather and scatter."""
-GROUP = 8
-"""Lanes that are gathered at once where few may be active."""
 
 
 class Access:
@@ -57,6 +54,11 @@ class Access:
     @property
     def searches(self) -> bool:
         """Whether what its buffer entry does not hold is searched in this function, without a side exit."""
+        return False
+
+    @property
+    def strides(self) -> bool:
+        """Whether the lanes' addresses are known to be a distance apart, of which the places make use."""
         return False
 
     def base(self) -> Any:
@@ -134,6 +136,10 @@ class Access:
         """Checked host addresses of the lanes in the mask, <32 x i64>."""
         return self.resolve(mask) if self.h.slow_path is None else self.hosts_within(mask)
 
+    def places(self, mask: Any) -> Places:
+        """The same, as they are gathered from."""
+        return Places(self.h, self.hosts(mask))
+
     def hosts_within(self, mask: Any) -> Any:
         """The same on the fast path, for lanes that all lie within the entry."""
         good, lanes = self.check_vector(mask)
@@ -206,7 +212,7 @@ def load(h: Handler, op: Load) -> None:
         host, mask = access.host(lanes), None
         values = [h.load(_host(h, host, byte), n * bits // 8, ir.IntType(bits), bits // 8) for n in range(count)]
     elif h.slow_path is None:
-        values = _gather(h, access.resolve(lanes), bits, count, lanes)
+        values = gather_all(h, Places(h, access.resolve(lanes)), bits, count, lanes)
     elif kind.per_lane or (kind.affine and pattern is None and not access.elements(bits)):
         apart = partial(_load_lanes, h, access, bits, count, lanes)
         row = h.in_row(count, apart)
@@ -284,14 +290,6 @@ def in_lanes(h: Handler, parts: list[Any]) -> Any:
     return whole
 
 
-def concat(h: Handler, parts: list[Any]) -> Any:
-    while len(parts) > 1:
-        size = parts[0].type.count * 2
-        order = ir.Constant(ir.VectorType(i32, size), list(range(size)))
-        parts = [h.ir.shuffle_vector(parts[n], parts[n + 1], order) for n in range(0, len(parts), 2)]
-    return parts[0]
-
-
 def _load_present(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
     """By segments where all lanes of a warp could load, else only those that it has."""
     good, host = access.check_scalar()
@@ -300,7 +298,7 @@ def _load_present(h: Handler, access: Access, bits: int, count: int, lanes: Any)
             whole = _segments(h, access, host, bits, count)
             one = h.ir.block
         with otherwise:
-            rest = _gather(h, access.hosts(lanes), bits, count, lanes)
+            rest = gather_all(h, access.places(lanes), bits, count, lanes)
             other = h.ir.block
     return _either(h, one, whole, other, rest)
 
@@ -317,6 +315,8 @@ def _either(h: Handler, one: Any, ones: list[Any], other: Any, others: list[Any]
 
 
 def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
+    if access.strides:
+        return gather_all(h, access.places(lanes), bits, count, lanes)
     hosts = access.hosts(lanes)
     starts, regular = _halves(h, hosts, access.nbytes, lanes)
     with h.ir.if_else(regular) as (then, otherwise):
@@ -326,7 +326,7 @@ def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -
             quick = [concat(h, [_stride(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
             halves = h.ir.block
         with otherwise:
-            gathered = _gather(h, hosts, bits, count, lanes)
+            gathered = gather_all(h, Places(h, hosts), bits, count, lanes)
             spread = h.ir.block
     return _either(h, halves, quick, spread, gathered)
 
@@ -338,83 +338,6 @@ def _halves(h: Handler, hosts: Any, step: int, lanes: Any) -> tuple[list[Any], A
     line = ir.Constant(wide, [lane % 16 * step for lane in range(LANES)])
     same = h.ir.icmp_unsigned("==", hosts, h.ir.add(bases, line))
     return starts, h.ir.and_(h.full(lanes), h.full(h.mask(same)))
-
-
-def _pointers(h: Handler, hosts: Any, offset: int) -> Any:
-    if offset:
-        hosts = h.ir.add(hosts, h.splat(h.i64(offset)))
-    return h.ir.inttoptr(hosts, lanes_of(pointer))
-
-
-def gather(h: Handler, hosts: Any, bits: int, lanes: Any) -> Any:
-    """The number at each host address of the lanes in the mask."""
-    return _gather(h, hosts, bits, 1, lanes)[0]
-
-
-def _gather(h: Handler, hosts: Any, bits: int, count: int, lanes: Any) -> list[Any]:
-    if bits < WORD:
-        return [_parts_of_words(h, hosts, bits, n, lanes) for n in range(count)]
-    if not h.sparse:
-        return [_gathered(h, _pointers(h, hosts, n * bits // 8), bits, h.bools(lanes)) for n in range(count)]
-    groups = [_group(h, hosts, bits, count, lanes, first) for first in range(0, LANES, GROUP)]
-    return [concat(h, [group[n] for group in groups]) for n in range(count)]
-
-
-def _gathered(h: Handler, pointers: Any, bits: int, mask: Any) -> Any:
-    size = pointers.type.count
-    kind = ir.VectorType(ir.IntType(bits), size)
-    name = f"llvm.masked.gather.v{size}i{bits}.v{size}p0"
-    return h.call(name, kind, pointers, h.i32(bits // 8), mask, ir.Constant(kind, None))
-
-
-def _group(h: Handler, hosts: Any, bits: int, count: int, lanes: Any, first: int) -> list[Any]:
-    """The numbers of a few lanes, if any of them is in the mask: a gather costs the same for one lane as for all."""
-    some = h.nonzero(h.ir.and_(lanes, h.i32((1 << GROUP) - 1 << first)))
-    start = h.ir.block
-    with h.ir.if_then(some):
-        order = ir.Constant(ir.VectorType(i32, GROUP), list(range(first, first + GROUP)))
-        bools = h.bools(lanes)
-        mask, mine = (h.ir.shuffle_vector(whole, whole, order) for whole in (bools, hosts))
-        kind, offsets = ir.VectorType(pointer, GROUP), ir.VectorType(i64, GROUP)
-        places = [h.ir.add(mine, ir.Constant(offsets, [n * bits // 8] * GROUP)) if n else mine for n in range(count)]
-        found = [_gathered(h, h.ir.inttoptr(place, kind), bits, mask) for place in places]
-        end = h.ir.block
-    merged = []
-    for value in found:
-        phi = h.ir.phi(value.type)
-        phi.add_incoming(ir.Constant(value.type, None), start)
-        phi.add_incoming(value, end)
-        merged.append(phi)
-    return merged
-
-
-def _parts_of_words(h: Handler, hosts: Any, bits: int, number: int, lanes: Any) -> Any:
-    """Numbers of less than a word: no CPU gathers these, but the aligned words that they lie in."""
-    place = h.ir.add(hosts, h.splat(h.i64(number * bits // 8))) if number else hosts
-    inside = h.splat(h.i64(WORD // 8 - 1))
-    words = _gather(h, h.ir.and_(place, h.ir.not_(inside)), WORD, 1, lanes)[0]
-    shift = h.ir.shl(h.ir.trunc(h.ir.and_(place, inside), words.type), h.splat(h.i32(3)))
-    return h.ir.trunc(h.ir.lshr(words, shift), lanes_of(ir.IntType(bits)))
-
-
-def scatter(h: Handler, values: list[Any], hosts: Any, lanes: Any) -> None:
-    """Store the values of the lanes in the mask; of two lanes at one address the higher one wins."""
-    for number, value in enumerate(values):
-        bits = value.type.element.width
-        places = _pointers(h, hosts, number * bits // 8)
-        if bits >= WORD:
-            _scattered(h, value, places, h.bools(lanes))
-            continue
-        with h.ir.if_else(h.full(lanes)) as (then, otherwise):  # no CPU scatters these: a branch for each lane
-            with then:
-                _scattered(h, value, places, ir.Constant(lanes_of(i1), [1] * LANES))
-            with otherwise:
-                _scattered(h, value, places, h.bools(lanes))
-
-
-def _scattered(h: Handler, value: Any, places: Any, mask: Any) -> None:
-    bits = value.type.element.width
-    h.call(f"llvm.masked.scatter.v32i{bits}.v32p0", ir.VoidType(), value, places, h.i32(bits // 8), mask)
 
 
 @emits(Store, slow_path=True)
@@ -433,7 +356,7 @@ def store(h: Handler, op: Store) -> None:
         for number, value in enumerate(values):
             h.store(value, _host(h, host, byte), number * bits // 8, bits // 8)
     elif h.slow_path is None:
-        scatter(h, values, access.resolve(lanes), lanes)
+        scatter(h, values, Places(h, access.resolve(lanes)), lanes)
     elif (op.address.affine or op.address.by_row) and pattern is not None and pattern[0] == "c":
         good, host = access.check_scalar()
         if h.partial or access.searches:
@@ -441,7 +364,7 @@ def store(h: Handler, op: Store) -> None:
                 with then:
                     _store_segments(h, access, values, host, lanes)
                 with otherwise:
-                    scatter(h, values, access.hosts(lanes), lanes)
+                    scatter(h, values, access.places(lanes), lanes)
         else:
             access.demand(good)
             _store_segments(h, access, values, host, lanes)
@@ -491,6 +414,9 @@ def _padded(values: list[Any]) -> list[Any]:
 
 
 def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
+    if access.strides:
+        scatter(h, values, access.places(lanes), lanes)
+        return
     hosts = access.hosts(lanes)
     starts, regular = _halves(h, hosts, access.nbytes, lanes)
     with h.ir.if_else(regular) as (then, otherwise):
@@ -498,4 +424,4 @@ def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> N
             for number, start in enumerate(starts):
                 h.store(_interleave(h, values, number * 16, 16), _host(h, start, byte), 0, access.nbytes)
         with otherwise:
-            scatter(h, values, hosts, lanes)
+            scatter(h, values, Places(h, hosts), lanes)

@@ -45,6 +45,8 @@ class BarrierRegion:
         self.head, self.latch = h.block_named(f"next_warp{start}_"), h.block_named("latch")
         self.loop, self.all_warps = self.head, h.block_named("all_warps")
         self.exit_block = h.block_named("exit_converged")
+        self.skipped: set[int] = set().union(*(join.way for join in self.plan.joins.values()))
+        """The basic blocks that some lanes of a warp may skip while the others go on in converged code."""
         self.reached, self.ragged = self._reach(), self._after_exits()
         self.inside = [self.plan.blocks[n] for n in (*self.reached, self.first.number)]
         self.bodies: dict[int, ir.Block] = {}
@@ -70,7 +72,7 @@ class BarrierRegion:
             if at not in found:
                 found.add(at)
                 todo += blocks[at].successors
-        return found.union(*(join.way for join in self.plan.joins.values()))
+        return found | self.skipped
 
     def _reach(self) -> list[int]:
         seen: dict[int, None] = {}
@@ -394,8 +396,9 @@ class BarrierRegion:
         h = self.h
         h.lanes, h.masked, h.canonical, h.exit_block = h.converged, False, set(), self.exit_block
         partial, h.partial = h.partial, h.partial or block.number in self.ragged
+        h.thin = block.number in self.skipped
         self.emit_ops(block, first)
-        h.partial = partial
+        h.partial, h.thin = partial, False
         self._terminator(block)
         h.emit_side_exits()
 

@@ -65,7 +65,7 @@ class BlockFunction(InlinedOps):
         self.entries: dict[tuple[int, bool, int], tuple[Any, Any, Any]] = {}
         self.variables: dict[Any, Any] = {}
         self.lanes: Any = self.i32(FULL)
-        self.masked = False
+        self.masked = self.thin = False
         self.row = 0
         self.place = 0
         """Which micro-op of its basic block is emitted."""
@@ -108,7 +108,7 @@ class BlockFunction(InlinedOps):
 
     @property
     def sparse(self) -> bool:  # type: ignore[override]
-        return self.masked
+        return self.masked or self.thin
 
     @property
     def alive(self) -> Any:

@@ -11,7 +11,8 @@ from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES, Block, Status
 from ..codegen import data, memory
-from ..codegen.handler import Handler, i1, i64, lanes_of
+from ..codegen.gathers import Places, StridedPlaces
+from ..codegen.handler import Handler, i1, i32, i64, lanes_of
 from ..codegen.registry import emits
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
@@ -45,6 +46,39 @@ class HoistedAccess(memory.Access):
         if not self.kind.affine:
             return ()
         return picked(h.plan.lane_offsets[int(self.known.constant)][: h.present], bits, self.nbytes)
+
+    @property
+    def step(self) -> int:
+        """Bytes from the address of each lane to that of the next; 0 where that is not one known number."""
+        h: Any = self.h
+        if not self.kind.affine or self.pattern is not None or self.searches:
+            return 0
+        known = h.plan.lane_offsets[int(self.known.constant)][: h.present]
+        step = known[1] - known[0] if len(known) > 1 else 0
+        even = all(offset - known[0] == step * lane for lane, offset in enumerate(known))
+        return step if even and step % self.nbytes == 0 else 0
+
+    @property
+    def strides(self) -> bool:
+        return self.step != 0
+
+    def places(self, mask: Any) -> Places:
+        """Of lanes a known distance apart: if the first active one and the last are within bounds, so are all."""
+        h: Any = self.h
+        step = self.step
+        if not step:
+            return super().places(mask)
+        lowest = self.base()
+        start = lowest if step > 0 else h.ir.add(lowest, h.i64(-step * (h.present - 1)))
+        first = h.ir.zext(h.ir.and_(h.first_lane(mask), h.i32(LANES - 1)), i64)
+        last = h.call("llvm.ctlz.i32", i32, mask, ir.Constant(i1, 0))
+        last = h.ir.zext(h.ir.and_(h.ir.sub(h.i32(LANES - 1), last), h.i32(LANES - 1)), i64)
+        below = h.ir.add(start, h.ir.mul(first if step > 0 else last, h.i64(step)))
+        low, size, delta = self.limits(h.i64(0))
+        extent = h.ir.add(h.ir.mul(h.ir.sub(last, first), h.i64(abs(step))), h.i64(self.nbytes - 1))
+        bound = h.call("llvm.usub.sat.i64", i64, size, extent)
+        self.demand(self.and_aligned(h.ir.icmp_unsigned("<", h.ir.sub(below, low), bound), lowest))
+        return StridedPlaces(h, h.ir.add(start, delta), [step * lane for lane in range(LANES)])
 
     @property
     def searches(self) -> bool:

@@ -29,15 +29,17 @@ def drawn(draw: random.Random, threads: int) -> tuple[str, int]:
     """A kernel over structures, and the bytes of one."""
     stride = draw.choice((4, 8, 12, 16, 24, 32, 48))
     body = f"""mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;
-        mov.u32 %r4, %ctaid.x; mad.lo.u32 %r2, %r4, {threads}, %r1; ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [out];
+        mov.u32 %r4, %ctaid.x; mad.lo.u32 %r2, %r4, {threads}, %r1; ld.param.u64 %rd0, [x]; ld.param.u64 %rd2, [out];
         mul.wide.u32 %rd3, %r2, 8; add.u64 %rd2, %rd2, %rd3; mov.u64 %rd9, 0;
         {''.join(f'mov.u16 %h{n}, {n};' for n in range(4, 20))} {''.join(f'mov.u32 %r{n}, {n};' for n in range(10, 26))}
         {''.join(f'mov.u64 %rd{n}, {n};' for n in range(11, 20))}
         and.b32 %r5, %r1, 5; setp.ne.u32 %p1, %r5, 4; setp.lt.u32 %p2, %r1, {draw.randrange(threads + 1)};"""
     if draw.random() < 0.6:  # any structure
         body += """ld.param.u64 %rd4, [order]; mul.wide.u32 %rd3, %r2, 4; add.u64 %rd4, %rd4, %rd3;
-            ld.global.u32 %r2, [%rd4];"""
-    body += f"mul.wide.u32 %rd3, %r2, {stride}; add.u64 %rd1, %rd1, %rd3;"
+            ld.global.u32 %r9, [%rd4];"""
+    else:
+        body += "mov.u32 %r9, %r2;"
+    body += f"mul.wide.u32 %rd7, %r9, {stride}; add.u64 %rd1, %rd0, %rd7;"
     turns = draw.random() < 0.6
     if turns:  # lanes leave the loop one after the other, and some never enter it
         body += "and.b32 %r6, %r2, 3; setp.eq.u32 %p3, %r6, 0; @%p3 bra DONE; AGAIN: "
@@ -113,3 +115,27 @@ def test_gathers_and_scatters_of_a_few_lanes(kind: str, value: str, lanes: str, 
     if size < 4:
         x = x[1:] if rng.random() < 0.2 else x
     same(text, 1, 128, x=x, order=order, out=np.zeros(128, x.dtype))
+
+
+@pytest.mark.parametrize("step", [3, 64, -7, -16, 1])
+@pytest.mark.parametrize("kind", ["b32", "b64", "u8"])
+def test_strides_of_lanes_below_a_bound(step: int, kind: str, rng: np.random.Generator) -> None:
+    """Lanes that take no part may be out of bounds; the first and the last of the others are looked at."""
+    nbytes, threads, bound = WIDTHS[kind], 128, int(rng.integers(1, 129))
+    name = {"u8": "h", "b32": "r", "b64": "rd"}[kind]
+    least = min(0, (bound - 1) * step)
+    loop = f"""mov.u32 %r1, %tid.x; ld.param.u64 %rd5, [x]; add.u64 %rd6, %rd5, {-least * nbytes};
+        ld.param.u32 %r4, [n]; mul.wide.s32 %rd2, %r1, {step * nbytes}; add.u64 %rd1, %rd6, %rd2; mov.u32 %r2, 0;
+        AGAIN: setp.ge.u32 %p1, %r1, %r4; @%p1 bra SKIP;
+        ld.global.{kind} %{name}8, [%rd1]; ld.param.u64 %rd3, [out]; mul.wide.u32 %rd4, %r1, {nbytes};
+        add.u64 %rd3, %rd3, %rd4; st.global.{kind} [%rd3], %{name}8; st.global.{kind} [%rd1], %{name}8;
+        SKIP: bar.sync 0; shr.u32 %r4, %r4, 1; add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9; @%p2 bra AGAIN; ret;"""
+    text = kernel("u64 x, u64 out, u32 n", loop)
+    x = rng.integers(0, 256, ((bound - 1) * abs(step) + 1) * nbytes, np.uint8)
+    for missing in (0, 1):
+        out = np.zeros(threads * nbytes, np.uint8)
+        given = {"x": x[: x.size - missing * nbytes], "out": out, "n": np.uint32(bound)}
+        first, second = outcomes(text, 2, threads, None, None, **given)
+        assert second[0] == first[0]
+        assert bool(first[0]) == bool(missing)
+        assert missing or second == first

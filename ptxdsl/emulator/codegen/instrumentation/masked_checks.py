@@ -22,7 +22,7 @@ from ...machine.shadow import (
     THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Plane, Role, Shadow, WarpClock, WarpOrder,
 )
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
-from ..memory import concat
+from ..gathers import concat
 from ..storage import digest
 from .epochs import ShadowState, scatter_words
 from .mbarriers import PRECEDE
