@@ -42,13 +42,14 @@ class MatrixFragments(Expander):
         if not isinstance(address.base, Symbol):
             raise unsupported(self.statement, "an absolute address here")
         kind = b32 if self.space == "shared" else b64
-        return self.put(f"mov.u{kind.bits}", self.temporary(f"base{kind.bits}", kind), address.base), address.offset
+        name = f"base{kind.bits}.{address.base.symbol}"
+        return self.put(f"mov.u{kind.bits}", self.temporary(name, kind), address.base), address.offset
 
     def access(
         self, mnemonic: str, register: Register, base: Register, elements: Register, size: int, offset: int
     ) -> None:
         """``ld`` or ``st`` of a register at ``base + elements * size + offset``."""
-        place = self.temporary(f"place{base.type.bits}", base.type)
+        place = self.temporary(f"place{base.type.bits}.{base.name.strip('%')}", base.type)  # of one array
         self.guarded("mad.lo.u32" if base.type.bits == 32 else "mad.wide.u32", place, elements, size, base)
         space = f".{self.space}" if self.space else ""
         operands = (register, Address(place, offset))

@@ -36,7 +36,8 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     access = access_of(h, check.address, check.pattern, check.nbytes, check.role != Role.READ)
     mask = guard_mask(h, check.guard, True)
     alike = check.same_value and check.address.scalar and all(kind.scalar for kind in check.sources)
-    values = [_stored(h, kind, check.bits, alike) for kind in check.sources]
+    one_place = check.role == Role.WRITE and check.address.scalar and check.race and not alike
+    values = [_stored(h, kind, check.bits, alike, one_place) for kind in check.sources]
     flags = _Flags(h, check)
     written = [h.field() for _ in range(check.apart)]
     statement = h.ir.and_(h.field(), h.i32(NOTED - 1))
@@ -70,7 +71,10 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
         h.next()
         return
     word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
-    _Fast(h, check, access, shadow, word, mask, values if alike else [], place).emit()
+    fast = _Fast(h, check, access, shadow, word, mask, values if alike else [], place)
+    if one_place and values:
+        fast.compare_lanes(values)
+    fast.emit()
     h.store(h.i32(0), shadow.block, Shadow.CHECKED_LANES)
     _go_on(h, over)
 
@@ -97,9 +101,11 @@ def _go_on(h: Handler, over: ir.Block | None) -> None:
     h.next()
 
 
-def _stored(h: Handler, kind: OperandClass, bits: int, alike: bool) -> Any:
-    """A value that is stored, in each lane; on the fast path it is asked for only where it is ``alike`` in all."""
-    if h.slow_path is None:
+def _stored(h: Handler, kind: OperandClass, bits: int, alike: bool, one_place: bool) -> Any:
+    """A value that is stored, in each lane; on the fast path it is asked for only where the address is one for all, and
+    is one number where it is ``alike`` in all.
+    """
+    if h.slow_path is None or one_place:
         return fit(h, source(h, kind, LANES), bits, False)
     if alike:
         return fit(h, source(h, kind, 1), bits, False)
@@ -184,6 +190,16 @@ class _Fast(Groups):
         self.floor = shadow.clock(WarpClock.BLOCK_FLOOR)
         self.base, self.launch, self.window = (shadow.get(n) for n in (Shadow.BASE, Shadow.LAUNCH, Shadow.WINDOW))
         self.oldest_copy = shadow.get(Shadow.OLDEST_COPY) if check.copies else None
+
+    def compare_lanes(self, values: list[Any]) -> None:
+        """Take what the first lane stores at the one address of all lanes for what all do, where they do."""
+        h, lane = self.h, self.h.first_lane(self.mask)
+        self.values = [h.ir.extract_element(value, lane) for value in values]
+        differ: Any = h.i32(0)
+        for value, first in zip(values, self.values):
+            differ = h.ir.or_(differ, h.mask(h.ir.icmp_unsigned("!=", value, h.splat(first))))
+        updates = h.ir.and_(self.place_bits, h.i64(UPDATED))
+        self.together = h.ir.and_(h.zero(h.ir.and_(differ, self.mask)), h.zero(updates))
 
     def emit(self) -> None:
         h = self.h

@@ -34,6 +34,8 @@ class Groups:
         self.h, self.check, self.access, self.mask = h, check, access, mask
         self.rest: Any = ir.Constant(lanes_of(i64), None)
         """What a gather gives for lanes that make no access."""
+        self.together: Any = None
+        """Whether all lanes store the same; None where that is not asked."""
         self.words, self.stride = (
             h.load(access.entry, field, i64, fixed=True) for field in (Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE)
         )
@@ -52,7 +54,7 @@ class Groups:
             self.host = host
             single = h.zero(h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))))
             if check.role == Role.WRITE and not check.same_value:
-                good = h.ir.and_(good, single)
+                good = h.ir.and_(good, single if self.together is None else h.ir.or_(single, self.together))
             self.demand(good)
             lane = h.ir.zext(h.first_lane(self.mask), i64)
             lane = h.ir.or_(lane, h.ir.select(single, h.i64(0), h.i64(SEVERAL_LANES)))
