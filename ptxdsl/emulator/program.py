@@ -210,6 +210,8 @@ def sanitized(launch: LaunchState, code: Callable[[bool, Tools], Code]) -> None:
 
 _programs: dict[str | int, Program] = {}
 _PROGRAMS = 64
+_loading = threading.RLock()
+"""Two programs of one text would each have variables of their own."""
 
 
 def load(text: str, module: Module | None = None, *, verified: bool = False) -> Program:
@@ -219,14 +221,15 @@ def load(text: str, module: Module | None = None, *, verified: bool = False) -> 
     ``verified`` is text that was printed from a module that was verified.
     """
     key = text if module is None else id(module)  # which the program keeps alive
-    found = _programs.get(key)
-    if found is None:
-        if len(_programs) >= _PROGRAMS:
-            del _programs[next(iter(_programs))]
-        if module is None and not verified:
-            module = _verified(text)
-        found = _programs[key] = Program(module or partial(_read, text), text)
-    return found
+    with _loading:
+        found = _programs.get(key)
+        if found is None:
+            if len(_programs) >= _PROGRAMS:
+                del _programs[next(iter(_programs))]
+            if module is None and not verified:
+                module = _verified(text)
+            found = _programs[key] = Program(module or partial(_read, text), text)
+        return found
 
 
 def _read(text: str) -> Module:

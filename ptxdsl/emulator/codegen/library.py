@@ -20,6 +20,7 @@ from ...collector import paused
 from ...config import current
 from ...errors import EmulationError
 from ..instructions.micro_op import Key
+from ..machine.once import once
 from .compiler import initialize, object_file, object_files
 from .host import cores, machine, this_host
 from .object_files import link
@@ -258,7 +259,7 @@ def _emit(module: Any, name: str, key: Key) -> None:
     emit(module, name, key)
 
 
-@functools.cache
+@once
 def library() -> Library:
     """The library of this process."""
     folder = current().cache_dir

@@ -17,6 +17,7 @@ from ...errors import LaunchError, caller
 from ...launch.texture_description import ADDRESS_MODES, GEOMETRIES, TYPES, Levels, Sampling
 from .allocation import number_at
 from .layout import LANES, Number
+from .once import once
 from .structs import Struct, field
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def _curve() -> Any:
     return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4).astype(np.float32)
 
 
-@functools.cache
+@once
 def pool() -> Pool:
     """The pool of this process."""
     return Pool()

@@ -13,6 +13,7 @@ from ..instructions.instrumentation import (
     MbarrierFollowing, OrderLookup, OrderSearch, ShadowInspection, SyncFollowing,
 )
 from ..machine.allocation import allocate
+from ..machine.once import once
 from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Shadow
 from .sync_log import SyncLog
 
@@ -117,7 +118,7 @@ class Store:
             self.free.pop()
 
 
-@functools.cache
+@once
 def store() -> Store:
     """The store of this process."""
     return Store()

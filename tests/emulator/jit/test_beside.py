@@ -17,6 +17,7 @@ from emulator_harness import kernel, launch, pointer
 from llvmlite import binding
 
 from ptxdsl.config import override
+from ptxdsl.emulator import program
 from ptxdsl.emulator.codegen import compiler, library as libraries
 from ptxdsl.emulator.codegen.library import FEW, Library, _emit, _text
 from ptxdsl.emulator.instructions.control import Exit
@@ -24,6 +25,8 @@ from ptxdsl.emulator.instructions.operand_classes import ABSENT, PREDICATE
 from ptxdsl.emulator.instructions.scheduler import EVERYWHERE
 from ptxdsl.emulator.jit import compilation, tier_up
 from ptxdsl.emulator.jit.tier_up import THREAD, yielding
+from ptxdsl.emulator.machine import texture_pool
+from ptxdsl.emulator.sanitizer import shadow_store
 
 OPS = [*EVERYWHERE, Exit(ABSENT, False), Exit(PREDICATE, False).with_codes("i")]
 PATIENCE = 60.0
@@ -127,6 +130,39 @@ def test_handlers_are_compiled_while_others_are(monkeypatch: pytest.MonkeyPatch)
     assert len(found) == 2
     assert found[0] == found[1] != 0
     assert batches == [0, 1]
+
+
+@pytest.mark.parametrize("what", [libraries.library, shadow_store.store, texture_pool.pool])
+def test_a_process_has_one(monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+    """Also where several threads are the first to ask: two libraries would not know each other's handlers."""
+    both, made = threading.Barrier(2), []
+
+    def slowly() -> object:
+        made.append(object())
+        time.sleep(0.02)
+        return made[-1]
+
+    monkeypatch.setattr(what, "_make", slowly)
+    monkeypatch.setattr(what, "_made", [])
+    found: list[object] = []
+    threads = [started(lambda: (both.wait(PATIENCE), found.append(what()))) for _ in range(2)]
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert found == made * 2
+    assert len(made) == 1
+
+
+def test_a_text_has_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which each has its variables."""
+    text, both = kernel("u64 x", f"// {time.perf_counter()}"), threading.Barrier(2)
+    verified = program._verified
+    monkeypatch.setattr(program, "_verified", lambda text: (time.sleep(0.02), verified(text))[1])
+    found: list[object] = []
+    threads = [started(lambda: (both.wait(PATIENCE), found.append(program.load(text)))) for _ in range(2)]
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(found) == 2
+    assert found[0] is found[1]
 
 
 def test_a_thread_that_fails_leaves_its_handlers_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
