@@ -103,6 +103,17 @@ def in_warp(y: Ptr[u32], right: u32) -> None:
 
 
 @ptx_kernel
+def compacts(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """The lanes that keep their element store one after the other; each warp has a place, or two have the same."""
+    t = ptx.tid.x
+    keeps = x[t] % 3 != 0
+    which = ptx.vote.sync.ballot.b32(keeps, 0xFFFFFFFF)
+    first = select((right == 0) & (t >> 5 == 1), 0, t & 0xFFFFFFE0)
+    with when(keeps):
+        y[first + ptx.popc.b32(which & ptx.lanemask_lt)] = t
+
+
+@ptx_kernel
 def in_place(y: Ptr[u32], right: u32) -> None:
     """Threads change an array in pairs, or all of one pair the same element."""
     t = ptx.ctaid.x * N + ptx.tid.x
@@ -138,6 +149,7 @@ PROGRAMS: dict[str, tuple[Any, Any, str]] = {
     "one_of_two_arrays": (one_of_two_arrays, lambda: [permuted()], "race"),
     "one_of_what_is_read": (one_of_what_is_read, lambda: [permuted(), permuted()], "race"),
     "in_warp": (in_warp, list, "race"),
+    "compacts": (compacts, lambda: [permuted()], "race"),
     "in_place": (in_place, list, "race"),
     "filled": (filled, lambda: [np.uint32(6)], "init"),
 }

@@ -21,7 +21,7 @@ from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, FIRST, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT,
     THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Plane, Role, Shadow, WarpClock, WarpOrder,
 )
-from ..handler import Handler, i1, i32, i64, lanes_of, pointer
+from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from ..gathers import concat
 from ..storage import digest
 from .epochs import ShadowState, scatter_words
@@ -60,13 +60,15 @@ class _MaskedCheck:
         mask, place, words, stride, self.hosts = h.function.args[3:]
         self.active, self.stride, self.words = h.bools(mask), stride, h.splat(words)
         shadow = self.shadow = ShadowState(h)
-        word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
-        self.mine = h.ir.or_(h.splat(word), h.iota(64))
+        self.word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
+        self.mine = h.ir.or_(h.splat(self.word), h.iota(64))
         self.updates = h.splat(h.nonzero(h.ir.and_(place, h.i64(UPDATED))))
         self.floor, self.base = shadow.clock(WarpClock.BLOCK_FLOOR), shadow.get(Shadow.BASE)
         self.places = [self._place(number) for number in range(check.granules)]
         self.starts: list[Any] = []
         """Of groups of lanes that lie side by side: where their words begin."""
+        self.packed = False
+        """Whether lanes are no longer in their own places: each word is asked for once."""
         if check.granules == 1:
             self._emit_side_by_side()
         self._emit()
@@ -84,6 +86,40 @@ class _MaskedCheck:
         self._emit()
         self.starts = []
         h.ir.position_at_end(apart)
+        if not self.check.followed and not self.check.searched:
+            self._emit_packed()
+
+    def _emit_packed(self) -> None:
+        """The check of active lanes whose places follow one another: the first lanes stand for them."""
+        h, places, mask = self.h, self.places[0], self.h.mask(self.active)
+        below = ir.Constant(lanes_of(i32), [(1 << lane) - 1 for lane in range(LANES)])
+        rank = h.call("llvm.ctpop.v32i32", lanes_of(i32), h.ir.and_(h.splat(mask), below))
+        first = h.ir.extract_element(places, h.ir.and_(h.first_lane(mask), h.i32(LANES - 1)))
+        line = h.ir.add(h.splat(first), h.ir.shl(h.ir.zext(rank, _Words), self.number(WORD_SHIFT)))
+        same = h.ir.icmp_unsigned("==", places, line)
+        packed, apart = h.block_named("packed"), h.block_named("anyhow")
+        h.ir.cbranch(self.all(h.ir.or_(same, h.ir.not_(self.active))), packed, apart)
+        h.ir.position_at_end(packed)
+        mine, active = self.mine, self.active
+        self.mine = h.ir.or_(h.splat(self.word), self._packed_lanes(mask))
+        count = h.call("llvm.ctpop.i32", i32, mask)
+        self.active = h.ir.icmp_unsigned("<", h.iota(32), h.splat(count))
+        self.starts = [h.ir.add(first, h.i64(lane << WORD_SHIFT)) for lane in range(0, LANES, GROUP)]
+        self.packed = True
+        self._emit()
+        self.mine, self.active, self.starts, self.packed = mine, active, [], False
+        h.ir.position_at_end(apart)
+
+    def _packed_lanes(self, mask: Any) -> Any:
+        """The numbers of the lanes of a mask, one after the other: stored one by one, as few CPUs pack vectors well."""
+        h, room = self.h, self.h.alloca(lanes_of(byte))
+        h.ir.store(ir.Constant(lanes_of(byte), None), room)
+        place = h.ir.ptrtoint(room, i64)
+        for lane in range(LANES):
+            h.ir.store(ir.Constant(byte, lane), h.ir.inttoptr(place, byte.as_pointer()))
+            if lane + 1 < LANES:
+                place = h.ir.add(place, h.ir.zext(h.ir.and_(h.ir.lshr(mask, h.i32(lane)), h.i32(1)), i64))
+        return h.ir.zext(h.ir.load(room), _Words)
 
     def _emit(self) -> None:
         h, check = self.h, self.check
@@ -368,7 +404,7 @@ class _MaskedCheck:
                 weak = h.ir.not_(self.marked(writers, STRENGTH))
                 mine = h.ir.select(h.ir.and_(self.agree(writers, THREAD), weak), writers, mine)
             self.put(granule, Plane.WRITER, mine)
-            if granule == 0 and check.role == Role.WRITE and self.race:
+            if granule == 0 and check.role == Role.WRITE and self.race and not self.packed:
                 self._demand_apart(mine)
 
     def _demand_apart(self, mine: Any) -> None:
