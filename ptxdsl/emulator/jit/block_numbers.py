@@ -94,6 +94,8 @@ class BlockNumbers:
     def _at_start(self, slot: int, row: int | None) -> Any:
         """What a register holds where the region begins."""
         h, plan = self.h, self.plan
+        if slot not in self.registers:  # of the warp itself: its number, or that of its first thread
+            raise Unsuited
         name, register = self.registers[slot]
         if register.layout not in (Layout.UNIFORM, Layout.ROW_AFFINE) or (row is None) == (slot in plan.row_affine):
             raise Unsuited

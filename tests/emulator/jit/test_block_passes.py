@@ -96,3 +96,12 @@ def test_results_and_faults(name: str, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("name", BODIES)
 def test_there_is_a_pass(name: str) -> None:
     assert (passes(kernel("u64 x, u64 y, u32 n, u32 w", START + BODIES[name]), (16, 8)) > 0) is (name not in REFUSED)
+
+
+def test_what_a_warp_is_told_of_itself(rng: np.random.Generator) -> None:
+    """The index of its first thread is in no register."""
+    body = START + """mov.u32 %r22, %tid.x; L: mad.lo.u32 %r10, %r3, %r6, %r22; mul.wide.u32 %rd2, %r10, 4;
+        add.u64 %rd3, %rd2, %rd0; add.u64 %rd4, %rd2, %rd1; ld.global.u32 %r11, [%rd3]; st.global.u32 [%rd4], %r11;
+        add.u32 %r22, %r22, %r4; setp.lt.u32 %p1, %r22, %r6; @%p1 bra L; ret;"""
+    given = arrays(random.Random(int(rng.integers(1 << 30))), 96, 3, "own")
+    same(kernel("u64 x, u64 y, u32 n, u32 w", body), 3, 96, **given)
