@@ -30,7 +30,7 @@ from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..machine.sync_graph import Does
 from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
-from .proofs import NOTHING_PROVEN, Proven, Refuted, upheld
+from .proven_accesses import NOTHING_PROVEN, Proven, Refuted, upheld
 from .uses import Values, trusting
 from .accesses import (
     action_of, bulk_accesses, checked_access, copy_groups, does, granule_of, is_of_tile, role_of, strength,

@@ -16,8 +16,7 @@ bulk copies or mbarriers use, of shared memory in clusters, nor of kernels with 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
 from ...collector import paused
@@ -37,8 +36,9 @@ from ..rewrite.recursion import uses_stack
 from ..runtime.block_state import LaunchState
 from .accesses import checked_access, strength
 from .executed_accesses import ExecutedAccesses
+from .proven_accesses import NOTHING_PROVEN, Proven, array_of
 
-__all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "proven", "upheld"]
+__all__ = ["proven"]
 
 MOST_ACCESSES = 400
 """Accesses of one array that are compared."""
@@ -50,28 +50,6 @@ _HARMLESS = ("vprintf", "__assertfail")
 _STACK = "%stack"
 """Stands for what is pushed, among the arrays."""
 _SPACES = ("local", "shared", "global", "generic")
-
-
-class Proven(NamedTuple):
-    """Of a function as it was rewritten: the places of accesses that cannot race, those of accesses to memory that is
-    known to be written, and the arrays that the proofs take all accesses to be to, of the exact ones by their number.
-    """
-
-    ordered: frozenset[int] = frozenset()
-    written: frozenset[int] = frozenset()
-    arrays: frozenset[tuple[int, str]] = frozenset()
-    exact: frozenset[int] = frozenset()
-
-
-NOTHING_PROVEN = Proven()
-
-
-class Refuted(Exception):
-    """A proof does not hold of the code; ``remains`` is what does."""
-
-    def __init__(self, remains: Proven) -> None:
-        super().__init__()
-        self.remains = remains
 
 
 class _Access(NamedTuple):
@@ -381,19 +359,6 @@ def _group(spaces: AddressSpaces, name: str) -> str:
     return "local" if name.startswith(LOCAL_ORIGIN) else "shared" if spaces.is_shared(name) else "global"
 
 
-def array_of(spaces: AddressSpaces, origin: str) -> str:
-    """The name of the memory that a provenance stands for; "" where it may be memory of another name as well."""
-    if not origin or origin not in spaces.entries:
-        return ""
-    area = spaces.ranges[spaces.entries[origin]]
-    if area is not None and area.shared and area.nbytes < 0:  # all that have no size begin at one place
-        return next(
-            name for name, number in spaces.entries.items()
-            if (other := spaces.ranges[number]) is not None and other.shared and other.nbytes < 0
-        )
-    return origin
-
-
 def proven(launch: LaunchState, overlap: bool) -> Proven:
     """What is proven of a launch; ``overlap``: some of its arrays share memory."""
     by_block: dict[Shape3, _Kernel] = launch.spaces.notes.setdefault(_Kernel, {})
@@ -402,31 +367,3 @@ def proven(launch: LaunchState, overlap: bool) -> Proven:
     if kernel is None:
         kernel = by_block[block] = _Kernel(launch.spaces, block)
     return kernel.proven(launch, overlap)
-
-
-def upheld(
-    proven: Proven, spaces: AddressSpaces, origin_of: Callable[[Any], str], flags: dict[int, tuple[str, ...]]
-) -> tuple[set[int], set[int]]:
-    """The identities of the statements that need no check of their order, and none of what they read.
-
-    ``origin_of`` is the provenance that the code holds an access to. ``flags`` are those of stores whose value may be
-    undefined. Raises :class:`Refuted` where these differ from what the proofs take them to be.
-    """
-    if proven is NOTHING_PROVEN:
-        return set(), set()
-    before: list[Any] = [s for s in spaces.function.body or () if isinstance(s, (Instruction, Call))]
-    known = ((place, name) for place, name in proven.arrays if place not in proven.exact)
-    if any(array_of(spaces, origin_of(before[place])) != name for place, name in known):
-        raise Refuted(NOTHING_PROVEN)
-    partly = {
-        name for place, name in proven.arrays
-        if before[place].form.effects.writes and any(flags.get(id(before[place]), ()))
-    }
-    remains = proven.written - {place for place, name in proven.arrays if name in partly}
-    if remains != proven.written:
-        raise Refuted(proven._replace(written=remains))
-    ordered, written = (
-        {id(before[place]) for place in places} - {id(s) for place, s in enumerate(before) if place not in places}
-        for places in (proven.ordered, proven.written)
-    )
-    return ordered, written

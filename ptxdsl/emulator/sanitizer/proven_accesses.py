@@ -1,0 +1,74 @@
+"""What is proven of a kernel's accesses, and whether it holds of the code that was made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...ir import Call, Instruction
+from ..machine.address_spaces import AddressSpaces
+
+__all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "array_of", "upheld"]
+
+
+class Proven(NamedTuple):
+    """Of a function as it was rewritten: the places of accesses that cannot race, those of accesses to memory that is
+    known to be written, and the arrays that the proofs take all accesses to be to, of the exact ones by their number.
+    """
+
+    ordered: frozenset[int] = frozenset()
+    written: frozenset[int] = frozenset()
+    arrays: frozenset[tuple[int, str]] = frozenset()
+    exact: frozenset[int] = frozenset()
+
+
+NOTHING_PROVEN = Proven()
+
+
+class Refuted(Exception):
+    """A proof does not hold of the code; ``remains`` is what does."""
+
+    def __init__(self, remains: Proven) -> None:
+        super().__init__()
+        self.remains = remains
+
+
+def array_of(spaces: AddressSpaces, origin: str) -> str:
+    """The name of the memory that a provenance stands for; "" where it may be memory of another name as well."""
+    if not origin or origin not in spaces.entries:
+        return ""
+    area = spaces.ranges[spaces.entries[origin]]
+    if area is not None and area.shared and area.nbytes < 0:  # all that have no size begin at one place
+        return next(
+            name for name, number in spaces.entries.items()
+            if (other := spaces.ranges[number]) is not None and other.shared and other.nbytes < 0
+        )
+    return origin
+
+
+def upheld(
+    proven: Proven, spaces: AddressSpaces, origin_of: Callable[[Any], str], flags: dict[int, tuple[str, ...]]
+) -> tuple[set[int], set[int]]:
+    """The identities of the statements that need no check of their order, and none of what they read.
+
+    ``origin_of`` is the provenance that the code holds an access to. ``flags`` are those of stores whose value may be
+    undefined. Raises :class:`Refuted` where these differ from what the proofs take them to be.
+    """
+    if proven is NOTHING_PROVEN:
+        return set(), set()
+    before: list[Any] = [s for s in spaces.function.body or () if isinstance(s, (Instruction, Call))]
+    known = ((place, name) for place, name in proven.arrays if place not in proven.exact)
+    if any(array_of(spaces, origin_of(before[place])) != name for place, name in known):
+        raise Refuted(NOTHING_PROVEN)
+    partly = {
+        name for place, name in proven.arrays
+        if before[place].form.effects.writes and any(flags.get(id(before[place]), ()))
+    }
+    remains = proven.written - {place for place, name in proven.arrays if name in partly}
+    if remains != proven.written:
+        raise Refuted(proven._replace(written=remains))
+    ordered, written = (
+        {id(before[place]) for place in places} - {id(s) for place, s in enumerate(before) if place not in places}
+        for places in (proven.ordered, proven.written)
+    )
+    return ordered, written
