@@ -41,7 +41,7 @@ class BarrierRegion:
     def __init__(self, h: BlockFunction, start: int, hand_over: ir.Block) -> None:
         self.h, self.plan, self.start, self.hand_over = h, h.plan, start, hand_over
         self.first = self.plan.blocks[max(start, 0)]
-        self.at_barrier = self.first.barrier if start >= 0 else None
+        self.at_barrier = self.first.meeting if start >= 0 else None
         self.head, self.latch = h.block_named(f"next_warp{start}_"), h.block_named("latch")
         self.loop, self.all_warps = self.head, h.block_named("all_warps")
         self.exit_block = h.block_named("exit_converged")
@@ -79,10 +79,14 @@ class BarrierRegion:
         todo = self.first.successors if self.start >= 0 else [0]
         while todo:
             at = todo.pop()
-            if at not in seen and self.plan.blocks[at].barrier is None:
+            if at not in seen and not self._always_waits(self.plan.blocks[at]):
                 seen[at] = None
                 todo += self.plan.blocks[at].successors
         return list(seen)
+
+    def _always_waits(self, block: PlannedBlock) -> bool:
+        """Whether warps never go on with a basic block without each other."""
+        return block.barrier is not None or (block.turn is not None and not self.plan.joins)
 
     def emit(self) -> None:
         h, plan = self.h, self.plan
@@ -254,7 +258,8 @@ class BarrierRegion:
     def load_registers(self) -> None:
         """Load what the region reads, or may hand on unchanged."""
         h, plan, barrier, written, read = self.h, self.plan, self.at_barrier, self.h.written, self.read
-        live = plan.live(barrier.statement, 1) if barrier is not None else plan.live(self.first.start, 0)
+        behind = barrier is not None and barrier is not self.first.turn
+        live = plan.live(barrier.statement if barrier is not None else self.first.start, int(behind))
         once = {name for name in plan.launch_invariant & read if _is_scalar(plan, name)}
         h.load_registers(((live & (written | read)) | (plan.launch_invariant & read)) - once)
         h.load_warp_invariant(once)
@@ -267,8 +272,12 @@ class BarrierRegion:
         h.ir.cbranch(h.ir.icmp_signed("<", position, h.i32(plan.warps)), self.loop, self.all_warps)
         h.ir.position_at_end(self.all_warps)
         h.set("position", 0)
-        first = h.ir.sub(h.get("first_warp"), h.i32(1))
-        h.set("first_warp", h.ir.select(h.ir.icmp_signed("<", first, h.i32(0)), h.i32(plan.warps - 1), first))
+        at, following = h.get("first_warp"), h.ir.sub(h.get("first_warp"), h.i32(1))
+        first = h.ir.select(h.ir.icmp_signed("<", following, h.i32(0)), h.i32(plan.warps - 1), following)
+        for block in plan.blocks:
+            if block.turn is not None:  # no barrier, which changes the order
+                first = h.ir.select(h.ir.icmp_signed("==", h.get("barrier"), h.i32(block.number)), at, first)
+        h.set("first_warp", first)
         retired = h.block_named("retired")
         ended_at = h.get("barrier")
         h.set("result", h.get("vote"))
@@ -313,6 +322,12 @@ class BarrierRegion:
     def arrive(self, number: int) -> None:
         """Go on with a basic block where no lanes wait for others of converged code."""
         h, block = self.h, self.plan.blocks[number]
+        if block.turn is not None:
+            if number in self.bodies:  # a warp that has left lanes behind makes its last turns alone
+                alone = self.bodies[number]
+                h.branch_unless(h.ir.icmp_signed("==", h.converged, h.alive), lambda: h.ir.branch(alone))
+            self._end_warp(number, block.turn.wait, self.plan.live(block.start, 0))
+            return
         if block.barrier is None:
             h.ir.branch(self.bodies[number])
             return

@@ -84,10 +84,10 @@ class _HandOver:
         """Whether the warps before do not wait, but can run."""
         self.wait, self.number, self.expected = h.i64(0), h.i32(0), h.i32(0)
         for block in barriers:
-            barrier = block.barrier
+            barrier = block.meeting
             assert barrier is not None
             here = h.ir.icmp_signed("==", at, h.i32(block.number))
-            if block.waits_for_cluster:  # warps come there again by themselves
+            if block.waits_for_cluster or block.turn is not None:  # warps come there again by themselves
                 self.after = h.ir.select(here, h.i64(barrier.wait), self.after)
                 self.open = h.ir.or_(self.open, here)
                 continue
@@ -101,7 +101,7 @@ class _HandOver:
         live, waiting = self._warps()
         h.store(live, h.block, Block.LIVE)
         h.store(h.ir.xor(live, waiting), h.block, Block.RUNNABLE)
-        current = h.warp_at("position")
+        current = h.ir.select(self._in_turns(), h.warp_at(h.i32(0)), h.warp_at("position"))
         h.store(h.ir.and_(h.ir.sub(current, h.i32(1)), h.i32(LANES - 1)), h.block, Block.CURRENT)
         with h.ir.if_then(h.nonzero(waiting)):
             offset = h.ir.mul(h.ir.zext(self.number, i64), h.i64(Barrier.nbytes))
@@ -115,6 +115,15 @@ class _HandOver:
         h.store(exits, h.block, Block.EXITS)
         h.store(h.ir.add(h.base, h.get("resume")), h.block, Block.EXIT_PC)
         h.ir.ret_void()
+
+    def _in_turns(self) -> Any:
+        """Whether warps make turns of a loop together: from here each makes its own, in the order of the scheduler."""
+        h, found = self.h, ir.Constant(i1, 0)
+        for block in h.plan.blocks:
+            if block.turn is not None:
+                begun = h.ir.icmp_signed("==", h.get("start"), h.i64(block.turn.after))
+                found = h.ir.or_(begun, h.ir.icmp_signed("==", h.get("barrier"), h.i32(block.number)))
+        return found
 
     def _warps(self) -> tuple[Any, Any]:
         """A loop over the warps; the masks of those that have not ended, and of those that wait at the barrier."""

@@ -97,7 +97,7 @@ class _BlockPass(BlockNumbers):
         at, barrier = region.first, region.at_barrier
         first = barrier.place + 1 if barrier is not None else 0
         best: dict[int, tuple[int, int]] = {}
-        if (barrier is None and at.barrier is not None) or not self._explore(at, first, best):
+        if (barrier is None and at.meeting is not None) or not self._explore(at, first, best):
             raise Unsuited
         while True:
             self.ops += at.ops[first:]
@@ -109,7 +109,7 @@ class _BlockPass(BlockNumbers):
                 self.ops.append(terminator)
                 if self.taken[len(self.ops) - 1]:
                     self.cost += loop_cost(terminator, plan.blocks[number]) * self.warps
-            if number == RETIRED or plan.blocks[number].barrier is not None:
+            if number == RETIRED or plan.blocks[number].meeting is not None:
                 break
             at = plan.blocks[number]
         self.end = number
@@ -134,6 +134,8 @@ class _BlockPass(BlockNumbers):
 
     def _arrives(self, block: PlannedBlock, best: dict[int, tuple[int, int]]) -> int:
         barrier = block.barrier
+        if block.turn is not None:
+            return 1
         if barrier is not None:
             return int(not barrier.place and not votes(block.ops[0]) and not block.waits_for_cluster)
         return best[block.number][0] if block.number in best else self._explore(block, 0, best)
@@ -284,7 +286,7 @@ class _BlockPass(BlockNumbers):
     def _loads_again(self, planned: PlannedOp) -> bool:
         """Whether a loop comes to a load of global memory again in each turn."""
         spaces = planned.value("flags") >> AccessFlags.SPACES_SHIFT & 0xFF
-        return self.cost > 0 and isinstance(planned.op, Load) and spaces == GLOBAL
+        return self.cost > 0 and self.region.first.turn is None and isinstance(planned.op, Load) and spaces == GLOBAL
 
     def _fetch(self, hosts: Any) -> None:
         """Have the CPU fetch what lies at these addresses, which may be none."""
@@ -315,7 +317,7 @@ class _BlockPass(BlockNumbers):
             region.emit_op(planned.op)
             h.hosts = []
         block = plan.blocks[self.end] if self.end >= 0 else None
-        live = plan.live(block.barrier.statement, 0) if block is not None and block.barrier is not None else set()
-        h.store_registers(live)
+        meeting = block.meeting if block is not None else None
+        h.store_registers(plan.live(meeting.statement, 0) if meeting is not None else set())
         if h.keeps_lanes and block is None:
             h.store(h.i32(0), h.warp, Warp.ALIVE)

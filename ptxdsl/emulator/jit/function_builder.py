@@ -127,7 +127,7 @@ class BlockFunction(InlinedOps):
     @property
     def keeps_lanes(self) -> bool:
         """Whether the memory of each warp says between barriers which of its lanes have not ended."""
-        return self.plan.lanes_end and any(block.barrier is not None for block in self.plan.blocks)
+        return self.plan.lanes_end and any(block.meeting is not None for block in self.plan.blocks)
 
     def begin_block(self) -> None:
         """No lane has ended."""

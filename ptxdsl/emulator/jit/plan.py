@@ -97,6 +97,13 @@ class PlannedBlock(NamedTuple):
     converges: bool
     """Whether it begins with an instruction of the whole warp."""
     barrier: BlockBarrier | None
+    turn: BlockBarrier | None = None
+    """Where it begins a turn of a loop that all warps make before the next."""
+
+    @property
+    def meeting(self) -> BlockBarrier | None:
+        """Where it begins with a place at which warps wait for each other."""
+        return self.barrier if self.barrier is not None else self.turn
 
     @property
     def waits_for_cluster(self) -> bool:

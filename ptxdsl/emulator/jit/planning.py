@@ -17,6 +17,7 @@ from ..codegen.code import Code
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
+from .loop_interchange import interchanged
 from .merged_checks import merged_bounds_checks, merged_shadow_checks, written_slots
 from .plan import (
     BlockBarrier, Join, Layout, Plan, PlannedBlock, PlannedOp, PlannedRegister, Refused, Row, defers_nan, learns_entry,
@@ -81,6 +82,9 @@ class _Planner:
         code, low = self.code, self.low
         micro_ops = low.basic_blocks()
         blocks = [self._basic_block(number, members) for number, members in enumerate(micro_ops)]
+        turn = interchanged(blocks, low, self.threads) if not low.cluster_barriers else None
+        if turn is not None:
+            blocks[turn.number] = blocks[turn.number]._replace(turn=turn)
         ops = low.graph.def_use
         invariant, offsets = low.facts.launch_invariant, low.registers.offsets
 
@@ -99,7 +103,8 @@ class _Planner:
             row_lanes=self.block[0], local=self._local(),
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
             entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks),
-            joins=self._joins(blocks), lanes_end=any(map(_ends_lanes, blocks)), leaves=low.cluster_barriers, key="",
+            joins=self._joins(blocks), lanes_end=turn is not None or any(map(_ends_lanes, blocks)),
+            leaves=low.cluster_barriers, key="",
         )
         return made._replace(key=key_of(made, code))
 
