@@ -386,6 +386,8 @@ class Instrumentation:
         race, init = self.accesses[low.place]
         if low.place not in self.followed:
             return
+        if private is None and access.space == "shared" and origin in low.spaces.entries and self.copy_groups < 0:
+            private = False  # the other blocks of the cluster reach it too
         logs = (self.follows and strength(form) and not local) or low.place in self.handed
         kind, pattern, place = low.address(statement, self._address(statement), nbytes, access.writes)
         if not race and not init:

@@ -13,7 +13,7 @@ from llvmlite import ir
 from ...instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, SyncAccess, SyncInstruction,
 )
-from ...machine.layout import LANES, Block, Cluster, ClusterBlock, Status, Warp
+from ...machine.layout import FULL, LANES, Block, Cluster, ClusterBlock, Status, Warp
 from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, POLL, TICKET_SHIFT, Reason, Shadow, SyncRecord, WarpClock,
     WarpOrder,
@@ -206,13 +206,20 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
     shadow = ShadowState(h)
     if op.logged:
         phase = _phase(h) if op.does & Does.CLUSTER else None
-        _follow(h, shadow, mask, op.does, h.i64(0) if phase is None else _key(h, phase, op.does))
+        who = mask if phase is None else _whole(h, mask)
+        _follow(h, shadow, who, op.does, h.i64(0) if phase is None else _key(h, phase, op.does))
         lanes = [] if phase is None else [(SyncRecord.HOSTS, h.splat(h.ir.zext(phase[1], i64)))]
         _log(h, shadow, Reason.SYNC_INSTRUCTION, mask, False, *lanes)
     else:
         h.deoptimise(lambda: leave(h, shadow, Reason.SYNC_INSTRUCTION, h.following(), mask))
         h.ir.position_at_end(h.block_named("left"))
         h.next()
+
+
+def _whole(h: Handler, mask: Any) -> Any:
+    """The mask, or all 32 lanes where it has all that the warp has."""
+    same = h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.INITIAL, i32))
+    return h.ir.select(same, h.i32(FULL), mask)
 
 
 def _phase(h: Handler) -> tuple[Any, Any]:

@@ -19,7 +19,8 @@ from ...instructions.instrumentation import ShadowCheck
 from ...machine.layout import LANES
 from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, FIRST, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT,
-    THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Plane, Role, Shadow, WarpClock, WarpOrder,
+    THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Kind, Plane, Region, Role, Shadow, WarpClock,
+    WarpOrder,
 )
 from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from ..gathers import concat
@@ -64,12 +65,15 @@ class _MaskedCheck:
         self.mine = h.ir.or_(h.splat(self.word), h.iota(64))
         self.updates = h.splat(h.nonzero(h.ir.and_(place, h.i64(UPDATED))))
         self.floor, self.base = shadow.clock(WarpClock.BLOCK_FLOOR), shadow.get(Shadow.BASE)
+        self.anywhere = check.block_private is None and not check.private
+        if self.anywhere:
+            self._find(mask)
         self.places = [self._place(number) for number in range(check.granules)]
         self.starts: list[Any] = []
         """Of groups of lanes that lie side by side: where their words begin."""
         self.packed = False
         """Whether lanes are no longer in their own places: each word is asked for once."""
-        if check.granules == 1:
+        if check.granules == 1 and not self.anywhere:
             self._emit_side_by_side()
         self._emit()
 
@@ -172,7 +176,41 @@ class _MaskedCheck:
     def _plane(self, granule: int, plane: int) -> Any:
         """Where the shadow words of the lanes are."""
         h, place = self.h, self.places[granule]
-        return h.ir.add(place, h.splat(h.ir.mul(self.stride, h.i64(plane)))) if plane else place
+        if not plane:
+            return place
+        if self.anywhere:
+            return h.ir.add(place, h.ir.mul(self.stride, self.number(plane)))
+        return h.ir.add(place, h.splat(h.ir.mul(self.stride, h.i64(plane))))
+
+    def _find(self, mask: Any) -> None:
+        """Find the words of each lane, where all are in memory that blocks share: of the launch, or of a cluster."""
+        h, shadow = self.h, self.shadow
+        words, stride, found = h.alloca(_Words, 64), h.alloca(_Words, 64), h.alloca(i32)
+        h.ir.store(h.i32(0), found)
+        regions, count = shadow.get(Shadow.REGIONS, pointer), shadow.get(Shadow.REGION_COUNT)
+        shift = h.i64(self.check.granule)
+
+        def missing() -> Any:
+            return h.nonzero(h.ir.and_(mask, h.ir.not_(h.ir.load(found))))
+
+        def one(number: Any) -> Any:
+            region = h.add(regions, h.ir.mul(number, h.i64(Region.nbytes)))
+            low, size = (h.load(region, field, i64) for field in (Region.LOW, Region.BYTES))
+            within = self.below(h.ir.sub(self.hosts, h.splat(low)), size)
+            hit = h.ir.and_(h.mask(within), mask)
+            with h.ir.if_then(h.nonzero(hit)):
+                shared = h.ir.icmp_unsigned("==", h.load(region, Region.KIND, i32), h.i32(Kind.GLOBAL))
+                h.branch_unless(shared, lambda: h.ir.ret(ir.Constant(i1, 0)))
+                before = h.ir.shl(h.ir.lshr(low, shift), h.i64(WORD_SHIFT))
+                origin = h.ir.sub(h.load(region, Region.WORDS, i64), before)
+                for place, value in ((words, origin), (stride, h.load(region, Region.STRIDE, i64))):
+                    h.ir.store(h.ir.select(within, h.splat(value), h.ir.load(place)), place)
+                h.ir.store(h.ir.or_(h.ir.load(found), hit), found)
+            return h.ir.add(number, h.i64(1))
+
+        h.loop(h.i64(0), lambda n: h.ir.and_(h.ir.icmp_unsigned("<", n, count), missing()), one)
+        h.branch_unless(h.ir.not_(missing()), lambda: h.ir.ret(ir.Constant(i1, 0)))
+        self.words, self.stride = h.ir.load(words), h.ir.load(stride)
 
     def get(self, granule: int, plane: int) -> Any:
         """The shadow word of each active lane; its own of the others."""
@@ -259,7 +297,7 @@ class _MaskedCheck:
         return found
 
     def _ordered_in_warp(self, words: Any) -> Any:
-        """Whether a barrier of the warp orders them."""
+        """Whether a barrier of the warp orders them, or one of the block before its last time slice."""
         h, shadow = self.h, self.shadow
         good = self.below(words, shadow.clock(WarpClock.WARP_FLOOR))
         if self.check.followed:
@@ -271,6 +309,7 @@ class _MaskedCheck:
         table = h.splat(h.ir.ptrtoint(shadow.get(Shadow.EPOCH_BLOCKS, pointer), i64))
         places = h.ir.inttoptr(h.ir.add(table, h.ir.shl(epochs, self.number(2))), lanes_of(pointer))
         block = h.splat(shadow.get(Shadow.BLOCK, i32))
+        good = h.ir.or_(good, self.below(words, self.floor))
         return h.ir.and_(good, h.ir.icmp_unsigned("==", self.gathered(places, block), block))
 
     def _of_tile(self, words: Any) -> Any:

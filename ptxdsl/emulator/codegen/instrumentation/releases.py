@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.instrumentation import SyncFollowing
-from ...machine.layout import FULL, Block, Warp
+from ...machine.layout import Block
 from ...machine.shadow import (
     EPOCH_SHIFT, LANE, ORDER_HASH, STRENGTH, STRENGTH_SHIFT, WARP, Shadow, WarpClock,
 )
@@ -68,12 +68,6 @@ class _Follow:
 
     def as_strength(self, level: Any) -> Any:
         return self.h.ir.shl(self.h.ir.zext(level, i64), self.h.i64(STRENGTH_SHIFT))
-
-    def whole(self, mask: Any) -> Any:
-        """The mask, or all 32 lanes where it has all that the warp has."""
-        h = self.h
-        same = h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.INITIAL, i32))
-        return h.ir.select(same, h.i32(FULL), mask)
 
     # Memory
 
@@ -362,7 +356,7 @@ class _Follow:
     def cluster(self) -> None:
         """Lanes arrive at the barrier of the cluster, or have waited: its phase, as a place, is ``key``."""
         h = self.h
-        entry, whole = self.find(self.key), self.whole(self.mask)
+        entry, whole = self.find(self.key), self.mask
         release = h.ir.select(self.of_cluster(entry), self.published(entry), h.i64(0))
         h.ir.store(release, self.first)
         with h.ir.if_then(h.ir.and_(self.does(Does.ACQUIRES), h.nonzero(release))):

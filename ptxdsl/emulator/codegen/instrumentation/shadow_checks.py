@@ -48,8 +48,12 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     if h.merged_granules() is not None:
         statement = h.i32(0)  # each granule has its own
     place = h.ir.or_(h.ir.zext(statement, i64), h.i64(check.strength << STRENGTH_SHIFT))
+    anywhere = check.block_private is None and not check.private and not check.copies
+    anywhere = anywhere and 0 < check.granules <= MOST_GRANULES
     if h.slow_path is None:
-        access.resolve(mask)
+        hosts = access.resolve(mask)
+        if anywhere:
+            _skip_if_passed(h, check, shadow, mask, place, hosts)
         if values:
             h.store(h.ir.ptrtoint(_spilled(h, values), i64), shadow.block, Shadow.VALUES)
         flags.announce(shadow, mask)
@@ -66,6 +70,9 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
             function, words = masked_check(h.function.module, check), shadow.get(Shadow.LOCAL_WORDS)
             arguments = [h.rec, h.warp, h.block, mask, place, words, h.i64(0), hosts]
             access.demand(h.ir.call(function, arguments))
+        elif anywhere:
+            function = masked_check(h.function.module, check)
+            access.demand(h.ir.call(function, _anywhere(h, mask, place, access.hosts(mask))))
         else:
             access.demand(const(i1, 0))
         h.next()
@@ -99,6 +106,19 @@ def _go_on(h: Handler, over: ir.Block | None) -> None:
         h.ir.branch(over)
         h.ir.position_at_end(over)
     h.next()
+
+
+def _anywhere(h: Handler, mask: Any, place: Any, hosts: Any) -> list[Any]:
+    """The arguments of a check of one word a lane, wherever that is."""
+    return [h.rec, h.warp, h.block, mask, place, h.i64(0), h.i64(0), hosts]
+
+
+def _skip_if_passed(h: Handler, check: ShadowCheck, shadow: ShadowState, mask: Any, place: Any, hosts: Any) -> None:
+    """Go on with the next micro-op where all lanes pass at once, unless Python was asked for some of them."""
+    function = masked_check(h.function.module, check)
+    fresh = h.zero(shadow.get(Shadow.CHECKED_LANES, i32))
+    passed = h.asked_if(fresh, lambda: h.ir.call(function, _anywhere(h, mask, place, hosts)))
+    h.branch_unless(h.ir.not_(passed), h.next)
 
 
 def _stored(h: Handler, kind: OperandClass, bits: int, alike: bool, one_place: bool) -> Any:
