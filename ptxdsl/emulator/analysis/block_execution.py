@@ -12,28 +12,27 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...analysis.control_flow import ControlFlowGraph
-from ...ir import Address, Call, Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
-from ..machine.layout import LANES, LOCAL_ORIGIN
+from ...ir import Address, Call, Immediate, Instruction, Not, Register
+from ..machine.layout import LOCAL_ORIGIN
 from .divergence import Shape3
 from .linear_values import NO_BLOCK
 from .pending_copies import PendingCopies
 from .static_values import Known
-from .thread_numbers import Arithmetic, Number, cut, merged, same
+from .thread_numbers import Number, cut, same
+from .thread_registers import ThreadRegisters
 
 __all__ = ["Accessed", "Asked", "Execution", "Stored", "execute"]
 
-STEPS = 3000
-"""Basic blocks that are executed."""
-EFFORT = 12000
-"""Statements that are."""
+EFFORT = 48000
+"""Statements that are, four for each that has not been executed with the same numbers before."""
 MOST_BYTES = 1 << 24
 """Of an array, in the memory of all threads of a block together."""
-_UNITS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
 class Asked(NamedTuple):
@@ -76,6 +75,8 @@ class Execution(NamedTuple):
     intervals: list[list[Accessed]] | None
     aligned: bool
     early: set[int]
+    stopped: bool = False
+    """Whether it ended since it took too much effort."""
 
 
 class _Stop(Exception):
@@ -84,7 +85,7 @@ class _Stop(Exception):
 
 def execute(
     graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, Asked], sizes: Callable[[str], int],
-    starts: Callable[[str], int],
+    starts: Callable[[str], int], effort: int = EFFORT,
 ) -> Execution:
     """Execute a kernel for the threads of any block.
 
@@ -92,29 +93,22 @@ def execute(
     in shared and local memory, ``starts`` the addresses of those in shared memory; 0 where it is not known.
     """
     run = _Run(graph, known, barriers, accesses, sizes, starts)
+    run.most = effort
     done = False
     with contextlib.suppress(_Stop):
         run.run()
         done = True
-    return Execution(run.found, run.intervals() if done else None, done and run.aligned, run.early)
+    return Execution(run.found, run.intervals() if done else None, done and run.aligned, run.early, not done)
 
 
-class _Run:
+class _Run(ThreadRegisters):
     def __init__(
         self, graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, Asked],
         sizes: Callable[[str], int], starts: Callable[[str], int],
     ) -> None:
-        self.graph, self.known, self.barriers, self.accesses, self.sizes = graph, known, barriers, accesses, sizes
-        x, y, z = known.block
-        linear = np.arange(x * y * z, dtype=np.int64)
-        self.arithmetic = Arithmetic(known.grid, len(linear), starts)
-        self.every = np.ones(len(linear), bool)
+        super().__init__(graph, known, starts)
+        self.barriers, self.accesses, self.sizes = barriers, accesses, cache(sizes)
         self.alive = self.every
-        self.special = {
-            "%tid.x": Number(linear % x), "%tid.y": Number(linear // x % y), "%tid.z": Number(linear // (x * y)),
-            "%laneid": Number(linear % 32),
-        }
-        self.registers: dict[str, Number] = {}
         self.written: dict[str, Any] = {}
         """The bytes of arrays that are written; of local memory those of each thread."""
         self.settled: dict[str, Any] = {}
@@ -126,14 +120,18 @@ class _Run:
         self.passed: set[int] = set()
         self.waiting: dict[int, Any] = {}
         self.inside: dict[object, Accessed] = {}
-        """The accesses since the last barrier."""
+        """The accesses since the last barrier, and those to global memory since the beginning."""
+        self.outside: dict[object, Accessed] = {}
         self.before: dict[object, list[Accessed]] = {}
         self.aligned = self.certain = True
         """Whether all threads have passed the same barriers; whether it is known which threads have not ended."""
         self.apart = 0
         """Ways of branches that nothing is known of, which are being followed."""
-        self.steps = self.effort = 0
-        self.copies = PendingCopies(len(linear))
+        self.most = EFFORT
+        self.offsets: dict[object, tuple[Number, Number]] = {}
+        self.places: dict[object, Any] = {}
+        """The bytes of accesses of all threads; None beyond the array."""
+        self.copies = PendingCopies(len(self.every))
         self.needed = self._needed()
 
     def _needed(self) -> set[int]:
@@ -170,9 +168,9 @@ class _Run:
         return [predicate.name] if predicate is not None else []
 
     def intervals(self) -> list[list[Accessed]]:
-        """The accesses from one barrier to the next; equal ones once."""
+        """The accesses from one barrier to the next, equal ones once; behind them all those to global memory."""
         self._close()
-        return list(self.before.values())
+        return [*self.before.values(), list(self.outside.values())]
 
     def _close(self) -> None:
         if self.inside:
@@ -194,8 +192,8 @@ class _Run:
             mask = self.waiting.pop(number)
             if number == end:
                 continue
-            self.steps += 1
-            if self.steps > STEPS or self.effort > EFFORT:
+            self.effort += 1
+            if self.effort > self.most:
                 raise _Stop
             self._block(number, mask)
         self.waiting = before
@@ -255,22 +253,12 @@ class _Run:
             self.found.append(Stored(place, dict(self.settled)))
 
     def _go(self, number: int, mask: Any) -> None:
-        if mask.any():
+        if mask is not self.every:
             before = self.waiting.get(number)
-            self.waiting[number] = mask if before is None else before | mask
-
-    def _known(self, guard: Register | Not | None, mask: Any) -> Any:
-        """The threads of a mask in which a guard holds; None where that is not known."""
-        if guard is None:
-            return mask
-        predicate = guard.predicate if isinstance(guard, Not) else guard
-        found = self._register(predicate, mask)
-        if found is None:
-            return None
-        holds = found.numbers != 0
-        if isinstance(holds, bool):
-            return mask if holds != isinstance(guard, Not) else np.zeros_like(mask)
-        return mask & (~holds if isinstance(guard, Not) else holds)
+            mask = mask if before is None else before | mask
+            if not mask.any():
+                return
+        self.waiting[number] = self.every if mask.all() else mask
 
     def _branch(self, number: int, statement: Instruction, mask: Any) -> None:
         block = self.graph.blocks[number]
@@ -336,10 +324,6 @@ class _Run:
                         self.copies.lose()
                 self._forget(place)
 
-    def _forget(self, place: int) -> None:
-        for register in self.graph.def_use[place].writes:
-            self.registers.pop(register.name, None)
-
     # What they access
 
     def _copy(self, statement: Instruction, mask: Any) -> None:
@@ -368,34 +352,41 @@ class _Run:
         address = asked.address
         where = self._known(statement.guard, mask)
         threads = mask if where is None else where
-        if not threads.any():
+        if threads is not self.every and not threads.any():
             return
         value = self._operand(address.base, threads)
         if value is None or not value.origin:
             self._access_somewhere(place, threads)
             return
-        numbers = value.numbers + address.offset
-        if isinstance(address.base, Register):
-            numbers = cut(numbers, address.base.type.bits)
+        value = self._offset(place, address, value)
         if not asked.array.startswith(LOCAL_ORIGIN):
-            self._note(place, value._replace(numbers=numbers), threads)
+            self._note(place, value, threads)
         size = self.sizes(value.origin)
         if value.origin in self.full and not self.copies.touch(value.origin):
             return
         if size and size * (len(self.every) if value.origin.startswith(LOCAL_ORIGIN) else 1) <= MOST_BYTES:
-            self._mark(place, asked, value._replace(numbers=numbers), size, threads, where is not None)
+            self._mark(place, asked, value, size, threads, where is not None)
         elif asked.reads:
             self.early.add(place)
 
+    def _offset(self, place: int, address: Address, value: Number) -> Number:
+        """The number that the address of an access is, by that of its register; the same one for the same."""
+        found = self.offsets.get((place, id(value)))
+        if found is None:
+            numbers = value.numbers + address.offset
+            if isinstance(address.base, Register):
+                numbers = cut(numbers, address.base.type.bits)
+            found = self.offsets[place, id(value)] = self._one(value._replace(numbers=numbers)), value
+        return found[0]
+
     def _note(self, place: int, value: Number, threads: Any) -> None:
         """Note an access that is known."""
-        numbers, everyone = value.numbers, threads is self.every or bool(threads.all())
-        key = (
-            place, numbers if isinstance(numbers, int) else numbers.tobytes(), value.block, value.origin,
-            None if everyone else threads.tobytes(),
-        )
-        if key not in self.inside:
-            self.inside[key] = Accessed(place, numbers, value.block, value.origin, None if everyone else threads)
+        everyone = threads is self.every or bool(threads.all())
+        key = place, id(value), None if everyone else threads.tobytes()
+        table = self.inside if self.sizes(value.origin) else self.outside
+        if key not in table:
+            which = None if everyone else threads
+            table[key] = Accessed(place, value.numbers, value.block, value.origin, which)
 
     def _access_somewhere(self, place: int, threads: Any) -> None:
         """An access at an address that is not known."""
@@ -410,15 +401,11 @@ class _Run:
     def _mark(self, place: int, asked: Asked, value: Number, size: int, threads: Any, certain: bool) -> None:
         """Note what is read early, and what is written."""
         name, local = value.origin, value.origin.startswith(LOCAL_ORIGIN)
-        starts = np.broadcast_to(value.numbers, threads.shape)[threads]
-        inside = value.block == NO_BLOCK and int(starts.min()) >= 0 and int(starts.max()) + asked.nbytes <= size
-        if not inside:
+        where = self._bytes(place, asked.nbytes, value, size, threads)
+        if where is None:
             if asked.reads:
                 self.early.add(place)
             return
-        where: Any = (starts[:, None] + np.arange(asked.nbytes),)
-        if local:
-            where = (np.flatnonzero(threads)[:, None], *where)
         if asked.reads:
             table = (self.written if local else self.settled).get(name)
             if table is None or not table[where].all() or (not local and self.copies.touch(name, where)):
@@ -430,116 +417,17 @@ class _Run:
             if local and not self.apart and self.written[name].all():
                 self.full.add(name)
 
-    # Numbers
-
-    def _compute(self, place: int, statement: Instruction, mask: Any) -> None:
-        """Execute an instruction in some threads; without a guard that is known its result has no number."""
-        self.effort += 1
-        where = self._known(statement.guard, mask)
-        writes = self.graph.def_use[place].writes
-        found = self._result(statement, where) if where is not None and len(writes) == 1 else None
-        if found is None or where is None:
-            self._forget(place)
-            return
-        name = writes[0].name
-        if where is not self.every and not where.all():
-            found = self._partly(self.registers.get(name), found, where)
-        self.registers[name] = found
-
-    @staticmethod
-    def _partly(before: Number | None, found: Number, where: Any) -> Number:
-        """A register of which some threads have a new number."""
-        known = where if found.known is None else where & found.known
-        both = None if before is None or found.known is not None else merged(where, found, before)
-        if both is None or before is None:
-            return found._replace(known=known)
-        return both if before.known is None else both._replace(known=before.known | where)
-
-    def _register(self, register: Register, mask: Any) -> Number | None:
-        """The numbers of a register in the threads of a mask."""
-        found = self.registers.get(register.name)
-        if found is None or found.known is None:
-            return found
-        return None if (mask & ~found.known).any() else found._replace(known=None)
-
-    def _operand(self, operand: Operand, mask: Any) -> Number | None:
-        if isinstance(operand, Register):
-            return self._register(operand, mask)
-        if isinstance(operand, Immediate):
-            return Number(_signed(operand.bits, max(operand.type.bits, 2)))
-        if isinstance(operand, Not):
-            found = self._register(operand.predicate, mask)
-            if found is None:
-                return None
-            numbers = found.numbers
-            return Number(int(not numbers) if isinstance(numbers, int) else (numbers == 0).astype(np.int64))
-        if isinstance(operand, Symbol):
-            origin = self.known.array(operand.symbol)
-            return Number(operand.offset, origin=origin) if origin else None
-        if isinstance(operand, SpecialRegister):
-            return self._special_register(operand.special)
-        return None
-
-    def _special_register(self, name: str) -> Number | None:
-        head, _, axis = name.partition(".")
-        if name in self.special:
-            return self.special[name]
-        if head in ("%ntid", "%nctaid", "%ctaid") and axis in ("x", "y", "z"):
-            number = "xyz".index(axis)
-            if head == "%ctaid":
-                return Number(0, _UNITS[number] if self.known.grid[number] > 1 else NO_BLOCK)
-            return Number(self.known.block[number] if head == "%ntid" else self.known.grid[number])
-        return None
-
-    def _result(self, statement: Instruction, mask: Any) -> Number | None:
-        form, operands = statement.form, statement.operands
-        kind = form.type
-        if kind is None or kind.lanes != 1 or kind.kind not in "usbp" or not isinstance(operands[0], Register):
-            return None
-        if form.effects.accesses:
-            loads = form.opcode == "ld" and form.space == "param"
-            return self._parameter(operands[1], kind.bits, kind.kind == "s") if loads else None
-        if form.opcode == "shfl":
-            return self._shuffled(statement, mask)
-        given: list[Number] = []
-        for operand in operands[1:]:
-            found = self._operand(operand, mask)
-            if found is None:
-                return None
-            given.append(found)
-        return self.arithmetic.result(form, kind, given, operands[0].type.bits)
-
-    def _shuffled(self, statement: Instruction, mask: Any) -> Number | None:
-        """What the lanes of whole warps have from lanes of these by their number."""
-        _, a, b, last, *members = statement.operands
-        whole = len(mask) % LANES == 0 and "idx" in statement.form.tokens and isinstance(last, Immediate)
-        if not whole or not isinstance(last, Immediate) or last.bits != LANES - 1 or not members:
-            return None
-        of_warps = mask.reshape(-1, LANES)
-        if not isinstance(members[0], Immediate) or members[0].bits != 0xFFFFFFFF or (
-            of_warps.any(axis=1) != of_warps.all(axis=1)
-        ).any():
-            return None
-        found, lanes = self._operand(a, mask), self._operand(b, mask)
-        if found is None or lanes is None or lanes.origin or lanes.block != NO_BLOCK:
-            return None
-        if isinstance(found.numbers, int):
-            return found
-        first = np.arange(len(mask)) & -LANES
-        return found._replace(numbers=found.numbers[first + (lanes.numbers & LANES - 1)])
-
-    def _parameter(self, operand: Operand, bits: int, signed: bool) -> Number | None:
-        if not isinstance(operand, Address) or not isinstance(operand.base, Symbol):
-            return None
-        offset = operand.offset + operand.base.offset
-        origin = self.known.array(operand.base.symbol) if bits == 64 and not offset else ""
-        if origin:
-            return Number(0, origin=origin)
-        number = self.known.parameter(operand.base.symbol, offset, bits // 8)
-        if number is None:
-            return None
-        return Number(_signed(number, bits) if signed or bits >= 32 else number)
-
-
-def _signed(number: int, width: int) -> int:
-    return number - (1 << width) if number >> (width - 1) else number
+    def _bytes(self, place: int, nbytes: int, value: Number, size: int, threads: Any) -> Any:
+        """The bytes of an access as an index of a table; None where they are not all in the array."""
+        key = place, id(value)
+        if threads is self.every and key in self.places:
+            return self.places[key]
+        starts = np.broadcast_to(value.numbers, threads.shape)[threads]
+        where: Any = None
+        if value.block == NO_BLOCK and int(starts.min()) >= 0 and int(starts.max()) + nbytes <= size:
+            where = (starts[:, None] + np.arange(nbytes),)
+            if value.origin.startswith(LOCAL_ORIGIN):
+                where = (np.flatnonzero(threads)[:, None], *where)
+        if threads is self.every:
+            self.places[key] = where
+        return where

@@ -25,10 +25,12 @@ class ExecutedAccesses:
     """What is executed is asked for before anything is looked up."""
 
     def __init__(
-        self, graph: ControlFlowGraph, known: Known, barriers: set[int], spaces: AddressSpaces, dynamic: int
+        self, graph: ControlFlowGraph, known: Known, barriers: set[int], spaces: AddressSpaces, dynamic: int,
+        effort: int,
     ) -> None:
         self.graph, self.known, self.barriers, self.spaces, self.dynamic = graph, known, barriers, spaces, dynamic
         self.asked: dict[int, Asked] = {}
+        self.effort = effort
 
     def ask(self, place: int, address: Address, access: Access, array: str) -> None:
         """Ask for an access to an array, or to "" where that is not known."""
@@ -37,7 +39,12 @@ class ExecutedAccesses:
     @cached_property
     def execution(self) -> Execution:
         """The kernel, executed for the threads of a block."""
-        return execute(self.graph, self.known, self.barriers, self.asked, self.size, self.start)
+        return execute(self.graph, self.known, self.barriers, self.asked, self.size, self.start, self.effort)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether execution ended before all was known, since it took too long."""
+        return "execution" in self.__dict__ and self.execution.stopped
 
     @property
     def complete(self) -> bool:
@@ -46,11 +53,16 @@ class ExecutedAccesses:
 
     def arrays_of(self, place: int) -> set[str]:
         """The arrays in shared or local memory that an access is certainly in, and within; "" where none is known."""
-        found = set()
-        for interval in self.execution.intervals or ((Accessed(place),),):
+        if self.execution.intervals is None:
+            return {""}
+        return {each.array if self._is_inside(each) else "" for each in self._by_place.get(place, ())}
+
+    @cached_property
+    def _by_place(self) -> dict[int, list[Accessed]]:
+        found: dict[int, list[Accessed]] = {}
+        for interval in self.execution.intervals or ():
             for each in interval:
-                if each.place == place:
-                    found.add(each.array if self._is_inside(each) else "")
+                found.setdefault(each.place, []).append(each)
         return found
 
     def _is_inside(self, accessed: Accessed) -> bool:

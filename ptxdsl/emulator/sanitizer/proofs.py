@@ -24,7 +24,7 @@ from ...ir import Address, Call, Immediate, Instruction, Register, Symbol
 from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
-from ..analysis.block_execution import Stored
+from ..analysis.block_execution import EFFORT, Stored
 from ..analysis.disjointness import Footprint, are_disjoint, is_within
 from ..analysis.divergence import Shape3
 from ..analysis.linear_values import unknown
@@ -42,6 +42,8 @@ __all__ = ["proven"]
 
 MOST_ACCESSES = 400
 """Accesses of one array that are compared."""
+MOST_EFFORT = 16 * EFFORT
+"""That of a kernel which is executed for a proof, at most."""
 MOST_LAUNCHES = 16
 """Launches of a kernel that are told apart; so many others find nothing proven until the first are forgotten."""
 
@@ -62,6 +64,18 @@ class _Access(NamedTuple):
     """What all threads of the launch store, if it is one number."""
 
 
+class _Known:
+    """What is proven of a launch; if execution ended for the ``effort``, how often it has been launched since."""
+
+    def __init__(self, found: Proven, stopped: bool, effort: int) -> None:
+        self.found, self.stopped, self.effort, self.launches = found, stopped, effort, 0
+
+    def is_worth_more(self) -> bool:
+        """Whether a launch that comes again and again is worth a longer proof: each is four times the one before."""
+        self.launches += 1
+        return self.stopped and self.effort < MOST_EFFORT and self.launches * EFFORT >= 2 * self.effort
+
+
 class _Kernel:
     """What is proven of one kernel for one shape of block, launch by launch."""
 
@@ -77,7 +91,7 @@ class _Kernel:
         """The barriers, if all of them are of the whole block, and their places alone say which."""
         self.parameters: set[tuple[str, int, int]] = set()
         """Name, offset and size of the parts of parameters that the proofs ask for."""
-        self.known: dict[object, Proven] = {}
+        self.known: dict[object, _Known] = {}
 
     def _barriers(self) -> set[int]:
         x, y, z = self.block
@@ -110,15 +124,16 @@ class _Kernel:
             return NOTHING_PROVEN
         arguments = dict(zip((name for name, _, _ in launch.spaces.parameters), launch.arguments))
         key = self._key(launch, arguments, overlap)
-        found = self.known.get(key)
-        if found is None:
-            asked = len(self.parameters)
+        known = self.known.get(key)
+        if known is None or (known.stopped and known.is_worth_more()):
+            asked, effort = len(self.parameters), EFFORT if known is None else 4 * known.effort
             with paused():
-                found = _Proof(self, launch, arguments, overlap).run()
+                proof = _Proof(self, launch, arguments, overlap, effort)
+                known = _Known(proof.run(), proof.executed.stopped, effort)
             if len(self.parameters) > asked or len(self.known) >= MOST_LAUNCHES:
                 self.known.clear()
-            self.known[self._key(launch, arguments, overlap)] = found
-        return found
+            self.known[self._key(launch, arguments, overlap)] = known
+        return known.found
 
     def _key(self, launch: LaunchState, arguments: dict[str, Scalar | Buffer], overlap: bool) -> object:
         """All that a proof depends on."""
@@ -157,14 +172,15 @@ class _Proof:
     """The proofs for one launch."""
 
     def __init__(
-        self, kernel: _Kernel, launch: LaunchState, given: dict[str, Scalar | Buffer], overlap: bool
+        self, kernel: _Kernel, launch: LaunchState, given: dict[str, Scalar | Buffer], overlap: bool,
+        effort: int = EFFORT,
     ) -> None:
         self.kernel, self.spaces = kernel, launch.spaces
         arguments = _Arguments(launch.spaces, given, kernel.parameters)
         self.grid = launch.config.grid
         self.values = StaticValues(kernel.graph, Known(self.grid, kernel.block, arguments.number, arguments.array))
         self.executed = ExecutedAccesses(
-            kernel.graph, self.values.known, kernel.barriers, launch.spaces, launch.config.shared
+            kernel.graph, self.values.known, kernel.barriers, launch.spaces, launch.config.shared, effort
         )
         self.accesses: dict[str, list[_Access]] = defaultdict(list)
         self.unclear: list[tuple[int, Instruction, Access]] = []

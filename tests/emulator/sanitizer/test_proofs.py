@@ -401,3 +401,77 @@ def test_a_size_is_no_array() -> None:
     both = np.zeros(200, np.uint32)
     with use("emulator"), pytest.raises(ptxdsl.MemoryFault, match="y_p"):
         ptxdsl.load(WIDE.replace("y_p, ", "x_p, .param .u64 y_p, "))["k"][3, 32](both[100:], both[:100], 40, 32)
+
+
+# Execution that takes long, copies that are incomplete, addresses whose bits are moved
+
+
+def test_what_comes_again_is_executed_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def prove(*arguments: Any) -> Any:
+        made.append(proofs.proven(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr("ptxdsl.emulator.sanitizer.sanitizer.proven", prove)
+    monkeypatch.setattr(proofs, "EFFORT", 300)
+    for _ in range(12):
+        assert kinds(swapped, {"k": 0, "n": 5001}) == set()
+    counts = [len(found.ordered) for found in made]
+    assert counts == sorted(counts) and counts[0] < counts[-1]
+
+
+COPY = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y, .param .u32 n)
+{{
+    .reg .b32 %r<20>, %a, %b; .reg .b64 %rd<4>; .reg .pred %p;
+    .shared .align 128 .b8 s[2048];
+    ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; ld.param.u32 %r9, [n];
+    mov.u32 %r0, %tid.x; mad.wide.u32 %rd0, %r0, 16, %rd0; mad.wide.u32 %rd1, %r0, 4, %rd1;
+    mov.u32 %r1, s; shl.b32 %r2, %r0, 4; bfe.u32 %r3, %r0, 3, 3; shl.b32 %r3, %r3, 4; xor.b32 %r2, %r2, %r3;
+    add.u32 %a, %r1, %r2; mov.u32 %r10, 0;
+    cp.async.cg.shared.global [%a], [%rd0], 16; cp.async.commit_group;
+LOOP:
+    and.b32 %r4, %r10, 1; shl.b32 %r4, %r4, 10; xor.b32 %r5, %r4, {next};
+    add.u32 %b, %a, %r5;
+    cp.async.cg.shared.global [%b], [%rd0], 16; {commit}
+    {wait}
+    {barrier}
+    shfl.sync.idx.b32 %r6, %r2, {lane}, 31, -1; lop3.b32 %r6, %r6, %r4, 4, 0xfe; add.u32 %r6, %r6, %r1;
+    ld.shared.u32 %r7, [%r6]; st.global.u32 [%rd1], %r7;
+    {after}
+    add.u32 %r10, %r10, 1; setp.lt.u32 %p, %r10, %r9; @%p bra LOOP;
+    ret;
+}}
+"""
+PIPELINE = {
+    "next": "1024", "commit": "cp.async.commit_group;", "wait": "cp.async.wait_group 1;", "barrier": "bar.sync 0;",
+    "lane": "5", "after": "bar.sync 0;",
+}
+
+
+@pytest.mark.parametrize(("changed", "found"), [
+    ({}, None), ({"wait": "cp.async.wait_all;"}, None), ({"wait": "cp.async.wait_group 2;"}, {"init"}),
+    ({"wait": ""}, {"init"}), ({"commit": ""}, {"init"}), ({"barrier": ""}, {"race"}),
+    ({"barrier": "bar.warp.sync -1;"}, set()), ({"lane": "%r10"}, None), ({"after": ""}, {"race"}),
+    ({"next": "0"}, {"init"}), ({"wait": "", "barrier": "bar.sync 0; cp.async.wait_group 1;"}, set()),
+])
+def test_a_pipeline_of_copies(changed: dict[str, str], found: set[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the right ones (None) nothing is left to check; of those beside them what is wrong is found."""
+    made: list[Any] = []
+
+    def prove(*arguments: Any) -> Any:
+        made.append(proofs.proven(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr("ptxdsl.emulator.sanitizer.sanitizer.proven", prove)
+    x, y = np.zeros(1 << 12, np.uint8), np.zeros(64, np.uint32)
+    with use("emulator"), collect() as findings:
+        kernel = ptxdsl.load(COPY.format(**PIPELINE | changed))["k"]
+        kernel.configure(1, 64, sanitize=("race", "init"))(x, y, 7)
+    assert {finding.kind for finding in findings} == (found or set())
+    proven_all = len(made[0].ordered) == 4 and len(made[0].written) == 3
+    assert proven_all == (found is None)
