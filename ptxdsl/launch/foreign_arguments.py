@@ -14,7 +14,7 @@ import numpy as np
 
 from ..types import TYPES, ScalarType, encode
 from .arrays import contiguous, view
-from .geometry import Argument, Buffer, Handle, ImageArgument, Scalar
+from .geometry import Argument, Buffer, Handle, Scalar
 from .parameter_check import Convert, ParameterCheck
 from .scalars import scalar
 
@@ -32,7 +32,7 @@ def foreign_scalar(check: ParameterCheck, kind: ScalarType, address_bits: int) -
     def number_or_address(value: Any) -> tuple[Argument, ...]:
         if isinstance(value, (int, np.generic)) or (kind.kind == "b" and isinstance(value, float)):
             return number(value)
-        return (Handle(name, value),) if isinstance(value, ImageArgument) else memory(value)
+        return (Handle(name, value),) if hasattr(value, "image_kind") else memory(value)
 
     return number_or_address if kind.bits == address_bits and kind.kind in "bus" else number
 

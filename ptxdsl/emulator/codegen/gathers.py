@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES
-from .handler import Handler, i1, i32, i64, lanes_of, pointer
+from .handler import Handler, i1, i32, i64, pointer
 
 __all__ = ["Places", "StridedPlaces", "concat", "gather", "gather_all", "scatter"]
 
@@ -114,7 +114,7 @@ def scatter(h: Handler, values: list[Any], places: Places, lanes: Any) -> None:
         bits = value.type.element.width
         moved = places.moved(number * bits // 8)
         if bits < WORD:
-            _scatter_parts(h, value, moved.part(0, LANES), lanes)
+            _scatter_parts(h, value, moved, lanes)
         elif not h.sparse:
             _scattered(h, value, moved.part(0, LANES), h.bools(lanes))
         else:
@@ -124,13 +124,19 @@ def scatter(h: Handler, values: list[Any], places: Places, lanes: Any) -> None:
                     _scattered(h, part, moved.part(first, GROUP), mask)
 
 
-def _scatter_parts(h: Handler, value: Any, hosts: Any, lanes: Any) -> None:
-    """Numbers that no CPU scatters: a branch for each lane, unless all are active."""
-    with h.ir.if_else(h.full(lanes)) as (then, otherwise):
-        with then:
-            _scattered(h, value, hosts, ir.Constant(lanes_of(i1), [1] * LANES))
-        with otherwise:
-            _scattered(h, value, hosts, h.bools(lanes))
+def _scatter_parts(h: Handler, value: Any, places: Places, lanes: Any) -> None:
+    """Numbers that no CPU scatters: a branch for each lane of a group, unless all or none of them are active."""
+    size = GROUP if h.sparse else LANES
+    for first in range(0, LANES, size):
+        group = h.i32((1 << size) - 1 << first)
+        here = h.ir.and_(lanes, group)
+        with h.ir.if_else(h.ir.icmp_unsigned("==", here, group)) as (then, otherwise):
+            with then:
+                every = ir.Constant(ir.VectorType(i1, size), [1] * size)
+                _scattered(h, _part(h, value, first, size), places.part(first, size), every)
+            with otherwise, h.ir.if_then(h.nonzero(here)):
+                some = _part(h, h.bools(lanes), first, size)
+                _scattered(h, _part(h, value, first, size), places.part(first, size), some)
 
 
 def _scattered(h: Handler, value: Any, hosts: Any, mask: Any) -> None:

@@ -4,19 +4,20 @@ Fields of a structure, four turns of a loop over a lane's own row, the elements 
 costs as much as the lanes one after the other, and the CPU reads the same lines again and again. So they are made once,
 at the first of them: one load for each lane of all that is wanted there, and the lanes' rows are transposed.
 
-Loads belong together that have the same base register, and nothing between them that stores or waits: the last ones
-are made earlier than their place, but memory is the same there. Stores stay where they are.
+Loads belong together that have the same base register, and nothing between them that waits, or stores to the same
+space: the last ones are made earlier than their place, but memory is the same there. Stores stay where they are.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ..instructions.addresses import AccessFlags
-from ..instructions.memory import Load
+from ..instructions.memory import Load, Store
 from ..instructions.micro_op import PlacedMicroOp
-from ..machine.layout import LANES
+from ..machine.layout import LANES, SPACE_BITS
 from .merged_checks import Lowered, written_slots
 from .plan import Row
 
@@ -28,6 +29,8 @@ WORD_BYTES = 8
 """Of a row of elements below 32 bits: it is read as one number."""
 MOST_ROWS = 64
 """In a basic block."""
+APART = (SPACE_BITS["global"], SPACE_BITS["shared"])
+"""Spaces that have no memory in common."""
 MOST_BYTES = 256
 """From the lowest lane's to the highest's of an access whose lanes pick elements of all that lies there."""
 
@@ -50,13 +53,15 @@ def row_loads(low: WithOffsets, micro_ops: Sequence[PlacedMicroOp], present: int
     """The rows of the loads of a basic block, by the number of the micro-op."""
     version: dict[int, int] = {}
     groups: dict[Any, list[int]] = {}
-    since = 0
+    since: Counter[int] = Counter()
     for number, placed in enumerate(micro_ops):
         key = _key(low, placed, present)
         if key is not None:
-            groups.setdefault((*key, version.get(placed.value("slot"), 0), since), []).append(number)
+            here = version.get(placed.value("slot"), 0), since[_space(placed)]
+            groups.setdefault((*key, *here), []).append(number)
         elif not placed.op.repeatable or placed.op.converges:
-            since += 1
+            stored = _space(placed) if isinstance(placed.op, Store) else 0
+            since.update(space for space in (0, *APART) if not stored or space in (0, stored))
         for slot in written_slots(low, placed):
             version[slot] = version.get(slot, 0) + 1
     found: dict[int, Row] = {}
@@ -67,6 +72,12 @@ def row_loads(low: WithOffsets, micro_ops: Sequence[PlacedMicroOp], present: int
                 rows += 1
                 found.update(run)
     return found
+
+
+def _space(placed: PlacedMicroOp) -> int:
+    """The space that an access surely is in and none of another is; 0 where that is not known."""
+    spaces = placed.value("flags") >> AccessFlags.SPACES_SHIFT & 255
+    return spaces if spaces in APART else 0
 
 
 def _key(low: WithOffsets, placed: PlacedMicroOp, present: int) -> Any:

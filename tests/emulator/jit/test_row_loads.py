@@ -28,7 +28,8 @@ def fields(draw: random.Random, stride: int) -> list[tuple[str, int, int]]:
 def drawn(draw: random.Random, threads: int) -> tuple[str, int]:
     """A kernel over structures, and the bytes of one."""
     stride = draw.choice((4, 8, 12, 16, 24, 32, 48))
-    body = f"""mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;
+    body = f""".shared .align 8 .b8 s[64];
+        mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;
         mov.u32 %r4, %ctaid.x; mad.lo.u32 %r2, %r4, {threads}, %r1; ld.param.u64 %rd0, [x]; ld.param.u64 %rd2, [out];
         mul.wide.u32 %rd3, %r2, 8; add.u64 %rd2, %rd2, %rd3; mov.u64 %rd9, 0;
         {''.join(f'mov.u16 %h{n}, {n};' for n in range(4, 20))} {''.join(f'mov.u32 %r{n}, {n};' for n in range(10, 26))}
@@ -54,6 +55,8 @@ def drawn(draw: random.Random, threads: int) -> tuple[str, int]:
             wide = {"h": f"cvt.u64.u16 %rd8, {register};", "r": f"cvt.u64.u32 %rd8, {register};"}
             body += wide.get(name, f"mov.b64 %rd8, {register};")
             body += "mul.lo.u64 %rd9, %rd9, 31; add.u64 %rd9, %rd9, %rd8;"
+        if draw.random() < 0.3:  # loads of x may be made before it
+            body += f"st.shared.u32 [s+{4 * number}], %r{10 + number};"
         if draw.random() < 0.15:
             body += f"{draw.choice(('', '@%p1 '))}st.global.{kind} [%rd1+{offset}], {registers[-1]};"
             body += f"cvt.u32.u64 %r7, %rd9; cvt.u16.u64 %h3, %rd9; st.global.{draw.choice(('u8', 'b16'))} [%rd1], %h3;"
