@@ -36,6 +36,18 @@ def _files(path: str) -> Iterator[str]:
             yield entry.path
 
 
+def _content(file: str) -> bytes:
+    """As ``Path.read_bytes``, in a fourth of its time: there are hundreds of sources."""
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        pieces = []
+        while piece := os.read(descriptor, 1 << 20):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(descriptor)
+
+
 def fingerprint(folder: Path, host: Host) -> str:
     """What the code of every handler depends on besides its micro-op: the package's sources, and the host.
 
@@ -49,7 +61,7 @@ def fingerprint(folder: Path, host: Host) -> str:
         dates.append(f"{file} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}")
     dated, known = digest(host.seen or host.told(), *dates), Index(folder)
     if dated not in known.pairs:
-        known.add([(dated, digest(host.told(), *(Path(file).read_bytes() for file in files)))])
+        known.add([(dated, digest(host.told(), *map(_content, files)))])
     return known.pairs[dated]
 
 
