@@ -26,6 +26,7 @@ from ...errors import EmulationError
 from ...ir import Module, Variable
 from ...types import TYPES
 from ..machine.address_spaces import AddressRange, AddressSpaces, ModuleMemory
+from ..machine.allocation import HostAddress
 from .code import Code
 from .library import HIGHEST, LOWEST, library, symbol
 from .storage import digest
@@ -124,7 +125,7 @@ def _record(code: Code, spaces: AddressSpaces) -> _Record:
                 there = offset + _position(placed.op.codes, position)
                 pointers.extend((there, at))
                 _ADDRESS.pack_into(image, there, 0)
-            elif LOWEST <= value < HIGHEST and position not in (placed.links or ()):
+            elif isinstance(value, HostAddress) or (LOWEST <= value < HIGHEST and position not in (placed.links or ())):
                 raise _HasAddress
     storage = library().storage
     files = dict.fromkeys(storage.object_file(name) or "" for name in numbers) if storage is not None else {}

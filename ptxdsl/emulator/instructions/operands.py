@@ -8,6 +8,7 @@ import numpy as np
 
 from ...ir import Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
 from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets, Shape3, special_offsets, tid_offsets
+from ..machine.allocation import HostAddress
 from ..machine.layout import LANES, Block, Warp
 from ..machine.unsupported import unsupported
 from ..analysis.registers import RegisterFile
@@ -35,7 +36,7 @@ NOTHING = Field(ABSENT)
 _SINK = Field(SINK)
 
 
-class PoolAddress(int):
+class PoolAddress(HostAddress):
     """Where constants of a pool lie, with what lies there."""
 
     content: bytes

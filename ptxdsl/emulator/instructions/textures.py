@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ...ir import Address, Immediate, Instruction, Operand, Symbol, Vector
 from ...types import TYPES
+from ..machine.allocation import HostAddress
 from ..machine.texture_pool import QUERIES, Header, Kind, Level, Request, pool
 from .lowering import Lowering, lowers
 from .memory import LoadParameter
@@ -122,7 +123,7 @@ def _emit(
     op = ImageRequest(
         tuple(kinds), tuple(result.kind for result in results), bits, made, flag.kind, guard.kind, low.divergent
     )
-    record = low.emit(op, raw("qq", pool().start, 0), guard, *fields, *results, flag)
+    record = low.emit(op, raw("qq", HostAddress(pool().start), 0), guard, *fields, *results, flag)
     record.links = {1: unit}
 
 
@@ -193,7 +194,7 @@ def handle_test(low: Lowering, statement: Instruction) -> None:
     kind = {"texref": Kind.TEXTURE, "samplerref": Kind.SAMPLER, "surfref": Kind.SURFACE}[statement.form.tokens[0]]
     result, guard, handle = low.operands.destination(dest), low.operands.guard(statement), _handle(low, statement, a)
     op = HandleTest(kind, result.kind, handle.kind, guard.kind, low.divergent)
-    low.emit(op, raw("q", pool().start), guard, result, handle)
+    low.emit(op, raw("q", HostAddress(pool().start)), guard, result, handle)
 
 
 @lowers("suld", "sust", "sured")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-__all__ = ["address_of", "allocate", "copy_bytes", "number_at"]
+__all__ = ["HostAddress", "address_of", "allocate", "copy_bytes", "number_at"]
+
+class HostAddress(int):
+    """Where something lies in this process, among the values of a micro-op."""
+
 
 _BYTE = ctypes.c_char
 _SIGNATURE = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)

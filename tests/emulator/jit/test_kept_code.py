@@ -200,14 +200,24 @@ def compiled_codes() -> list[Any]:
     return [found for loaded in program._programs.values() for found in loaded.codes("mixed")]
 
 
-@pytest.mark.parametrize("what", ["barrier.cluster.arrive;\nbarrier.cluster.wait;", "mov.u64 %rd1, table;"])
+@pytest.mark.parametrize(
+    "what", ["barrier.cluster.arrive;\nbarrier.cluster.wait;", "mov.u64 %rd1, table;", "istypep.texref %p1, %rd2;"]
+)
 def test_what_is_not_kept(folder: Path, what: str) -> None:
     """Kernels in clusters, and those with addresses of this process among their micro-ops."""
-    text = (
-        ".version 8.0\n.target sm_90\n.address_size 64\n.global .b32 table[4];\n" if "table" in what else
-        ".version 8.0\n.target sm_90\n.address_size 64\n"
-    ) + f".visible .entry k(.param .u64 x)\n{{\n.reg .b64 %rd<3>;\n{what}\nst.global.u64 [%rd2], 0;\n}}\n"
-    text = text.replace(what, f"ld.param.u64 %rd2, [x];\n{what}")
+    table = ".global .b32 table[4];\n" if "table" in what else ""
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+{table}.visible .entry k(.param .u64 x)
+{{
+    .reg .b64 %rd<3>;
+    .reg .pred %p<2>;
+    ld.param.u64 %rd2, [x];
+    {what}
+    st.global.u64 [%rd2], 0;
+}}
+"""
     for _ in range(2):
         x = np.ones(1, np.uint64)
         emulator.load(text).run("k", LaunchConfig(1, 1), [argument("x", x)])
