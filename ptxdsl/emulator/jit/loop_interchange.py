@@ -6,14 +6,16 @@ writes all that lies together, as on a GPU. The head of such a loop is where war
 but none has to come: those that have ended are not waited for.
 
 That is done where nothing can tell: no barrier follows, and neither the loop nor what follows has anything but
-arithmetic, loads and plain stores (programs without data races cannot tell the order of these). And where it is of use:
-the thread's index goes up by what the launch says or by at least a block, and no number of each lane is carried from
-turn to turn, which would have to be stored and loaded.
+arithmetic, loads and plain stores (programs without data races cannot tell the order of these). A check that fails
+hands the warps to the scheduler in their usual order, each at its own turn: so the fault that is found is the one that
+would have been, but other warps may have stored more by then. And it is done where it is of use: the thread's index
+goes up by what depends on the size of the grid, or by pages, and no number of each lane is carried from turn to turn,
+which would have to be stored and loaded.
 """
 
 from __future__ import annotations
 
-from ...ir import Immediate, Instruction, Register
+from ...ir import Immediate, Instruction, Register, SpecialRegister
 from ..analysis.divergence import UNIFORM, VARYING
 from ..instructions.control import Branch, Exit, Jump
 from ..instructions.data import Compute, WrapCheck
@@ -26,6 +28,8 @@ from .row_micro_ops import ComputeRows, RowWrapCheck
 __all__ = ["interchanged"]
 
 PLAIN = (Compute, ComputeRows, Load, LoadParameter, Store, WrapCheck, RowWrapCheck, Exit)
+PAGE = 4096
+"""A step from which on it is a long way to the next turn."""
 
 
 def interchanged(blocks: list[PlannedBlock], low: ConvergentLowering, threads: int) -> BlockBarrier | None:
@@ -38,7 +42,7 @@ def interchanged(blocks: list[PlannedBlock], low: ConvergentLowering, threads: i
             continue
         head = blocks[block.targets[0]]
         inside = _loop(blocks, head.number, block.number)
-        if inside and _plain(blocks, head.number) and _pays(low, [blocks[n] for n in inside], head, threads):
+        if inside and _plain(blocks, head.number) and _pays(low, [blocks[n] for n in inside], head):
             return BlockBarrier(head.number, 0, head.offset, head.offset, head.start, -1)
     return None
 
@@ -78,7 +82,7 @@ def _plain(blocks: list[PlannedBlock], head: int) -> bool:
     return True
 
 
-def _pays(low: ConvergentLowering, inside: list[PlannedBlock], head: PlannedBlock, threads: int) -> bool:
+def _pays(low: ConvergentLowering, inside: list[PlannedBlock], head: PlannedBlock) -> bool:
     """Whether neighbouring warps access neighbouring memory in each turn, and no lane carries a number on."""
     known, nodes = low.facts.offsets, low.graph.blocks
     places = [place for block in inside for place in range(nodes[block.number].start, nodes[block.number].stop)]
@@ -88,7 +92,7 @@ def _pays(low: ConvergentLowering, inside: list[PlannedBlock], head: PlannedBloc
         return False
     if not any(isinstance(each.op, Store) for block in inside for each in block.ops):
         return False
-    return any(_steps(low, place, carried, threads) for place in places)
+    return any(_steps(low, place, carried) for place in places)
 
 
 def _bits(low: ConvergentLowering, name: str) -> bool:
@@ -96,8 +100,8 @@ def _bits(low: ConvergentLowering, name: str) -> bool:
     return any(r.name == name and r.type.kind != "p" for op in low.graph.def_use for r in op.writes)
 
 
-def _steps(low: ConvergentLowering, place: int, carried: set[str], threads: int) -> bool:
-    """Whether a statement moves a thread's index or pointer on, by a number of the launch or by at least a block."""
+def _steps(low: ConvergentLowering, place: int, carried: set[str]) -> bool:
+    """Whether a statement moves a thread's index or pointer far on."""
     op = low.graph.def_use[place]
     statement = op.statement
     if not isinstance(statement, Instruction) or not statement.form.mnemonic.startswith("add.") or len(op.reads) != 2:
@@ -106,8 +110,19 @@ def _steps(low: ConvergentLowering, place: int, carried: set[str], threads: int)
     if name not in carried or low.facts.offsets.get(name, UNIFORM) in (UNIFORM, VARYING):
         return False
     steps = [each for each in op.reads if not (isinstance(each, Register) and each.name == name)]
-    fixed = {r.name for each in low.facts.launch_invariant for r in low.graph.def_use[each].writes}
     return len(steps) == 1 and all(
-        step.name in fixed if isinstance(step, Register) else isinstance(step, Immediate) and step.value >= threads
+        step.name in _of_grid(low) if isinstance(step, Register) else isinstance(step, Immediate) and step.bits >= PAGE
         for step in steps
     )
+
+
+def _of_grid(low: ConvergentLowering) -> set[str]:
+    """The registers that are computed from the size of the grid, once for a launch."""
+    found: set[str] = set()
+    for place in sorted(low.facts.launch_invariant):
+        op = low.graph.def_use[place]
+        if any(isinstance(each, SpecialRegister) and each.special.startswith("%nctaid") for each in op.reads) or (
+            any(isinstance(each, Register) and each.name in found for each in op.reads)
+        ):
+            found.update(register.name for register in op.writes)
+    return found

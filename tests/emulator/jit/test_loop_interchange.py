@@ -46,6 +46,8 @@ ALONE = {
         st.global.u32 [%rd4], %r8; """ + NEXT + "ret;",
     "atomic": f"setp.ge.u32 %p1, %r6, %r20; @%p1 ret; L: {TURN} {NEXT} atom.global.add.u32 %r9, [%rd1], %r10; ret;",
     "barrier": f"L: {TURN} {NEXT} bar.sync 0; ret;",
+    "block": f"setp.ge.u32 %p1, %r6, %r20; @%p1 ret; L: {TURN} add.u32 %r6, %r6, %r3; setp.lt.u32 %p1, %r6, %r20;"
+             "@%p1 bra L; ret;",
     "warp": f"mov.u32 %r5, 32; setp.ge.u32 %p1, %r6, %r20; @%p1 ret; L: {TURN} add.u32 %r6, %r6, 32;"
             "setp.lt.u32 %p1, %r6, %r20; @%p1 bra L; ret;",
 }
