@@ -13,6 +13,7 @@ through the block's RESOLVE function, which searches the table and judges. The a
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from llvmlite import ir
@@ -413,7 +414,29 @@ def _padded(values: list[Any]) -> list[Any]:
     return values + [values[0]] * (size - len(values))
 
 
+def _store_spread(h: Handler, values: list[Any], host: Any, places: tuple[int, ...], align: int) -> None:
+    """One store of all from the lowest lane's elements to the highest's, which leaves out what lies between them."""
+    whole, count = concat(h, _padded(values)), len(values)
+    order, there = ([0] * (max(places) + count) for _ in range(2))
+    for lane, place in enumerate(places):
+        for number in range(count):
+            order[place + number], there[place + number] = number * LANES + lane, 1
+    part = h.ir.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(i32, len(order)), order))
+    name = f"llvm.masked.store.v{len(order)}i{part.type.element.width}.p0"
+    mask = ir.Constant(ir.VectorType(i1, len(there)), there)
+    h.call(name, ir.VoidType(), part, _host(h, host, byte), h.i32(align), mask)
+
+
 def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> None:
+    places = access.elements(values[0].type.element.width)[: h.present]
+    if places and all(b - a >= len(values) for a, b in pairwise(sorted(places))):
+        good, host = access.check_scalar()
+        with h.ir.if_else(h.ir.and_(good, h.whole(lanes))) as (then, otherwise):
+            with then:
+                _store_spread(h, values, host, places, values[0].type.element.width // 8)
+            with otherwise:
+                scatter(h, values, access.places(lanes), lanes)
+        return
     if access.strides:
         scatter(h, values, access.places(lanes), lanes)
         return

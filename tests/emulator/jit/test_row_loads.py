@@ -58,7 +58,8 @@ def drawn(draw: random.Random, threads: int) -> tuple[str, int]:
         if draw.random() < 0.3:  # loads of x may be made before it
             body += f"st.shared.u32 [s+{4 * number}], %r{10 + number};"
         if draw.random() < 0.15:
-            body += f"{draw.choice(('', '@%p1 '))}st.global.{kind} [%rd1+{offset}], {registers[-1]};"
+            stored = kind if kind != "s16" else "u16"
+            body += f"{draw.choice(('', '@%p1 '))}st.global{vector}.{stored} [%rd1+{offset}], {items};"
             body += f"cvt.u32.u64 %r7, %rd9; cvt.u16.u64 %h3, %rd9; st.global.{draw.choice(('u8', 'b16'))} [%rd1], %h3;"
     if turns:
         body += "sub.u32 %r6, %r6, 1; setp.ne.u32 %p3, %r6, 0; @%p3 bra AGAIN; DONE: "
