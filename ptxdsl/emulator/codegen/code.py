@@ -88,6 +88,8 @@ class Code:
     """Seconds from begin to end of launches by one host thread and by several, a block; 0 where there was none."""
     block_function: int = 0
     """Address of the function that runs a block, 0 while there is none."""
+    warp_functions: int = 0
+    """How many places there are at which functions of a warp are entered."""
     exits: dict[int, int] = field(default_factory=dict)
     """Blocks that the block function has left before their end, by the offset of the micro-op where that was last."""
     wraps: set[int] = field(default_factory=set)

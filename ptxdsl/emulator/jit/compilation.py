@@ -32,8 +32,11 @@ MAX_BESIDE = 300
 def tier_up(code: Code) -> None:
     """Compile a kernel: a block function if that can be done, and superinstructions if there are few, or only they."""
     code.tiered_up = True
-    if not compile_block_function(code) or sum(run.cost for run in _runs(code)) <= MAX_BESIDE:
+    whole = compile_block_function(code)
+    entries = {} if whole else compile_warp_functions(code)
+    if not (whole or entries) or sum(run.cost for run in _runs(code)) <= MAX_BESIDE:
         compile_superinstructions(code)
+    _put_in_place(code, entries)
 
 
 def compile_block_function(code: Code) -> bool:
@@ -55,6 +58,39 @@ def compile_block_function(code: Code) -> bool:
         code.refusal = str(refused)
         return False
     return True
+
+
+def compile_warp_functions(code: Code) -> dict[int, int]:
+    """Compile a kernel as functions of a warp; the address of that which takes the place of the handler at an offset.
+
+    Empty where that is not worth it.
+    """
+    from .warp_planning import plan_warp_functions
+
+    try:
+        with paused():
+            made = plan_warp_functions(code)
+    except Refused:
+        return {}
+    at = {offset: number for number, offset in enumerate(code.offsets)}
+
+    def build(module: Any) -> None:
+        from .warp_function import emit_warp_function
+
+        for number, part in enumerate(made.functions):
+            originals = {offset: symbol(code.micro_ops[at[offset]].op) for offset in part.entries}
+            emit_warp_function(module, f"part{number}", made, part, originals)
+
+    names = [f"part{number}" for number in range(len(made.functions))]
+    addresses = library().kept_by_text(build, names)
+    return {offset: address for part, address in zip(made.functions, addresses) for offset in part.entries}
+
+
+def _put_in_place(code: Code, functions: dict[int, int]) -> None:
+    """Let functions take the place of the handlers at these offsets."""
+    for offset, address in functions.items():
+        ctypes.memmove(code.base + offset, address.to_bytes(8, "little"), 8)
+        code.warp_functions += 1
 
 
 class _Run(NamedTuple):

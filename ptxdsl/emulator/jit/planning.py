@@ -25,7 +25,7 @@ from .plan import (
 
 from .row_plan import row_loads
 
-__all__ = ["key_of", "plan_block_function"]
+__all__ = ["Planner", "key_of", "plan_block_function"]
 
 MAX_STATEMENTS = 1500
 
@@ -40,7 +40,7 @@ def plan_block_function(code: Code) -> Plan:
     if len(code.graph.statements) > MAX_STATEMENTS:
         raise Refused(f"{len(code.graph.statements)} statements, more than {MAX_STATEMENTS}")
     low = ConvergentLowering(function, spaces, block, False, instrument, False, code.known_wraps)
-    return _Planner(code, low, block).plan()
+    return Planner(code, low, block).plan()
 
 
 def line_of(statement: Instruction | Call) -> str:
@@ -57,7 +57,7 @@ def _leaves_cluster(placed: PlacedMicroOp) -> bool:
     return isinstance(placed.op, ClusterBarrier) and placed.op.action == "leave"
 
 
-class _Planner:
+class Planner:
     def __init__(self, code: Code, low: ConvergentLowering, block: Shape3) -> None:
         self.code, self.low, self.block = code, low, block
         self.threads = block[0] * block[1] * block[2]

@@ -282,6 +282,8 @@ class Warp(Struct):
     """Always 0: the uniform part of what is nothing but a known vector."""
     FRESH = field("I", 4, align=16)
     """What ACTIVE, ALIVE, PARKED and INDEX are when a block begins."""
+    SKIP = field("I")
+    """Whether the next function of a warp is not entered, since one was left for what it could not do."""
     PRIORITIES = field("i", LANES, align=64)
     """Priority of the basic block that each lane is at, for lanes that are not active."""
     TIDS = field("i", 3 * LANES, align=64)

@@ -19,8 +19,8 @@ __all__ = ["Tier", "Tiers", "tiers_of"]
 class Tier(NamedTuple):
     """The engine of a kernel's launches in one shape of block, and of sanitized launches.
 
-    ``engine`` is ``"block function"`` (the second tier), ``"superinstructions"`` or ``"handlers"``; ``reason`` is empty
-    for a block function.
+    ``engine`` is ``"block function"`` (the second tier), ``"functions of a warp"``, ``"superinstructions"`` or
+    ``"handlers"``; ``reason`` is empty for a block function.
     """
 
     block: Shape3
@@ -62,7 +62,8 @@ def _engine(code: Code) -> tuple[str, str]:
     if code.block_function:
         return "block function", ""
     if code.refusal:
-        return "handlers" if code.refusal.startswith(FAILED) else "superinstructions", code.refusal
+        compiled = "functions of a warp" if code.warp_functions else "superinstructions"
+        return "handlers" if code.refusal.startswith(FAILED) else compiled, code.refusal
     if code.tiered_up:
         return "handlers", "it is being compiled"
     spent, needed = code.seconds * 1e3, seconds_before(code) * 1e3

@@ -56,7 +56,7 @@ def test_engine_of_each_way_of_launching(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize(("error", "shown"), [
-    (Refused("an indirect branch (line 7)"), "superinstructions: an indirect branch (line 7)"),
+    (Refused("an indirect branch (line 7)"), "functions of a warp: an indirect branch (line 7)"),
     (ValueError("no"), "handlers: compiling it failed: ValueError('no')"),
 ])
 @pytest.mark.filterwarnings("ignore:kernel `turns` stays in the emulator's first tier")
