@@ -47,6 +47,9 @@ class Handler:
     """Lanes that any warp has; whether warps may have fewer, as their masks of active lanes say."""
     sparse = False
     """Whether few lanes may be active where it executes an access."""
+    loads_pieces = False
+    """Whether a load that may lie in two cache lines had better be several: a CPU that has begun many stores, whose
+    addresses it does not know yet, may have such a load wait for all of them."""
     single_warp = True
     """Whether the function runs for one warp of one block, so that nothing of these changes but registers."""
 

@@ -32,6 +32,8 @@ __all__ = ["RESOLVE", "Access", "access_of", "in_lanes", "spread"]
 
 RESOLVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32])
 wide = lanes_of(i64)
+PIECE = 16
+"""Bytes that lie within a cache line in arrays of numpy, which are aligned to as many."""
 
 
 class Access:
@@ -249,9 +251,32 @@ def _segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> l
             numbers = [h.load(place, n * bits // 8, element, bits // 8) for n in range(count)]
             parts.append([spread(h, number, lanes) for number in numbers])
         else:
-            whole = h.load(place, 0, ir.VectorType(element, lanes * count), access.nbytes)
+            whole = _contiguous(h, place, element, lanes * count, access.nbytes)
             parts.append([_stride(h, whole, n, count, lanes) for n in range(count)])
     return [in_lanes(h, [part[n] for part in parts]) for n in range(count)]
+
+
+class _VolatileLoad(ir.instructions.LoadInstr):  # type: ignore[misc]
+    """A load that LLVM makes as it is."""
+
+    def descr(self, buf: list[str]) -> None:
+        text: list[str] = []
+        super().descr(text)
+        buf.append("".join(text).replace("load ", "load volatile ", 1))
+
+
+def _contiguous(h: Handler, place: Any, element: ir.Type, count: int, align: int) -> Any:
+    """So many elements as one load; in pieces that LLVM keeps apart where that is better."""
+    size = PIECE * 8 // element.width
+    if not h.loads_pieces or count <= size or count & (count - 1):
+        return h.load(place, 0, ir.VectorType(element, count), align)
+    kind, pieces = ir.VectorType(element, size), []
+    for number in range(count // size):
+        piece = _VolatileLoad(h.ir.block, h.ir.bitcast(h.add(place, number * PIECE), kind.as_pointer()))
+        piece.align = align
+        h.ir._insert(piece)
+        pieces.append(piece)
+    return concat(h, pieces)
 
 
 def _picked(h: Handler, access: Access, host: Any, bits: int, count: int) -> list[Any]:

@@ -10,6 +10,7 @@ from ..codegen import data
 from ..codegen.clusters import leave
 from ..codegen.handler import Handler, i1, i32, i64, pointer
 from ..codegen.registry import emit_inline
+from ..instructions.atomics import Atomic
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump, SystemCall, Trap
 from ..instructions.instrumentation import ShadowCheck
 from ..instructions.memory import Load
@@ -379,6 +380,7 @@ class BarrierRegion:
         hoists = first > 0 or (block is self.first and self.start < 0)
         h.checked.clear()
         h.rows.rows.clear()
+        h.loads_pieces = any(isinstance(planned.op, Atomic) and not planned.op.address.scalar for planned in block.ops)
         for number, planned in enumerate(block.ops[first:], first):
             op, h.place = planned.op, number
             hoisted = self.hoisted.get(number) if hoists else None

@@ -105,3 +105,18 @@ def test_what_a_warp_is_told_of_itself(rng: np.random.Generator) -> None:
         add.u32 %r22, %r22, %r4; setp.lt.u32 %p1, %r22, %r6; @%p1 bra L; ret;"""
     given = arrays(random.Random(int(rng.integers(1 << 30))), 96, 3, "own")
     same(kernel("u64 x, u64 y, u32 n, u32 w", body), 3, 96, **given)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_loads_beside_atomics_are_made_in_pieces(bits: int, rng: np.random.Generator) -> None:
+    kind, some = f"u{bits}", random.Random(int(rng.integers(1 << 30)))
+    number = "%rd5" if bits == 64 else "%r10"
+    body = f"""L: mul.wide.u32 %rd2, %r8, {bits // 8}; add.u64 %rd3, %rd2, %rd0; ld.global.{kind} {number}, [%rd3];
+        {"cvt.u32.u64 %r10, %rd5;" if bits == 64 else ""} and.b32 %r10, %r10, 15; mul.wide.u32 %rd4, %r10, 4;
+        add.u64 %rd4, %rd4, %rd1; red.global.add.u32 [%rd4], %r21; add.u32 %r8, %r8, 32; setp.lt.u32 %p1, %r8, %r20;
+        @%p1 bra L; ret;"""
+    text = kernel("u64 x, u64 y, u32 n, u32 w", START + body)
+    for block in (32, 96):
+        n = some.choice([32, 64, 352])
+        values = rng.integers(0, 256, (3 * block + n) * bits // 8 + 16, np.uint8)[some.choice([0, 8, 16]) :]
+        same(text, 3, block, x=values, y=np.zeros(16, np.uint32), n=np.uint32(n), w=np.uint32(some.randrange(9)))
