@@ -75,6 +75,8 @@ class Execution(NamedTuple):
     intervals: list[list[Accessed]] | None
     aligned: bool
     early: set[int]
+    phases: list[list[Accessed]]
+    """The accesses from one barrier of all warps, or of the block, to the next."""
     stopped: bool = False
     """Whether it ended since it took too much effort."""
 
@@ -98,7 +100,8 @@ def execute(
     with contextlib.suppress(_Stop):
         run.run()
         done = True
-    return Execution(run.found, run.intervals() if done else None, done and run.aligned, run.early, not done)
+    inside = run.intervals() if done else None
+    return Execution(run.found, inside, done and run.aligned, run.early, run.phases(), not done)
 
 
 class _Run(ThreadRegisters):
@@ -122,6 +125,9 @@ class _Run(ThreadRegisters):
         self.inside: dict[object, Accessed] = {}
         """The accesses since the last barrier, and those to global memory since the beginning."""
         self.outside: dict[object, Accessed] = {}
+        self.phase: dict[object, Accessed] = {}
+        """Those since the last barrier of all warps, each of its lanes."""
+        self.phases_before: dict[object, list[Accessed]] = {}
         self.before: dict[object, list[Accessed]] = {}
         self.aligned = self.certain = True
         """Whether all threads have passed the same barriers; whether it is known which threads have not ended."""
@@ -172,7 +178,18 @@ class _Run(ThreadRegisters):
         self._close()
         return [*self.before.values(), list(self.outside.values())]
 
+    def phases(self) -> list[list[Accessed]]:
+        """The accesses from one barrier of all warps to the next."""
+        self._close_phase()
+        return list(self.phases_before.values())
+
+    def _close_phase(self) -> None:
+        if self.phase:
+            self.phases_before.setdefault(frozenset(self.phase), list(self.phase.values()))
+            self.phase = {}
+
     def _close(self) -> None:
+        self._close_phase()
         if self.inside:
             self.before.setdefault(frozenset(self.inside), list(self.inside.values()))
             self.inside = {}
@@ -213,8 +230,8 @@ class _Run(ThreadRegisters):
                 mask = self._ended(statement.guard, mask)
                 if not mask.any():
                     return
-            elif place in self.barriers or effects.barrier == "block":
-                self._barrier(place, mask)
+            elif place in self.barriers or effects.barrier:
+                self._barrier(place, statement, mask)
             elif "async_group" in (effects.completes, effects.commits, effects.waits):
                 self._copy(statement, mask)
             if place in self.accesses:
@@ -236,7 +253,18 @@ class _Run(ThreadRegisters):
             self.alive = self.alive & ~taken
         return mask & ~taken
 
-    def _barrier(self, place: int, mask: Any) -> None:
+    def _warp_barrier(self, statement: Instruction, mask: Any) -> None:
+        """A barrier of the lanes of each warp; it counts where all warps come to it that have not ended."""
+        members = statement.operand("membermask")
+        whole = isinstance(members, Immediate) and members.bits == 0xFFFFFFFF and statement.guard is None
+        if whole and not self.apart and not self.waiting and (mask is self.alive or (mask == self.alive).all()):
+            self._close_phase()
+
+    def _barrier(self, place: int, statement: Instruction, mask: Any) -> None:
+        if place not in self.barriers and statement.form.effects.barrier != "block":
+            if statement.form.effects.barrier == "warp":
+                self._warp_barrier(statement, mask)
+            return
         if place not in self.barriers or self.apart or self.waiting or (mask != self.alive).any():
             self.aligned = self.certain = False
         if not self.aligned:
@@ -387,11 +415,13 @@ class _Run(ThreadRegisters):
         if key not in table:
             which = None if everyone else threads
             table[key] = Accessed(place, value.numbers, value.block, value.origin, which)
+        if table is self.inside:
+            self.phase[key] = table[key]
 
     def _access_somewhere(self, place: int, threads: Any) -> None:
         """An access at an address that is not known."""
         asked = self.accesses[place]
-        self.inside[place] = Accessed(place)
+        self.inside[place] = self.phase[place] = Accessed(place)
         local = asked.array.startswith(LOCAL_ORIGIN)
         table = (self.written if local else self.settled).get(asked.array)
         whole = table is not None and (table[threads] if local else table).all()

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..machine.layout import LANES
 from .divergence import Shape3
 from .linear_values import Part, Value, flat, summed
 
-__all__ = ["Footprint", "are_disjoint", "is_within"]
+__all__ = ["Footprint", "are_disjoint", "are_warps_disjoint", "is_within"]
 
 _SPAN = 1 << 62
 MOST = 1 << 18
@@ -38,6 +39,15 @@ class _Piece(NamedTuple):
 
     access: Footprint
     part: Part
+
+
+def are_warps_disjoint(accesses: Sequence[Footprint], threads: int) -> bool:
+    """Whether what a warp writes in shared memory is touched by no other warp of the block; only of exact addresses."""
+    whole = _without_blocks([_Piece(access, flat(access.value)) for access in accesses])
+    if any(piece.part.symbols or piece.part.step or piece.access.value.bits < 32 for piece in whole):
+        return False
+    starts, sizes, owners, writes = _places(whole, threads)
+    return not len(starts) or _apart(starts, sizes, owners // LANES, writes, 0)
 
 
 def are_disjoint(accesses: Sequence[Footprint], grid: Shape3, threads: int, width: int) -> bool:

@@ -77,6 +77,10 @@ class ExecutedAccesses:
             return None
         return [self._executed(footprints, array, interval) for interval in self.execution.intervals or ()]
 
+    def within_warps(self, footprints: dict[int, Footprint], array: str) -> list[dict[int, list[Footprint]]]:
+        """The accesses to an array from one barrier of all warps to the next."""
+        return [self._executed(footprints, array, phase) for phase in self.execution.phases]
+
     def all(self, footprints: dict[int, Footprint], array: str) -> list[Footprint] | None:
         """All accesses to an array; None where they are not known."""
         found = [

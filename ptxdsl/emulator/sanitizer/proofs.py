@@ -25,7 +25,7 @@ from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
 from ..analysis.block_execution import EFFORT, Stored
-from ..analysis.disjointness import Footprint, are_disjoint, is_within
+from ..analysis.disjointness import Footprint, are_disjoint, are_warps_disjoint, is_within
 from ..analysis.divergence import Shape3
 from ..analysis.linear_values import unknown
 from ..analysis.static_values import Known, StaticValues
@@ -322,12 +322,25 @@ class _Proof:
             footprints = {access.place: access.footprint for access in accesses}
             executed = self.executed.between_barriers(footprints, name)
             if executed is not None:
-                bad = set()
-                for found in executed:
-                    inside = [by_place[place]._replace(footprint=each) for place in found for each in found[place]]
-                    if inside and not self._is_safe(inside, (1, 1, 1), 32, 1):
+                bad, in_warps = set(), self._unsafe(by_place, executed)
+                x, y, z = self.kernel.block
+                for found in in_warps:
+                    if not are_warps_disjoint([each for place in found for each in found[place]], x * y * z):
                         bad |= found.keys()
+                if in_warps:  # what is left is between lanes of a warp, which its barriers order
+                    phases = self.executed.within_warps(footprints, name)
+                    bad.update(place for found in self._unsafe(by_place, phases) for place in found)
         return by_place.keys() - bad
+
+    def _unsafe(
+        self, accesses: dict[int, _Access], executed: list[dict[int, list[Footprint]]]
+    ) -> list[dict[int, list[Footprint]]]:
+        """Those of some times between barriers at which accesses race."""
+        times = (
+            (found, [accesses[place]._replace(footprint=each) for place in found for each in found[place]])
+            for found in executed
+        )
+        return [found for found, inside in times if inside and not self._is_safe(inside, (1, 1, 1), 32, 1)]
 
     def _is_safe_as_executed(self, name: str, accesses: list[_Access]) -> bool:
         """Whether no accesses of different threads to an array in global memory race, as they are executed."""

@@ -403,6 +403,30 @@ def test_a_size_is_no_array() -> None:
         ptxdsl.load(WIDE.replace("y_p, ", "x_p, .param .u64 y_p, "))["k"][3, 32](both[100:], both[:100], 40, 32)
 
 
+@ptx_kernel
+def tiles(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, t = shared(u32, 128), ptx.tid.x
+    with loop(0, n) as i:
+        s[t] = i
+        ptx.bar.warp.sync(0xFFFFFFFF)
+        y[t] = s[((t + 1) & 31) + (((t + 32) & 32) if k == 2 else (t & 32))]
+        if k != 1:
+            ptx.bar.warp.sync(0xFFFFFFFF)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_tiles_of_warps(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def prove(*arguments: Any) -> Any:
+        made.append(proofs.proven(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr("ptxdsl.emulator.sanitizer.sanitizer.proven", prove)
+    assert kinds(tiles, {"k": k, "n": 5}) == ({"race"} if k else set())
+    assert len(made[0].ordered) == (1 if k else 3)  # that of y, and those of the tiles
+
+
 # Execution that takes long, copies that are incomplete, addresses whose bits are moved
 
 
