@@ -103,6 +103,7 @@ class SyncRecord(Struct):
     """An event that may order threads, as compiled code notes it for Python: who, when, where.
 
     Hosts are the addresses of the lanes, ``BEFORE`` the numbers there, ``STORED`` those that a plain store puts there.
+    Of one lane, each is one number, and the record ends behind them.
     """
 
     PC = field("Q")
@@ -119,6 +120,10 @@ class SyncRecord(Struct):
     HOSTS = field("Q", LANES)
     BEFORE = field("Q", LANES)
     STORED = field("Q", LANES)
+
+
+SYNC_RECORD_OF_ONE = SyncRecord.HOSTS + 3 * 8
+"""Bytes of a record of one lane."""
 
 
 class Role(Number):

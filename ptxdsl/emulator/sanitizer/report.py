@@ -226,8 +226,9 @@ class Reporter:
         self._warn(f"the sanitizer is incomplete: it could not follow `{render(statement)}` to the end of the launch")
 
     def overflow(self) -> None:
-        """Warn that the launch has more epochs than the store keeps."""
-        self._warn("the sanitizer is incomplete: the launch has too many barriers for races between blocks to be told")
+        """Warn that the launch has more epochs than the store keeps, or more events than the log."""
+        what = "the launch has too many barriers and fences for all races between its threads to be told"
+        self._warn(f"the sanitizer is incomplete: {what}")
 
     @staticmethod
     def _warn(message: str) -> None:

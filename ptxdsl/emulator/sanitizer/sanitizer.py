@@ -163,7 +163,10 @@ class Sanitizer(Tool):
                 self._clear(state, _PLANES.get(reason, Plane.WRITER))
                 return
             other = pending
-        if reason == Reason.UNINITIALISED or not self._ordered(state, block, (warp, lane), word, other):
+        unordered = reason == Reason.UNINITIALISED or not self._ordered(state, block, (warp, lane), word, other)
+        if unordered and reason != Reason.UNINITIALISED and self.synchronisation.lost:
+            self._clear(state, _PLANES.get(reason, Plane.WRITER))
+        elif unordered:
             self.reporter.note(state, pc, (warp, lane), reason, word, other, memory.get(state, Shadow.HOST))
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
         self._limit(state, pc)
@@ -226,7 +229,7 @@ class Sanitizer(Tool):
         self.overruns.release()
         for place, data in self._suppressed:
             ctypes.memmove(place, data, len(data))
-        if self.memory.exhausted():
+        if self.memory.exhausted() or self.synchronisation.lost:
             self.reporter.overflow()
         self.memory.release()
         self.reporter.copier = lambda _: None  # which keeps the reporter

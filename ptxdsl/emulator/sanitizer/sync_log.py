@@ -2,43 +2,61 @@
 
 Most kernels never do. Accesses that are decided by barriers, by strength or by the thread need no vector clock, so what
 fences, flags and atomics would have put there is not computed. Python follows the log, in the order of execution,
-before it answers a question, at an event that it must see at once, and where the log is full. At the end of the launch
-only what the ``order`` tool might find is left. A thread that polls is noted when it begins to, and when there was a
-strong write since.
+before it answers a question that the synchronisation graph leaves open, and at an event that it must see at once. At
+the end of the launch only what the ``order`` tool might find is left. Where the log is full, what nobody has asked for
+is lost: from there on an order that is not found may be there, and the launch ends with a warning. A thread that polls
+is noted when it begins to, and when there was a strong write since.
 """
 
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..machine.layout import LANES
 from ..machine.allocation import address_of, allocate, number_at
-from ..machine.shadow import SyncRecord
+from ..machine.shadow import SYNC_RECORD_OF_ONE, SyncRecord
 from ..machine.sync_graph import CELL, MOST_VISITS, PLACE_BITS, Place, SyncGraph
 
-__all__ = ["SyncLog"]
+__all__ = ["Event", "SyncLog"]
 
-_MOST = 16384
+_BYTES = 96 << 20
+"""Of all events; memory that no launch has filled is never touched."""
+_FEW = 16 << 20
+"""Bytes of events that Python follows where there is no room for more."""
 _CELLS = 1 << 20
+"""Releases and acquires of a launch."""
 _GRAPH = SyncGraph.span("NEXT", "UNORDERED")
-_RECORD = np.dtype([
-    ("pc", "u8"), ("state", "u8"), ("epoch", "u8"), ("block_floor", "u8"), ("warp_floor", "u8"), ("barriers", "u8"),
-    ("block", "u4"), ("mask", "u4"), ("hosts", "u8", LANES), ("before", "u8", LANES), ("stored", "u8", LANES),
-])
-assert _RECORD.itemsize == SyncRecord.nbytes
+_CLOCK, _ONE, _ROWS = SyncRecord.span("PC", "MASK"), struct.Struct("<3Q"), struct.Struct(f"<{3 * LANES}Q")
+
+
+class Event(NamedTuple):
+    """An event, as a :class:`SyncRecord` has it; the last three by lane."""
+
+    pc: int
+    state: int
+    epoch: int
+    block_floor: int
+    warp_floor: int
+    barriers: int
+    block: int
+    mask: int
+    hosts: Any
+    before: Any
+    stored: Any
 
 
 class SyncLog:
     """The events of a launch that nobody has followed yet. One launch after the other has the same memory for it."""
 
     def __init__(self) -> None:
-        self._records = np.empty(_MOST, _RECORD)
+        self._records = np.empty(_BYTES, np.uint8)
         self._start = self._records.ctypes.data
-        self.cursor = np.array([self._start, self._start + self._records.nbytes, 0], np.uint64)
+        self.cursor = np.array([self._start, self._start, 0], np.uint64)
         """The address of the next record, that of the end, and how many strong writes there were."""
         self.address = self.cursor.ctypes.data
         self._places = np.zeros(Place.nbytes << PLACE_BITS, np.uint8)
@@ -52,6 +70,7 @@ class SyncLog:
     def begin(self) -> None:
         """A launch begins, of which there are no events."""
         self.clear()
+        self.cursor[1] = self._start + _BYTES - SyncRecord.nbytes
         cells = address_of(self._cells)
         first = cells + -cells % CELL
         end = first + (_CELLS - 1) * CELL
@@ -69,8 +88,23 @@ class SyncLog:
     def __bool__(self) -> bool:
         return int(self.cursor[0]) != self._start
 
-    def take(self) -> Iterator[Any]:
+    def too_long(self) -> bool:
+        """Whether there is no more room, and more to follow than Python can."""
+        return int(self.cursor[0]) >= int(self.cursor[1]) and int(self.cursor[0]) - self._start > _FEW
+
+    def take(self) -> Iterator[Event]:
         """The events, in their order; they are gone then."""
-        found = self._records[: (int(self.cursor[0]) - self._start) // SyncRecord.nbytes].copy()
+        found, at = ctypes.string_at(self._start, int(self.cursor[0]) - self._start), 0
         self.clear()
-        return iter(found)
+        while at < len(found):
+            clock = _CLOCK.unpack_from(found, at)
+            mask, numbers = clock[-1], at + SyncRecord.HOSTS
+            if clock[0] and not mask & (mask - 1):
+                lane = mask.bit_length() - 1
+                host, before, stored = _ONE.unpack_from(found, numbers)
+                yield Event._make((*clock, {lane: host}, {lane: before}, {lane: stored}))
+                at += SYNC_RECORD_OF_ONE
+            else:
+                rows = _ROWS.unpack_from(found, numbers)
+                yield Event._make((*clock, rows[:LANES], rows[LANES : 2 * LANES], rows[2 * LANES :]))
+                at += SyncRecord.nbytes

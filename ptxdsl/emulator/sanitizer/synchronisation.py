@@ -22,6 +22,7 @@ from .hand_over import HandOver, Write
 from .happens_before import BlockOrder, Clock, Thread
 from .instrumentation import Checks
 from .report import Reporter
+from .sync_log import Event
 from .warp_orders import WarpOrders
 
 __all__ = ["Synchronisation"]
@@ -58,6 +59,8 @@ class Synchronisation:
         self.orders = WarpOrders(clocks, self.barriers)
         self.copies = Copies(clocks.memory, reporter)
         self.log = clocks.memory.log
+        self.lost = False
+        """Whether the log was full: there may be orders that nobody knows of."""
         self.states: dict[int, BlockState] = {}
         self._codes: list[Code] = []
 
@@ -73,6 +76,10 @@ class Synchronisation:
         """Follow the events that compiled code has noted."""
         if not self.log:
             return
+        if self.log.too_long() and not self.log.suspicious():
+            self.log.clear()
+            self.lost = True
+            return
         for record in self.log.take():
             self._replay(record)
 
@@ -87,8 +94,8 @@ class Synchronisation:
         code = max((code for code in self._codes if code.base <= pc), key=lambda code: code.base)
         return code, code.statement_at(pc)
 
-    def _replay(self, record: Any) -> None:
-        pc, address, epoch, block_floor, warp_floor, barriers, number, mask = (int(record[n]) for n in range(8))
+    def _replay(self, record: Event) -> None:
+        pc, address, epoch, block_floor, warp_floor, barriers, number, mask = record[:8]
         state, warp = self.states[address], epoch >> WARP_SHIFT & LANE
         block = self.clocks.block(number - 1)
         block.barrier(barriers, block_floor >> EPOCH_SHIFT)
@@ -100,15 +107,13 @@ class Synchronisation:
         code, place = self._place(state, pc)
         statement = code.graph.statements[place]
         assert isinstance(statement, Instruction)
-        event = _Event(
-            state, code, pc, place, block, epoch, block_floor, warp_floor, record["before"], record["stored"]
-        )
-        lanes, hosts = set_bits(mask), record["hosts"].tolist()
+        event = _Event(state, code, pc, place, block, epoch, block_floor, warp_floor, record.before, record.stored)
+        lanes, hosts = set_bits(mask), record.hosts
         if statement.form.effects.fence == "threads":
             self._fence(event, [(warp, lane) for lane in lanes], statement)
             return
         if statement.form.effects.barrier == "cluster":
-            self._cluster_barrier(event, [(warp, lane) for lane in lanes], statement, hosts[0])
+            self._cluster_barrier(event, [(warp, lane) for lane in lanes], statement, hosts[lanes[0]])
             return
         for lane in lanes:
             self._strong(event, (warp, lane), statement, hosts[lane])
@@ -196,7 +201,7 @@ class Synchronisation:
             self.order.read(block, thread, host, level, effects.acquires, clock)
             if self.hand_over is not None:
                 missed = self.hand_over.read(event.code, block, thread, host, clock, event.place)
-                if missed is not None:
+                if missed is not None and not self.lost:
                     self.reporter.old_value(event.state, event.pc, (block.block, *thread), missed, host)
         if access.writes:
             clocks = list(block.released(thread))

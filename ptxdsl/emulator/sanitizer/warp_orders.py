@@ -19,6 +19,7 @@ from ..runtime.faults import set_bits
 from .barriers import Barriers
 from .clocks import Clocks
 from .happens_before import BlockOrder, Clock, join, publish
+from .sync_log import Event
 
 __all__ = ["WarpOrders"]
 
@@ -57,9 +58,10 @@ class WarpOrders:
     def _rows(address: int, kind: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
         return np.frombuffer(ctypes.string_at(address, count * kind.itemsize), kind)
 
-    def know(self, block: BlockOrder, warp: int, record: Any) -> None:
+    def know(self, block: BlockOrder, warp: int, record: Event) -> None:
         """What a warp knew when it noted this."""
-        clock = join(block.common, self._clock(block.block, self.memory.first_epoch, record["hosts"], record["before"]))
+        known, one = np.array(record.hosts, np.uint64), np.array(record.before, np.uint64)
+        clock = join(block.common, self._clock(block.block, self.memory.first_epoch, known, one))
         block.own.update(dict.fromkeys(((warp, lane) for lane in range(LANES)), clock))
 
     @staticmethod

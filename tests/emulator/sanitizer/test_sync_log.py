@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import ptxdsl
 import pytest
 from foreign_harness import HEADER
 from ptxdsl import use
+from ptxdsl.emulator.machine.shadow import SyncRecord
 from ptxdsl.emulator.sanitizer import sync_log
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from ptxdsl.emulator.sanitizer.synchronisation import Synchronisation
@@ -68,16 +70,35 @@ def test_what_nobody_asks_for_is_not_followed(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("most", [3, 16384])
 def test_old_values_are_found_whatever_the_log_holds(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync_log, "_MOST", most)
+    monkeypatch.setattr(sync_log, "_BYTES", most * SyncRecord.nbytes)
     kinds, events, _ = followed(EXCHANGE.format(""), monkeypatch)
     assert "order" in kinds and "race" not in kinds and events
 
 
 @pytest.mark.parametrize("most", [3, 16384])
 def test_no_false_alarm_whatever_the_log_holds(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync_log, "_MOST", most)
+    monkeypatch.setattr(sync_log, "_BYTES", most * SyncRecord.nbytes)
     kinds, _, _ = followed(EXCHANGE.format("bar.sync 0;"), monkeypatch)
     assert not kinds
+
+
+def test_a_log_that_is_full_raises_no_false_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph has no room, so Python alone knows what a flag orders; at last what it has not followed is lost."""
+    monkeypatch.setattr(sync_log, "_CELLS", 1)
+    kernel = HAND_OVER.format(fence="membar.gl;", acquire="membar.gl;").replace("POLL:", """
+      mov.u32 %o, 0;
+MORE: membar.gl; st.volatile.global.u32 [%f+64], %o; add.u32 %o, %o, 1; setp.lt.u32 %q, %o, 40; @%q bra MORE;
+POLL:""")
+    module = ptxdsl.load(HEADER + kernel)
+    for few, lost in ((1 << 30, False), (0, True)):
+        monkeypatch.setattr(sync_log, "_BYTES", 4 * SyncRecord.nbytes)
+        monkeypatch.setattr(sync_log, "_FEW", few)
+        x, flag, y = np.zeros(64, np.uint32), np.zeros(32, np.uint32), np.zeros(64, np.uint32)
+        with use("emulator"), collect() as findings, warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            module["k"].configure(2, 64, sanitize=("race",))(x, flag, y)
+        assert not findings and y.tolist() == list(range(64))[::-1]
+        assert ["incomplete" in str(each.message) for each in told] == [True] * lost
 
 
 HAND_OVER = """.visible .entry k(.param .u64 x, .param .u64 flag, .param .u64 y)

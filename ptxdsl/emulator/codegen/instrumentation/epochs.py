@@ -15,8 +15,8 @@ from ...instructions.instrumentation import (
 )
 from ...machine.layout import FULL, LANES, Block, Cluster, ClusterBlock, Status, Warp
 from ...machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, POLL, TICKET_SHIFT, Reason, Shadow, SyncRecord, WarpClock,
-    WarpOrder,
+    EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, POLL, SYNC_RECORD_OF_ONE, TICKET_SHIFT, Reason, Shadow,
+    SyncRecord, WarpClock, WarpOrder,
 )
 from ...machine.sync_graph import LEVEL_SHIFT, Does
 from ..data import guard_mask, source
@@ -291,9 +291,25 @@ def _record(
         (shadow.get(Shadow.BLOCK, i32), SyncRecord.BLOCK), (mask, SyncRecord.MASK),
     ):
         h.store(value, record, offset)
-    for offset, values in lanes:
-        h.store(values, record, offset, 8)
-    h.store(h.ir.add(at, h.i64(SyncRecord.nbytes)), cursor, 0)
+    lanes = list(lanes)
+
+    def of_all() -> None:
+        for offset, values in lanes:
+            h.store(values, record, offset, 8)
+        h.store(h.ir.add(at, h.i64(SyncRecord.nbytes)), cursor, 0)
+
+    if isinstance(place, ir.Constant):
+        of_all()
+        return
+    with h.ir.if_else(h.zero(h.ir.and_(mask, h.ir.sub(mask, h.i32(1))))) as (one, several):
+        with one:
+            for offset, values in lanes:
+                where = SyncRecord.HOSTS + (offset - SyncRecord.HOSTS) // LANES
+                lane = h.ir.and_(h.first_lane(mask), h.i32(LANES - 1))
+                h.store(h.ir.extract_element(values, lane), record, where)
+            h.store(h.ir.add(at, h.i64(SYNC_RECORD_OF_ONE)), cursor, 0)
+        with several:
+            of_all()
 
 
 def _wide(h: Handler, values: Any) -> Any:
