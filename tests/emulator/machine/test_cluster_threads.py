@@ -107,12 +107,16 @@ def test_a_wait_for_ever_is_found(threads: list[int]) -> None:
 @pytest.mark.parametrize("interrupted", [0, 1])
 def test_an_interruption_ends_all(threads: list[int], monkeypatch: pytest.MonkeyPatch, interrupted: int) -> None:
     pools: list[ClusterPool] = []
-    ahead = Clusters._run_ahead
+    ahead, raised = Clusters._run_ahead, threading.Event()
 
     def failing(self: Clusters, number: int, end: int) -> None:
         pools.append(self.pool)
-        if self.pool.woken and (threading.current_thread() is threading.main_thread()) is not bool(interrupted):
-            raise KeyboardInterrupt
+        caller = threading.current_thread() is threading.main_thread()
+        if self.pool.woken or not caller:
+            if caller is not bool(interrupted):
+                raised.set()
+                raise KeyboardInterrupt
+            raised.wait(PATIENCE)  # or all would be over before the other thread comes
         ahead(self, number, end)
 
     monkeypatch.setattr(Clusters, "_run_ahead", failing)
