@@ -18,13 +18,15 @@ from llvmlite import ir
 from ..codegen.handler import Handler, i1, i32, i64, pointer
 from ..codegen.scheduler import PAIR, starting
 from ..machine.layout import LANES, NEVER, Barrier, Block, Warp
-from .barrier_regions import BUDGET, BarrierRegion
+from .barrier_regions import BarrierRegion
 from .cluster_barriers import emit_gate, emit_resumption
 from .function_builder import BlockFunction
 from .plan import RETIRED, PlannedBlock, Plan, Refused
 
 __all__ = ["emit_block_function"]
 
+BUDGET = 1 << 24
+"""Statements in loops that all warps of a block may execute; what takes longer resumes where it can be interrupted."""
 MAX_INSTRUCTIONS = 80_000
 """LLVM instructions of a function."""
 

@@ -10,7 +10,7 @@ import pytest
 from emulator_harness import kernel
 from two_tiers import outcomes
 
-from ptxdsl.emulator.jit import barrier_regions
+from ptxdsl.emulator.jit import block_function
 from ptxdsl.emulator.jit.planning import plan_block_function
 from ptxdsl.emulator.program import Program
 from ptxdsl.launch import LaunchConfig
@@ -93,8 +93,7 @@ def test_other_loops(name: str) -> None:
 
 
 def test_the_budget_ends_in_a_turn(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
-    monkeypatch.setattr(barrier_regions, "BUDGET", 300)
-    monkeypatch.setattr("ptxdsl.emulator.jit.block_function.BUDGET", 300)
+    monkeypatch.setattr(block_function, "BUDGET", 300)
     own = f"xor.b32 %r30, %r30, {rng.integers(1 << 30)};"  # no other test has this kernel
     text = module(f"setp.ge.u32 %p1, %r6, %r20; @%p1 ret; L: {TURN} {own} {NEXT} ret;")
     values = rng.integers(0, 1 << 32, 9000, np.uint32)
