@@ -372,11 +372,12 @@ def _result_type(spec: OperandSpec, form: Form, arguments: tuple[Any, ...]) -> S
 def _result(trace: Trace, spec: OperandSpec, target: Any, type: ScalarType) -> tuple[ir.Operand, Any]:
     if not spec.count:
         return _target(trace, target, type)
-    items = list(target) if isinstance(target, (list, tuple)) else [None] * spec.count
-    with trace.vector_of(items):
-        pairs = [_target(trace, item, type) for item in items]
-    values = tuple(value for _, value in pairs)
-    return ir.Vector(tuple(operand for operand, _ in pairs)), target if target is not None else Vec(values)
+    if not isinstance(target, (list, tuple)):
+        registers = tuple([trace.fresh(type) for _ in range(spec.count)])
+        values = Vec([Result(register, type, trace.region) for register in registers])
+        return ir.Vector(registers), values if target is None else target
+    with trace.vector_of(target):
+        return ir.Vector(tuple([_target(trace, item, type)[0] for item in target])), target
 
 
 def _target(trace: Trace, target: Any, type: ScalarType) -> tuple[ir.Operand, Any]:
