@@ -4,6 +4,9 @@ A block that waits at the barrier of its cluster returns to where it was called 
 thread: so a cluster of four blocks takes eight calls, and Python would take most of the time. Here the blocks that can
 run take their turns in the order of their ranks. What is anything but the end of a block, or a wait that another block
 can end, returns to Python with that block as the current one, and Python goes on from there.
+
+Where the sanitizer has given the blocks shadow states, a cluster begins with new words for the shared memory of its
+blocks, and each turn with a new window of epochs.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES, Block, Cluster, ClusterBlock, ClusterRun, Entry, Launch, Status
+from ..machine.shadow import EPOCH_SHIFT, WORD_SHIFT, Plane, Shadow
 from .handler import Handler, byte, i1, i32, i64, pointer
 
 __all__ = ["run_clusters"]
@@ -72,8 +76,33 @@ class _Blocks:
         h.store(number, counter, Launch.NEXT)
         h.store(h.ir.add(number, h.i64(1)), counter, Launch.BLOCKS)
         h.store(self.get(ClusterRun.SLICE), state, Block.BUDGET)
+        shadow = h.load(state, Block.SHADOW, pointer)
+        with h.ir.if_then(self.exists(shadow)):
+            self._clear(shadow)
         size = self.get(ClusterRun.SHARED_BYTES, i64)
         h.for_each_lane(self.get(ClusterRun.BLOCKS), lambda other: self._reach(state, other, size))
+
+    def exists(self, shadow: Any) -> Any:
+        """Whether a block has a shadow state."""
+        return self.h.nonzero(self.h.ir.ptrtoint(shadow, i64))
+
+    def _clear(self, shadow: Any) -> None:
+        """Clear the shadow words of a block's shared memory."""
+        h = self.h
+        words, stride, writer = (h.load(shadow, n, i64) for n in (Shadow.WORDS, Shadow.WORDS_STRIDE, Shadow.FRESH))
+        size, writers = h.load(shadow, Shadow.WORDS_BYTES, i64), h.ir.inttoptr(words, pointer)
+        h.count(size, 1 << WORD_SHIFT, lambda at: h.store(writer, writers, at))
+        for plane in (Plane.READER, Plane.EARLIER_READER):
+            place = h.add(writers, h.ir.mul(stride, h.i64(plane)))
+            h.call("llvm.memset.p0.i64", VOID, place, ir.Constant(byte, 0), size, ir.Constant(i1, 0))
+
+    def switch(self, state: Any) -> None:
+        """The block has its turn: the epochs until now may be of any block."""
+        h = self.h
+        shadow = h.load(state, Block.SHADOW, pointer)
+        with h.ir.if_then(self.exists(shadow)):
+            epoch = h.load(h.load(shadow, Shadow.EPOCH_COUNTER, pointer), 0, i64)
+            h.store(h.ir.shl(h.ir.add(epoch, h.i64(1)), h.i64(EPOCH_SHIFT)), shadow, Shadow.WINDOW)
 
     def _reach(self, state: Any, other: Any, size: Any) -> None:
         """The bytes of another block's shared memory that a block may access, by shared addresses and generic ones."""
@@ -135,6 +164,7 @@ def run_clusters(module: ir.Module, name: str) -> None:
     h.ir.position_at_end(turn)
     rank = b.get(ClusterRun.CURRENT)
     state = b.state(rank)
+    b.switch(state)
     h.store(h.i32(Status.RUNNING), state, Block.STATUS)
     h.ir.call(h.load(b.run, ClusterRun.RUN, h.function.type, 8), [h.rec, h.warp, state])
     status = h.load(state, Block.STATUS, i32)

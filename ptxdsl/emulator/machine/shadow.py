@@ -251,6 +251,12 @@ class Shadow(Struct):
     """Addresses of the routines that write there, and that look for an order."""
     FENCED = field("I")
     """The warps that have executed a fence."""
+    WORDS = field("Q")
+    WORDS_STRIDE = field("Q")
+    WORDS_BYTES = field("Q")
+    """In a cluster: the shadow words of the block's shared memory, bytes from plane to plane, and those to clear."""
+    FRESH = field("Q")
+    """What those of last writers are where the block begins."""
     WARP_CLOCKS = field(WarpClock, LANES)
 
 

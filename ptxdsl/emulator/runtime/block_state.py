@@ -64,6 +64,9 @@ def _scheduler() -> tuple[int, ...]:
 class Tool:
     """What happens in a launch that a tool follows: the sanitizer or a debugger. This one does nothing."""
 
+    compiled_turns = False
+    """Whether compiled code does what ``begin_cluster`` and ``switch`` do, where it goes from block to block."""
+
     def attach(self, state: BlockState) -> None:
         """A block state has its memory."""
 
@@ -75,6 +78,9 @@ class Tool:
 
     def switch(self, state: BlockState) -> None:
         """A block state is about to have a time slice."""
+
+    def entered(self, state: BlockState) -> None:
+        """Compiled code has given a block state its time slice."""
 
     def callback(self, state: BlockState) -> None:
         """A micro-op of the tool has returned with Status.CALLBACK; the warp resumes after it."""
@@ -97,6 +103,7 @@ class Tool:
 
 
 NO_TOOL = Tool()
+NO_TOOL.compiled_turns = True
 
 
 class LaunchState:

@@ -28,7 +28,7 @@ from ..machine.layout import (
 )
 from . import block_state, host_threads, late_search, worker_pool
 from .alone import ALONE
-from .block_state import NO_TOOL, BlockState, LaunchState, compiled, scheduler
+from .block_state import BlockState, LaunchState, compiled, scheduler
 from .deoptimise import note_wrap
 from .events import deadlock, deoptimise, handle, livelock
 from .faults import index_in
@@ -72,7 +72,7 @@ class ClusterPool:
         self.schedule = SeededSchedule(launch) if launch.config.seed is not None else None
         order = list(range(x * y * z))
         self.left = deque(order if self.schedule is None else self.schedule.shuffled(len(order)))
-        self.plain = self.schedule is None and launch.tool is NO_TOOL
+        self.plain = self.schedule is None and launch.tool.compiled_turns
         """Whether compiled code may go from block to block."""
         self.pace = codes(False).pace
         """Seconds a cluster takes in compiled code, 0 where that is not known."""
@@ -228,6 +228,7 @@ class Clusters:
             self._call()
             late_search.raise_pending()
             returned, number, _, left, current, _ = _NEXT.unpack_from(self.run_view, ClusterRun.RETURNED)
+            self.launch.tool.entered(self.states[current])
             self.number = self.pool.running[self.worker] = min(number, end - 1)
             if returned:
                 order = [*self.states[current:], *self.states[:current]]

@@ -71,6 +71,8 @@ def checks_of(launch: LaunchState) -> tuple[ShadowMemory, Checks] | None:
 class Sanitizer(Tool):
     """The checks of one launch, in shadow memory of its own."""
 
+    compiled_turns = True
+
     def __init__(self, launch: LaunchState, memory: ShadowMemory, checks: Checks) -> None:
         self.launch, self.memory, self.checks = launch, memory, checks
         tools = launch.config.sanitize or frozenset()
@@ -99,6 +101,10 @@ class Sanitizer(Tool):
     def switch(self, state: BlockState) -> None:
         self.overruns.check_time()
         self.memory.switch(state)
+
+    def entered(self, state: BlockState) -> None:
+        self.overruns.check_time()
+        self.memory.entered(state)
 
     def passes(self, state: BlockState) -> bool:
         return self.overruns.passes(state)

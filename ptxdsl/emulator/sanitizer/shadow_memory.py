@@ -28,6 +28,7 @@ WORD_BYTES = 1 << WORD_SHIFT
 _MASK = (1 << 64) - 1
 _REGION = Description.span("LOW")
 _WORD = struct.Struct("<Q")
+_WORDS = Shadow.span("WORDS", "FRESH")
 _LINK = Entry.span("SHADOW_WORDS", "SHADOW_STRIDE")
 
 
@@ -287,14 +288,20 @@ class ShadowMemory:
             local = [region for region in self.private[state.address] if region.kind == Kind.LOCAL]
             reached = [region._replace(kind=Kind.GLOBAL) for region in shared.values()]
             self._describe(state, [*self.regions, *reached, *local])
+            if state.rank in shared:
+                words, size = shared[state.rank], self._shared_granules() * WORD_BYTES
+                fields = _WORDS.pack(words.words, words.stride, size, UNWRITTEN if self.init else 0)
+                ctypes.memmove(state.shadow + Shadow.WORDS, fields, len(fields))
             for (rank, region), generic in itertools.product(shared.items(), (0, 1)):
                 self._link(window_entry(state, rank, generic), region)
 
     def begin_cluster(self, states: list[BlockState]) -> None:
         """Clear the words of the shared memory of all blocks."""
-        granules = (self.launch.shared_bytes >> self.granule) + 1
         for region in filter(None, map(self.shared_region, states)):
-            self._clear(region, region.low, granules, self.init)
+            self._clear(region, region.low, self._shared_granules(), self.init)
+
+    def _shared_granules(self) -> int:
+        return (self.launch.shared_bytes >> self.granule) + 1
 
     def is_private(self, state: BlockState, host: int) -> bool:
         """Whether no other block reaches a host address: there, words of epochs before the block count as unwritten."""
@@ -342,6 +349,10 @@ class ShadowMemory:
         if state is not self.current:
             self.current = state
             self.put(state, Shadow.WINDOW, "Q", (int(self.store.counter[0]) + 1) << EPOCH_SHIFT)
+
+    def entered(self, state: BlockState) -> None:
+        """Compiled code has done that for a block state."""
+        self.current = state
 
     def begin_epoch(self, state: BlockState, warp: int) -> None:
         epoch = int(self.store.counter[0]) + 1

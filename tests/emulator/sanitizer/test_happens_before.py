@@ -135,6 +135,30 @@ def test_warps_race_after_another_block_had_its_turn() -> None:
         run(text, 2, 64, x=np.zeros(8, np.uint32), flag=np.zeros(1, np.uint32))
 
 
+STORE = "@%p1 st.global.u32 [%rd0+20], %r1;"
+
+
+@pytest.mark.parametrize("turns", [(0, 0, 0, 0), (3000, 0, 0, 3000)])  # all in compiled code; Python goes on
+@pytest.mark.parametrize(("before", "after"), [(STORE, ""), ("", STORE)])
+def test_blocks_of_a_cluster_race_after_a_turn(before: str, after: str, turns: tuple[int, ...]) -> None:
+    """In the last cluster, a barrier of the block orders nothing of the other block, which has had its turn since."""
+    text = kernel("u64 x, u64 turns", f"""
+        mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [turns];
+        mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; ld.global.u32 %r3, [%rd1]; setp.eq.u32 %p0, %r1, 2;
+        setp.eq.u32 %p1, %r1, 3; setp.eq.and.u32 %p1, %r2, 0, %p1;
+        {before} barrier.cluster.arrive; barrier.cluster.wait; {after}
+        AGAIN: setp.eq.u32 %p3, %r3, 0; @%p3 bra OVER;
+        sub.u32 %r3, %r3, 1; ld.volatile.global.u32 %r5, [%rd1]; bra AGAIN;
+        OVER: bar.sync 0; @%p0 ld.global.u32 %r4, [%rd0+20]; ret;
+    """)
+    x, counts = np.zeros(8, np.uint32), np.array(turns, np.uint32)
+    if before:
+        run(text, 4, 64, 2, x=x, turns=counts)
+        return
+    with pytest.raises(RaceError, match=r"^race on x\[5\] in global memory: "):
+        run(text, 4, 64, 2, x=x, turns=counts)
+
+
 GROUPS = """
 .shared .align 16 .b32 tile[128];
 mov.u32 %r2, %tid.x; mov.u32 %r10, tile; mad.lo.u32 %r10, %r2, 4, %r10; xor.b32 %r11, %r2, 63;
