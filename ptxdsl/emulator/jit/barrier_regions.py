@@ -29,7 +29,7 @@ class BarrierRegion(ConvergedBlocks):
         self.loop, self.all_warps = self.head, h.block_named("all_warps")
         super().__init__(h, start, latch, h.block_named("exit_converged"))
         self.hand_over = hand_over
-        self.at_barrier = self.first.meeting if start >= 0 else None
+        self.at_barrier = self.first.rendezvous if start >= 0 else None
         self.inside = [self.plan.blocks[n] for n in (*self.reached, self.first.number)]
 
     def emit(self) -> None:

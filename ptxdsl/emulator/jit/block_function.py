@@ -86,7 +86,7 @@ class _HandOver:
         """Whether the warps before do not wait, but can run."""
         self.wait, self.number, self.expected = h.i64(0), h.i32(0), h.i32(0)
         for block in barriers:
-            barrier = block.meeting
+            barrier = block.rendezvous
             assert barrier is not None
             here = h.ir.icmp_signed("==", at, h.i32(block.number))
             if block.waits_for_cluster or block.turn is not None:  # warps come there again by themselves

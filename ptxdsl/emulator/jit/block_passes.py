@@ -97,7 +97,7 @@ class _BlockPass(BlockNumbers):
         at, barrier = region.first, region.at_barrier
         first = barrier.place + 1 if barrier is not None else 0
         best: dict[int, tuple[int, int]] = {}
-        if (barrier is None and at.meeting is not None) or not self._explore(at, first, best):
+        if (barrier is None and at.rendezvous is not None) or not self._explore(at, first, best):
             raise Unsuited
         while True:
             self.ops += at.ops[first:]
@@ -109,7 +109,7 @@ class _BlockPass(BlockNumbers):
                 self.ops.append(terminator)
                 if self.taken[len(self.ops) - 1]:
                     self.cost += loop_cost(terminator, plan.blocks[number]) * self.warps
-            if number == RETIRED or plan.blocks[number].meeting is not None:
+            if number == RETIRED or plan.blocks[number].rendezvous is not None:
                 break
             at = plan.blocks[number]
         self.end = number
@@ -317,7 +317,7 @@ class _BlockPass(BlockNumbers):
             region.emit_op(planned.op)
             h.hosts = []
         block = plan.blocks[self.end] if self.end >= 0 else None
-        meeting = block.meeting if block is not None else None
-        h.store_registers(plan.live(meeting.statement, 0) if meeting is not None else set())
+        end = block.rendezvous if block is not None else None
+        h.store_registers(plan.live(end.statement, 0) if end is not None else set())
         if h.keeps_lanes and block is None:
             h.store(h.i32(0), h.warp, Warp.ALIVE)

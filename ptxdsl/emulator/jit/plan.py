@@ -101,7 +101,7 @@ class PlannedBlock(NamedTuple):
     """Where it begins a turn of a loop that all warps make before the next."""
 
     @property
-    def meeting(self) -> BlockBarrier | None:
+    def rendezvous(self) -> BlockBarrier | None:
         """Where it begins with a place at which warps wait for each other."""
         return self.barrier if self.barrier is not None else self.turn
 

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from ..codegen.handler import i32, lanes_of
 from ..machine.layout import Warp
-from .function_builder import BlockFunction, type_of
+from .block_registers import type_of
+from .function_builder import BlockFunction
 from .plan import Join, Layout, PlannedRegister, Plan
 
 __all__ = ["WaitingLanes"]

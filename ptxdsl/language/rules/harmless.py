@@ -44,7 +44,7 @@ CHANGING = frozenset(
 
 
 class _Summary(NamedTuple):
-    """Of a stretch of code: the names it takes from outside, the attributes it names, and what it may change.
+    """Of a piece of code: the names it takes from outside, the attributes it names, and what it may change.
 
     What may change are objects held by the variables and attributes that are named, elements of containers, and
     others.

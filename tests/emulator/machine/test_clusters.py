@@ -146,7 +146,7 @@ def test_mbarriers_of_several_blocks_at_once() -> None:
 
 
 def test_threads_arrive_apart_and_ended_threads_do_not_count() -> None:
-    """Half of a warp arrives early, the others late; one block ends before the second meeting."""
+    """Half of a warp arrives early, the others late; one block ends before the second barrier."""
     out = np.zeros(3, np.uint32)
     run(kernel("u64 out", """
         .shared .align 4 .b32 cell;
