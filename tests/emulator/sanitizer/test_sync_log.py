@@ -10,7 +10,9 @@ import ptxdsl
 import pytest
 from foreign_harness import HEADER
 from ptxdsl import use
+from ptxdsl.config import override
 from ptxdsl.emulator.machine.shadow import SyncRecord
+from ptxdsl.emulator.runtime.block_state import BlockState
 from ptxdsl.emulator.sanitizer import sync_log
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from ptxdsl.emulator.sanitizer.synchronisation import Synchronisation
@@ -141,3 +143,38 @@ def test_polls_and_fences_of_warps(
     assert sorted({finding.kind for finding in findings}) == kinds
     assert y.tolist() == list(range(64))[::-1]
     assert 2 <= len(events) <= 12 if kinds or "@" in fence else not events
+
+
+TURNS = """.visible .entry k(.param .u64 x, .param .u64 y)
+{{
+  .reg .b64 %x, %y, %at; .reg .b32 %t, %w, %o, %n, %v, %i, %box; .reg .pred %p, %q;
+  .shared .align 4 .b8 flag[4]; .shared .align 4 .b8 box[4];
+  ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; mov.u32 %t, %tid.x; mov.u32 %i, flag; mov.u32 %box, box;
+  setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [%i], 0; @%p st.shared.u32 [%box], 0; bar.sync 0;
+  shr.u32 %w, %t, 5; and.b32 %o, %t, 31; setp.ne.u32 %p, %o, 0; @%p bra END; mov.u32 %n, %w;
+POLL: ld.{acquire}.cta.shared.u32 %o, [%i]; setp.ne.u32 %q, %o, %n; @%q bra POLL;
+  ld.shared.u32 %v, [%box]; add.u32 %v, %v, %n; st.shared.u32 [%box], %v;
+  add.u32 %o, %n, 1; st.release.cta.shared.u32 [%i], %o;
+  add.u32 %n, %n, 2; setp.lt.u32 %q, %n, 60; @%q bra POLL;
+  setp.ne.u32 %q, %w, 1; @%q bra END;
+  mov.u32 %o, %ctaid.x; mul.wide.u32 %at, %o, 4; add.u64 %at, %y, %at; st.global.u32 [%at], %v;
+END: ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("acquire", "kinds"), [("acquire", []), ("relaxed", ["race"])])
+def test_warps_that_wait_for_each_other_keep_their_time_slice(
+    acquire: str, kinds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, states = BlockState.__init__, []
+    monkeypatch.setattr(BlockState, "__init__", lambda self, *rest: (states.append(1), begin(self, *rest))[1])
+    x, y = np.zeros(8, np.uint32), np.zeros(8, np.uint32)
+    module = ptxdsl.load(HEADER + TURNS.format(acquire=acquire))
+    with use("emulator"), override(emulator_threads=1), collect() as findings:
+        module["k"].configure(8, 64)(x, y)
+        plain = len(states)
+        module["k"].configure(8, 64, sanitize="all")(x, y)
+    assert sorted({finding.kind for finding in findings}) == kinds
+    assert y.tolist() == [sum(range(60))] * 8
+    assert len(states) - plain <= plain

@@ -333,7 +333,7 @@ def _skip_poll(h: Handler, shadow: ShadowState, hosts: Any, mask: Any) -> None:
         again = h.ir.and_(again, h.ir.icmp_unsigned("==", h.load(shadow.warp, offset, value.type), value))
 
     def skip() -> None:
-        _charge(h, mask)
+        _charge(h, shadow, host, mask)
         h.next()
 
     h.branch_unless(h.ir.not_(again), skip)
@@ -341,11 +341,17 @@ def _skip_poll(h: Handler, shadow: ShadowState, hosts: Any, mask: Any) -> None:
         h.store(value, shadow.warp, offset)
 
 
-def _charge(h: Handler, mask: Any) -> None:
-    """Shorten the time slice of the block, since its lanes probably wait; a block function charges its loops."""
+def _charge(h: Handler, shadow: ShadowState, host: Any, mask: Any) -> None:
+    """Shorten the time slice of the block, since its lanes probably wait; a block function charges its loops.
+
+    Who reads shared memory waits for a warp of the same block, unless the launch is in clusters: that warp is to run.
+    """
     if not h.single_warp:
         return
-    cost = h.ir.mul(h.call("llvm.ctpop.i32", i32, mask), h.i32(POLL))
+    inside = h.ir.sub(host, h.load(h.block, Block.SHARED, i64))
+    own = h.ir.icmp_unsigned("<", inside, h.load(h.block, Block.SHARED_BYTES, i64))
+    own = h.ir.and_(own, h.zero(shadow.get(Shadow.CLUSTERS)))
+    cost = h.ir.mul(h.call("llvm.ctpop.i32", i32, mask), h.ir.select(own, h.i32(0), h.i32(POLL)))
     h.store(h.ir.sub(h.load(h.block, Block.BUDGET, i32), cost), h.block, Block.BUDGET)
 
 
@@ -376,5 +382,5 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
         _skip_poll(h, shadow, hosts, mask)
     _follow(h, shadow, mask, op.does, h.i64(0))
     if op.polls:
-        _charge(h, mask)
+        _charge(h, shadow, h.ir.extract_element(hosts, h.first_lane(mask)), mask)
     _log(h, shadow, Reason.SYNC_ACCESS, mask, op.polls, *lanes)
