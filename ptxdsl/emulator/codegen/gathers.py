@@ -86,13 +86,7 @@ def _group(h: Handler, places: Places, bits: int, count: int, lanes: Any, first:
         mask = _part(h, h.bools(lanes), first, GROUP)
         found = [_gathered(h, places.moved(n * bits // 8).part(first, GROUP), bits, mask) for n in range(count)]
         end = h.ir.block
-    merged = []
-    for value in found:
-        phi = h.ir.phi(value.type)
-        phi.add_incoming(ir.Constant(value.type, None), start)
-        phi.add_incoming(value, end)
-        merged.append(phi)
-    return merged
+    return h.merged(start, [ir.Constant(value.type, None) for value in found], end, found)
 
 
 def _gathered(h: Handler, hosts: Any, bits: int, mask: Any) -> Any:

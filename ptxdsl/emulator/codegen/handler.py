@@ -7,7 +7,7 @@ registers from micro-op to micro-op, and the jump (``musttail``) grows no stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
@@ -45,13 +45,16 @@ class Handler:
 
     present, partial = LANES, False
     """Lanes that any warp has; whether warps may have fewer, as their masks of active lanes say."""
-    sparse = False
-    """Whether few lanes may be active where it executes an access."""
     loads_pieces = False
     """Whether a load that may lie in two cache lines had better be several: a CPU that has begun many stores, whose
     addresses it does not know yet, may have such a load wait for all of them."""
     single_warp = True
     """Whether the function runs for one warp of one block, so that nothing of these changes but registers."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether few lanes may be active where it executes an access."""
+        return False
 
     def __init__(self, module: ir.Module, name: str, codes: str = "", result: ir.FunctionType = HANDLER) -> None:
         self.function = ir.Function(module, result, name)
@@ -283,9 +286,16 @@ class Handler:
         last = self.ir.block
         self.ir.branch(on)
         self.ir.position_at_end(on)
-        found = self.ir.phi(i1)
-        found.add_incoming(const(i1, 0), before)
-        found.add_incoming(answer, last)
+        return self.merged(before, [const(i1, 0)], last, [answer])[0]
+
+    def merged(self, one: Any, ones: Iterable[Any], other: Any, others: Iterable[Any]) -> list[Any]:
+        """The values of the basic block that control came from, of two."""
+        found = []
+        for a, b in zip(ones, others):
+            value = self.ir.phi(a.type)
+            value.add_incoming(a, one)
+            value.add_incoming(b, other)
+            found.append(value)
         return found
 
     def skip_unless_any(self, mask: Any) -> None:

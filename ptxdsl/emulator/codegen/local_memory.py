@@ -108,13 +108,7 @@ def load_private(h: Handler, access: Any, op: Load, lanes: Any) -> list[Any]:
         with otherwise:
             gathered = [_gather(h, private, places, n, bits, lanes) for n in range(count)]
             other = h.ir.block
-    found = []
-    for row, value in zip(rows, gathered):
-        merged = h.ir.phi(row.type)
-        merged.add_incoming(row, one)
-        merged.add_incoming(value, other)
-        found.append(merged)
-    return found
+    return h.merged(one, rows, other, gathered)
 
 
 def _order(private: _Private, bits: int) -> tuple[int, range]:

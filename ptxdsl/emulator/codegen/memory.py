@@ -326,18 +326,7 @@ def _load_present(h: Handler, access: Access, bits: int, count: int, lanes: Any)
         with otherwise:
             rest = gather_all(h, access.places(lanes), bits, count, lanes)
             other = h.ir.block
-    return _either(h, one, whole, other, rest)
-
-
-def _either(h: Handler, one: Any, ones: list[Any], other: Any, others: list[Any]) -> list[Any]:
-    """The values of the way by which control came here."""
-    merged = []
-    for a, b in zip(ones, others):
-        phi = h.ir.phi(a.type)
-        phi.add_incoming(a, one)
-        phi.add_incoming(b, other)
-        merged.append(phi)
-    return merged
+    return h.merged(one, whole, other, rest)
 
 
 def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
@@ -354,7 +343,7 @@ def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -
         with otherwise:
             gathered = gather_all(h, Places(h, hosts), bits, count, lanes)
             spread = h.ir.block
-    return _either(h, halves, quick, spread, gathered)
+    return h.merged(halves, quick, spread, gathered)
 
 
 def _halves(h: Handler, hosts: Any, step: int, lanes: Any) -> tuple[list[Any], Any]:

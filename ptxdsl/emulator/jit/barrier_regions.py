@@ -59,6 +59,12 @@ class BarrierRegion(ConvergedBlocks):
         for number in self.reached:
             h.ir.position_at_end(self.bodies[number])
             self._body(plan.blocks[number], 0)
+        self._emit_divergent()
+        self._emit_latch()
+
+    def _emit_divergent(self) -> None:
+        """The divergent regions, and the way out of converged code."""
+        h = self.h
         for region in self.divergent:
             region.emit()
         self.waiting.emit()
@@ -67,7 +73,6 @@ class BarrierRegion(ConvergedBlocks):
         h.set("parked", NEVER)
         self.waiting.park()
         h.ir.branch(self.hand_over)
-        self._emit_latch()
 
     def _voted(self) -> frozenset[str]:
         """The predicates of the barriers at which the region ends."""

@@ -93,7 +93,7 @@ class BlockFunction(BlockRegisters):
         return self.ir.select(self.ir.icmp_unsigned("==", warp, self.i32(plan.warps - 1)), tail, self.i32(FULL))
 
     @property
-    def sparse(self) -> bool:  # type: ignore[override]
+    def sparse(self) -> bool:
         return self.masked or self.thin
 
     @property

@@ -95,7 +95,7 @@ class HoistedAccess(memory.Access):
                 one = h.ir.block
             with otherwise:
                 found, other = self._search(mask), h.ir.block
-        return _either(h, one, lanes, other, found)
+        return h.merged(one, [lanes], other, [found])[0]
 
     def host(self, mask: Any) -> Any:
         if not self.searches:
@@ -109,7 +109,7 @@ class HoistedAccess(memory.Access):
                 lowest = h.ir.and_(mask, h.ir.sub(h.i32(0), mask))
                 lane = h.ir.and_(h.first_lane(mask), h.i32(LANES - 1))
                 found, other = h.ir.extract_element(self._search(lowest), lane), h.ir.block
-        return _either(h, one, host, other, found)
+        return h.merged(one, [host], other, [found])[0]
 
     def _search(self, mask: Any) -> Any:
         """The host addresses by RESOLVE, which keeps the entry; a side exit where a lane is at fault."""
@@ -125,14 +125,6 @@ class HoistedAccess(memory.Access):
 
         h.branch_unless(fine, leave)
         return Handler.load(h, scratch, 0, lanes_of(i64))
-
-
-def _either(h: Handler, one: Any, ones: Any, other: Any, others: Any) -> Any:
-    """The value of the way by which control came here."""
-    merged = h.ir.phi(ones.type)
-    merged.add_incoming(ones, one)
-    merged.add_incoming(others, other)
-    return merged
 
 
 class RowAccess(HoistedAccess):

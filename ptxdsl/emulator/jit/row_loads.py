@@ -52,13 +52,7 @@ class RowLoads:
                 columns, one = _columns(h, pointers, skip, bits, row.columns), h.ir.block
             with otherwise:
                 other = h.ir.block
-        merged = []
-        for column in columns:
-            phi = h.ir.phi(kind)
-            phi.add_incoming(column, one)
-            phi.add_incoming(undefined(kind), other)
-            merged.append(phi)
-        self.rows[h.place] = good, merged
+        self.rows[h.place] = good, h.merged(one, columns, other, [undefined(kind)] * len(columns))
 
     def values(self, count: int, otherwise: Callable[[], list[Any]]) -> list[Any] | None:
         """What an access loads of its row, or where that could not be read ``otherwise``; None where it has no row."""
@@ -78,13 +72,7 @@ class RowLoads:
         other = h.ir.block
         h.ir.branch(read)
         h.ir.position_at_end(read)
-        merged = []
-        for a, b in zip(mine, others):
-            phi = h.ir.phi(a.type)
-            phi.add_incoming(a, start)
-            phi.add_incoming(b, other)
-            merged.append(phi)
-        return merged
+        return h.merged(start, mine, other, others)
 
     def _check_affine(self, access: Access, back: int, size: int, _: Any) -> tuple[Any, Callable[[int], Any], Any]:
         """Whether the rows of all lanes that a warp has are within bounds, and where each begins."""
@@ -127,13 +115,7 @@ def _columns(h: Handler, pointers: Callable[[int], Any], active: Any, bits: int,
         with h.ir.if_then(some):
             loaded = _group(h, pointers, first, bits, columns)
             end = h.ir.block
-        merged = []
-        for value in loaded:
-            phi = h.ir.phi(value.type)
-            phi.add_incoming(undefined(value.type), start)
-            phi.add_incoming(value, end)
-            merged.append(phi)
-        groups.append(merged)
+        groups.append(h.merged(start, [undefined(value.type) for value in loaded], end, loaded))
     return [concat(h, [group[n] for group in groups]) for n in range(columns)]
 
 

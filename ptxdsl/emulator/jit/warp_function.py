@@ -21,7 +21,7 @@ from ..codegen import data
 from ..codegen.handler import HANDLER, Handler, i32, i64, pointer
 from ..codegen.memory import in_lanes, spread
 from ..instructions.operand_classes import OperandClass
-from ..machine.layout import LANES, NEVER, Block, Warp
+from ..machine.layout import LANES, Block, Warp
 from .barrier_regions import BarrierRegion
 from .function_builder import BlockFunction
 from .plan import Layout, Plan, PlannedRegister
@@ -185,14 +185,7 @@ class _WarpRegion(BarrierRegion):
         for piece in self.part.pieces:
             h.ir.position_at_end(self.behind[piece] if piece in self.behind else self.bodies[piece.block])
             self._piece(piece)
-        for region in self.divergent:
-            region.emit()
-        self.waiting.emit()
-        h.ir.position_at_end(self.exit_block)
-        h.set("active", h.converged)
-        h.set("parked", NEVER)
-        self.waiting.park()
-        h.ir.branch(self.hand_over)
+        self._emit_divergent()
         h.ir.position_at_end(self.hand_over)
         h.store(h.get("active"), h.warp, Warp.ACTIVE)
         h.store(h.get("parked"), h.warp, Warp.PARKED)

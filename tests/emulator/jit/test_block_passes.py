@@ -107,6 +107,15 @@ def test_what_a_warp_is_told_of_itself(rng: np.random.Generator) -> None:
     same(kernel("u64 x, u64 y, u32 n, u32 w", body), 3, 96, **given)
 
 
+@pytest.mark.parametrize("atomic", [True, False])
+def test_only_loads_beside_atomics_are_made_in_pieces(atomic: bool) -> None:
+    update = "red.global.add.u32 [%rd4], 1;" if atomic else "st.global.u32 [%rd4], 1;"
+    text = kernel("u64 x, u64 y, u32 n, u32 w", START + COPY.replace("st.global.u32 [%rd4], %r10;", update) + "ret;")
+    module = ir.Module()
+    emit_block_function(module, "k", plan_block_function(Program(parse(text)).code("k", LaunchConfig(1, 64).block)))
+    assert ("load volatile" in str(module)) is atomic
+
+
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 def test_loads_beside_atomics_are_made_in_pieces(bits: int, rng: np.random.Generator) -> None:
     kind, some = f"u{bits}", random.Random(int(rng.integers(1 << 30)))

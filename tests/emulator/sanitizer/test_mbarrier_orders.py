@@ -148,13 +148,18 @@ def test_a_wait_that_reads_a_clock_ends(seed: int | None, monkeypatch: pytest.Mo
 
 
 def test_a_timeout_is_no_deadlock() -> None:
-    timeout = "setp.gt.u64 %p3, %rd3, 100000000; @%p3 bra DONE;"
-    run(kernel("", ATTENDED.format(arrivals=65, timeout=timeout)), 64, None, frozenset())
+    timeout = "setp.gt.u64 %p3, %rd3, 100000000; @%p3 bra LATE;"
+    late = "LATE: ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r0, 4, %rd0; st.global.u32 [%rd0], 1; ret;"
+    out = np.zeros(64, np.uint32)
+    run(kernel("u64 out", ATTENDED.format(arrivals=65, timeout=timeout) + late), 64, None, frozenset(), out=out)
+    assert out.all()
 
 
 def test_no_warp_is_drawn_so_rarely_that_nothing_seems_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Instrumentation, "_follows_mbarriers", lambda self, instructions: False)
     for number in (3, 4, 5, 9, 10):
+        out = np.full(1, 99, np.uint32)
         with collect():
             text = kernel("u64 out", mbarrier_programs.program(number)) + "// random\n"
-            run(text, 32 * mbarrier_programs.WARPS, 1, out=np.zeros(1, np.uint32))
+            run(text, 32 * mbarrier_programs.WARPS, 1, out=out)
+        assert out[0] == 0

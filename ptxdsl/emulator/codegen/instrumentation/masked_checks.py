@@ -291,10 +291,7 @@ class _MaskedCheck:
         rare = h.ir.block
         h.ir.branch(on)
         h.ir.position_at_end(on)
-        found = h.ir.phi(_Bools)
-        found.add_incoming(good, before)
-        found.add_incoming(further, rare)
-        return found
+        return h.merged(before, [good], rare, [further])[0]
 
     def _ordered_in_warp(self, words: Any) -> Any:
         """Whether a barrier of the warp orders them, or one of the block before its last time slice."""
