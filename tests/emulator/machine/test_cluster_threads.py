@@ -14,7 +14,7 @@ from synchronisation_kernels import FETCHES, LINEAR, ROTATE
 from ptxdsl import emulator
 from ptxdsl.config import override
 from ptxdsl.errors import DeadlockError, EmulationError, TrapError
-from ptxdsl.emulator.runtime import clusters, worker_pool
+from ptxdsl.emulator.runtime import alone, clusters, worker_pool
 from ptxdsl.emulator.runtime.clusters import ClusterPool, Clusters
 from ptxdsl.launch import LaunchConfig
 
@@ -125,6 +125,21 @@ def test_an_interruption_ends_all(threads: list[int], monkeypatch: pytest.Monkey
         run(text, 64, 1, 2, flags=np.zeros(64, np.uint32))
     assert not pools[0].running
     assert len(set(threads)) > 1
+
+
+def test_atomics_lock_beside_another_host_thread(threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, bool]] = []
+    note = Clusters._note_locks
+    monkeypatch.setattr(alone, "_several", threading.Event())
+    monkeypatch.setattr(Clusters, "_note_locks", lambda self, locks: (
+        seen.append((threading.get_ident(), locks)), note(self, locks)
+    ))
+    total = np.zeros(1, np.uint32)
+    run(kernel("u64 total", "ld.param.u64 %rd0, [total]; red.global.add.u32 [%rd0], 3; ret;"), 64, 32, 2, total=total)
+    assert total[0] == 64 * 32 * 3
+    others = [locks for thread, locks in seen if thread != threading.get_ident()]
+    assert others
+    assert all(others)
 
 
 def test_short_clusters_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
