@@ -148,6 +148,82 @@ def vector_with_one_kept_deep(out: Any, x: Any) -> None:
     out.cast(u32)[0] = last[0]["kept"][0]
 
 
+def element_kept_in_a_later_turn(out: Any, x: Any) -> None:
+    acc = registers(2)
+    old: Any = x
+    for element in acc:
+        for g in range(3):
+            element += x  # wrong
+            if g == 1:
+                old = element
+    out[0] = old
+
+
+def element_kept_in_an_object(out: Any, x: Any) -> None:
+    acc = registers(2)
+    state = SimpleNamespace(last=x)
+    for element in acc:
+        for _ in range(3):
+            ptx.fma.rn.f32(x, x, element, out=element)  # wrong
+            state.last = element
+    out[0] = state.last
+
+
+def element_that_leaves_its_list(out: Any, x: Any) -> None:
+    acc = registers(2)
+    old: Any = x
+    for element in acc[:1]:
+        for g in range(3):
+            ptx.fma.rn.f32(x, x, element, out=element)  # wrong
+            if g == 0:
+                old = acc.pop(0)
+    out[0] = old
+
+
+def element_replaced_in_its_list(out: Any, x: Any) -> None:
+    acc, kept = registers(2), []
+    for element in acc[:1]:
+        for g in range(3):
+            ptx.fma.rn.f32(x, x, element, out=element)  # wrong
+            if g == 0:
+                kept.append(acc[0])
+                acc[0] = acc[1]
+    out[0] = kept[0]
+
+
+def list_under_another_name(out: Any, x: Any) -> None:
+    acc = registers(2)
+    kept = acc
+    for element in acc[:1]:
+        for g in range(3):
+            ptx.fma.rn.f32(x, x, element, out=element)  # wrong
+            if g == 0:
+                acc = registers(2)
+    out[0] = kept[0]
+    out[1] = acc[0]
+
+
+def other_register_under_the_name(out: Any, x: Any) -> None:
+    acc = registers(2)
+    old = acc[1]
+    for element in acc:
+        for g in range(3):
+            if g == 1:
+                element = acc[1]
+            element.set(x)  # wrong
+    out[0] = old
+
+
+def in_a_tuple_made_before(out: Any, x: Any) -> None:
+    acc = registers(2)
+    pairs = [(x, 1), (x, 2)]
+    for element in acc:
+        for g in range(3):
+            element += x  # wrong
+            pairs[g % 2] = (element, g)
+    out[0] = pairs[0][0]
+
+
 def by_iadd(out: Any, x: Any) -> None:
     acc = registers()
     old = acc[1]
@@ -227,6 +303,25 @@ def test_registers_that_helpers_change_are_searched_for_once(monkeypatch: pytest
 
     assert ptx_kernel(kernel).ptx()
     assert len(searched) <= 1
+
+
+def test_elements_of_a_list_are_searched_for_once_an_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    search = aliasing.holders
+    monkeypatch.setattr(aliasing, "holders", lambda *given: searched.append(1) or search(*given))
+
+    def kernel(out: Ptr[f32], x: f32) -> None:
+        acc = registers(8)
+        with loop(3):
+            for element in acc[:6]:
+                element *= x
+                for _ in range(5):
+                    ptx.fma.rn.f32(x, x, element, out=element)
+        for i, value in enumerate(acc):
+            out[i] = value
+
+    assert ptx_kernel(kernel).ptx()
+    assert len(searched) <= 12
 
 
 def test_objects_of_classes_compiled_to_c_are_read_without_their_table() -> None:

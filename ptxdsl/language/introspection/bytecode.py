@@ -57,6 +57,8 @@ class Flow:
         self._steps_from: dict[tuple[str, int], set[tuple[str, object]]] = {}
         self._bodies: dict[tuple[int, int], list[int]] = {}
         self._writers: dict[tuple[str, int, int], list[int]] = {}
+        self._sources: dict[str, frozenset[str]] = {}
+        self._changed: dict[int, str | None] = {}
         lines = _lines(code)
         for index, i in enumerate(raw):
             following: list[int] = []
@@ -93,7 +95,7 @@ class Flow:
         key = name, start, stop
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = any(True for _ in self._loads_after(name, start, stop))
+            found = self._read[key] = any(True for _ in self.loads_after(name, start, stop))
         return found
 
     def steps_from(self, name: str, start: int) -> set[tuple[str, object]]:
@@ -103,16 +105,21 @@ class Flow:
         """
         found = self._steps_from.get((name, start))
         if found is None:
-            found = {self._step_from(index, name) for index in self._loads_after(name, start)}
+            found = {self._step_from(index, name) for index in self.loads_after(name, start)}
             self._steps_from[name, start] = found
         return found
 
-    def _loads_after(self, name: str, start: int, stop: int | None = None) -> Iterator[int]:
-        """The instructions that may read ``name`` after ``start`` before it is written and before ``stop``."""
+    def loads_after(
+        self, name: str, start: int, stop: int | None = None, within: frozenset[int] | None = None
+    ) -> Iterator[int]:
+        """The instructions that may read ``name`` after ``start`` before it is written and before ``stop``.
+
+        Only those ``within`` some instructions count, and nothing is followed out of them.
+        """
         waiting, seen = list(self.following[start]), {stop}
         while waiting:
             index = waiting.pop()
-            if index in seen:
+            if index in seen or (within is not None and index not in within):
                 continue
             seen.add(index)
             step = self.steps[index]
@@ -134,13 +141,17 @@ class Flow:
 
     def sources(self, name: str) -> frozenset[str]:
         """The names that ``name`` is made from: what the statements load that assign it or fill it, and theirs."""
+        known = self._sources.get(name)
+        if known is not None:
+            return known
         found: set[str] = set()
         waiting = [name]
         while waiting:
             new = self._assigned_from.get(waiting.pop(), set()) - found
             found |= new
             waiting += new
-        return frozenset(found)
+        self._sources[name] = frozenset(found)
+        return self._sources[name]
 
     @cached_property
     def _assigned_from(self) -> dict[str, set[str]]:
@@ -151,12 +162,22 @@ class Flow:
                 loads = self._statement_from(index)
                 if loads:
                     found.setdefault(loads[0], set()).update(loads[1:])
+            if step.opname == "STORE_SUBSCR":
+                container = self._stored_into(index)
+                found.setdefault(container, set()).update(set(self.loaded(index)) - {container})
             for name in step.stores:
                 at = index
                 while at and self.steps[at - 1].opname.startswith(("STORE_", "UNPACK", "FOR_ITER", "GET_ITER", "EXT")):
                     at -= 1
                 found.setdefault(name, set()).update(self.loaded(max(at - 1, 0)))
         return found
+
+    def _stored_into(self, at: int) -> str:
+        """The variable whose element a simple ``name[key] = ...`` assigns; "" for others."""
+        key, container = self.steps[at - 1], self.steps[at - 2]
+        if len(key.loads) == 2:  # both by one instruction
+            return key.loads[0]
+        return container.loads[-1] if container.loads else ""
 
     def _statement_from(self, at: int) -> list[str]:
         """The names loaded by the statement that ``at`` is in, to its end."""
@@ -276,6 +297,11 @@ class Flow:
 
     def changed(self, at: int) -> str | None:
         """The name through which the in-place operation at ``at`` changes a register, as far as that is known."""
+        if at not in self._changed:
+            self._changed[at] = self._changed_name(at)
+        return self._changed[at]
+
+    def _changed_name(self, at: int) -> str | None:
         step = self.steps[at]
         if step.opname.startswith("INPLACE") or step.opname == "BINARY_OP":
             later = self.steps[at + 1] if at + 1 < len(self.steps) else step

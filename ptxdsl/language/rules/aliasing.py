@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from operator import is_
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import AliasError, Loc
 from ..builder import Region, Trace, current, fatal, thread
@@ -75,25 +75,63 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     if trace.unaliased.get(at, 0) >= references:
         return
     stack = list(frames(trace, user_frame(depth + 1, trace.code)))
+    known = trace.taken.get(at)
+    if known is not None and known.references >= references and known.holds(stack, register, trace):
+        return
     if own >= 0 and references - _counted(register, trace) - own <= _handed_on(stack, register):
         check_stack(stack, register, more=False)
         trace.unaliased[at] = references
         return
     searches.count += 1
     count, certain, grouped = 0, 0, False
-    for each, found in zip(stack, holders(stack, register, trace)):
+    elements: list[_Element | None] = []
+    for number, (each, found) in enumerate(zip(stack, holders(stack, register, trace))):
         if len(found.names) == 1 and not found.places:
             flow = flow_of(each.f_code)
             count += 1
             certain += next(iter(found.names)) in flow.loaded(flow.index(each.f_lasti))
+            elements.append(None)
         elif found.names or found.places:
             count += len(found.names) + len({holder.place for holder in found.places})
             use = _Use(each, found, trace, grouped)
             certain += use.check()
             grouped = use.grouped
+            elements.append(use.element(number))
     allowed = references - count + max(certain, 1)
     check_stack(stack, register, more=0 < trace.unaliased.get(at, 0) < allowed)
     trace.unaliased[at] = allowed
+    if len(elements) == 1 and elements[0] is not None:
+        trace.taken[at] = _Taken(references, trace.region, elements[0])
+
+
+class _Element(NamedTuple):
+    """An element of a list that one variable holds, and that another was taken from: the way of most changes in a loop.
+
+    The element is no second holder, whatever reads the list later, so nothing but its place needs to be looked at.
+    """
+
+    frame: int
+    name: str
+    root: str
+    position: int
+
+
+class _Taken(NamedTuple):
+    """What a search has found: the references to a register then, and the only places that hold it."""
+
+    references: int
+    region: Region
+    element: _Element
+
+    def holds(self, stack: list[FrameType], reg: Reg, trace: Trace) -> bool:
+        """Whether the same places hold it: then it has no holder more, having no reference more."""
+        frame, name, root, position = self.element
+        found = locals_of(stack[frame])
+        held = found.get(root)
+        return (
+            self.region is trace.region and found.get(name) is reg
+            and type(held) is list and position < len(held) and held[position] is reg
+        )
 
 
 class _Searches:
@@ -178,6 +216,21 @@ class _Use:
         self.frame, self.found, self.trace = frame, found, trace
         self.grouped = grouped
         """Whether a loop over a container changes it: what the container was made of changes with it."""
+        self.values: dict[str, Any] | None = None
+        self.first: Holder | None = None
+        """The place that the variable was taken from through which it is changed."""
+
+    def element(self, frame: int) -> _Element | None:
+        """The element of a list that it was taken from, if nothing else holds it."""
+        first, names = self.first, self.found.names
+        if first is None or len(names) != 1 or any(holder.place != first.place for holder in self.found.places):
+            return None
+        (name,) = names
+        code, held = self.frame.f_code, first.node
+        plain = name in code.co_varnames and name not in code.co_cellvars
+        if not plain or held.parent is not None or type(held.value) is not list or type(first.held) is not Reg:
+            return None
+        return _Element(frame, name, first.root, first.key)
 
     def check(self) -> bool:
         """An AliasError where the frame uses it later in a second way; whether it is changed through a variable."""
@@ -225,9 +278,11 @@ class _Use:
             if name != changed and not (part and isinstance(names[name], Part)) and self._name_used(name)
         ]
         # What a loop variable, an argument, a part or an unknown way changes is what one of the names holds.
-        handed = unknown or part or changed in flow.loop_variables or (place is not None and place.called)
-        for name in read[handed:]:
-            yield name, name, None
+        called = place is not None and place.called
+        handed = read[:1] if unknown or part or called else self._looped_over(changed, read)
+        for name in read:
+            if name not in handed:
+                yield name, name, None
         kept: dict[object, Holder] = {}
         for holder in self.found.places:
             if holder.place not in kept and (place is None or holder.place != place.place) and self._used(holder):
@@ -237,10 +292,18 @@ class _Use:
             # A name has been taken from where its value was.
             sources = flow.sources(changed) if changed is not None else frozenset()
             first = next((holder for holder in kept.values() if unknown or self._taken(holder, sources)), None)
+            self.first = None if unknown else first
         group = place.root if place is not None and self.grouped else None
         for holder in kept.values():
             if holder is not first and holder.root != group and not (part and isinstance(holder.held, Part)):
                 yield holder.root, holder.path, holder
+
+    def _looped_over(self, changed: str | None, names: list[str]) -> list[str]:
+        """The name that a loop variable was taken from, if it is one and was: its container was made of it."""
+        if changed is None or changed not in self.flow.loop_variables:
+            return []
+        sources, captured = self.flow.sources(changed), self.found.captured
+        return [name for name in names if name in sources or not sources.isdisjoint(captured.get(name, ()))][:1]
 
     def _taken(self, holder: Holder, sources: frozenset[str]) -> bool:
         return any(other.root in sources for other in self.found.places if other.place == holder.place)
@@ -262,9 +325,13 @@ class _Use:
     def _leads_to(self, root: str, step: tuple[str, object], place: Any) -> bool:
         """Whether what the frame does with a variable may read a place: not if it takes another attribute or index."""
         form, key = step
+        if not form:
+            return True
+        if self.values is None:
+            self.values = variables(self.frame)
         wanted = ATTRIBUTE if form == "attribute" else ITEM
-        value = variables(self.frame).get(root)
-        parts = [part for part in children(value) if part.form == wanted] if form else []
+        value = self.values.get(root)
+        parts = [part for part in children(value) if part.form == wanted]
         taken = [(part, index) for part in parts for index, name in enumerate(part.keys) if name == key]
         if not taken:
             return True  # a method, a property, or the object as a whole

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import (
     BuiltinFunctionType, CodeType, FrameType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType,
@@ -270,7 +270,7 @@ def _block(code: CodeType, offset: int) -> _Summary | None:
             for each in (inner, *inner_codes(inner)):
                 names |= {*globals_of(each), *each.co_freevars}
                 scan.add(effects_of(each), None)
-    return scan.summary(name for name in names if _is_taken(name, start, body, code))
+    return scan.summary(names & _taken(start, body, code))
 
 
 class _Scan:
@@ -325,7 +325,7 @@ class _Scan:
         code = effects.code
         values = [value for index, value in effects.assigned.get(name, ()) if body is None or index in body]
         given = name in code.co_cellvars or name in code.co_freevars or (
-            name in _parameters(code) if body is None else _is_taken(name, min(body) - 1, body, code)
+            name in _parameters(code) if body is None else name in _taken(min(body) - 1, body, code)
         )
         if given or not values:
             self.names.add(name)
@@ -337,23 +337,37 @@ class _Scan:
         self.others = self.others or not kinds <= {"item", "each", "new"}
 
 
-def _is_taken(name: str, start: int, body: frozenset[int], code: CodeType) -> bool:
-    """Whether a block may read what a variable held before."""
-    if name in code.co_cellvars:
-        return True
-    steps, following = flow_of(code).steps, flow_of(code).following
-    waiting, seen = list(following[start]), set()
+@PerCode
+def _known_taken(code: CodeType) -> dict[tuple[int, frozenset[int]], frozenset[str]]:  # noqa: ARG001
+    """By block, the names that it may read before it assigns them."""
+    return {}
+
+
+def _taken(start: int, body: frozenset[int], code: CodeType) -> frozenset[str]:
+    """The names of which a block may read what they held before: those that are live where it begins, and all cells."""
+    known = _known_taken(code)
+    found = known.get((start, body))
+    if found is None:
+        found = known[start, body] = frozenset((*_live(start, body, code), *code.co_cellvars))
+    return found
+
+
+def _live(start: int, body: frozenset[int], code: CodeType) -> Iterator[str]:
+    flow = flow_of(code)
+    read: set[str] = set()
+    assigned: set[str] = set()
+    waiting, reached = list(flow.following[start]), set()
     while waiting:
         index = waiting.pop()
-        if index in seen or index not in body:
-            continue
-        seen.add(index)
-        step = steps[index]
-        if name in step.loads and not (name in step.stores and step.opname.startswith("STORE")):
-            return True
-        if name not in step.stores:
-            waiting += following[index]
-    return False
+        if index in body and index not in reached:
+            reached.add(index)
+            step = flow.steps[index]
+            read.update(step.loads)
+            assigned.update(step.stores)
+            waiting += flow.following[index]
+    for name in read:
+        if name not in assigned or any(True for _ in flow.loads_after(name, start, within=body)):
+            yield name
 
 
 def _is_called(effects: Effects, index: int) -> bool:

@@ -7,8 +7,8 @@ register too: what is searched for is the register, not the object.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from itertools import compress
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, repeat
 from operator import is_
 from types import (
     AsyncGeneratorType, BuiltinFunctionType, CodeType, CoroutineType, FrameType, FunctionType, GeneratorType,
@@ -38,12 +38,17 @@ class Holder(NamedTuple):
 
     place: tuple[int, str, int]
     root: str
-    path: str
-    first: tuple[str, Any]
-    """The first step from the variable: how it is written, and its key."""
+    node: Node
+    form: str
+    key: Any
     called: bool
     """Whether it is an argument, kept for a call: of a partial, a paused generator, a default, a bound method."""
     held: Any
+
+    @property
+    def path(self) -> str:
+        """How the place is written."""
+        return self.node.path(self.form, self.key)
 
 
 class Found(NamedTuple):
@@ -74,13 +79,38 @@ def shares(value: Any, reg: Reg) -> bool:
     return value is reg or (where not in ("", "self") and getattr(value, where) is reg)
 
 
-class _MayHold(dict[type, bool]):
-    def __missing__(self, kind: type) -> bool:
-        found = self[kind] = bool(_SHARES[kind]) or holds(kind)
-        return found
+_IS, _HAS, _LEADS = 1, 2, 4
 
 
-_may_hold = _MayHold().__getitem__
+class _Ways(dict[type, int]):
+    """How objects of a type may come to a `Reg`: they are one, have one in an attribute, or hold others; 0: not."""
+
+    def __missing__(self, kind: type) -> int:
+        where = _SHARES[kind]
+        self[kind] = _IS if where == "self" else _HAS if where else _LEADS if holds(kind) else 0
+        return self[kind]
+
+
+class _WaysOfAll(dict[frozenset[type], int]):
+    """The same of objects of several types together."""
+
+    def __missing__(self, kinds: frozenset[type]) -> int:
+        if len(self) > _MANY:
+            self.clear()
+        ways = 0
+        for kind in kinds:
+            ways |= _WAYS[kind]
+        self[kinds] = ways
+        return ways
+
+
+_MANY = 4096
+_WAYS = _Ways()
+_WAYS_OF_ALL = _WaysOfAll()
+
+
+def _ways(held: Iterable[Any]) -> int:
+    return _WAYS_OF_ALL[frozenset(map(type, held))]
 
 
 def variables(frame: FrameType) -> dict[str, Any]:
@@ -100,13 +130,13 @@ def holders(frames: list[FrameType], reg: Reg, trace: Trace) -> list[Found]:
         names: dict[str, Any] = {}
         others: list[tuple[str, Any]] = []
         held = locals_of(frame)
-        for root in compress(held.items(), map(_may_hold, map(type, held.values()))):
-            name, value = root
+        ways = list(map(_WAYS.__getitem__, map(type, held.values())))
+        for (name, value), way in compress(zip(held.items(), ways), ways):
             if value is reg:
                 names[name] = value
-            elif not _SHARES[type(value)]:
-                others.append(root)
-            elif shares(value, reg):
+            elif way == _LEADS:
+                others.append((name, value))
+            elif way == _HAS and shares(value, reg):
                 names[name] = value
         roots.append(others)
         found.append(Found(names, [], {}))
@@ -115,11 +145,11 @@ def holders(frames: list[FrameType], reg: Reg, trace: Trace) -> list[Found]:
     through_globals = search.reaches(search.live)
     for frame, others, each in zip(frames, roots, found):
         if through_globals:
-            values = {name: value for name, value in variables(frame).items() if _may_hold(type(value))}
+            values = {name: value for name, value in variables(frame).items() if _WAYS[type(value)]}
             each.names.update((name, value) for name, value in values.items() if shares(value, reg))
             others = list(values.items())
         for root in others:
-            if search.reaches([root[1]]):
+            if not search.passes(root[1]) and search.reaches([root[1]]):
                 _collect(walk([root], {**search.unrelated, **search.clean}, through_globals=True), frame, reg, each)
     return found
 
@@ -151,7 +181,7 @@ def _globals(waiting: list[tuple[CodeType, dict[str, Any]]]) -> Globals:
         for name in new:
             value = scope.get(name)
             kind = type(value)
-            if not _may_hold(kind):
+            if not _WAYS[kind]:
                 continue
             if _SHARES[kind]:
                 found.live.append((value,))
@@ -189,6 +219,7 @@ class _Search:
     def __init__(self, reg: Reg, trace: Trace) -> None:
         self.reg, self.known = reg, trace.known_globals
         self.vector, self.unrelated = trace.vector or (frozenset(), {})
+        self.leaves = trace.leaves
         self.clean: dict[int, Any] = {}
         """By id, the objects that do not reach it, but perhaps another register of its vector."""
         self.live: list[Any] = []
@@ -209,30 +240,40 @@ class _Search:
             self._current.append(found)
         return found
 
-    def reaches(self, values: list[Any]) -> bool:
+    def passes(self, value: Any) -> bool:
+        """Whether an object does not reach it, as far as that is seen at once: most are sequences of other values."""
+        kind = type(value)
+        if kind is not list and kind is not tuple and kind is not Vec:
+            return False
+        ways = _ways(value)
+        return not ways or (ways == _IS and not self.vector and id(self.reg) not in map(id, value))
+
+    def reaches(self, values: Sequence[Any]) -> bool:
         """Whether one of these objects reaches it."""
         waiting, clean, unrelated, seen, others = list(values), self.clean, self.unrelated, {}, False
+        leaves, number = self.leaves, id(self.reg)
         while waiting:
             value = waiting.pop()
-            if id(value) in unrelated or id(value) in seen:
+            at, kind = id(value), type(value)
+            if at in leaves or at in unrelated or at in seen:
                 continue
-            if id(value) in clean:
+            if at in clean:
                 others = True
                 continue
-            kind = type(value)
             groups: list[Any]
             if kind is list or kind is tuple or kind is Vec:
+                if not _ways(value):
+                    (unrelated if kind is list else leaves)[at] = value
+                    continue
                 groups = [value]
             else:
                 groups = [part.held for part in children(value)]
                 if kind is FunctionType and is_user_module(value.__globals__):
                     groups.append(self._globals(value.__code__, value.__globals__).live)
-            seen[id(value)] = value, groups
+            seen[at] = value, groups
             for held in groups:
-                ways = 0
-                for each in set(map(type, held)):
-                    ways |= _WAYS[each]
-                if ways & _IS and id(self.reg) in map(id, held):
+                ways = _ways(held)
+                if ways & _IS and number in map(id, held):
                     return True
                 if ways & _HAS and any(shares(item, self.reg) for item in held):
                     return True
@@ -241,21 +282,6 @@ class _Search:
                     waiting += compress(held, map(holds, map(type, held)))
         (clean if others else unrelated).update(seen)
         return False
-
-
-_IS, _HAS, _LEADS = 1, 2, 4
-
-
-class _Ways(dict[type, int]):
-    """How objects of a type may come to a `Reg`: they are one, have one in an attribute, or hold others."""
-
-    def __missing__(self, kind: type) -> int:
-        where = _SHARES[kind]
-        self[kind] = _IS if where == "self" else _HAS if where else _LEADS if holds(kind) else 0
-        return self[kind]
-
-
-_WAYS = _Ways()
 
 
 def _collect(nodes: Iterator[Node], frame: FrameType, reg: Reg, found: Found) -> None:
@@ -274,8 +300,9 @@ def _collect(nodes: Iterator[Node], frame: FrameType, reg: Reg, found: Found) ->
 
 def _held(part: Part, reg: Reg) -> Sequence[tuple[Any, Any]]:
     """The elements of a part that hold the register."""
-    if not any(map(_SHARES.__getitem__, set(map(type, part.held)))):
-        return ()
+    ways = _ways(part.held)
+    if not ways & _HAS:
+        return list(compress(zip(part.keys, part.held), map(is_, part.held, repeat(reg)))) if ways & _IS else ()
     return [(key, value) for key, value in zip(part.keys, part.held) if shares(value, reg)]
 
 
@@ -288,15 +315,11 @@ def _own(frame: FrameType, function: FunctionType, name: str) -> bool:
 
 
 def _holder(node: Node, form: str, key: Any, value: Any) -> Holder:
-    chain = [(form, key)]
-    called, at = False, node
-    while True:
-        called = called or isinstance(at.value, _CALLED)
-        if at.parent is None:
-            break
-        chain.append((at.form, at.key))
+    called, at = isinstance(node.value, _CALLED), node
+    while at.parent is not None:
         at = at.parent
-    return Holder(place_of(node.value, form, key), at.key, node.path(form, key), chain[-1], called, value)
+        called = called or isinstance(at.value, _CALLED)
+    return Holder(place_of(node.value, form, key), at.key, node, form, key, called, value)
 
 
 def place_of(container: object, form: str, key: Any) -> tuple[int, str, int]:

@@ -34,6 +34,7 @@ from .holders import shares, variables
 __all__ = ["check_stack"]
 
 _LOOKED_UP = ("name", "attr", "item")
+_MAY_GIVE = (*_LOOKED_UP, "call")
 
 
 def check_stack(stack: list[FrameType], reg: Reg, *, more: bool) -> None:
@@ -47,9 +48,13 @@ def check_stack(stack: list[FrameType], reg: Reg, *, more: bool) -> None:
         code = frame.f_code
         flow, effects = flow_of(code), effects_of(code)
         at = flow.index(frame.f_lasti)
+        scope: dict[str, Any] | None = None
         for operand in effects.pending.get(at, ()):
-            known = operand.kind in _LOOKED_UP and shares(resolved(operand, variables(frame)), reg)
-            if known or _gives(operand, variables(frame), reg):
+            if operand.kind not in _MAY_GIVE:
+                continue
+            scope = scope or variables(frame)
+            known = operand.kind in _LOOKED_UP and shares(resolved(operand, scope), reg)
+            if known or _gives(operand, scope, reg):
                 raise _error(operand, frame)
         if _collects(flow, at):
             collects = True
