@@ -18,6 +18,7 @@ from .machine.address_spaces import AddressSpaces, ModuleMemory
 from .machine.array_history import note
 from .runtime.block_state import NO_TOOL, LaunchState
 from .runtime.launch import run
+from .runtime.launcher import Launcher
 
 if TYPE_CHECKING:
     from ..launch import Buffer, LaunchConfig, Scalar
@@ -31,6 +32,8 @@ __all__ = ["Program", "load"]
 BOUNDS: Literal["memory"] = "memory"
 """In place of the sanitizer's checks: code of its own, in which accesses out of bounds may be passed over."""
 Tools = Union["Checks", Literal["memory"], None]
+Launches = Callable[["Sequence[Scalar | Buffer]"], None]
+"""Launches a kernel with arguments."""
 
 
 class Program:
@@ -151,6 +154,10 @@ class Program:
 
         Raises EmulationError, of the kind that fits, where the kernel does something wrong.
         """
+        self.launcher(entry, config, conservative=conservative)(arguments)
+
+    def launcher(self, entry: str, config: LaunchConfig, *, conservative: bool = False) -> Launches:
+        """What :meth:`run` calls with the arguments, for one launch after the other while nobody else observes."""
         annotated, tools = 0, config.sanitize or frozenset()
         if config.traced is not None and "memory" in tools:
             annotated = self._annotated(config.traced)
@@ -163,15 +170,22 @@ class Program:
             config = replace(config, cluster=spaces.cluster)
             spaces = self._kernel(entry, config.cluster, annotated)
         block, cluster = config.block, config.cluster
-        launch = LaunchState(spaces, config, list(arguments))
-        note(entry, arguments)
-        if observing is not None:
-            observing.run(launch)
-            return
-        if sanitizes:
-            sanitized(launch, lambda slow, on: self.code(entry, block, conservative or slow, on, cluster, annotated))
-            return
-        run(launch, lambda needed: self.code(entry, block, conservative or needed, None, cluster), alone=False)
+
+        def code(slow: bool, tools: Tools = None) -> Code:
+            return self.code(entry, block, conservative or slow, tools, cluster, annotated)
+
+        if observing is None and not sanitizes:
+            return Launcher(spaces, config, code)
+
+        def followed(arguments: Sequence[Scalar | Buffer]) -> None:
+            launch = LaunchState(spaces, config, arguments)
+            note(entry, arguments)
+            if observing is not None:
+                observing.run(launch)
+            else:
+                sanitized(launch, code)
+
+        return followed
 
 
 def _alike(one: Module, other: Module) -> bool:
@@ -194,7 +208,7 @@ def sanitized(launch: LaunchState, code: Callable[[bool, Tools], Code]) -> None:
     launch.tool, alone = sanitizer, checks != BOUNDS
     fault = None
     try:
-        run(launch, lambda needed: code(needed, checks), alone)
+        run(launch, code(False, checks), lambda needed: code(needed, checks), alone)
     except EmulationError as error:
         fault = error
     finally:

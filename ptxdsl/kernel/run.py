@@ -50,6 +50,25 @@ class EmulatorRun:
         self.references, self.foreign, self.traced = references, foreign, traced
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        self._launcher(geometry)(arguments)
+
+    def _launcher(self, geometry: LaunchConfig) -> Callable[[Sequence[Argument]], None]:
+        """What runs launches in a geometry, one after the other, as long as the settings are the same."""
+        if self.traced is not None and geometry.sanitize and "memory" in geometry.sanitize:
+            geometry = replace(geometry, traced=self.traced)
+        tracks = bool(geometry.sanitize and "init" in geometry.sanitize)
+        program, references, launches = self.program, self.references, self.program.launcher(self.entry, geometry)
+
+        def launch(arguments: Sequence[Argument]) -> None:
+            given = self._given(arguments, tracks)
+            if references:
+                program.bind(references)
+            launches(given)
+
+        return launch
+
+    def _given(self, arguments: Sequence[Argument], tracks: bool) -> list[Scalar | Buffer]:
+        """The arguments as the emulator has them; ``tracks``: what the kernel writes to device arrays is noted."""
         given: list[Scalar | Buffer] = []
         for argument in arguments:
             if type(argument) is Buffer:
@@ -59,31 +78,29 @@ class EmulatorRun:
                         "the emulator works in host memory", loc=caller(),
                         hint='pass a numpy array, or `backend="gpu"`',
                     )
+                if not tracks and isinstance(argument.owner, TracksWrites):
+                    argument.owner.unwritten = None
                 given.append(argument)
             else:
                 given.append(argument if type(argument) is Scalar else _numbered(argument))  # type: ignore[arg-type]
         if self.foreign:
-            given += _reachable(given)
-        if not geometry.sanitize or "init" not in geometry.sanitize:
-            for argument in given:
-                if type(argument) is Buffer and isinstance(argument.owner, TracksWrites):
-                    argument.owner.unwritten = None  # what the kernel writes is not tracked
-        if self.references:
-            self.program.bind(self.references)
-        if self.traced is not None and geometry.sanitize and "memory" in geometry.sanitize:
-            geometry = replace(geometry, traced=self.traced)
-        self.program.run(self.entry, geometry, given)
+            reachable = _reachable(given)
+            for buffer in () if tracks else reachable:
+                buffer.owner.unwritten = None  # type: ignore[attr-defined]
+            given += reachable
+        return given
 
     def fast_path(self, geometry: LaunchConfig, *_: object) -> FastPath | None:
         """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""
         settings, bind = config.current(), self.bind
         if settings.log == "debug":  # each launch is reported
             return None
+        run = self._launcher(geometry)
 
         def launch(args: Sequence[object]) -> bool:
             if config.current() is not settings or config.observer.get() is not None:
                 return False
-            self(geometry, bind(args))
+            run(bind(args))
             return True
 
         return launch

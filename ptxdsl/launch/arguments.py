@@ -18,7 +18,7 @@ from ..errors import LaunchError, caller
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
 from ..types import ScalarType, u64
 from .argument_hints import array_objection, dtype_repair, made_of
-from .arrays import Unreadable, View, contiguous, contiguous_strides, view
+from .arrays import Unreadable, View, contiguous, contiguous_strides, plain_address, view
 from .foreign_arguments import aggregate, foreign_scalar
 from .geometry import IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck, plural
@@ -94,22 +94,19 @@ def _converter(check: ParameterCheck, foreign: int) -> Convert:
     return foreign_scalar(check, annotation, foreign) if foreign else scalar(check, annotation)
 
 
-_NUMPY_NAMES = {dtype.str: dtype.name for dtype in map(np.dtype, "?bhiqBHIQefd")}
-"""numpy's names by the codes of its array interface."""
+_NUMPY_NAMES = {dtype: dtype.name for dtype in map(np.dtype, "?bhiqBHIQefd")}
+"""numpy's names of the types of elements that need no look at their order of bytes."""
 
 
 def _pointer(check: ParameterCheck, kind: ScalarType) -> Convert:
     accepted, size, name, written = elements(kind), kind.bytes, check.parameter.ptx[0].name, check.written
-    codes = {code: known for code, known in _NUMPY_NAMES.items() if known in accepted.names}
+    known = {dtype: known for dtype, known in _NUMPY_NAMES.items() if known in accepted.names}
 
     def pointer(value: Any) -> tuple[Argument, ...]:
         if type(value) is np.ndarray:
-            interface, nbytes = value.__array_interface__, value.nbytes
-            (address, readonly), dtype = interface["data"], codes.get(interface["typestr"])
-            if dtype is not None and interface["strides"] is None and not (
-                (readonly and written) or address % size or nbytes % size
-            ):
-                return (Buffer(name, address, nbytes, dtype, value.shape, value.strides, not readonly, value),)
+            dtype, address, nbytes = known.get(value.dtype), plain_address(value), value.nbytes
+            if dtype is not None and address and not (address % size or nbytes % size):
+                return (Buffer(name, address, nbytes, dtype, value.shape, value.strides, True, value),)
         return checked(value)
 
     def checked(value: Any) -> tuple[Argument, ...]:

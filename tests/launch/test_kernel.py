@@ -444,7 +444,9 @@ def test_the_sanitizer_is_chosen_by_the_launch_before_the_environment(monkeypatc
     from ptxdsl.emulator import Program
 
     chosen: list[Any] = []
-    monkeypatch.setattr(Program, "run", lambda self, entry, geometry, arguments: chosen.append(geometry.sanitize))
+    monkeypatch.setattr(
+        Program, "launcher", lambda self, entry, geometry: lambda arguments: chosen.append(geometry.sanitize)
+    )
     saxpy[1, 32](0, 1.0, X, X)
     monkeypatch.setenv("PTXDSL_SANITIZE", "race,init")
     saxpy[1, 32](0, 1.0, X, X)

@@ -112,6 +112,7 @@ class _Blocks:
         for offset in (0, Entry.nbytes):
             for field in (Entry.SIZE, Entry.WRITABLE):
                 h.store(size, place, offset + field)
+        h.store(size, state, Block.CLUSTER_OPEN)
 
     def end(self, rank: Any) -> None:
         """A block has ended: no other may access its shared memory any more."""

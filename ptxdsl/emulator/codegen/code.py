@@ -98,6 +98,8 @@ class Code:
     """The code that follows what shuffles take from lanes that do not take part, once that was needed."""
     instrumented: bool = False
     """Whether it needs its tool: it has micro-ops of it, or the kernel was rewritten for it."""
+    first_warps: bytes = b""
+    """What the warps of a block are before they run, where that is little."""
     known_wraps: frozenset[int] = frozenset()
     """Those of them that were known when it was lowered: there each lane has a number of its own."""
 

@@ -9,12 +9,12 @@ from llvmlite import ir
 
 from ...isa import lookup
 from .. import semantics
-from ..machine.layout import LANES, Block, Status
+from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Cluster, Status
 from ..codegen import data, memory
 from ..codegen.gathers import Places, StridedPlaces
 from ..codegen.handler import Handler, i1, i32, i64, lanes_of
 from ..codegen.registry import emits
-from ..instructions.addresses import Pattern
+from ..instructions.addresses import AccessFlags, Pattern
 from ..instructions.operand_classes import OperandClass
 from .row_plan import picked
 from .row_micro_ops import ComputeRows, RowWrapCheck
@@ -94,8 +94,47 @@ class HoistedAccess(memory.Access):
             with then:
                 one = h.ir.block
             with otherwise:
-                found, other = self._search(mask), h.ir.block
+                found = self._of_cluster(mask) if self._may_be_of_cluster else self._search(mask)
+                other = h.ir.block
         return h.merged(one, [lanes], other, [found])[0]
+
+    @property
+    def _may_be_of_cluster(self) -> bool:
+        """Whether it may be to the shared memory of other blocks."""
+        h: Any = self.h
+        spaces = h.planned.value("flags") >> AccessFlags.SPACES_SHIFT
+        return h.plan.clustered > 1 and bool(spaces & (SPACE_BITS["shared"] | SPACE_BITS["generic"]))
+
+    def _of_cluster(self, mask: Any) -> Any:
+        """The host addresses where all are in shared memory of the cluster, whose blocks all run; else by RESOLVE.
+
+        The state of each block lies as far from the one before.
+        """
+        h: Any = self.h
+        generic = h.planned.value("flags") >> AccessFlags.SPACES_SHIFT & SPACE_BITS["generic"]
+        first, pitch, size, window = (
+            Handler.load(h, h.block, field, i64)
+            for field in (Block.CLUSTER_FIRST, Block.CLUSTER_PITCH, Block.CLUSTER_OPEN, Block.CLUSTER_WINDOW)
+        )
+        lanes = self.vector()
+        if generic:
+            lanes = h.ir.sub(lanes, h.splat(window))
+        inside = h.ir.and_(lanes, h.splat(h.i64((1 << Cluster.RANK_BITS) - 1)))
+        rank = h.ir.lshr(lanes, h.splat(h.i64(Cluster.RANK_BITS)))
+        bound = h.call("llvm.usub.sat.i64", i64, size, h.i64(self.nbytes - 1))
+        below = h.ir.icmp_unsigned
+        good = below("<", h.ir.sub(inside, h.splat(h.i64(SHARED_START))), h.splat(bound))
+        good = h.ir.and_(good, below("<", rank, h.splat(h.i64(h.plan.clustered))))
+        good = self.and_aligned(good, lanes)
+        number = h.ir.and_(rank, h.splat(h.i64(0xFF)))
+        step = h.ir.and_(pitch, h.i64(0xFFFFFFFF))  # a product of 32 bits each
+        hosts = h.ir.add(h.ir.add(inside, h.splat(first)), h.ir.mul(number, h.splat(step)))
+        with h.ir.if_else(h.zero(h.ir.and_(mask, h.ir.not_(h.mask(good))))) as (then, otherwise):
+            with then:
+                one = h.ir.block
+            with otherwise:
+                found, other = self._search(mask), h.ir.block
+        return h.merged(one, [hosts], other, [found])[0]
 
     def host(self, mask: Any) -> Any:
         if not self.searches:

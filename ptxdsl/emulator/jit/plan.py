@@ -198,6 +198,8 @@ class Plan(NamedTuple):
     """Whether lanes may end before others of their warp."""
     leaves: bool
     """Whether the barrier of a cluster waits for the threads that have not ended."""
+    clustered: int
+    """Blocks of a cluster, 1 where it runs in none."""
     key: str
 
     @property

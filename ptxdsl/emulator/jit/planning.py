@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 from ...ir import Address, Call, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol
@@ -104,7 +105,7 @@ class Planner:
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
             entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks),
             joins=self._joins(blocks), lanes_end=turn is not None or any(map(_ends_lanes, blocks)),
-            leaves=low.cluster_barriers, key="",
+            leaves=low.cluster_barriers, clustered=prod(low.spaces.cluster or (1,)), key="",
         )
         return made._replace(key=key_of(made, code))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ...launch import Buffer, Scalar
 
@@ -17,36 +16,28 @@ __all__ = ["array_at", "note"]
 
 LENGTH = 512
 """Arrays that are remembered."""
-
-
-class _Past(NamedTuple):
-    address: int
-    nbytes: int
-    name: str
-    kernel: str
-    owner: weakref.ref[object] | None
-
-
+_Past = tuple[int, int, str, str, "weakref.ref[object] | None"]
+"""Address, bytes and name of an array, the kernel, and what keeps the memory; every launch makes some."""
 _past: deque[_Past] = deque(maxlen=LENGTH)
 
 
 def note(kernel: str, arguments: Iterable[Scalar | Buffer]) -> None:
     """Remember the arrays of a launch, without keeping them alive."""
     for argument in arguments:
-        if isinstance(argument, Buffer):
+        if type(argument) is Buffer:
             try:
                 owner = weakref.ref(argument.owner)
             except TypeError:  # not every object takes weak references
                 owner = None
-            _past.append(_Past(argument.address, argument.nbytes, argument.name, kernel, owner))
+            _past.append((argument.address, argument.nbytes, argument.name, kernel, owner))
 
 
 def array_at(address: int) -> str | None:
     """What is known of the last array that had an address: its name, its launch, and whether it is still there."""
-    for seen in reversed(_past):
-        if seen.address <= address < seen.address + seen.nbytes:
-            where = f"which lay in `{seen.name}` of a launch of `{seen.kernel}`"
-            if seen.owner is not None and seen.owner() is None:
+    for start, nbytes, name, kernel, owner in reversed(_past):
+        if start <= address < start + nbytes:
+            where = f"which lay in `{name}` of a launch of `{kernel}`"
+            if owner is not None and owner() is None:
                 return f"{where}; that array has been freed"
             return f"{where}; that array is no argument of this launch"
     return None

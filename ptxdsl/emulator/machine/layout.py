@@ -159,6 +159,14 @@ class Block(Struct):
     CLUSTER_CTAID = field("i", 3)
     RANK = field("i")
     """Number of the block in its cluster."""
+    CLUSTER_FIRST = field("Q")
+    """Where the offset 0 of the shared memory of the cluster's first block would be in host memory."""
+    CLUSTER_PITCH = field("Q")
+    """Bytes from the shared memory of one of its blocks to that of the next."""
+    CLUSTER_OPEN = field("Q")
+    """Bytes of shared memory while all of its blocks run, 0 once one of them has ended."""
+    CLUSTER_WINDOW = field("Q")
+    """The window of shared memory among generic addresses."""
 
 
 class Cluster(Struct):

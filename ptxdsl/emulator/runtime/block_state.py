@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -25,7 +26,10 @@ from . import late_search
 from .alone import ALONE
 from .register_access import read_register, write_register
 
-__all__ = ["NO_TOOL", "TIME_SLICE", "Arrival", "BlockState", "LaunchState", "Tool", "compiled", "scheduler"]
+__all__ = [
+    "MOST_KEPT", "NO_TOOL", "TIME_SLICE", "Arrival", "BlockState", "LaunchState", "Tool", "buffer_range", "compiled",
+    "scheduler", "state_bytes",
+]
 
 TIME_SLICE = 4096
 """Blocks that a state runs before another one has its time slice; a slice of a warp counts for more."""
@@ -38,8 +42,12 @@ _ENTRY = Entry.span("LOW", "SPACES")
 _MEMORY = Block.span("SCHEDULE", "ALL")
 _CODE = Block.span("WARPS", "RECONVERGE")
 _POINTER = struct.Struct("<Q")
+_NOTHING = bytes(Launch.nbytes)
+_NO_BARRIERS = bytes(Block.HEAP - Block.BARRIERS)
+MOST_KEPT = 256 << 10
+"""Bytes of a block state that is kept from launch to launch."""
 _RUN = Block.span("FUNCTION", "LOCKS")
-_WARPS = Block.span("RUNNABLE", "CURRENT")
+_WARPS = Block.span("BUDGET", "CURRENT")
 
 
 @cache
@@ -112,15 +120,21 @@ class LaunchState:
     Buffers beyond the parameters are memory that the kernel may come to by addresses in other memory.
     """
 
-    def __init__(self, spaces: AddressSpaces, config: LaunchConfig, arguments: list[Scalar | Buffer]) -> None:
+    arguments: Sequence[Scalar | Buffer]
+
+    def __init__(self, spaces: AddressSpaces, config: LaunchConfig, arguments: Sequence[Scalar | Buffer]) -> None:
         self.spaces, self.config, self.arguments = spaces, config, arguments
-        self.memory, self.address, view = allocate(Launch.nbytes + spaces.parameter_bytes + 64)
-        x, y, z = config.grid
-        self.blocks = x * y * z
-        _HEAD.pack_into(view, 0, 0, self.blocks, x, y, z)
+        self.memory, self.address, self.view = allocate(Launch.nbytes + spaces.parameter_bytes + 64)
         self.parameters = self.address + Launch.nbytes
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
         self.ranges: list[AddressRange | None] = list(spaces.ranges)
+        self.free: list[BlockState] = []
+        """Block states whose blocks have ended, for :meth:`state`."""
+        self.clusters: Any = None
+        """What its clusters ran in, for the next launch (:mod:`.clusters`)."""
+        self.locks = True
+        """Whether its atomics need the host's (:mod:`.alone`)."""
+        self.begin()
         self._bind(self._placed() if spaces.memory.narrow or spaces.alignment > 1 else {})
         at, nbytes = self.parameters, spaces.parameter_bytes
         self.ranges.append(AddressRange("the parameters", at, nbytes, _PARAMETERS, at, False))
@@ -128,8 +142,35 @@ class LaunchState:
             counter = self.address + Launch.WORKSPACE
             self.ranges.append(AddressRange("the grid's workspace", counter, 8, _GLOBAL, counter))
         self.tool = NO_TOOL
+
+    def begin(self) -> None:
+        """No block has been started."""
         self.locks = True
-        """Whether its atomics need the host's (:mod:`.alone`)."""
+        x, y, z = self.config.grid
+        self.blocks = x * y * z
+        self.view[: Launch.nbytes] = _NOTHING
+        _HEAD.pack_into(self.view, 0, 0, self.blocks, x, y, z)
+
+    def state(self, code: Code) -> BlockState:
+        """A state in which a block can run."""
+        while self.free:
+            try:
+                state = self.free.pop()
+            except IndexError:  # another host thread has taken the last one
+                break
+            if state.code is code:
+                state.begin()
+                return state
+        return BlockState(self, code)
+
+    def end(self, state: BlockState) -> None:
+        """A state has run its last block."""
+        if self.tool is NO_TOOL and not state.renews and state.nbytes <= MOST_KEPT:
+            self.free.append(state)
+
+    def states(self) -> list[BlockState]:
+        """The block states that are kept for the next launch."""
+        return self.free + self.clusters.states if self.clusters is not None else self.free
 
     def _bind(self, placed: dict[int, int]) -> None:
         """Write the parameters, and give each array its range of addresses."""
@@ -145,11 +186,11 @@ class LaunchState:
                     argument.name, address, argument.nbytes, _BUFFER, host, argument.writable
                 )
                 if argument.targets:
-                    ranges += map(_range_of, argument.targets)
+                    ranges += map(buffer_range, argument.targets)
             if len(data) != nbytes:
                 raise ValueError(f"parameter {name} has {nbytes} bytes; {len(data)} came")
             copy_bytes(self.parameters + offset, data, nbytes)
-        ranges += [_range_of(further) for further in arguments[len(parameters) :] if isinstance(further, Buffer)]
+        ranges += [buffer_range(further) for further in arguments[len(parameters) :] if isinstance(further, Buffer)]
 
     def _placed(self) -> dict[int, int]:
         """The addresses of arrays, by their number, that cannot have those of the host."""
@@ -196,7 +237,8 @@ class LaunchState:
         return self.config.shared if area.nbytes < 0 else area.nbytes
 
 
-def _range_of(buffer: Buffer) -> AddressRange:
+def buffer_range(buffer: Buffer) -> AddressRange:
+    """The range of addresses of an array."""
     return AddressRange(buffer.name, buffer.address, buffer.nbytes, _BUFFER, buffer.address, buffer.writable)
 
 
@@ -221,10 +263,30 @@ class Arrival:
     resume: int = 0
 
 
+def _layout(launch: LaunchState) -> tuple[int, int, int, int]:
+    """Where shared memory begins behind the state, then local memory, then the buffer table, and the end of that."""
+    spaces, (x, y, z) = launch.spaces, launch.config.block
+    reserved = SHARED_START if spaces.reserved else 0
+    a, b, c = spaces.cluster or (0, 0, 0)
+    entries, warps = len(launch.ranges) + 2 * a * b * c, -(-x * y * z // LANES)
+    first = -(-Block.nbytes // 128) * 128
+    local = first + (reserved + launch.shared_bytes + 191) // 128 * 128
+    table = local + (spaces.local_bytes * warps * LANES + 191) // 128 * 128
+    return first, local, table, table + entries * Entry.nbytes
+
+
+def state_bytes(launch: LaunchState) -> int:
+    """Bytes of a block state, without its warps."""
+    return _layout(launch)[-1]
+
+
 class BlockState:
     """The memory in which one block runs at a time."""
 
-    def __init__(self, launch: LaunchState, code: Code, rank: int = 0) -> None:
+    def __init__(
+        self, launch: LaunchState, code: Code, rank: int = 0, memory: tuple[Any, int, memoryview] | None = None
+    ) -> None:
+        """``memory``: where it lies, of :func:`state_bytes`; as :func:`allocate` says it."""
         self.launch, self.rank, self.left = launch, rank, TIME_SLICE
         self.counter: Any = None
         """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
@@ -232,12 +294,20 @@ class BlockState:
         """By warp, lanes that wait at ``.sync`` instructions for others of it (:mod:`.convergence`)."""
         self.renews = False
         """Whether the blocks after this one are to run in other code."""
+        self.clears = bool(launch.spaces.local_bytes or launch.spaces.reserved)
+        """Whether it has memory that is zeros when a launch begins."""
         self.shadow = 0
         """Address of the shadow state, where a sanitizer runs."""
         spaces, config = launch.spaces, launch.config
         x, y, z = config.block
         self.count = -(-x * y * z // LANES)
-        self._allocate()
+        self.all = (1 << self.count) - 1
+        """Mask of its warps."""
+        first, local, table, nbytes = _layout(launch)
+        self.memory, self.address, self._view = memory or allocate(nbytes, 1024)
+        self.first, self.local, self.table = self.address + first, self.address + local, self.address + table
+        self.shared = self.first + (SHARED_START if spaces.reserved else 0)
+        self.state_bytes = nbytes
         schedule, reschedule, advance, retire = _scheduler()
         seed = config.seed
         if seed is not None:
@@ -248,44 +318,51 @@ class BlockState:
             spaces.local_bytes, spaces.local_granule.bit_length() - 1, spaces.memory.local_window,
             rank << Cluster.RANK_BITS, launch.address + Launch.WORKSPACE if config.cooperative else 0,
             len(launch.ranges), x, y, z, *config.grid, config.shared, launch.shared_bytes, seed or 0,
-            (1 << self.count) - 1,
+            self.all,
         )
         self._fill_table()
         self.attach(code)
         launch.tool.attach(self)
-        self._start()
+        self._prepare()
 
-    def _allocate(self) -> None:
-        """One piece of memory for the state, the shared and local memory, and the buffer table."""
-        launch, spaces = self.launch, self.launch.spaces
-        reserved = SHARED_START if spaces.reserved else 0
-        x, y, z = spaces.cluster or (0, 0, 0)
-        entries = len(launch.ranges) + 2 * x * y * z
-        first = -(-Block.nbytes // 128) * 128
-        local = first + (reserved + launch.shared_bytes + 191) // 128 * 128
-        table = local + (spaces.local_bytes * self.count * LANES + 191) // 128 * 128
-        self.memory, self.address, self._view = allocate(table + entries * Entry.nbytes, 1024)
-        self.first, self.local, self.table = self.address + first, self.address + local, self.address + table
-        self.shared = self.first + reserved
+    def begin(self) -> None:
+        """Be as new, for blocks of the same launch, or of another one with the same ranges of addresses."""
+        self.left = TIME_SLICE
+        if self.clears:
+            ctypes.memset(self.first, 0, self.shared - self.first)
+            ctypes.memset(self.local, 0, self.table - self.local)
+        self._write_warps()
+        if any(self._view[Block.BARRED : Block.BARRED + 4]):
+            self._view[Block.BARRIERS : Block.HEAP] = _NO_BARRIERS
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Let all warps run, to compute what all blocks share."""
+        _WARPS.pack_into(self._view, Block.BUDGET, 0, 0, 0, self.all, self.all, 0, 0, LANES - 1)
 
     def _fill_table(self) -> None:
-        launch, at = self.launch, self.table - self.address
-        for area in launch.ranges:
-            if area is not None and not area.heap:
-                low, delta, size = area.address, area.place - area.address, area.nbytes
-                if area.shared:
-                    rank = self.rank << Cluster.RANK_BITS
-                    low, delta = low + rank, self.shared - SHARED_START - area.window - rank
-                if size < 0:
-                    size = launch.config.shared
-                _ENTRY.pack_into(self._view, at, low, size, size if area.writable else 0, delta, area.spaces)
-            elif area is not None:
-                heap = launch.spaces.memory.heap
-                self.put(Block.HEAP, "QQ", heap.start, address_of(heap.valid))
-            at += Entry.nbytes
+        launch = self.launch
+        for number, area in enumerate(launch.ranges):
+            if area is not None:
+                self.fill_entry(number, area)
         at = self.table - self.address
         for number, area in launch.spaces.locals.items():
             _ENTRY.pack_into(self._view, at + number * Entry.nbytes, area.address, 0, 0, area.nbytes, 0)
+
+    def fill_entry(self, number: int, area: AddressRange) -> None:
+        """Write an entry of the buffer table."""
+        if area.heap:
+            heap = self.launch.spaces.memory.heap
+            self.put(Block.HEAP, "QQ", heap.start, address_of(heap.valid))
+            return
+        at = self.table - self.address + number * Entry.nbytes
+        low, delta, size = area.address, area.place - area.address, area.nbytes
+        if area.shared:
+            rank = self.rank << Cluster.RANK_BITS
+            low, delta = low + rank, self.shared - SHARED_START - area.window - rank
+        if size < 0:
+            size = self.launch.config.shared
+        _ENTRY.pack_into(self._view, at, low, size, size if area.writable else 0, delta, area.spaces)
 
     def local_copy(self, warp: int, lane: int) -> Any:
         """A copy of the local memory of a thread, in the order of its addresses."""
@@ -315,23 +392,27 @@ class BlockState:
         """Run this code from now on, with fresh warps."""
         self.code, self.stride = code, code.stride
         self.warps_memory, self.warps, self._warps_view = allocate(self.stride * self.count)
-        for number, header in enumerate(warp_headers(self.launch.config.block)):
-            copy_bytes(self.warps + number * self.stride, header, len(header))
+        self._write_warps()
         blocks = address_of(code.blocks)
         _CODE.pack_into(self._view, Block.WARPS, self.warps, self.stride, blocks, code.entry, code.base)
         self.put(Block.REGION, "i", 0)
 
-    def _start(self) -> None:
+    def _write_warps(self) -> None:
         """Make the warps ready to compute what does not change from block to block."""
-        for start in range(Warp.PC, self.count * self.stride, self.stride):
-            _POINTER.pack_into(self._warps_view, start, self.code.prologue)
-        warps = (1 << self.count) - 1
-        _WARPS.pack_into(self._view, Block.RUNNABLE, warps, warps, 0, 0, LANES - 1)
+        code, size = self.code, self.stride * self.count
+        if code.first_warps:
+            self._warps_view[:size] = code.first_warps
+            return
+        for number, header in enumerate(warp_headers(self.launch.config.block)):
+            copy_bytes(self.warps + number * self.stride, header, len(header))
+            _POINTER.pack_into(self._warps_view, number * self.stride + Warp.PC, code.prologue)
+        if size <= MOST_KEPT:
+            code.first_warps = ctypes.string_at(self.warps, size)
 
     @property
     def nbytes(self) -> int:
         """Memory that the state takes."""
-        return int(self.memory.nbytes + self.warps_memory.nbytes)
+        return int(self.state_bytes + self.warps_memory.nbytes)
 
     def digest(self, digest: Any) -> None:
         """Add what the block's threads can read, their places and registers, to a digest."""

@@ -28,7 +28,7 @@ from ..machine.layout import (
 )
 from . import block_state, host_threads, late_search, worker_pool
 from .alone import ALONE
-from .block_state import BlockState, LaunchState, compiled, scheduler
+from .block_state import NO_TOOL, BlockState, LaunchState, compiled, scheduler
 from .deoptimise import note_wrap
 from .events import deadlock, deoptimise, handle, livelock
 from .faults import index_in
@@ -49,6 +49,10 @@ _ENTRY = Entry.span("LOW", "SPACES")
 _RUN = ClusterRun.span("HEAD", "SLICE")
 _NEXT = ClusterRun.span("RETURNED", "TURNS")
 _CLOSED = Entry.span("SIZE", "WRITABLE").pack(0, 0)
+_APART = 1024
+"""What the block states of a cluster are aligned to: bulk copies of tensors want that of shared memory."""
+MOST_KEPT = 1 << 20
+"""Bytes of the block states of a cluster that are kept from launch to launch."""
 FAST = 0.5
 """The share of a launch's time that compiled code has to take for a second host thread to be of use."""
 
@@ -60,8 +64,8 @@ class ClusterPool:
     earlier one does, and for no later one: so only the first of those that run is asked whether it waits for ever.
     """
 
-    def __init__(self, launch: LaunchState, codes: Callable[[bool], Code], alone: bool) -> None:
-        self.launch = launch
+    def __init__(self, launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: bool) -> None:
+        self.launch, self.code = launch, code
         self.mutex = threading.RLock()
         """For all that is not done by compiled code, and is more than a cluster's own."""
         self.changed = threading.Condition(self.mutex)
@@ -70,13 +74,13 @@ class ClusterPool:
         x, y, z = (whole // part for whole, part in zip(launch.config.grid, shape))
         self.grid: Shape3 = (x, y, z)
         self.schedule = SeededSchedule(launch) if launch.config.seed is not None else None
-        order = list(range(x * y * z))
-        self.left = deque(order if self.schedule is None else self.schedule.shuffled(len(order)))
+        count = x * y * z
+        self.left = deque(range(count) if self.schedule is None else self.schedule.shuffled(count))
         self.plain = self.schedule is None and launch.tool.compiled_turns
         """Whether compiled code may go from block to block."""
-        self.pace = codes(False).pace
+        self.pace = code.pace
         """Seconds a cluster takes in compiled code, 0 where that is not known."""
-        self.alone = alone or self.schedule is not None or codes(False).prints or len(order) == 1
+        self.alone = alone or self.schedule is not None or code.prints or count == 1
         self.running: dict[int, int] = {}
         """The cluster that each worker runs."""
         self.fault: tuple[int, BaseException] | None = None
@@ -91,7 +95,7 @@ class ClusterPool:
                     self.changed.wait()
                 except KeyboardInterrupt as error:  # noqa: PERF203
                     self._fail(-1, error)
-        self.codes(False).pace = self.pace
+        self.code.pace = self.pace
         fault, self.fault = self.fault, None  # an error holds this frame, and so must not be held by it
         try:
             if fault is not None:
@@ -103,12 +107,20 @@ class ClusterPool:
         clusters: Clusters | None = None
         while (taken := self._take(worker)) is not None:
             try:
-                clusters = clusters or Clusters(self, worker)
+                clusters = clusters or self._clusters(worker)
                 clusters.run(*taken)
             except BaseException as error:  # noqa: BLE001, PERF203 - the caller of the launch gets it
                 self._fail(self.running[worker] if isinstance(error, Exception) else -1, error)
             finally:
                 self._end(worker, taken[1])
+        if clusters is not None and not worker and self.fault is None:
+            clusters.keep()
+
+    def _clusters(self, worker: int) -> Clusters:
+        kept, self.launch.clusters = self.launch.clusters, None
+        if isinstance(kept, Clusters) and kept.take_up(self, worker):
+            return kept
+        return Clusters(self, worker)
 
     def _take(self, worker: int) -> tuple[int, int] | None:
         """The first of the next clusters, and how many one worker runs before it comes again."""
@@ -116,7 +128,7 @@ class ClusterPool:
             if self.fault is not None or not self.left:
                 return None
             count = int(BATCH_SECONDS / self.pace) if self.plain and self.pace else 1
-            if not self.alone and cores() > 1:
+            if not self.alone and len(self.left) * self.pace >= self._worth() and cores() > 1:
                 count = min(count, len(self.left) // (2 * cores()))
             count = max(1, min(count, len(self.left)))
             number = self.running[worker] = self.left[0]
@@ -136,8 +148,7 @@ class ClusterPool:
         """Start another worker where enough is left for compiled code to do: Python's part is done by one at a time."""
         left = len(self.left) * self.compiled / self.done
         fast = self.compiled > FAST * (perf_counter() - self.begun)
-        worth = left >= 2 * worker_pool.WAKE_SECONDS * (self.woken + 1)
-        if self.alone or not fast or not worth or self.woken + 1 >= cores():
+        if self.alone or not fast or left < self._worth() or self.woken + 1 >= cores():
             return
         self.launch.locks = True
         try:
@@ -145,6 +156,10 @@ class ClusterPool:
             self.woken += 1
         except RuntimeError:  # Python ends, or there are too many threads
             self.alone = True
+
+    def _worth(self) -> float:
+        """Seconds of work for which to start another worker."""
+        return 2 * worker_pool.WAKE_SECONDS * (self.woken + 1)
 
     def _fail(self, number: int, error: BaseException) -> None:
         with self.mutex:
@@ -165,8 +180,7 @@ class Clusters:
     """What one host thread runs clusters in: the states of one at a time, and what they share."""
 
     def __init__(self, pool: ClusterPool, worker: int) -> None:
-        self.pool, self.launch, self.codes, self.schedule = pool, pool.launch, pool.codes, pool.schedule
-        self.worker, self.random = worker, self.schedule is not None
+        self._serve(pool, worker)
         self.number = 0
         self.shape: Shape3 = self.launch.spaces.cluster or (1, 1, 1)
         self.size = self.shape[0] * self.shape[1] * self.shape[2]
@@ -178,15 +192,44 @@ class Clusters:
         self.opened = [ctypes.string_at(place, 2 * self.size * Entry.nbytes) for place in self.windows]
         self.run_memory, self.run_address, self.run_view = allocate(ClusterRun.nbytes)
         if pool.plain:
+            for state in self.states:
+                self._link(state)
             _RUN.pack_into(
                 self.run_view, 0, self.address, scheduler("run"), self.windows[0] - self.states[0].table,
                 self.launch.shared_bytes, *pool.grid, *self.shape, self.launch.config.threads * self.size,
                 (1 << self.size) - 1, TIME_SLICE,
             )
 
+    def _serve(self, pool: ClusterPool, worker: int) -> None:
+        self.pool, self.launch, self.codes, self.schedule = pool, pool.launch, pool.codes, pool.schedule
+        self.worker, self.random = worker, self.schedule is not None
+
+    def keep(self) -> None:
+        """Stay with the launch for the next one of its shape, where all went the usual way."""
+        states, launch, code = self.states, self.launch, self.pool.code
+        usual = self.pool.plain and launch.tool is NO_TOOL and all(state.code is code for state in states)
+        if usual and sum(state.nbytes for state in states) <= MOST_KEPT:
+            launch.clusters = self
+            del self.pool, self.launch, self.codes, self.schedule
+
+    def take_up(self, pool: ClusterPool, worker: int) -> bool:
+        """Be as new for another launch; False where that takes more."""
+        if any(state.code is not pool.code for state in self.states):
+            return False
+        self._serve(pool, worker)
+        for state in self.states:
+            state.begin()
+        return all(map(self._run_prologue, self.states))
+
     def _make_states(self, conservative: bool) -> list[BlockState] | None:
         """The states, with what does not change from block to block computed; None where it takes conservative code."""
-        states = [BlockState(self.launch, self.codes(conservative), rank) for rank in range(self.size)]
+        code = self.codes(True) if conservative else self.pool.code
+        pitch = -(-block_state.state_bytes(self.launch) // _APART) * _APART
+        memory = allocate(self.size * pitch, _APART)
+        states = [
+            BlockState(self.launch, code, rank, (memory[0], memory[1] + rank * pitch, memory[2][rank * pitch :]))
+            for rank in range(self.size)
+        ]
         self.launch.tool.connect(states)
         for state in states:
             _connect(state, states)
@@ -195,15 +238,23 @@ class Clusters:
             state.put(Block.RANK, "i", state.rank)
             state.put(Block.CLUSTER_CTAID, "iii", *index_in(self.shape, state.rank))
             state.put(Block.NCLUSTERID, "iii", *self.pool.grid)
-            state.assign(0, 0)
-            status: int = Status.YIELD
-            while status == Status.YIELD:
-                state.left = block_state.TIME_SLICE
-                status = state.run()
-            if status == Status.DEOPT:
-                note_wrap(state)
+            first, window = states[0].shared - SHARED_START, self.launch.spaces.memory.shared_window
+            state.put(Block.CLUSTER_FIRST, "QQQQ", first, pitch, 0, window)
+            if not self._run_prologue(state):
                 return None
         return states
+
+    def _run_prologue(self, state: BlockState) -> bool:
+        """Compute what does not change from block to block; whether the code can do that."""
+        state.assign(0, 0)
+        status: int = Status.YIELD
+        while status == Status.YIELD:
+            state.left = block_state.TIME_SLICE
+            status = state.run()
+        if status == Status.DEOPT:
+            note_wrap(state)
+            return False
+        return True
 
     def _block_part(self, rank: int) -> int:
         return self.address + Cluster.nbytes + rank * ClusterBlock.nbytes
@@ -221,8 +272,6 @@ class Clusters:
     def _run_ahead(self, number: int, end: int) -> None:
         """Run the clusters before ``end`` from one on, in compiled code as far as it goes."""
         left = current = 0
-        for state in self.states:
-            self._link(state)
         while number < end and not self.pool.cancelled(number):
             _NEXT.pack_into(self.run_view, ClusterRun.RETURNED, 0, number, end, left, current, TURNS)
             self._call()
@@ -284,6 +333,7 @@ class Clusters:
             state.put(Block.CLUSTERID, "iii", *index)
             opened = self.opened[state.rank]
             copy_bytes(self.windows[state.rank], opened, len(opened))
+            state.put(Block.CLUSTER_OPEN, "Q", self.launch.shared_bytes)
 
     def _run(self, active: deque[BlockState], status: int = Status.RUNNING) -> None:
         """Run the blocks of one cluster to their ends, a time slice each.
@@ -363,6 +413,7 @@ class Clusters:
         place = self.windows[state.rank] + 2 * other.rank * Entry.nbytes + Entry.SIZE
         copy_bytes(place, _CLOSED, len(_CLOSED))
         copy_bytes(place + Entry.nbytes, _CLOSED, len(_CLOSED))
+        state.put(Block.CLUSTER_OPEN, "Q", 0)
 
     def _waits(self, state: BlockState) -> bool:
         """Whether some warp of a block waits for other blocks."""

@@ -12,17 +12,16 @@ from ..jit.tier_up import note_time
 from ..machine.layout import Status
 from . import worker_pool
 from .alone import enter, leave
-from .block_state import BlockState, LaunchState
+from .block_state import LaunchState
 
 __all__ = ["run"]
 
 
-def run(launch: LaunchState, codes: Callable[[bool], Code], alone: bool = True) -> None:
+def run(launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: bool = True) -> None:
     """Run all blocks of a launch, on this thread where ``alone``.
 
-    ``codes(conservative)`` gives the kernel's micro-ops, conservative code where that is True.
+    ``codes(conservative)`` gives the kernel's micro-ops as they are by then, conservative code where that is True.
     """
-    code = codes(False)
     if not code.updates:
         _run(launch, code, codes, alone)
         return
@@ -38,18 +37,19 @@ def _run(launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: 
     if launch.spaces.cluster is not None:
         from .clusters import ClusterPool
 
-        ClusterPool(launch, codes, alone).run()
+        ClusterPool(launch, code, codes, alone).run()
         return
     returned, seconds = None, 0.0
     alone_is_enough = launch.config.seed is None and 0 < blocks * code.pace < worker_pool.WAKE_SECONDS
     if blocks == 1 or alone_is_enough:  # no work for a second thread
-        state = BlockState(launch, code)
+        state = launch.state(code)
         launch.tool.switch(state)
         start = perf_counter()
         status = state.run(worker_pool.first_slice(code.pace))
         seconds = perf_counter() - start
         if status == Status.DONE:
             note_time(code, seconds)
+            launch.end(state)
         else:
             returned = worker_pool.Returned(state, status, seconds)
     if returned is not None or not seconds:

@@ -140,7 +140,7 @@ class WorkerPool:
                     self.changed.notify_all()
             else:
                 return None
-        return BlockState(self.launch, self.code) if self.schedule is None else self.schedule.begin(self.code)
+        return self.launch.state(self.code) if self.schedule is None else self.schedule.begin(self.code)
 
     def _starts(self) -> bool:
         """Whether the next block starts now, though others wait."""
@@ -168,6 +168,8 @@ class WorkerPool:
             self._progress()
             if self.schedule is not None:
                 self.schedule.end(state, self.code)
+            else:
+                self.launch.end(state)
             return None
         if status == Status.YIELD:
             return self._yielded(worker, state)

@@ -120,7 +120,7 @@ class ObservedThread(Observer):
         self.begin(function)
         launch.tool = self
         code = probed(launch.spaces, config.block, self)
-        run(launch, lambda _: code)
+        run(launch, code, lambda _: code)
 
     def before(self, low: Lowering, statement: Instruction | Call) -> None:  # noqa: ARG002
         low.emit(Breakpoint(), self._field)

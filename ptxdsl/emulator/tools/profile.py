@@ -137,7 +137,7 @@ class profile(Observer, ProfileData):
         code = kernel.code(launch.config.block)
         launch.tool = counts = _Counts(kernel.allocate(code.graph.statements))
         try:
-            run(launch, lambda _: code, alone=False)
+            run(launch, code, lambda _: code, alone=False)
         finally:
             launch.tool = NO_TOOL  # which keeps the counts
             counts.add_up()
