@@ -50,4 +50,6 @@ def flops(form: Form) -> Flops:
 def _product(form: Form, m: int, n: int, k: int) -> Flops:
     types = [token for token in form.tokens if re.fullmatch(r"(tf|bf|f|e\dm)\d+", token)]
     factors = types[-2] if len(types) > 2 else "f16"  # wmma names only what it adds where the factors are f16
-    return Flops(factors, 0, 2 * m * n * k // (2 if "sp" in form.tokens else 1)) if types else _NOTHING
+    half = any(token.partition("::")[0] == "sp" for token in form.tokens)
+    count = 4 if (m, n, k, factors) == (8, 8, 4, "f16") else 1  # products of m8n8k4
+    return Flops(factors, 0, 2 * m * n * k * count // (1 + half)) if types else _NOTHING

@@ -8,9 +8,8 @@ from emulated_rows import emitted, refusal, verdicts
 
 from ptxdsl.isa import Row, opcodes, rows, special_registers
 
-_TENSOR_CORES = ("mma", "wmma", "wgmma", "tcgen05", "ldmatrix", "stmatrix", "spcompress", "spdecompress")
 OPEN = {
-    "tensor cores": lambda row: row.opcode in _TENSOR_CORES,
+    "tensor cores": lambda row: row.opcode in ("wgmma", "tcgen05"),
     "tensor copies": lambda row: ".tensor" in row.syntax or row.opcode == "tensormap",
     "copies from beyond an array": lambda row: "ignore_oob" in row.syntax,
     "the fabric": lambda row: row.opcode == "fabric",

@@ -1,132 +1,90 @@
 """mma and wmma.mma: a product of fragments, in vectors over the lanes.
 
-Every element of an operand lies at a lane and in a register that the layout fixes, so a step of the product is two
-shuffles with constant lanes and one fma. The order is ours, for PTX leaves it open: products are exact, and are added
-to the accumulator one after the other, k ascending, each sum rounded to f32. Those of integers are exact in any order.
+The order is ours, for PTX leaves it open: products are exact, and are added to the accumulator one after the other, k
+ascending, each sum rounded to f32; with scales the sum of a block is made first, and all of it in f64. Those of
+integers are exact in any order. A sparse A, scales, FP6 and FP4 have loops
+(:mod:`.matrix_loops`); the rest is unrolled.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from llvmlite import ir
 
-from ...isa.fragments import ELEMENT_BITS, Place, layout
-from ..semantics.lanes import Bits
-from ..machine.layout import LANES
+from ...isa.fragments import held
 from ..instructions.matrix import MatrixProduct
-from ..semantics.formats import FORMATS, widen
-from .handler import Handler, i16, i32, i64, lanes_of
+from ..machine.layout import LANES
+from ..semantics.lanes import Lanes, Real
+from ..semantics.rounding import directed_f64
 from .data import put, slots_of, source
+from .handler import Handler, i16, lanes_of
+from .matrix_loops import LoopedProduct
+from .matrix_operands import Elements, accumulator, doubles, longs, words
 from .registry import emits
 from .warp import Members
 
-floats, halves, words, shorts = (lanes_of(kind) for kind in (ir.FloatType(), ir.HalfType(), i32, i16))
-doubles, longs = lanes_of(ir.DoubleType()), lanes_of(i64)
+halves, shorts = lanes_of(ir.HalfType()), lanes_of(i16)
 _NAN = 0x7FFFFFFF
-_INTEGERS = {"s8": (8, True), "u8": (8, False), "s4": (4, True), "u4": (4, False)}
-
-
-class _Operands:
-    """The elements of a and b as vectors of what is multiplied, each made once."""
-
-    def __init__(self, h: Handler, shape: str, kinds: tuple[str, str], a: list[Any], b: list[Any]) -> None:
-        self.h, self.kinds, self.registers = h, dict(zip("ab", kinds)), {"a": a, "b": b}
-        self.layouts = {name: layout(shape, name, ELEMENT_BITS[kind]) for name, kind in self.kinds.items()}
-        self._parts: dict[tuple[str, int, int], Any] = {}
-        self._moved: dict[Any, Any] = {}
-
-    @cached_property
-    def steps(self) -> range:
-        """The columns of a to multiply; of single bits a word at a time."""
-        return range(0, self.layouts["a"].columns, 32 if self.kinds["a"] == "b1" else 1)
-
-    def element(self, name: str, places: list[tuple[int, int]]) -> Any:
-        """In each lane the element of a or b at a (row, column)."""
-        owners = [self.layouts[name].owner(*place) for place in places]
-        register, part = owners[0][1:]
-        lanes = tuple(lane for lane, *_ in owners)
-        key = (name, register, part, lanes)
-        if key not in self._moved:
-            value = self._part(name, register, part)
-            self._moved[key] = self.h.ir.shuffle_vector(value, value, ir.Constant(words, list(lanes)))
-        return self._moved[key]
-
-    def _part(self, name: str, register: int, part: int) -> Any:
-        key = (name, register, part)
-        if key not in self._parts:
-            self._parts[key] = widened(self.h, self.registers[name][register], part, self.kinds[name])
-        return self._parts[key]
-
-
-def widened(h: Handler, word: Any, part: int, kind: str) -> Any:
-    """An element of a register as what is multiplied: f32, f64 or a 32-bit integer."""
-    if kind == "b1":
-        return word
-    if kind == "f64":
-        return h.ir.bitcast(word, doubles)
-    if kind == "tf32":
-        return h.ir.bitcast(h.ir.and_(word, h.splat(h.i32(-0x2000))), floats)
-    if kind in _INTEGERS:
-        bits, signed = _INTEGERS[kind]
-        up = h.ir.shl(word, h.splat(h.i32(32 - bits * (part + 1))))
-        return (h.ir.ashr if signed else h.ir.lshr)(up, h.splat(h.i32(32 - bits)))
-    if kind == "bf16":
-        bits = h.ir.and_(word, h.splat(h.i32(-0x10000))) if part else h.ir.shl(word, h.splat(h.i32(16)))
-        return h.ir.bitcast(bits, floats)
-    code = h.ir.lshr(word, h.splat(h.i32(part * ELEMENT_BITS[kind]))) if part else word
-    if kind == "f16":
-        return h.ir.fpext(h.ir.bitcast(h.ir.trunc(code, shorts), halves), floats)
-    code = h.ir.trunc(code, lanes_of(ir.IntType(8)))
-    return widen(Bits(h.numbers(LANES), code, 8), FORMATS[kind]).value
 
 
 @emits(MatrixProduct)
 def matrix_product(h: Handler, op: MatrixProduct) -> None:
     group = Members(h, op.guard, op.masked)
     slots = slots_of(h, op.d)
-    a, b = ([source(h, x, LANES) for x in classes] for classes in (op.a, op.b))
-    operands = _Operands(h, op.shape, op.types, a, b)
-    before = [source(h, x, LANES) for x in op.c]
+    a, b, c, rest = ([source(h, x, LANES) for x in classes] for classes in (op.a, op.b, op.c, op.rest))
+    narrow = not {"e3m2", "e2m3", "e2m1"}.isdisjoint(op.types)
+    loops = LoopedProduct(h, op, a, b, c, rest) if rest or narrow else None
     group.check(op.members)
     group.check_whole()
-    sums = {
-        place: _sum(h, operands, op.shape, place, before, op.addend, op.variant)
-        for place in _places(op.shape, op.result)
-    }
+    if loops is not None:
+        loops.check()
+        sums = loops.results()
+    else:
+        elements = Elements(h, op, a, b, c)
+        sums = {place: _sum(h, op, elements, at) for place, at in held(accumulator(op, op.result)).items()}
     words_of: dict[int, Any] = {}
-    for place, value in sums.items():
-        words_of[place.register] = _joined(h, words_of.get(place.register), place, value, op.result)
+    for (register, part), value in sums.items():
+        words_of[register] = _joined(h, words_of.get(register), part, value, op.result)
     for number, slot in enumerate(slots):
         if slot is not None:
             put(h, slot, words_of[number], group.mask_for_put)
     h.next()
 
 
-def _places(size: str, kind: str) -> tuple[Place, ...]:
-    return layout(size, "c", 16 if kind == "f16" else 32).places
-
-
-def _sum(
-    h: Handler, operands: _Operands, size: str, place: Place, before: list[Any], addend: str, variant: str
-) -> Any:
+def _sum(h: Handler, op: MatrixProduct, elements: Elements, places: tuple[tuple[int, int], ...]) -> Any:
     """An element of the result in each lane: <32 x float>, <32 x double> or <32 x i32>."""
-    start = next(p for p in _places(size, addend) if (p.row, p.column) == (place.row, place.column))
-    word = before[start.register]
-    rows = [place.row + lane // 4 for lane in range(LANES)]
-    columns = [place.column + 2 * (lane % 4) for lane in range(LANES)]
-    pairs = [
-        (operands.element("a", [(row, k) for row in rows]), operands.element("b", [(k, column) for column in columns]))
-        for k in operands.steps
-    ]
-    if addend == "s32":
-        return _integer_sum(h, pairs, word, variant)
-    wide = addend == "f64"
-    total = widened(h, word, start.part, addend) if addend != "f32" else h.ir.bitcast(word, floats)
+    rows, columns = [row for row, _ in places], [column for _, column in places]
+    start = elements.element("c", list(places))
+    pairs = [elements.term(k, rows, columns) for k in elements.steps]
+    if op.addend == "s32":
+        return _integer_sum(h, pairs, start, op.variant)
+    return _chain(h, pairs, start, op.variant)
+
+
+def _chain(h: Handler, pairs: list[tuple[Any, Any]], total: Any, mode: str) -> Any:
+    """The products added to ``total`` one after the other."""
+    kind = total.type
     for x, y in pairs:
-        total = h.call(f"llvm.fma.v32f{64 if wide else 32}", doubles if wide else floats, x, y, total)
+        if mode:
+            total = h.ir.call(_directed(h, mode), [x, y, total])
+        else:
+            total = h.call(f"llvm.fma.v32f{64 if kind == doubles else 32}", kind, x, y, total)
     return total
+
+
+def _directed(h: Handler, mode: str) -> ir.Function:
+    """A function that multiplies and adds f64 in a rounding direction: it is long, and called for each product."""
+    name = f"fma.{mode}"
+    function = h.ir.module.globals.get(name)
+    if function is None:
+        function = ir.Function(h.ir.module, ir.FunctionType(doubles, [doubles] * 3), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        builder = ir.IRBuilder(function.append_basic_block())
+        lanes = Lanes(builder, LANES)
+        builder.ret(directed_f64("fma", [Real(lanes, value, 64) for value in function.args], mode).value)
+    return function
 
 
 def _integer_sum(h: Handler, pairs: list[tuple[Any, Any]], start: Any, variant: str) -> Any:
@@ -144,7 +102,7 @@ def _integer_sum(h: Handler, pairs: list[tuple[Any, Any]], start: Any, variant: 
     return h.ir.add(total, start)
 
 
-def _joined(h: Handler, word: Any, place: Place, value: Any, kind: str) -> Any:
+def _joined(h: Handler, word: Any, part: int, value: Any, kind: str) -> Any:
     """The register of a result with this element in it."""
     if kind == "s32":
         return value
@@ -155,6 +113,6 @@ def _joined(h: Handler, word: Any, place: Place, value: Any, kind: str) -> Any:
         return h.ir.select(odd, h.splat(h.i32(_NAN)), h.ir.bitcast(value, words))
     bits = h.ir.zext(h.ir.bitcast(h.ir.fptrunc(value, halves), shorts), words)
     bits = h.ir.select(odd, h.splat(h.i32(_NAN >> 16)), bits)
-    if place.part:
+    if part:
         bits = h.ir.shl(bits, h.splat(h.i32(16)))
     return bits if word is None else h.ir.or_(word, bits)

@@ -397,6 +397,8 @@ class Fault(Number):
     """What such a shuffle gave is used."""
     MATRIX = 31
     """A matrix instruction in a warp of which some lanes have ended, or were never there."""
+    SCALE = 33
+    """A byte-id or thread-id of a block-scaled mma that names no scale."""
     CONVERGENCE = 21
     """All lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
 

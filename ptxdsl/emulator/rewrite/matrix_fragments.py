@@ -133,12 +133,10 @@ class MatrixFragments(Expander):
     # ldmatrix, stmatrix and movmatrix
 
     def fragments(self) -> None:
-        """Matrices of 8x8 halves: a lane has two neighbours of a row, of its transpose with .trans."""
+        """Each register of a lane is made of what lies in rows whose addresses other lanes have."""
         self.start()
         form, stores = self.form, self.form.opcode == "stmatrix"
         fragment, address = self.operands[:: -1 if stores else 1]
-        if "m8n8" not in form.tokens or "b16" not in form.tokens:
-            raise unsupported(self.statement, f"`{form.mnemonic}`")
         assert isinstance(address, Address)
         items = elements(fragment)
         base, offset = self.base(address)
@@ -150,11 +148,14 @@ class MatrixFragments(Expander):
         for number, (item, result) in enumerate(zip(items, results)):
             if stores:
                 self.guarded("mov.b32", result, item)
-            if "trans" in form.tokens:
-                self.columns(result, base, offset, number, stores)
+            if "b16" in form.tokens:
+                self.halves(result, base, offset, number, stores)
+            elif stores:
+                self.store_bytes(result, base, offset, number)
+            elif "m16n16" in form.tokens:
+                self.load_columns(result, base, offset, number)
             else:
-                row = self.row(base, self.g, 8 * number)
-                self.access("st.b32" if stores else "ld.b32", result, row, self.t, 4, offset)
+                self.load_row(result, base, offset, number)
         for item, result in zip(items, results):
             if isinstance(item, Register) and not stores:
                 self.guarded("mov.b32", item, result)
@@ -166,7 +167,12 @@ class MatrixFragments(Expander):
         source = self.put("add.u32", self.temporary("from"), lane, step)
         return self.put("shfl.sync.idx.b32", self.temporary("row"), base, source, 31, 0xFFFFFFFF)
 
-    def columns(self, result: Register, base: Register, offset: int, number: int, stores: bool) -> None:
+    def halves(self, result: Register, base: Register, offset: int, number: int, stores: bool) -> None:
+        """Matrices of 8x8 halves: a lane has two neighbours of a row, of its transpose with .trans."""
+        if "trans" not in self.form.tokens:
+            row = self.row(base, self.g, 8 * number)
+            self.access("st.b32" if stores else "ld.b32", result, row, self.t, 4, offset)
+            return
         halves = [self.temporary(f"half{half}", b16) for half in (0, 1)]
         if stores:
             self.guarded("mov.b32", Vector(tuple(halves)), result)
@@ -175,6 +181,76 @@ class MatrixFragments(Expander):
             self.access("st.b16" if stores else "ld.b16", register, row, self.g, 2, offset)
         if not stores:
             self.guarded("mov.b32", result, Vector(tuple(halves)))
+
+    def store_bytes(self, result: Register, base: Register, offset: int, number: int) -> None:
+        """A transposed matrix of 16x8 bytes: a lane has rows g and g + 8 of columns 2t and 2t + 1, which are rows."""
+        byte = self.temporary("byte", b32)
+        for part in range(4):
+            row = self.row(base, self.pair, 8 * number + part % 2)
+            self.put("shr.u32", byte, result, 8 * part)
+            self.access("st.u8", byte, row, self.g, 1, offset + 8 * (part // 2))
+
+    def load_row(self, result: Register, base: Register, offset: int, number: int) -> None:
+        """A matrix of 8x16: a lane has four neighbours of a row, which lie packed in memory, one in each byte."""
+        row = self.row(base, self.g, 8 * number)
+        if self.form.tokens[-1] == "b6x16_p32":
+            self.six_bits(result, row, offset)
+            return
+        self.access("ld.u16", result, row, self.t, 2, offset)
+        spread = self.temporary("spread", b32)
+        for shift, mask in ((8, 0x00FF00FF), (4, 0x0F0F0F0F)):
+            self.put("shl.b32", spread, result, shift)
+            self.put("or.b32", result, result, spread)
+            self.put("and.b32", result, result, mask)
+        if self.form.tokens[-1] == "s4":  # the sign of each fills its byte
+            self.put("and.b32", spread, result, 0x08080808)
+            self.put("mul.lo.u32", spread, spread, 0x1E)
+            self.put("or.b32", result, result, spread)
+
+    def six_bits(self, result: Register, row: Register, offset: int) -> None:
+        """Four of 6 bits, from three bytes."""
+        byte, place = self.temporary("byte", b32), self.temporary("index")
+        self.put("mul.lo.u32", place, self.t, 3)
+        for part in range(3):
+            self.access("ld.u8", byte if part else result, row, place, 1, offset + part)
+            if part:
+                self.put("bfi.b32", result, byte, result, 8 * part, 8)
+        packed = self.put("mov.b32", byte, result)
+        self.put("and.b32", result, result, 0x3F)
+        for part in range(1, 4):
+            self.put("shr.u32", packed, packed, 6)
+            self.put("bfi.b32", result, packed, result, 8 * part, 6)
+
+    def load_columns(self, result: Register, base: Register, offset: int, number: int) -> None:
+        """A transposed matrix of 16x16: a lane has rows 4t to 4t + 3 of columns g and, in the next register, g + 8."""
+        bits = {"b8": 8, "b6x16_p32": 6, "b4x16_p64": 4}[self.form.tokens[-1]]
+        offset += number % 2 * bits
+        byte, first = self.temporary("byte", b32), self.put("shl.b32", self.temporary("first"), self.t, 2)
+        for part in range(4):
+            row = self.row(base, first, 16 * (number // 2) + part)
+            value = byte if part else result
+            if bits == 8:
+                self.access("ld.u8", value, row, self.g, 1, offset)
+            else:
+                self.packed(value, row, offset, bits)
+            if part:
+                self.put("bfi.b32", result, byte, result, 8 * part, 8)
+
+    def packed(self, value: Register, row: Register, offset: int, bits: int) -> None:
+        """The element g of a row of packed ones; of 6 bits it may lie in two bytes."""
+        place, shift = self.temporary("index"), self.temporary("shift")
+        self.put("mul.lo.u32", shift, self.g, bits)
+        self.put("shr.u32", place, shift, 3)
+        self.access("ld.u8", value, row, place, 1, offset)
+        if bits == 6:
+            upper = self.temporary("upper", b32)
+            self.put("add.u32", place, shift, 5)
+            self.put("shr.u32", place, place, 3)
+            self.access("ld.u8", upper, row, place, 1, offset)
+            self.put("bfi.b32", value, upper, value, 8, 8)
+        self.put("and.b32", shift, shift, 7)
+        self.put("shr.u32", value, value, shift)
+        self.put("and.b32", value, value, (1 << bits) - 1)
 
     def movmatrix(self) -> None:
         """The element of row r and column c comes from the lane that has that of row c and column r."""

@@ -54,6 +54,7 @@ _CHAPTERS = {
     "approximate": "cos ex2 lg2 rsqrt sin tanh",
     "convert": "cvt cvt_pack",
     "move": "getctarank mapa mov",
+    "sparse": "spcompress spdecompress",
     "video": (
         "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 "
         "vset vset2 vset4 vshl vshr vsub vsub2 vsub4"

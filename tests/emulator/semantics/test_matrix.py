@@ -244,14 +244,3 @@ def test_lanes_that_are_elsewhere() -> None:
 
     with pytest.raises(EmulationError, match=r"takes all 32 lanes of a warp, and lanes 16-31 of warp 0 are elsewhere"):
         k[1, 32](np.zeros(256, np.float32))
-
-
-def test_what_is_not_there_says_so() -> None:
-    @ptx_kernel
-    def k(x: Ptr[u32]) -> None:
-        words = [x[i] for i in range(4)]
-        sums = [ptx.mov.f32(0.0) for _ in range(4)]
-        ptx["mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e2m1.f32"](words, words[:2], sums)
-
-    with pytest.raises(EmulationError, match=r"^the emulator does not support `mma\.sync\.aligned\.m16n8k32"):
-        k[1, 32](np.zeros(4, np.uint32))

@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
+from matrix_harness import BITS, LANES, codes, drawn, packed, registers, run_mma, sizes_of
 
 import ptxdsl
 from ptxdsl.isa import lookup
 
 Rng = np.random.Generator
-LANES = 32
-FLOATS: dict[str, Any] = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32, "f64": np.float64,
-    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
-}
-RANGES = {"s8": (-128, 128), "u8": (0, 256), "s4": (-8, 8), "u4": (0, 16), "b1": (0, 2), "s32": (-1000, 1000)}
-BITS = {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "f16": 16, "bf16": 16}
-
-
-def drawn(rng: Rng, kind: str, shape: tuple[int, int]) -> Any:
-    """Small whole numbers, so that sums of floats are exact in any order."""
-    low, high = RANGES.get(kind, (-6, 7))
-    return rng.integers(low, high, shape)
-
-
-def codes(values: Any, kind: str) -> Any:
-    """The bits of each element, as Python integers."""
-    bits = BITS.get(kind, 32)
-    if kind in FLOATS:
-        values = values.astype(FLOATS[kind]).view(f"u{max(bits, 8) // 8}")
-    return values.astype(object) & ((1 << bits) - 1)
-
-
-def places(shape: str, kind: str, which: str, lane: int) -> list[list[tuple[int, int]]]:
-    """The elements in each register of a lane, the lowest first: Matrix Fragments in the manual."""
-    m, n, k = (int(part) for part in shape[1:].replace("n", " ").replace("k", " ").split())
-    g, t, run = lane >> 2, lane & 3, max(1, 32 // BITS[kind])
-    if which == "a":
-        registers = m * k // LANES // run
-        return [[(g + 8 * (r % (m // 8)), t * run + i + 4 * run * (r // (m // 8))) for i in range(run)]
-                for r in range(registers)]
-    if which == "b":
-        return [[(t * run + i + 4 * run * r, g) for i in range(run)] for r in range(n * k // LANES // run)]
-    return [[(g + 8 * (r // 2), 2 * t + r % 2)] for r in range(m * n // LANES)]
-
-
-def packed(matrix: Any, shape: str, kind: str, which: str, as_kind: str | None = None) -> Any:
-    """The registers of all lanes, one row a lane."""
-    bits, table = BITS.get(as_kind or kind, 32), codes(matrix, as_kind or kind)
-    rows = [
-        [sum(int(table[at]) << bits * number for number, at in enumerate(register))
-         for register in places(shape, kind, which, lane)]
-        for lane in range(LANES)
-    ]
-    return np.array(rows, np.uint64 if bits == 64 else np.uint32)
 
 
 def multiplied(a: Any, b: Any, op: str) -> Any:
@@ -64,37 +21,6 @@ def multiplied(a: Any, b: Any, op: str) -> Any:
     if not op:
         return a @ b
     return (a[:, :, None] ^ b[None] if op == "xor" else a[:, :, None] & b[None]).sum(1)
-
-
-def registers(count: int, name: str) -> str:
-    return "{" + ", ".join(f"%{name}{number}" for number in range(count)) + "}"
-
-
-def run_mma(mnemonic: str, a: Any, b: Any, c: Any, wide: bool) -> Any:
-    """One mma on the registers of each lane; those of the result."""
-    size, letter = (8, "fd") if wide else (4, "r")
-    parts, text = (("a", a), ("b", b), ("c", c)), []
-    for name, array in parts:
-        text += [f"ld.param.u64 %rd0, [{name}]; mad.lo.u64 %rd1, %rd2, {array.shape[1] * size}, %rd0;"]
-        text += [f"ld.global.b{8 * size} %{name}{n}, [%rd1+{n * size}];" for n in range(array.shape[1])]
-    lists = [registers(array.shape[1], name) for name, array in parts]
-    stores = [f"st.global.b{8 * size} [%rd1+{n * size}], %c{n};" for n in range(c.shape[1])]
-    kind = "f64" if letter == "fd" else "b32"
-    declared = " ".join(f".reg .{kind} %{name}<{array.shape[1]}>;" for name, array in parts)
-    lines = "\n".join([*text, f"{mnemonic} {lists[2]}, {lists[0]}, {lists[1]}, {lists[2]};", *stores])
-    m = ptxdsl.load(f"""
-.version 8.7
-.target sm_120a
-.entry k(.param .u64 a, .param .u64 b, .param .u64 c) {{
-    .reg .b32 %t; .reg .b64 %rd<3>; {declared}
-    mov.u32 %t, %tid.x;
-    cvt.u64.u32 %rd2, %t;
-    {lines}
-    ret;
-}}""")
-    out = c.copy()
-    m["k"].configure(1, 32, backend="emulator")(a, b, out)
-    return out
 
 
 MMA = [
@@ -113,12 +39,12 @@ MMA = [
 @pytest.mark.parametrize("case", MMA, ids="-".join)
 def test_mma(case: tuple[str, str, str, str, str], rng: Rng) -> None:
     shape, left, right, result, op = case
-    m, n, k = (int(part) for part in shape[1:].replace("n", " ").replace("k", " ").split())
+    m, n, k = sizes_of(shape)
     a, b, c = drawn(rng, left, (m, k)), drawn(rng, right, (k, n)), drawn(rng, result, (m, n))
     mnemonic = f"mma.sync.aligned.{shape}.row.col.{result}.{left}.{right}.{result}" + (f".{op}.popc" if op else "")
     out = run_mma(
         mnemonic, packed(a, shape, left, "a"), packed(b, shape, right, "b"),
-        packed(c, shape, left, "c", result), result == "f64",
+        packed(c, shape, left, "c", result),
     )
     expected = multiplied(a, b, op) + c
     np.testing.assert_array_equal(out, packed(expected, shape, left, "c", result))
@@ -135,7 +61,7 @@ def test_the_sum_of_integers_wraps_or_is_clamped(satfinite: bool) -> None:
     expected = np.clip(exact, -high - 1, high) if satfinite else (exact + high + 1) % 2**32 - high - 1
     mnemonic = f"mma.sync.aligned.{shape}.row.col{'.satfinite' * satfinite}.s32.s8.s8.s32"
     left, right, start = packed(a, shape, "s8", "a"), packed(b, shape, "s8", "b"), packed(c, shape, "s8", "c", "s32")
-    out = run_mma(mnemonic, left, right, start, False)
+    out = run_mma(mnemonic, left, right, start)
     np.testing.assert_array_equal(out, packed(expected.astype(np.int64), shape, "s8", "c", "s32"))
 
 
@@ -144,8 +70,69 @@ def test_tf32_does_not_see_the_lowest_bits() -> None:
     a, b, c = np.ones((16, 8)), np.ones((8, 8)), np.zeros((16, 8))
     left = packed(a, shape, "tf32", "a") | np.uint32(0x1FFF)
     right, start = packed(b, shape, "tf32", "b"), packed(c, shape, "tf32", "c", "f32")
-    out = run_mma(f"mma.sync.aligned.{shape}.row.col.f32.tf32.tf32.f32", left, right, start, False)
+    out = run_mma(f"mma.sync.aligned.{shape}.row.col.f32.tf32.tf32.f32", left, right, start)
     assert set(out.view(np.float32).reshape(-1)) == {8.0}
+
+
+def directed(a: float, b: float, c: float, mode: str) -> float:
+    """a * b + c of f64, rounded once, from exact fractions."""
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    near = float(exact)
+    down, up = (math.nextafter(near, towards) for towards in (-math.inf, math.inf))
+    low, high = (near, up) if Fraction(near) <= exact else (down, near)
+    if Fraction(low) == exact or Fraction(high) == exact:
+        return near
+    return {"rm": low, "rp": high, "rz": low if exact > 0 else high, "rn": near}[mode]
+
+
+@pytest.mark.parametrize(("shape", "mode"), [("m8n8k4", "rm"), ("m16n8k4", "rz"), ("m16n8k8", "rp"), ("m8n8k4", "rn")])
+def test_f64_rounds_in_each_direction(shape: str, mode: str, rng: Rng) -> None:
+    m, n, k = sizes_of(shape)
+    a, b, c = (rng.standard_normal(size) * 2.0 ** rng.integers(-30, 30, size) for size in ((m, k), (k, n), (m, n)))
+    expected = c.copy()
+    for at in np.ndindex(m, n):
+        for step in range(k):
+            expected[at] = directed(a[at[0], step], b[step, at[1]], expected[at], mode)
+    out = run_mma(
+        f"mma.sync.aligned.{shape}.row.col.{mode}.f64.f64.f64.f64", packed(a, shape, "f64", "a"),
+        packed(b, shape, "f64", "b"), packed(c, shape, "f64", "c", "f64"),
+    )
+    np.testing.assert_array_equal(out, packed(expected, shape, "f64", "c", "f64"))
+
+
+def quad_pair(which: str, lane: int, item: int, order: str = "row", wide: bool = False) -> tuple[int, int]:
+    """Row and column of element ``item`` of a lane, in its own of the four products of mma.m8n8k4 of f16."""
+    high, t = 4 * (lane >= 16), lane % 4
+    if which == "c":
+        return ((t & 1) + (item & 2) + high, (item & 4) + (t & 2) + (item & 1)) if wide else (t + high, item)
+    along, line = (item, t + high) if (which == "a") == (order == "row") else (t, item + high)
+    return (line, along) if which == "a" else (along, line)
+
+
+@pytest.mark.parametrize("case", [
+    ("row", "col", "f32", "f32"), ("col", "row", "f32", "f16"), ("row", "row", "f16", "f16"),
+    ("col", "col", "f32", "f32"),
+], ids="-".join)
+def test_four_products_of_quad_pairs(case: tuple[str, str, str, str], rng: Rng) -> None:
+    rows, columns, result, addend = case
+    a, b, c = (drawn(rng, "f16", (4, *size)) for size in ((8, 4), (4, 8), (8, 8)))
+    arrays = {}
+    for name, matrix, order, kind in (("a", a, rows, "f16"), ("b", b, columns, "f16"), ("c", c, "", addend)):
+        count = 8 if name == "c" else 4
+        held = np.zeros((LANES, count), np.float32 if kind == "f32" else np.float16)
+        for lane in range(LANES):
+            for item in range(count):
+                held[lane, item] = matrix[lane % 16 // 4][quad_pair(name, lane, item, order, kind == "f32")]
+        arrays[name] = held.view(np.uint32)
+    out = run_mma(
+        f"mma.sync.aligned.m8n8k4.{rows}.{columns}.{result}.f16.f16.{addend}", *arrays.values(),
+        8 if result == "f32" else 4,
+    ).view(np.float32 if result == "f32" else np.float16)
+    expected = a @ b + c
+    for lane in range(LANES):
+        for item in range(8):
+            at = quad_pair("c", lane, item, wide=result == "f32")
+            assert out[lane, item] == expected[lane % 16 // 4][at]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -206,7 +193,7 @@ WMMA = [
 @pytest.mark.parametrize("case", WMMA, ids="-".join)
 def test_wmma(case: tuple[str, str, str, str], rng: Rng) -> None:
     shape, kind, addend, op = case
-    m, n, k = (int(part) for part in shape[1:].replace("n", " ").replace("k", " ").split())
+    m, n, k = sizes_of(shape)
     a, b, c = drawn(rng, kind, (m, k)), drawn(rng, kind, (k, n)), drawn(rng, addend, (m, n))
     free = BITS[kind] >= 8
     orders = tuple(str(order) for order in rng.choice(["row", "col"], 3))
