@@ -52,6 +52,16 @@ class Handler:
     """Whether the function runs for one warp of one block, so that nothing of these changes but registers."""
 
     @property
+    def lane(self) -> Any:
+        """The number of the lane that the code is for; None where it is for all of a warp."""
+        return None
+
+    @property
+    def known_alignment(self) -> int:
+        """Bytes that the address of an access of local memory is surely a multiple of."""
+        return 1
+
+    @property
     def sparse(self) -> bool:
         """Whether few lanes may be active where it executes an access."""
         return False

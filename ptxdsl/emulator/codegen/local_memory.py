@@ -38,7 +38,9 @@ class _Private:
         if self.known:
             low = h.ir.add(window, h.load(access.entry, Entry.LOW, i64, fixed=True))
             size = h.load(access.entry, Entry.DELTA, i64, fixed=True)
-        self.low, self.bound = low, h.call("llvm.usub.sat.i64", i64, size, h.i64(nbytes - 1))
+        self.merged = h.merged_bounds()
+        extent = nbytes - 1 if self.merged is None or self.merged[1] < 0 else self.merged[1]
+        self.low, self.bound = low, h.call("llvm.usub.sat.i64", i64, size, h.i64(extent))
 
     def _spread(self, value: Any, like: Any) -> Any:
         return self.h.splat(value) if isinstance(like.type, ir.VectorType) else value
@@ -46,17 +48,25 @@ class _Private:
     def fits(self, address: Any) -> Any:
         """Whether an address, or that of each lane, is aligned and within bounds."""
         h = self.h
-        offset = h.ir.sub(address, self._spread(self.low, address))
+        if self.merged is not None and self.merged[1] < 0:
+            return i1(1)
+        back = self.merged[0] if self.merged is not None else 0
+        offset = h.ir.sub(address, self._spread(h.ir.add(self.low, h.i64(back)) if back else self.low, address))
         good = h.ir.icmp_unsigned("<", offset, self._spread(self.bound, address))
-        return self.access.and_aligned(good, address)
+        return good if h.known_alignment >= self.nbytes else self.access.and_aligned(good, address)
 
     def row(self, address: Any) -> Any:
-        """Where lane 0 has what is at an address."""
+        """Where lane 0 has what is at an address, or the one lane that the code is for."""
         h = self.h
         offset = h.ir.sub(address, self._spread(self.start, address))
-        within = h.ir.and_(offset, self._spread(h.i64(self.granule - 1), address))
-        rows = h.ir.sub(offset, within)
-        return h.ir.add(h.ir.mul(rows, self._spread(h.i64(LANES), address)), within)
+        if max(self.nbytes, h.known_alignment) >= self.granule:
+            place = h.ir.mul(offset, self._spread(h.i64(LANES), address))
+        else:
+            within = h.ir.and_(offset, self._spread(h.i64(self.granule - 1), address))
+            rows = h.ir.sub(offset, within)
+            place = h.ir.add(h.ir.mul(rows, self._spread(h.i64(LANES), address)), within)
+        lane = h.lane
+        return place if lane is None else h.ir.add(place, h.ir.mul(h.ir.zext(lane, i64), h.i64(self.granule)))
 
     def step(self, number: int, nbytes: int) -> int:
         """Bytes from the first element of an access to another."""
@@ -96,6 +106,10 @@ def load_private(h: Handler, access: Any, op: Load, lanes: Any) -> list[Any]:
     bits, count = op.bits, len(op.dests)
     private = _Private(h, access, op, bits // 8 * count)
     first, places, same = _checked(h, access, private, lanes)
+    if h.lane is not None:
+        element = ir.IntType(bits)
+        steps = [h.ir.add(first, h.i64(private.step(n, bits // 8))) for n in range(count)]
+        return [h.load(private.memory, step, element, bits // 8) for step in steps]
 
     def aligned() -> list[Any]:
         return [_load_row(h, private, h.ir.add(first, h.i64(private.step(n, bits // 8))), bits) for n in range(count)]
@@ -139,6 +153,11 @@ def store_private(h: Handler, access: Any, op: Store, values: list[Any], lanes: 
     bits = op.bits
     private = _Private(h, access, op, bits // 8 * len(values))
     first, places, same = _checked(h, access, private, lanes)
+    if h.lane is not None:
+        for number, value in enumerate(values):
+            step = private.step(number, bits // 8)
+            h.store(h.ir.extract_element(value, h.i32(0)), private.memory, h.ir.add(first, h.i64(step)), bits // 8)
+        return
 
     def aligned() -> None:
         for number, value in enumerate(values):

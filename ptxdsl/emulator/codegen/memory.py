@@ -210,7 +210,7 @@ def load(h: Handler, op: Load) -> None:
     if op.guard:
         h.skip_unless_any(mask)
     if op.private and h.slow_path is not None:
-        values = load_private(h, access, op, lanes)
+        values, mask = load_private(h, access, op, lanes), mask if h.lane is None else None
     elif all(dest.uniform or dest == SINK for dest in dests):
         host, mask = access.host(lanes), None
         values = [h.load(_host(h, host, byte), n * bits // 8, ir.IntType(bits), bits // 8) for n in range(count)]

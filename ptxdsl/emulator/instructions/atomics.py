@@ -15,7 +15,8 @@ ONE_HOST_THREAD = ("warp", "cta", "cluster")
 
 
 class Atomic(
-    WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=True, reads_memory=True, writes_memory=True
+    WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=True, reads_memory=True, writes_memory=True,
+    by_lane=True,
 ):
     """An atomic read-modify-write, lane by lane.
 

@@ -15,7 +15,7 @@ from .operands import raw
 __all__ = ["Branch", "Exit", "IndexedBranch", "Jump", "Reconvergence", "SystemCall", "Trap"]
 
 
-class Jump(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
+class Jump(MicroOp, may_fault=False, repeatable=True, inlinable="control flow", by_lane=True):
     """To a basic block; ``divergent`` where other lanes may wait there or before it."""
 
     divergent: bool
@@ -28,7 +28,7 @@ class Jump(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
         return ("distance", *(("priority",) if self.divergent else ()), *(("cost",) if self.backward else ()))
 
 
-class Branch(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"):
+class Branch(MicroOp, may_fault=False, repeatable=True, inlinable="control flow", by_lane=True):
     """To a basic block or on. One that is not divergent is the same for all lanes that live, and these are active."""
 
     guard: OperandClass
@@ -43,7 +43,7 @@ class Branch(MicroOp, may_fault=False, repeatable=True, inlinable="control flow"
         return ("guard", "distance", *priorities, *(("cost",) if self.backward else ()))
 
 
-class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable="control flow"):
+class IndexedBranch(MicroOp, may_fault=True, repeatable=False, inlinable="control flow", by_lane=True):
     """brx.idx."""
 
     selector: OperandClass
@@ -55,7 +55,7 @@ class Reconvergence(MicroOp, may_fault=False, repeatable=True, inlinable="contro
     """The start of a basic block that lanes fall into where others may wait."""
 
 
-class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True):
+class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True, by_lane=True):
     """Lanes end; ``masked`` where others of the warp may be left."""
 
     guard: OperandClass
@@ -66,14 +66,14 @@ class Exit(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True):
         return not self.guard
 
 
-class Trap(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True):
+class Trap(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True, by_lane=True):
     """Stops with a fault."""
 
     guard: OperandClass
     fault: int
 
 
-class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True):
+class SystemCall(MicroOp, may_fault=True, repeatable=True, inlinable=True, rare=True, by_lane=True):
     """A call that Python answers."""
 
     guard: OperandClass

@@ -10,13 +10,13 @@ from ..analysis.form_plans import plan_of
 from ..machine.layout import LANES, Block
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp, PlacedMicroOp
-from .operand_classes import PREDICATE, OperandClass, block_field, per_lane
+from .operand_classes import PREDICATE, OperandClass, block_field, per_lane, uniform
 from .operands import Field, raw
 
 __all__ = ["Compute", "ReadClock", "SpaceTest", "WrapCheck", "compute", "parameter_address", "window_address"]
 
 
-class Compute(MicroOp, may_fault=False, repeatable=True, inlinable=True):
+class Compute(MicroOp, may_fault=False, repeatable=True, inlinable=True, by_lane=True):
     """An instruction by its semantics.
 
     ``number`` is the form's among those of its mnemonic, ``width`` 1 where one number for the warp is computed, else
@@ -36,7 +36,7 @@ class Compute(MicroOp, may_fault=False, repeatable=True, inlinable=True):
         return self.width > 1 or not self.guard
 
 
-class SpaceTest(MicroOp, may_fault=False, repeatable=True, inlinable=True):
+class SpaceTest(MicroOp, may_fault=False, repeatable=True, inlinable=True, by_lane=True):
     """isspacep: ``ranges`` has a letter for each range, B where a field of the block is added to its base."""
 
     negated: bool
@@ -92,7 +92,7 @@ def compute(low: Lowering, statement: Instruction) -> None:
         else:
             found = low.operand(statement, spec, operand, width)
         fields.append(found)
-    for carries, kind in zip(plan.carry, (PREDICATE, per_lane(0))):
+    for carries, kind in zip(plan.carry, (PREDICATE, (per_lane if width > 1 else uniform)(0))):
         if carries:
             fields.append(Field(kind, "i", (_carry_slot(low),)))
     selectors = _selectors(statement.operands) if plan.parts else ()

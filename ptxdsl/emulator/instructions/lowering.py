@@ -93,6 +93,7 @@ class Lowering:
         instrument: Instrument | None = None, keep_registers: bool = False, wraps: frozenset[int] = NOWHERE,
     ) -> None:
         self.function, self.spaces, self.block, self.conservative = function, spaces, block, conservative
+        self.instrument = instrument
         self.present = min(LANES, block[0] * block[1] * block[2])
         """Lanes of a warp that any warp of the block has."""
         self.wraps = wraps

@@ -22,7 +22,7 @@ LINE = 128
 """Bytes that discard and applypriority are about."""
 
 
-class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True):
+class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True, by_lane=True):
     """A load from the kernel's parameters, whose place is checked when it is lowered."""
 
     bits: int
@@ -36,7 +36,7 @@ class LoadParameter(MicroOp, may_fault=False, repeatable=True, inlinable=True):
         return not self.guard
 
 
-class Load(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memory=True):
+class Load(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, reads_memory=True, by_lane=True):
     """ld of one or more elements of so many bits; ``private`` where that is surely from local memory."""
 
     address: OperandClass
@@ -53,7 +53,7 @@ class Load(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True
         return not self.guard
 
 
-class Store(WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_memory=True):
+class Store(WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable=True, writes_memory=True, by_lane=True):
     """st; ``uniform`` where all lanes store the same at one address."""
 
     address: OperandClass

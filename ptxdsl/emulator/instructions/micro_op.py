@@ -68,6 +68,7 @@ class MicroOp(Key):
     - ``reads_memory``, ``writes_memory``: that of the kernel, not registers.
     - ``converges``: lanes wait in it for others of their warp.
     - ``instrumentation``: it is there for sanitizer, profiler or debugger.
+    - ``by_lane``: what it does for a lane does not depend on the others, and its code can be that for one.
     """
 
     __slots__ = ()
@@ -80,16 +81,18 @@ class MicroOp(Key):
     writes_memory: ClassVar[bool]
     converges: ClassVar[bool]
     instrumentation: ClassVar[bool]
+    by_lane: ClassVar[bool]
 
     def __init_subclass__(
         cls, *, may_fault: bool, repeatable: bool, inlinable: Literal[True] | str, rare: bool = False,
         reads_memory: bool = False, writes_memory: bool = False, converges: bool = False, instrumentation: bool = False,
+        by_lane: bool = False,
     ) -> None:
         super().__init_subclass__()
         cls.may_fault, cls.repeatable, cls.rare = may_fault, repeatable, rare
         cls.inlinable, cls.first_tier = inlinable is True, inlinable if isinstance(inlinable, str) else ""
         cls.reads_memory, cls.writes_memory, cls.converges = reads_memory, writes_memory, converges
-        cls.instrumentation = instrumentation
+        cls.instrumentation, cls.by_lane = instrumentation, by_lane
 
     if not TYPE_CHECKING:
 

@@ -12,6 +12,7 @@ from .block_passes import emit_block_pass
 from .converged_blocks import ConvergedBlocks
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
+from .lane_regions import LaneRegion
 from .plan import RETIRED, Layout, Plan
 from .votes import votes
 
@@ -83,7 +84,7 @@ class BarrierRegion(ConvergedBlocks):
         return frozenset(name for name, register in self.plan.registers.items() if register.slot in slots)
 
     def _find_divergent(self) -> None:
-        """Connected basic blocks in which lanes may have diverged make a region each."""
+        """Connected basic blocks in which lanes may have diverged make a region each, with all ways of a branch."""
         blocks = self.plan.blocks
         left = {n for n in self.reached if blocks[n].divergent}
         adjacent: dict[int, set[int]] = {n: set() for n in left}
@@ -92,6 +93,11 @@ class BarrierRegion(ConvergedBlocks):
                 if other in left:
                     adjacent[n].add(other)
                     adjacent[other].add(n)
+        for block in self.inside:
+            first, *others = left.intersection(block.successors) or [block.number]
+            for other in others:
+                adjacent[first].add(other)
+                adjacent[other].add(first)
         while left:
             group, todo = set(), [min(left)]
             while todo:
@@ -102,7 +108,11 @@ class BarrierRegion(ConvergedBlocks):
                     todo += adjacent[at]
             exits = {s for n in group for s in blocks[n].successors} - group
             members, outer = ([blocks[n] for n in sorted(some)] for some in (group, exits))
-            self.divergent.append(DivergentRegion(self, members, outer))
+            lanes = self.plan.lanes
+            if lanes is not None and lanes.runs(group):
+                self.divergent.append(LaneRegion(self, members, outer, lanes))
+            else:
+                self.divergent.append(DivergentRegion(self, members, outer))
 
     # The loop over the warps
 

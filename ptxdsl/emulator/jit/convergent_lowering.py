@@ -29,7 +29,7 @@ from ..instructions.operands import ConstantPool, Field, Operands, raw
 from ..machine.layout import LANES, Warp
 from .row_micro_ops import ComputeRows, RowWrapCheck
 
-__all__ = ["ConvergentLowering"]
+__all__ = ["ConvergentLowering", "ConvergentOperands"]
 
 SHORT = 12
 """Statements that are worth a mask, where a bound on the thread's index skips them."""
@@ -70,7 +70,7 @@ class _Pool(ConstantPool):
         return 0
 
 
-class _Operands(Operands):
+class ConvergentOperands(Operands):
     """Row-affine registers are described like varying ones, but for `rows`."""
 
     def lane_offsets(self, operand: Operand) -> LaneOffsets:
@@ -91,13 +91,13 @@ class _Operands(Operands):
 class ConvergentLowering(FunctionLowering):
     """Makes the micro-ops of one function."""
 
-    operands: _Operands
+    operands: ConvergentOperands
     pool: _Pool
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.pool = _Pool()
-        self.operands = _Operands(self.facts, self.registers, self.block, self.pool, self.spaces.symbols)
+        self.operands = ConvergentOperands(self.facts, self.registers, self.block, self.pool, self.spaces.symbols)
         self.operands.cluster, self.operands.explicit = self.spaces.cluster, self.spaces.explicit
 
     def _analysed(self) -> Facts:

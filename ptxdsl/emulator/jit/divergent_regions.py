@@ -56,9 +56,13 @@ class DivergentRegion:
         self.checks = {block.number: h.block_named(f"check{block.number}_") for block in self.chain}
         self.bodies = {
             block.number: h.block_named(f"masked{block.number}_")
-            for block in members if block.barrier is None and not block.converges
+            for block in members if self.runs(block)
         }
         self.exit_block = h.block_named("exit_divergent")
+
+    def runs(self, block: PlannedBlock) -> bool:
+        """Whether a basic block of the region runs in it, not only once all lanes are there."""
+        return block.barrier is None and not block.converges
 
     def enter(self, lanes: dict[int, Any]) -> None:
         """Lanes diverge: these masks go on at these basic blocks."""

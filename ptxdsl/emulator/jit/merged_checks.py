@@ -33,16 +33,19 @@ def written_slots(low: Lowered, placed: PlacedMicroOp) -> set[int]:
     return {low.registers.offsets[register.name] for register in low.graph.def_use[placed.statement].writes}
 
 
-def merged_bounds_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp]) -> dict[int, tuple[int, int]]:
+def merged_bounds_checks(
+    low: Lowered, micro_ops: Sequence[PlacedMicroOp], stacked: frozenset[int] | None = None
+) -> dict[int, tuple[int, int]]:
     """Merge the bounds checks of accesses with the same base register, by the number of the micro-op.
 
     The leader checks the whole extent: (bytes from the lowest access to its own, extent of all). Followers have
-    (the leader's number, -1).
+    (the leader's number, -1). ``stacked`` are the aligned accesses in the code of one lane, where those of local memory
+    are merged too; None elsewhere.
     """
     version: dict[int, int] = {}
     groups: dict[Any, list[int]] = {}
     for number, placed in enumerate(micro_ops):
-        key = _bounds_key(placed)
+        key = _bounds_key(placed, stacked)
         if key is not None:
             groups.setdefault((*key, version.get(key[1], 0)), []).append(number)
         for slot in written_slots(low, placed):
@@ -56,11 +59,13 @@ def merged_bounds_checks(low: Lowered, micro_ops: Sequence[PlacedMicroOp]) -> di
     return merged
 
 
-def _bounds_key(placed: PlacedMicroOp) -> Any:
+def _bounds_key(placed: PlacedMicroOp, stacked: frozenset[int] | None) -> Any:
     """What accesses with one check have in common: kind, base register, buffer entry, alignment."""
     op = placed.op
-    if not isinstance(op, (Load, Store)) or op.guard or op.private:
+    if not isinstance(op, (Load, Store)) or op.guard or (op.private and stacked is None):
         return None
+    if op.private and stacked is not None:
+        return _private_key(placed, op, placed.statement in stacked)
     address, pattern, load = op.address, op.pattern, isinstance(op, Load)
     uniform = address.uniform and (isinstance(op, Load) or op.uniform)
     if not uniform and (not address.affine or pattern is None or (not load and pattern[0] != "c")):
@@ -69,6 +74,15 @@ def _bounds_key(placed: PlacedMicroOp) -> Any:
     if not flags & AccessFlags.ONE_ENTRY:  # each learns its own
         return None
     return load, slot, address, flags, entry, offset % (flags & AccessFlags.NBYTES)
+
+
+def _private_key(placed: PlacedMicroOp, op: Load | Store, aligned: bool) -> Any:
+    """The same for accesses of local memory by one lane, whose loads and stores have the same bounds."""
+    if not op.address.uniform:
+        return None
+    flags, entry, slot, offset = (placed.value(name) for name in ("flags", "entry", "slot", "offset"))
+    nbytes = flags & AccessFlags.NBYTES
+    return op.private, slot, op.address, entry, None if aligned else (nbytes, offset % nbytes)
 
 
 def _span(placed: PlacedMicroOp) -> tuple[int, int]:

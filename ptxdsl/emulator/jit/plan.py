@@ -15,7 +15,7 @@ from ..instructions.micro_op import MicroOp, PlacedMicroOp
 from ..machine.layout import FULL, LANES
 
 __all__ = [
-    "RETIRED", "BlockBarrier", "Join", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
+    "RETIRED", "BlockBarrier", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
     "Refused", "Row", "defers_nan", "learns_entry", "loop_cost",
 ]
 
@@ -163,6 +163,27 @@ class Join(NamedTuple):
     """The basic blocks in between."""
 
 
+class LanePlan(NamedTuple):
+    """The basic blocks that run one lane after the other, by their numbers; a warp of one lane is what they are for.
+
+    ``returns`` are those of them that a recursive function returns at, ``parks`` those that lanes wait at.
+    """
+
+    blocks: dict[int, PlannedBlock]
+    returns: frozenset[int]
+    parks: frozenset[int]
+    stacked: frozenset[int]
+    """Statements that push and pop around calls: what they access is aligned, and there where it was pushed."""
+    registers: tuple[tuple[int, tuple[int, ...] | None], ...]
+    """Special registers that differ among lanes, in the slots -1, -2, ...: where the warp's number is, and offsets."""
+    offsets: dict[str, tuple[int, ...]]
+    """What each lane adds to registers that converged code has one number of."""
+
+    def runs(self, group: set[int]) -> bool:
+        """Whether a region of these basic blocks runs one lane after the other."""
+        return not self.returns.isdisjoint(group) and group <= self.blocks.keys() | self.parks
+
+
 class Plan(NamedTuple):
     """What to compile; ``key`` says all that the code depends on."""
 
@@ -200,6 +221,7 @@ class Plan(NamedTuple):
     """Whether the barrier of a cluster waits for the threads that have not ended."""
     clustered: int
     """Blocks of a cluster, 1 where it runs in none."""
+    lanes: LanePlan | None
     key: str
 
     @property

@@ -18,6 +18,7 @@ from ..codegen.code import Code
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
+from .lane_planning import plan_lanes
 from .loop_interchange import interchanged
 from .merged_checks import merged_bounds_checks, merged_shadow_checks, written_slots
 from .plan import (
@@ -86,6 +87,7 @@ class Planner:
         turn = interchanged(blocks, low, self.threads) if not low.cluster_barriers else None
         if turn is not None:
             blocks[turn.number] = blocks[turn.number]._replace(turn=turn)
+        lanes = plan_lanes(low, blocks, code, self._planned)
         ops = low.graph.def_use
         invariant, offsets = low.facts.launch_invariant, low.registers.offsets
 
@@ -103,9 +105,9 @@ class Planner:
             row_affine={offsets[name]: each for name, each in low.facts.offsets.items() if isinstance(each, RowAffine)},
             row_lanes=self.block[0], local=self._local(),
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
-            entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks),
+            entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks, lanes is not None),
             joins=self._joins(blocks), lanes_end=turn is not None or any(map(_ends_lanes, blocks)),
-            leaves=low.cluster_barriers, clustered=prod(low.spaces.cluster or (1,)), key="",
+            leaves=low.cluster_barriers, clustered=prod(low.spaces.cluster or (1,)), lanes=lanes, key="",
         )
         return made._replace(key=key_of(made, code))
 
@@ -114,11 +116,13 @@ class Planner:
         outlive = frozenset().union(*(liveness.before(node.start) for node in nodes if node.start < node.stop))
         return frozenset(slot for name, slot in self.low.registers.offsets.items() if name not in outlive)
 
-    def _ending(self, blocks: list[PlannedBlock]) -> frozenset[int]:
+    def _ending(self, blocks: list[PlannedBlock], apart: bool) -> frozenset[int]:
+        """``apart``: what follows runs long for each lane, so that the last lanes are worth code of their own."""
         found: set[int] = set()
         for block in blocks:
             for planned in (*block.ops, *((block.terminator,) if block.terminator is not None else ())):
-                if isinstance(planned.op, Exit) and (block.divergent or self.low.ends_some(planned.statement)):
+                some = apart or block.divergent or self.low.ends_some(planned.statement)
+                if isinstance(planned.op, Exit) and some:
                     found.add(planned.statement)
         return frozenset(found)
 

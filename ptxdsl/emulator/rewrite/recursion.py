@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...analysis.control_flow import control_flow_graph
 from ...analysis.def_use import DefUse
 from ...analysis.liveness import Liveness
-from ...ir import Address, Call, Function, LabelRef, Module, Parameter, Register, Symbol, Variable
+from ...ir import Address, Call, Function, Instruction, LabelRef, Module, Parameter, Register, Symbol, Variable
 from ...types import TYPES
 from .alloca import allocates
 from .indirect_calls import targets
@@ -21,12 +21,16 @@ from .live_parameters import live_parameters
 from .parameters import CallBuilder
 from .scope import Frame, Scope
 
-__all__ = ["Recursion", "uses_stack"]
+__all__ = ["SLOT", "Recursion", "returns", "uses_stack"]
 
 STACK_BYTES = 32 << 10
 """Bytes of stack a thread; what goes beyond is a fault in local memory."""
+SLOT = 8
+"""Bytes that the stack pointer is a multiple of."""
 STACK_POINTER = "%stack"
 _STACK = "$stack"
+_RETURNS = "$returns$"
+"""What the names of the tables begin with that calls return by."""
 _U64 = TYPES["u64"]
 _POINTER = Register(STACK_POINTER, _U64)
 _ALIGN = 16
@@ -37,6 +41,12 @@ def uses_stack(op: DefUse) -> bool:
     """Whether an instruction pushes or pops a number around a recursive call, and computes nothing with it."""
     addresses = [operand for operand in op.reads if isinstance(operand, Address)]
     return any(isinstance(a.base, Register) and a.base.name == STACK_POINTER for a in addresses)
+
+
+def returns(statement: Instruction | Call) -> bool:
+    """Whether a statement is the return of a recursive function."""
+    operands = statement.operands[-1:] if isinstance(statement, Instruction) else ()
+    return any(isinstance(each, Symbol) and each.symbol.startswith(_RETURNS) for each in operands)
 
 
 class _Copy(NamedTuple):
@@ -172,7 +182,7 @@ class Recursion:
         while self.pending:
             self._emit_copy(self.pending.pop(), expand)
         for name, copy in self.copies.items():
-            b.tables[f"$returns${name}"] = tuple(copy.returns)
+            b.tables[f"{_RETURNS}{name}"] = tuple(copy.returns)
 
     def _emit_copy(self, copy: _Copy, expand: Callable[[Function, Scope], None]) -> None:
         b, name, frame = self.builder, copy.function.name, copy.scope.frame
@@ -187,7 +197,7 @@ class Recursion:
             b.emit("add.u64", _POINTER, _POINTER, -frame.nbytes - _ALIGN)
         back = b.register("%back", "u32")
         b.load_local(back, Address(_POINTER, -8))
-        b.emit("brx.idx", back, Symbol(f"$returns${name}"))
+        b.emit("brx.idx", back, Symbol(f"{_RETURNS}{name}"))
 
     def _frame(self, function: Function) -> Frame | None:
         """The frame of a recursive function; None where it has no local variables."""
