@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .kernel.device_arrays import DeviceArray, empty, to_device, zeros
     from .ir.signature import Array, Ptr, TensorMap
     from .kernel.textures import Sampler, Surface, Texture
+    from .launch.tensor_maps import tensor_map
     from .language import (
         break_if, cdiv, check, const, continue_if, dynamic_shared, global_, label, local, loop, maximum, minimum,
         otherwise, pack, printf, ptx, ptx_func, reg, select, shared, unpack, when,
@@ -52,15 +53,15 @@ __all__ = [
     "e2m3x2", "e2m3x4", "e3m2", "e3m2x2", "e3m2x4", "e4m3", "e4m3x2", "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "empty",
     "f16", "f16x2", "f32", "f32x2", "f64", "global_", "label", "load", "local", "loop", "maximum", "minimum",
     "otherwise", "pack", "pred", "printf", "profile", "ptx", "ptx_func", "ptx_kernel", "reg", "s2f6x2", "s8", "s8x4",
-    "s16", "s16x2", "s32", "s64", "samplerref", "select", "shared", "supports", "surfref", "texref", "tf32",
-    "to_device", "trace_thread", "u8", "u8x4", "u16", "u16x2", "u32", "u64", "ue5m3x2", "ue8m0", "ue8m0x2", "ue8m0x4",
-    "unpack", "use", "when", "zeros",
+    "s16", "s16x2", "s32", "s64", "samplerref", "select", "shared", "supports", "surfref", "tensor_map",
+    "texref", "tf32", "to_device", "trace_thread", "u8", "u8x4", "u16", "u16x2", "u32", "u64", "ue5m3x2", "ue8m0",
+    "ue8m0x2", "ue8m0x4", "unpack", "use", "when", "zeros",
 ]
 
 _SUBMODULES = ("block", "kernels", "math", "warp")
 _HOMES = (
     "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "isa.support",
-    "kernel.textures", "gpu.assembler",
+    "kernel.textures", "launch.tensor_maps", "gpu.assembler",
     "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.tools.debugger",
 )
 """The modules that define the public names, the cheapest to import first."""

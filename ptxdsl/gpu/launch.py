@@ -28,7 +28,7 @@ class GpuRun:
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         buffers = [argument for argument in arguments if type(argument) is Buffer]
-        targets = [target for buffer in buffers for target in buffer.targets]
+        targets = [target for each in arguments if type(each) is not Handle for target in each.targets]  # type: ignore[union-attr]
         _refuse_host(self.kernel.entry, targets)
         images = [argument.owner for argument in arguments if type(argument) is Handle]
         images += self.kernel.references.values()

@@ -139,8 +139,8 @@ else:
 class TensorMap:
     """A parameter that is a TMA descriptor: the 128 bytes of a ``CUtensorMap``, as the driver's API encodes them.
 
-    The launch takes any object of 128 bytes, such as what cuda-bindings' ``cuTensorMapEncodeTiled`` gives. The emulator
-    runs no tensor copies yet.
+    The launch takes what :func:`ptxdsl.tensor_map` makes of an array, and any object of 128 bytes, such as what
+    cuda-bindings' ``cuTensorMapEncodeTiled`` gives; of that the array must be an argument too.
     """
 
 

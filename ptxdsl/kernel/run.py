@@ -83,12 +83,26 @@ class EmulatorRun:
                 given.append(argument)
             else:
                 given.append(argument if type(argument) is Scalar else _numbered(argument))  # type: ignore[arg-type]
+                if type(argument) is Scalar and argument.targets:
+                    self._take_targets(argument, tracks)
         if self.foreign:
             reachable = _reachable(given)
             for buffer in () if tracks else reachable:
                 buffer.owner.unwritten = None  # type: ignore[attr-defined]
             given += reachable
         return given
+
+    def _take_targets(self, argument: Scalar, tracks: bool) -> None:
+        """Refuse a tensor map of memory that is not here."""
+        for target in argument.targets:
+            if not tracks and isinstance(target.owner, TracksWrites):
+                target.owner.unwritten = None
+            if target.device is not None:
+                raise LaunchError(
+                    f"argument `{argument.name}` of kernel `{self.entry}` is a tensor map of an array on GPU "
+                    f"{target.device}; the emulator works in host memory", loc=caller(),
+                    hint='make it of a numpy array, or `backend="gpu"`',
+                )
 
     def fast_path(self, geometry: LaunchConfig, *_: object) -> FastPath | None:
         """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""

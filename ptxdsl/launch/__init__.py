@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .geometry import (
     IMAGE_KINDS, LIMITS, Argument, Buffer, FastPath, Handle, ImageArgument, LaunchConfig, Scalar, TracksWrites,
-    clustered, stream_handle,
+    buffers_of, clustered, stream_handle,
 )
 
 __all__ = [
     "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
-    "TracksWrites", "clustered", "stream_handle",
+    "TracksWrites", "buffers_of", "clustered", "stream_handle",
 ]

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ..isa.tensor_maps import MAP_BYTES
 from ..types import TYPES, ScalarType, encode
 from .arrays import contiguous, dtype_name, plain_address, view
 from .geometry import Argument, Buffer, Handle, Scalar
 from .parameter_check import Convert, ParameterCheck
 from .scalars import scalar
+from .tensor_maps import TensorMapArgument
 
 __all__ = ["aggregate", "foreign_scalar", "scalar_bits"]
 
@@ -88,6 +90,8 @@ def aggregate(check: ParameterCheck, address_bits: int) -> Convert:
     name, nbytes = entry.name, entry.nbytes
 
     def struct(value: Any) -> tuple[Argument, ...]:
+        if isinstance(value, TensorMapArgument) and nbytes == MAP_BYTES:
+            return (Scalar(name, bytes(value), (Buffer.of(name, value.seen, value.nbytes),)),)
         data = _bytes_of(value, nbytes)
         if len(data) != nbytes:
             came = f" of {len(data)} bytes" if data else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
-    "TracksWrites", "clustered", "stream_handle",
+    "TracksWrites", "buffers_of", "clustered", "stream_handle",
 ]
 
 LIMITS = Limits(
@@ -33,10 +33,11 @@ LIMITS = Limits(
 
 
 class Scalar(NamedTuple):
-    """A parameter passed by value: the bytes of its ``.param``, little-endian."""
+    """A parameter passed by value: the bytes of its ``.param``, little-endian, which may point to ``targets``."""
 
     name: str
     data: bytes
+    targets: tuple[Buffer, ...] = ()
 
 
 class TracksWrites:
@@ -74,6 +75,15 @@ class Buffer(NamedTuple):
         address, dtype, itemsize, shape, strides, readonly, device, owner, stream = seen
         size = math.prod(shape) * itemsize if nbytes is None else nbytes
         return cls(name, address, size, dtype, shape, strides, not readonly, owner, device, stream)
+
+
+def buffers_of(arguments: Iterable[Argument]) -> Iterator[Buffer]:
+    """The arrays of a launch: its arguments, and what these point to."""
+    for argument in arguments:
+        if isinstance(argument, Buffer):
+            yield argument
+        elif isinstance(argument, Scalar):
+            yield from argument.targets
 
 
 @runtime_checkable

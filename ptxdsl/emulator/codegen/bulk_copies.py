@@ -45,6 +45,9 @@ def bulk_address(h: Handler, op: BulkAddress) -> None:
 
     odd = h.ir.and_(sizes, splat(h.i32(ALIGNMENT - 1)))
     demand(h.ir.icmp_unsigned("==", odd, splat(h.i32(0))), Fault.BULK_SIZE)
+    if op.alignment > ALIGNMENT:
+        low = h.ir.and_(vector, splat(h.i64(op.alignment - 1)))
+        demand(h.ir.icmp_unsigned("==", low, splat(h.i64(0))), Fault.TENSOR_SHARED)
     if op.own_block:
         demand(_same_block(h, vector, splat(window)), Fault.BULK_BLOCK)
     if mbarrier is not None:

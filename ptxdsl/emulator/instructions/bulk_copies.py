@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...ir import Instruction
+from ...types import ScalarType
 from ..machine.layout import LANES
 from ..machine.unsupported import unsupported
 from .addresses import WithAddress, lane_by_lane
@@ -19,7 +20,10 @@ from .micro_op import MicroOp
 from .operand_classes import ABSENT, OperandClass
 from .operands import NOTHING, Field, raw
 
-__all__ = ["ALIGNMENT", "BulkAddress", "BulkMove", "End", "ends", "find", "hosts", "move", "size_of"]
+__all__ = [
+    "ALIGNMENT", "BulkAddress", "BulkMove", "End", "ends", "find", "hosts", "move", "plain_address",
+    "reduction", "size_of", "slot",
+]
 
 ALIGNMENT = 16
 """Of addresses and sizes."""
@@ -28,12 +32,13 @@ ALIGNMENT = 16
 class BulkAddress(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable="its cost is the copy's"):
     """The host addresses of one end of a copy, for each lane, where all its bytes may be accessed.
 
-    ``operand`` is the place of the address in the statement. ``own_block``: it must lie in the block's own memory.
-    ``mbarrier`` is an address that must lie in the same block.
+    ``operand`` is the place of the address in the statement; it must be a multiple of ``alignment``. ``own_block``: it
+    must lie in the block's own memory. ``mbarrier`` is an address that must lie in the same block.
     """
 
     operand: int
     address: OperandClass
+    alignment: int
     writes: bool
     own_block: bool
     mbarrier: OperandClass
@@ -89,12 +94,12 @@ def find(low: Lowering, statement: Instruction) -> None:
     size, guard = size_of(low, statement), low.operands.guard(statement)
     mbar = statement.operand("mbar")
     for end in ends(statement)[::-1]:
-        address, field = _address(low, statement, end)
+        address, field = plain_address(low, statement, statement.operands[end.operand], end.writes, end.space)
         own_block = clustered and end.space == "shared::cta"
         word, place = ABSENT, NOTHING
         if mbar is not None and clustered and end.writes:
-            word, place = _plain(*low.address(statement, mbar, 8, True, "shared"))
-        op = BulkAddress(end.operand, address, end.writes, own_block, word, size.kind, guard.kind)
+            word, place = plain_address(low, statement, mbar, True, "shared", 8)
+        op = BulkAddress(end.operand, address, ALIGNMENT, end.writes, own_block, word, size.kind, guard.kind)
         low.emit(op, field, place, guard, size, hosts(low, end.operand))
     if mbar is not None:
         mbarrier.emit(low, statement, "check", mbar)
@@ -114,14 +119,18 @@ def move(low: Lowering, statement: Instruction) -> None:
 
 
 def _reduction(statement: Instruction) -> tuple[str, str]:
-    """The operation, and the instruction that computes it where the host has none."""
-    operation, kind = statement.form.effects.atomic, statement.form.type
+    kind = statement.form.type
     assert kind is not None
+    return reduction(statement.form.effects.atomic, kind, "noftz" in statement.form.tokens)
+
+
+def reduction(operation: str, kind: ScalarType, keeps_subnormals: bool) -> tuple[str, str]:
+    """The operation on elements of a type, and the instruction that computes it where the host has none."""
     if operation in ("min", "max"):
         return operation, f"{operation}.{kind}"
     if operation != "add" or kind.kind != "f":
         return operation, ""
-    if str(kind) == "f32" and "noftz" not in statement.form.tokens:
+    if str(kind) == "f32" and not keeps_subnormals:
         return operation, "add.ftz.f32"  # as red.global does
     return operation, f"add.rn.{kind}"
 
@@ -130,23 +139,25 @@ def size_of(low: Lowering, statement: Instruction) -> Field:
     return low.read(statement, statement.operand("size"))
 
 
-def _address(low: Lowering, statement: Instruction, end: End) -> tuple[OperandClass, Field]:
-    """The address of an end; its flags say 0 bytes, for the size is that of each lane."""
-    address: Any = statement.operands[end.operand]
-    return _plain(*low.address(statement, address, 0, end.writes, end.space.split("::")[0]))
-
-
-def _plain(kind: OperandClass, _: object, place: Field) -> tuple[OperandClass, Field]:
-    """An address without its segments."""
+def plain_address(
+    low: Lowering, statement: Instruction, address: Any, writes: bool, space: str, nbytes: int = 0
+) -> tuple[OperandClass, Field]:
+    """An address without its segments; by its flags it is of 0 bytes where the size is that of each lane."""
+    kind, _, place = low.address(statement, address, nbytes, writes, space.split("::", maxsplit=1)[0])
     return kind, lane_by_lane(kind, place)
 
 
 def hosts(low: Lowering, operand: int) -> Field:
     """Where a warp keeps the host addresses of an end, by the place of its address among the operands."""
-    name = f"%bulk.{operand}"
-    if name not in low.registers.offsets:
-        low.registers.offsets[name] = low.registers.reserve(8 * LANES)
-    return raw("i", low.registers.offsets[name])
+    return raw("i", slot(low, f"%bulk.{operand}", 8))
+
+
+def slot(low: Lowering, name: str, nbytes: int) -> int:
+    """Where a warp keeps something of so many bytes a lane."""
+    offsets = low.registers.offsets
+    if name not in offsets:
+        offsets[name] = low.registers.reserve(nbytes * LANES)
+    return offsets[name]
 
 
 @lowers("cp_async_bulk_commit", "cp_async_bulk_wait")

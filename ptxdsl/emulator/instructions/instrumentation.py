@@ -12,7 +12,7 @@ __all__ = [
     "BULK_BYTES", "Breakpoint", "BulkReport", "BulkShadowCheck", "CopyBegin", "CopyCommit", "CopyWait", "CountBranch",
     "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin", "EpochWarpBarrier",
     "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck", "ShadowInspection", "SyncAccess",
-    "SyncFollowing", "SyncInstruction", "SyncMbarrier",
+    "SyncFollowing", "SyncInstruction", "SyncMbarrier", "TensorShadowCheck",
 ]
 
 BULK_BYTES = 16
@@ -104,6 +104,25 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see B
         return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
 
 
+class TensorShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see TensorMove", instrumentation=True):
+    """Checks the shadow of what boxes take of their tensors; fields as of TensorMove and of ShadowCheck."""
+
+    role: int
+    strength: int
+    granule: int
+    race: bool
+    init: bool
+    rows: bool
+    coordinates: tuple[OperandClass, ...]
+    guard: OperandClass
+
+    @property
+    def flags(self) -> int:
+        """The last argument of a shadow inspection, without the number of granules."""
+        values = {"role": self.role, "granule": self.granule, "race": self.race, "init": self.init}
+        return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
+
+
 class CopyBegin(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True):
     """``cp.async``, behind its stores: what it writes is incomplete from here on. Fields as of ShadowCheck."""
 
@@ -145,9 +164,10 @@ class CopyWait(MicroOp, may_fault=False, repeatable=True, inlinable=True, instru
 
 
 class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable="see BulkMove", instrumentation=True):
-    """Reports the host addresses of an end, the operand of that number, to Python."""
+    """Reports the host addresses and bytes of an end to Python: one that a copy only ``reads``, or writes."""
 
-    operand: int
+    reads: bool
+    size: OperandClass
     guard: OperandClass
 
 

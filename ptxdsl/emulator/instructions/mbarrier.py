@@ -13,6 +13,7 @@ from .data import compute
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
+from .operands import Field
 
 __all__ = ["MbarrierOperation"]
 
@@ -72,12 +73,14 @@ def _address(statement: Instruction) -> Address:
 
 def emit(
     low: Lowering, statement: Instruction, what: str, address: Address, dest: Operand = Sink(),  # noqa: B008
-    count: Operand | None = None, nbytes: Operand | None = None,
+    count: Operand | None = None, nbytes: Operand | Field | None = None,
 ) -> None:
     """Emit the micro-op of something that happens to the mbarrier at an address."""
     kind, _, place = low.address(statement, address, 8, True)
     result = low.operands.destination(dest)
-    arrivals, amount = low.read(statement, count), low.read(statement, nbytes, 64 if what == "wait" else 32)
+    arrivals, amount = low.read(statement, count), nbytes
+    if not isinstance(amount, Field):
+        amount = low.read(statement, amount, 64 if what == "wait" else 32)
     guard = low.operands.guard(statement)
     polled = what in ("wait", "parity") and _polled(low)
     op = MbarrierOperation(what, kind, result.kind, arrivals.kind, amount.kind, polled, guard.kind, low.divergent)

@@ -10,7 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable
 
-from ...launch import Buffer, Scalar
+from ...launch import Buffer, Scalar, buffers_of
 
 __all__ = ["array_at", "note"]
 
@@ -23,13 +23,12 @@ _past: deque[_Past] = deque(maxlen=LENGTH)
 
 def note(kernel: str, arguments: Iterable[Scalar | Buffer]) -> None:
     """Remember the arrays of a launch, without keeping them alive."""
-    for argument in arguments:
-        if type(argument) is Buffer:
-            try:
-                owner = weakref.ref(argument.owner)
-            except TypeError:  # not every object takes weak references
-                owner = None
-            _past.append((argument.address, argument.nbytes, argument.name, kernel, owner))
+    for buffer in buffers_of(arguments):
+        try:
+            owner = weakref.ref(buffer.owner)
+        except TypeError:  # not every object takes weak references
+            owner = None
+        _past.append((buffer.address, buffer.nbytes, buffer.name, kernel, owner))
 
 
 def array_at(address: int) -> str | None:

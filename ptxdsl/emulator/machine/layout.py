@@ -389,6 +389,10 @@ class Fault(Number):
     """`.shared::cta` is not the block's own."""
     BULK_MBARRIER = 24
     """The mbarrier lies in another block than the memory that is written."""
+    TENSOR_MAP = 25
+    """A tensor map that no copy, or not this one, can use."""
+    TENSOR_SHARED = 26
+    """The memory of a box is not aligned in shared memory."""
     WRAP = 20
     """A register wraps around that was taken to be uniform plus a known vector."""
     SOURCE = 30

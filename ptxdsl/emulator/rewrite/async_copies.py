@@ -148,14 +148,41 @@ class AsyncCopies(Expander):
         self._complete_bulk(self.operand("mbar"), self.guard)
 
     def bulk_multicast(self) -> None:
-        mask, mbar = self.operand("mask"), self.operand("mbar")
-        mnemonic = self._without_multicast()
+        for word, chosen in self._multicast_copies(self.operand("mbar")):
+            self._complete_bulk(word, chosen)
+
+    def tensor_multicast(self) -> None:
+        """A tensor copy; with `.cta_group::2` the mbarrier is that of the pair's block with the given one's parity."""
+        mbar, parity = self.operand("mbar"), None
+        if "cta_group::2" in self.form.tokens:
+            parity, base = self.word("parity"), self._in_register(mbar.base)
+            self.emit(f"getctarank.shared::cluster.u{base.type.bits}", parity, base)
+            self.emit("and.b32", parity, parity, 1)
+        for _ in self._multicast_copies(mbar, parity):
+            pass
+
+    def _in_register(self, base: Any) -> Register:
+        if isinstance(base, Register):
+            return base
+        held = self.word("base", "u64")
+        self.emit("mov.u64", held, base)
+        return held
+
+    def _multicast_copies(
+        self, mbar: Address, parity: Register | None = None
+    ) -> Iterator[tuple[Address, Register]]:
+        """Emit the copy to each block; the mbarrier there, and the predicate of the block's being in the mask."""
+        mask, mnemonic = self.operand("mask"), self._without_multicast()
         operands = [operand for operand in self.operands if operand is not mask]
         for rank, chosen in self._blocks(mask):
-            dest, word = self._in_block(self.operand("d"), rank, "dest"), self._in_block(mbar, rank, "mbar")
+            owner: Operand | int = rank
+            if parity is not None:
+                owner = self.word("owner")
+                self.emit("add.u32", owner, parity, rank & ~1)
+            dest, word = self._in_block(self.operand("d"), rank, "dest"), self._in_block(mbar, owner, "mbar")
             moved = [dest if n == 0 else word if operand is mbar else operand for n, operand in enumerate(operands)]
             self.emit(mnemonic, *moved, guard=chosen)
-            self._complete_bulk(word, chosen)
+            yield word, chosen
 
     def _complete_bulk(self, mbar: Operand, guard: Register | Not | None) -> None:
         space = next(token for token in self.form.tokens if token.startswith("shared"))
@@ -188,7 +215,7 @@ class AsyncCopies(Expander):
             self.both(chosen, self.guard)
             yield rank, chosen
 
-    def _in_block(self, address: Address, rank: int, name: str) -> Address:
+    def _in_block(self, address: Address, rank: Operand | int, name: str) -> Address:
         """The place of an address in another block."""
         kind = f"u{address.base.type.bits}" if isinstance(address.base, Register) else "u64"
         place = self.word(f"{name}{kind[1:]}", kind)

@@ -15,8 +15,9 @@ _PASSES = {
         "cp_async": "copy", "cp_async_arrive": "arrive", "st_async": "store", "red_async": "reduce",
         "st.bulk": "fill", "mbarrier.multicast": "multicast", "bulk": "bulk", "bulk.multicast": "bulk_multicast",
         "multimem.ld_reduce": "access_multimem", "multimem.st": "access_multimem", "multimem.red": "reduce_multimem",
-        "try_cancel": "try_cancel", "query_cancel": "query_cancel",
+        "try_cancel": "try_cancel", "query_cancel": "query_cancel", "tensor.multicast": "tensor_multicast",
     },
+    "TensorMaps": {"tensormap.replace": "replace", "tensormap.cp_fenceproxy": "copy"},
     "MatrixFragments": {
         "wmma_load": "wmma", "wmma_store": "wmma", "ldmatrix": "fragments", "stmatrix": "fragments",
         "movmatrix": "movmatrix",
@@ -32,8 +33,10 @@ def expansion(form: Form) -> tuple[str, str] | None:
     multicast = ".multicast" if any(token.startswith(MULTICAST) for token in form.tokens) else ""
     if name == "st" and "bulk" in form.tokens:
         name = "st.bulk"
-    elif name == "multimem":
-        name = f"multimem.{form.tokens[0]}"
+    elif name in ("multimem", "tensormap"):
+        name += f".{form.tokens[0]}"
+    elif name == "tensor_load":
+        name = f"tensor{multicast}"
     elif name == "mbarrier":
         name += multicast
     elif name in ("cp_async_bulk", "cp_reduce_async_bulk") and form.effects.completes == "mbarrier":

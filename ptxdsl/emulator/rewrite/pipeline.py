@@ -16,11 +16,12 @@ from .index_checks import Annotations
 from .inline import Inliner, calls
 from .loop_bounds import guard_loops
 from .matrix_fragments import MatrixFragments
+from .tensor_maps import TensorMaps
 
 __all__ = ["rewrite"]
 
 Shape3 = tuple[int, int, int]
-_EXPANDERS = (Alloca, AsyncCopies, MatrixFragments)
+_EXPANDERS = (Alloca, AsyncCopies, MatrixFragments, TensorMaps)
 
 
 def rewrite(

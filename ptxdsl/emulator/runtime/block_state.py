@@ -185,8 +185,8 @@ class LaunchState:
                 ranges[1 + number] = AddressRange(
                     argument.name, address, argument.nbytes, _BUFFER, host, argument.writable
                 )
-                if argument.targets:
-                    ranges += map(buffer_range, argument.targets)
+            if argument.targets:
+                ranges += map(buffer_range, argument.targets)
             if len(data) != nbytes:
                 raise ValueError(f"parameter {name} has {nbytes} bytes; {len(data)} came")
             copy_bytes(self.parameters + offset, data, nbytes)
@@ -269,7 +269,7 @@ def _layout(launch: LaunchState) -> tuple[int, int, int, int]:
     reserved = SHARED_START if spaces.reserved else 0
     a, b, c = spaces.cluster or (0, 0, 0)
     entries, warps = len(launch.ranges) + 2 * a * b * c, -(-x * y * z // LANES)
-    first = -(-Block.nbytes // 128) * 128
+    first = -(-Block.nbytes // 1024) * 1024  # swizzles are of addresses modulo 1024, here those of the host
     local = first + (reserved + launch.shared_bytes + 191) // 128 * 128
     table = local + (spaces.local_bytes * warps * LANES + 191) // 128 * 128
     return first, local, table, table + entries * Entry.nbytes

@@ -71,7 +71,7 @@ class Launcher:
             return False
         for number, argument in enumerate(arguments):
             now, before = _seen(argument), given[number]
-            if now == before and (type(now) is bytes or not argument[-1]):
+            if now == before and not argument[-1]:  # its targets
                 continue
             if type(now) is not type(before) or not self._write(launch, number, argument):
                 return False
@@ -80,6 +80,8 @@ class Launcher:
 
     def _write(self, launch: LaunchState, number: int, argument: Scalar | Buffer) -> bool:
         """Write the bytes of a parameter, and of an array its entry of the buffer tables."""
+        if argument.targets:
+            return False
         entry, parameters = 1 + number, self.spaces.parameters
         if number < len(parameters):
             _, offset, nbytes = parameters[number]
@@ -92,8 +94,6 @@ class Launcher:
         else:  # memory that the kernel comes to by addresses in other memory
             entry = len(self.spaces.ranges) + number - len(parameters)
         if type(argument) is Buffer:
-            if argument.targets:
-                return False
             area = launch.ranges[entry] = buffer_range(argument)
             for state in launch.states():
                 state.fill_entry(entry, area)
@@ -102,7 +102,7 @@ class Launcher:
     def _keep(self, launch: LaunchState, given: list[_Given]) -> None:
         """Keep a launch that has ended, but for its arguments and what would keep it alive."""
         if not given:
-            if any(type(argument) is Buffer and argument.targets for argument in launch.arguments):
+            if any(argument.targets for argument in launch.arguments):
                 return
             given += map(_seen, launch.arguments)
         launch.arguments = ()

@@ -14,9 +14,10 @@ from ...types import TYPES
 from ..instructions.bulk_copies import ALIGNMENT, BulkAddress
 from ..instructions.mbarrier import MbarrierOperation
 from ..instructions.micro_op import MicroOp
+from ..instructions.tensor_copies import TensorBox, is_tensor_copy
 from ..machine.address_spaces import AddressRange
 from ..machine.array_history import array_at
-from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Cluster, Fault
+from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Fault
 from .faults import Scene, explains
 
 __all__ = ["accessed", "element_name"]
@@ -84,6 +85,9 @@ class _Access:
         assert isinstance(address, Address)
         self.address, self.writes, self.space = address, access.writes, access.space
         self.nbytes, self.verb, self.rule = access.nbytes or 1, "", ""
+        if isinstance(scene.op, TensorBox) or (isinstance(scene.op, BulkAddress) and is_tensor_copy(statement)):
+            self._tensor(scene, access)
+            return
         if isinstance(scene.op, BulkAddress):
             self._bulk(scene)
             return
@@ -95,6 +99,19 @@ class _Access:
         self.nbytes = scene.number(scene.statement.operand("size"))
         self.verb = f"bulk {what} of {self.nbytes} bytes {'to' if self.writes else 'from'}"
         self.rule = f"bulk copies must be aligned to {ALIGNMENT} bytes"
+
+    def _tensor(self, scene: Scene, access: Access) -> None:
+        """An end of a tensor copy, or its map."""
+        self.nbytes = scene.state.get(Block.EXTENTS + 8 * scene.lane, "Q")
+        if access.kind == "tensor" and isinstance(scene.op, BulkAddress):
+            self.verb, self.rule = "load of a tensor map from", "tensor maps must be aligned to 64 bytes"
+            self.writes = False
+            return
+        what = "reduction" if "reduce" in scene.statement.form.tokens else "copy"
+        self.verb = f"tensor {what} of {self.nbytes} bytes {'to' if self.writes else 'from'}"
+        self.rule = "a box must be aligned to 128 bytes"
+        if access.kind == "tensor":
+            self.space = "global"
 
     @property
     def whole_verb(self) -> str:
@@ -108,6 +125,8 @@ def _access_of(statement: Instruction, op: MicroOp) -> Access:
     accesses = statement.form.effects.accesses
     if isinstance(op, MbarrierOperation):
         return next(access for access in accesses if access.kind == "mbarrier")
+    if isinstance(op, TensorBox):
+        return next(access for access in accesses if access.kind == "tensor")
     if isinstance(op, BulkAddress):
         return next(access for access in accesses if access.operand == op.operand)
     return accesses[0]

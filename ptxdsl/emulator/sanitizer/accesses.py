@@ -14,8 +14,8 @@ from ..machine.sync_graph import LEVEL_SHIFT, Does
 from ..runtime.block_state import BlockState
 
 __all__ = [
-    "action_of", "bulk_accesses", "checked_access", "copy_groups", "does", "granularity", "granule_of", "is_of_tile",
-    "operand_value", "reach", "role_of", "strength", "synchronise",
+    "action_of", "bulk_accesses", "checked_access", "copy_groups", "counts_bytes", "does", "granularity", "granule_of",
+    "is_of_tile", "operand_value", "reach", "role_of", "strength", "synchronise",
 ]
 
 _MOST_GROUPS = 64
@@ -32,10 +32,11 @@ def checked_access(form: Form) -> Access | None:
 
 @lru_cache(maxsize=256)
 def bulk_accesses(form: Form) -> tuple[Access, ...]:
-    """Destination and source of a bulk copy; nothing of other instructions."""
+    """Destination and source of a bulk or tensor copy; nothing of other instructions."""
     if form.effects.completes not in ("bulk_group", "mbarrier"):
         return ()
-    return tuple(each for each in form.effects.accesses if each.kind == "bytes" and (each.reads or each.writes))
+    accesses = (each for each in form.effects.accesses if each.kind in ("bytes", "tensor"))
+    return tuple(each for each in accesses if each.reads or each.writes)
 
 
 def role_of(access: Access) -> int:
@@ -88,6 +89,11 @@ def granularity(spaces: AddressSpaces) -> Granularity:
         found = Granularity(granule_of(function), copy_rows(function), orders_warps(function))
         spaces.notes[Granularity] = found
     return found
+
+
+def counts_bytes(form: Form) -> bool:
+    """Whether an instruction completes transactions of an mbarrier."""
+    return form.tokens[0] == "complete_tx" or form.semantics == "tensor_load"
 
 
 def action_of(form: Form) -> int:

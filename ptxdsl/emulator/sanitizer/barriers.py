@@ -14,7 +14,7 @@ from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier, Warp
 from ..machine.shadow import EPOCH_SHIFT, POLL, Reason, WarpClock, statement_bits
 from ..runtime.block_state import BlockState
-from .accesses import operand_value
+from .accesses import counts_bytes, operand_value
 from .clocks import Clocks
 from .happens_before import BlockOrder, Clock, Published, Rendezvous, Thread, acquirable, covers, join, publish
 from .report import Reporter
@@ -142,7 +142,8 @@ class Barriers:
             self.new(host, 0, self._word(state, thread))
             return
         mbarrier = self._used(state, block, thread, host)
-        relaxed = effects.order == "relaxed" and what != "complete_tx"
+        counts = counts_bytes(statement.form)
+        relaxed = effects.order == "relaxed" and not counts
         level = 1 if "cta" in statement.form.tokens else 2  # NVIDIA's libraries arrive from afar and write no scope
         if effects.waits:
             charge_poll(state)
@@ -155,7 +156,7 @@ class Barriers:
                     last = mbarrier.joined = before, complete, level, joined
                 block.own[thread] = last[3]
                 self._acquired[key] = complete
-        elif effects.arrives or what == "complete_tx":
+        elif effects.arrives or counts:
             if not relaxed:
                 own = self.clocks.own(block, thread, *self.clocks.of_warp(state, thread[0]))
                 mbarrier.release(block, level, block.clock(thread), own)

@@ -15,10 +15,10 @@ import numpy as np
 
 from ...ir import Instruction
 from ..machine.allocation import number_at
-from ..machine.layout import Mbarrier
+from ..machine.layout import Block, Mbarrier
 from ..machine.shadow import PENDING, UNWRITTEN, Plane, WarpClock
 from ..runtime.block_state import BlockState
-from .accesses import operand_value
+from .accesses import counts_bytes, operand_value
 from .happens_before import Thread
 from .report import Copier, Reporter
 from .shadow_memory import ShadowMemory
@@ -62,14 +62,14 @@ class Copies:
         self.count = 0
         reporter.copier = self.copier
 
-    def begin(self, state: BlockState, thread: Thread, statement: Instruction, host: int, operand: int) -> None:
-        """A thread begins a copy to a host address; of bulk copies of a group also from it, where the operand is 1."""
+    def begin(self, state: BlockState, thread: Thread, statement: Instruction, host: int, reads: bool) -> None:
+        """A thread begins a copy to a host address; of bulk copies of a group also from it, where it ``reads``."""
         completes, owner = statement.form.effects.completes, (state.block, thread)
-        words = self._words(state, thread, statement, host, Plane.READER if operand else Plane.WRITER)
+        words = self._words(state, thread, statement, host, Plane.READER if reads else Plane.WRITER)
         if words is None:
             return
         self.memory.copied = True
-        copy = _Copy(state, owner, self.groups.get(owner, 0), host, words, words.copy(), operand == 1)
+        copy = _Copy(state, owner, self.groups.get(owner, 0), host, words, words.copy(), reads)
         if completes == "bulk_group":
             words |= PENDING
             self.grouped.setdefault(owner, []).append(copy)
@@ -87,7 +87,7 @@ class Copies:
                 self.reporter.incomplete(state, state.code.graph.statements.index(statement))
                 self.count += 1
             return None
-        nbytes = operand_value(state, thread, statement.operand("size"))
+        nbytes = state.get(Block.EXTENTS + 8 * thread[1], "Q")
         region = self.memory.region_at(host)
         if region is None or nbytes <= 0:
             return None
@@ -133,7 +133,7 @@ class Copies:
         parity = number_at(host) >> Mbarrier.PARITY & 1
         if what == "init":
             self.counted.pop(host, None)
-        elif what == "complete_tx":
+        elif counts_bytes(statement.form):
             pending = self.pending.pop(owner, [])
             self.counted.setdefault(host, []).extend((parity, copy) for copy in pending)
         elif statement.form.effects.waits and host in self.counted:

@@ -17,15 +17,18 @@ from ..analysis.divergence import UNIFORM, Shape3
 from ..codegen.code import Code
 from ..codegen.translation import translate
 from ..instructions.addresses import lane_by_lane, segment_starts, segments_overlap
-from ..instructions.bulk_copies import find, hosts, move, size_of
+from ..instructions import bulk_copies, tensor_copies
+from ..instructions.bulk_copies import hosts
 from ..instructions.instrumentation import (
     BulkReport, BulkShadowCheck, CopyBegin, CopyCommit, CopyWait, EpochArrive, EpochBarrier, EpochBegin,
     EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction, SyncMbarrier,
+    TensorShadowCheck,
 )
 from ..instructions.lowering import Lowering
 from ..instructions.memory import private_of
 from ..instructions.operand_classes import OperandClass
 from ..instructions.operands import NOTHING, Field, raw
+from ..instructions.tensor_copies import is_tensor_copy
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..machine.sync_graph import Does
@@ -144,10 +147,11 @@ class Instrumentation:
                 elif place not in self.covered:
                     self.read = self._with(self.read, statement)
             for access in bulk_accesses(statement.form):
+                known = access.kind != "tensor"  # the map says which array, when it is executed
                 if access.writes:
-                    self.written = self._with(self.written, statement, access.operand)
+                    self.written = self._with(self.written, statement, access.operand) if known else None
                 if access.reads:
-                    self.read = self._with(self.read, statement, access.operand)
+                    self.read = self._with(self.read, statement, access.operand) if known else None
         self.bulk = checks.init and any(bulk_accesses(s.form) and s.form.effects.completes == "mbarrier"
                                         for _, s in instructions)
         """Whether it is followed which bulk copies are complete."""
@@ -335,9 +339,10 @@ class Instrumentation:
     def _guard(self, statement: Instruction) -> Field:
         return self.low.operands.guard(statement)
 
-    def _report_access(self, statement: Instruction, nbytes: int) -> None:
-        """Report what lies at an instruction's first address."""
-        kind, _, place = self.low.address(statement, self._address(statement), nbytes, True)
+    def _report_access(self, statement: Instruction, nbytes: int, address: Address | None = None) -> None:
+        """Report what lies at an address of an instruction, the first one where it is not given."""
+        space = "" if address is None else "shared"
+        kind, _, place = self.low.address(statement, address or self._address(statement), nbytes, True, space)
         guard = self._guard(statement)
         op = SyncAccess(kind, nbytes, True, guard.kind, False, False, 0, NOTHING.kind, 0)
         self.low.emit(op, lane_by_lane(kind, place), guard)
@@ -460,20 +465,27 @@ class Instrumentation:
     def _bulk(self, statement: Instruction) -> None:
         """A bulk copy: its checks stand between what finds the memory and what moves the bytes."""
         low, completes = self.low, statement.form.effects.completes
-        find(low, statement)
-        size, guard = size_of(low, statement), self._guard(statement)
+        copy = tensor_copies if is_tensor_copy(statement) else bulk_copies
+        copy.find(low, statement)
+        size, guard = copy.size_of(low, statement), self._guard(statement)
         for access, (race, tracks) in zip(bulk_accesses(statement.form)[::-1], self._bulk_needs(statement)):
             role = role_of(access)
             if not race and not tracks:
                 continue
             level = strength(statement.form) if role == Role.ATOMIC else 0
             place, found = raw("i", statement_bits(low.place)), hosts(low, access.operand)
+            if access.kind == "tensor":
+                checked = partial(TensorShadowCheck, role, level, self.granule, race, tracks and access.reads)
+                tensor_copies.check(low, statement, checked, place)
+                continue
             op = BulkShadowCheck(role, level, self.granule, race, tracks and access.reads, size.kind, guard.kind)
             low.emit(op, guard, size, found, place)
             fills = self.bulk and completes == "mbarrier" and role == Role.WRITE
             if fills or (race and completes == "bulk_group"):
-                low.emit(BulkReport(access.operand, guard.kind), guard, found)
-        move(low, statement)
+                low.emit(BulkReport(not access.writes, size.kind, guard.kind), guard, size, found)
+        if copy is tensor_copies and completes == "mbarrier" and (self.races or self.bulk):
+            self._report_access(statement, 8, statement.operand("mbar"))
+        copy.move(low, statement)
 
     def _may_be_written(self, origin: str) -> bool:
         """Whether the kernel may write what an address of this provenance reads."""

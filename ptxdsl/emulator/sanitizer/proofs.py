@@ -240,7 +240,7 @@ class _Proof:
             self.copied |= access.writes
             return
         value, threads = None, None
-        if isinstance(address, Address):
+        if isinstance(address, Address) and access.kind != "tensor":
             value, threads = self.values.address(place, address, statement.guard)
         if value is None or not value.origin:
             if isinstance(address, Address) and access is checked_access(statement.form):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...launch import Buffer, TracksWrites
+from ...launch import Buffer, TracksWrites, buffers_of
 from ..machine.allocation import address_of
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
@@ -125,7 +125,7 @@ class ShadowMemory:
         return Region(low, nbytes, marked.words.ctypes.data, stride * WORD_BYTES, Kind.GLOBAL)
 
     def _unwritten_buffers(self) -> list[tuple[Buffer, TracksWrites]]:
-        buffers = [argument for argument in self.launch.arguments if isinstance(argument, Buffer)]
+        buffers = buffers_of(self.launch.arguments)
         tracked = [(buffer, buffer.owner) for buffer in buffers if isinstance(buffer.owner, TracksWrites)]
         return [(buffer, owner) for buffer, owner in tracked if owner.unwritten is not None]
 

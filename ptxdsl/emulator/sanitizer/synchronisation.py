@@ -180,9 +180,9 @@ class Synchronisation:
     ) -> None:
         """Before an access that Python sees at once."""
         effects, state = statement.form.effects, event.state
-        if effects.completes:
-            op = state.code.op_at(event.pc)
-            self.copies.begin(state, thread, statement, host, op.operand if isinstance(op, BulkReport) else 0)
+        op = state.code.op_at(event.pc)
+        if isinstance(op, BulkReport):
+            self.copies.begin(state, thread, statement, host, op.reads)
         elif effects.access is None:
             self.copies.mbarrier(state, thread, statement, host)
             if self.race and not together:

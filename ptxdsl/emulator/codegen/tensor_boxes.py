@@ -1,0 +1,186 @@
+"""Boxes of tensors in LLVM: what the bytes of a tensor map say, and the loops over the rows of a box.
+
+A row is a run of bytes in both memories, cut into chunks of 16 bytes of shared memory. There the swizzle moves whole
+chunks, by the bits of their address; a host address has the same bits, for a block's shared memory is aligned to 1024.
+Rows and bytes outside of the tensor are those whose coordinate, as a number without a sign, is not below the extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ...isa.tensor_maps import ELEMENTS, FIELDS, TILED
+from ..semantics.lanes import Bits, Lanes
+from .handler import Handler, byte, i64, pointer
+
+__all__ = ["CHUNK", "TensorBoxes", "chunk_type"]
+
+CHUNK = 16
+"""Bytes of shared memory that a swizzle moves together."""
+chunk_type = ir.VectorType(byte, CHUNK)
+_LINE = 128
+_ROWS = 4
+"""Rows of a gather or a scatter."""
+_CODES = 16
+
+
+def _table(of: Callable[[Any], int], default: int) -> ir.Constant:
+    """A number for each code of an element type."""
+    numbers = [default] * _CODES
+    for element in ELEMENTS.values():
+        numbers[element.code] = of(element)
+    return ir.Constant(ir.ArrayType(byte, _CODES), numbers)
+
+
+class TensorBoxes:
+    """The box of a lane: ``map`` is the host address of its tensor map, ``coordinates`` the innermost first."""
+
+    def __init__(self, h: Handler, map_: Any, coordinates: list[Any], rows: bool) -> None:
+        self.h, self.rows = h, rows
+        self.map = h.ir.inttoptr(map_, pointer)
+        self.b = Lanes(h.ir, 1)
+        self.coordinates = [Bits(self.b, h.ir.sext(each, i64), 64) for each in coordinates]
+        self.code = self.field("elemtype")
+        self.rank = 2 if rows else len(coordinates)
+        self.bits = self._looked_up(lambda element: element.bits, 0)
+        self.stored = self._looked_up(lambda element: element.stored_bits, 0)
+        self.row_bytes = (self.field("box_dim") * self.stored) >> 3
+        self.chunk_bytes = (self.bits * CHUNK).divide(self.stored.max(1), False)
+        """Bytes of the tensor in a chunk."""
+        self.limit = (self.field("global_dim") * self.bits) >> 3
+        self.first = (self.coordinates[0] * self.bits).sar(3)
+        """Where a row of the box begins, and where one of the tensor ends, in bytes from the latter's start."""
+
+    def number(self, value: int) -> Bits:
+        return self.b.bits(64, value)
+
+    def field(self, name: str, dimension: int = 0) -> Bits:
+        """A field of the map, 64 bits wide."""
+        offset, bits, bias = FIELDS[name][dimension]
+        size = next(size for size in (8, 32, 64) if offset % size + bits <= size)
+        word = Bits(self.b, self.h.load(self.map, offset // size * size // 8, ir.IntType(size), 1), size)
+        value = (word.zext(64) >> offset % size) & (1 << bits) - 1
+        return value + bias if bias else value
+
+    def _looked_up(self, of: Callable[[Any], int], default: int) -> Bits:
+        h = self.h
+        table = h.ir.alloca(ir.ArrayType(byte, _CODES))
+        h.ir.store(_table(of, default), table)
+        place = h.ir.gep(h.ir.bitcast(table, pointer), [self.code.value], source_etype=byte)
+        return Bits(self.b, h.ir.load(place, align=1), 8).zext(64)
+
+    def stride(self, dimension: int) -> Bits:
+        """In bytes, of a dimension behind the innermost."""
+        low, high = (self.field(name, dimension - 1) for name in ("global_stride", "global_stride_high"))
+        return (low | high << 32) << 4
+
+    def count(self, dimension: int) -> Bits:
+        """Rows of the box along a dimension behind the innermost."""
+        if self.rows:
+            return self.number(_ROWS)
+        step = self.field("element_stride", dimension)
+        return (self.field("box_dim", dimension) + step - 1).divide(step, False)
+
+    def _row_count(self) -> Bits:
+        total = self.number(1)
+        for dimension in range(1, self.rank):
+            total = total * self.count(dimension)
+        return total
+
+    def nbytes(self) -> Bits:
+        """Bytes of the tensor in a box: those that it has in shared memory, without padding."""
+        return ((self.field("box_dim") * self.bits) >> 3) * self._row_count()
+
+    def extent(self) -> Bits:
+        """Bytes of shared memory in which a box lies: whole lines of 128 where it is swizzled."""
+        total = self.row_bytes * self._row_count()
+        return self.field("swizzle_mode").ne(0).pick((total + _LINE - 1) & ~(_LINE - 1), total)
+
+    def valid(self, stores: bool, codes: frozenset[int] | None) -> Any:
+        """Whether such a copy can use the map; ``codes`` are the element types that it takes, where not all."""
+        b = self.b
+        good = self.field("mode").eq(TILED) & self.field("rank").eq(self.rank) & self.field("interleave_layout").eq(0)
+        good = good & (self.row_bytes & CHUNK - 1).eq(0) & self.bits.ne(0)
+        good = good & (Bits(b, self.h.ir.ptrtoint(self.map, i64), 64) & 63).eq(0)
+        if stores:
+            good = good & self.bits.eq(self.stored)
+        if codes is not None:
+            mask = sum(1 << code for code in codes)
+            good = good & (self.number(mask) >> self.code & 1).ne(0)
+        if self.rows:
+            good = good & self.field("box_dim", 1).eq(1)
+        return good.value
+
+    # What it takes of the tensor
+
+    def _axis(self, dimension: int) -> tuple[Bits, Bits]:
+        """The lowest and highest row that lies in the tensor, along a dimension; none where the lowest is higher."""
+        extent = self.field("global_dim", dimension)
+        if self.rows:
+            low, high = self.number(1 << 62), self.number(-1)
+            for row in self.coordinates[1:]:
+                inside = row.lt(extent)
+                low = inside.pick(row.min(low, signed=True), low)
+                high = inside.pick(row.max(high, signed=True), high)
+            return low, high
+        first, step = self.coordinates[dimension], self.field("element_stride", dimension)
+        last = first + (self.count(dimension) - 1) * step
+        missing = self.number(0).max(self.number(0) - first, signed=True)
+        low = first + (missing + step - 1).divide(step, False) * step
+        beyond = (last - extent + 1).max(0, signed=True)
+        return low, last - (beyond + step - 1).divide(step, False) * step
+
+    def span(self) -> tuple[Bits, Bits]:
+        """The lowest address that the box takes of the tensor, rounded down to a chunk, and the bytes from there."""
+        last = self.first + self.row_bytes.divide(CHUNK, False) * self.chunk_bytes
+        low, end = self.first.max(0, signed=True), last.min(self.limit, signed=True)
+        some = low.lt(end, signed=True)
+        for dimension in range(1, self.rank):
+            lowest, highest = self._axis(dimension)
+            some = some & (highest.lt(lowest, signed=True) ^ 1)
+            low, end = low + lowest * self.stride(dimension), end + highest * self.stride(dimension)
+        start = (self.field("global_address") + low) & ~(CHUNK - 1)
+        return start, some.pick(self.field("global_address") + end - start, 0)
+
+    # The rows
+
+    def each_row(self, body: Callable[[Bits, Bits, Bits], None]) -> None:
+        """Run ``body(address, inside, number)`` for each row: its start in the tensor, whether it is one of it."""
+        self._rows(self.rank - 1, self.field("global_address"), self.b.bits(1, 1), self.number(0), body)
+
+    def _rows(
+        self, dimension: int, address: Bits, inside: Bits, number: Bits, body: Callable[[Bits, Bits, Bits], None]
+    ) -> None:
+        if dimension == 0:
+            body(address, inside, number)
+            return
+        extent, stride, count = self.field("global_dim", dimension), self.stride(dimension), self.count(dimension)
+        if self.rows:
+            for row, at in enumerate(self.coordinates[1:]):
+                self._rows(0, address + at * stride, at.lt(extent), self.number(row), body)
+            return
+        step = self.field("element_stride", dimension)
+
+        def one(i: Any) -> None:
+            turn = Bits(self.b, i, 64)
+            at = self.coordinates[dimension] + turn * step
+            self._rows(dimension - 1, address + at * stride, inside & at.lt(extent), number * count + turn, body)
+
+        self.h.count(count.value, 1, one)
+
+    def swizzled(self) -> Callable[[Bits], tuple[Bits, Bits]]:
+        """What gives the place of a chunk in shared memory, and whether its halves change places."""
+        mode, atomicity = self.field("swizzle_mode"), self.field("swizzle_atomicity")
+        low = atomicity.eq(0).pick(4, atomicity.eq(3).pick(6, self.number(5)))
+        bits = atomicity.eq(0).pick(mode, atomicity.eq(3).pick(1, self.number(2)))
+        mask = (self.number(1) << bits) - 1
+        flips = atomicity.eq(2)
+
+        def place(address: Bits) -> tuple[Bits, Bits]:
+            line = address >> 7
+            return address ^ (line & mask) << low, flips & (line & 1).ne(0)
+
+        return place

@@ -1,0 +1,167 @@
+"""Tensor copies (TMA): `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`: boxes of a tensor that a map describes.
+
+As bulk copies (:mod:`.bulk_copies`) they are made where they stand, by micro-ops one after the other: the host address
+of the map; what the box takes of the tensor, and how many bytes in shared memory; the host address of these; and what
+moves them, and counts them at the mbarrier. In shared memory a box is a run of bytes, so that end is that of a bulk
+copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir import Address, Instruction, Vector
+from ...isa.tensor_maps import MAP_BYTES
+from ..machine.layout import SPACE_BITS
+from ..machine.unsupported import unsupported
+from . import mbarrier
+from .addresses import AccessFlags
+from .bulk_copies import ALIGNMENT, BulkAddress, hosts, plain_address, slot
+from .lowering import Lowering, lowers
+from .micro_op import MicroOp
+from .operand_classes import ABSENT, OperandClass, per_lane
+from .operands import NOTHING, Field, raw
+
+__all__ = ["SHARED_ALIGNMENT", "USED_BYTES", "TensorBox", "TensorMove", "find", "is_tensor_copy", "move", "size_of"]
+
+USED_BYTES = MAP_BYTES // 2
+"""Of a tensor map."""
+SHARED_ALIGNMENT = 128
+"""Of a box in shared memory."""
+_COPIES = ("tensor_load", "tensor_store", "tensor_reduce")
+
+
+class TensorBox(MicroOp, may_fault=True, repeatable=True, inlinable="its cost is the copy's"):
+    """Finds, lane by lane, the host address of what a box takes of its tensor, and the bytes that it has.
+
+    These are the bytes that the mbarrier counts, and those of shared memory in which they lie. ``rows``: the last four
+    coordinates are rows of a tensor of two dimensions. ``coordinates`` are the innermost first. ``operation``, that of
+    a reduction, must take the element type.
+    """
+
+    rows: bool
+    writes: bool
+    operation: str
+    coordinates: tuple[OperandClass, ...]
+    guard: OperandClass
+
+
+class TensorMove(
+    MicroOp, may_fault=False, repeatable=False, inlinable="its cost is the copy's", reads_memory=True,
+    writes_memory=True,
+):
+    """Moves the boxes, lane by lane: to shared memory, or from there, where ``operation`` may combine them."""
+
+    rows: bool
+    writes: bool
+    operation: str
+    coordinates: tuple[OperandClass, ...]
+    guard: OperandClass
+
+
+def is_tensor_copy(statement: Instruction) -> bool:
+    return statement.form.semantics in _COPIES
+
+
+@lowers(*_COPIES)
+def tensor_copy(low: Lowering, statement: Instruction) -> None:
+    find(low, statement)
+    move(low, statement)
+
+
+def _operands(statement: Instruction) -> tuple[Address, int, int]:
+    """The map's operand, and the places of the map and of the address in shared memory."""
+    effects = statement.form.effects
+    tensor = next(access.operand for access in effects.accesses if access.kind == "tensor")
+    shared = next(access.operand for access in effects.accesses if access.kind == "bytes")
+    operand = statement.operands[tensor]
+    assert isinstance(operand, Address)
+    return operand, tensor, shared
+
+
+def _box(low: Lowering, statement: Instruction) -> tuple[bool, bool, str, tuple[Field, ...]]:
+    """What TensorBox and TensorMove have in common: their first fields, and the coordinates."""
+    form = statement.form
+    refused = ("override", "im2col", "mbarrier::report")
+    if any(token.startswith(refused) for token in form.tokens):
+        raise unsupported(statement, f"`{form.mnemonic}`")
+    operand, _, _ = _operands(statement)
+    coordinates = operand.parts[0]
+    assert isinstance(coordinates, Vector)
+    writes = form.semantics != "tensor_load"
+    operation = form.effects.atomic if form.semantics == "tensor_reduce" else ""
+    rows = any(token in ("tile::gather4", "tile::scatter4") for token in form.tokens)
+    return rows, writes, operation, tuple(low.read(statement, item) for item in coordinates.items)
+
+
+def find(low: Lowering, statement: Instruction) -> None:
+    """Emit what finds the host addresses of the map, of the tensor and of shared memory, and the mbarrier."""
+    operand, tensor, shared = _operands(statement)
+    guard = low.operands.guard(statement)
+    kind, place = plain_address(low, statement, operand._replace(parts=()), False, "generic")
+    nbytes = low.operands.number(USED_BYTES, 32)
+    low.emit(
+        BulkAddress(tensor, kind, ALIGNMENT, False, False, ABSENT, nbytes.kind, guard.kind),
+        place, guard, nbytes, hosts(low, tensor),
+    )
+    rows, writes, operation, coordinates = _box(low, statement)
+    flags = AccessFlags.of(0, SPACE_BITS["global"], writes, False)
+    box = TensorBox(rows, writes, operation, tuple(each.kind for each in coordinates), guard.kind)
+    low.emit(
+        box, raw("ii", flags, 0), guard, *coordinates, hosts(low, tensor), _bytes(low), size_of(low, statement),
+        _tensor(low),
+    )
+    _find_shared(low, statement, shared, guard)
+    mbar = statement.operand("mbar")
+    if mbar is not None:
+        mbarrier.emit(low, statement, "check", mbar)
+
+
+def _find_shared(low: Lowering, statement: Instruction, shared: int, guard: Field) -> None:
+    form, clustered = statement.form, low.spaces.cluster not in (None, (1, 1, 1))
+    space = next(token for token in form.tokens if token.startswith("shared"))
+    loads = form.semantics == "tensor_load"
+    address = statement.operands[shared]
+    assert isinstance(address, Address)
+    kind, place = plain_address(low, statement, address, loads, space.split("::")[0])
+    mbar, word, found = statement.operand("mbar"), ABSENT, NOTHING
+    if mbar is not None and clustered and "cta_group::2" not in form.tokens:
+        word, found = plain_address(low, statement, mbar, True, "shared", 8)
+    own_block, size = clustered and space == "shared::cta", size_of(low, statement)
+    op = BulkAddress(shared, kind, SHARED_ALIGNMENT, loads, own_block, word, size.kind, guard.kind)
+    low.emit(op, place, found, guard, size, hosts(low, shared))
+
+
+def move(low: Lowering, statement: Instruction) -> None:
+    """Emit what moves the bytes, and counts them."""
+    _, tensor, shared = _operands(statement)
+    rows, writes, operation, coordinates = _box(low, statement)
+    guard, mbar = low.operands.guard(statement), statement.operand("mbar")
+    op = TensorMove(rows, writes, operation, tuple(each.kind for each in coordinates), guard.kind)
+    low.emit(op, guard, *coordinates, hosts(low, tensor), _tensor(low), hosts(low, shared))
+    if mbar is not None:
+        mbarrier.emit(low, statement, "change", mbar, nbytes=_bytes(low))
+
+
+def check(low: Lowering, statement: Instruction, made: Callable[..., MicroOp], place: Field) -> None:
+    """Emit a check of what boxes take of their tensors: ``made`` of the fields that it shares with TensorMove."""
+    _, tensor, _ = _operands(statement)
+    rows, _, _, coordinates = _box(low, statement)
+    guard = low.operands.guard(statement)
+    op = made(rows, tuple(each.kind for each in coordinates), guard.kind)
+    low.emit(op, guard, *coordinates, hosts(low, tensor), _tensor(low), place)
+
+
+def size_of(low: Lowering, _: Instruction) -> Field:
+    """The bytes of shared memory in which a box lies."""
+    return Field(per_lane(32), "i", (slot(low, "%tensor.extent", 4),))
+
+
+def _bytes(low: Lowering) -> Field:
+    """The bytes of the tensor in a box, which the mbarrier counts."""
+    return Field(per_lane(32), "i", (slot(low, "%tensor.bytes", 4),))
+
+
+def _tensor(low: Lowering) -> Field:
+    """Where a warp keeps what is to be added to the address of an element of the tensor for its host address."""
+    return raw("i", slot(low, "%tensor.host", 8))

@@ -1,0 +1,56 @@
+"""Faults of tensor copies other than those of the memory that they access."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ...errors import EmulationError, MemoryFault
+from ...isa.tensor_maps import ELEMENTS, INTERLEAVES, TILED, decode
+from ..instructions.tensor_copies import SHARED_ALIGNMENT, USED_BYTES, TensorBox
+from ..machine.layout import Fault
+from .faults import Scene, explains
+
+__all__: list[str] = []
+
+_NAMES = {(element.code, element.tf32): name for name, element in ELEMENTS.items()}
+
+
+@explains(Fault.TENSOR_MAP)
+def _tensor_map(scene: Scene, _: Fault) -> EmulationError:
+    message, hint = _problem(scene)
+    return scene.raised(MemoryFault, f"`{scene.statement.form.mnemonic}` by {message}", hint)
+
+
+def _problem(scene: Scene) -> tuple[str, str | None]:
+    """What is wrong with the map, the worst first."""
+    op = scene.op
+    assert isinstance(op, TensorBox)
+    if scene.address % 64:
+        return "a tensor map that is not aligned to 64 bytes", "`__align__(64)`, as parameters of type TensorMap are"
+    fields = decode(ctypes.string_at(scene.address, USED_BYTES))
+    (mode,), (rank,), (code,), (tf32,) = (fields[name] for name in ("mode", "rank", "elemtype", "tf32"))
+    if mode != TILED or (code, tf32) not in _NAMES:
+        return "what is no tensor map", "make it with `ptxdsl.tensor_map(array, box)`"
+    wanted = 2 if op.rows else len(op.coordinates)
+    if rank != wanted:
+        return f"a tensor map of {rank} dimensions; it wants {wanted}", None
+    if fields["interleave_layout"][0]:
+        width = INTERLEAVES[fields["interleave_layout"][0] & 1]
+        return f"a tensor map of interleaved layout, in slices of {width or 32} bytes; the emulator has none", None
+    if op.rows and fields["box_dim"][1] != 1:
+        rows = fields["box_dim"][1]
+        return f"a tensor map of boxes of {rows} rows; it takes single rows", "a box of (1, columns)"
+    kind = ELEMENTS[_NAMES[code, tf32]]
+    if op.writes and kind.bits != kind.stored_bits:
+        return f"a tensor map of {_NAMES[code, tf32]}, whose boxes are only loaded", None
+    row = fields["box_dim"][0] * kind.stored_bits // 8
+    if row % 16:
+        return f"a tensor map of boxes with rows of {row} bytes; it wants a multiple of 16", None
+    return f"a tensor map of {_NAMES[code, tf32]}; `.{op.operation}` does not take this type", None
+
+
+@explains(Fault.TENSOR_SHARED)
+def _shared(scene: Scene, _: Fault) -> EmulationError:
+    message = f"`{scene.statement.form.mnemonic}` at shared address {scene.address:#x}"
+    wanted = f"a box must be aligned to {SHARED_ALIGNMENT} bytes"
+    return scene.raised(MemoryFault, f"{message}: {wanted}", "align it to 1024 where it is swizzled")
