@@ -332,3 +332,17 @@ def test_pairs_of_blocks_signal_one_mbarrier(rng: np.random.Generator, multicast
             np.testing.assert_array_equal(out[rank][:, :12], array[1:5, 4:])
         else:
             assert np.isnan(out[rank]).all()
+
+
+def test_a_map_after_its_bytes_alone(rng: np.random.Generator) -> None:
+    """A kept launch that was given the same 128 bytes without their array does not stand for one with it."""
+    array, found = rng.standard_normal((4, 32)).astype(np.float32), np.zeros(512, np.uint8)
+    map_, at = tensor_map(array, (4, 32)), np.array([0, 5], np.int32)
+    launch = ptxdsl.load(copy_kernel(_LOAD.format(2), 512, 2))["k"].configure(1, 1, backend="emulator")
+    launch(bytes(map_), found, at)
+    assert not found.any()
+    at[:] = 0
+    launch(map_, found, at)
+    assert found.tobytes() == array.tobytes()
+    with pytest.raises(ptxdsl.MemoryFault):
+        launch(bytes(map_), found, at)

@@ -10,7 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable
 
-from ...launch import Buffer, Scalar, buffers_of
+from ...launch import Buffer, Scalar
 
 __all__ = ["array_at", "note"]
 
@@ -23,12 +23,13 @@ _past: deque[_Past] = deque(maxlen=LENGTH)
 
 def note(kernel: str, arguments: Iterable[Scalar | Buffer]) -> None:
     """Remember the arrays of a launch, without keeping them alive."""
-    for buffer in buffers_of(arguments):
-        try:
-            owner = weakref.ref(buffer.owner)
-        except TypeError:  # not every object takes weak references
-            owner = None
-        _past.append((buffer.address, buffer.nbytes, buffer.name, kernel, owner))
+    for argument in arguments:
+        for buffer in (argument,) if type(argument) is Buffer else argument.targets:
+            try:
+                owner = weakref.ref(buffer.owner)
+            except TypeError:  # not every object takes weak references
+                owner = None
+            _past.append((buffer.address, buffer.nbytes, buffer.name, kernel, owner))
 
 
 def array_at(address: int) -> str | None:
