@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...ir import Address, Immediate, Instruction, Not, Operand, Register, Sink, Vector, elements
+from ...analysis.def_use import DefUse
+from ...ir import Address, Call, Function, Immediate, Instruction, Not, Operand, Register, Sink, Vector, elements
 from ...types import TYPES
 from .builder import Expander, integer
 from .expansions import MULTICAST
@@ -22,8 +23,24 @@ _MAX_CLUSTER = 16
 _PRED = TYPES["pred"]
 
 
+def _chooses(statement: Instruction | Call, size: int, among: set[Register]) -> bool:
+    """Whether a statement gives a register 0, a number of at least this size, or one of these registers."""
+    if not isinstance(statement, Instruction) or statement.form.opcode not in ("mov", "selp"):
+        return False
+    sources = statement.operands[1:2] if statement.form.opcode == "mov" else statement.operands[1:3]
+    return all(
+        operand in among if isinstance(operand, Register)
+        else isinstance(operand, Immediate) and (operand.bits == 0 or operand.bits >= size)
+        for operand in sources
+    )
+
+
 class AsyncCopies(Expander):
     """Expands them."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        self._chosen: dict[int, set[Register]] = {}
 
     def operand(self, name: str) -> Any:
         assert isinstance(self.statement, Instruction)
@@ -77,6 +94,8 @@ class AsyncCopies(Expander):
             count, used = used, self.word("used")
             self.emit("mov.u32", used, count)
         self.emit("setp.ge.u32", whole, used, size)
+        if used in self._all_or_none(size):
+            return self.both(whole, self.guard)
         self.emit("setp.ne.u32", some, used, 0)
         self.both(self.both(some, Not(whole)), self.guard)
         self.both(whole, self.guard)
@@ -91,6 +110,16 @@ class AsyncCopies(Expander):
             self.emit("or.b32", word, word, byte)
         self.place(label)
         return whole
+
+    def _all_or_none(self, size: int) -> set[Register]:
+        """The registers that only ever get 0 or numbers of at least this size: what compilers choose between."""
+        if size not in self._chosen:
+            writes = [(r, statement) for statement in self.function.instructions() for r in DefUse.of(statement).writes]
+            found = {register for register, _ in writes}
+            while wrong := {r for r, statement in writes if r in found and not _chooses(statement, size, found)}:
+                found -= wrong
+            self._chosen[size] = found
+        return self._chosen[size]
 
     def arrive(self) -> None:
         """The copies are complete. Without .noinc the arrival has been added to those that are expected before."""

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from emulator_harness import THREAD, kernel, launch, pointer
 
+from ptxdsl.emulator.rewrite.pipeline import rewrite
 from ptxdsl.errors import MemoryFault
+from ptxdsl.ir import Instruction
+from ptxdsl.text import parse
 
 COPY = """
 .shared .align 16 .b8 tile[1024];
@@ -52,6 +55,24 @@ def test_cp_async_of_the_first_bytes(level: str, size: int, guard: str) -> None:
     whole = np.resize(np.append(x, np.zeros(size + 1, np.uint8)), (32, size))
     wanted = np.where(np.arange(size) < used[:, None], whole, 0)
     np.testing.assert_array_equal(out, np.where((np.arange(32) < (20 if guard else 32))[:, None], wanted, 170))
+
+
+@pytest.mark.parametrize(("size", "choice", "in_part"), [
+    (16, "mov.u32 %r13, 16; selp.b32 %r11, %r13, 0, %p3;", False),  # as compilers choose between all and none
+    (4, "selp.b32 %r11, 0, 8, %p4;", False),
+    (4, "mov.u32 %r11, 4; @%p4 mov.u32 %r11, 3;", True),
+    (8, "selp.b32 %r11, 8, 0, %p3; shr.u32 %r11, %r11, 1;", True),
+])
+def test_cp_async_of_all_bytes_or_none_reads_no_single_bytes(size: int, choice: str, in_part: bool) -> None:
+    x = np.random.default_rng(size).integers(0, 256, (20, size), np.uint8)
+    more = f"setp.lt.u32 %p3, %r2, 20; not.pred %p4, %p3; {choice} @%p4 mov.u64 %rd0, 16; @%p4 mov.u32 %r11, 0;"
+    text = f"cp.async.ca.shared.global [%r10], [%rd0], {size}, %r11;"
+    used = np.where(np.arange(32) < 20, size // 2 if "shr" in choice else size, 0)
+    wanted = np.where(np.arange(size) < used[:, None], np.resize(np.append(x, x), (32, size)), 0)
+    np.testing.assert_array_equal(copied(text, size, more, x=x), wanted)
+    module = parse(kernel("u64 x", more + text + "ret;"))
+    statements = rewrite(module, module.function("k"), None).instructions()
+    assert any(isinstance(s, Instruction) and s.form.mnemonic == "ld.global.u8" for s in statements) == in_part
 
 
 def test_cp_async_with_a_number_of_bytes() -> None:
