@@ -5,7 +5,8 @@ there, and compilers' PTX may carry values that are never used. So each register
 predicate, set where the register is written. An instruction that only computes passes it on: to what depends on an
 undefined operand, which for ``selp``, ``and`` and ``or`` is a matter of the other operands' values. It is tested where
 a value decides something: as a guard, an address, in what is stored for others to see, or read by an instruction of
-several lanes; but a shuffle passes it on, from the lane that the number is taken from. Loads that the program may have
+several lanes; but a shuffle passes it on, from the lane that the number is taken from. Of a word that is packed of
+several registers each part has a predicate (:mod:`.packed_words`). Loads that the program may have
 made in vain (:mod:`.deferred_loads`) clear it where they find memory unwritten, and a store to memory of the block
 leaves that as undefined as its value.
 """
@@ -17,7 +18,7 @@ from typing import NamedTuple
 from ...analysis.control_flow import control_flow_graph
 from ...analysis.definite_assignment import maybe_unwritten
 from ...ir import (
-    Address, Call, Function, Instruction, Not, Operand, Register, SpecialRegister, Symbol, elements,
+    Address, Call, Function, Instruction, Not, Operand, Register, SpecialRegister, Symbol, Vector, elements,
 )
 from ...analysis.def_use import DefUse
 from ...isa import Form
@@ -25,6 +26,7 @@ from ...types import TYPES
 from .builder import PtxBuilder, integer
 from .deferred_loads import copies_to_memory, deferred_loads, is_pure
 from .index_checks import checks_index
+from .packed_words import packed_words, parts_read
 from .recursion import uses_stack
 
 __all__ = ["UNWRITTEN", "Definedness", "check_definedness", "checks_definedness"]
@@ -72,7 +74,8 @@ def check_definedness(
     ) - exposed:
         exposed |= more
     loads = frozenset(id(flow.statements[place]) for place in deferred)
-    return _Checks(function, exposed, maybe_unwritten(flow), loads).checked()
+    packed = packed_words(flow.def_use, exposed, {id(op.statement) for op in passing})
+    return _Checks(function, exposed, maybe_unwritten(flow), loads, packed).checked()
 
 
 def _passes(op: DefUse) -> bool:
@@ -91,10 +94,16 @@ class _Checks(PtxBuilder):
     """Adds the instructions that set and test the predicates of some registers."""
 
     def __init__(
-        self, function: Function, exposed: set[Register], unwritten: set[Register], loads: frozenset[int]
+        self, function: Function, exposed: set[Register], unwritten: set[Register], loads: frozenset[int],
+        packed: dict[Register, int],
     ) -> None:
         super().__init__(function)
         self.flags = {register: self.register(register.name + _FLAG, "pred") for register in sorted(exposed)}
+        self.packed = {
+            register: [self.register(f"{register.name}.{part}{_FLAG}", "pred") for part in range(count)]
+            for register, count in sorted(packed.items())
+        }
+        """The predicates of the parts of a word."""
         self.unwritten, self.loads = self.register(_TEST, "pred"), loads
         self.parts = [self.register(f"{_TEST}.{name}", "pred") for name in "abcd"]
         self.lane = self.register(f"{_TEST}.lane", "u32")
@@ -108,7 +117,8 @@ class _Checks(PtxBuilder):
         loaded = {r for s in self.function.instructions() if id(s) in self.loads for r in DefUse.of(s).writes}
         for register, flag in self.flags.items():
             if register in self.initial | loaded:  # what is written twice is not computed before the launch
-                self.emit("mov.pred", flag, 0)
+                for each in (flag, *self.packed.get(register, ())):
+                    self.emit("mov.pred", each, 0)
         self.emit("mov.u32", self.lane, SpecialRegister("%laneid"))
         for statement in self.function.body or ():
             if isinstance(statement, (Instruction, Call)) and not checks_index(statement):
@@ -148,13 +158,46 @@ class _Checks(PtxBuilder):
         if isinstance(statement, Instruction) and self.shuffles and statement.form.opcode == "shfl":
             self._shuffle(statement, op.writes[0])
             return
-        sources = used if _passes(op) else []
-        value_wise = self._value_wise(statement) if sources and isinstance(statement, Instruction) else None
+        self._results(statement, op, used if _passes(op) else [])
+
+    def _results(self, statement: Instruction | Call, op: DefUse, sources: list[Register]) -> None:
+        """The predicates of what a statement computes from these."""
+        guard = statement.guard
+        parts = self._parts(statement, op, sources)
+        whole = bool(sources) and not parts and isinstance(statement, Instruction)
+        value_wise = self._value_wise(statement) if whole else None  # type: ignore[arg-type]
         for register in op.writes:
             if register in self.flags and value_wise is not None:
                 self.emit("mov.pred", self.flags[register], value_wise, guard=guard)
             elif register in self.flags:
-                self._set(guard, self.flags[register], [self.flags[source] for source in sources])
+                flags = parts.get(register) or [self.flags[source] for source in sources]
+                self._set(guard, self.flags[register], flags)
+            if register in self.packed:
+                self._set_parts(statement, register, guard)
+
+    def _parts(
+        self, statement: Instruction | Call, op: DefUse, sources: list[Register]
+    ) -> dict[Register, list[Register]]:
+        """The predicates of the parts of a word that results are computed from; empty where they need all of it."""
+        if len(sources) != 1 or sources[0] not in self.packed or not isinstance(statement, Instruction):
+            return {}
+        flags = self.packed[sources[0]]
+        read = {register: parts_read(statement, sources[0], register, len(flags)) for register in op.writes}
+        return {register: [flags[part] for part in parts] for register, parts in read.items() if parts is not None}
+
+    def _set_parts(self, statement: Instruction | Call, register: Register, guard: Register | Not | None) -> None:
+        """The parts of a word are those that it is packed of, or copied from; or are what the word is."""
+        flags, source = self.packed[register], None
+        if isinstance(statement, Instruction) and statement.form.opcode == "mov":
+            source = statement.operands[1]
+        of: list[Register | None] = [self.flags[register]] * len(flags)
+        if isinstance(source, Vector):
+            items = [self.flags.get(item) if isinstance(item, Register) else None for item in source.items]
+            of = [item for item in items for _ in range(len(flags) // len(items))]
+        elif isinstance(source, Register) and len(self.packed.get(source, ())) == len(flags):
+            of = [*self.packed[source]]
+        for flag, value in zip(flags, of):
+            self.emit("mov.pred", flag, 1 if value is None else value, guard=guard)
 
     def _shuffle(self, statement: Instruction, result: Register) -> None:
         """The predicate is moved as the number is."""

@@ -88,6 +88,38 @@ def test_found_where_it_is_read(body: str, found: list[tuple[int, str]]) -> None
     assert run(body, 9, sanitize=None) == []
 
 
+PACK, HIGH, LOW = "mov.b64 %rd4, {%r4, %r2};\n", "mov.b64 %rd4, {%r2, %r4};\n", "cvt.u32.u64 %r3, %rd4;"
+PAIR = "mov.b32 %r5, {%h1, %h2};\n"
+UPPER = "shr.u64 %rd5, %rd4, 32;\ncvt.u32.u64 %r3, %rd5;"
+
+
+@pytest.mark.parametrize(("body", "right"), [  # %r4, %h1 and, in some lanes, %h2 are never written
+    (PACK + UPPER, True), (HIGH + UPPER, False), (HIGH + LOW, True), (PACK + LOW, False),
+    (PACK + "mov.b64 {%r5, %r3}, %rd4;", True), (PACK + "mov.b64 {%r3, %r5}, %rd4;", False),
+    (PACK + "mov.b64 {%h1, %h2, %h3, %h4}, %rd4;\ncvt.u32.u16 %r3, %h3;", True),
+    (PACK + "mov.b64 {%h1, %h2, %h3, %h4}, %rd4;\ncvt.u32.u16 %r3, %h2;", False),
+    (PACK + "mov.b64 %rd6, %rd4;\nmov.b64 {%r5, %r3}, %rd6;", True),
+    (PACK + "mov.b64 %rd6, %rd4;\nmov.b64 {%r3, %r5}, %rd6;", False),
+    (PACK + "shr.u64 %rd5, %rd4, 31;\ncvt.u32.u64 %r3, %rd5;", False),
+    (PACK + "shr.u64 %rd4, %rd4, 32;\n" + LOW, True),
+    (PACK + "add.u64 %rd4, %rd4, 1;\n" + UPPER, False),
+    ("mov.u64 %rd4, 1;\n@%p1 " + PACK + UPPER, True), ("@%p1 " + PACK + UPPER, False),
+    ("@%p1 " + PACK + "@!%p1 " + HIGH + UPPER, False),
+    ("mov.u16 %h2, 3;\n" + PAIR + "shr.u32 %r3, %r5, 16;", True),
+    ("@%p1 mov.u16 %h2, 3;\n" + PAIR + "shr.u32 %r3, %r5, 16;", False),
+    ("mov.u16 %h2, 3;\n" + PAIR + "and.b32 %r3, %r5, 0xff0000;", True),
+    ("mov.u16 %h2, 3;\n" + PAIR + "and.b32 %r3, %r5, 0xff8000;", False),
+    ("mov.u16 %h2, 3;\n" + PAIR + "bfe.u32 %r3, %r5, 20, 4;", True),
+    ("mov.u16 %h2, 3;\n" + PAIR + "bfe.u32 %r3, %r5, 12, 8;", False),
+    ("mov.u16 %h1, 3;\n" + PAIR + "shl.b32 %r3, %r5, 16;", True),
+    ("mov.u16 %h1, 3;\n" + PAIR + "shl.b32 %r3, %r5, 15;", False),
+    ("mov.u16 %h2, 3;\n" + PAIR + "mul.lo.u32 %r3, %r5, 16;", False),
+])
+def test_parts_of_packed_words(body: str, right: bool) -> None:
+    """Compilers pack what is undefined and take the other part out again."""
+    assert bool(run(body + STORE, 9)) != right
+
+
 def test_the_message() -> None:
     body = "  @%p1 mov.u32 %r4, 5;\n  add.u32 %r3, %r4, 1;\n  st.global.u32 [%rd1], %r3;"
     with use("emulator"), pytest.raises(UninitializedError) as caught:
