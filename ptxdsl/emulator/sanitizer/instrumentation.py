@@ -128,6 +128,7 @@ class Instrumentation:
         """Whether synchronisation through memory is followed."""
         self.clustered = any(s.form.effects.barrier == "cluster" for _, s in instructions)
         self.values = Values(low.graph)
+        self.upheld = upheld(checks.proven, low.spaces, self._origin, definedness.flags)
         self.handed = self._handed_over(instructions) if checks.order else set()
         self.confirmed = self._confirmed(instructions) if checks.race and not checks.cas else set()
         pairs = [pair for basic_block in low.graph.blocks for pair in _covered(low, basic_block)]
@@ -203,7 +204,7 @@ class Instrumentation:
 
     def _leave_out(self) -> None:
         """Check nothing that is proven."""
-        ordered, written = upheld(self.checks.proven, self.low.spaces, self._origin, self.definedness.flags)
+        ordered, written, _ = self.upheld
         for place, (race, init) in self.accesses.items():
             number = id(self.low.graph.statements[place])
             self.accesses[place] = race and number not in ordered, init and number not in written
@@ -234,7 +235,7 @@ class Instrumentation:
     def _handed_over(self, instructions: list[tuple[int, Instruction]]) -> set[int]:
         """The strong accesses by which data may be handed over without an order (:mod:`.hand_over`)."""
         strong = {place: s for place, s in instructions if (a := checked_access(s.form)) is not None
-                  and strength(s.form) and a.space != "local"}
+                  and strength(s.form) and a.space != "local" and id(s) not in self.upheld.in_turn}
         reads = {place: s for place, s in strong.items() if s.form.effects.reads}
         uses = {place: self.values.uses(place) for place in reads}
         choosing = {place for place, use in uses.items() if use.chooses or use.addresses}

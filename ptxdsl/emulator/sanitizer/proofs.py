@@ -48,6 +48,8 @@ MOST_LAUNCHES = 16
 """Launches of a kernel that are told apart; so many others find nothing proven until the first are forgotten."""
 
 
+_NONE = 4
+"""More than any access's strength."""
 _HARMLESS = ("vprintf", "__assertfail")
 _STACK = "%stack"
 """Stands for what is pushed, among the arrays."""
@@ -205,7 +207,7 @@ class _Proof:
 
     def run(self) -> Proven:
         self._find_accesses()
-        ordered, written = set(self.never), self.never | self.stacked
+        ordered, written, in_turn = set(self.never), self.never | self.stacked, set(self.never)
         between = None
         for name, accesses in self.accesses.items():
             group = _group(self.spaces, name)
@@ -216,11 +218,16 @@ class _Proof:
             elif not any(access.footprint.writes for access in accesses):
                 continue
             elif group == "global":
-                if self._is_safe(accesses, self.grid, 64, 3) or self._is_safe_as_executed(name, accesses):
-                    ordered.update(access.place for access in accesses)
+                places = {access.place for access in accesses}
+                if self._is_safe(accesses, self.grid, 64, _NONE):
+                    ordered, in_turn = ordered | places, in_turn | places
+                elif self._is_safe(accesses, self.grid, 64, 3) or self._is_safe_as_executed(name, accesses):
+                    ordered |= places
             elif self.spaces.cluster in (None, (1, 1, 1)):
                 between = self._intervals() if between is None else between
-                ordered |= self._ordered_between(name, accesses, between)
+                ordered |= self._ordered_between(name, accesses, between, 1)
+                if any(access.strength for access in accesses):
+                    in_turn |= self._ordered_between(name, accesses, between, _NONE)
                 if self.kernel.barriers:
                     stored = [] if self.copied else self.executed.execution.stored
                     written |= self._written(name, accesses, stored)
@@ -228,7 +235,8 @@ class _Proof:
             return NOTHING_PROVEN
         arrays = frozenset((access.place, name) for name, found in self.accesses.items() for access in found)
         arrays |= frozenset((place, _STACK) for place in self.stacked)
-        return Proven(frozenset(ordered), frozenset(written), arrays, frozenset(self.exact | self.stacked))
+        exact = frozenset(self.exact | self.stacked)
+        return Proven(frozenset(ordered), frozenset(written), arrays, exact, frozenset(in_turn))
 
     def _collect(self, place: int, statement: Instruction, access: Access) -> None:
         """Find which array an access is to, and where."""
@@ -310,37 +318,42 @@ class _Proof:
         _, apart = varying_registers(kernel.graph, lambda statement: steady(statement, numbers[id(statement)]))
         return intervals(kernel.graph, kernel.barriers, apart, set(every)) or [every]
 
-    def _ordered_between(self, name: str, accesses: list[_Access], between: list[frozenset[int]]) -> set[int]:
-        """The accesses to an array in shared memory that race with none of the intervals that they can be in."""
+    def _ordered_between(
+        self, name: str, accesses: list[_Access], between: list[frozenset[int]], strong: int
+    ) -> set[int]:
+        """The accesses to an array in shared memory that race with none of the intervals that they can be in.
+
+        Accesses that are as strong as ``strong`` do not race with each other.
+        """
         by_place = {access.place: access for access in accesses}
         bad: set[int] = set()
         for places in {each.intersection(by_place) for each in between}:
             inside = [by_place[place] for place in sorted(places)]
-            if inside and not self._is_safe(inside, (1, 1, 1), 32, 1):
+            if inside and not self._is_safe(inside, (1, 1, 1), 32, strong):
                 bad |= places
         if bad:
             footprints = {access.place: access.footprint for access in accesses}
             executed = self.executed.between_barriers(footprints, name)
             if executed is not None:
-                bad, in_warps = set(), self._unsafe(by_place, executed)
+                bad, in_warps = set(), self._unsafe(by_place, executed, strong)
                 x, y, z = self.kernel.block
                 for found in in_warps:
                     if not are_warps_disjoint([each for place in found for each in found[place]], x * y * z):
                         bad |= found.keys()
                 if in_warps:  # what is left is between lanes of a warp, which its barriers order
                     phases = self.executed.within_warps(footprints, name)
-                    bad.update(place for found in self._unsafe(by_place, phases) for place in found)
+                    bad.update(place for found in self._unsafe(by_place, phases, strong) for place in found)
         return by_place.keys() - bad
 
     def _unsafe(
-        self, accesses: dict[int, _Access], executed: list[dict[int, list[Footprint]]]
+        self, accesses: dict[int, _Access], executed: list[dict[int, list[Footprint]]], strong: int
     ) -> list[dict[int, list[Footprint]]]:
         """Those of some times between barriers at which accesses race."""
         times = (
             (found, [accesses[place]._replace(footprint=each) for place in found for each in found[place]])
             for found in executed
         )
-        return [found for found, inside in times if inside and not self._is_safe(inside, (1, 1, 1), 32, 1)]
+        return [found for found, inside in times if inside and not self._is_safe(inside, (1, 1, 1), 32, strong)]
 
     def _is_safe_as_executed(self, name: str, accesses: list[_Access]) -> bool:
         """Whether no accesses of different threads to an array in global memory race, as they are executed."""

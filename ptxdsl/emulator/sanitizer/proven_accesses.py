@@ -8,21 +8,33 @@ from typing import Any, NamedTuple
 from ...ir import Call, Instruction
 from ..machine.address_spaces import AddressSpaces
 
-__all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "array_of", "upheld"]
+__all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "Upheld", "array_of", "upheld"]
 
 
 class Proven(NamedTuple):
     """Of a function as it was rewritten: the places of accesses that cannot race, those of accesses to memory that is
     known to be written, and the arrays that the proofs take all accesses to be to, of the exact ones by their number.
+    Of arrays with strong accesses ``in_turn`` are those which barriers order, or which never meet, whatever they are.
     """
 
     ordered: frozenset[int] = frozenset()
     written: frozenset[int] = frozenset()
     arrays: frozenset[tuple[int, str]] = frozenset()
     exact: frozenset[int] = frozenset()
+    in_turn: frozenset[int] = frozenset()
 
 
 NOTHING_PROVEN = Proven()
+
+
+class Upheld(NamedTuple):
+    """The identities of the statements that need no check of their order, none of what they read, or no record as
+    strong accesses.
+    """
+
+    ordered: set[int]
+    written: set[int]
+    in_turn: set[int]
 
 
 class Refuted(Exception):
@@ -48,14 +60,14 @@ def array_of(spaces: AddressSpaces, origin: str) -> str:
 
 def upheld(
     proven: Proven, spaces: AddressSpaces, origin_of: Callable[[Any], str], flags: dict[int, tuple[str, ...]]
-) -> tuple[set[int], set[int]]:
-    """The identities of the statements that need no check of their order, and none of what they read.
+) -> Upheld:
+    """What is proven, of the statements of the code.
 
     ``origin_of`` is the provenance that the code holds an access to. ``flags`` are those of stores whose value may be
     undefined. Raises :class:`Refuted` where these differ from what the proofs take them to be.
     """
     if proven is NOTHING_PROVEN:
-        return set(), set()
+        return Upheld(set(), set(), set())
     before: list[Any] = [s for s in spaces.function.body or () if isinstance(s, (Instruction, Call))]
     known = ((place, name) for place, name in proven.arrays if place not in proven.exact)
     if any(array_of(spaces, origin_of(before[place])) != name for place, name in known):
@@ -67,8 +79,7 @@ def upheld(
     remains = proven.written - {place for place, name in proven.arrays if name in partly}
     if remains != proven.written:
         raise Refuted(proven._replace(written=remains))
-    ordered, written = (
+    return Upheld(*(
         {id(before[place]) for place in places} - {id(s) for place, s in enumerate(before) if place not in places}
-        for places in (proven.ordered, proven.written)
-    )
-    return ordered, written
+        for places in (proven.ordered, proven.written, proven.in_turn)
+    ))
