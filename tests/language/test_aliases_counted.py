@@ -35,6 +35,13 @@ def operator_of_elements(out: Any, x: Any) -> None:
     out[0] = old
 
 
+def an_array_takes_what_a_tuple_holds(out: Any, x: Any) -> None:
+    best, at = reg(f32, out[0]), reg(f32, 0.0)
+    before = best, at
+    best += x  # wrong
+    out[1] = before[0]
+
+
 def register_added_to_itself_first(out: Any, x: Any) -> None:
     acc = registers()
     old = acc[1]

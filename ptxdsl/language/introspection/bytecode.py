@@ -57,7 +57,7 @@ class Flow:
         self._steps_from: dict[tuple[str, int], set[tuple[str, object]]] = {}
         self._bodies: dict[tuple[int, int], list[int]] = {}
         self._writers: dict[tuple[str, int, int], list[int]] = {}
-        self._sources: dict[str, frozenset[str]] = {}
+        self._sources: dict[tuple[str, bool], frozenset[str]] = {}
         self._changed: dict[int, str | None] = {}
         lines = _lines(code)
         for index, i in enumerate(raw):
@@ -139,19 +139,35 @@ class Flow:
         subscript = later.opname == "BINARY_SUBSCR" or (later.opname == "BINARY_OP" and later.argument == _SUBSCRIPT)
         return ("item", step.argument) if constant and subscript else ("", None)
 
-    def sources(self, name: str) -> frozenset[str]:
-        """The names that ``name`` is made from: what the statements load that assign it or fill it, and theirs."""
-        known = self._sources.get(name)
+    def sources(self, name: str, stored: bool = False) -> frozenset[str]:
+        """The names that ``name`` is made from: what the statements load that assign it or fill it, and theirs.
+
+        ``stored``: also what is assigned to its elements, in whatever order the statements stand.
+        """
+        known = self._sources.get((name, stored))
         if known is not None:
             return known
         found: set[str] = set()
         waiting = [name]
         while waiting:
-            new = self._assigned_from.get(waiting.pop(), set()) - found
+            last = waiting.pop()
+            new = self._assigned_from.get(last, set()) - found
+            if stored:
+                new |= self._stored_in.get(last, set()) - found
             found |= new
             waiting += new
-        self._sources[name] = frozenset(found)
-        return self._sources[name]
+        self._sources[name, stored] = frozenset(found)
+        return self._sources[name, stored]
+
+    @cached_property
+    def _stored_in(self) -> dict[str, set[str]]:
+        """By name, what is assigned to its elements."""
+        found: dict[str, set[str]] = {}
+        for index, step in enumerate(self.steps):
+            if step.opname == "STORE_SUBSCR":
+                container = self._stored_into(index)
+                found.setdefault(container, set()).update(set(self.loaded(index)) - {container})
+        return found
 
     @cached_property
     def _assigned_from(self) -> dict[str, set[str]]:
@@ -162,9 +178,6 @@ class Flow:
                 loads = self._statement_from(index)
                 if loads:
                     found.setdefault(loads[0], set()).update(loads[1:])
-            if step.opname == "STORE_SUBSCR":
-                container = self._stored_into(index)
-                found.setdefault(container, set()).update(set(self.loaded(index)) - {container})
             for name in step.stores:
                 at = index
                 while at and self.steps[at - 1].opname.startswith(("STORE_", "UNPACK", "FOR_ITER", "GET_ITER", "EXT")):

@@ -302,7 +302,7 @@ class _Use:
         """The name that a loop variable was taken from, if it is one and was: its container was made of it."""
         if changed is None or changed not in self.flow.loop_variables:
             return []
-        sources, captured = self.flow.sources(changed), self.found.captured
+        sources, captured = self.flow.sources(changed, stored=True), self.found.captured
         return [name for name in names if name in sources or not sources.isdisjoint(captured.get(name, ()))][:1]
 
     def _taken(self, holder: Holder, sources: frozenset[str]) -> bool:
