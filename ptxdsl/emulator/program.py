@@ -124,8 +124,9 @@ class Program:
                     found = _lowered(spaces, block, conservative, wraps)
                 else:
                     from .sanitizer.instrumentation import instrumented
+                    from .sanitizer.spread import spread_of
 
-                    made = instrumented(spaces, block, conservative, checks, wraps)
+                    made = instrumented(spaces, block, conservative, checks, wraps, spread_of)
                     found = made or self.code(entry, block, conservative, BOUNDS, cluster, annotated)
             self._codes[key] = found
             if (entry, block) in self._asked and key == (entry, block, False, None, None, 0):
@@ -197,12 +198,16 @@ def sanitized(launch: LaunchState, code: Callable[[bool, Tools], Code]) -> None:
     """Run a launch with the sanitizer's checks; raises its findings at the end."""
     from .sanitizer.overruns import BoundsOnly
     from .sanitizer.sanitizer import Sanitizer, checks_of
+    from .sanitizer.spread import spread
 
     asked = checks_of(launch)
     checks: Tools = BOUNDS
     sanitizer: Sanitizer | BoundsOnly
     if asked is not None and code(False, asked[1]).instrumented:
-        sanitizer, checks = Sanitizer(launch, *asked), asked[1]
+        checks = asked[1]
+        if spread(launch, asked[1], lambda needed: code(needed, checks)):
+            return
+        sanitizer = Sanitizer(launch, *asked)
     else:  # there is nothing to check but bounds
         sanitizer = BoundsOnly(launch)
     launch.tool, alone = sanitizer, checks != BOUNDS

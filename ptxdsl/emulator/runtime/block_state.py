@@ -74,6 +74,8 @@ class Tool:
 
     compiled_turns = False
     """Whether compiled code does what ``begin_cluster`` and ``switch`` do, where it goes from block to block."""
+    pinned = False
+    """Whether a block state stays with the host thread that has made it."""
 
     def attach(self, state: BlockState) -> None:
         """A block state has its memory."""
@@ -96,6 +98,9 @@ class Tool:
     def passes(self, state: BlockState) -> bool:  # noqa: ARG002
         """Whether the launch goes on after the fault that a state has stopped with, which has been noted."""
         return False
+
+    def stalled(self) -> None:
+        """All blocks that run have had time slices without one of them coming to its end."""
 
     def allocated(self, address: int, nbytes: int) -> None:
         """``malloc`` has given memory."""
@@ -292,6 +297,8 @@ class BlockState:
         """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
         self.arrivals: dict[int, list[Arrival]] = {}
         """By warp, lanes that wait at ``.sync`` instructions for others of it (:mod:`.convergence`)."""
+        self.worker = 0
+        """The worker that has made it, where it stays with that."""
         self.renews = False
         """Whether the blocks after this one are to run in other code."""
         self.clears = bool(launch.spaces.local_bytes or launch.spaces.reserved)

@@ -87,13 +87,15 @@ class WorkerPool:
         Raises what went wrong.
         """
         try:
-            self.wake()
+            with self.mutex:  # the first one to be started may want to start another
+                self.wake()
             self._work(0, returned)
         except BaseException:
             self._abandon()
             raise
         try:
             if self.error is not None:
+                self._abandon()
                 raise self.error
             if self.fault is not None:
                 raise self.fault[1]
@@ -122,31 +124,45 @@ class WorkerPool:
             while not self.stopped:
                 if worker and self.comparing:
                     self.changed.wait()
-                elif self.launch.left() and self._starts():
+                elif self.launch.left() and self._starts(worker):
                     self.admit = False
                     self.running.add(worker)
                     break
-                elif self.waiting:
-                    if self.schedule is not None:
-                        self.schedule.draw(self.waiting)
-                    state = self.waiting.popleft()
+                elif self.waiting and (state := self._next(worker)) is not None:
                     if not self._is_cancelled(state):
                         self.running.add(worker)
                         return state
-                elif self.running:
+                elif self.running or self.waiting:
                     self.changed.wait()
                 else:
                     self.stopped = True
                     self.changed.notify_all()
             else:
                 return None
-        return self.launch.state(self.code) if self.schedule is None else self.schedule.begin(self.code)
+        return self._new_state(worker) if self.schedule is None else self.schedule.begin(self.code)
 
-    def _starts(self) -> bool:
+    def _new_state(self, worker: int) -> BlockState:
+        state = self.launch.state(self.code)
+        state.worker = worker
+        return state
+
+    def _next(self, worker: int) -> BlockState | None:
+        """The state that waits for its turn with this worker."""
+        if self.schedule is not None:
+            self.schedule.draw(self.waiting)
+        if not self.launch.tool.pinned:
+            return self.waiting.popleft()
+        mine = next((state for state in self.waiting if state.worker == worker), None)
+        if mine is not None:
+            self.waiting.remove(mine)
+        return mine
+
+    def _starts(self, worker: int) -> bool:
         """Whether the next block starts now, though others wait."""
         if self.schedule is not None:
             return self.schedule.starts(self.waiting, RESIDENT_BYTES)
-        return self.admit or not self.waiting
+        pinned = self.launch.tool.pinned
+        return self.admit or not any(state.worker == worker or not pinned for state in self.waiting)
 
     def _returned(self, worker: int, state: BlockState, status: int, spent: float) -> BlockState | None:
         """Answer what compiled code returned with; the state to go on with, None to take another one."""
@@ -200,7 +216,7 @@ class WorkerPool:
             if self.schedule is not None:
                 return state
             self.wake()
-            return self._renewed(state)
+            return self._renewed(worker, state)
         if state.left > 0 and not (worker and self.comparing):
             self.wake()
             return state
@@ -214,17 +230,18 @@ class WorkerPool:
         elif self.launch.left() and states * state.nbytes < RESIDENT_BYTES:
             self.admit = True
         elif self.quiescence.slice_over(states):
+            self.launch.tool.stalled()
             self.comparing = True
             if not worker and len(self.running) == 1:
                 self._compare()
         self.wake(1)
         return None
 
-    def _renewed(self, state: BlockState) -> BlockState:
+    def _renewed(self, worker: int, state: BlockState) -> BlockState:
         """The state for the next blocks: in other code, where more is known than when the launch began."""
         if self.code.outdated:
             self.code = self.codes(False)
-        return BlockState(self.launch, self.code) if state.renews or state.code.outdated else state
+        return self._new_state(worker) if state.renews or state.code.outdated else state
 
     def _compare(self) -> None:
         """Compare the memory with what it was some rounds ago, or remember it."""

@@ -6,7 +6,7 @@ followed only in kernels that have a fence, an acquire or a release, since nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -100,19 +100,30 @@ def _mentions(key: Any, names: set[str]) -> bool:
 
 
 def instrumented(
-    spaces: AddressSpaces, block: Shape3, conservative: bool, checks: Checks, wraps: set[int]
+    spaces: AddressSpaces, block: Shape3, conservative: bool, checks: Checks, wraps: set[int],
+    asked: Callable[[Instrumentation], object],
 ) -> Code | None:
-    """A kernel lowered with the checks of the sanitizer; None where it needs none."""
+    """A kernel lowered with the checks of the sanitizer; None where it needs none.
+
+    What is ``asked`` of the instrumentation is among the notes of the code.
+    """
     made = Definedness(spaces.function, {}, frozenset())
     if checks.init:
         made = check_definedness(spaces.function, checks.unwritten, checks.proven.written)
-    instrument = partial(Instrumentation, checks=checks, definedness=made)
+    answers: list[object] = []
+
+    def instrument(low: Lowering) -> Instrumentation:
+        found = Instrumentation(low, checks, made)
+        answers.append(asked(found))
+        return found
+
     try:
         code = translate(made.function, spaces, block, conservative, instrument, wraps=wraps)
     except Refuted as error:
-        return instrumented(spaces, block, conservative, checks._replace(proven=error.remains), wraps)
+        return instrumented(spaces, block, conservative, checks._replace(proven=error.remains), wraps, asked)
     own = made.function is not spaces.function
     code.instrumented = own or any(placed.op.instrumentation for placed in code.micro_ops)
+    code.notes[Instrumentation] = answers[0]
     return code if code.instrumented else None
 
 
@@ -211,6 +222,14 @@ class Instrumentation:
         if not any(init and self._finds_copies(self.low.graph.statements[place]) for place, (_, init)
                    in self.accesses.items()):
             self.copy_groups = -1
+
+    def between_blocks(self, statement: Instruction, access: Access) -> tuple[str, bool] | None:
+        """The array of an access that other blocks may reach, "" if it is not known, and whether it may race there."""
+        origin = self._origin(statement, access.operand)
+        if self._is_private(access.space, origin):
+            return None
+        race = (access.writes or self._may_be_written(origin)) and id(statement) not in self.upheld.ordered
+        return origin if origin in self.low.spaces.entries else "", race
 
     def _finds_copies(self, statement: Any) -> bool:
         """Whether an access may read what an asynchronous copy writes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,6 +99,26 @@ class ShadowMemory:
         self._add_global_memory()
         self.marked = self.heap or bool(self.unwritten_buffers)
         """Whether words that are not an array's own say that memory is unwritten."""
+
+    def open_beside(self, first: ShadowMemory, own: Store, apart: Container[int]) -> None:
+        """Take memory for the words of another host thread of the launch, which begins as the first one began.
+
+        Its words for the memory of its blocks are its own, as are those for the ranges of global memory that begin at
+        ``apart``.
+        """
+        self.store, self.log, self.marked, self.first_epoch = own, first.log, first.marked, first.first_epoch
+        own.follow(first.store)
+        own.counter[0] = first.first_epoch - 1
+        self.regions = [
+            self._region(each.low, each.nbytes, Kind.GLOBAL) if each.low in apart else each for each in first.regions
+        ]
+
+    def release_beside(self, first: ShadowMemory) -> None:
+        """Return them; the first thread's numbers are behind these."""
+        for mine, theirs in ((self.store.counter, first.store.counter), (self.store.tickets, first.store.tickets)):
+            theirs[0] = max(int(mine[0]), int(theirs[0]))
+        self.store.give(self.arrays)
+        self.store.return_states(self.states)
 
     # Global memory
 

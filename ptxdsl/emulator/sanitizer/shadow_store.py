@@ -71,7 +71,7 @@ class Store:
     Old words need no clearing: their epochs precede the launch, so they are ordered before all of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log: SyncLog | None = None) -> None:
         self.lock = threading.RLock()
         self.counter = np.ones(1, np.uint64)
         self.tickets = np.ones(1, np.uint64)
@@ -79,7 +79,7 @@ class Store:
         self.resets = 0
         self.blocks = np.zeros(1 << EPOCH_BITS, np.uint32)
         self.counter_address, self.blocks_address = self.counter.ctypes.data, self.blocks.ctypes.data
-        self.log = SyncLog()
+        self.log = log or SyncLog()
         self.states: list[ShadowState] = []
         self.free: list[tuple[np.ndarray[Any, Any], int]] = []
 
@@ -88,6 +88,12 @@ class Store:
         self.counter[0], self.tickets[0], self.free = 1, 1, []
         self.log.forget()
         self.resets += 1
+
+    def follow(self, other: Store) -> None:
+        """Number epochs and tickets as another store does from now on."""
+        if self.resets != other.resets:
+            self.free, self.resets = [], other.resets
+        self.counter[0], self.tickets[0] = other.counter[0], other.tickets[0]
 
     def take(self, words: int, planes: int) -> np.ndarray[Any, Any]:
         """Memory for so many shadow words in that many planes: words of epochs and of tickets are not mixed."""
