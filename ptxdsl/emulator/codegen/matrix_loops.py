@@ -24,6 +24,10 @@ __all__ = ["LoopedProduct"]
 
 WIDTH = 8
 """The columns of D: the n of all these shapes."""
+TOGETHER = 4
+"""The rows that are summed at a time, so that no sum waits for itself."""
+Term = tuple[Any, Any]
+Terms = Callable[[Any], list[Term]]
 f32, f64 = ir.FloatType(), ir.DoubleType()
 numbers, singles, reals = (ir.VectorType(kind, WIDTH) for kind in (i32, f32, f64))
 
@@ -176,23 +180,26 @@ class LoopedProduct:
         scales = self.place_scales() if self.scales else None
         table = self.table()
 
-        def row(number: Any) -> None:
-            mine = h.add(table, h.ir.mul(number, h.i64(4 * self.stored)))
+        def rows(first: Any) -> None:
+            mine = [h.ir.add(first, h.i64(number)) for number in range(TOGETHER)]
+            entries = [h.add(table, h.ir.mul(row, h.i64(4 * self.stored))) for row in mine]
 
-            def term(kept: Any) -> tuple[Any, Any]:
-                return self._term(h.load(mine, h.ir.shl(kept, h.i64(2)), i32), kept, (a, b, words_of))
+            def terms(kept: Any) -> list[Term]:
+                at = h.ir.shl(kept, h.i64(2))
+                return [self._term(h.load(entry, at, i32), kept, (a, b, words_of)) for entry in entries]
 
-            place = h.add(d, h.ir.shl(number, h.i64(5)))
-            start = h.load(place, 0, numbers if self.kind is i32 else singles, 32)
+            places = [h.add(d, h.ir.shl(row, h.i64(5))) for row in mine]
+            values = [h.load(place, 0, numbers if self.kind is i32 else singles, 32) for place in places]
             if scales is not None:
-                value = self._scaled(number, term, start, scales)
+                values = self._scaled(mine, terms, values, scales)
             elif self.kind is i32:
-                value = self._whole(term, start)
+                values = self._whole(terms, values)
             else:
-                value = self._sum(0, self.stored, start, term)
-            h.store(value, place, 0, 32)
+                values = self._sums(0, self.stored, values, terms)
+            for place, value in zip(places, values):
+                h.store(value, place, 0, 32)
 
-        h.count(h.i64(self.rows), 1, row)
+        h.count(h.i64(self.rows), TOGETHER, rows)
         return self._read(d)
 
     def _term(self, entry: Any, kept: Any, places: tuple[Any, Any, Any]) -> tuple[Any, Any]:
@@ -213,62 +220,66 @@ class LoopedProduct:
         vector = h.load(b, h.ir.shl(line, h.i64(5)), numbers if self.kind is i32 else singles, 32)
         return factor, vector
 
-    def _folded(self, first: int, last: int, start: Any, step: Callable[[Any, Any], Any]) -> Any:
-        """``total = step(total, kept)`` for each kept element of a range."""
+    def _folded(self, first: int, last: int, starts: list[Any], step: Callable[[Any, Term], Any], terms: Terms) -> Any:
+        """``total = step(total, term)`` of each row for each kept element of a range."""
         h = self.h
         head, done = h.block_named("head"), h.block_named("done")
         before = h.ir.block
         h.ir.branch(head)
         h.ir.position_at_end(head)
-        kept, total = h.ir.phi(i64), h.ir.phi(start.type)
+        kept, totals = h.ir.phi(i64), [h.ir.phi(start.type) for start in starts]
         kept.add_incoming(h.i64(first), before)
-        total.add_incoming(start, before)
-        after, further = step(total, kept), h.ir.add(kept, h.i64(1))
+        after = [step(total, term) for total, term in zip(totals, terms(kept))]
+        further = h.ir.add(kept, h.i64(1))
         kept.add_incoming(further, h.ir.block)
-        total.add_incoming(after, h.ir.block)
+        for total, start, value in zip(totals, starts, after):
+            total.add_incoming(start, before)
+            total.add_incoming(value, h.ir.block)
         h.ir.cbranch(h.ir.icmp_unsigned("<", further, h.i64(last)), head, done)
         h.ir.position_at_end(done)
         return after
 
-    def _sum(self, first: int, last: int, start: Any, term: Callable[[Any], tuple[Any, Any]]) -> Any:
-        """The products added to ``start`` one after the other."""
-        kind = start.type
+    def _sums(self, first: int, last: int, starts: list[Any], terms: Terms) -> Any:
+        """The products added to ``starts`` one after the other."""
+        kind = starts[0].type
 
-        def step(total: Any, kept: Any) -> Any:
-            factor, vector = term(kept)
+        def step(total: Any, term: Term) -> Any:
+            factor, vector = term
             if kind == reals:
                 factor, vector = self.h.ir.fpext(factor, f64), self.h.ir.fpext(vector, reals)
             name = f"llvm.fma.v{WIDTH}f{64 if kind == reals else 32}"
             return self.h.call(name, kind, self._spread(factor), vector, total)
 
-        return self._folded(first, last, start, step)
+        return self._folded(first, last, starts, step, terms)
 
-    def _whole(self, term: Callable[[Any], tuple[Any, Any]], start: Any) -> Any:
+    def _whole(self, terms: Terms, starts: list[Any]) -> list[Any]:
         """The products alone stay within 32 bits, so it is the sum with the addend that wraps or is clamped."""
-        h = self.h
+        h, zeros = self.h, [ir.Constant(numbers, None) for _ in starts]
 
-        def step(total: Any, kept: Any) -> Any:
-            factor, vector = term(kept)
-            return h.ir.add(total, h.ir.mul(self._spread(factor), vector))
+        def step(total: Any, term: Term) -> Any:
+            return h.ir.add(total, h.ir.mul(self._spread(term[0]), term[1]))
 
-        total = self._folded(0, self.stored, ir.Constant(numbers, None), step)
+        totals = self._folded(0, self.stored, zeros, step, terms)
         if self.op.variant == "satfinite":
-            return h.call(f"llvm.sadd.sat.v{WIDTH}i32", numbers, total, start)
-        return h.ir.add(total, start)
+            name = f"llvm.sadd.sat.v{WIDTH}i32"
+            return [h.call(name, numbers, total, start) for total, start in zip(totals, starts)]
+        return [h.ir.add(total, start) for total, start in zip(totals, starts)]
 
-    def _scaled(
-        self, row: Any, term: Callable[[Any], tuple[Any, Any]], start: Any, scales: tuple[Any, Any]
-    ) -> Any:
+    def _scaled(self, rows: list[Any], terms: Terms, starts: list[Any], scales: tuple[Any, Any]) -> list[Any]:
         """Block by block in f64: its products are added, times the scales, to the sum, which is rounded to f32 once."""
         h, count = self.h, self.op.scales[0]
-        total, size = h.ir.fpext(start, reals), self.stored // count
+        totals, size = [h.ir.fpext(start, reals) for start in starts], self.stored // count
+        exact = set(self.op.types) == {"e2m1"}  # sums of a block in f32 are: multiples of 1/4 below 2**12
+        zeros = [ir.Constant(singles if exact else reals, None) for _ in starts]
         for block in range(count):
-            inner = self._sum(block * size, (block + 1) * size, ir.Constant(reals, None), term)
-            left = h.load(h.add(scales[0], 8 * LANES * block), h.ir.shl(row, h.i64(3)), f64, 8)
+            sums = self._sums(block * size, (block + 1) * size, zeros, terms)
             right = h.load(scales[1], 8 * LANES * block, reals, 64)
-            scale = h.ir.fmul(self._spread(left), right)
-            total = h.call(f"llvm.fma.v{WIDTH}f64", reals, inner, scale, total)
-        return h.ir.fptrunc(total, singles)
+            for number, (row, inner) in enumerate(zip(rows, sums)):
+                left = h.load(h.add(scales[0], 8 * LANES * block), h.ir.shl(row, h.i64(3)), f64, 8)
+                scale = h.ir.fmul(self._spread(left), right)
+                inner = h.ir.fpext(inner, reals) if exact else inner
+                totals[number] = h.call(f"llvm.fma.v{WIDTH}f64", reals, inner, scale, totals[number])
+        return [h.ir.fptrunc(total, singles) for total in totals]
 
     def _spread(self, factor: Any) -> Any:
         kind = ir.VectorType(factor.type, WIDTH)
