@@ -185,8 +185,11 @@ class LoopedProduct:
             entries = [h.add(table, h.ir.mul(row, h.i64(4 * self.stored))) for row in mine]
 
             def terms(kept: Any) -> list[Term]:
-                at = h.ir.shl(kept, h.i64(2))
-                return [self._term(h.load(entry, at, i32), kept, (a, b, words_of)) for entry in entries]
+                found = [h.load(entry, h.ir.shl(kept, h.i64(2)), i32) for entry in entries]
+                factors = [self._factor(a, entry) for entry in found]
+                lines = [self._line(words_of, entry, kept) for entry in found] if self.sparse else [kept]
+                vectors = [self._vector(b, line) for line in lines]
+                return list(zip(factors, vectors if self.sparse else vectors * TOGETHER))
 
             places = [h.add(d, h.ir.shl(row, h.i64(5))) for row in mine]
             values = [h.load(place, 0, numbers if self.kind is i32 else singles, 32) for place in places]
@@ -202,23 +205,25 @@ class LoopedProduct:
         h.count(h.i64(self.rows), TOGETHER, rows)
         return self._read(d)
 
-    def _term(self, entry: Any, kept: Any, places: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-        """An element of A, and the row of B that it meets."""
-        h, (a, b, words_of) = self.h, places
-        at = h.ir.zext(h.ir.and_(entry, h.i32(0xFFFF)), i64)
-        factor = h.load(a, h.ir.shl(at, h.i64(2)), self.kind, 4)
-        line = kept
-        if self.sparse:
-            lane = h.ir.zext(h.ir.and_(h.ir.lshr(entry, h.i32(16)), h.i32(31)), i64)
-            word = h.load(words_of, h.ir.shl(lane, h.i64(2)), i32)
-            size = chunk_of(self.op.bits)
-            index = h.ir.and_(h.ir.lshr(word, h.ir.lshr(entry, h.i32(24))), h.i32(min(3, size - 1)))
-            step = size // 4 or 1
-            chunk = h.ir.shl(h.ir.lshr(kept, h.i64((size // 2).bit_length() - 1)), h.i64(size.bit_length() - 1))
-            within = h.ir.add(h.ir.mul(h.ir.zext(index, i64), h.i64(step)), h.ir.and_(kept, h.i64(step - 1)))
-            line = h.ir.add(chunk, within)
-        vector = h.load(b, h.ir.shl(line, h.i64(5)), numbers if self.kind is i32 else singles, 32)
-        return factor, vector
+    def _factor(self, a: Any, entry: Any) -> Any:
+        """An element of A."""
+        at = self.h.ir.zext(self.h.ir.and_(entry, self.h.i32(0xFFFF)), i64)
+        return self.h.load(a, self.h.ir.shl(at, self.h.i64(2)), self.kind, 4)
+
+    def _vector(self, b: Any, line: Any) -> Any:
+        """A row of B."""
+        return self.h.load(b, self.h.ir.shl(line, self.h.i64(5)), numbers if self.kind is i32 else singles, 32)
+
+    def _line(self, words_of: Any, entry: Any, kept: Any) -> Any:
+        """The row of B that an element of a sparse A meets, as its code says."""
+        h, size = self.h, chunk_of(self.op.bits)
+        lane = h.ir.zext(h.ir.and_(h.ir.lshr(entry, h.i32(16)), h.i32(31)), i64)
+        word = h.load(words_of, h.ir.shl(lane, h.i64(2)), i32)
+        index = h.ir.and_(h.ir.lshr(word, h.ir.lshr(entry, h.i32(24))), h.i32(min(3, size - 1)))
+        step = size // 4 or 1
+        chunk = h.ir.shl(h.ir.lshr(kept, h.i64((size // 2).bit_length() - 1)), h.i64(size.bit_length() - 1))
+        within = h.ir.add(h.ir.mul(h.ir.zext(index, i64), h.i64(step)), h.ir.and_(kept, h.i64(step - 1)))
+        return h.ir.add(chunk, within)
 
     def _folded(self, first: int, last: int, starts: list[Any], step: Callable[[Any, Term], Any], terms: Terms) -> Any:
         """``total = step(total, term)`` of each row for each kept element of a range."""

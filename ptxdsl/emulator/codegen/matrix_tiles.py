@@ -1,0 +1,278 @@
+"""The numeric core of matrix instructions whose tiles lie in memory: panels of f32, and their products.
+
+The product is a micro-kernel as in a BLAS: a block of vectors of d stays in machine registers over all of k, and each
+step of k loads a few vectors of A and B for many multiply-adds. It takes what lanes hold of d as it lies in their
+registers, so accumulators are never rearranged: A's panel is spread instead, once for all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ..instructions.matrix_tiles import GROUP, TilePanel, TileProduct, elements_of
+from ..semantics.formats import FORMATS, widen
+from ..semantics.lanes import Bits, Lanes
+from .handler import byte, i16, i32, i64, pointer
+from .registry import builds
+
+__all__: list[str] = []
+
+f32 = ir.FloatType()
+vector = ir.VectorType(f32, GROUP)
+integers = ir.VectorType(i32, GROUP)
+_PAIRS = [line for eight in (0, 8) for odd in (0, 1) for line in range(eight + odd, eight + 8, 2)]
+
+
+class _Code:
+    """A function of pointers and numbers under construction."""
+
+    def __init__(self, module: ir.Module, name: str, pointers: int, numbers: int) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [pointer] * pointers + [i64] * numbers)
+        self.function = ir.Function(module, kind, name)
+        self.function.attributes.add("nounwind")
+        self.ir = ir.IRBuilder(self.function.append_basic_block())
+
+    def at(self, base: Any, offset: Any) -> Any:
+        offset = i64(offset) if isinstance(offset, int) else offset
+        return self.ir.gep(base, [offset], source_etype=byte)
+
+    def load(self, place: Any, kind: ir.Type, align: int = 4) -> Any:
+        return self.ir.load(self.ir.bitcast(place, kind.as_pointer()), align=align)
+
+    def store(self, value: Any, place: Any, align: int = 4) -> None:
+        self.ir.store(value, self.ir.bitcast(place, value.type.as_pointer()), align=align)
+
+    def loop(self, count: Any, step: int, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+        """Run ``body(number, values)`` for 0, step, ... below ``count``, once at least; the last values."""
+        head, done = (self.function.append_basic_block(name) for name in ("head", "done"))
+        before = self.ir.block
+        self.ir.branch(head)
+        self.ir.position_at_end(head)
+        number, values = self.ir.phi(i64), [self.ir.phi(value.type) for value in carried]
+        after = body(number, values)
+        further = self.ir.add(number, i64(step))
+        last = self.ir.block
+        for phi, start, value in zip((number, *values), (i64(0), *carried), (further, *after)):
+            phi.add_incoming(start, before)
+            phi.add_incoming(value, last)
+        self.ir.cbranch(self.ir.icmp_unsigned("<", further, count), head, done)
+        self.ir.position_at_end(done)
+        return after
+
+    def shuffle(self, left: Any, right: Any, mask: list[int]) -> Any:
+        return self.ir.shuffle_vector(left, right, ir.Constant(ir.VectorType(i32, len(mask)), mask))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Products
+
+
+@builds(TileProduct)
+def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
+    code = _Code(module, name, 5, 0)
+    d, offsets, a, b, place = code.function.args
+    by_a, by_b, depth, pitch_a, pitch_b, fresh = (code.load(code.at(place, 8 * n), i64, 8) for n in range(6))
+    clear = code.ir.icmp_unsigned("!=", fresh, i64(0))
+    wide_a, wide_b = ({"vector": 64, "quad": 16, "one": 4}[side] for side in (key.left, key.right))
+
+    def block(i: Any, j: Any) -> None:
+        left, right = code.at(a, code.ir.mul(i, i64(wide_a))), code.at(b, code.ir.mul(j, i64(wide_b)))
+        places = []
+        for row in range(key.rows):
+            line = code.ir.add(code.ir.mul(code.ir.add(i, i64(row)), by_b), j)
+            first = code.at(offsets, code.ir.shl(line, i64(2)))
+            found = [code.load(code.at(first, 4 * column), i32) for column in range(key.columns)]
+            places += [code.at(d, code.ir.sext(offset, i64)) for offset in found]
+        kind = integers if key.integers else vector
+        zero = ir.Constant(kind, None)
+        before = [code.ir.select(clear, zero, code.load(place, kind)) for place in places]
+        starts = [ir.Constant(vector, None)] * len(before) if key.integers else before
+
+        def step(_: Any, values: list[Any]) -> list[Any]:
+            x, y, *totals = values
+            lefts = [_spread(code, code.at(x, wide_a * row), key.left) for row in range(key.rows)]
+            rights = [_spread(code, code.at(y, wide_b * column), key.right) for column in range(key.columns)]
+            pairs = [(one, other) for one in lefts for other in rights]
+            call = Lanes(code.ir, 1).call
+            sums = [call("llvm.fma.v16f32", vector, *pair, total) for pair, total in zip(pairs, totals)]
+            return [code.at(x, pitch_a), code.at(y, pitch_b), *sums]
+
+        totals = code.loop(depth, 1, [left, right, *starts], step)[2:]
+        if key.integers:
+            totals = [code.ir.add(code.ir.fptosi(total, integers), old) for total, old in zip(totals, before)]
+        for place, total in zip(places, totals):
+            code.store(total, place)
+
+    def row(i: Any, _: list[Any]) -> list[Any]:
+        def column(j: Any, _: list[Any]) -> list[Any]:
+            block(i, j)
+            return []
+
+        return code.loop(by_b, key.columns, [], column)
+
+    code.loop(by_a, key.rows, [], row)
+    code.ir.ret_void()
+
+
+def _spread(code: _Code, place: Any, side: str) -> Any:
+    if side == "vector":
+        return code.load(place, vector, 64)
+    if side == "quad":
+        four = code.load(place, ir.VectorType(f32, 4), 16)
+        return code.shuffle(four, four, list(range(4)) * 4)
+    one = code.ir.insert_element(ir.Constant(vector, None), code.load(place, f32), i32(0))
+    return code.shuffle(one, one, [0] * GROUP)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Panels
+
+
+@builds(TilePanel)
+def tile_panel(module: ir.Module, name: str, key: TilePanel) -> None:
+    code = _Code(module, name, 3, 3)
+    to, base, offsets, groups, pieces, pitch = code.function.args
+    size = elements_of(key.element)
+    order = _PAIRS if key.order == "pairs" else list(range(GROUP))
+    width = 4 * GROUP * (4 if key.order == "spread" else 1)
+
+    def place_of(number: Any) -> Any:
+        at = code.load(code.at(offsets, code.ir.shl(number, i64(2))), i32)
+        return code.at(base, code.ir.zext(at, i64))
+
+    def by_lines(group: Any, number: Any) -> None:
+        """Pieces of 16 lines: their elements are transposed."""
+        first = code.ir.mul(group, i64(GROUP))
+        lines = [code.ir.add(first, i64(line)) for line in order]
+        places = [place_of(code.ir.add(code.ir.mul(line, pieces), number)) for line in lines]
+        k = code.ir.mul(number, i64(size))
+        place = code.at(to, code.ir.add(code.ir.mul(group, i64(width)), code.ir.mul(k, pitch)))
+        for further, value in enumerate(_fields(code, _transposed(code, places), key.element)):
+            _put(code, value, code.at(place, code.ir.mul(pitch, i64(further))), key.order)
+
+    def by_depth(group: Any, k: Any) -> None:
+        """Pieces of one k: 16 lines lie in one or more of them."""
+        per = max(1, GROUP // size)
+        first = code.ir.add(code.ir.mul(k, code.ir.mul(groups, i64(per))), code.ir.mul(group, i64(per)))
+        places = [place_of(code.ir.add(first, i64(number))) for number in range(per)]
+        value = _joined(code, [_elements(code, place, key.element) for place in places])
+        if key.order == "pairs":
+            value = code.shuffle(value, value, _PAIRS)
+        _put(code, value, code.at(to, code.ir.add(code.ir.mul(group, i64(width)), code.ir.mul(k, pitch))), key.order)
+
+    def group(number: Any, _: list[Any]) -> list[Any]:
+        def inner(at: Any, _: list[Any]) -> list[Any]:
+            (by_lines if key.major == "k" else by_depth)(number, at)
+            return []
+
+        return code.loop(pieces, 1, [], inner)
+
+    code.loop(groups, 1, [], group)
+    code.ir.ret_void()
+
+
+def _put(code: _Code, value: Any, place: Any, order: str) -> None:
+    if order != "spread":
+        code.store(value, place, 64)
+        return
+    for four in range(4):
+        mask = [4 * four + lane // 4 for lane in range(GROUP)]
+        code.store(code.shuffle(value, value, mask), code.at(place, 64 * four), 64)
+
+
+def _joined(code: _Code, parts: list[Any]) -> Any:
+    """Vectors one after the other as one."""
+    while len(parts) > 1:
+        count = parts[0].type.count
+        parts = [code.shuffle(a, b, list(range(2 * count))) for a, b in zip(parts[::2], parts[1::2])]
+    return parts[0]
+
+
+def _transposed(code: _Code, places: list[Any]) -> list[Any]:
+    """Of 16 pieces of 4 words the first words, the second ones, and so on.
+
+    A vector takes every fourth piece, so that the rest are exchanges within 128 bits.
+    """
+    pieces = [code.load(place, ir.VectorType(i32, 4), 16) for place in places]
+    a, b, c, d = (_joined(code, pieces[n::4]) for n in range(4))
+
+    def within(left: Any, right: Any, mask: tuple[int, ...]) -> Any:
+        return code.shuffle(left, right, [at + 4 * four + (12 if at > 3 else 0) for four in range(4) for at in mask])
+
+    low, high, first, last = (0, 4, 1, 5), (2, 6, 3, 7), (0, 1, 4, 5), (2, 3, 6, 7)
+    halves = [(within(a, b, mask), within(c, d, mask)) for mask in (low, high)]
+    return [within(*pair, mask) for pair in halves for mask in (first, last)]
+
+
+def _fields(code: _Code, words: list[Any], kind: str) -> list[Any]:
+    """The elements of pieces as f32, whose words stand side by side."""
+    size, b = elements_of(kind), code.ir
+    bits = _BITS.get(kind, 128 // size)
+    if kind == "tf32":
+        return [b.bitcast(b.and_(word, _number(-0x2000)), vector) for word in words]
+    if kind == "bf16":
+        both = [(b.shl(word, _number(16)), b.and_(word, _number(-0x10000))) for word in words]
+        return [b.bitcast(half, vector) for pair in both for half in pair]
+    found = []
+    for at in range(0, size * bits, bits):
+        word, shift = words[at // 32], at % 32
+        if kind == "s8":
+            whole = b.ashr(b.shl(word, _number(24 - shift)), _number(24))
+            found.append(b.sitofp(whole, vector))
+            continue
+        field = b.lshr(word, _number(shift)) if shift else word
+        if shift + bits > 32:
+            field = b.or_(field, b.shl(words[at // 32 + 1], _number(32 - shift)))
+        found.append(_widened(code, field, kind))
+    return found
+
+
+_BITS = {"e2m1": 4, "e2m1x": 4, "e3m2": 6, "e2m3": 6}
+
+
+def _number(value: int) -> ir.Constant:
+    return ir.Constant(integers, [value] * GROUP)
+
+
+def _widened(code: _Code, field: Any, kind: str) -> Any:
+    """An element in the lowest bits of a word as f32; the bits above do not count."""
+    b = code.ir
+    if kind == "f16":
+        short = b.trunc(field, ir.VectorType(i16, GROUP))
+        return b.fpext(b.bitcast(short, ir.VectorType(ir.HalfType(), GROUP)), vector)
+    if kind == "u8":
+        return b.sitofp(b.and_(field, _number(0xFF)), vector)
+    value = Bits(Lanes(b, GROUP), field, 32)
+    return widen(value.trunc(8) if kind == "e5m2" else value, FORMATS[kind.rstrip("x")]).value
+
+
+def _elements(code: _Code, place: Any, kind: str) -> Any:
+    """The elements of a 16-byte piece as f32."""
+    size = elements_of(kind)
+    result = ir.VectorType(f32, size)
+    if kind == "tf32":
+        words = code.load(place, ir.VectorType(i32, size))
+        return code.ir.bitcast(code.ir.and_(words, ir.Constant(words.type, [-0x2000] * size)), result)
+    if kind == "f16":
+        return code.ir.fpext(code.load(place, ir.VectorType(ir.HalfType(), size)), result)
+    if kind == "bf16":
+        wide = code.ir.zext(code.load(place, ir.VectorType(i16, size)), ir.VectorType(i32, size))
+        return code.ir.bitcast(code.ir.shl(wide, ir.Constant(wide.type, [16] * size)), result)
+    bytes_ = code.load(place, ir.VectorType(byte, 16))
+    if kind in ("s8", "u8"):
+        wide = (code.ir.sext if kind == "s8" else code.ir.zext)(bytes_, integers)
+        return code.ir.sitofp(wide, result)
+    bits = _BITS.get(kind, 8)
+    if bits < 8:  # the two bytes in which each lies
+        at = [bits * number for number in range(size)]
+        picked = [byte_ for bit in at for byte_ in (bit // 8, min(15, bit // 8 + 1))]
+        pairs = code.ir.bitcast(code.shuffle(bytes_, bytes_, picked), ir.VectorType(i16, size))
+        codes = code.ir.lshr(pairs, ir.Constant(pairs.type, [bit % 8 for bit in at]))
+    else:
+        codes = bytes_
+    lanes = Lanes(code.ir, size)
+    wide = codes if kind == "e5m2" else code.ir.zext(codes, ir.VectorType(i32, size))
+    return widen(Bits(lanes, wide, 8 if kind == "e5m2" else 32), FORMATS[kind.rstrip("x")]).value
