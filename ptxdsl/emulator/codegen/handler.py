@@ -133,7 +133,7 @@ class Handler:
         return None
 
     def merged_granules(self) -> tuple[int, ...] | None:
-        """Of a merged shadow check: the statement of each granule; None elsewhere."""
+        """Of a merged shadow check: the statement of each granule, none where others check them; None elsewhere."""
         return None
 
     def alias_class(self, instruction: Any, what: str) -> Any:  # noqa: ARG002

@@ -22,7 +22,7 @@ from ..machine.layout import LANES, Block, Entry
 from ..instructions.addresses import Pattern
 from ..instructions.memory import Load, LoadParameter, MemoryCheck, Store
 from ..instructions.operand_classes import ABSOLUTE, SINK, OperandClass
-from .gathers import Places, concat, gather_all, scatter
+from .gathers import WORD, Places, concat, gather_all, scatter
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, undefined
 from .data import fit, guard_mask, put, slots_of, source
 from .local_memory import load_private, store_private
@@ -57,6 +57,11 @@ class Access:
     @property
     def searches(self) -> bool:
         """Whether what its buffer entry does not hold is searched in this function, without a side exit."""
+        return False
+
+    @property
+    def beside(self) -> bool:
+        """Whether its lanes probably lie side by side, where some of them are not active."""
         return False
 
     @property
@@ -330,10 +335,14 @@ def _load_present(h: Handler, access: Access, bits: int, count: int, lanes: Any)
 
 
 def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -> list[Any]:
+    places = access.places(lanes)
     if access.strides:
-        return gather_all(h, access.places(lanes), bits, count, lanes)
-    hosts = access.hosts(lanes)
-    starts, regular = _halves(h, hosts, access.nbytes, lanes)
+        return gather_all(h, places, bits, count, lanes)
+    if access.beside and count == 1 and bits >= WORD:
+        return _load_line(h, places, bits, lanes)
+    starts, regular = places.halves(access.nbytes, lanes)
+    if isinstance(regular, ir.Constant):
+        return gather_all(h, places, bits, count, lanes)
     with h.ir.if_else(regular) as (then, otherwise):
         with then:
             half = ir.VectorType(ir.IntType(bits), 16 * count)
@@ -341,18 +350,26 @@ def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -
             quick = [concat(h, [_stride(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
             halves = h.ir.block
         with otherwise:
-            gathered = gather_all(h, Places(h, hosts), bits, count, lanes)
+            gathered = gather_all(h, places, bits, count, lanes)
             spread = h.ir.block
     return h.merged(halves, quick, spread, gathered)
 
 
-def _halves(h: Handler, hosts: Any, step: int, lanes: Any) -> tuple[list[Any], Any]:
-    """The addresses of lanes 0 and 16; whether all lanes are active, and each half warp is contiguous from there."""
-    starts = [h.ir.extract_element(hosts, h.i32(lane)) for lane in (0, 16)]
-    bases = h.ir.shuffle_vector(hosts, hosts, ir.Constant(lanes_of(i32), [lane // 16 * 16 for lane in range(LANES)]))
-    line = ir.Constant(wide, [lane % 16 * step for lane in range(LANES)])
-    same = h.ir.icmp_unsigned("==", hosts, h.ir.add(bases, line))
-    return starts, h.ir.and_(h.full(lanes), h.full(h.mask(same)))
+def _load_line(h: Handler, places: Places, bits: int, lanes: Any) -> list[Any]:
+    """What the active lanes load, which probably lie side by side."""
+    start, regular = places.line(bits // 8, lanes)
+    with h.ir.if_else(regular) as (then, otherwise):
+        with then:
+            kind = lanes_of(ir.IntType(bits))
+            mask, rest = h.bools(lanes), ir.Constant(kind, None)
+            line = h.call(
+                f"llvm.masked.load.v{LANES}i{bits}.p0", kind, _host(h, start, byte), h.i32(bits // 8), mask, rest
+            )
+            one = h.ir.block
+        with otherwise:
+            gathered = gather_all(h, places, bits, 1, lanes)
+            other = h.ir.block
+    return h.merged(one, [line], other, gathered)
 
 
 @emits(Store, slow_path=True)
@@ -451,14 +468,32 @@ def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> N
             with otherwise:
                 scatter(h, values, access.places(lanes), lanes)
         return
+    where, bits = access.places(lanes), values[0].type.element.width
     if access.strides:
-        scatter(h, values, access.places(lanes), lanes)
+        scatter(h, values, where, lanes)
         return
-    hosts = access.hosts(lanes)
-    starts, regular = _halves(h, hosts, access.nbytes, lanes)
+    if access.beside and len(values) == 1 and bits >= WORD:
+        _store_line(h, where, values[0], lanes)
+        return
+    starts, regular = where.halves(access.nbytes, lanes)
+    if isinstance(regular, ir.Constant):
+        scatter(h, values, where, lanes)
+        return
     with h.ir.if_else(regular) as (then, otherwise):
         with then:
             for number, start in enumerate(starts):
                 h.store(_interleave(h, values, number * 16, 16), _host(h, start, byte), 0, access.nbytes)
         with otherwise:
-            scatter(h, values, Places(h, hosts), lanes)
+            scatter(h, values, where, lanes)
+
+
+def _store_line(h: Handler, places: Places, value: Any, lanes: Any) -> None:
+    """Store what the active lanes have, which probably lie side by side."""
+    bits = value.type.element.width
+    start, regular = places.line(bits // 8, lanes)
+    with h.ir.if_else(regular) as (then, otherwise):
+        with then:
+            name = f"llvm.masked.store.v{LANES}i{bits}.p0"
+            h.call(name, ir.VoidType(), value, _host(h, start, byte), h.i32(bits // 8), h.bools(lanes))
+        with otherwise:
+            scatter(h, [value], places, lanes)

@@ -111,7 +111,7 @@ class ConvergedBlocks:
                 for slot, value in hoisted:
                     h.store(value, slot, 0)
                 continue
-            if planned.shadowed == ():
+            if planned.shadowed == () and not _asks_values(op):
                 continue
             h.begin(planned)
             if isinstance(op, ShadowCheck) and self.read_only and self._two_warps_suffice(planned, op):
@@ -356,3 +356,8 @@ class ConvergedBlocks:
         self.h.end_lanes(gone)
         if self.plan.leaves:
             leave(self.h, gone)
+
+
+def _asks_values(op: MicroOp) -> bool:
+    """Whether a shadow check asks what is stored, too: whether that is defined."""
+    return isinstance(op, ShadowCheck) and op.role == Role.WRITE and any(op.flagged)

@@ -11,11 +11,13 @@ from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Cluster, Status
 from ..codegen import data, memory
-from ..codegen.gathers import Places, StridedPlaces
+from ..codegen.gathers import IndexedPlaces, Places, StridedPlaces
 from ..codegen.handler import Handler, i1, i32, i64, lanes_of
 from ..codegen.registry import emits
 from ..instructions.addresses import AccessFlags, Pattern
 from ..instructions.operand_classes import OperandClass
+from .inlined import Slot
+from .plan import Index
 from .row_plan import picked
 from .row_micro_ops import ComputeRows, RowWrapCheck
 
@@ -65,6 +67,8 @@ class HoistedAccess(memory.Access):
     def places(self, mask: Any) -> Places:
         """Of lanes a known distance apart: if the first active one and the last are within bounds, so are all."""
         h: Any = self.h
+        if h.planned.indexed is not None and not self.searches:
+            return self._indexed(h.planned.indexed, mask)
         step = self.step
         if not step:
             return super().places(mask)
@@ -79,6 +83,53 @@ class HoistedAccess(memory.Access):
         bound = h.call("llvm.usub.sat.i64", i64, size, extent)
         self.demand(self.and_aligned(h.ir.icmp_unsigned("<", h.ir.sub(below, low), bound), lowest))
         return StridedPlaces(h, h.ir.add(start, delta), [step * lane for lane in range(LANES)])
+
+    @property
+    def beside(self) -> bool:
+        h: Any = self.h
+        return bool(h.planned.beside)
+
+    def _indexed(self, index: Index, mask: Any) -> Places:
+        """Of an index: bounds are a range of it, which is the same in all turns of a loop mostly."""
+        h: Any = self.h
+        scale, bits = index.scale, 32
+        base = h.ir.add(self.offset, h.i64(index.offset))
+        for slot in index.bases:
+            base = h.ir.add(base, h.load(Slot(slot), 0, i64))
+        low, bound, delta = self.limits(h.i64(self.nbytes - 1))
+        least, most = (-(1 << bits - 1), 1 << bits - 1) if index.signed else (0, 1 << bits)
+        first = self._at_least(h.ir.sub(low, base), scale)
+        first = h.ir.select(h.ir.icmp_signed("<", first, h.i64(least)), h.i64(least), first)
+        above = h.ir.icmp_signed(">", first, h.i64(most))
+        first = h.ir.select(above, h.i64(most), first)
+        end = self._at_least(h.ir.sub(h.ir.add(low, bound), base), scale)
+        end = h.ir.select(h.ir.icmp_signed(">", end, h.i64(most)), h.i64(most), end)
+        count = h.ir.sub(end, first)
+        limit = h.i64(((1 << bits - 1) - 8) // scale)
+        count = h.ir.select(h.ir.icmp_signed("<", count, limit), count, limit)
+        count = h.ir.select(h.ir.icmp_signed("<", count, h.i64(0)), h.i64(0), count)
+        lanes = h.load(Slot(index.slot), 0, lanes_of(i32))
+        numbers = h.ir.sub(lanes, h.splat(h.ir.trunc(first, i32)))
+        good = h.ir.icmp_unsigned("<", numbers, h.splat(h.ir.trunc(count, i32)))
+        if scale % self.nbytes:
+            rest = h.ir.add(h.ir.mul(lanes, h.splat(h.i32(scale))), h.splat(h.ir.trunc(base, i32)))
+            odd = h.ir.and_(rest, h.splat(h.i32(self.nbytes - 1)))
+            good = h.ir.and_(good, h.ir.icmp_unsigned("==", odd, h.splat(h.i32(0))))
+        fine = h.zero(h.ir.and_(mask, h.ir.not_(h.mask(good))))
+        if scale % self.nbytes == 0 and self.nbytes > 1:
+            fine = h.ir.and_(fine, h.zero(h.ir.and_(base, h.i64(self.nbytes - 1))))
+        self.demand(fine)
+        start = h.ir.add(h.ir.add(base, delta), h.ir.mul(first, h.i64(scale)))
+        return IndexedPlaces(h, start, numbers, scale)
+
+    def _at_least(self, distance: Any, scale: int) -> Any:
+        """How many elements it takes to come so many bytes further, at least; both may be negative."""
+        h = self.h
+        if scale & scale - 1 == 0:
+            return h.ir.ashr(h.ir.add(distance, h.i64(scale - 1)), h.i64(scale.bit_length() - 1))
+        quotient = h.ir.sdiv(distance, h.i64(scale))
+        more = h.ir.icmp_signed(">", h.ir.srem(distance, h.i64(scale)), h.i64(0))
+        return h.ir.add(quotient, h.ir.zext(more, i64))
 
     @property
     def searches(self) -> bool:

@@ -1,4 +1,9 @@
-"""Checks made once for several accesses with the same base register: of bounds, and the sanitizer's."""
+"""Checks made once for several accesses with the same base register: of bounds, and the sanitizer's.
+
+A granule that has passed a check of being written stays written: who asks again of the same place in the same basic
+block, or would note that it is written, need not. The first tier leaves none of these out, since there a load of
+unwritten memory may go on. It is seen by the register that holds the address, so ``a[i]`` computed twice is two places.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,13 @@ from typing import Any, Protocol
 
 from ...analysis.control_flow import ControlFlowGraph
 from ..instructions.addresses import AccessFlags
-from ..instructions.instrumentation import EpochArrive, EpochBarrier, ShadowCheck
+from ..instructions.instrumentation import CopyBegin, EpochArrive, EpochBarrier, ShadowCheck
 from ..instructions.memory import Load, Store
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.shadow import Role, statement_bits
 from .plan import PlannedOp
 
-__all__ = ["merged_bounds_checks", "merged_shadow_checks", "written_slots"]
+__all__ = ["merged_bounds_checks", "merged_shadow_checks", "without_repeated_checks", "written_slots"]
 
 MAX_GRANULES = 32
 """Granules of shadow memory in one check."""
@@ -156,3 +161,34 @@ def _merge(found: list[PlannedOp], run: list[int]) -> None:
     for number in run:
         found[number] = found[number]._replace(shadowed=())
     found[min(run)] = leader._replace(values=values, bounds=(0, extent), shadowed=statements)
+
+
+def without_repeated_checks(
+    low: Lowered, micro_ops: Sequence[PlacedMicroOp], ops: list[PlannedOp]
+) -> list[PlannedOp]:
+    """Leave out checks of being written behind another check of the same place."""
+    found: list[PlannedOp] = []
+    version: dict[int, int] = {}
+    passed: dict[Any, bool] = {}
+    """The places that are known to be written, and whether no copy to them is incomplete."""
+    for placed, planned in zip(micro_ops, ops):
+        op = planned.op
+        if isinstance(op, ShadowCheck) and op.init and not op.guard:
+            key = _place_key(planned, op, version)
+            complete = op.role == Role.READ and op.copies
+            covered = key in passed and passed[key] >= complete
+            passed[key] = complete or passed.get(key, False)
+            if covered and not op.race and planned.shadowed is None:
+                planned = planned._replace(shadowed=())
+        elif isinstance(op, CopyBegin) or op.converges or not (op.repeatable or isinstance(op, Store)):
+            passed.clear()
+        for slot in written_slots(low, placed):
+            version[slot] = version.get(slot, 0) + 1
+        found.append(planned)
+    return found
+
+
+def _place_key(planned: PlannedOp, op: ShadowCheck, version: dict[int, int]) -> Any:
+    """What two checks of the same place have in common."""
+    named = {name: value for name, value in zip(op.values, planned.values) if name != "flags"}
+    return op.address, op.nbytes, *named.values(), version.get(named.get("slot", -1), 0)

@@ -15,7 +15,8 @@ from ..instructions.micro_op import MicroOp, PlacedMicroOp
 from ..machine.layout import FULL, LANES
 
 __all__ = [
-    "RETIRED", "BlockBarrier", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister",
+    "RETIRED", "BlockBarrier", "Index", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp",
+    "PlannedRegister",
     "Refused", "Row", "defers_nan", "learns_entry", "loop_cost",
 ]
 
@@ -42,6 +43,19 @@ class Row(NamedTuple):
     columns: int
 
 
+class Index(NamedTuple):
+    """How the addresses of an access follow from a number of 32 bits for each lane, by the slots of registers."""
+
+    slot: int
+    signed: bool
+    scale: int
+    """Bytes that the number counts."""
+    bases: tuple[int, ...]
+    """Registers of 64 bits that are added, the same in all lanes."""
+    offset: int
+    """A number that is added, besides that of the access."""
+
+
 class PlannedOp(NamedTuple):
     """A micro-op; ``offset`` is where the first tier resumes if the function cannot execute it.
 
@@ -60,6 +74,10 @@ class PlannedOp(NamedTuple):
     """Of a merged shadow check: the statement of each granule; none where another micro-op checks them."""
     row: Row | None = None
     """Of a load of several in a row of each lane: its place there."""
+    indexed: Index | None = None
+    """Of an access whose addresses follow from an index."""
+    beside: bool = False
+    """Of an access whose lanes probably lie side by side."""
 
     def value(self, name: str) -> int:
         """A value of the record by its name."""

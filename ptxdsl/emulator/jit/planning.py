@@ -18,9 +18,10 @@ from ..codegen.code import Code
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
+from .indexed_addresses import IndexedAddresses
 from .lane_planning import plan_lanes
 from .loop_interchange import interchanged
-from .merged_checks import merged_bounds_checks, merged_shadow_checks, written_slots
+from .merged_checks import merged_bounds_checks, merged_shadow_checks, without_repeated_checks, written_slots
 from .plan import (
     BlockBarrier, Join, Layout, Plan, PlannedBlock, PlannedOp, PlannedRegister, Refused, Row, defers_nan, learns_entry,
 )
@@ -63,6 +64,7 @@ class Planner:
     def __init__(self, code: Code, low: ConvergentLowering, block: Shape3) -> None:
         self.code, self.low, self.block = code, low, block
         self.threads = block[0] * block[1] * block[2]
+        self.indexed = IndexedAddresses(low)
         entry = code.entry - code.base
         start = next(n for n, offset in enumerate(code.offsets) if offset >= entry)
         self.first: dict[int, int] = {}
@@ -180,6 +182,7 @@ class Planner:
         divergent = number in self.low.facts.divergent
         if not divergent:
             ops = merged_shadow_checks(self.low, micro_ops, ops, self.threads % LANES > 0)
+        ops = without_repeated_checks(self.low, micro_ops, ops)
         return PlannedBlock(
             number, block.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, block.start,
             tuple(ops), terminator, block.fallthrough, block.targets, divergent,
@@ -215,7 +218,8 @@ class Planner:
         if learns_entry(placed):
             access = self.code.offsets[self.accesses[placed.statement, placed.op.instrumentation]]
         offset = self.code.offsets[self.first[placed.statement]]
-        return PlannedOp(placed.op, placed.values, placed.statement, offset, access, bounds, row=row)
+        index, beside = self.indexed.index(placed), self.indexed.beside(placed)
+        return PlannedOp(placed.op, placed.values, placed.statement, offset, access, bounds, None, row, index, beside)
 
     def _registers(self) -> dict[str, PlannedRegister]:
         found = {}

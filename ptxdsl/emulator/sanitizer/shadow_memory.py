@@ -94,6 +94,7 @@ class ShadowMemory:
         if int(self.store.counter[0]) >> (EPOCH_BITS - 1) or int(self.store.tickets[0]) >> 31:
             self.store.renumber()
         self.first_epoch = int(self.store.counter[0]) + 1
+        self.blocks = self.store.blocks_of(self.first_epoch)
         self.log = self.store.log
         self.log.begin()
         self._add_global_memory()
@@ -230,7 +231,7 @@ class ShadowMemory:
         state.shadow = address
         state.put(Block.SHADOW, "Q", address)
         for offset, value in (
-            (Shadow.EPOCH_COUNTER, self.store.counter_address), (Shadow.EPOCH_BLOCKS, self.store.blocks_address),
+            (Shadow.EPOCH_COUNTER, self.store.counter_address), (Shadow.EPOCH_BLOCKS, self.blocks.ctypes.data),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, memory.cache_address),
             *routines().items(), (Shadow.LOG, self.log.address), (Shadow.ORDERS, self._orders()),
             *self._graph(),
@@ -362,7 +363,7 @@ class ShadowMemory:
     def thread_of(self, word: int) -> tuple[int, int, int]:
         """Block, warp and lane of the access that a shadow word holds."""
         epoch = word >> EPOCH_SHIFT
-        block = int(self.store.blocks[epoch & (1 << EPOCH_BITS) - 1]) - 1
+        block = int(self.blocks[epoch & (1 << EPOCH_BITS) - 1]) - 1
         return block, (word & WARP) >> WARP_SHIFT, word & LANE
 
     def switch(self, state: BlockState) -> None:
@@ -378,7 +379,7 @@ class ShadowMemory:
     def begin_epoch(self, state: BlockState, warp: int) -> None:
         epoch = int(self.store.counter[0]) + 1
         self.store.counter[0] = epoch
-        self.store.blocks[epoch & (1 << EPOCH_BITS) - 1] = self.block_of(state) + 1
+        self.blocks[epoch & (1 << EPOCH_BITS) - 1] = self.block_of(state) + 1
         place = Shadow.WARP_CLOCKS + warp * WarpClock.nbytes + WarpClock.EPOCH
         self.put(state, place, "Q", epoch << EPOCH_SHIFT | warp << WARP_SHIFT)
 

@@ -77,11 +77,19 @@ class Store:
         self.tickets = np.ones(1, np.uint64)
         """The last ticket of an asynchronous copy."""
         self.resets = 0
-        self.blocks = np.zeros(1 << EPOCH_BITS, np.uint32)
-        self.counter_address, self.blocks_address = self.counter.ctypes.data, self.blocks.ctypes.data
+        self.counter_address = self.counter.ctypes.data
+        self.table = np.zeros(2 << EPOCH_BITS, np.uint32)
         self.log = log or SyncLog()
         self.states: list[ShadowState] = []
         self.free: list[tuple[np.ndarray[Any, Any], int]] = []
+
+    def blocks_of(self, first: int) -> np.ndarray[Any, Any]:
+        """The blocks of the epochs of a launch, by the low bits of their numbers.
+
+        Those of its ``first`` ones lie where those of the last launch did: the system has given that memory already.
+        """
+        start = (1 << EPOCH_BITS) - (first & (1 << EPOCH_BITS) - 1)
+        return self.table[start : start + (1 << EPOCH_BITS)]
 
     def renumber(self) -> None:
         """Begin with small numbers again: no words of before may be used any more."""

@@ -137,6 +137,31 @@ def filled(count: u32, y: Ptr[u32], right: u32) -> None:
     y[t] = total
 
 
+@ptx_kernel
+def counts_twice(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """Each lane adds to an element of its own again and again; some were never written, nor is what they become."""
+    s, t = shared(u32, N), ptx.tid.x
+    with when((right != 0) | (t % 5 != 0)):
+        s[t] = t
+    ptx.bar.sync(0)
+    mine = s + x[t]
+    for k in range(3):
+        ptx.st.shared.u32(mine, ptx.ld.shared.u32(mine) + k)
+    y[t] = ptx.ld.shared.u32(mine)
+
+
+@ptx_kernel
+def looks_before(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """Each lane loads an element of its own that nobody has written, and uses that or not; then it is written."""
+    s, t = shared(u32, N), ptx.tid.x
+    mine = s + x[t]
+    before = ptx.ld.shared.u32(mine)
+    ptx.st.shared.u32(mine, select(right != 0, t, before))
+    ptx.st.shared.u32(mine, ptx.ld.shared.u32(mine) + 1)
+    ptx.bar.sync(0)
+    y[t] = s[t]
+
+
 def permuted() -> Any:
     return np.random.default_rng(5).permutation(N).astype(np.uint32)
 
@@ -151,6 +176,8 @@ PROGRAMS: dict[str, tuple[Any, Any, str]] = {
     "in_warp": (in_warp, list, "race"),
     "compacts": (compacts, lambda: [permuted()], "race"),
     "in_place": (in_place, list, "race"),
+    "counts_twice": (counts_twice, lambda: [permuted()], "init"),
+    "looks_before": (looks_before, lambda: [permuted()], "init"),
     "filled": (filled, lambda: [np.uint32(6)], "init"),
 }
 

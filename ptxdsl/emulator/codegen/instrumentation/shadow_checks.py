@@ -64,6 +64,9 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
         _go_on(h, over)
         return
     flags.demand(access, mask)
+    if h.merged_granules() == ():
+        _go_on(h, over)
+        return
     if check.block_private is None:
         if check.private and check.granules <= MOST_PRIVATE:
             hosts = private_places(h, access, check, mask)
