@@ -108,6 +108,7 @@ class ShadowMemory:
         ``apart``.
         """
         self.store, self.log, self.marked, self.first_epoch = own, first.log, first.marked, first.first_epoch
+        self.blocks = own.blocks_of(self.first_epoch)
         own.follow(first.store)
         own.counter[0] = first.first_epoch - 1
         self.regions = [
