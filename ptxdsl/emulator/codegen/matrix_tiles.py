@@ -12,10 +12,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.matrix_tiles import GROUP, TilePanel, TileProduct, elements_of
+from ..instructions.matrix_tiles import GROUP, TilePanel, TileProduct, WarpPanel, elements_of
 from ..semantics.formats import FORMATS, widen
 from ..semantics.lanes import Bits, Lanes
 from .handler import byte, i16, i32, i64, pointer
+from .host import described
 from .registry import builds
 
 __all__: list[str] = []
@@ -75,16 +76,17 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
     code = _Code(module, name, 5, 0)
     d, offsets, a, b, place = code.function.args
     by_a, by_b, depth, pitch_a, pitch_b, fresh = (code.load(code.at(place, 8 * n), i64, 8) for n in range(6))
+    rows, columns = _block(key)
     clear = code.ir.icmp_unsigned("!=", fresh, i64(0))
     wide_a, wide_b = ({"vector": 64, "quad": 16, "one": 4}[side] for side in (key.left, key.right))
 
     def block(i: Any, j: Any) -> None:
         left, right = code.at(a, code.ir.mul(i, i64(wide_a))), code.at(b, code.ir.mul(j, i64(wide_b)))
         places = []
-        for row in range(key.rows):
+        for row in range(rows):
             line = code.ir.add(code.ir.mul(code.ir.add(i, i64(row)), by_b), j)
             first = code.at(offsets, code.ir.shl(line, i64(2)))
-            found = [code.load(code.at(first, 4 * column), i32) for column in range(key.columns)]
+            found = [code.load(code.at(first, 4 * column), i32) for column in range(columns)]
             places += [code.at(d, code.ir.sext(offset, i64)) for offset in found]
         kind = integers if key.integers else vector
         zero = ir.Constant(kind, None)
@@ -93,8 +95,8 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
 
         def step(_: Any, values: list[Any]) -> list[Any]:
             x, y, *totals = values
-            lefts = [_spread(code, code.at(x, wide_a * row), key.left) for row in range(key.rows)]
-            rights = [_spread(code, code.at(y, wide_b * column), key.right) for column in range(key.columns)]
+            lefts = [_spread(code, code.at(x, wide_a * row), key.left) for row in range(rows)]
+            rights = [_spread(code, code.at(y, wide_b * column), key.right) for column in range(columns)]
             pairs = [(one, other) for one in lefts for other in rights]
             call = Lanes(code.ir, 1).call
             sums = [call("llvm.fma.v16f32", vector, *pair, total) for pair, total in zip(pairs, totals)]
@@ -111,10 +113,17 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
             block(i, j)
             return []
 
-        return code.loop(by_b, key.columns, [], column)
+        return code.loop(by_b, columns, [], column)
 
-    code.loop(by_a, key.rows, [], row)
+    code.loop(by_a, rows, [], row)
     code.ir.ret_void()
+
+
+def _block(key: TileProduct) -> tuple[int, int]:
+    """The vectors that are summed at a time: those of the key where a CPU has 32 registers of 512 bits for them."""
+    if "+avx512f" in described()[2]:
+        return key.rows, key.columns
+    return 2 - key.rows % 2, 2 - key.columns % 2
 
 
 def _spread(code: _Code, place: Any, side: str) -> Any:
@@ -172,6 +181,31 @@ def tile_panel(module: ir.Module, name: str, key: TilePanel) -> None:
 
     code.loop(groups, 1, [], group)
     code.ir.ret_void()
+
+
+@builds(WarpPanel)
+def warp_panel(module: ir.Module, name: str, key: WarpPanel) -> None:
+    """A lane of a quad has a run of k; in a spread panel all four lanes have each k."""
+    code = _Code(module, name, 3, 1)
+    to, registers, offsets, pitch = code.function.args
+    run = elements_of(key.element) // 4
+    for register in range(4):
+        along, half = divmod(register, 2)
+        slot = code.at(registers, code.ir.sext(code.load(code.at(offsets, 4 * register), i32), i64))
+        for eight in range(2):
+            word = code.load(code.at(slot, 64 * eight), integers)
+            for part, value in enumerate(_parts(code, word, key.element)):
+                for t in range(4):
+                    k = code.ir.mul(pitch, i64(4 * run * along + run * t + part))
+                    spread = code.shuffle(value, value, [lane // 4 * 4 + t for lane in range(GROUP)])
+                    code.store(spread, code.at(to, code.ir.add(k, i64(64 * (2 * half + eight)))), 64)
+    code.ir.ret_void()
+
+
+def _parts(code: _Code, word: Any, kind: str) -> list[Any]:
+    """The elements of a word."""
+    count = elements_of(kind) // 4
+    return _fields(code, [word] * 4, kind)[:count]
 
 
 def _put(code: _Code, value: Any, place: Any, order: str) -> None:

@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 from .micro_op import Routine
 
-__all__ = ["GROUP", "TilePanel", "TileProduct", "Tiles", "elements_of", "held_by_lanes", "held_in_rows"]
+__all__ = [
+    "GROUP", "TilePanel", "TileProduct", "Tiles", "WarpPanel", "elements_of", "held_by_lanes",
+    "held_in_rows",
+]
 
 GROUP = 16
 """Lines (rows of A, columns of B) that are laid out at a time: a panel has a multiple of these."""
@@ -37,6 +40,16 @@ class TilePanel(Routine):
     order: str
 
 
+class WarpPanel(Routine):
+    """``panel(to, registers, offsets, pitch)``: the 16 rows of A that a warp holds in registers, spread.
+
+    ``offsets`` are four 32-bit numbers, where the registers of :func:`ptxdsl.isa.fragments.layout` lie: rows g and
+    g + 8 of the first half of k, then of the second. It fills vectors 4w to 4w + 3 of each k, for warp w.
+    """
+
+    element: str
+
+
 class TileProduct(Routine):
     """``product(d, offsets, a, b, sizes)``: d += a * b, in vectors of 16 elements of d.
 
@@ -60,7 +73,7 @@ class TileProduct(Routine):
 class Tiles(NamedTuple):
     """The functions of a product: they lay out A and B, and multiply."""
 
-    left: TilePanel
+    left: TilePanel | WarpPanel
     right: TilePanel
     product: TileProduct
 
@@ -68,11 +81,13 @@ class Tiles(NamedTuple):
 def held_by_lanes(elements: tuple[str, str], majors: tuple[str, str]) -> Tiles:
     """For a d that lanes hold as those of mma do: a register of a warp is two vectors, of rows 0 to 3 and 4 to 7.
 
-    Vector i by A has rows 4i to 4i + 3, 16 rows a warp; vector 2e + p by B the columns p, p + 2, p + 4 and p + 6 of the
-    eight e. So half i % 2 of the register 4e + 2 (i / 2 % 2) + p of warp i / 4 is one.
+    A lies in memory, or in registers where its major is "". Vector i by A has rows 4i to 4i + 3, 16 rows a warp; vector
+    2e + p by B the columns p, p + 2, p + 4 and p + 6 of the eight e. So half i % 2 of the register 4e + 2 (i / 2 % 2) + p
+    of warp i / 4 is one.
     """
+    left = TilePanel(elements[0], majors[0], "spread") if majors[0] else WarpPanel(elements[0])
     return Tiles(
-        TilePanel(elements[0], majors[0], "spread"), TilePanel(elements[1], majors[1], "pairs"),
+        left, TilePanel(elements[1], majors[1], "pairs"),
         TileProduct("vector", "quad", 8, 2, elements[0] in ("s8", "u8")),
     )
 

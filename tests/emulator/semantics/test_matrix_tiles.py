@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrix_harness import FLOATS, drawn
+from matrix_harness import FLOATS, LANES, drawn, packed
 
+from ptxdsl.emulator.codegen import matrix_tiles
 from ptxdsl.emulator.codegen.library import library
 from ptxdsl.emulator.instructions.matrix_tiles import (
     GROUP, TilePanel, TileProduct, elements_of, held_by_lanes, held_in_rows,
@@ -91,10 +92,44 @@ def test_panels_have_every_code(rng: Rng) -> None:
         np.testing.assert_array_equal(found, codes.view(FLOATS[kind]).astype(np.float32).T)
 
 
+@pytest.mark.parametrize("kind", ["bf16", "tf32", "s8", "e5m2"])
+def test_panels_from_registers(kind: str, rng: Rng) -> None:
+    k = 2 * elements_of(kind)
+    matrix = drawn(rng, kind, (16, k))
+    slots = rng.permutation(9)[:4]
+    held = aligned((9, LANES), np.uint32)
+    held[slots] = packed(matrix, f"m16n8k{k}", kind, "a").T
+    found = aligned((k, 64 * 2), np.float32)
+    found[:] = -1
+    offsets = (128 * slots).astype(np.int32)
+    key = held_by_lanes((kind, kind), ("", "k")).left
+    called(
+        key, 3, found.ctypes.data + 256, held.ctypes.data, offsets.ctypes.data, found.strides[0]
+    )
+    np.testing.assert_array_equal(found[:, 64:], matrix.T.repeat(4, 1))
+    assert (found[:, :64] == -1).all()
+
+
 def product(key: TileProduct, d: Any, offsets: Any, a: Any, b: Any, depth: int, fresh: int) -> None:
     offsets = np.ascontiguousarray(offsets, np.int32)
     sizes = np.array([*offsets.shape, depth, a.strides[0], b.strides[0], fresh], np.int64)
     called(key, 5, d.ctypes.data, offsets.ctypes.data, a.ctypes.data, b.ctypes.data, sizes.ctypes.data)
+
+
+@pytest.mark.parametrize("host", ["", "-avx512f"])
+def test_accumulators_where_registers_are_few(host: str, rng: Rng, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU with fewer or smaller registers sums fewer vectors at a time."""
+    a, b = rng.standard_normal((16, 16)).astype(np.float32), rng.standard_normal((16, 32)).astype(np.float32)
+    left, right = aligned((16, 16), np.float32), aligned((16, 32), np.float32)
+    left[:], right[:] = a, b
+    d, key = aligned((16, 32), np.float32), TileProduct("one", "vector", 4, 2, False)
+    offsets = [[128 * row + 64 * j for j in range(2)] for row in range(16)]
+    if host:
+        monkeypatch.setattr(matrix_tiles, "described", lambda: ("", "", host))
+        key = TileProduct("one", "vector", 8, 2, False)
+    product(key, d, offsets, left, right, 16, 1)
+    exact = a.T.astype(np.float64) @ b.astype(np.float64)
+    assert (abs(d - exact) <= 17 * 2.0**-24 * (abs(a.T) @ abs(b)) * 1.01).all()
 
 
 @pytest.mark.parametrize("fresh", [0, 1])
@@ -115,6 +150,7 @@ def test_accumulators_of_lanes(whole: bool, fresh: int, rng: Rng) -> None:
     where = [(slots[warp * n + register], lane) for warp, register, lane in lanes]
     held[tuple(np.transpose(where))] = d[rows, columns]
     tiles = held_by_lanes(kinds, ("k", "k"))
+    assert isinstance(tiles.left, TilePanel)
     left, right = panel(rng, a.astype(np.float32), tiles.left), panel(rng, b.astype(np.float32), tiles.right)
     offsets = [
         [128 * slots[i // 4 * n + j // 2 * 4 + i // 2 % 2 * 2 + j % 2] + 64 * (i % 2) for j in range(n // 4)]
@@ -138,6 +174,7 @@ def test_accumulators_by_rows(rng: Rng) -> None:
     whole = rng.standard_normal((m, 64)).astype(np.float32)
     d = whole.copy()
     tiles = held_in_rows(("f16", "f16"), ("k", "mn"), n // 16)
+    assert isinstance(tiles.left, TilePanel)
     left, right = panel(rng, a, tiles.left), panel(rng, b, tiles.right)
     offsets = [[row * d.strides[0] + 64 * j for j in range(n // 16)] for row in range(m)]
     product(tiles.product, d, offsets, left, right, k, 0)
