@@ -82,8 +82,8 @@ def held_by_lanes(elements: tuple[str, str], majors: tuple[str, str]) -> Tiles:
     """For a d that lanes hold as those of mma do: a register of a warp is two vectors, of rows 0 to 3 and 4 to 7.
 
     A lies in memory, or in registers where its major is "". Vector i by A has rows 4i to 4i + 3, 16 rows a warp; vector
-    2e + p by B the columns p, p + 2, p + 4 and p + 6 of the eight e. So half i % 2 of the register 4e + 2 (i / 2 % 2) + p
-    of warp i / 4 is one.
+    2e + p by B the columns p, p + 2, p + 4 and p + 6 of the eight e. So half i % 2 of the register
+    4e + 2 (i / 2 % 2) + p of warp i / 4 is one.
     """
     left = TilePanel(elements[0], majors[0], "spread") if majors[0] else WarpPanel(elements[0])
     return Tiles(
