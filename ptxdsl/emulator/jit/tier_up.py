@@ -82,9 +82,9 @@ def _next() -> Code | None:
 
 
 def _compile_all() -> None:
-    from . import compilation  # not loaded where nothing runs long
-
     with yielding():
+        from . import compilation  # not loaded where nothing runs long
+
         while (code := _next()) is not None:
             try:
                 compilation.tier_up(code)
