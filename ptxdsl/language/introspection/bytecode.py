@@ -142,7 +142,7 @@ class Flow:
     def sources(self, name: str, stored: bool = False) -> frozenset[str]:
         """The names that ``name`` is made from: what the statements load that assign it or fill it, and theirs.
 
-        ``stored``: also what is assigned to its elements, in whatever order the statements stand.
+        ``stored``: also what is assigned to its elements and attributes, in whatever order the statements stand.
         """
         known = self._sources.get((name, stored))
         if known is not None:
@@ -161,10 +161,10 @@ class Flow:
 
     @cached_property
     def _stored_in(self) -> dict[str, set[str]]:
-        """By name, what is assigned to its elements."""
+        """By name, what is assigned to its elements and attributes."""
         found: dict[str, set[str]] = {}
         for index, step in enumerate(self.steps):
-            if step.opname == "STORE_SUBSCR":
+            if step.opname in ("STORE_SUBSCR", "STORE_ATTR"):
                 container = self._stored_into(index)
                 found.setdefault(container, set()).update(set(self.loaded(index)) - {container})
         return found
@@ -186,11 +186,13 @@ class Flow:
         return found
 
     def _stored_into(self, at: int) -> str:
-        """The variable whose element a simple ``name[key] = ...`` assigns; "" for others."""
-        key, container = self.steps[at - 1], self.steps[at - 2]
-        if len(key.loads) == 2:  # both by one instruction
-            return key.loads[0]
-        return container.loads[-1] if container.loads else ""
+        """The variable that a simple ``name[key] = ...`` or ``name.key = ...`` changes; "" for others."""
+        last, before = self.steps[at - 1], self.steps[at - 2]
+        if self.steps[at].opname == "STORE_ATTR":
+            return last.loads[-1] if last.loads else ""
+        if len(last.loads) == 2:  # container and key by one instruction
+            return last.loads[0]
+        return before.loads[-1] if before.loads else ""
 
     def _statement_from(self, at: int) -> list[str]:
         """The names loaded by the statement that ``at`` is in, to its end."""

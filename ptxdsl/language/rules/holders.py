@@ -246,6 +246,8 @@ class _Search:
         if kind is not list and kind is not tuple and kind is not Vec:
             return False
         ways = _ways(value)
+        if ways == _LEADS:
+            return all(map(self.leaves.__contains__, map(id, value)))
         return not ways or (ways == _IS and not self.vector and id(self.reg) not in map(id, value))
 
     def reaches(self, values: Sequence[Any]) -> bool:
