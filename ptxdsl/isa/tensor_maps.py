@@ -12,17 +12,21 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 __all__ = [
-    "ELEMENTS", "FIELDS", "FIELD_NAMES", "INTERLEAVES", "LARGE_BYTES", "MAP_BYTES", "MOST_DIMENSIONS", "SWIZZLES",
-    "TILED", "ElementType", "Field", "Swizzle", "decode", "encode", "field_values",
+    "CORNER_BITS", "ELEMENTS", "FIELDS", "INTERLEAVES", "LARGE_BYTES", "MAP_BYTES", "MOST_DIMENSIONS", "PIXELS",
+    "SWIZZLES", "TILED", "ElementType", "Field", "Swizzle", "decode", "encode", "field_values",
 ]
 
 MAP_BYTES = 128
-ALIGNMENT = 64
 MOST_DIMENSIONS = 5
 LARGE_BYTES = 1 << 17
 """A tensor of so many bytes or more has the bit ``large``."""
 TILED = 2
 """The mode of maps of boxes."""
+PIXELS = 3
+"""The mode of maps of pixels (im2col). It is this project's, and so are the fields ``low_corner`` to ``pixels``: public
+sources say how many bits they have, and not where they are."""
+CORNER_BITS = {3: 16, 4: 8, 5: 5}
+"""Bits of each number of a corner, by the dimensions of the tensor."""
 
 
 class Field(NamedTuple):
@@ -55,12 +59,15 @@ FIELDS: dict[str, tuple[Field, ...]] = {
     "global_dim": _each(256, 32, 1),
     "element_stride": _each(416, 3, 1),
     "box_dim": _each(440, 8, 1),
+    "low_corner": (Field(448, 16),),
+    "high_corner": (Field(464, 16),),
+    "pixels": (Field(480, 10, 1),),
 }
 """By name, a field for each dimension where there are several, the innermost first.
 
 Strides are of the dimensions behind the innermost, in units of 16 bytes, and have 4 bits more in a field of their own.
+Maps of pixels have corners where the others have the box behind its innermost dimension, which are channels.
 """
-FIELD_NAMES = tuple(FIELDS)
 
 
 class ElementType(NamedTuple):

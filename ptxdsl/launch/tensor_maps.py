@@ -11,7 +11,8 @@ from typing import NoReturn
 from ..errors import LaunchError, caller
 from ..ir.signature import TensorMap
 from ..isa.tensor_maps import (
-    ELEMENTS, INTERLEAVES, LARGE_BYTES, MOST_DIMENSIONS, SWIZZLES, TILED, ElementType, encode, field_values,
+    CORNER_BITS, ELEMENTS, INTERLEAVES, LARGE_BYTES, MOST_DIMENSIONS, PIXELS, SWIZZLES, TILED, ElementType, encode,
+    field_values,
 )
 from ..types import ScalarType
 from .arrays import Unreadable, View, describe, view
@@ -46,7 +47,7 @@ class TensorMapArgument(TensorMap):
 def tensor_map(
     array: object, box: Sequence[int], *, swizzle: int | str | None = None,
     element_strides: Sequence[int] | None = None, fill: str = "zeros", interleave: int = 0, l2_promotion: int = 128,
-    dtype: ScalarType | str | None = None,
+    dtype: ScalarType | str | None = None, corners: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> TensorMapArgument:
     """A tensor map of ``array`` for copies of boxes of ``box`` elements between global and shared memory.
 
@@ -65,6 +66,9 @@ def tensor_map(
         l2_promotion: bytes that the L2 cache fetches at once, 0, 64, 128 or 256: a hint.
         dtype: another element type than the array's: "tf32", "f32.ftz", "tf32.ftz" of a float32 array; "b4x16",
             "b4x16_p64" or "b6x16_p32" of packed bytes, where shapes then count elements of 4 or 6 bits.
+        corners: for copies of pixels (im2col) of an array of shape (N, [[D,] H,] W, C): the lower corner of the
+            bounding box, and the upper one relative to the last pixel, ([D,] [H,] W) each. Then ``box`` is the number
+            of pixels, 1 to 1024, and of channels, 1 to 256. The emulator's own encoding: no driver was seen yet.
 
     Raises:
         LaunchError: what the hardware cannot do, with the reason.
@@ -73,7 +77,7 @@ def tensor_map(
     >>> tensor_map(np.zeros((128, 64), np.float16), (64, 64), swizzle=128)
     <tensor map of f16 (128, 64), boxes of (64, 64), swizzle 128B>
     """
-    return _Encoder(array, box, swizzle, element_strides, fill, interleave, l2_promotion, dtype).made()
+    return _Encoder(array, box, swizzle, element_strides, fill, interleave, l2_promotion, dtype, corners).made()
 
 
 class _Encoder:
@@ -82,6 +86,7 @@ class _Encoder:
     def __init__(
         self, array: object, box: Sequence[int], swizzle: int | str | None, element_strides: Sequence[int] | None,
         fill: str, interleave: int, l2_promotion: int, dtype: ScalarType | str | None,
+        corners: tuple[Sequence[int], Sequence[int]] | None,
     ) -> None:
         self.array = array
         self.seen = self._read(array)
@@ -95,7 +100,8 @@ class _Encoder:
         if not 1 <= rank <= MOST_DIMENSIONS:
             self._refuse(f"has {rank} dimensions; a tensor map has 1 to {MOST_DIMENSIONS}")
         self.rank = rank
-        self.box = self._per_dimension("box", box, 256)
+        self.corners = self._corners(corners)
+        self.box = self._per_dimension("box", box, 256) if self.corners is None else self._pixels(box)
         self.steps = self._per_dimension("element_strides", element_strides or (1,) * rank, 8)
         self.shape = self._shape()
         self.strides = self._strides()
@@ -151,6 +157,28 @@ class _Encoder:
         if not all(1 <= number <= most for number in numbers):
             self._wrong(f"{name} is {numbers!r}; each must be from 1 to {most}")
         return numbers[::-1]
+
+    def _corners(self, corners: tuple[Sequence[int], Sequence[int]] | None) -> tuple[int, int] | None:
+        """The fields of both corners."""
+        if corners is None:
+            return None
+        count = self.rank - 2
+        if count < 1:
+            self._refuse(f"has {self.rank} dimensions; copies of pixels want 3 to {MOST_DIMENSIONS}")
+        bits, found = CORNER_BITS[self.rank], []
+        for corner in corners:
+            if len(corner) != count or not all(-(1 << bits - 1) <= number < 1 << bits - 1 for number in corner):
+                self._wrong(f"a corner is {tuple(corner)!r}; it must be {count} integers of {bits} bits")
+            numbers = enumerate(reversed(corner))
+            found.append(sum((number & (1 << bits) - 1) << bits * place for place, number in numbers))
+        low, high = found
+        return low, high
+
+    def _pixels(self, box: Sequence[int]) -> tuple[int, ...]:
+        """Channels and pixels."""
+        if len(box) != 2 or not (1 <= box[0] <= 1024 and 1 <= box[1] <= 256):
+            self._wrong(f"box is {tuple(box)!r}; it must be 1 to 1024 pixels and 1 to 256 channels")
+        return box[1], box[0]
 
     def _shape(self) -> tuple[int, ...]:
         shape = list(self.seen.shape[::-1])
@@ -225,6 +253,14 @@ class _Encoder:
         if self.swizzle not in ("none", "128B", "128B_atom_32B", "128B_atom_64B"):
             self._wrong(f"{self.kind} wants no swizzle or one of 128 bytes; it is {self.swizzle}")
 
+    def _reach(self) -> dict[str, int | tuple[int, ...]]:
+        """The fields of what a copy takes."""
+        if self.corners is None:
+            return {"box_dim": self.box}
+        low, high = self.corners
+        channels, pixels = self.box
+        return {"box_dim": channels, "pixels": pixels, "low_corner": low, "high_corner": high}
+
     def made(self) -> TensorMapArgument:
         self._check_box()
         element: ElementType = self.element
@@ -233,12 +269,13 @@ class _Encoder:
         inner = self.shape[0] * (INTERLEAVES[self.interleave] * 8 if self.interleave else element.bits) // 8
         nbytes = inner + sum((n - 1) * stride for n, stride in zip(self.shape[1:], self.strides))
         spread = SWIZZLES[self.swizzle]
+        mode = TILED if self.corners is None else PIXELS
         data = encode({
-            "global_address": self.seen.address, "mode": TILED, "rank": self.rank, "elemtype": element.code,
+            "global_address": self.seen.address, "mode": mode, "rank": self.rank, "elemtype": element.code,
             "tf32": element.tf32, "interleave_layout": self.interleave, "swizzle_mode": spread.mode,
             "swizzle_atomicity": spread.atomicity, "fill_mode": self.fill, "l2_promotion": self.promotion,
-            "large": int(nbytes >= LARGE_BYTES), "global_dim": self.shape, "box_dim": self.box,
-            "element_stride": self.steps, **field_values(self.strides),
+            "large": int(nbytes >= LARGE_BYTES), "global_dim": self.shape, "element_stride": self.steps,
+            **field_values(self.strides), **self._reach(),
         })
         swizzled = f", swizzle {self.swizzle}" if spread.span else ""
         described = f"{self.kind} {self.seen.shape}, boxes of {self.box[::-1]}{swizzled}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -10,7 +11,7 @@ import pytest
 from tensor_copies import copy_kernel, in_shared, rows_of
 
 import ptxdsl
-from ptxdsl import tensor_map
+from ptxdsl import break_if, f32, loop, ptx, s32, shared, tensor_map, u64, when
 
 _LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 _STORE = "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group"
@@ -334,6 +335,43 @@ def test_pairs_of_blocks_signal_one_mbarrier(rng: np.random.Generator, multicast
             assert np.isnan(out[rank]).all()
 
 
+@ptxdsl.ptx_kernel
+def _transpose(source: ptxdsl.TensorMap, dest: ptxdsl.TensorMap) -> None:
+    tile, turned = shared(f32, 32, 32, align=128), shared(f32, 32, 32, align=128)
+    bar = shared(u64, 1)
+    x, y = ptx.tid.x, ptx.tid.y
+    column, row = ptx.ctaid.x.bits(s32) * 32, ptx.ctaid.y.bits(s32) * 32
+    first = (x + y) == 0
+    with when(first):
+        ptx.mbarrier.init.shared.b64(bar, 1)
+        ptx.fence.proxy.async_.shared__cta()
+        ptx.mbarrier.arrive.expect_tx.shared.b64(bar, 4096)
+        ptx[_LOAD.format(2)](tile, (source, (column, row)), bar)
+    ptx.bar.sync(0)
+    with loop():
+        break_if(ptx.mbarrier.try_wait.parity.shared.b64(bar, 0))
+    turned[x, y] = tile[y, x]
+    ptx.fence.proxy.async_.shared__cta()
+    ptx.bar.sync(0)
+    with when(first):
+        ptx[_STORE.format(2)]((dest, (row, column)), turned)
+        ptx.cp.async_.bulk.commit_group()
+        ptx.cp.async_.bulk.wait_group(0)
+
+
+@pytest.mark.parametrize("sanitize", [(), ("race", "init")])
+def test_from_the_language(rng: np.random.Generator, sanitize: Any) -> None:
+    rows, columns = (int(n) for n in rng.integers(1, 40, 2))
+    source = rng.standard_normal((rows, -(-columns // 4) * 4)).astype(np.float32)
+    dest = np.full((columns, -(-rows // 4) * 4), 7, np.float32)
+    grid = (-(-columns // 32), -(-rows // 32))
+    _transpose.configure(grid, (32, 32), backend="emulator", sanitize=sanitize)(
+        tensor_map(source[:, :columns], (32, 32)), tensor_map(dest[:, :rows], (32, 32))
+    )
+    np.testing.assert_array_equal(dest[:, :rows], source[:, :columns].T)
+    assert (dest[:, rows:] == 7).all()
+
+
 def test_a_map_after_its_bytes_alone(rng: np.random.Generator) -> None:
     """A kept launch that was given the same 128 bytes without their array does not stand for one with it."""
     array, found = rng.standard_normal((4, 32)).astype(np.float32), np.zeros(512, np.uint8)
@@ -346,3 +384,60 @@ def test_a_map_after_its_bytes_alone(rng: np.random.Generator) -> None:
     assert found.tobytes() == array.tobytes()
     with pytest.raises(ptxdsl.MemoryFault):
         launch(bytes(map_), found, at)
+
+
+_PIXELS = "cp.async.bulk.tensor.{}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+
+
+@pytest.mark.parametrize("rank", [3, 4, 5])
+def test_pixels_of_a_convolution(rng: np.random.Generator, rank: int) -> None:
+    """Each filter position's load is the matrix of a direct loop over the output pixels, in any batch of them."""
+    count = rank - 2
+    spatial, filters = rng.integers(4, 9, count), rng.integers(1, 4, count)
+    pad, steps = [int(f) // 2 for f in filters], [int(step) for step in rng.integers(1, 3, count)]
+    array = rng.standard_normal((3, *spatial, 16)).astype(np.float32)
+    low = [-p for p in pad]
+    high = [p - (int(f) - 1) for p, f in zip(pad, filters)]
+    map_ = tensor_map(array, (24, 8), corners=(low, high), swizzle=32, element_strides=(1, *steps, 1))
+    axes = [range(a, int(n) + b, step) for n, a, b, step in zip(spatial, low, high, steps)]
+    pixels = [(n, *at) for n in range(3) for at in itertools.product(*axes)]
+    first = int(rng.integers(len(pixels)))
+    taken = [*pixels[first : first + 24], *[None] * 24][:24]
+    offset = [int(rng.integers(f)) for f in filters]
+    moved = [p and (p[0], *(a + o for a, o in zip(p[1:], offset))) for p in taken]
+    rows = [p if p and all(0 <= a < n for a, n in zip(p[1:], spatial)) else None for p in moved]
+    text = copy_kernel(_PIXELS.format(rank), 24 * 32, rank)
+    moves = "".join(f"mov.b16 %o{n}, {each};" for n, each in enumerate(reversed(offset)))
+    names = ", ".join(f"%o{n}" for n in range(count))
+    text = text.replace("], [bar];\nWAIT", f"], [bar], {{{names}}};\nWAIT")
+    text = text.replace("mov.b64 %map, m;", f".reg .b16 %o<3>; {moves} mov.b64 %map, m;")
+    found = np.zeros(24 * 32, np.uint8)
+    at = np.array([4, *pixels[first][:0:-1], pixels[first][0]], np.int32)
+    for tools in ((), ("race", "init")):
+        ptxdsl.load(text)["k"].configure(1, 1, backend="emulator", sanitize=tools)(map_, found, at)
+        assert found.tobytes() == in_shared(array, rows, 8, 4, "32B", bytes(4))
+
+
+def test_maps_of_pixels_and_of_boxes_are_told_apart() -> None:
+    array = np.zeros((2, 8, 8), np.float32)
+    found, at = np.zeros(256, np.uint8), np.zeros(3, np.int32)
+    pixels, boxes = tensor_map(array, (8, 8), corners=((0,), (0,))), tensor_map(array, (1, 8, 8))
+    store = "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group"
+    for map_, instruction, message in (
+        (pixels, _LOAD.format(3), "a tensor map of pixels; it wants one of boxes"),
+        (boxes, store, "a tensor map of boxes; it wants one of pixels"),
+    ):
+        with pytest.raises(ptxdsl.MemoryFault, match=message):
+            ptxdsl.load(copy_kernel(instruction, 256, 3))["k"].configure(1, 1, backend="emulator")(map_, found, at)
+
+
+def test_pixels_are_stored(rng: np.random.Generator) -> None:
+    array, data = np.zeros((2, 6, 8), np.float32), rng.standard_normal((8, 8)).astype(np.float32)
+    store = "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group"
+    map_ = tensor_map(array, (8, 8), corners=((1,), (-1,)))
+    ptxdsl.load(copy_kernel(store, 256, 3))["k"].configure(1, 1, backend="emulator")(
+        map_, data.view(np.uint8).reshape(-1), np.array([0, 2, 0], np.int32)
+    )
+    wanted = np.zeros_like(array)
+    wanted[0, 2:5], wanted[1, 1:5] = data[:3], data[3:7]
+    np.testing.assert_array_equal(array, wanted)

@@ -94,6 +94,10 @@ _WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (_aligned((4, 64)), {"dtype": "half"}, "dtype is 'half'; it must be one of u8, u16"),
     (_aligned((4, 64)), {"interleave": 16}, "interleave wants 3 dimensions or more; the array has 2"),
     (_aligned((2, 4, 64)), {"interleave": 32, "box": (1, 1, 8)}, "interleave=32 wants swizzle 32B; it is none"),
+    (_aligned((4, 64)), {"corners": ((), ())}, "has 2 dimensions; copies of pixels want 3 to 5"),
+    (_aligned((2, 4, 64)), {"corners": ((0, 0), (0,))}, "a corner is (0, 0); it must be 1 integers of 16 bits"),
+    (_aligned((2, 4, 4, 4, 64)), {"corners": ((16, 0, 0), (0, 0, 0))}, "it must be 3 integers of 5 bits"),
+    (_aligned((2, 4, 64)), {"corners": ((0,), (0,)), "box": (1025, 8)}, "it must be 1 to 1024 pixels and 1 to 256"),
     (_aligned((4, 64), np.uint8), {"dtype": "b4x16_p64", "box": (1, 64)}, "wants a box of 128 elements"),
 ]
 

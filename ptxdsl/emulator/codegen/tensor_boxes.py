@@ -12,11 +12,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...isa.tensor_maps import ELEMENTS, FIELDS, TILED
+from ...isa.tensor_maps import CORNER_BITS, ELEMENTS, FIELDS, PIXELS, TILED
+from ..instructions.instrumentation import TensorShadowCheck
+from ..instructions.tensor_copies import TensorBox, TensorMove
 from ..semantics.lanes import Bits, Lanes
-from .handler import Handler, byte, i64, pointer
+from .atomics import element_at
+from .handler import Handler, byte, i16, i32, i64, pointer
 
-__all__ = ["CHUNK", "TensorBoxes", "chunk_type"]
+__all__ = ["CHUNK", "TensorBoxes", "box_of", "chunk_type"]
 
 CHUNK = 16
 """Bytes of shared memory that a swizzle moves together."""
@@ -38,7 +41,9 @@ def _table(of: Callable[[Any], int], default: int) -> ir.Constant:
 class TensorBoxes:
     """The box of a lane: ``map`` is the host address of its tensor map, ``coordinates`` the innermost first."""
 
-    def __init__(self, h: Handler, map_: Any, coordinates: list[Any], rows: bool) -> None:
+    mode = TILED
+
+    def __init__(self, h: Handler, map_: Any, coordinates: list[Any], rows: bool = False) -> None:
         self.h, self.rows = h, rows
         self.map = h.ir.inttoptr(map_, pointer)
         self.b = Lanes(h.ir, 1)
@@ -84,7 +89,8 @@ class TensorBoxes:
         step = self.field("element_stride", dimension)
         return (self.field("box_dim", dimension) + step - 1).divide(step, False)
 
-    def _row_count(self) -> Bits:
+    def row_count(self) -> Bits:
+        """Rows of the box."""
         total = self.number(1)
         for dimension in range(1, self.rank):
             total = total * self.count(dimension)
@@ -92,18 +98,18 @@ class TensorBoxes:
 
     def nbytes(self) -> Bits:
         """Bytes of the tensor in a box: those that it has in shared memory, without padding."""
-        return ((self.field("box_dim") * self.bits) >> 3) * self._row_count()
+        return ((self.field("box_dim") * self.bits) >> 3) * self.row_count()
 
     def extent(self) -> Bits:
         """Bytes of shared memory in which a box lies: whole lines of 128 where it is swizzled."""
-        total = self.row_bytes * self._row_count()
+        total = self.row_bytes * self.row_count()
         return self.field("swizzle_mode").ne(0).pick((total + _LINE - 1) & ~(_LINE - 1), total)
 
     def valid(self, stores: bool, codes: frozenset[int] | None) -> Any:
         """Whether such a copy can use the map; ``codes`` are the element types that it takes, where not all."""
         b = self.b
-        good = self.field("mode").eq(TILED) & self.field("rank").eq(self.rank) & self.field("interleave_layout").eq(0)
-        good = good & (self.row_bytes & CHUNK - 1).eq(0) & self.bits.ne(0)
+        good = self.field("mode").eq(self.mode) & self.field("rank").eq(self.rank)
+        good = good & self.field("interleave_layout").eq(0) & (self.row_bytes & CHUNK - 1).eq(0) & self.bits.ne(0)
         good = good & (Bits(b, self.h.ir.ptrtoint(self.map, i64), 64) & 63).eq(0)
         if stores:
             good = good & self.bits.eq(self.stored)
@@ -184,3 +190,73 @@ class TensorBoxes:
             return address ^ (line & mask) << low, flips & (line & 1).ne(0)
 
         return place
+
+
+class TensorPixels(TensorBoxes):
+    """The pixels that a convolution needs (im2col): a walk over a bounding box, the innermost dimension first.
+
+    The box lies between two corners that the map has, the upper one relative to the last pixel. ``offsets`` are added
+    to each pixel's place behind the walk; from there channels are taken.
+    """
+
+    mode = PIXELS
+
+    def __init__(self, h: Handler, map_: Any, coordinates: list[Any], offsets: list[Any]) -> None:
+        super().__init__(h, map_, coordinates)
+        self.offsets = [Bits(self.b, h.ir.zext(each, i64), 64) for each in offsets]
+
+    def row_count(self) -> Bits:
+        return self.field("pixels")
+
+    def span(self) -> tuple[Bits, Bits]:
+        """All of the tensor: a walk may come anywhere."""
+        total = self.limit
+        for dimension in range(1, self.rank):
+            total = total + (self.field("global_dim", dimension) - 1) * self.stride(dimension)
+        return self.field("global_address"), total
+
+    def _corner(self, name: str, dimension: int) -> Bits:
+        bits = CORNER_BITS[self.rank]
+        return (self.field(name) << 64 - bits * dimension).sar(64 - bits)
+
+    def each_row(self, body: Callable[[Bits, Bits, Bits], None]) -> None:
+        h = self.h
+        spatial = range(1, self.rank - 1)
+        places = {dimension: h.alloca(i64) for dimension in range(1, self.rank)}
+        for dimension, place in places.items():
+            h.ir.store(self.coordinates[dimension].value, place)
+        low = {dimension: self._corner("low_corner", dimension) for dimension in spatial}
+        last = {
+            dimension: self.field("global_dim", dimension) - 1 + self._corner("high_corner", dimension)
+            for dimension in spatial
+        }
+
+        def pixel(i: Any) -> None:
+            address, inside = self.field("global_address"), self.b.bits(1, 1)
+            walked = {dimension: Bits(self.b, h.ir.load(place), 64) for dimension, place in places.items()}
+            for dimension, at in walked.items():
+                if dimension in low and self.offsets:
+                    at = at + self.offsets[dimension - 1]
+                address = address + at * self.stride(dimension)
+                inside = inside & at.lt(self.field("global_dim", dimension))
+            body(address, inside, Bits(self.b, i, 64))
+            carry = self.b.bits(1, 1)
+            for dimension, at in walked.items():
+                step = self.field("element_stride", dimension) if dimension in low else self.number(1)
+                moved = carry.pick(at + step, at)
+                carry = carry & last[dimension].lt(moved, signed=True) if dimension in low else carry
+                moved = carry.pick(low[dimension], moved) if dimension in low else moved
+                h.ir.store(moved.value, places[dimension])
+
+        h.count(self.row_count().value, 1, pixel)
+
+
+def box_of(
+    h: Handler, op: TensorBox | TensorMove | TensorShadowCheck, map_: Any, places: list[Any], lane: Any
+) -> TensorBoxes:
+    """The box of a lane; ``places`` are where its coordinates and offsets lie, one a lane."""
+    count = len(places) - op.offsets
+    given = [element_at(h, place, lane, i32) for place in places[:count]]
+    if op.shape == "pixels":
+        return TensorPixels(h, map_, given, [element_at(h, place, lane, i16) for place in places[count:]])
+    return TensorBoxes(h, map_, given, op.shape == "rows")

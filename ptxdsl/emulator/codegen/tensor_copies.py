@@ -18,7 +18,7 @@ from .data import guard_mask, source
 from .handler import Handler, byte, i32, i64, lanes_of, pointer
 from .memory import RESOLVE
 from .registry import emits
-from .tensor_boxes import CHUNK, TensorBoxes, chunk_type
+from .tensor_boxes import CHUNK, TensorBoxes, box_of, chunk_type
 
 __all__: list[str] = []
 
@@ -42,9 +42,8 @@ class _Lanes(NamedTuple):
     coordinates: list[Any]
     maps: Any
 
-    def box(self, h: Handler, lane: Any, rows: bool) -> TensorBoxes:
-        given = [element_at(h, place, lane, i32) for place in self.coordinates]
-        return TensorBoxes(h, element_at(h, self.maps, lane, i64), given, rows)
+    def box(self, h: Handler, lane: Any, op: TensorBox | TensorMove) -> TensorBoxes:
+        return box_of(h, op, element_at(h, self.maps, lane, i64), self.coordinates, lane)
 
 
 def _slots(h: Handler, count: int) -> list[Any]:
@@ -64,7 +63,7 @@ def tensor_box(h: Handler, op: TensorBox) -> None:
     h.ir.store(h.i32(0), some)
 
     def one(lane: Any) -> None:
-        box = lanes.box(h, lane, op.rows)
+        box = lanes.box(h, lane, op)
 
         def leave() -> None:
             h.store(element_at(h, maps, lane, i64), h.block, Block.FAULT_ADDRESS)
@@ -100,7 +99,7 @@ def tensor_move(h: Handler, op: TensorMove) -> None:
     buffer = h.alloca(chunk_type)
 
     def one(lane: Any) -> None:
-        box = lanes.box(h, lane, op.rows)
+        box = lanes.box(h, lane, op)
         delta, start = (Bits(box.b, element_at(h, place, lane, i64), 64) for place in (tensors, shared))
         _Mover(h, op, box, delta, start, buffer).run()
 

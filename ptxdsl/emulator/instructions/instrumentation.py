@@ -6,6 +6,7 @@ from ..machine.shadow import CHECK_FLAGS, Role
 from .addresses import Pattern, WithAddress
 from .memory import Private
 from .micro_op import MicroOp, Routine
+from .tensor_copies import Shape
 from .operand_classes import OperandClass
 
 __all__ = [
@@ -112,7 +113,8 @@ class TensorShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see
     granule: int
     race: bool
     init: bool
-    rows: bool
+    shape: Shape
+    offsets: int
     coordinates: tuple[OperandClass, ...]
     guard: OperandClass
 

@@ -9,8 +9,9 @@ copy.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
-from ...ir import Address, Instruction, Vector
+from ...ir import Address, Instruction, Vector, elements
 from ...isa.tensor_maps import MAP_BYTES
 from ..machine.layout import SPACE_BITS
 from ..machine.unsupported import unsupported
@@ -22,24 +23,29 @@ from .micro_op import MicroOp
 from .operand_classes import ABSENT, OperandClass, per_lane
 from .operands import NOTHING, Field, raw
 
-__all__ = ["SHARED_ALIGNMENT", "USED_BYTES", "TensorBox", "TensorMove", "find", "is_tensor_copy", "move", "size_of"]
+__all__ = [
+    "SHARED_ALIGNMENT", "USED_BYTES", "Shape", "TensorBox", "TensorMove", "check", "find", "is_tensor_copy", "move",
+    "size_of",
+]
 
 USED_BYTES = MAP_BYTES // 2
 """Of a tensor map."""
 SHARED_ALIGNMENT = 128
 """Of a box in shared memory."""
+Shape = Literal["tile", "rows", "pixels"]
 _COPIES = ("tensor_load", "tensor_store", "tensor_reduce")
 
 
 class TensorBox(MicroOp, may_fault=True, repeatable=True, inlinable="its cost is the copy's"):
     """Finds, lane by lane, the host address of what a box takes of its tensor, and the bytes that it has.
 
-    These are the bytes that the mbarrier counts, and those of shared memory in which they lie. ``rows``: the last four
-    coordinates are rows of a tensor of two dimensions. ``coordinates`` are the innermost first. ``operation``, that of
-    a reduction, must take the element type.
+    These are the bytes that the mbarrier counts, and those of shared memory in which they lie. ``coordinates`` are the
+    innermost first. Of the shape ``rows`` the last four of them are rows of a tensor of two dimensions; of ``pixels``
+    the last ``offsets`` of them are those of pixels. ``operation``, that of a reduction, must take the element type.
     """
 
-    rows: bool
+    shape: Shape
+    offsets: int
     writes: bool
     operation: str
     coordinates: tuple[OperandClass, ...]
@@ -52,7 +58,8 @@ class TensorMove(
 ):
     """Moves the boxes, lane by lane: to shared memory, or from there, where ``operation`` may combine them."""
 
-    rows: bool
+    shape: Shape
+    offsets: int
     writes: bool
     operation: str
     coordinates: tuple[OperandClass, ...]
@@ -79,10 +86,10 @@ def _operands(statement: Instruction) -> tuple[Address, int, int]:
     return operand, tensor, shared
 
 
-def _box(low: Lowering, statement: Instruction) -> tuple[bool, bool, str, tuple[Field, ...]]:
-    """What TensorBox and TensorMove have in common: their first fields, and the coordinates."""
+def _box(low: Lowering, statement: Instruction) -> tuple[Shape, int, bool, str, tuple[Field, ...]]:
+    """What TensorBox and TensorMove have in common: their first fields, and the coordinates with the offsets."""
     form = statement.form
-    refused = ("override", "im2col", "mbarrier::report")
+    refused = ("override", "im2col::", "im2col_no_offs::", "mbarrier::report")
     if any(token.startswith(refused) for token in form.tokens):
         raise unsupported(statement, f"`{form.mnemonic}`")
     operand, _, _ = _operands(statement)
@@ -90,8 +97,12 @@ def _box(low: Lowering, statement: Instruction) -> tuple[bool, bool, str, tuple[
     assert isinstance(coordinates, Vector)
     writes = form.semantics != "tensor_load"
     operation = form.effects.atomic if form.semantics == "tensor_reduce" else ""
-    rows = any(token in ("tile::gather4", "tile::scatter4") for token in form.tokens)
-    return rows, writes, operation, tuple(low.read(statement, item) for item in coordinates.items)
+    shape: Shape = "rows" if any(token in ("tile::gather4", "tile::scatter4") for token in form.tokens) else "tile"
+    if any(token.startswith("im2col") for token in form.tokens):
+        shape = "pixels"
+    given = tuple(low.read(statement, item) for item in coordinates.items)
+    offsets = tuple(low.read(statement, item, 16) for item in elements(statement.operand("offsets") or Vector(())))
+    return shape, len(offsets), writes, operation, given + offsets
 
 
 def find(low: Lowering, statement: Instruction) -> None:
@@ -104,9 +115,9 @@ def find(low: Lowering, statement: Instruction) -> None:
         BulkAddress(tensor, kind, ALIGNMENT, False, False, ABSENT, nbytes.kind, guard.kind),
         place, guard, nbytes, hosts(low, tensor),
     )
-    rows, writes, operation, coordinates = _box(low, statement)
+    shape, offsets, writes, operation, coordinates = _box(low, statement)
     flags = AccessFlags.of(0, SPACE_BITS["global"], writes, False)
-    box = TensorBox(rows, writes, operation, tuple(each.kind for each in coordinates), guard.kind)
+    box = TensorBox(shape, offsets, writes, operation, tuple(each.kind for each in coordinates), guard.kind)
     low.emit(
         box, raw("ii", flags, 0), guard, *coordinates, hosts(low, tensor), _bytes(low), size_of(low, statement),
         _tensor(low),
@@ -135,9 +146,9 @@ def _find_shared(low: Lowering, statement: Instruction, shared: int, guard: Fiel
 def move(low: Lowering, statement: Instruction) -> None:
     """Emit what moves the bytes, and counts them."""
     _, tensor, shared = _operands(statement)
-    rows, writes, operation, coordinates = _box(low, statement)
+    shape, offsets, writes, operation, coordinates = _box(low, statement)
     guard, mbar = low.operands.guard(statement), statement.operand("mbar")
-    op = TensorMove(rows, writes, operation, tuple(each.kind for each in coordinates), guard.kind)
+    op = TensorMove(shape, offsets, writes, operation, tuple(each.kind for each in coordinates), guard.kind)
     low.emit(op, guard, *coordinates, hosts(low, tensor), _tensor(low), hosts(low, shared))
     if mbar is not None:
         mbarrier.emit(low, statement, "change", mbar, nbytes=_bytes(low))
@@ -146,9 +157,9 @@ def move(low: Lowering, statement: Instruction) -> None:
 def check(low: Lowering, statement: Instruction, made: Callable[..., MicroOp], place: Field) -> None:
     """Emit a check of what boxes take of their tensors: ``made`` of the fields that it shares with TensorMove."""
     _, tensor, _ = _operands(statement)
-    rows, _, _, coordinates = _box(low, statement)
+    shape, offsets, _, _, coordinates = _box(low, statement)
     guard = low.operands.guard(statement)
-    op = made(rows, tuple(each.kind for each in coordinates), guard.kind)
+    op = made(shape, offsets, tuple(each.kind for each in coordinates), guard.kind)
     low.emit(op, guard, *coordinates, hosts(low, tensor), _tensor(low), place)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ...errors import EmulationError, MemoryFault
-from ...isa.tensor_maps import ELEMENTS, INTERLEAVES, TILED, decode
+from ...isa.tensor_maps import ELEMENTS, INTERLEAVES, PIXELS, TILED, decode
 from ..instructions.tensor_copies import SHARED_ALIGNMENT, USED_BYTES, TensorBox
 from ..machine.layout import Fault
 from .faults import Scene, explains
@@ -29,15 +29,18 @@ def _problem(scene: Scene) -> tuple[str, str | None]:
         return "a tensor map that is not aligned to 64 bytes", "`__align__(64)`, as parameters of type TensorMap are"
     fields = decode(ctypes.string_at(scene.address, USED_BYTES))
     (mode,), (rank,), (code,), (tf32,) = (fields[name] for name in ("mode", "rank", "elemtype", "tf32"))
-    if mode != TILED or (code, tf32) not in _NAMES:
+    if mode not in (TILED, PIXELS) or (code, tf32) not in _NAMES:
         return "what is no tensor map", "make it with `ptxdsl.tensor_map(array, box)`"
-    wanted = 2 if op.rows else len(op.coordinates)
+    if (mode == PIXELS) != (op.shape == "pixels"):
+        kinds = "boxes", "pixels"
+        return f"a tensor map of {kinds[mode == PIXELS]}; it wants one of {kinds[op.shape == 'pixels']}", None
+    wanted = 2 if op.shape == "rows" else len(op.coordinates) - op.offsets
     if rank != wanted:
         return f"a tensor map of {rank} dimensions; it wants {wanted}", None
     if fields["interleave_layout"][0]:
         width = INTERLEAVES[fields["interleave_layout"][0] & 1]
         return f"a tensor map of interleaved layout, in slices of {width or 32} bytes; the emulator has none", None
-    if op.rows and fields["box_dim"][1] != 1:
+    if op.shape == "rows" and fields["box_dim"][1] != 1:
         rows = fields["box_dim"][1]
         return f"a tensor map of boxes of {rows} rows; it takes single rows", "a box of (1, columns)"
     kind = ELEMENTS[_NAMES[code, tf32]]

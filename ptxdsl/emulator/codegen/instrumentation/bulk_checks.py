@@ -13,7 +13,7 @@ from ..atomics import element_at, spill
 from ..data import guard_mask, source
 from ..handler import Handler, i32, i64, lanes_of, pointer
 from ..registry import emits
-from ..tensor_boxes import TensorBoxes
+from ..tensor_boxes import box_of
 from .epochs import ShadowState, leave
 from .shadow_inspection import INSPECT
 
@@ -47,8 +47,7 @@ def tensor_shadow_check(h: Handler, op: TensorShadowCheck) -> None:
     shift = CHECK_FLAGS["granules"][0]
 
     def one(lane: Any) -> None:
-        given = [element_at(h, place, lane, i32) for place in spilled]
-        box = TensorBoxes(h, element_at(h, maps, lane, i64), given, op.rows)
+        box = box_of(h, op, element_at(h, maps, lane, i64), spilled, lane)
         delta = Bits(box.b, element_at(h, tensors, lane, i64), 64)
 
         def row(address: Bits, inside: Bits, _: Bits) -> None:
