@@ -88,6 +88,8 @@ class ClusterPool:
 
     def run(self) -> None:
         """Run all clusters; raises what went wrong in the first of them that fails."""
+        with self.mutex:
+            self._wake()
         self._work(0)
         with self.changed:
             while self.running:  # also if interrupted: they use the launch's memory
@@ -95,7 +97,7 @@ class ClusterPool:
                     self.changed.wait()
                 except KeyboardInterrupt as error:  # noqa: PERF203
                     self._fail(-1, error)
-        self.code.pace = self.pace
+        self.code.pace, self.code.notes[ClusterPool] = self.pace, self._share()
         fault, self.fault = self.fault, None  # an error holds this frame, and so must not be held by it
         try:
             if fault is not None:
@@ -146,9 +148,9 @@ class ClusterPool:
 
     def _wake(self) -> None:
         """Start another worker where enough is left for compiled code to do: Python's part is done by one at a time."""
-        left = len(self.left) * self.compiled / self.done
-        fast = self.compiled > FAST * (perf_counter() - self.begun)
-        if self.alone or not fast or left < self._worth() or self.woken + 1 >= cores():
+        if self.alone or len(self.left) * self.pace < self._worth() or self.woken + 1 >= cores():
+            return
+        if self._share() <= FAST:
             return
         self.launch.locks = True
         try:
@@ -156,6 +158,12 @@ class ClusterPool:
             self.woken += 1
         except RuntimeError:  # Python ends, or there are too many threads
             self.alone = True
+
+    def _share(self) -> float:
+        """The share of the time that compiled code takes; at first, that it took in the last launch."""
+        if self.done:
+            return self.compiled / (perf_counter() - self.begun)
+        return float(self.code.notes.get(ClusterPool, 0.0))
 
     def _worth(self) -> float:
         """Seconds of work for which to start another worker."""

@@ -81,11 +81,15 @@ class _Counting(KernelProfile):
 class _Counts(Tool):
     """The counts of one launch: each host thread has its own, until they are added to the kernel's."""
 
+    compiled_turns = True  # the states of a cluster stay with the thread that has made them
     _lock = threading.Lock()
 
     def __init__(self, counts: np.ndarray[Any, Any]) -> None:
         self._counts = counts
         self._by_thread: dict[int, np.ndarray[Any, Any]] = {}
+
+    def attach(self, state: BlockState) -> None:
+        self.switch(state)
 
     def switch(self, state: BlockState) -> None:
         thread = threading.get_ident()

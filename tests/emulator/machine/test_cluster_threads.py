@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import ptxdsl
 import pytest
 from emulator_harness import argument, kernel
 from synchronisation_kernels import FETCHES, LINEAR, ROTATE
@@ -16,6 +18,7 @@ from ptxdsl.config import override
 from ptxdsl.errors import DeadlockError, EmulationError, TrapError
 from ptxdsl.emulator.runtime import alone, clusters, worker_pool
 from ptxdsl.emulator.runtime.clusters import ClusterPool, Clusters
+from ptxdsl.emulator.tools import profile as profile_module
 from ptxdsl.launch import LaunchConfig
 
 PATIENCE = 60.0
@@ -168,3 +171,36 @@ def test_an_error_of_the_emulator_is_raised(threads: list[int], monkeypatch: pyt
     with pytest.raises(EmulationError, match="no cluster 5"):
         run(kernel("u64 flags", WAITS), 64, 1, 2, flags=np.zeros(64, np.uint32))
     assert threads
+
+
+def test_a_profile_counts_what_one_thread_counts(threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code goes from block to block as Python does, which is taken for right here."""
+    text = kernel("u64 out", ROTATE.format(linear=LINEAR, fetch=next(iter(FETCHES.values()))))
+    counted, python = [], mock.Mock(wraps=Clusters._run)
+    monkeypatch.setattr(Clusters, "_run", lambda self, *arguments: python(self, *arguments))
+    for compiled, workers in ((False, 1), (True, 1), (True, 2)):
+        monkeypatch.setattr(profile_module._Counts, "compiled_turns", compiled)
+        out = np.zeros((48, 64), np.uint32)
+        python.reset_mock()
+        with override(emulator_threads=workers), ptxdsl.profile() as p:
+            run(text, 48, 64, 4, out=out)
+        counted.append(p.table(by="instruction", sort="source"))
+        assert python.called is not compiled
+    assert counted[0] == counted[1] == counted[2]
+    assert len(set(threads)) > 1
+
+
+def test_a_launch_that_is_known_to_be_long_has_both_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(clusters.host_threads, "start", lambda _: started.append(pools[-1].done))
+    pools: list[ClusterPool] = []
+    begin = ClusterPool.run
+    monkeypatch.setattr(ClusterPool, "run", lambda self: (pools.append(self), begin(self)))
+    monkeypatch.setattr(clusters, "FAST", 0.0)
+    monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-12)
+    text = kernel("u64 out", ROTATE.format(linear=LINEAR, fetch=next(iter(FETCHES.values()))) + "// its own")
+    with override(emulator_threads=2):
+        for _ in range(2):
+            run(text, 48, 64, 4, out=np.zeros((48, 64), np.uint32))
+    assert started[0] > 0
+    assert started[1] == 0
