@@ -12,7 +12,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.matrix_tiles import GROUP, TilePanel, TileProduct, WarpPanel, elements_of
+from ...isa.fragments import chunk_of
+from ..instructions.matrix_tiles import (
+    GROUP, ScaledSum, SparseLines, TilePanel, TileProduct, WarpPanel, elements_of,
+)
 from ..semantics.formats import FORMATS, widen
 from ..semantics.lanes import Bits, Lanes
 from .handler import byte, i16, i32, i64, pointer
@@ -63,6 +66,11 @@ class _Code:
         self.ir.position_at_end(done)
         return after
 
+    def splat(self, value: Any) -> Any:
+        """A number in each of 16 elements."""
+        first = self.ir.insert_element(ir.Constant(ir.VectorType(value.type, GROUP), None), value, i32(0))
+        return self.shuffle(first, first, [0] * GROUP)
+
     def shuffle(self, left: Any, right: Any, mask: list[int]) -> Any:
         return self.ir.shuffle_vector(left, right, ir.Constant(ir.VectorType(i32, len(mask)), mask))
 
@@ -73,8 +81,8 @@ class _Code:
 
 @builds(TileProduct)
 def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
-    code = _Code(module, name, 5, 0)
-    d, offsets, a, b, place = code.function.args
+    code = _Code(module, name, 5 + key.sparse, 0)
+    d, offsets, a, b, place, *lines = code.function.args
     by_a, by_b, depth, pitch_a, pitch_b, fresh = (code.load(code.at(place, 8 * n), i64, 8) for n in range(6))
     rows, columns = _block(key)
     clear = code.ir.icmp_unsigned("!=", fresh, i64(0))
@@ -96,13 +104,19 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
         def step(_: Any, values: list[Any]) -> list[Any]:
             x, y, *totals = values
             lefts = [_spread(code, code.at(x, wide_a * row), key.left) for row in range(rows)]
-            rights = [_spread(code, code.at(y, wide_b * column), key.right) for column in range(columns)]
-            pairs = [(one, other) for one in lefts for other in rights]
+            if key.sparse:
+                meets = [_met(code, key, right, code.at(y, 4 * per * row), columns) for row in range(rows)]
+            else:
+                meets = [[_spread(code, code.at(y, wide_b * column), key.right) for column in range(columns)]] * rows
+            pairs = [(one, other) for one, others in zip(lefts, meets) for other in others]
             call = Lanes(code.ir, 1).call
             sums = [call("llvm.fma.v16f32", vector, *pair, total) for pair, total in zip(pairs, totals)]
-            return [code.at(x, pitch_a), code.at(y, pitch_b), *sums]
+            return [code.at(x, pitch_a), code.at(y, further), *sums]
 
-        totals = code.loop(depth, 1, [left, right, *starts], step)[2:]
+        per = 4 if key.left == "vector" else 1  # rows of a vector of d
+        begin = code.at(lines[0], code.ir.mul(i, i64(4 * per))) if key.sparse else right
+        further = code.ir.mul(by_a, i64(4 * per)) if key.sparse else pitch_b
+        totals = code.loop(depth, 1, [left, begin, *starts], step)[2:]
         if key.integers:
             totals = [code.ir.add(code.ir.fptosi(total, integers), old) for total, old in zip(totals, before)]
         for place, total in zip(places, totals):
@@ -119,6 +133,16 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
     code.ir.ret_void()
 
 
+def _met(code: _Code, key: TileProduct, right: Any, place: Any, columns: int) -> list[Any]:
+    """Of the rows of a vector of d the elements of B that theirs of a sparse A meet."""
+    if key.left == "one":
+        line = code.at(right, code.ir.zext(code.load(place, i32), i64))
+        return [code.load(code.at(line, 64 * column), vector, 64) for column in range(columns)]
+    lines = [code.at(right, code.ir.zext(code.load(code.at(place, 4 * row), i32), i64)) for row in range(4)]
+    four = ir.VectorType(f32, 4)
+    return [_joined(code, [code.load(code.at(line, 16 * n), four, 16) for line in lines]) for n in range(columns)]
+
+
 def _block(key: TileProduct) -> tuple[int, int]:
     """The vectors that are summed at a time: those of the key where a CPU has 32 registers of 512 bits for them."""
     if "+avx512f" in described()[2]:
@@ -132,12 +156,65 @@ def _spread(code: _Code, place: Any, side: str) -> Any:
     if side == "quad":
         four = code.load(place, ir.VectorType(f32, 4), 16)
         return code.shuffle(four, four, list(range(4)) * 4)
-    one = code.ir.insert_element(ir.Constant(vector, None), code.load(place, f32), i32(0))
-    return code.shuffle(one, one, [0] * GROUP)
+    return code.splat(code.load(place, f32))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Panels
+
+
+@builds(SparseLines)
+def sparse_lines(module: ir.Module, name: str, key: SparseLines) -> None:
+    code = _Code(module, name, 2, 3)
+    to, codes, groups, chunks, pitch = code.function.args
+    size, b = chunk_of(key.bits), code.ir
+    step = 2 if size == 8 else 1
+    rows, every = b.mul(groups, i64(GROUP)), code.splat(b.trunc(pitch, i32))
+
+    def place(chunk: Any, _: list[Any]) -> list[Any]:
+        start = code.splat(b.mul(b.trunc(chunk, i32), i32(size)))
+
+        def group(number: Any, _: list[Any]) -> list[Any]:
+            row = b.mul(number, i64(GROUP))
+            mine = code.load(code.at(codes, b.add(b.mul(chunk, rows), row)), ir.VectorType(byte, GROUP), 1)
+            word = b.zext(mine, integers)
+            for kept in range(size // 2):
+                low = 1 if size == 2 else 2 * (kept // step)
+                index = b.and_(b.lshr(word, _number(low)), _number(min(3, size - 1)))
+                k = b.add(b.add(b.mul(index, _number(step)), _number(kept % step)), start)
+                line = b.add(b.mul(chunk, i64(size // 2)), i64(kept))
+                code.store(b.mul(k, every), code.at(to, b.shl(b.add(b.mul(line, rows), row), i64(2))))
+            return []
+
+        return code.loop(groups, 1, [], group)
+
+    code.loop(chunks, 1, [], place)
+    b.ret_void()
+
+
+@builds(ScaledSum)
+def scaled_sum(module: ir.Module, name: str, _: ScaledSum) -> None:
+    code = _Code(module, name, 6, 0)
+    d, offsets, sums, left, right, sizes = code.function.args
+    rows, vectors = (code.load(code.at(sizes, 8 * n), i64, 8) for n in range(2))
+    b, reals = code.ir, ir.VectorType(ir.DoubleType(), GROUP)
+
+    def row(i: Any, _: list[Any]) -> list[Any]:
+        scale = code.splat(code.load(code.at(left, b.shl(i, i64(3))), ir.DoubleType(), 8))
+
+        def column(j: Any, _: list[Any]) -> list[Any]:
+            at = b.add(b.mul(i, vectors), j)
+            place = code.at(d, b.sext(code.load(code.at(offsets, b.shl(at, i64(2))), i32), i64))
+            inner = b.fpext(code.load(code.at(sums, b.shl(at, i64(6))), vector), reals)
+            both = b.fmul(scale, code.load(code.at(right, b.shl(j, i64(7))), reals, 8))
+            total = Lanes(b, 1).call("llvm.fma.v16f64", reals, inner, both, b.fpext(code.load(place, vector), reals))
+            code.store(b.fptrunc(total, vector), place)
+            return []
+
+        return code.loop(vectors, 1, [], column)
+
+    code.loop(rows, 1, [], row)
+    b.ret_void()
 
 
 @builds(TilePanel)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from .micro_op import Routine
 
 __all__ = [
-    "GROUP", "TilePanel", "TileProduct", "Tiles", "WarpPanel", "elements_of", "held_by_lanes",
-    "held_in_rows",
+    "GROUP", "ScaledSum", "SparseLines", "TilePanel", "TileProduct", "Tiles", "WarpPanel", "elements_of",
+    "held_by_lanes", "held_in_rows",
 ]
 
 GROUP = 16
@@ -60,7 +60,8 @@ class TileProduct(Routine):
     and ``columns``), k, the pitches of the panels of A and B, and whether d counts as 0 before.
 
     Products are exact and added by one rounding to f32 each, k ascending. Of ``integers`` the sum of the products,
-    exact in f32 for k up to 256, is added to d in 32 bits.
+    exact in f32 for k up to 256, is added to d in 32 bits. Of a ``sparse`` A the panel has what is kept, k counts that,
+    and a sixth pointer is to what :class:`SparseLines` made: which row of B's panel each element meets.
     """
 
     left: str
@@ -68,6 +69,27 @@ class TileProduct(Routine):
     rows: int
     columns: int
     integers: bool
+    sparse: bool
+
+
+class SparseLines(Routine):
+    """``lines(to, codes, groups, chunks, pitch)``: for each kept element of each row where B's panel has its k.
+
+    ``codes`` has a byte for each chunk of each of 16 ``groups`` rows, those of a chunk side by side, with a code as
+    :func:`ptxdsl.isa.fragments.metadata_place` finds it; ``bits`` are those of an element of A, ``pitch`` that of B's
+    panel.
+    """
+
+    bits: int
+
+
+class ScaledSum(Routine):
+    """``scaled(d, offsets, sums, left, right, sizes)``: d += sums * left * right in f64, rounded to f32 once.
+
+    ``sums`` has the vectors of a block's products one after the other, as ``offsets`` has those of d, by rows;
+    ``left`` the scale of each row and ``right`` those of the columns, as f64; ``sizes`` the numbers of rows and of
+    vectors in a row.
+    """
 
 
 class Tiles(NamedTuple):
@@ -76,9 +98,10 @@ class Tiles(NamedTuple):
     left: TilePanel | WarpPanel
     right: TilePanel
     product: TileProduct
+    lines: SparseLines | None
 
 
-def held_by_lanes(elements: tuple[str, str], majors: tuple[str, str]) -> Tiles:
+def held_by_lanes(elements: tuple[str, str], majors: tuple[str, str], sparse: bool = False) -> Tiles:
     """For a d that lanes hold as those of mma do: a register of a warp is two vectors, of rows 0 to 3 and 4 to 7.
 
     A lies in memory, or in registers where its major is "". Vector i by A has rows 4i to 4i + 3, 16 rows a warp; vector
@@ -88,14 +111,18 @@ def held_by_lanes(elements: tuple[str, str], majors: tuple[str, str]) -> Tiles:
     left = TilePanel(elements[0], majors[0], "spread") if majors[0] else WarpPanel(elements[0])
     return Tiles(
         left, TilePanel(elements[1], majors[1], "pairs"),
-        TileProduct("vector", "quad", 8, 2, elements[0] in ("s8", "u8")),
+        TileProduct("vector", "quad", 8, 2, elements[0] in ("s8", "u8"), sparse), _lines(elements[0], sparse),
     )
 
 
-def held_in_rows(elements: tuple[str, str], majors: tuple[str, str], vectors: int) -> Tiles:
+def held_in_rows(elements: tuple[str, str], majors: tuple[str, str], vectors: int, sparse: bool = False) -> Tiles:
     """For a d whose rows lie in memory: vector i by A is row i, vector j by B has columns 16j to 16j + 15."""
     columns = next(count for count in (4, 3, 2, 1) if vectors % count == 0)
     return Tiles(
         TilePanel(elements[0], majors[0], "lines"), TilePanel(elements[1], majors[1], "lines"),
-        TileProduct("one", "vector", 4, columns, elements[0] in ("s8", "u8")),
+        TileProduct("one", "vector", 4, columns, elements[0] in ("s8", "u8"), sparse), _lines(elements[0], sparse),
     )
+
+
+def _lines(element: str, sparse: bool) -> SparseLines | None:
+    return SparseLines(128 // elements_of(element)) if sparse else None

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrix_harness import FLOATS, LANES, drawn, packed
+from matrix_harness import FLOATS, LANES, drawn, packed, sparse
 
 from ptxdsl.emulator.codegen import matrix_tiles
 from ptxdsl.emulator.codegen.library import library
 from ptxdsl.emulator.instructions.matrix_tiles import (
-    GROUP, TilePanel, TileProduct, elements_of, held_by_lanes, held_in_rows,
+    GROUP, ScaledSum, SparseLines, TilePanel, TileProduct, elements_of, held_by_lanes, held_in_rows,
 )
 
 Rng = np.random.Generator
@@ -110,10 +110,12 @@ def test_panels_from_registers(kind: str, rng: Rng) -> None:
     assert (found[:, :64] == -1).all()
 
 
-def product(key: TileProduct, d: Any, offsets: Any, a: Any, b: Any, depth: int, fresh: int) -> None:
+def product(key: TileProduct, d: Any, offsets: Any, a: Any, b: Any, depth: int, fresh: int, lines: Any = None) -> None:
     offsets = np.ascontiguousarray(offsets, np.int32)
     sizes = np.array([*offsets.shape, depth, a.strides[0], b.strides[0], fresh], np.int64)
-    called(key, 5, d.ctypes.data, offsets.ctypes.data, a.ctypes.data, b.ctypes.data, sizes.ctypes.data)
+    further = [] if lines is None else [lines.ctypes.data]
+    addresses = (d.ctypes.data, offsets.ctypes.data, a.ctypes.data, b.ctypes.data, sizes.ctypes.data, *further)
+    called(key, len(addresses), *addresses)
 
 
 @pytest.mark.parametrize("host", ["", "-avx512f"])
@@ -122,11 +124,11 @@ def test_accumulators_where_registers_are_few(host: str, rng: Rng, monkeypatch: 
     a, b = rng.standard_normal((16, 16)).astype(np.float32), rng.standard_normal((16, 32)).astype(np.float32)
     left, right = aligned((16, 16), np.float32), aligned((16, 32), np.float32)
     left[:], right[:] = a, b
-    d, key = aligned((16, 32), np.float32), TileProduct("one", "vector", 4, 2, False)
+    d, key = aligned((16, 32), np.float32), TileProduct("one", "vector", 4, 2, False, False)
     offsets = [[128 * row + 64 * j for j in range(2)] for row in range(16)]
     if host:
         monkeypatch.setattr(matrix_tiles, "described", lambda: ("", "", host))
-        key = TileProduct("one", "vector", 8, 2, False)
+        key = TileProduct("one", "vector", 8, 2, False, False)
     product(key, d, offsets, left, right, 16, 1)
     exact = a.T.astype(np.float64) @ b.astype(np.float64)
     assert (abs(d - exact) <= 17 * 2.0**-24 * (abs(a.T) @ abs(b)) * 1.01).all()
@@ -182,3 +184,62 @@ def test_accumulators_by_rows(rng: Rng) -> None:
     magnitude = abs(a.astype(np.float64)) @ abs(b.astype(np.float64)).T + abs(whole[:, :n])
     assert (abs(d[:, :n] - exact) <= (k + 1) * 2.0**-24 * magnitude).all()
     np.testing.assert_array_equal(d[:, n:], whole[:, n:])
+
+
+@pytest.mark.parametrize(("kind", "by_lanes"), [("bf16", True), ("tf32", False), ("e2m1x", False), ("s8", True)])
+def test_sparse_products(kind: str, by_lanes: bool, rng: Rng) -> None:
+    """What is left out is not multiplied: B has NaN where no row meets it."""
+    m, n, k = 64, 48, 2 * max(16, 256 // (128 // elements_of(kind)))
+    tables = [sparse(rng, k, kind) for _ in range(m // 16)]
+    kept, codes = (np.concatenate([table[part] for table in tables]) for part in (0, 1))
+    a, b = drawn(rng, kind, (m, k // 2)).astype(np.float32), drawn(rng, kind, (n, k)).astype(np.float32)
+    size = {"tf32": 2, "e2m1x": 8}.get(kind, 4)
+    kept[:, : size // 2], codes[:, 0] = kept[0, : size // 2], codes[0, 0]  # all rows keep the same of the first chunk
+    missing = [at for at in range(size) if at not in kept[0, : size // 2]]
+    given = (kind, kind), ("k", "k")
+    tiles = held_by_lanes(*given, sparse=True) if by_lanes else held_in_rows(*given, n // 16, sparse=True)
+    assert isinstance(tiles.left, TilePanel) and isinstance(tiles.lines, SparseLines)
+    left, right = panel(rng, a, tiles.left), panel(rng, b, tiles.right)
+    right[missing] = np.nan
+    lines, table = aligned((k // 2, m), np.uint32), np.ascontiguousarray(codes.T, np.uint8)
+    called(tiles.lines, 2, lines.ctypes.data, table.ctypes.data, m // 16, codes.shape[1], right.strides[0])
+    np.testing.assert_array_equal(lines, kept.T * right.strides[0])
+    d = aligned((m, n), np.int32 if kind == "s8" else np.float32)
+    d[:] = start = drawn(rng, "s32", (m, n))
+    shape = (m // 4, n // 4) if by_lanes else (m, n // 16)
+    offsets = 64 * np.arange(m * n // 16).reshape(shape)
+    if by_lanes:
+        d[:] = as_vectors(start, n).astype(d.dtype)
+    product(tiles.product, d, offsets, left, right, k // 2, 0, lines)
+    exact = start + (a[:, :, None] * b.T[kept]).sum(1)
+    np.testing.assert_array_equal(d, as_vectors(exact, n) if by_lanes else exact)
+
+
+def as_vectors(matrix: Any, n: int) -> Any:
+    """The elements of a matrix in the order of its vectors as lanes hold them, in its own shape."""
+    m = matrix.shape[0]
+    found = [
+        matrix[4 * i + lane // 4, 8 * (j // 2) + j % 2 + 2 * (lane % 4)]
+        for i in range(m // 4) for j in range(n // 4) for lane in range(16)
+    ]
+    return np.array(found).reshape(m, n)
+
+
+def test_scaled_sums(rng: Rng) -> None:
+    m, vectors = 7, 3
+    sums, left = rng.standard_normal((m, 16 * vectors)).astype(np.float32), 2.0 ** rng.integers(-250, 250, m)
+    right = 2.0 ** rng.integers(-3, 3, 16 * vectors)
+    d = aligned((m, 64), np.float32)
+    d[:] = before = rng.standard_normal((m, 64)).astype(np.float32)
+    left[3] = 0.5
+    offsets = np.array([[256 * row + 64 * j for j in range(vectors)] for row in range(m)], np.int32)
+    place, sizes = aligned(sums.shape, np.float32), np.array([m, vectors], np.int64)
+    place[:] = sums
+    called(
+        ScaledSum(), 6, d.ctypes.data, offsets.ctypes.data, place.ctypes.data, left.ctypes.data, right.ctypes.data,
+        sizes.ctypes.data,
+    )
+    with np.errstate(over="ignore"):
+        exact = (before[:, : 16 * vectors] + sums.astype(np.float64) * left[:, None] * right).astype(np.float32)
+    np.testing.assert_allclose(d[:, : 16 * vectors], exact, rtol=2.0**-22)
+    np.testing.assert_array_equal(d[:, 16 * vectors :], before[:, 16 * vectors :])
