@@ -39,9 +39,8 @@ def mnemonic(shape: str, left: str, right: str, result: str, ordered: bool, kind
 
 
 SPARSE = [
-    ("m16n8k16", "f16", "f16", "f32", 4), ("m16n8k32", "f16", "f16", "f16", 2), ("m16n8k32", "bf16", "bf16", "f32", 2),
-    ("m16n8k8", "tf32", "tf32", "f32", 4), ("m16n8k16", "tf32", "tf32", "f32", 2),
-    ("m16n8k32", "s8", "u8", "s32", 2), ("m16n8k64", "u8", "s8", "s32", 1),
+    ("m16n8k16", "bf16", "bf16", "f32", 4), ("m16n8k32", "f16", "f16", "f16", 2),
+    ("m16n8k8", "tf32", "tf32", "f32", 4), ("m16n8k32", "s8", "u8", "s32", 2), ("m16n8k64", "u8", "s8", "s32", 1),
     ("m16n8k64", "s4", "s4", "s32", 2), ("m16n8k128", "u4", "s4", "s32", 1), ("m16n8k64", "e4m3", "e5m2", "f32", 1),
 ]
 
@@ -68,7 +67,8 @@ def special(rng: Rng, kind: str, shape: tuple[int, ...], often: float = 0.02) ->
     values = (rng.standard_normal(shape) * 2.0 ** rng.integers(-6, 5, shape)).astype(dtype)
     least = np.array(1, f"u{np.dtype(dtype).itemsize}").view(dtype)
     values = np.where(rng.random(shape) < 0.1, least, values)
-    names = {"e4m3": [np.nan], "f16": [np.inf, -np.inf, np.nan], "e5m2": [np.inf, -np.inf, np.nan]}.get(kind, [])
+    every = [np.inf, -np.inf, np.nan]
+    names = {"e4m3": [np.nan], "f16": every, "bf16": every, "e5m2": every}.get(kind, [])
     for value in names:
         values = np.where(rng.random(shape) < often / len(names), np.array(value, dtype), values)
     return values.astype(dtype)
@@ -78,10 +78,10 @@ def check(out: Any, total: Any, magnitude: Any, terms: int) -> None:
     """Equal where it is infinite or NaN, else within the bound of a sum rounded after each term."""
     finite = np.isfinite(total)
     np.testing.assert_array_equal(out[~finite], total[~finite].astype(np.float32))
-    assert (abs(out[finite] - total[finite]) <= terms * 2.0**-24 * magnitude[finite] + 2.0**-149).all()
+    assert (abs(out[finite] - total[finite]) <= terms * 2.0**-24 * magnitude[finite] + terms * 2.0**-149).all()
 
 
-@pytest.mark.parametrize("case", [SPARSE[0], SPARSE[9]], ids=str)
+@pytest.mark.parametrize("case", [SPARSE[0], SPARSE[-1]], ids=str)
 def test_what_is_left_out_is_not_multiplied(case: tuple[str, str, str, str, int], rng: Rng) -> None:
     shape, left, right, result, _ = case
     m, n, k = sizes_of(shape)
