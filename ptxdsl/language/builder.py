@@ -151,11 +151,11 @@ class Trace:
     there on are ptxdsl's. ``declared`` are the bytes of ``variables`` by state space, ``not_entered`` the blocks made
     and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
     branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
-    `ptx_func` functions called, by function and constants; ``unaliased``, ``taken``, ``known_globals`` and ``leaves``
-    (the tuples that hold no register, by id) are what rule R3 remembers, ``operands`` those of the instruction whose
-    result is to be written, ``vector`` the elements, by id, of a vector that is being written, with the objects that
-    reach none of them; ``indexed`` and ``kept`` are the function's (`ir.Function`). A trace is preverified, since each
-    operand was checked when it was appended, unless
+    `ptx_func` functions called, by function and constants; ``unaliased``, ``taken``, ``more``, ``known_globals`` and
+    ``leaves`` (the tuples that hold no register, by id) are what rule R3 remembers, ``operands`` those of the
+    instruction whose result is to be written, ``vector`` the elements, by id, of a vector that is being written, with
+    the objects that reach none of them; ``indexed`` and ``kept`` are the function's (`ir.Function`). A trace is
+    preverified, since each operand was checked when it was appended, unless
     ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that is perhaps read
     before it is written, only `verify` can tell. ``block_needs`` is what helpers need of the launch
     (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`.
@@ -186,7 +186,8 @@ class Trace:
         self.operands: tuple[Any, ...] = ()
         self.vector: tuple[frozenset[int], dict[int, Any]] | None = None
         self.unaliased: dict[tuple[Any, ...], int] = {}
-        self.taken: dict[tuple[Any, ...], Any] = {}
+        self.taken: dict[int, Any] = {}
+        self.more: dict[tuple[Any, ...], int] = {}
         self.known_globals: dict[int, Any] = {}
         self.leaves: dict[int, Any] = {}
         self.block_needs: list[Any] = []

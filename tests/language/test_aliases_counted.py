@@ -164,6 +164,7 @@ def element_kept_in_a_later_turn(out: Any, x: Any) -> None:
             if g == 1:
                 old = element
     out[0] = old
+    out[1] = acc[-1]
 
 
 def element_kept_in_an_object(out: Any, x: Any) -> None:
@@ -174,6 +175,7 @@ def element_kept_in_an_object(out: Any, x: Any) -> None:
             ptx.fma.rn.f32(x, x, element, out=element)  # wrong
             state.last = element
     out[0] = state.last
+    out[1] = acc[-1]
 
 
 def element_that_leaves_its_list(out: Any, x: Any) -> None:
@@ -185,6 +187,7 @@ def element_that_leaves_its_list(out: Any, x: Any) -> None:
             if g == 0:
                 old = acc.pop(0)
     out[0] = old
+    out[1] = acc[-1]
 
 
 def element_replaced_in_its_list(out: Any, x: Any) -> None:
@@ -196,6 +199,7 @@ def element_replaced_in_its_list(out: Any, x: Any) -> None:
                 kept.append(acc[0])
                 acc[0] = acc[1]
     out[0] = kept[0]
+    out[1] = acc[-1]
 
 
 def list_under_another_name(out: Any, x: Any) -> None:
@@ -219,6 +223,7 @@ def other_register_under_the_name(out: Any, x: Any) -> None:
                 element = acc[1]
             element.set(x)  # wrong
     out[0] = old
+    out[1] = acc[-1]
 
 
 def in_a_tuple_made_before(out: Any, x: Any) -> None:
@@ -229,6 +234,43 @@ def in_a_tuple_made_before(out: Any, x: Any) -> None:
             element += x  # wrong
             pairs[g % 2] = (element, g)
     out[0] = pairs[0][0]
+    out[1] = acc[-1]
+
+
+def element_kept_between_two_changes(out: Any, x: Any) -> None:
+    acc = registers(3)
+    kept: list[Any] = []
+    for i, element in enumerate(acc):
+        element *= x
+        if i == 2:
+            kept.append(element)
+        ptx.fma.rn.f32(x, x, element, out=element)  # wrong
+    out[0] = kept[0]
+    out[1] = acc[-1]
+
+
+def element_kept_after_the_first_use_of_an_instruction(out: Any, x: Any) -> None:
+    acc = registers(2)
+    kept: list[Any] = []
+    for element in acc:
+        for g in range(3):
+            ptx.fma.rm.ftz.sat.f32(x, x, element, out=element)  # wrong
+            if g == 0:
+                kept.append(element)
+    out[0] = kept[0]
+    out[1] = acc[-1]
+
+
+def element_kept_beside_the_first_use_of_an_instruction(out: Any, x: Any) -> None:
+    acc = registers(3)
+    kept: list[Any] = []
+    for i, element in enumerate(acc):
+        element *= x
+        if i == 1:
+            kept.append(element)
+        ptx.fma.rp.ftz.sat.f32(x, x, element, out=element)  # wrong
+    out[0] = kept[0]
+    out[1] = acc[-1]
 
 
 def by_iadd(out: Any, x: Any) -> None:
@@ -328,7 +370,7 @@ def test_elements_of_a_list_are_searched_for_once_an_instruction(monkeypatch: py
             out[i] = value
 
     assert ptx_kernel(kernel).ptx()
-    assert len(searched) <= 12
+    assert len(searched) <= 8
 
 
 def test_objects_of_classes_compiled_to_c_are_read_without_their_table() -> None:

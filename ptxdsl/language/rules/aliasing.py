@@ -58,25 +58,27 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     references = sys.getrefcount(reg)
     register, own = reg, -1
     trace = thread.trace or current()
-    caller = sys._getframe(2)
     if reg.__class__ is Reg:
-        own = temporaries.get(way_of(caller, trace.code, register, trace.operands), -1)
+        way = way_of(sys._getframe(2), trace.code, register, trace.operands)
+        own = temporaries.get(way, -1)
         most = own + 1
         if (references <= most or references - _counted(register, trace) <= most) and not trace.not_entered:
             return  # held at one place
     else:
         register = reg.base
         references += sys.getrefcount(register)
+        way = way_of(sys._getframe(2), trace.code, register, ())
     if trace.not_entered:
         _check_blocks(register, trace)
     frame = sys._getframe(depth)
     calls = (id(frame.f_code), frame.f_lasti) if frame.f_code is trace.code else _calls(frame, trace)
-    at = id(caller.f_code), caller.f_lasti, id(register), calls
+    path = way, calls
+    at = path, id(register)
     if trace.unaliased.get(at, 0) >= references:
         return
     stack = list(frames(trace, user_frame(depth + 1, trace.code)))
-    known = trace.taken.get(at)
-    if known is not None and known.references >= references and known.holds(stack, register, trace):
+    known = trace.taken.get(id(register))
+    if known is not None and known.allows(references, path, trace) and known.holds(stack, register, trace):
         return
     if own >= 0 and references - _counted(register, trace) - own <= _handed_on(stack, register):
         check_stack(stack, register, more=False)
@@ -101,7 +103,9 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     check_stack(stack, register, more=0 < trace.unaliased.get(at, 0) < allowed)
     trace.unaliased[at] = allowed
     if len(elements) == 1 and elements[0] is not None:
-        trace.taken[at] = _Taken(references, trace.region, elements[0])
+        trace.taken[id(register)] = _Taken(references, trace.region, elements[0], path)
+        if known is not None and known.region is trace.region and known.element == elements[0]:
+            trace.more[known.path, path, known.element[:3]] = references - known.references
 
 
 class _Element(NamedTuple):
@@ -122,6 +126,16 @@ class _Taken(NamedTuple):
     references: int
     region: Region
     element: _Element
+    path: tuple[Any, ...]
+    """The instruction, and the way to it, at which it was searched for."""
+
+    def allows(self, references: int, path: tuple[Any, ...], trace: Trace) -> bool:
+        """Whether a change by this way has no reference more than the one that was searched for.
+
+        How many it has by itself follows from the first register that was searched for at both.
+        """
+        more = 0 if path == self.path else trace.more.get((self.path, path, self.element[:3]))
+        return more is not None and references <= self.references + more
 
     def holds(self, stack: list[FrameType], reg: Reg, trace: Trace) -> bool:
         """Whether the same places hold it: then it has no holder more, having no reference more."""

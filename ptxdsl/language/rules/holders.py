@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..builder import Trace
 from ..introspection.frame_variables import locals_of
-from ..introspection.reachable import GLOBAL, NAME, Node, Part, children, holds, walk
+from ..introspection.reachable import GLOBAL, ITEM, NAME, Node, Part, children, holds, walk
 from ..introspection.user_code import globals_of, is_user_class, is_user_module, names_of_module
 from ..memory.pointers import Pointer
 from ..values.parts import Part as RegisterPart
@@ -148,10 +148,20 @@ def holders(frames: list[FrameType], reg: Reg, trace: Trace) -> list[Found]:
             values = {name: value for name, value in variables(frame).items() if _WAYS[type(value)]}
             each.names.update((name, value) for name, value in values.items() if shares(value, reg))
             others = list(values.items())
-        for root in others:
-            if not search.passes(root[1]) and search.reaches([root[1]]):
-                _collect(walk([root], {**search.unrelated, **search.clean}, through_globals=True), frame, reg, each)
+        for name, value in others:
+            _search(search, name, value, frame, each)
     return found
+
+
+def _search(search: _Search, name: str, value: Any, frame: FrameType, found: Found) -> None:
+    """Note where what a variable holds reaches the register."""
+    if search.passes(value):
+        return
+    if search.is_flat(value):
+        found.places.append(search.element_of(name, value))
+    elif search.reaches([value]):
+        passed = {**search.unrelated, **search.clean}
+        _collect(walk([(name, value)], passed, through_globals=True), frame, search.reg, found)
 
 
 class Globals:
@@ -249,6 +259,18 @@ class _Search:
         if ways == _LEADS:
             return all(map(self.leaves.__contains__, map(id, value)))
         return not ways or (ways == _IS and not self.vector and id(self.reg) not in map(id, value))
+
+    def is_flat(self, value: Any) -> bool:
+        """Whether an object is a list of values and registers, this one once among them."""
+        if type(value) is not list or self.vector or _ways(value) != _IS:
+            return False
+        return list(map(id, value)).count(id(self.reg)) == 1
+
+    def element_of(self, name: str, value: list[Any]) -> Holder:
+        """The place in such a list."""
+        at = list(map(id, value)).index(id(self.reg))
+        node = Node(value, [Part(ITEM, range(len(value)), value)], None, NAME, name)
+        return _holder(node, ITEM, at, self.reg)
 
     def reaches(self, values: Sequence[Any]) -> bool:
         """Whether one of these objects reaches it."""
