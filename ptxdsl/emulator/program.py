@@ -176,7 +176,7 @@ class Program:
             return self.code(entry, block, conservative or slow, tools, cluster, annotated)
 
         if observing is None and not sanitizes:
-            return Launcher(spaces, config, code)
+            return Launcher(entry, spaces, config, code)
 
         def followed(arguments: Sequence[Scalar | Buffer]) -> None:
             launch = LaunchState(spaces, config, arguments)

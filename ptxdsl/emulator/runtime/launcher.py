@@ -31,12 +31,11 @@ MOST = 2
 class Launcher:
     """The launches of one kernel in one geometry. ``codes`` gives its code as :func:`.launch.run` wants it."""
 
-    def __init__(self, spaces: AddressSpaces, config: LaunchConfig, codes: Callable[[bool], Code]) -> None:
-        self.spaces, self.config, self.codes = spaces, config, codes
+    def __init__(self, name: str, spaces: AddressSpaces, config: LaunchConfig, codes: Callable[[bool], Code]) -> None:
+        self._name, self.spaces, self.config, self.codes = name, spaces, config, codes
         apart = spaces.memory.narrow or spaces.alignment > 1 or config.seed is not None
         self._keeps = not apart and not any(area is not None and area.heap for area in spaces.ranges)
         self._code: Code | None = None
-        self._name = spaces.function.name
         self._kept: list[_Kept] = []
         """Launches that have ended, and what they were given."""
 
