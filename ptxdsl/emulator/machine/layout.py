@@ -393,6 +393,8 @@ class Fault(Number):
     """A tensor map that no copy, or not this one, can use."""
     TENSOR_SHARED = 26
     """The memory of a box is not aligned in shared memory."""
+    DESCRIPTOR = 27
+    """A matrix descriptor that does not describe shared memory."""
     WRAP = 20
     """A register wraps around that was taken to be uniform plus a known vector."""
     SOURCE = 30

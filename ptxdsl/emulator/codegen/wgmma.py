@@ -1,0 +1,247 @@
+"""Code of wgmma: the places of a tile's 16-byte pieces by its descriptor, then the core's panels and product.
+
+The accumulators are summed where the warp's registers lie, but where they are halves, saturate, or products are
+subtracted: those are converted to f32, or summed for themselves, in memory beside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
+from ..instructions.matrix_tiles import GROUP
+from ..instructions.wgmma import ROWS, WarpgroupProduct
+from ..machine.layout import LANES, SHARED_START, Block, Fault, Warp
+from ..semantics.lanes import Bits, Lanes
+from .data import guard_mask, source
+from .handler import Handler, byte, i16, i32, i64, lanes_of, pointer
+from .registry import emits
+from .warp import Members
+
+__all__: list[str] = []
+
+_PIECE = 16
+_PIECES = 2
+"""Pieces of a line, of which an instruction takes 32 bytes."""
+_VECTOR = 4 * LANES
+_PANEL = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [i64] * 3)
+_HELD = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [i64])
+_PRODUCT = ir.FunctionType(ir.VoidType(), [pointer] * 5)
+floats, words = lanes_of(ir.FloatType()), lanes_of(i32)
+
+
+@emits(WarpgroupProduct)
+def warpgroup_product(h: Handler, op: WarpgroupProduct) -> None:
+    left, right, multiply, table = (h.field("q") for _ in range(4))
+    group = Members(h, op.guard, op.masked)
+    descriptors = [source(h, kind, LANES) for kind in op.descriptors]
+    held = [source(h, kind, LANES) for kind in op.held]
+    scale = guard_mask(h, op.scale, False)
+    group.check(op.members)
+    group.check_whole()
+    found = [h.ir.extract_element(each, h.i32(0)) for each in descriptors]
+    product = _Product(h, op, h.ir.inttoptr(table, pointer))
+    product.right(right, found[-1])
+    if held:
+        product.held(left, held)
+    else:
+        product.left(left, found[0])
+    product.run(multiply, h.ir.xor(h.ir.and_(scale, h.i32(1)), h.i32(1)))
+    h.next()
+
+
+class _Product:
+    def __init__(self, h: Handler, op: WarpgroupProduct, table: Any) -> None:
+        self.h, self.op, self.table, self.b = h, op, table, Lanes(h.ir, 1)
+        self.lines = -(-op.columns // GROUP) * GROUP
+        self.a = self._room(op.depth * ROWS * 16)
+        self.columns = self._room(op.depth * self.lines * 4)
+        self.apart = op.result == "f16" or op.saturates or op.negative
+        self.count = op.columns // 2
+        """Registers of d, of one number each."""
+        if self.apart:
+            self.sums = self._room(self.count * _VECTOR)
+
+    def _room(self, nbytes: int) -> Any:
+        return self.h.ir.bitcast(self.h.alloca(ir.ArrayType(byte, nbytes), 64), pointer)
+
+    def number(self, value: int) -> Bits:
+        return self.b.bits(64, value)
+
+    # Tiles
+
+    def right(self, panel: Any, descriptor: Any) -> None:
+        self._lay_out(panel, self.columns, descriptor, self.op.majors[1], self.lines, self.op.columns, self.number(0))
+
+    def left(self, panel: Any, descriptor: Any) -> None:
+        warp = Bits(self.b, self.h.ir.zext(self.h.load(self.h.warp, Warp.INDEX, i32), i64), 64)
+        self._lay_out(panel, self.a, descriptor, self.op.majors[0], ROWS, ROWS, (warp & 3) * ROWS)
+
+    def held(self, panel: Any, registers: list[Any]) -> None:
+        h = self.h
+        place, offsets = self._room(len(registers) * _VECTOR), self._room(4 * len(registers))
+        for number, value in enumerate(registers):
+            h.store(value, place, number * _VECTOR, 64)
+            h.store(h.i32(number * _VECTOR), offsets, 4 * number)
+        function = h.ir.inttoptr(panel, _HELD.as_pointer())
+        h.ir.call(function, [self.a, place, offsets, h.i64(ROWS * 16)])
+
+    def _lay_out(
+        self, panel: Any, to: Any, descriptor: Any, major: str, lines: int, used: int, first: Bits
+    ) -> None:
+        """Write a panel of ``lines`` from line ``first`` on, of which the last ones repeat where they are not used."""
+        h, op = self.h, self.op
+        count = lines * _PIECES if major == "k" else op.depth * lines // 8
+        offsets = self._room(4 * count)
+        self._places(Bits(self.b, descriptor, 64), major, lines, used, first, offsets)
+        base = h.ir.sub(h.load(h.block, Block.SHARED, i64), h.i64(SHARED_START))
+        spread = 16 if to is self.a else 4
+        sizes = [lines // GROUP, _PIECES if major == "k" else op.depth, lines * spread]
+        function = h.ir.inttoptr(panel, _PANEL.as_pointer())
+        h.ir.call(function, [to, h.ir.inttoptr(base, pointer), offsets, *map(h.i64, sizes)])
+
+    def _places(self, descriptor: Bits, major: str, lines: int, used: int, first: Bits, offsets: Any) -> None:
+        """Write the address in shared memory of each piece; a fault where one lies outside."""
+        h = self.h
+
+        def part(field: Part) -> Bits:
+            return ((descriptor >> field.low) & (1 << field.width) - 1) << field.unit
+
+        start, leading, stride, mode = part(ADDRESS), part(LEADING), part(STRIDE), part(SWIZZLE)
+        plain = mode.eq(0)
+        span = plain.pick(_PIECE, self.number(256) >> mode)
+        mask, per = (span >> 4) - 1, span >> 4
+        lowest, highest = h.alloca(i64, 8), h.alloca(i64, 8)
+        h.ir.store(h.i64(1 << 32), lowest)
+        h.ir.store(h.i64(0), highest)
+
+        def put(index: Bits, address: Bits) -> None:
+            address = address ^ (((address >> 7) & mask) << 4)
+            for place, choose in ((lowest, Bits.min), (highest, Bits.max)):
+                h.ir.store(choose(Bits(self.b, h.ir.load(place), 64), address).value, place)
+            place = h.ir.gep(offsets, [(index << 2).value], source_etype=byte)
+            h.ir.store(h.ir.trunc(address.value, i32), h.ir.bitcast(place, i32.as_pointer()), align=4)
+
+        def by_line(i: Any) -> None:
+            line = Bits(self.b, i, 64)
+            at = line.min(used - 1) + first
+            row = start + (at >> 3) * stride + (at & 7) * span
+            step = plain.pick(leading, self.number(_PIECE))
+            for piece in range(_PIECES):
+                put(line * _PIECES + piece, row + step * piece)
+
+        def by_depth(i: Any) -> None:
+            k = Bits(self.b, i, 64)
+            row = start + (k >> 3) * plain.pick(leading, stride) + (k & 7) * span
+
+            def piece(j: Any) -> None:
+                number = Bits(self.b, j, 64)
+                at = number.min(used // 8 - 1) + (first >> 3)
+                slab, within = at.divide(per, False), at & per - 1
+                put(k * (lines // 8) + number, row + slab * plain.pick(stride, leading) + within * _PIECE)
+
+            h.count(h.i64(lines // 8), 1, piece)
+
+        h.count(h.i64(lines if major == "k" else self.op.depth), 1, by_line if major == "k" else by_depth)
+        end = h.ir.zext(h.load(h.block, Block.TOTAL_SHARED, i32), i64)
+        end = h.ir.add(end, h.i64(SHARED_START - _PIECE))
+        good = part(BASE_OFFSET).eq(0).value
+        good = h.ir.and_(good, h.ir.icmp_unsigned(">=", h.ir.load(lowest), h.i64(SHARED_START)))
+        good = h.ir.and_(good, h.ir.icmp_signed("<=", h.ir.load(highest), end))
+
+        def leave() -> None:
+            h.store(descriptor.value, h.block, Block.FAULT_ADDRESS)
+            h.fault(Fault.DESCRIPTOR, h.i32(1))
+
+        h.branch_unless(good, leave)
+
+    # The product
+
+    def run(self, function: Any, fresh: Any) -> None:
+        h, op = self.h, self.op
+        d, offsets = (self.sums, self._own_offsets()) if self.apart else (h.warp, self.table)
+        if self.apart and not op.saturates:
+            self._each(self._taken)
+        sizes = self._room(48)
+        clear = h.i64(1) if op.saturates else h.ir.zext(fresh, i64)
+        for number, value in enumerate((
+            h.i64(4), h.i64(op.columns // 4), h.i64(op.depth), h.i64(ROWS * 16), h.i64(4 * self.lines), clear,
+        )):
+            h.store(value, sizes, 8 * number)
+        multiply = h.ir.inttoptr(function, _PRODUCT.as_pointer())
+        h.ir.call(multiply, [d, offsets, self.a, self.columns, sizes])
+        if self.apart:
+            self._each(lambda register: self._given(register, fresh))
+
+    def _own_offsets(self) -> Any:
+        """Those of the vectors of d in memory of its own, in the order of the product."""
+        h, op = self.h, self.op
+        numbers = [
+            _VECTOR * (4 * eight + 2 * (four // 2) + odd) + 64 * (four % 2)
+            for four in range(4) for eight in range(op.columns // 8) for odd in range(2)
+        ]
+        kind = ir.ArrayType(i32, len(numbers))
+        held = ir.GlobalVariable(h.ir.module, kind, h.ir.module.get_unique_name("offsets"))
+        held.initializer, held.global_constant, held.linkage = ir.Constant(kind, numbers), True, "internal"
+        return h.ir.bitcast(held, pointer)
+
+    def _each(self, body: Any) -> None:
+        """Run ``body`` for each register of d, as the table has them."""
+        per = 1 if self.op.result != "f16" else 2
+        self.h.count(self.h.i64(self.count // per), 1, body)
+
+    def _register(self, number: Any) -> Any:
+        """The address of a register of d."""
+        h = self.h
+        if self.op.result != "f16":  # the table has the vectors of rows 0 to 3, 4 to 7, ... one after the other
+            half = h.ir.and_(h.ir.lshr(number, h.i64(1)), h.i64(1))
+            pair = h.ir.add(h.ir.shl(h.ir.lshr(number, h.i64(2)), h.i64(1)), h.ir.and_(number, h.i64(1)))
+            number = h.ir.add(h.ir.mul(half, h.i64(2 * (self.op.columns // 4))), pair)
+        offset = h.ir.load(h.ir.gep(h.ir.bitcast(self.table, i32.as_pointer()), [number], source_etype=i32), align=4)
+        return h.add(h.warp, offset)
+
+    def _sum(self, number: Any) -> Any:
+        return self.h.add(self.sums, self.h.ir.mul(number, self.h.i64(_VECTOR)))
+
+    def _keep(self, value: Any, number: Any) -> None:
+        self.h.store(self.h.ir.bitcast(value, words), self._sum(number), 0)
+
+    def _kept(self, number: Any) -> Any:
+        return self.h.ir.bitcast(self.h.load(self._sum(number), 0, words), floats)
+
+    def _taken(self, number: Any) -> None:
+        """The addends, of the other sign where products are subtracted."""
+        h, op = self.h, self.op
+        word = h.load(self._register(number), 0, words)
+        if op.result != "f16":
+            self._keep(h.ir.fneg(h.ir.bitcast(word, floats)), number)
+            return
+        for part in range(2):
+            half = h.ir.trunc(h.ir.lshr(word, h.splat(h.i32(16 * part))), lanes_of(i16))
+            value = h.ir.fpext(h.ir.bitcast(half, lanes_of(ir.HalfType())), floats)
+            at = h.ir.add(h.ir.shl(number, h.i64(1)), h.i64(part))
+            self._keep(h.ir.fneg(value) if op.negative else value, at)
+
+    def _given(self, number: Any, fresh: Any) -> None:
+        h, op = self.h, self.op
+        place = self._register(number)
+        if op.saturates:
+            old = h.ir.select(h.nonzero(fresh), ir.Constant(words, None), h.load(place, 0, words))
+            total = h.call("llvm.sadd.sat.v32i32", words, h.load(self._sum(number), 0, words), old)
+            h.store(total, place, 0)
+            return
+        if op.result != "f16":
+            h.store(h.ir.bitcast(h.ir.fneg(self._kept(number)), words), place, 0)
+            return
+        word: Any = None
+        for part in range(2):
+            value = self._kept(h.ir.add(h.ir.shl(number, h.i64(1)), h.i64(part)))
+            value = h.ir.fneg(value) if op.negative else value
+            odd = h.ir.fcmp_unordered("uno", value, value)
+            bits = h.ir.bitcast(h.ir.fptrunc(value, lanes_of(ir.HalfType())), lanes_of(i16))
+            bits = h.ir.select(odd, h.splat(i16(0x7FFF)), bits)
+            wide = h.ir.zext(bits, words)
+            word = wide if word is None else h.ir.or_(word, h.ir.shl(wide, h.splat(h.i32(16))))
+        h.store(word, place, 0)

@@ -1,0 +1,99 @@
+"""wgmma: products of a warpgroup's tiles, of which each warp makes its own 16 rows when it comes to the instruction.
+
+That is the first moment that a GPU could choose too, so fences, groups and waits have nothing left to do.
+"""
+
+from __future__ import annotations
+
+from ...ir import Immediate, Instruction, elements
+from ...isa.fragments import shape_of
+from ..machine.unsupported import unsupported
+from .lowering import Lowering, lowers
+from .matrix_tiles import TilePanel, TileProduct, WarpPanel, elements_of
+from .micro_op import MicroOp
+from .operand_classes import OperandClass
+from .operands import raw
+
+__all__ = ["ROWS", "WarpgroupProduct"]
+
+ROWS = 16
+"""Of a warp."""
+
+
+class WarpgroupProduct(
+    MicroOp, may_fault=True, repeatable=False, inlinable="its cost is the product's", converges=True, reads_memory=True
+):
+    """A product of a tile of A with one of B, of ``columns`` and a depth of 32 bytes.
+
+    ``types`` and ``majors`` are those of A and B; A's major is "" where it lies in registers. ``result`` is the type of
+    d, ``negative`` says that products are subtracted. ``descriptors`` are those of what lies in shared memory, ``held``
+    the registers of A. The record has the address of a table of the offsets of d's registers.
+    """
+
+    types: tuple[str, str]
+    majors: tuple[str, str]
+    columns: int
+    result: str
+    saturates: bool
+    negative: bool
+    descriptors: tuple[OperandClass, ...]
+    held: tuple[OperandClass, ...]
+    scale: OperandClass
+    members: OperandClass
+    guard: OperandClass
+    masked: bool
+
+    @property
+    def depth(self) -> int:
+        """Elements along k."""
+        return 2 * elements_of(self.types[0])
+
+
+_KINDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
+
+
+@lowers("wgmma")
+def wgmma(low: Lowering, statement: Instruction) -> None:
+    form, tokens = statement.form, statement.form.tokens
+    if tokens[0] != "mma_async":
+        return  # all products are complete
+    left, right = tokens[-2:]
+    if "sp" in tokens or left not in _KINDS:
+        raise unsupported(statement, f"`{form.mnemonic}`")
+    columns = int(shape_of(tokens).partition("n")[2].partition("k")[0])
+    named = {spec.name: operand for spec, operand in zip(form.operands, statement.operands)}
+    d = elements(named["d"])
+    result = tokens[-3]
+    signs = [operand.bits for name in ("sa", "sb") if isinstance(operand := named.get(name), Immediate)]
+    turned = [_turned(named.get(name)) for name in ("ta", "tb")]
+    in_registers = elements(named["a"]) if len(elements(named["a"])) > 1 else ()
+    majors = "" if in_registers else "mn" if turned[0] else "k", "mn" if turned[1] else "k"
+    descriptors = [low.read(statement, named[name], 64) for name in ("a", "b") if name == "b" or not in_registers]
+    held = [low.read(statement, register) for register in in_registers]
+    scale, guard = low.read(statement, named["scale"]), low.operands.guard(statement)
+    members = low.operands.number(0xFFFFFFFF, 32)
+    op = WarpgroupProduct(
+        (left, right), majors, columns, result, "satfinite" in tokens, sum(bits & 1 << 31 != 0 for bits in signs) == 1,
+        tuple(field.kind for field in descriptors), tuple(field.kind for field in held), scale.kind, members.kind,
+        guard.kind, low.divergent,
+    )
+    table = low.pool.table(_accumulators([low.operands.destination(each).values[0] for each in d], result, columns))
+    placed = low.emit(op, raw("qqqq", 0, 0, 0, table), guard, low.priority(), *descriptors, *held, scale, members)
+    panel = TilePanel(left, majors[0], "spread") if majors[0] else WarpPanel(left)
+    wide = 4 if columns % 16 == 0 else 2
+    product = TileProduct("vector", "quad", 4, wide, left in ("s8", "u8"))
+    placed.links = {0: panel, 1: TilePanel(right, majors[1], "pairs"), 2: product}
+
+
+def _turned(operand: object) -> bool:
+    return isinstance(operand, Immediate) and operand.bits == 1
+
+
+def _accumulators(slots: list[int], result: str, columns: int) -> list[int]:
+    """Where the vectors of d lie that the product takes, in its order; of halves those of the registers alone."""
+    if result == "f16":
+        return slots
+    return [
+        slots[4 * eight + 2 * (four // 2) + odd] + 64 * (four % 2)
+        for four in range(4) for eight in range(columns // 8) for odd in range(2)
+    ]

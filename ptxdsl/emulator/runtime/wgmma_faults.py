@@ -1,0 +1,30 @@
+"""Faults of wgmma: descriptors of what is not shared memory."""
+
+from __future__ import annotations
+
+from ...errors import EmulationError, MemoryFault
+from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, SPANS, STRIDE, SWIZZLE, Bits
+from ..machine.layout import SHARED_START, Fault
+from .faults import Scene, explains
+
+__all__: list[str] = []
+
+
+@explains(Fault.DESCRIPTOR)
+def _descriptor(scene: Scene, _: Fault) -> EmulationError:
+    word = scene.address
+
+    def part(field: Bits) -> int:
+        return (word >> field.low & (1 << field.width) - 1) << field.unit
+
+    message = f"the matrix descriptor {word:#x} of `{scene.statement.form.mnemonic}`:"
+    if part(BASE_OFFSET):
+        return scene.raised(
+            MemoryFault, f"{message} its base offset is {part(BASE_OFFSET)}; the emulator takes 0 only",
+            "align the tile to 1024 bytes",
+        )
+    end = SHARED_START + scene.state.launch.shared_bytes
+    tile = f"a tile at {part(ADDRESS):#x}, leading {part(LEADING):#x}, stride {part(STRIDE):#x}"
+    rows = f"rows of {SPANS[part(SWIZZLE)]} bytes"
+    where = f"goes beyond the block's shared memory, {SHARED_START:#x} to {end:#x}"
+    return scene.raised(MemoryFault, f"{message} {tile}, {rows} {where}")

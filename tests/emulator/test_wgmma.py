@@ -1,0 +1,188 @@
+"""wgmma against numpy: tiles by descriptor in every layout, A in registers, types, signs, scales of the accumulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matrix_harness import FLOATS, drawn, packed
+
+import ptxdsl
+from ptxdsl.isa.matrix_descriptors import descriptor
+
+Rng = np.random.Generator
+_START = 1024
+"""Where shared memory begins."""
+_SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+
+_KERNEL = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 image, .param .u64 a, .param .u64 b, .param .u64 d, .param .u64 regs, .param .u32 add)
+{{
+    .reg .b64 %image, %a, %b, %d, %regs, %at;
+    .reg .b32 %t, %n, %x, %add, %h<4>;
+    .reg .{kind} %d<{count}>;
+    .reg .pred %p, %scale;
+    .shared .align 1024 .b8 tiles[{nbytes}];
+    ld.param.u64 %image, [image];
+    ld.param.u64 %a, [a];
+    ld.param.u64 %b, [b];
+    ld.param.u64 %d, [d];
+    ld.param.u64 %regs, [regs];
+    ld.param.u32 %add, [add];
+    mov.u32 %t, %tid.x;
+    shl.b32 %n, %t, 2;
+COPY:
+    cvt.u64.u32 %at, %n;
+    add.u64 %at, %at, %image;
+    ld.global.b32 %x, [%at];
+    {{ .reg .b32 %s; mov.u32 %s, tiles; add.u32 %s, %s, %n; st.shared.b32 [%s], %x; }}
+    add.u32 %n, %n, 512;
+    setp.lt.u32 %p, %n, {nbytes};
+    @%p bra COPY;
+    fence.proxy.async;
+    bar.sync 0;
+    mul.wide.u32 %at, %t, 16;
+    add.u64 %regs, %regs, %at;
+    ld.global.v4.b32 {{%h0, %h1, %h2, %h3}}, [%regs];
+    mul.wide.u32 %at, %t, {stride};
+    add.u64 %d, %d, %at;
+{loads}
+    setp.ne.u32 %scale, %add, 0;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n{n}k{k}{satfinite}.{result}.{left}.{right} {{{list}}}, {a}, %b, %scale{signs};
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+{stores}
+    ret;
+}}
+"""
+
+
+def _kernel(types: tuple[str, str, str], n: int, signs: str, satfinite: bool, held: bool, nbytes: int) -> Any:
+    result, left, right = types
+    kind, size = ("b32", 4) if result == "f16" else (result, 4)
+    count = n // (4 if result == "f16" else 2)
+    each = [f"[%d+{size * number}]" for number in range(count)]
+    return ptxdsl.load(_KERNEL.format(
+        kind=kind, count=count, nbytes=nbytes, stride=count * size, n=n, k=32 // _SIZES[left], result=result,
+        left=left, right=right, satfinite=".satfinite" * satfinite, a="{%h0, %h1, %h2, %h3}" if held else "%a",
+        signs=signs, list=", ".join(f"%d{number}" for number in range(count)),
+        loads="\n".join(f"    ld.global.{kind} %d{number}, {at};" for number, at in enumerate(each)),
+        stores="\n".join(f"    st.global.{kind} {at}, %d{number};" for number, at in enumerate(each)),
+    ))["k"]
+
+
+class _Tile:
+    """A matrix of lines by k laid out in an image of shared memory, by the manual's canonical layouts."""
+
+    def __init__(self, rng: Rng, image: Any, start: int, matrix: Any, major: str, span: int) -> None:
+        data = matrix if major == "k" else matrix.T
+        size = data.itemsize
+        rows, columns = data.shape
+        per = span // size
+        eights = -(-rows // 8)
+        slabs = -(-columns // per) if span > 16 or major == "mn" else columns // per
+        inside = int(rng.integers(0, span // 32)) * 32 if major == "k" and span > 16 else 0
+        group, slab = 8 * span, 8 * span * eights
+        if rng.integers(2):  # the other dimension first
+            group, slab = 8 * span * slabs, 8 * span
+        if major == "k" and span > 16:
+            group, slab = 8 * span, 0
+        start = -(-start // 1024) * 1024
+        for row in range(rows):
+            for column in range(columns):
+                at = start + row // 8 * group + row % 8 * span + column // per * slab + column % per * size + inside
+                at ^= (at >> 7 & span // 16 - 1) << 4
+                image[at : at + size] = np.frombuffer(data[row, column].tobytes(), np.uint8)
+        leading, stride = (slab, group) if span > 16 or major == "k" else (group, slab)
+        self.end = start + eights * slabs * 8 * span
+        self.descriptor = np.uint64(descriptor(_START + start + inside, leading, stride, span))
+
+
+def _placed(values: Any, n: int) -> Any:
+    """D by thread and value: row 16w + g + 8((v/2)%2), column 8(v/4) + 2t + v%2."""
+    thread, v = np.meshgrid(np.arange(128), np.arange(n // 2), indexing="ij")
+    lane = thread % 32
+    return values[thread // 32 * 16 + lane // 4 + v // 2 % 2 * 8, v // 4 * 8 + lane % 4 * 2 + v % 2]
+
+
+def _codes(matrix: Any, kind: str) -> Any:
+    """The elements as they lie in memory."""
+    dtype = {"s8": np.int8, "u8": np.uint8}.get(kind) or FLOATS.get(kind)
+    return matrix.astype(np.float32 if kind == "tf32" else dtype)
+
+
+def _values(rng: Rng, kind: str, shape: tuple[int, int]) -> Any:
+    return drawn(rng, kind, shape) if kind in ("s8", "u8", "tf32") else rng.standard_normal(shape) * 3
+
+
+_CASES = [
+    *(("f32", kind, kind, major, span)
+      for kind in ("f16", "bf16") for major in ("k", "mn") for span in (16, 32, 64, 128)),
+    *(("f32", "tf32", "tf32", "k", span) for span in (16, 128)), ("f16", "f16", "f16", "mn", 128),
+    ("f16", "e4m3", "e5m2", "k", 64), ("f32", "e5m2", "e4m3", "k", 128), ("f32", "e4m3", "e4m3", "k", 16),
+    ("s32", "s8", "u8", "k", 128), ("s32", "u8", "u8", "k", 32), ("s32", "s8", "s8", "k", 16),
+]
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: "-".join(map(str, case)))
+def test_products(case: tuple[str, str, str, str, int], held: bool, rng: Rng) -> None:
+    result, left, right, major, span = case
+    n = int(rng.choice([8, 24, 64, 128, 256]))
+    k = 32 // _SIZES[left]
+    a, b = _codes(_values(rng, left, (64, k)), left), _codes(_values(rng, right, (n, k)), right)
+    image = rng.integers(0, 256, 1 << 16).astype(np.uint8)
+    tile = _Tile(rng, image, 0, a, "k" if held else major, span)
+    other = _Tile(rng, image, tile.end, b, major, span)
+    image = image[: -(-other.end // 512) * 512].copy()
+    signs, turned = "", ""
+    minus = 1
+    if result != "s32":
+        first, second = (int(sign) for sign in rng.choice([-1, 1], 2))
+        minus, signs = first * second, f", {first}, {second}"
+    if _SIZES[left] == 2:
+        turned = f", {int(major == 'mn')}" * (1 if held else 2)
+    whole = result == "s32"
+    satfinite = whole and bool(rng.integers(2))
+    old = rng.integers(-(2**31), 2**31, (64, n)).astype(np.int32) if whole else rng.standard_normal((64, n)) * 4
+    old = old if whole else old.astype(np.float16 if result == "f16" else np.float32)
+    registers = np.zeros((128, 4), np.uint32)
+    if held:
+        for warp in range(4):
+            part = a[16 * warp : 16 * warp + 16].astype(np.int64 if whole else np.float32)
+            registers[32 * warp : 32 * warp + 32] = packed(part, f"m16n8k{k}", left, "a")
+    kernel = _kernel((result, left, right), n, signs + turned, satfinite, held, image.size)
+    for add in (1, 0):
+        d = np.ascontiguousarray(_placed(old, n))
+        kernel.configure(1, 128, backend="emulator")(
+            image, tile.descriptor, other.descriptor, d.view(np.uint32), registers, np.uint32(add)
+        )
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        exact, size = minus * (x @ y.T), abs(x) @ abs(y).T
+        exact, size = exact + add * old.astype(np.float64), size + add * abs(old.astype(np.float64))
+        if whole:
+            wrapped = exact.astype(np.int64)
+            wrapped = wrapped.clip(-(2**31), 2**31 - 1) if satfinite else wrapped.astype(np.int32)
+            np.testing.assert_array_equal(d, _placed(wrapped, n).astype(np.int32))
+            continue
+        bound = (k + 1) * 2.0**-24 * size + (2.0**-11 * abs(exact) + 2.0**-24 if result == "f16" else 0)
+        assert (abs(d.astype(np.float64) - _placed(exact, n)) <= _placed(bound, n) * 1.01).all()
+
+
+def test_a_descriptor_beyond_shared_memory(rng: Rng) -> None:
+    image, d = np.zeros(8192, np.uint8), np.zeros((128, 32), np.float32)
+    tile = _Tile(rng, image, 0, np.zeros((64, 16), np.float16), "k", 32)
+    wrong = np.uint64(descriptor(_START + 7168, 16, 256, 32))
+    kernel = _kernel(("f32", "f16", "f16"), 64, ", 1, 1, 0, 0", False, False, image.size)
+    with pytest.raises(ptxdsl.MemoryFault) as raised:
+        kernel.configure(1, 128, backend="emulator")(
+            image, tile.descriptor, wrong, d, np.zeros((128, 4), np.uint32), np.uint32(1)
+        )
+    assert raised.value.message == (
+        "the matrix descriptor 0xc000001000010200 of `wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16`: a tile at "
+        "0x2000, leading 0x10, stride 0x100, rows of 32 bytes goes beyond the block's shared memory, 0x400 to 0x2400"
+    )
