@@ -101,6 +101,10 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
         before = [code.ir.select(clear, zero, code.load(place, kind)) for place in places]
         starts = [ir.Constant(vector, None)] * len(before) if key.integers else before
 
+        per = 4 if key.left == "vector" else 1  # rows of a vector of d
+        begin = code.at(lines[0], code.ir.mul(i, i64(4 * per))) if key.sparse else right
+        further = code.ir.mul(by_a, i64(4 * per)) if key.sparse else pitch_b
+
         def step(_: Any, values: list[Any]) -> list[Any]:
             x, y, *totals = values
             lefts = [_spread(code, code.at(x, wide_a * row), key.left) for row in range(rows)]
@@ -113,9 +117,6 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
             sums = [call("llvm.fma.v16f32", vector, *pair, total) for pair, total in zip(pairs, totals)]
             return [code.at(x, pitch_a), code.at(y, further), *sums]
 
-        per = 4 if key.left == "vector" else 1  # rows of a vector of d
-        begin = code.at(lines[0], code.ir.mul(i, i64(4 * per))) if key.sparse else right
-        further = code.ir.mul(by_a, i64(4 * per)) if key.sparse else pitch_b
         totals = code.loop(depth, 1, [left, begin, *starts], step)[2:]
         if key.integers:
             totals = [code.ir.add(code.ir.fptosi(total, integers), old) for total, old in zip(totals, before)]
