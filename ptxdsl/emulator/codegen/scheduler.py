@@ -194,7 +194,7 @@ def _run(module: ir.Module, name: str) -> None:
     h.ir.branch(leave)
     h.ir.position_at_end(take)
     launch = h.load(h.block, Block.GRID, pointer)
-    number = h.ir.atomic_rmw("add", h.ir.bitcast(launch, i64.as_pointer()), h.i64(1), "monotonic")
+    number = _next_block(h, launch)
     some, done = h.block_named("some"), h.block_named("finished")
     h.ir.cbranch(h.ir.icmp_unsigned("<", number, h.load(launch, Launch.BLOCKS, i64)), some, done)
     h.ir.position_at_end(done)
@@ -205,6 +205,27 @@ def _run(module: ir.Module, name: str) -> None:
     h.ir.branch(head)
     h.ir.position_at_end(leave)
     h.ir.ret_void()
+
+
+def _next_block(h: Handler, launch: Any) -> Any:
+    """The number of the next block: one whose turns were begun with those of another, or one that is claimed now."""
+    begun = h.load(h.block, Block.BEGUN, i32)
+    again, new, chosen = (h.block_named(n) for n in ("begun", "new", "chosen"))
+    h.ir.cbranch(h.nonzero(begun), again, new)
+    h.ir.position_at_end(again)
+    first, further = h.load(h.block, Block.BEGUN_FIRST, i64), h.load(h.block, Block.BEGUN_FURTHER, i32)
+    one = h.ir.zext(h.nonzero(further), i32)
+    h.store(h.ir.sub(begun, h.i32(1)), h.block, Block.BEGUN)
+    h.store(h.ir.add(first, h.i64(1)), h.block, Block.BEGUN_FIRST)
+    h.store(h.ir.sub(further, one), h.block, Block.BEGUN_FURTHER)
+    h.store(h.ir.add(h.load(h.block, Block.BEGUN_TURNS, i32), one), h.block, Block.TURNS)
+    h.ir.branch(chosen)
+    h.ir.position_at_end(new)
+    claimed = h.ir.atomic_rmw("add", h.ir.bitcast(launch, i64.as_pointer()), h.i64(1), "monotonic")
+    h.store(h.i32(0), h.block, Block.TURNS)
+    h.ir.branch(chosen)
+    h.ir.position_at_end(chosen)
+    return h.merged(again, [first], new, [claimed])[0]
 
 
 def _begin(h: Handler, launch: Any, number: Any) -> None:

@@ -12,8 +12,9 @@ from .block_passes import emit_block_pass
 from .converged_blocks import ConvergedBlocks
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
+from .grid_turns import emit_made_turns
 from .lane_regions import LaneRegion
-from .plan import RETIRED, Layout, Plan
+from .plan import RETIRED
 from .votes import votes
 
 __all__ = ["BarrierRegion"]
@@ -39,6 +40,8 @@ class BarrierRegion(ConvergedBlocks):
         read = self._voted().union(*(plan.reads[block.number] for block in self.inside))
         h.exit_block = self.exit_block
         h.ir.position_at_end(self.head)
+        if self.at_barrier is not None and self.at_barrier is self.first.turn:
+            emit_made_turns(h)
         self.read_only = plan.warps > 1 and not any(
             not planned.op.repeatable for block in self.inside for planned in block.ops
         )
@@ -163,6 +166,7 @@ class BarrierRegion(ConvergedBlocks):
             h.set("converged", left)
             if h.keeps_lanes and self.start >= 0:
                 h.branch_unless(h.nonzero(left), lambda: h.ir.branch(self.latch))
+        h.prefetching.begin_warp(self.start)
         self.load_registers()
 
     def load_registers(self) -> None:
@@ -170,7 +174,7 @@ class BarrierRegion(ConvergedBlocks):
         h, plan, barrier, written, read = self.h, self.plan, self.at_barrier, self.h.written, self.read
         behind = barrier is not None and barrier is not self.first.turn
         live = plan.live(barrier.statement if barrier is not None else self.first.start, int(behind))
-        once = {name for name in plan.launch_invariant & read if _is_scalar(plan, name)}
+        once = {name for name in plan.launch_invariant & read if plan.is_scalar(name)}
         h.load_registers(((live & (written | read)) | (plan.launch_invariant & read)) - once)
         h.load_warp_invariant(once)
 
@@ -197,11 +201,3 @@ class BarrierRegion(ConvergedBlocks):
         """To the regions behind the barriers in ``ends``."""
         h.ir.position_at_end(retired)
         h.ir.ret_void()
-
-
-def _is_scalar(plan: Plan, name: str) -> bool:
-    """Whether a register is one number that is the same in all warps."""
-    register = plan.registers[name]
-    return (
-        register.slot in plan.warp_invariant and register.layout is Layout.UNIFORM and register.lane_offsets is None
-    )

@@ -21,6 +21,7 @@ from ..machine.layout import LANES, NEVER, Barrier, Block, Warp
 from .barrier_regions import BarrierRegion
 from .cluster_barriers import emit_gate, emit_resumption
 from .function_builder import BlockFunction
+from .grid_turns import emit_grid_turns
 from .plan import RETIRED, PlannedBlock, Plan, Refused
 
 __all__ = ["emit_block_function"]
@@ -55,6 +56,7 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
         for end in region.ends:
             if end >= 0:
                 region.switch.add_case(i32(end), heads[end])
+    h.prefetching.emit()
     h.ir.position_at_end(h.body)
     h.set("position", 0)
     h.set("first_warp", 0)
@@ -62,6 +64,8 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
     h.set("barrier", RETIRED)
     h.set("vote", 0)
     h.set("result", 0)
+    emit_grid_turns(h)
+    h.set("budget", BUDGET)
     if waits:
         fresh = h.block_named("fresh")
         emit_resumption(h, fresh, {block.number: heads[block.number] for block in waits})

@@ -31,7 +31,7 @@ from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cos
 from .row_micro_ops import ComputeRows, RowWrapCheck
 from .votes import votes
 
-__all__ = ["emit_block_pass"]
+__all__ = ["GLOBAL", "BlockPass", "emit_block_pass"]
 
 MAX_OPS = 160
 """Micro-ops of a pass: its code is there twice."""
@@ -62,7 +62,7 @@ def emit_block_pass(region: Region) -> bool:
     alike = plan.warps > 1 and plan.threads % LANES == 0 and not plan.leaves and not plan.prologue
     if not alike or region.hoisted or (start >= 0 and plan.blocks[start].waits_for_cluster):
         return False
-    made = _BlockPass(region)
+    made = BlockPass(region)
     try:
         made.plan_ways()
         made.check()
@@ -72,7 +72,7 @@ def emit_block_pass(region: Region) -> bool:
     return True
 
 
-class _BlockPass(BlockNumbers):
+class BlockPass(BlockNumbers):
     """The pass of one region."""
 
     def __init__(self, region: Region) -> None:
@@ -153,8 +153,15 @@ class _BlockPass(BlockNumbers):
             self.demand(h.ir.icmp_signed(">=", h.get("budget"), h.i32(self.cost)))
         for number, planned in enumerate(self.ops):
             self.number = number
+            self.before(number)
             h.begin_unchecked(planned)
             self._foresee(planned)
+
+    def before(self, number: int) -> None:
+        """The micro-op of a number comes next."""
+
+    def before_in_warp(self, number: int) -> None:
+        """The same in the code of a warp."""
 
     def _foresee(self, planned: PlannedOp) -> None:
         """What a micro-op does, in all warps."""
@@ -240,60 +247,61 @@ class _BlockPass(BlockNumbers):
     def emit(self) -> None:
         """Emit the loop over the warps without checks, behind the checks; go on where they fail."""
         h, region = self.h, self.region
-        quick, turn, done, checked = (h.block_named(n) for n in ("unchecked", "next_unchecked", "none_left", "checked"))
+        quick, checked = (h.block_named(n) for n in ("unchecked", "checked"))
         h.ir.cbranch(h.likely(self.reduced(self.good)), quick, checked)
         h.ir.position_at_end(quick)
-        ahead: list[Any] = []
+        self.run_warps()
+        h.set("barrier", self.end)
+        h.ir.branch(region.all_warps)
+        region.ends[self.end] = None
+        h.ir.position_at_end(checked)
+
+    def run_warps(self) -> None:
+        """Emit the loop over the warps."""
+        h = self.h
+        turn, done = (h.block_named(n) for n in ("next_unchecked", "none_left"))
         places = {}
         for number, hosts in self.hosts.items():
-            again = ahead if self._loads_again(self.ops[number]) else None
+            again = self._bytes_again(self.ops[number])
             places[number] = [self._kept(host, again) for host in hosts]
         if self.cost:
             h.set("budget", h.ir.sub(h.get("budget"), h.i32(self.cost)))
         if self.plan.varies:
             h.set("alive", FULL)
             h.set("converged", FULL)
+        before = h.ir.block
         h.ir.branch(turn)
         h.ir.position_at_end(turn)
         position = h.ir.phi(i32)
-        position.add_incoming(h.i32(0), quick)
+        position.add_incoming(h.i32(0), before)
         self._warp_pass(position, places)
         after = h.ir.add(position, h.i32(1))
         position.add_incoming(after, h.ir.block)
         h.ir.cbranch(h.ir.icmp_signed("<", after, h.i32(self.warps)), turn, done)
         h.ir.position_at_end(done)
-        for hosts in ahead:
-            self._fetch(hosts)
-        h.set("barrier", self.end)
-        h.ir.branch(region.all_warps)
-        region.ends[self.end] = None
-        h.ir.position_at_end(checked)
 
-    def _kept(self, host: Any, ahead: list[Any] | None) -> Any:
+    def _kept(self, host: Any, again: int) -> Any:
         """A host address where the loop finds it: a value, or a place in memory with one for each warp.
 
-        Those of the next turn, if it goes on as far as from the last, are added to ``ahead``.
+        From those of a loop's next turn ``again`` bytes are loaded.
         """
         if not isinstance(host.type, ir.VectorType):
             return host
         h = self.h
         place = h.alloca(host.type, 64)
-        if ahead is not None:
-            ahead.append(h.ir.sub(h.ir.add(host, host), h.ir.load(place)))
+        if again:
+            h.prefetching.want(self.end, host, h.ir.load(place), again)
         h.ir.store(host, place)
         return h.ir.bitcast(place, pointer)
 
-    def _loads_again(self, planned: PlannedOp) -> bool:
-        """Whether a loop comes to a load of global memory again in each turn."""
-        spaces = planned.value("flags") >> AccessFlags.SPACES_SHIFT & 0xFF
-        return self.cost > 0 and self.region.first.turn is None and isinstance(planned.op, Load) and spaces == GLOBAL
-
-    def _fetch(self, hosts: Any) -> None:
-        """Have the CPU fetch what lies at these addresses, which may be none."""
-        h = self.h
-        for number in range(self.warps):
-            place = h.ir.inttoptr(h.ir.extract_element(hosts, h.i32(number)), pointer)
-            h.call("llvm.prefetch.p0", ir.VoidType(), place, h.i32(0), h.i32(3), h.i32(1))
+    def _bytes_again(self, planned: PlannedOp) -> int:
+        """How much lies side by side that a loop loads of global memory in each turn; 0 where it does not."""
+        op = planned.op
+        if not self.cost or self.end < 0 or self.region.first.turn is not None or not isinstance(op, Load):
+            return 0
+        if planned.value("flags") >> AccessFlags.SPACES_SHIFT & 0xFF != GLOBAL:
+            return 0
+        return (op.pattern[1] if op.pattern is not None and op.pattern[0] == "c" else 1) * op.bits // 8 * len(op.dests)
 
     def _warp_pass(self, position: Any, places: dict[int, list[Any]]) -> None:
         h, region, plan = self.h, self.region, self.plan
@@ -303,8 +311,10 @@ class _BlockPass(BlockNumbers):
         region.load_registers()
         h.lanes, h.masked, h.canonical, h.deopt_point = h.i32(FULL), False, set(), None
         h.checked.clear()
+        h.prefetching.begin_warp(region.start)
         place = h.ir.mul(h.ir.zext(h.number, i64), h.i64(8))
         for number, planned in enumerate(self.ops):
+            self.before_in_warp(number)
             for slot, mask in self.known.get(number, ()):
                 h.ir.store(h.i32(mask), h.variable(slot, i32))
             if isinstance(planned.op, (WrapCheck, RowWrapCheck, Exit, Branch, Jump)):
@@ -316,6 +326,11 @@ class _BlockPass(BlockNumbers):
             h.begin_unchecked(planned)
             region.emit_op(planned.op)
             h.hosts = []
+        self.leave()
+
+    def leave(self) -> None:
+        """Keep what the next region reads of a warp."""
+        h, plan = self.h, self.plan
         block = plan.blocks[self.end] if self.end >= 0 else None
         end = block.rendezvous if block is not None else None
         h.store_registers(plan.live(end.statement, 0) if end is not None else set())

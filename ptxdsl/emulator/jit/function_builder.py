@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
@@ -18,6 +18,7 @@ from ..semantics.lanes import Lanes
 from .block_registers import BlockRegisters, type_of
 from .inlined import Slot
 from .inlining import HoistedAccess, RowAccess
+from .prefetching import Prefetching
 from .row_loads import RowLoads
 from .plan import Layout, PlannedOp, PlannedRegister, Plan, defers_nan
 
@@ -26,6 +27,12 @@ __all__ = ["BlockFunction", "DeoptPoint"]
 _FOLLOWING = object()
 MAX_CLOBBERED = 4
 """Registers whose old numbers are kept only for a side exit that is rarely taken."""
+
+
+class _Replaced(NamedTuple):
+    """Where a field of the block state would be that is replaced."""
+
+    value: Any
 
 
 @dataclass
@@ -49,6 +56,8 @@ class BlockFunction(BlockRegisters):
     single_warp = False
 
     def __init__(self, module: ir.Module, name: str, plan: Plan) -> None:
+        self.replaced: dict[int, Any] = {}
+        """Fields of the block state that are others for the block whose code is emitted, by their offset; i64."""
         super().__init__(module, name, plan)
         self.partial = plan.partial
         self.body = self.ir.block
@@ -61,6 +70,7 @@ class BlockFunction(BlockRegisters):
         self.checked: dict[int, Any] = {}
         """Whether merged bounds checks hold, by the micro-op that makes them, where that is not sure."""
         self.rows = RowLoads(self)
+        self.prefetching = Prefetching(self)
         self.after: ir.Block | None = None
         self.captured: list[tuple[Any, Any]] | None = None
         self.deopt_point: DeoptPoint | None = None
@@ -73,7 +83,7 @@ class BlockFunction(BlockRegisters):
         self.state_tag, self.user_tag = (module.add_metadata([kind, kind, i64(0)]) for kind in (state, user))
         shadow = module.add_metadata(["shadow", root, i64(0)])
         self.kinds = {"shadow": module.add_metadata([shadow, shadow, i64(0)])}
-        names = "position first_warp budget active parked barrier vote result alive converged".split()
+        names = "position first_warp budget active parked barrier vote result alive converged turns".split()
         self.state = {name: self.alloca(i32, 4) for name in names}
         self.state.update({name: self.alloca(i64, 8) for name in ("resume", "start")})
         self.base = super().load(self.block, Block.RECONVERGE, i64, fixed=True)
@@ -162,7 +172,14 @@ class BlockFunction(BlockRegisters):
     def lane_offsets(self, place: Any, bits: int) -> Any:
         return self.vector(self.plan.lane_offsets[int(place.constant)], bits)
 
+    def add(self, base: Any, offset: Any) -> Any:
+        at = int(offset.constant) if isinstance(offset, ir.Constant) else offset
+        found = self.replaced.get(at) if base is self.block and isinstance(at, int) else None
+        return super().add(base, offset) if found is None else _Replaced(found)
+
     def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None, fixed: bool = False) -> Any:
+        if isinstance(base, _Replaced):
+            return base.value if kind.width == 64 else self.ir.trunc(base.value, kind)
         if isinstance(base, Slot) and base.offset < Warp.REGISTERS:
             base, offset = self.warp, base.offset
         if isinstance(base, Slot):

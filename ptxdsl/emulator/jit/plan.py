@@ -17,7 +17,7 @@ from ..machine.layout import FULL, LANES
 __all__ = [
     "RETIRED", "BlockBarrier", "Index", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp",
     "PlannedRegister",
-    "Refused", "Row", "defers_nan", "learns_entry", "loop_cost",
+    "Refused", "Row", "Step", "defers_nan", "learns_entry", "loop_cost",
 ]
 
 RETIRED = -1
@@ -202,6 +202,15 @@ class LanePlan(NamedTuple):
         return not self.returns.isdisjoint(group) and group <= self.blocks.keys() | self.parks
 
 
+class Step(NamedTuple):
+    """What a turn of a loop adds to a register: what another one holds (``by``), or a number."""
+
+    register: str
+    statement: int
+    by: str
+    number: int
+
+
 class Plan(NamedTuple):
     """What to compile; ``key`` says all that the code depends on."""
 
@@ -241,6 +250,16 @@ class Plan(NamedTuple):
     """Blocks of a cluster, 1 where it runs in none."""
     lanes: LanePlan | None
     key: str
+    grid_steps: tuple[Step, ...] = ()
+    """Of the loop whose turns several blocks make at once, if there is one."""
+    threads_of_host: int = 1
+    """Host threads that such blocks are shared out among."""
+
+    def is_scalar(self, name: str) -> bool:
+        """Whether a register is one number that is the same in all warps."""
+        register = self.registers[name]
+        same = register.slot in self.warp_invariant
+        return same and register.layout is Layout.UNIFORM and register.lane_offsets is None
 
     @property
     def warps(self) -> int:

@@ -15,9 +15,11 @@ from ..instructions.clusters import ClusterBarrier
 from ..instructions.control import Branch, Exit, Reconvergence
 from ..instructions.instrumentation import EpochArrive, EpochBegin
 from ..codegen.code import Code
+from ..codegen.host import cores
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from .convergent_lowering import ConvergentLowering
+from .grid_steps import steps_of
 from .indexed_addresses import IndexedAddresses
 from .lane_planning import plan_lanes
 from .loop_interchange import interchanged
@@ -111,6 +113,9 @@ class Planner:
             joins=self._joins(blocks), lanes_end=turn is not None or any(map(_ends_lanes, blocks)),
             leaves=low.cluster_barriers, clustered=prod(low.spaces.cluster or (1,)), lanes=lanes, key="",
         )
+        if turn is not None:
+            steps = steps_of(blocks, low, turn.number, made.registers)
+            made = made._replace(grid_steps=steps, threads_of_host=cores() if steps else 1)
         return made._replace(key=key_of(made, code))
 
     def _local(self) -> frozenset[int]:

@@ -119,6 +119,10 @@ class Block(Struct):
     """Mask of the warps that have not ended."""
     BARRED = field("I")
     """Mask of the barriers where warps wait or have arrived."""
+    BEGUN = field("I")
+    """How many blocks, from BEGUN_FIRST on, have made turns of a loop together with one that ran before."""
+    TURNS = field("I")
+    """The turns that the block that starts has made."""
     STAY = field("I")
     """Whether the current warp must go on, also in a random order."""
     CURRENT = field("I")
@@ -132,6 +136,11 @@ class Block(Struct):
     """Micro-op at which the block that EXITS has counted last goes on."""
     REGION = field("i")
     """Where FUNCTION has left the block to wait for others of its cluster: a basic block, plus 1; 0 elsewhere."""
+    BEGUN_FIRST = field("Q")
+    BEGUN_TURNS = field("I")
+    """The turns that they have made,"""
+    BEGUN_FURTHER = field("I")
+    """and how many of them have made another one."""
     FAULT_ADDRESS = field("Q")
     CTA64 = field("Q")
     """Number of the block in the grid."""

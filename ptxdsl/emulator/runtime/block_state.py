@@ -345,7 +345,7 @@ class BlockState:
 
     def _prepare(self) -> None:
         """Let all warps run, to compute what all blocks share."""
-        _WARPS.pack_into(self._view, Block.BUDGET, 0, 0, 0, self.all, self.all, 0, 0, LANES - 1)
+        _WARPS.pack_into(self._view, Block.BUDGET, 0, 0, 0, self.all, self.all, 0, 0, 0, 0, LANES - 1)
 
     def _fill_table(self) -> None:
         launch = self.launch
@@ -450,8 +450,8 @@ class BlockState:
 
     @property
     def between_blocks(self) -> bool:
-        """Whether no block is being run."""
-        return bool(self.get(Block.LIVE, "I") == 0)
+        """Whether no block is being run, or has made a part of its turns."""
+        return bool(self.get(Block.LIVE, "I") == 0 and self.get(Block.BEGUN, "I") == 0)
 
     def register(self, warp: int, name: str) -> list[int]:
         """The number that a register of a warp holds in each lane."""

@@ -1,0 +1,71 @@
+"""Software prefetching: what a loop over tiles loads next is fetched while the warps compute with what is there.
+
+A tile of a matrix is a line or two of each of many rows, which no CPU foresees. Behind a barrier each warp computes for
+long and loads little: there it asks for the lines that it will load in the loop's next turn, if its addresses go on as
+far as since the last one. Asked for all at once they would only wait for each other. They go to the second cache: rows
+that lie a power of two apart all fall on the same few places of the first, and would evict each other.
+
+An address may be none, or not be loaded after all: a prefetch never faults. Only loads whose addresses are known before
+the loop over the warps are asked for (:mod:`.block_passes`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from ..codegen.handler import Handler, i64, pointer
+
+__all__ = ["Prefetching"]
+
+LINE = 64
+"""Bytes of a cache line."""
+SECOND_CACHE = 2
+"""What LLVM calls it."""
+
+
+class _Wanted(NamedTuple):
+    """Where the next addresses are, one for each warp, and the bytes that are loaded there."""
+
+    addresses: Any
+    nbytes: int
+
+
+class Prefetching:
+    """What is fetched in which regions of a function; a region is known by the barrier that it begins at."""
+
+    def __init__(self, h: Any) -> None:
+        self.h = h
+        self.wanted: dict[int, list[_Wanted]] = {}
+        self.places: list[tuple[int, ir.Block, Any]] = []
+
+    def want(self, start: int, hosts: Any, before: Any, nbytes: int) -> None:
+        """Have the region at ``start`` fetch for each warp what follows ``hosts`` as they follow those ``before``."""
+        h = self.h
+        place = h.alloca(hosts.type, LINE)
+        h.allocas.store(ir.Constant(hosts.type, None), place)
+        h.ir.store(h.ir.sub(h.ir.add(hosts, hosts), before), place)
+        self.wanted.setdefault(start, []).append(_Wanted(h.allocas.bitcast(place, pointer), nbytes))
+
+    def begin_warp(self, start: int) -> None:
+        """Here a warp begins with a region: what it is to fetch may become known later."""
+        h = self.h
+        block, on = h.block_named("fetch"), h.block_named("fetched")
+        h.ir.branch(block)
+        self.places.append((start, block, h.number))
+        h.ir.position_at_end(block)
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+
+    def emit(self) -> None:
+        """Emit the prefetches, once all regions are there."""
+        h = self.h
+        for start, block, number in self.places:
+            h.ir.position_before(block.terminator)
+            for wanted in self.wanted.get(start, ()):
+                place = h.add(wanted.addresses, h.ir.mul(h.ir.zext(number, i64), h.i64(8)))
+                first = h.ir.inttoptr(Handler.load(h, place, 0, i64), pointer)
+                for offset in sorted({*range(0, wanted.nbytes, LINE), wanted.nbytes - 1}):
+                    at = h.add(first, offset)
+                    h.call("llvm.prefetch.p0", ir.VoidType(), at, h.i32(0), h.i32(SECOND_CACHE), h.i32(1))
