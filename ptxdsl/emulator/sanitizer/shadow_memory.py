@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...analysis.stores import written_parameters
+from ...ir import Module
 from ...launch import Buffer, TracksWrites, buffers_of
+from ..machine.address_spaces import AddressSpaces
 from ..machine.allocation import address_of
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
@@ -58,6 +61,18 @@ def _mark(words: np.ndarray[Any, Any], mask: Any, nbytes: int, granule: int) -> 
     words[:granules] = np.where(unwritten.reshape(granules, -1).any(1), UNWRITTEN, 0)
 
 
+def _only_read(spaces: AddressSpaces) -> frozenset[int]:
+    """The ranges of those parameters whose arrays a kernel does not write, wherever else they are passed."""
+    found: frozenset[int] | None = spaces.notes.get(_only_read)
+    if found is None:
+        function = spaces.function
+        written = written_parameters(Module(functions=[function]), function.name)
+        pointers = (name for name, _, nbytes in spaces.parameters if nbytes == 8)
+        found = frozenset(spaces.entries[name] for name in pointers if name not in written)
+        spaces.notes[_only_read] = found
+    return found
+
+
 class ShadowMemory:
     """``init``: the words also say what has been written, from the memory that the host left uninitialised on.
 
@@ -80,7 +95,8 @@ class ShadowMemory:
         self.heap = init and any(guarded is not None and guarded.heap for guarded in launch.ranges)
         self.has_unwritten = self.heap or bool(self.unwritten_buffers)
         self.spans, self.overlap = self._global_memory()
-        """Global memory in pieces: where each begins and ends, and how many arrays are in it; whether any overlap."""
+        """Global memory in pieces: where each begins and ends, and how many arrays are in it; whether any overlap
+        of which the kernel writes one."""
         self.copied = False
         """Whether words may be those of bulk copies, which are of no epoch."""
         self.current: BlockState | None = None
@@ -154,20 +170,23 @@ class ShadowMemory:
 
     def _global_memory(self) -> tuple[list[list[int]], bool]:
         mask = (1 << self.granule) - 1
-        reach = SPACE_BITS["global"] | SPACE_BITS["generic"]
+        reach, only_read = SPACE_BITS["global"] | SPACE_BITS["generic"], _only_read(self.launch.spaces)
         spans = sorted(
-            (g.place & ~mask, (g.place + g.nbytes + mask) & ~mask) for g in self.launch.ranges
+            (g.place & ~mask, (g.place + g.nbytes + mask) & ~mask, number not in only_read)
+            for number, g in enumerate(self.launch.ranges)
             if g is not None and not g.shared and g.spaces & reach and not g.spaces & SPACE_BITS["param"] and g.nbytes
         )
         merged: list[list[int]] = []
-        overlap = False
-        for low, high in spans:
+        overlap = written = False
+        for low, high, writes in spans:
             if merged and low < merged[-1][1]:
-                overlap = True
+                written |= writes
+                overlap |= written
                 merged[-1][1] = max(merged[-1][1], high)
                 merged[-1][2] += 1
             else:
                 merged.append([low, high, 1])
+                written = writes
         return merged, overlap
 
     def _add_global_memory(self) -> None:

@@ -13,6 +13,8 @@ from planted_bugs import BUGS
 from ptxdsl import (
     EmulationError, Ptr, RaceError, UninitializedError, empty, loop, ptx, ptx_kernel, shared, u32, use, when,
 )
+from ptxdsl.emulator.instructions.instrumentation import ShadowCheck
+from ptxdsl.emulator.program import BOUNDS
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from sanitizer_cases import THREADS, run
 
@@ -167,6 +169,26 @@ def test_arrays_that_overlap() -> None:
     launch(memory[:-1], memory[:-1])
     with pytest.raises(RaceError):
         launch(memory[:-1], memory[1:])
+
+
+def test_arrays_that_are_only_read_may_overlap() -> None:
+    """They are checked no more than others; what is written beside them is."""
+    @ptx_kernel
+    def add(x: Ptr[u32], z: Ptr[u32], y: Ptr[u32]) -> None:
+        t = ptx.tid.x
+        y[t] = x[t] + z[t]
+
+    memory, out = np.arange(3 * THREADS, dtype=np.uint32), np.zeros(THREADS, np.uint32)
+    launch = add.configure(1, THREADS, sanitize=True, backend="emulator")
+    launch(memory[:THREADS], memory[1 : 1 + THREADS], out)
+    np.testing.assert_array_equal(out, 2 * np.arange(THREADS) + 1)
+    launch(out, out, memory)
+    program = add.compiled({}).program
+    codes = [code for _, tools, code in program.codes(program.module.functions[0].name) if tools not in (None, BOUNDS)]
+    assert not any(isinstance(placed.op, ShadowCheck) for code in codes for placed in code.micro_ops)
+    for x, z, y in ((0, 7, 7 + THREADS // 2), (0, 0, 1), (1, 2, 0)):
+        with pytest.raises(RaceError):
+            launch(memory[x : x + THREADS], memory[z : z + THREADS], memory[y : y + THREADS])
 
 
 def test_plugin(pytester: pytest.Pytester) -> None:
