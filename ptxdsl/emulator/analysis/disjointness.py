@@ -18,7 +18,7 @@ from ..machine.layout import LANES
 from .divergence import Shape3
 from .linear_values import Part, Value, flat, summed
 
-__all__ = ["Footprint", "are_disjoint", "are_warps_disjoint", "is_within"]
+__all__ = ["Footprint", "apart", "are_disjoint", "are_warps_disjoint", "is_within"]
 
 _SPAN = 1 << 62
 MOST = 1 << 18
@@ -47,7 +47,7 @@ def are_warps_disjoint(accesses: Sequence[Footprint], threads: int) -> bool:
     if any(piece.part.symbols or piece.part.step or piece.access.value.bits < 32 for piece in whole):
         return False
     starts, sizes, owners, writes = _places(whole, threads)
-    return not len(starts) or _apart(starts, sizes, owners // LANES, writes, 0)
+    return not len(starts) or apart(starts, sizes, owners // LANES, writes, 0)
 
 
 def are_disjoint(accesses: Sequence[Footprint], grid: Shape3, threads: int, width: int) -> bool:
@@ -205,10 +205,10 @@ def _digit_tells(pieces: list[_Piece], grid: Shape3, wraps: int, threads: int) -
         return True
     step = _step(pieces, wraps)
     span = int((starts + sizes).max() - starts.min())
-    return _radix(blocks, span, step) and _apart(starts, sizes, owners, writes, step if step < span else 0)
+    return _radix(blocks, span, step) and apart(starts, sizes, owners, writes, step if step < span else 0)
 
 
-def _apart(starts: Any, sizes: Any, owners: Any, writes: Any, step: int, ranks: Any = None) -> bool:
+def apart(starts: Any, sizes: Any, owners: Any, writes: Any, step: int, ranks: Any = None, most: int = MOST) -> bool:
     """Whether no thread touches bytes that another one writes, modulo ``step``, among those of equal rank."""
     unit = int(np.gcd.reduce(np.concatenate((starts - starts.min(), sizes))))
     unit = gcd(unit, step)
@@ -219,7 +219,7 @@ def _apart(starts: Any, sizes: Any, owners: Any, writes: Any, step: int, ranks: 
         starts, unit = starts - shift, gcd(unit, step)
     counts = sizes // unit
     total = int(counts.sum())
-    if total > MOST:
+    if total > most:
         return False
     first = np.repeat(np.cumsum(counts) - counts, counts)
     places = np.repeat(starts // unit, counts) + (np.arange(total) - first)
@@ -298,7 +298,7 @@ def _near_blocks_tell(pieces: list[_Piece], grid: Shape3, threads: int) -> bool:
         moved = written + each
         if touched[moved[(moved >= 0) & (moved < len(touched))]].any():
             return False
-    return _apart(starts, sizes, owners, writes, 0)
+    return apart(starts, sizes, owners, writes, 0)
 
 
 def _digits_tell(columns: list[list[_Piece]], grid: Shape3, threads: int) -> bool:
@@ -334,7 +334,7 @@ def _digits_tell(columns: list[list[_Piece]], grid: Shape3, threads: int) -> boo
         told.update(axis for _, _, axis in blocks)
         if last:
             missing = len(told) < sum(count > 1 for count in grid)
-            return not missing and _apart(starts, sizes, owners, writes, step if step < span else 0, ranks)
+            return not missing and apart(starts, sizes, owners, writes, step if step < span else 0, ranks)
         values = (starts - starts.min()) % step if 0 < step < _SPAN else starts
         ranks = _ranked(values, ranks)
     return False

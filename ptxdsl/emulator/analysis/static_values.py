@@ -77,18 +77,27 @@ class StaticValues:
 
     def address(self, place: int, operand: Address, guard: Operand | None) -> tuple[Value, Any]:
         """The address of a statement's access, and the threads that may make it (None for all)."""
-        facts = self.definitions.facts_at(place)
-        if isinstance(guard, Register):
-            facts += (Fact(place, guard, True),)
-        elif isinstance(guard, Not):
-            facts += (Fact(place, guard.predicate, False),)
-        context = self._context(facts)
+        context = self._context_of(place, guard)
         base = operand.base
         width = base.type.bits if isinstance(base, Register) else 64
         value = self._operand(place, base, context)
         if operand.offset:
             value = plus(value, constant(operand.offset), width)
         return value, context.threads
+
+    def bounds(self, place: int, guard: Operand | None) -> tuple[Part, ...]:
+        """What comparisons say of those that come to a statement: numbers that are known, and their bounds there."""
+        context = self._context_of(place, guard)
+        found = (self._value(node, context).parts.get(node) for node in context.bounds)
+        return tuple(part for part in found if part is not None and not part.step and not part.symbols)
+
+    def _context_of(self, place: int, guard: Operand | None) -> _Context:
+        facts = self.definitions.facts_at(place)
+        if isinstance(guard, Register):
+            facts += (Fact(place, guard, True),)
+        elif isinstance(guard, Not):
+            facts += (Fact(place, guard.predicate, False),)
+        return self._context(facts)
 
     def number(self, place: int, operand: Operand) -> int | None:
         """What an operand of a statement is in all threads of the launch."""

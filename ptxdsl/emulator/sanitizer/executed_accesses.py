@@ -81,11 +81,11 @@ class ExecutedAccesses:
         """The accesses to an array from one barrier of all warps to the next."""
         return [self._executed(footprints, array, phase) for phase in self.execution.phases]
 
-    def all(self, footprints: dict[int, Footprint], array: str) -> list[Footprint] | None:
-        """All accesses to an array; None where they are not known."""
+    def all(self, footprints: dict[int, Footprint], array: str) -> list[tuple[int, Footprint]] | None:
+        """All accesses to an array, and their places; None where they are not known."""
         found = [
-            footprint for interval in self.execution.intervals or ()
-            for each in self._executed(footprints, array, interval).values() for footprint in each
+            (place, footprint) for interval in self.execution.intervals or ()
+            for place, each in self._executed(footprints, array, interval).items() for footprint in each
         ]
         return found if self.complete and len(found) <= MOST else None
 

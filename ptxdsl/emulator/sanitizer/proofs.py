@@ -27,6 +27,7 @@ from ..analysis.barrier_intervals import intervals, varying_registers
 from ..analysis.block_execution import EFFORT, Stored
 from ..analysis.disjointness import Footprint, are_disjoint, are_warps_disjoint, is_within
 from ..analysis.divergence import Shape3
+from ..analysis.guarded_addresses import are_disjoint_within
 from ..analysis.linear_values import unknown
 from ..analysis.static_values import Known, StaticValues
 from ..machine.address_spaces import AddressSpaces
@@ -359,7 +360,14 @@ class _Proof:
         """Whether no accesses of different threads to an array in global memory race, as they are executed."""
         x, y, z = self.kernel.block
         found = self.executed.all({access.place: access.footprint for access in accesses}, name)
-        return found is not None and are_disjoint(found, self.grid, x * y * z, 64)
+        if found is None:
+            return False
+        if are_disjoint([footprint for _, footprint in found], self.grid, x * y * z, 64):
+            return True
+        statements = self.kernel.graph.statements
+        bounds = {place: self.values.bounds(place, statements[place].guard) for place, _ in found}
+        within = [(footprint, bounds[place]) for place, footprint in found] if any(bounds.values()) else []
+        return bool(within) and are_disjoint_within(within, self.grid, x * y * z)
 
     def _written(self, name: str, accesses: list[_Access], stored: list[Stored]) -> set[int]:
         """The accesses to an array of a block that find it written, and those that nobody need follow then."""

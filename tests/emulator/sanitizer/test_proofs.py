@@ -9,7 +9,7 @@ import numpy as np
 import ptxdsl
 import pytest
 from footprint_programs import Kernel, Touch, random_kernel
-from ptxdsl import Ptr, local, loop, ptx, ptx_kernel, reg, shared, u8, u32, use, when
+from ptxdsl import Ptr, break_if, local, loop, ptx, ptx_kernel, reg, shared, u8, u32, use, when
 from ptxdsl.emulator.analysis.disjointness import Footprint, is_within
 from ptxdsl.emulator.analysis.linear_values import Part, Value
 from ptxdsl.emulator.sanitizer import instrumentation, proofs
@@ -301,7 +301,31 @@ def one_number(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
         y[ptx.tid.x] = n + 1 - k
 
 
+@ptx_kernel
+def columns(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    """A column a thread, from below; the guard leaves out threads of the last block."""
+    column = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    with when(column < n):
+        at, row = reg(u32, column + 5 * (n - k)), reg(u32, 6)
+        with loop() as turn:
+            y[at] = row
+            at -= n - k
+            row -= 1
+            break_if(row == 0)
+
+
+@ptx_kernel
+def squares(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    """Squares of 8x8 side by side, each of 8 rows of a thread block's; n of them make a row of the array."""
+    square = ptx.ctaid.x * 8 + (ptx.tid.x >> 3)
+    with when(square < n):
+        for row in range(8):
+            y[row * (8 * n - k) + square * 8 + (ptx.tid.x & 7)] = ptx.tid.x
+
+
 NEAR: list[Case] = [
+    (columns, {"k": 0, "grid": 2, "n": 101}, {"k": 1, "grid": 2, "n": 101}, "race"),
+    (squares, {"k": 0, "grid": 3, "n": 19}, {"k": 8, "grid": 3, "n": 19}, "race"),
     (one_number, {"k": 0}, {"k": 1}, "race"),
     (own_array, {"k": 0}, {"k": 1}, "init"), (swapped, {"k": 0}, {"k": 1}, "race"),
     (alternating, {"k": 0}, {"k": 1}, "race"), (one_warp, {"k": 0, "block": 32}, {"k": 1, "block": 32}, "race"),
