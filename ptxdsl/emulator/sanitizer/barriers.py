@@ -91,22 +91,38 @@ class Barriers:
         """Before a barrier of some warps, and once more after it."""
         warp, _ = threads[0]
         if warp in block.waits:
-            rendezvous = block.waits.pop(warp)
-            self._acquire(state, block, threads, rendezvous.clock)
+            self._acquire(block, threads, block.waits.pop(warp).clock)
             return
         number, count = (operand_value(state, threads[0], statement.operand(name)) for name in "ab")
         rendezvous = block.open.setdefault(number, Rendezvous())
-        known = [self.clocks.of_thread(state, block, thread) for thread in threads]
-        rendezvous.clock = join(rendezvous.clock, *known)
+        rendezvous.clock = join(rendezvous.clock, *self._known(state, block, threads))
         rendezvous.warps += 1
         if rendezvous.warps * LANES >= count:
             del block.open[number]
         if statement.form.effects.waits:
             block.waits[warp] = rendezvous
 
-    def _acquire(self, state: BlockState, block: BlockOrder, threads: list[Thread], clock: Clock) -> None:
-        for thread in threads:
-            block.own[thread] = join(self.clocks.of_thread(state, block, thread), clock)
+    def _known(self, state: BlockState, block: BlockOrder, threads: list[Thread]) -> list[Clock]:
+        """The clocks of threads of a warp, in few entries where these are all of it."""
+        warp = threads[0][0]
+        if len(threads) != state.get_warp(warp, Warp.ALIVE, "I").bit_count():
+            return [self.clocks.of_thread(state, block, thread) for thread in threads]
+        clocks = {id(clock): clock for clock in map(block.clock, threads)}
+        return [*clocks.values(), self._of_whole_warp(state, block, warp)]
+
+    def _of_whole_warp(self, state: BlockState, block: BlockOrder, warp: int) -> Clock:
+        """What all lanes of a warp have beyond what they have acquired."""
+        epoch, floor, _ = self.clocks.of_warp(state, warp)
+        return {(block.block, warp): epoch >> EPOCH_SHIFT, block.block: (floor >> EPOCH_SHIFT) - 1}
+
+    @staticmethod
+    def _acquire(block: BlockOrder, threads: list[Thread], clock: Clock) -> None:
+        joined: dict[int, Clock] = {}
+        for thread in threads:  # most have the same clock before, so they share the one behind
+            before = block.clock(thread)
+            if id(before) not in joined:
+                joined[id(before)] = join(before, clock)
+            block.own[thread] = joined[id(before)]
 
     # Clusters
 
@@ -194,9 +210,8 @@ class Barriers:
         mbarrier = None
         for thread in threads:
             mbarrier = self._used(state, block, thread, host)
-        epoch, floor, _ = self.clocks.of_warp(state, warp)
         clocks = {id(clock): clock for clock in map(block.clock, threads)}.values()
-        mine = {(block.block, warp): epoch >> EPOCH_SHIFT, block.block: (floor >> EPOCH_SHIFT) - 1}
+        mine = self._of_whole_warp(state, block, warp)
         assert mbarrier is not None
         for clock in clocks:
             mbarrier.release(block, level, clock, mine)

@@ -11,6 +11,7 @@ from emulator_harness import argument, kernel
 from synchronisation_kernels import FETCHES, LINEAR, RING, ROTATE, SENDS, SLOT
 
 from ptxdsl import emulator
+from ptxdsl.emulator.sanitizer.barriers import Barriers
 from ptxdsl.errors import RaceError, UninitializedError
 from ptxdsl.launch import LaunchConfig
 
@@ -256,3 +257,35 @@ def test_arrivals_release_what_each_thread_knows() -> None:
             publish(wanted, block, level, clock)
             publish(wanted, block, level, own)
         assert mbarrier.pending == wanted and clocks == before
+
+
+HALVES = """
+.shared .b32 s[64];
+mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 63; shl.b32 %r2, %r2, 2; mov.u32 %r3, s; add.u32 %r3, %r3, %r2;
+ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;
+setp.lt.u32 %p1, %r1, 64; mov.u32 %r4, 0; mov.u32 %r5, 0;
+@!%p1 bra B;
+A: add.u32 %r6, %r4, %r1; st.shared.u32 [%r3], %r6; {arrive} {wait}
+add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 9; @%p2 bra A; bra C;
+B: bar.sync 1, 128; ld.shared.u32 %r6, [%r3]; add.u32 %r5, %r5, %r6; bar.arrive 2, 128;
+add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 9; @%p2 bra B;
+C: st.global.u32 [%rd1], %r5; ret;
+"""
+
+
+def test_clocks_of_named_barriers_have_an_entry_for_a_warp(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    told = Barriers.named_barrier
+
+    def followed(self: Barriers, state: Any, block: Any, threads: Any, statement: Any) -> None:
+        told(self, state, block, threads, statement)
+        sizes.append(max(map(len, (block.clock(threads[0]), *(each.clock for each in block.open.values())))))
+
+    monkeypatch.setattr(Barriers, "named_barrier", followed)
+    out = np.zeros(128, np.uint32)
+    run(kernel("u64 out", HALVES.format(arrive="bar.arrive 1, 128;", wait="bar.sync 2, 128;")), 1, 128, out=out)
+    np.testing.assert_array_equal(out, np.append(np.zeros(64), 9 * np.arange(64) + 36))
+    assert len(sizes) > 36
+    assert max(sizes) <= 4 + 1  # the warps, and the block
+    with pytest.raises(RaceError):
+        run(kernel("u64 out", HALVES.format(arrive="bar.arrive 1, 128;", wait="bar.arrive 2, 128;")), 1, 128, out=out)
