@@ -132,6 +132,7 @@ def test_nans_fill_what_lies_outside(rng: np.random.Generator, dtype: Any) -> No
     wanted = np.full((4, width), np.nan, dtype)
     wanted[:2, 1:] = array[1:, : width - 1]
     np.testing.assert_array_equal(found.view(dtype).reshape(4, width).astype(np.float64), wanted.astype(np.float64))
+    assert (found.reshape(4, -1)[2:] == 0xFF).all()
 
 
 @pytest.mark.parametrize("dtype", ["f32.ftz", "tf32.ftz", "f32", "tf32"])

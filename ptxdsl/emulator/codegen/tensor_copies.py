@@ -117,13 +117,8 @@ class _Mover:
         self.filled = self._fill()
 
     def _fill(self) -> Bits:
-        """Eight bytes of what lies outside: zeros, or NaNs of the element's type."""
-        box, pattern = self.box, self.box.number(0)
-        for bits in (16, 32, 64):
-            quiet = (1 << bits - 1) - 1
-            repeated = sum(quiet << at for at in range(0, 64, bits))
-            pattern = box.bits.eq(bits).pick(repeated, pattern)
-        return box.field("fill_mode").ne(0).pick(pattern, 0)
+        """Eight bytes of what lies outside: zeros, or ones in all bits, which are NaNs of every type."""
+        return self.box.field("fill_mode").ne(0).pick(-1, self.box.number(0))
 
     def run(self) -> None:
         self.box.each_row(self._row)

@@ -8,7 +8,6 @@ copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 from ...ir import Address, Instruction, Vector, elements
@@ -24,8 +23,8 @@ from .operand_classes import ABSENT, OperandClass, per_lane
 from .operands import NOTHING, Field, raw
 
 __all__ = [
-    "SHARED_ALIGNMENT", "USED_BYTES", "Shape", "TensorBox", "TensorMove", "check", "find", "is_tensor_copy", "move",
-    "size_of",
+    "SHARED_ALIGNMENT", "USED_BYTES", "Shape", "TensorBox", "TensorMove", "find", "is_tensor_copy", "move",
+    "size_of", "taken",
 ]
 
 USED_BYTES = MAP_BYTES // 2
@@ -154,13 +153,12 @@ def move(low: Lowering, statement: Instruction) -> None:
         mbarrier.emit(low, statement, "change", mbar, nbytes=_bytes(low))
 
 
-def check(low: Lowering, statement: Instruction, made: Callable[..., MicroOp], place: Field) -> None:
-    """Emit a check of what boxes take of their tensors: ``made`` of the fields that it shares with TensorMove."""
+def taken(low: Lowering, statement: Instruction) -> tuple[Shape, int, tuple[OperandClass, ...], tuple[Field, ...]]:
+    """What boxes take of their tensors: shape, offsets and the classes of the coordinates; these, map and tensor."""
     _, tensor, _ = _operands(statement)
     shape, offsets, _, _, coordinates = _box(low, statement)
-    guard = low.operands.guard(statement)
-    op = made(shape, offsets, tuple(each.kind for each in coordinates), guard.kind)
-    low.emit(op, guard, *coordinates, hosts(low, tensor), _tensor(low), place)
+    fields = *coordinates, hosts(low, tensor), _tensor(low)
+    return shape, offsets, tuple(each.kind for each in coordinates), fields
 
 
 def size_of(low: Lowering, _: Instruction) -> Field:

@@ -81,7 +81,7 @@ def wgmma(low: Lowering, statement: Instruction) -> None:
     placed = low.emit(op, raw("qqqq", 0, 0, 0, table), guard, low.priority(), *descriptors, *held, scale, members)
     panel = TilePanel(left, majors[0], "spread") if majors[0] else WarpPanel(left)
     wide = 4 if columns % 16 == 0 else 2
-    product = TileProduct("vector", "quad", 4, wide, left in ("s8", "u8"))
+    product = TileProduct("vector", "quad", 4, wide, left in ("s8", "u8"), False)
     placed.links = {0: panel, 1: TilePanel(right, majors[1], "pairs"), 2: product}
 
 

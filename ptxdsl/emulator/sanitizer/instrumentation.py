@@ -7,7 +7,6 @@ followed only in kernels that have a fence, an acquire or a release, since nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 from ...ir import Address, Call, Immediate, Instruction, Register
@@ -495,8 +494,10 @@ class Instrumentation:
             level = strength(statement.form) if role == Role.ATOMIC else 0
             place, found = raw("i", statement_bits(low.place)), hosts(low, access.operand)
             if access.kind == "tensor":
-                checked = partial(TensorShadowCheck, role, level, self.granule, race, tracks and access.reads)
-                tensor_copies.check(low, statement, checked, place)
+                shape, offsets, kinds, fields = tensor_copies.taken(low, statement)
+                init = tracks and access.reads
+                check = TensorShadowCheck(role, level, self.granule, race, init, shape, offsets, kinds, guard.kind)
+                low.emit(check, guard, *fields, place)
                 continue
             op = BulkShadowCheck(role, level, self.granule, race, tracks and access.reads, size.kind, guard.kind)
             low.emit(op, guard, size, found, place)
