@@ -9,7 +9,7 @@ any number. Loops are taken to add to a 64-bit register less than 2^40 times.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import gcd
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ class Known(NamedTuple):
     """Bytes of a parameter as a number, by name, offset and size; None where that is not known."""
     array: Callable[[str], str]
     """The array that the address of a symbol, or a parameter of 64 bits, is in; "" for none."""
+    cluster: Shape3 = (1, 1, 1)
 
 
 class _Context:
@@ -272,6 +273,10 @@ class StaticValues:
         head, _, axis = name.partition(".")
         if head == "%laneid":
             return of_threads(self._lane)
+        if head == "%cluster_ctarank":
+            return unknown(32, high=prod(self.known.cluster) - 1)
+        if head == "%cluster_nctarank":
+            return constant(prod(self.known.cluster))
         if axis not in ("x", "y", "z"):
             return unknown(64)
         number = "xyz".index(axis)
@@ -281,6 +286,10 @@ class StaticValues:
             return constant(self.known.block[number])
         if head == "%nctaid":
             return constant(self.known.grid[number])
+        if head == "%cluster_ctaid":
+            return unknown(32, high=self.known.cluster[number] - 1)
+        if head == "%cluster_nctaid":
+            return constant(self.known.cluster[number])
         if head == "%ctaid":
             most = self.known.grid[number] - 1
             unit = (int(number == 0), int(number == 1), int(number == 2))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...isa import Form
 from ...types import ScalarType
+from ..machine.layout import CLUSTER_ORIGIN, Cluster
 from .linear_values import (
     EXACT, Part, Value, constant, flat, is_exact, joined, number_of, of_threads, plus, times, unknown,
 )
@@ -28,6 +29,8 @@ def computed(form: Form, kind: ScalarType, given: Sequence[Value], out: int, thr
     count = len(given)
     if opcode in ("mov", "cvta") and count == 1:
         return given[0]
+    if opcode == "mapa" and count == 2 and given[0].origin:
+        return _of_any_block(given[0])
     if opcode == "cvt" and count == 1:
         return _converted(given[0], tokens)
     if opcode in ("add", "sub") and count == 2 and _UNLIKE.isdisjoint(tokens):
@@ -61,6 +64,19 @@ def numbers(value: Value, width: int, signed: bool, threads: int) -> Any:
 def _below(width: int) -> Value:
     """Any number of so many bits."""
     return unknown(64, high=(1 << width) - 1 if width < 64 else None)
+
+
+def _is_anything(whole: Part) -> bool:
+    """Whether nothing is known of a number but its width."""
+    return whole.step == 1 and whole.vector is None and whole.block == (0, 0, 0) and not whole.symbols
+
+
+def _of_any_block(value: Value) -> Value:
+    """The address of the same in the shared memory of some block of the cluster."""
+    whole, origin = flat(value), CLUSTER_ORIGIN + value.origin.removeprefix(CLUSTER_ORIGIN)
+    inside = whole.low is not None and whole.high is not None and 0 <= whole.low and whole.high < 1 << Cluster.RANK_BITS
+    bits = EXACT if inside and value.bits >= 32 else value.bits  # shared addresses are numbers of 32 bits
+    return value._replace(bits=bits, origin=origin)
 
 
 def _converted(value: Value, tokens: Sequence[str]) -> Value:
@@ -158,6 +174,9 @@ def _widened(value: Value, width: int, signed: bool) -> Value:
     """A number of so many bits in a wider register."""
     if is_exact(value, width, signed) is not None:
         return value._replace(bits=EXACT)
+    if not value.origin and _is_anything(flat(value)):
+        low, high = (-1 << width - 1, (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+        return Value({None: Part(step=1, low=low, high=high)})
     return value._replace(bits=min(value.bits, width))
 
 

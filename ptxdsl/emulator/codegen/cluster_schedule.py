@@ -50,6 +50,7 @@ class _Blocks:
         h.store(h.i64(0), self.head, Cluster.PHASE)  # and ARRIVED
         h.store(self.get(ClusterRun.THREADS), self.head, Cluster.LIVE)
         h.store(blocks, self.head, Cluster.BLOCKS)
+        h.store(h.i32(0), self.head, Cluster.ENDED)
         h.store(blocks, self.run, ClusterRun.LEFT)
         h.store(h.i32(0), self.run, ClusterRun.CURRENT)
         number = h.ir.trunc(self.get(ClusterRun.NUMBER, i64), i32)
@@ -87,8 +88,9 @@ class _Blocks:
         return self.h.nonzero(self.h.ir.ptrtoint(shadow, i64))
 
     def _clear(self, shadow: Any) -> None:
-        """Clear the shadow words of a block's shared memory."""
+        """Clear the shadow words of a block's shared memory, and note where the epochs of the cluster begin."""
         h = self.h
+        h.store(self._next_epoch(shadow), shadow, Shadow.CLUSTER_BASE)
         words, stride, writer = (h.load(shadow, n, i64) for n in (Shadow.WORDS, Shadow.WORDS_STRIDE, Shadow.FRESH))
         size, writers = h.load(shadow, Shadow.WORDS_BYTES, i64), h.ir.inttoptr(words, pointer)
         h.count(size, 1 << WORD_SHIFT, lambda at: h.store(writer, writers, at))
@@ -101,8 +103,13 @@ class _Blocks:
         h = self.h
         shadow = h.load(state, Block.SHADOW, pointer)
         with h.ir.if_then(self.exists(shadow)):
-            epoch = h.load(h.load(shadow, Shadow.EPOCH_COUNTER, pointer), 0, i64)
-            h.store(h.ir.shl(h.ir.add(epoch, h.i64(1)), h.i64(EPOCH_SHIFT)), shadow, Shadow.WINDOW)
+            h.store(self._next_epoch(shadow), shadow, Shadow.WINDOW)
+
+    def _next_epoch(self, shadow: Any) -> Any:
+        """The epoch that begins next, as in a shadow word."""
+        h = self.h
+        epoch = h.load(h.load(shadow, Shadow.EPOCH_COUNTER, pointer), 0, i64)
+        return h.ir.shl(h.ir.add(epoch, h.i64(1)), h.i64(EPOCH_SHIFT))
 
     def _reach(self, state: Any, other: Any, size: Any) -> None:
         """The bytes of another block's shared memory that a block may access, by shared addresses and generic ones."""

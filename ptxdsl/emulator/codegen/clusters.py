@@ -109,6 +109,7 @@ def _wait(b: _Barrier, mask: Any) -> None:
 def leave(h: Handler, mask: Any) -> None:
     """The lanes of a mask end: the barrier waits for them no longer."""
     b = _Barrier(h)
+    h.store(h.i32(1), b.head, Cluster.ENDED)
     live = h.ir.sub(h.load(b.head, Cluster.LIVE, i32), b.count(mask))
     h.store(live, b.head, Cluster.LIVE)
     count = h.ir.sub(h.load(b.head, Cluster.ARRIVED, i32), b.count(h.ir.and_(mask, b.pending)))

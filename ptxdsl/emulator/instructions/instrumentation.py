@@ -31,7 +31,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     no error of a load itself, and a store may leave it as undefined as before; ``flagged`` are the elements with a
     predicate that says whether they are defined, which a load clears. ``followed``: compiled code follows mbarriers.
     ``searched``: it follows flags, fences or barriers of the cluster. ``private`` as of :class:`.memory.Load`.
-    ``apart``: how many arrays the kernel writes, outside of which nothing races; 0 where it is known which one it is.
+    ``in_cluster``: barriers of the cluster order all of it. ``apart``: how many arrays the kernel writes, outside of which nothing races; 0 where it is known which one it is.
     """
 
     role: int
@@ -57,6 +57,7 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     searched: bool
     private: Private
     apart: int
+    in_cluster: bool
 
     @property
     def granules(self) -> int:
@@ -204,13 +205,15 @@ class SyncInstruction(
 ):
     """Reports an instruction to Python; ``whole`` only where all lanes of the warp are active, ``logged`` later.
 
-    ``does`` is what a fence or a barrier of the cluster does to the synchronisation graph.
+    ``does`` is what a fence or a barrier of the cluster does to the synchronisation graph. ``orders_all``: threads do
+    nothing between their arrival at a barrier of the cluster and the end of its phase.
     """
 
     guard: OperandClass
     whole: bool
     logged: bool
     does: int
+    orders_all: bool
 
 
 class SyncAccess(

@@ -32,6 +32,8 @@ SHARED_START = 0x400
 LOCAL_START = 0x10
 LOCAL_ORIGIN = "@"
 """The provenance of a pointer to a variable in local memory begins so."""
+CLUSTER_ORIGIN = "&"
+"""What stands before the name of a variable in shared memory where an address may be that of any block of a cluster."""
 
 
 class Barrier(Struct):
@@ -189,6 +191,10 @@ class Cluster(Struct):
     """Threads that have not ended."""
     BLOCKS = field("I")
     """Mask of the blocks."""
+    ENDED = field("i")
+    """Whether some thread has ended."""
+    PENDING = field("Q", 2)
+    """Where a sanitizer runs, for phases of even and odd number: the epoch behind the last thread that has arrived."""
 
     RANK_BITS = 24
     """Where the number of the block stands in an address of shared memory."""

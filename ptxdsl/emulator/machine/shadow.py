@@ -74,6 +74,8 @@ class WarpClock(Struct):
     POLLED_MASK = field("I")
     POLLED_WRITES = field("I")
     """Its last strong read: when, which micro-op, where, of which lanes, after how many strong writes of all."""
+    CLUSTER_FLOOR = field("Q")
+    """Every access of the cluster in an epoch before this one happens before what the warp does now."""
 
 
 WORD_SHIFT = 3
@@ -257,6 +259,8 @@ class Shadow(Struct):
     """In a cluster: the shadow words of the block's shared memory, bytes from plane to plane, and those to clear."""
     FRESH = field("Q")
     """What those of last writers are where the block begins."""
+    CLUSTER_BASE = field("Q")
+    """First epoch of the cluster: those from here on are of its blocks."""
     WARP_CLOCKS = field(WarpClock, LANES)
 
 

@@ -32,7 +32,7 @@ from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..machine.sync_graph import Does
 from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
-from .proven_accesses import NOTHING_PROVEN, Proven, Refuted, upheld
+from .proven_accesses import NOTHING_PROVEN, Proven, Refuted, same_statements, upheld
 from .uses import Values, trusting
 from .accesses import (
     action_of, bulk_accesses, checked_access, copy_groups, does, granule_of, is_of_tile, role_of, strength,
@@ -137,6 +137,8 @@ class Instrumentation:
         self.follows = checks.race and synchronise([s.form for _, s in instructions])
         """Whether synchronisation through memory is followed."""
         self.clustered = any(s.form.effects.barrier == "cluster" for _, s in instructions)
+        self.meets = self.clustered and self._arrive_and_wait(instructions)
+        """Whether threads do nothing between their arrival at a barrier of the cluster and the end of its phase."""
         self.values = Values(low.graph)
         self.upheld = upheld(checks.proven, low.spaces, self._origin, definedness.flags)
         self.handed = self._handed_over(instructions) if checks.order else set()
@@ -148,6 +150,8 @@ class Instrumentation:
         x, y, z = low.block
         self.threads = -(-x * y * z // 32) * 32
         self.barriers_only = not self.follows and not self.handed and all(self._orders_all(s) for _, s in instructions)
+        self.reach = same_statements(checks.proven.reach, low.spaces)
+        """Accesses that are to shared memory of the cluster."""
         self.read: set[str] | None = set()
         self.written: set[str] | None = set()
         for place, statement in instructions:
@@ -182,6 +186,21 @@ class Instrumentation:
         self.races = mbarriers or bool(self.handed) or any(race for race, _ in (*self.accesses.values(), *copies))
         """Whether anything asks for the order of threads."""
         self.checked = any(any(needs) for needs in (*self.accesses.values(), *copies)) or self.races
+
+    def _arrive_and_wait(self, instructions: list[tuple[int, Instruction]]) -> bool:
+        """Whether each arrival at a barrier of the cluster releases, and the wait for its end comes next."""
+        barriers = {place: s for place, s in instructions if s.form.effects.barrier == "cluster"}
+        blocks = self.low.graph.blocks
+        ways = [number for block in blocks for number in block.successors]
+        met = {each.start for number, each in enumerate(blocks) if ways.count(number) > 1}
+        for place, statement in barriers.items():
+            arrives = not statement.form.effects.waits
+            other = barriers.get(place + 1 if arrives else place - 1)
+            if other is None or bool(other.form.effects.waits) is not arrives or (place + arrives) in met:
+                return False
+            if statement.guard is not None or (arrives and statement.form.effects.order == "relaxed"):
+                return False
+        return True
 
     def _needs(self, place: int, statement: Instruction, access: Access) -> tuple[bool, bool]:
         """Whether an access may race, and whether it may be one to memory that is not initialised."""
@@ -276,6 +295,8 @@ class Instrumentation:
     def _with(self, names: set[str] | None, statement: Instruction, operand: int | None = None) -> set[str] | None:
         """The names with that of the array which an instruction accesses; None for all, where it is not known."""
         origin = self._origin(statement, operand)
+        if id(statement) in self.reach and names is not None:
+            return names | self.low.spaces.shared
         return None if names is None or origin not in self.low.spaces.entries else names | {origin}
 
     def _orders_all(self, statement: Instruction) -> bool:
@@ -379,7 +400,8 @@ class Instrumentation:
         """Report an instruction; ``converged``: only if all lanes of the warp execute it."""
         guard, effects = self._guard(statement), statement.form.effects
         logged = effects.fence == "threads" or effects.barrier == "cluster"
-        self.low.emit(SyncInstruction(guard.kind, converged, logged, does(statement.form) if logged else 0), guard)
+        self.low.emit(SyncInstruction(guard.kind, converged, logged, does(statement.form) if logged else 0, self.meets),
+                      guard)
 
     def _barrier(self, statement: Instruction) -> None:
         low, guard = self.low, self._guard(statement)
@@ -442,6 +464,7 @@ class Instrumentation:
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
             tuple(source.kind for source in sources), bits, defers, tuple(flag is not None for flag in flags),
             self.mbarriers and private is not None, race and (self.follows or self.clustered), alone, len(apart),
+            race and self.meets and not private,
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
         last = raw("i", statement_bits(low.place) | marks)

@@ -10,7 +10,9 @@ grid, block and parameters of a launch and kept, so that most launches find thei
 
 Addresses of an array stay in it, since bounds are checked by provenance: so proofs hold only where the emulator takes
 each access to be to the array that the proof is about. No proof is made of arrays that share memory, of those that
-bulk copies or mbarriers use, of shared memory in clusters, nor of kernels with calls.
+bulk copies or mbarriers use, of what several blocks of a cluster reach, nor of kernels with calls. A block reaches the
+shared memory of another one by addresses of ``mapa``: where these are known to stay in one variable, the others are as
+if there were no cluster.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ from ..analysis.block_execution import EFFORT, Stored
 from ..analysis.disjointness import Footprint, are_disjoint, are_warps_disjoint, is_within
 from ..analysis.divergence import Shape3
 from ..analysis.guarded_addresses import are_disjoint_within
-from ..analysis.linear_values import unknown
+from ..analysis.linear_values import Value, flat, unknown
 from ..analysis.static_values import Known, StaticValues
 from ..machine.address_spaces import AddressSpaces
-from ..machine.layout import LOCAL_ORIGIN
+from ..machine.layout import CLUSTER_ORIGIN, LOCAL_ORIGIN
 from ..rewrite.index_checks import checks_index
 from ..rewrite.recursion import uses_stack
 from ..runtime.block_state import LaunchState
@@ -55,6 +57,8 @@ _HARMLESS = ("vprintf", "__assertfail")
 _STACK = "%stack"
 """Stands for what is pushed, among the arrays."""
 _SPACES = ("local", "shared", "global", "generic")
+_FAR = 1 << 48
+"""Bytes from one window of generic addresses to the next, and more than any array is from it."""
 
 
 class _Access(NamedTuple):
@@ -180,8 +184,10 @@ class _Proof:
     ) -> None:
         self.kernel, self.spaces = kernel, launch.spaces
         arguments = _Arguments(launch.spaces, given, kernel.parameters)
-        self.grid = launch.config.grid
-        self.values = StaticValues(kernel.graph, Known(self.grid, kernel.block, arguments.number, arguments.array))
+        self.grid, self.cluster = launch.config.grid, launch.spaces.cluster or (1, 1, 1)
+        self.values = StaticValues(kernel.graph, Known(
+            self.grid, kernel.block, arguments.number, arguments.array, self.cluster,
+        ))
         self.executed = ExecutedAccesses(
             kernel.graph, self.values.known, kernel.barriers, launch.spaces, launch.config.shared, effort
         )
@@ -196,6 +202,8 @@ class _Proof:
         """Pushes around recursive calls, and the pops of what they wrote."""
         self.never: set[int] = set()
         """Accesses that no thread makes."""
+        self.reach: set[int] = set()
+        """Accesses to the shared memory of some block of the cluster."""
         self.copied = False
         """Whether asynchronous copies write to shared memory, which is complete later."""
 
@@ -224,7 +232,7 @@ class _Proof:
                     ordered, in_turn = ordered | places, in_turn | places
                 elif self._is_safe(accesses, self.grid, 64, 3) or self._is_safe_as_executed(name, accesses):
                     ordered |= places
-            elif self.spaces.cluster in (None, (1, 1, 1)):
+            else:
                 between = self._intervals() if between is None else between
                 ordered |= self._ordered_between(name, accesses, between, 1)
                 if any(access.strength for access in accesses):
@@ -232,12 +240,12 @@ class _Proof:
                 if self.kernel.barriers:
                     stored = [] if self.copied else self.executed.execution.stored
                     written |= self._written(name, accesses, stored)
-        if not ordered and not written:
+        if not ordered and not written and not self.reach:
             return NOTHING_PROVEN
         arrays = frozenset((access.place, name) for name, found in self.accesses.items() for access in found)
         arrays |= frozenset((place, _STACK) for place in self.stacked)
-        exact = frozenset(self.exact | self.stacked)
-        return Proven(frozenset(ordered), frozenset(written), arrays, exact, frozenset(in_turn))
+        exact, reach = frozenset(self.exact | self.stacked), frozenset(self.reach)
+        return Proven(frozenset(ordered), frozenset(written), arrays, exact, frozenset(in_turn), reach)
 
     def _collect(self, place: int, statement: Instruction, access: Access) -> None:
         """Find which array an access is to, and where."""
@@ -252,11 +260,14 @@ class _Proof:
         if isinstance(address, Address) and access.kind != "tensor":
             value, threads = self.values.address(place, address, statement.guard)
         if value is None or not value.origin:
-            if isinstance(address, Address) and access is checked_access(statement.form):
+            alone = self.cluster == (1, 1, 1)  # a number is no address of the block's own there
+            if isinstance(address, Address) and access is checked_access(statement.form) and alone:
                 self.unclear.append((place, statement, access))
                 self.executed.ask(place, address, access, "")
             else:
                 self._exclude(access)
+        elif value.origin.startswith(CLUSTER_ORIGIN):
+            self._reach(place, value, access if access is checked_access(statement.form) else None)
         elif access is not checked_access(statement.form):
             self.excluded.add(value.origin)
         elif threads is not None and not threads.any():
@@ -268,6 +279,18 @@ class _Proof:
             self.accesses[value.origin].append(found)
             if isinstance(address, Address):
                 self.executed.ask(place, address, access, value.origin)
+
+    def _reach(self, place: int, value: Value, access: Access | None) -> None:
+        """Note what an access to the shared memory of any block of the cluster may be to; None is one of many bytes."""
+        name, part = value.origin.removeprefix(CLUSTER_ORIGIN), flat(value)
+        low, high = part.low, part.high
+        generic = access is None or access.space == "generic"
+        known = low is not None and high is not None and not part.symbols and value.bits >= (64 if generic else 32)
+        inside = known and access is not None and low >= 0 and high + access.nbytes <= self.executed.size(name)
+        near = known and not self.spaces.memory.narrow and -_FAR < low and high < _FAR
+        self.excluded.update((name,) if inside else ("shared",) if near or not generic else _SPACES)
+        if access is not None and (near or not generic):
+            self.reach.add(place)
 
     def _stored(self, place: int, statement: Instruction) -> int | None:
         values = [operand for operand in statement.operands if not isinstance(operand, Address)]

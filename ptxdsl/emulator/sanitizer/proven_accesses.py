@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from ...ir import Call, Instruction
 from ..machine.address_spaces import AddressSpaces
 
-__all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "Upheld", "array_of", "upheld"]
+__all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "Upheld", "array_of", "same_statements", "upheld"]
 
 
 class Proven(NamedTuple):
     """Of a function as it was rewritten: the places of accesses that cannot race, those of accesses to memory that is
     known to be written, and the arrays that the proofs take all accesses to be to, of the exact ones by their number.
     Of arrays with strong accesses ``in_turn`` are those which barriers order, or which never meet, whatever they are.
+    Accesses that ``reach`` memory of a cluster by addresses of ``mapa`` are to no array in global memory.
     """
 
     ordered: frozenset[int] = frozenset()
@@ -22,6 +23,7 @@ class Proven(NamedTuple):
     arrays: frozenset[tuple[int, str]] = frozenset()
     exact: frozenset[int] = frozenset()
     in_turn: frozenset[int] = frozenset()
+    reach: frozenset[int] = frozenset()
 
 
 NOTHING_PROVEN = Proven()
@@ -58,6 +60,12 @@ def array_of(spaces: AddressSpaces, origin: str) -> str:
     return origin
 
 
+def same_statements(places: frozenset[int], spaces: AddressSpaces) -> set[int]:
+    """The identities of the statements at these places of the function as it was rewritten, and at no others."""
+    before = [s for s in spaces.function.body or () if isinstance(s, (Instruction, Call))]
+    return {id(before[place]) for place in places} - {id(s) for n, s in enumerate(before) if n not in places}
+
+
 def upheld(
     proven: Proven, spaces: AddressSpaces, origin_of: Callable[[Any], str], flags: dict[int, tuple[str, ...]]
 ) -> Upheld:
@@ -79,7 +87,4 @@ def upheld(
     remains = proven.written - {place for place, name in proven.arrays if name in partly}
     if remains != proven.written:
         raise Refuted(proven._replace(written=remains))
-    return Upheld(*(
-        {id(before[place]) for place in places} - {id(s) for place, s in enumerate(before) if place not in places}
-        for places in (proven.ordered, proven.written, proven.in_turn)
-    ))
+    return Upheld(*(same_statements(places, spaces) for places in (proven.ordered, proven.written, proven.in_turn)))

@@ -341,6 +341,8 @@ class ShadowMemory:
         """Clear the words of the shared memory of all blocks."""
         for region in filter(None, map(self.shared_region, states)):
             self._clear(region, region.low, self._shared_granules(), self.init)
+        for state in states:
+            self.put(state, Shadow.CLUSTER_BASE, "Q", (int(self.store.counter[0]) + 1) << EPOCH_SHIFT)
 
     def _shared_granules(self) -> int:
         return (self.launch.shared_bytes >> self.granule) + 1

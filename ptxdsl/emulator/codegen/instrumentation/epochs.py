@@ -54,6 +54,11 @@ class ShadowState:
     def clock(self, offset: int) -> Any:
         return self.h.load(self.warp, offset, i64, fixed=self.fixed)
 
+    def of_cluster(self) -> tuple[Any, Any]:
+        """Where the epochs of the cluster begin, and how many of them from there on come before what the warp does."""
+        base = self.get(Shadow.CLUSTER_BASE)
+        return base, self.h.call("llvm.usub.sat.i64", i64, self.clock(WarpClock.CLUSTER_FLOOR), base)
+
     def block_of(self, epoch: Any) -> tuple[Any, Any]:
         """Base and offset of the entry that holds the block of an epoch."""
         h = self.h
@@ -99,6 +104,7 @@ def begin(h: Handler, _: EpochBegin) -> None:
     h.store(floor, shadow.warp, WarpClock.BLOCK_FLOOR)
     h.store(floor, shadow.warp, WarpClock.WARP_FLOOR)
     h.store(h.i64(0), shadow.warp, WarpClock.BARRIERS)
+    h.store(h.i64(0), shadow.warp, WarpClock.CLUSTER_FLOOR)
     h.next()
 
 
@@ -206,6 +212,8 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
     shadow = ShadowState(h)
     if op.logged:
         phase = _phase(h) if op.does & Does.CLUSTER else None
+        if phase is not None and op.orders_all:
+            _order_all(h, shadow, mask, phase, op.does)
         who = mask if phase is None else _whole(h, mask)
         _follow(h, shadow, who, op.does, h.i64(0) if phase is None else _key(h, phase, op.does))
         lanes = [] if phase is None else [(SyncRecord.HOSTS, h.splat(h.ir.zext(phase[1], i64)))]
@@ -226,6 +234,24 @@ def _phase(h: Handler) -> tuple[Any, Any]:
     """The cluster of the block, and the phase of its barrier."""
     head = h.load(h.load(h.block, Block.CLUSTER, pointer), ClusterBlock.HEAD, pointer)
     return head, h.load(head, Cluster.PHASE, i32)
+
+
+def _order_all(h: Handler, shadow: ShadowState, mask: Any, phase: tuple[Any, Any], does: int) -> None:
+    """Note the epoch behind an arrival; or that all of the cluster before the last one happens before this warp.
+
+    What a thread has done that has ended is not released by that, nor acquired by lanes that do not wait.
+    """
+    waits = bool(does & Does.ACQUIRES)
+    number = h.ir.sub(phase[1], h.i32(1)) if waits else phase[1]
+    odd = h.ir.shl(h.ir.zext(h.ir.and_(number, h.i32(1)), i64), h.i64(3))
+    place = h.add(phase[0], h.ir.add(odd, h.i64(Cluster.PENDING)))
+    if not waits:
+        epoch = h.load(shadow.get(Shadow.EPOCH_COUNTER, pointer), 0, i64)
+        h.store(h.ir.shl(h.ir.add(epoch, h.i64(1)), h.i64(EPOCH_SHIFT)), place, 0)
+        return
+    whole = h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.INITIAL, i32))
+    with h.ir.if_then(h.ir.and_(whole, h.zero(h.load(phase[0], Cluster.ENDED, i32)))):
+        h.store(h.load(place, 0, i64), shadow.warp, WarpClock.CLUSTER_FLOOR)
 
 
 def _key(h: Handler, phase: tuple[Any, Any], does: int) -> Any:

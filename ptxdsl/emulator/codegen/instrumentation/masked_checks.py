@@ -43,7 +43,7 @@ def masked_check(module: ir.Module, check: ShadowCheck) -> ir.Function:
     what = (
         check.role, check.strength, check.block_private, check.granules, check.granule, check.race, check.init,
         check.readers, check.copies, bool(check.sources), check.followed, check.searched,
-        bool(check.private),
+        bool(check.private), check.in_cluster,
     )
     name = f"masked.{digest(repr(what).encode())}"
     found: ir.Function | None = module.globals.get(name)
@@ -271,7 +271,11 @@ class _MaskedCheck:
         window = shadow.get(Shadow.WINDOW)
         reach = h.call("llvm.usub.sat.i64", i64, self.floor, window)
         inside = self.below(h.ir.sub(words, h.splat(window)), reach)
-        return h.ir.or_(self.below(words, shadow.get(Shadow.LAUNCH)), inside)
+        good = h.ir.or_(self.below(words, shadow.get(Shadow.LAUNCH)), inside)
+        if not self.check.in_cluster:
+            return good
+        base, reach = shadow.of_cluster()
+        return h.ir.or_(good, self.below(h.ir.sub(words, h.splat(base)), reach))
 
     def harmless(self, words: Any) -> Any:
         """Whether the accesses of shadow words do not race with this one."""

@@ -212,6 +212,8 @@ class _Fast(Groups):
         self.word, self.rest = word, h.splat(word)
         self.floor = shadow.clock(WarpClock.BLOCK_FLOOR)
         self.base, self.launch, self.window = (shadow.get(n) for n in (Shadow.BASE, Shadow.LAUNCH, Shadow.WINDOW))
+        if check.in_cluster:
+            self.cluster, self.cluster_reach = shadow.of_cluster()
         self.oldest_copy = shadow.get(Shadow.OLDEST_COPY) if check.copies else None
 
     def compare_lanes(self, values: list[Any]) -> None:
@@ -284,7 +286,11 @@ class _Fast(Groups):
         since = self.h.ir.sub(words, self.splat(self.window, n))
         reach = self.h.call("llvm.usub.sat.i64", i64, self.floor, self.window)
         inside = below("<", since, self.splat(reach, n))
-        return self.h.ir.or_(below("<", words, self.splat(self.launch, n)), inside)
+        good = self.h.ir.or_(below("<", words, self.splat(self.launch, n)), inside)
+        if not self.check.in_cluster:
+            return good
+        since = self.h.ir.sub(words, self.splat(self.cluster, n))
+        return self.h.ir.or_(good, below("<", since, self.splat(self.cluster_reach, n)))
 
     def same_thread(self, words: Any, mine: Any, n: int) -> Any:
         """Whether accesses are of one thread, in one epoch."""

@@ -274,6 +274,8 @@ class _Inspect:
         below, floor, window = h.ir.icmp_unsigned, shadow.clock(WarpClock.BLOCK_FLOOR), shadow.get(Shadow.WINDOW)
         reach = h.call("llvm.usub.sat.i64", i64, floor, window)  # 0 where another block had a time slice since
         inside = below("<", h.ir.sub(word, window), reach)
+        base, before = shadow.of_cluster()
+        inside = h.ir.or_(inside, below("<", h.ir.sub(word, base), before))
         of_block = h.ir.or_(below("<", word, shadow.get(Shadow.LAUNCH)), inside)
         return h.ir.select(below("!=", self.kind, h.i32(Kind.GLOBAL)), below("<", word, floor), of_block)
 
