@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 from ..collector import paused
 from ..config import observer
-from ..errors import EmulationError
 from ..ir import Module
 from .codegen.code import Code
 from .codegen.kept_code import keep, key_of, recall
 from .machine.address_spaces import AddressSpaces, ModuleMemory
 from .machine.array_history import note
-from .runtime.block_state import NO_TOOL, LaunchState
-from .runtime.launch import run
+from .runtime.block_state import LaunchState
 from .runtime.launcher import Launcher
 
 if TYPE_CHECKING:
@@ -175,56 +173,23 @@ class Program:
         def code(slow: bool, tools: Tools = None) -> Code:
             return self.code(entry, block, conservative or slow, tools, cluster, annotated)
 
-        if observing is None and not sanitizes:
-            return Launcher(entry, spaces, config, code)
+        if observing is None:
+            if not sanitizes:
+                return Launcher(entry, spaces, config, code)
+            from .sanitizer.launcher import SanitizedLauncher
 
-        def followed(arguments: Sequence[Scalar | Buffer]) -> None:
-            launch = LaunchState(spaces, config, arguments)
+            return SanitizedLauncher(entry, spaces, config, code, BOUNDS)
+
+        def observed(arguments: Sequence[Scalar | Buffer]) -> None:
             note(entry, arguments)
-            if observing is not None:
-                observing.run(launch)
-            else:
-                sanitized(launch, code)
+            observing.run(LaunchState(spaces, config, arguments))
 
-        return followed
+        return observed
 
 
 def _alike(one: Module, other: Module) -> bool:
     """Whether two modules of the same text have the same annotations."""
     return all(a.indexed == b.indexed and a.kept == b.kept for a, b in zip(one.functions, other.functions))
-
-
-def sanitized(launch: LaunchState, code: Callable[[bool, Tools], Code]) -> None:
-    """Run a launch with the sanitizer's checks; raises its findings at the end."""
-    from .sanitizer.overruns import BoundsOnly
-    from .sanitizer.sanitizer import Sanitizer, checks_of
-    from .sanitizer.spread import spread
-
-    asked = checks_of(launch)
-    checks: Tools = BOUNDS
-    sanitizer: Sanitizer | BoundsOnly
-    if asked is not None and code(False, asked[1]).instrumented:
-        checks = asked[1]
-        if spread(launch, asked[1], lambda needed: code(needed, checks)):
-            return
-        sanitizer = Sanitizer(launch, *asked)
-    else:  # there is nothing to check but bounds
-        sanitizer = BoundsOnly(launch)
-    launch.tool, alone = sanitizer, checks != BOUNDS
-    fault = None
-    try:
-        run(launch, code(False, checks), lambda needed: code(needed, checks), alone)
-    except EmulationError as error:
-        fault = error
-    finally:
-        sanitizer.release()
-        launch.tool = NO_TOOL  # which kept the launch
-    try:
-        sanitizer.finish(fault)
-        if fault is not None:
-            raise fault
-    finally:
-        fault = None  # it holds this frame
 
 
 _programs: dict[str | int, Program] = {}

@@ -17,7 +17,10 @@ from .form_plans import plan_of
 
 __all__ = ["intervals", "varying_registers"]
 
-_SAME = ("%ntid", "%nctaid", "%ctaid", "%cluster_", "%clusterid", "%nclusterid", "%is_explicit", "%gridid", "%total_smem", "%dynamic_smem")
+_SAME = (
+    "%ntid", "%nctaid", "%ctaid", "%cluster_", "%clusterid", "%nclusterid", "%is_explicit", "%gridid", "%total_smem",
+    "%dynamic_smem",
+)
 
 
 def _read(operands: Iterable[Operand]) -> Iterable[Operand]:

@@ -74,7 +74,8 @@ def _is_anything(whole: Part) -> bool:
 def _of_any_block(value: Value) -> Value:
     """The address of the same in the shared memory of some block of the cluster."""
     whole, origin = flat(value), CLUSTER_ORIGIN + value.origin.removeprefix(CLUSTER_ORIGIN)
-    inside = whole.low is not None and whole.high is not None and 0 <= whole.low and whole.high < 1 << Cluster.RANK_BITS
+    low, high = whole.low, whole.high
+    inside = low is not None and high is not None and low >= 0 and high < 1 << Cluster.RANK_BITS
     bits = EXACT if inside and value.bits >= 32 else value.bits  # shared addresses are numbers of 32 bits
     return value._replace(bits=bits, origin=origin)
 

@@ -31,7 +31,8 @@ class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     no error of a load itself, and a store may leave it as undefined as before; ``flagged`` are the elements with a
     predicate that says whether they are defined, which a load clears. ``followed``: compiled code follows mbarriers.
     ``searched``: it follows flags, fences or barriers of the cluster. ``private`` as of :class:`.memory.Load`.
-    ``in_cluster``: barriers of the cluster order all of it. ``apart``: how many arrays the kernel writes, outside of which nothing races; 0 where it is known which one it is.
+    ``apart``: how many arrays the kernel writes, outside of which nothing races; 0 where it is known which one it is.
+    ``in_cluster``: barriers of the cluster order all that its threads have done.
     """
 
     role: int

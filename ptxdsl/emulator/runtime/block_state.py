@@ -72,6 +72,8 @@ def _scheduler() -> tuple[int, ...]:
 class Tool:
     """What happens in a launch that a tool follows: the sanitizer or a debugger. This one does nothing."""
 
+    keeps = False
+    """Whether block states serve the next launch as well, with what the tool has given them."""
     compiled_turns = False
     """Whether compiled code does what ``begin_cluster`` and ``switch`` do, where it goes from block to block."""
     pinned = False
@@ -79,6 +81,9 @@ class Tool:
 
     def attach(self, state: BlockState) -> None:
         """A block state has its memory."""
+
+    def again(self, states: list[BlockState]) -> None:
+        """Block states of an earlier launch serve this one, those of a cluster together."""
 
     def connect(self, states: list[BlockState]) -> None:
         """These are the block states of the clusters."""
@@ -116,7 +121,7 @@ class Tool:
 
 
 NO_TOOL = Tool()
-NO_TOOL.compiled_turns = True
+NO_TOOL.compiled_turns = NO_TOOL.keeps = True
 
 
 class LaunchState:
@@ -137,6 +142,8 @@ class LaunchState:
         """Block states whose blocks have ended, for :meth:`state`."""
         self.clusters: Any = None
         """What its clusters ran in, for the next launch (:mod:`.clusters`)."""
+        self.shadow: Any = None
+        """Its shadow memory, where that serves the next launch."""
         self.locks = True
         """Whether its atomics need the host's (:mod:`.alone`)."""
         self.begin()
@@ -165,12 +172,13 @@ class LaunchState:
                 break
             if state.code is code:
                 state.begin()
+                self.tool.again([state])
                 return state
         return BlockState(self, code)
 
     def end(self, state: BlockState) -> None:
         """A state has run its last block."""
-        if self.tool is NO_TOOL and not state.renews and state.nbytes <= MOST_KEPT:
+        if self.tool.keeps and not state.renews and state.nbytes <= MOST_KEPT:
             self.free.append(state)
 
     def states(self) -> list[BlockState]:

@@ -28,7 +28,7 @@ from ..machine.layout import (
 )
 from . import block_state, host_threads, late_search, worker_pool
 from .alone import ALONE
-from .block_state import NO_TOOL, BlockState, LaunchState, compiled, scheduler
+from .block_state import BlockState, LaunchState, compiled, scheduler
 from .deoptimise import note_wrap
 from .events import deadlock, deoptimise, handle, livelock
 from .faults import index_in
@@ -215,7 +215,7 @@ class Clusters:
     def keep(self) -> None:
         """Stay with the launch for the next one of its shape, where all went the usual way."""
         states, launch, code = self.states, self.launch, self.pool.code
-        usual = self.pool.plain and launch.tool is NO_TOOL and all(state.code is code for state in states)
+        usual = self.pool.plain and launch.tool.keeps and all(state.code is code for state in states)
         if usual and sum(state.nbytes for state in states) <= MOST_KEPT:
             launch.clusters = self
             del self.pool, self.launch, self.codes, self.schedule
@@ -227,6 +227,7 @@ class Clusters:
         self._serve(pool, worker)
         for state in self.states:
             state.begin()
+        self.launch.tool.again(self.states)
         return all(map(self._run_prologue, self.states))
 
     def _make_states(self, conservative: bool) -> list[BlockState] | None:

@@ -283,11 +283,13 @@ class _Proof:
     def _reach(self, place: int, value: Value, access: Access | None) -> None:
         """Note what an access to the shared memory of any block of the cluster may be to; None is one of many bytes."""
         name, part = value.origin.removeprefix(CLUSTER_ORIGIN), flat(value)
-        low, high = part.low, part.high
         generic = access is None or access.space == "generic"
-        known = low is not None and high is not None and not part.symbols and value.bits >= (64 if generic else 32)
-        inside = known and access is not None and low >= 0 and high + access.nbytes <= self.executed.size(name)
-        near = known and not self.spaces.memory.narrow and -_FAR < low and high < _FAR
+        known = not part.symbols and value.bits >= (64 if generic else 32)
+        inside = near = False
+        if known and part.low is not None and part.high is not None:
+            end = part.high + (access.nbytes if access is not None else _FAR)
+            inside = part.low >= 0 and end <= self.executed.size(name)
+            near = not self.spaces.memory.narrow and part.low > -_FAR and end < _FAR
         self.excluded.update((name,) if inside else ("shared",) if near or not generic else _SPACES)
         if access is not None and (near or not generic):
             self.reach.add(place)

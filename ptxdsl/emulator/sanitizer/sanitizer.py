@@ -32,7 +32,7 @@ from .report import Reporter, collected
 from .shadow_memory import ShadowMemory
 from .synchronisation import Synchronisation
 
-__all__ = ["Sanitizer", "checks_of", "collect"]
+__all__ = ["Sanitizer", "checks_of", "checks_with", "collect"]
 
 PATIENCE = 200
 """Callbacks of one instruction after which its accesses are suppressed for the rest of the launch."""
@@ -64,14 +64,21 @@ def checks_of(launch: LaunchState) -> tuple[ShadowMemory, Checks] | None:
     if not race and not init:
         return None
     memory = ShadowMemory(launch, init)
-    found = proven(launch, memory.overlap)
-    return memory, Checks(race, init, memory.overlap, memory.has_unwritten, "order" in tools, "cas" in tools, found)
+    return memory, checks_with(memory)
+
+
+def checks_with(memory: ShadowMemory) -> Checks:
+    """The checks that a launch asks for, less what is proven of it."""
+    launch, overlap = memory.launch, memory.overlap
+    tools, found = launch.config.sanitize or frozenset(), proven(launch, overlap)
+    race = not tools.isdisjoint(("race", "order", "cas"))
+    return Checks(race, memory.init, overlap, memory.has_unwritten, "order" in tools, "cas" in tools, found)
 
 
 class Sanitizer(Tool):
     """The checks of one launch, in shadow memory of its own."""
 
-    compiled_turns = True
+    compiled_turns = keeps = True
 
     def __init__(self, launch: LaunchState, memory: ShadowMemory, checks: Checks) -> None:
         self.launch, self.memory, self.checks = launch, memory, checks
@@ -84,12 +91,25 @@ class Sanitizer(Tool):
         self._callbacks: dict[int, int] = {}
         self._suppressed: list[tuple[int, bytes]] = []
 
+    def leaves_nothing(self) -> bool:
+        """Whether nothing was found, and the shadow memory is as that of the next launch would be."""
+        quiet = not self.reporter.findings and not self._suppressed and not self._callbacks
+        return quiet and self.overruns.first is None and self.memory.can_be_kept
+
     # What the engine reports
 
     def attach(self, state: BlockState) -> None:
         self.memory.attach(state)
         self.synchronisation.attach(state)
         self.overruns.attach(state)
+
+    def again(self, states: list[BlockState]) -> None:
+        for state in states:
+            self.memory.attach_again(state)
+            self.synchronisation.attach(state)
+            self.overruns.attach(state)
+        if self.launch.spaces.cluster is not None:
+            self.reporter.states = states
 
     def connect(self, states: list[BlockState]) -> None:
         self.memory.connect(states)
@@ -237,7 +257,7 @@ class Sanitizer(Tool):
             ctypes.memmove(place, data, len(data))
         if self.memory.exhausted() or self.synchronisation.lost:
             self.reporter.overflow()
-        self.memory.release()
+        self.memory.release(self.leaves_nothing())
         self.reporter.copier = lambda _: None  # which keeps the reporter
 
     def finish(self, fault: EmulationError | None = None) -> None:

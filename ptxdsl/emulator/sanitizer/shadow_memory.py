@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
+import weakref
 from collections.abc import Container
 from typing import Any, NamedTuple
 
@@ -87,6 +88,12 @@ class ShadowMemory:
         self.kept: list[Any] = []
         self.states: list[ShadowState] = []
         self.regions: list[Region] = []
+        self._given: list[tuple[Any, int]] = []
+        """The memory that was returned, if it is still there."""
+        self._images: dict[int, tuple[ShadowState, bytes]] = {}
+        """By the address of a block state its shadow state, and what that is at first."""
+        self._rows: dict[int, Any] = {}
+        """What it writes to the synchronisation graph."""
         self.private: dict[int, list[Region]] = {}
         """Shared and local memory of each block state, by its address."""
         self.clustered = False
@@ -100,11 +107,15 @@ class ShadowMemory:
         self.copied = False
         """Whether words may be those of bulk copies, which are of no epoch."""
         self.current: BlockState | None = None
+        self.taken = False
+        """Whether it has its memory once more."""
         self.clusters = self._number_clusters()
         """Of each block, where the launch is in clusters."""
 
     def open(self) -> None:
         """Take the memory for the words: no other launch has the store until :meth:`release`."""
+        if self.taken:
+            return
         self.store: Store = store()
         self.store.lock.acquire()
         if int(self.store.counter[0]) >> (EPOCH_BITS - 1) or int(self.store.tickets[0]) >> 31:
@@ -137,6 +148,25 @@ class ShadowMemory:
             theirs[0] = max(int(mine[0]), int(theirs[0]))
         self.store.give(self.arrays)
         self.store.return_states(self.states)
+
+    def take_again(self) -> bool:
+        """Take the same memory as before for the next launch, if nobody else has it."""
+        self.store.lock.acquire()
+        full = int(self.store.counter[0]) >> (EPOCH_BITS - 1) or int(self.store.tickets[0]) >> 31
+        arrays = [] if full else self.store.take_again(self._given)
+        if not arrays:
+            self.store.lock.release()
+            return False
+        self.arrays, self.taken, self.current = arrays, True, None
+        self.first_epoch = int(self.store.counter[0]) + 1
+        self.blocks = self.store.blocks_of(self.first_epoch)
+        self.log.begin()
+        return True
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether its words hold nothing but accesses, and are of numpy's arrays."""
+        return not (self.marked or self.copied or self.copies or self.orders or self.exhausted())
 
     # Global memory
 
@@ -221,8 +251,8 @@ class ShadowMemory:
         for plane in (Plane.WRITER, Plane.READER, Plane.EARLIER_READER):
             self.words(region, host, granules, plane)[:] = UNWRITTEN if plane is Plane.WRITER and unwritten else 0
 
-    def release(self) -> None:
-        """Return the words to the store, and to the arrays what is still unwritten."""
+    def release(self, keeps: bool = False) -> None:
+        """Return the words to the store, and to the arrays what is still unwritten; ``keeps`` the shadow states."""
         for buffer, owner in self.unwritten_buffers:
             unwritten = np.repeat(self._last_writers(buffer) == UNWRITTEN, 1 << self.granule)[: buffer.nbytes]
             owner.unwritten = unwritten if unwritten.any() else None
@@ -232,7 +262,10 @@ class ShadowMemory:
                     np.copyto(marked.words, 0, where=marked.words >= PENDING)
         elif not self.marked:
             self.store.give(self.arrays)
-        self.store.return_states(self.states)
+            self._given = [(weakref.ref(array), planes) for array, planes in self.arrays]
+        self.arrays = []
+        if not keeps:
+            self.store.return_states(self.states)
         self.store.lock.release()
 
     # Blocks
@@ -254,7 +287,7 @@ class ShadowMemory:
             (Shadow.EPOCH_COUNTER, self.store.counter_address), (Shadow.EPOCH_BLOCKS, self.blocks.ctypes.data),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, memory.cache_address),
             *routines().items(), (Shadow.LOG, self.log.address), (Shadow.ORDERS, self._orders()),
-            *self._graph(),
+            *self._graph(state),
             (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
         ):
             _WORD.pack_into(memory.view, offset, value)
@@ -268,6 +301,16 @@ class ShadowMemory:
                 region = next((region for region in regions if region.holds(host)), None)
                 if region is not None:
                     self._link(state.table + number * Entry.nbytes, region)
+        self._images[state.address] = memory, bytes(memory.view)
+
+    def attach_again(self, state: BlockState) -> None:
+        """Make the shadow state of a block state as new, for another launch."""
+        memory, image = self._images[state.address]
+        memory.forget()
+        memory.view[: len(image)] = image
+        self._rows[state.address][:] = 0
+        _WORD.pack_into(memory.view, Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT)
+        _WORD.pack_into(memory.view, Shadow.EPOCH_BLOCKS, self.blocks.ctypes.data)
 
     def _orders(self) -> int:
         """Memory for what compiled code knows of the order among warps and lanes; 0 where it follows none."""
@@ -277,10 +320,9 @@ class ShadowMemory:
         self.kept.append(rows)
         return int(rows.ctypes.data + -rows.ctypes.data % 64)
 
-    def _graph(self) -> list[tuple[int, int]]:
+    def _graph(self, state: BlockState) -> list[tuple[int, int]]:
         """The fields of a shadow state by which compiled code follows flags, fences and barriers of the cluster."""
-        rows = np.zeros(ROWS + CELL, np.uint8)
-        self.kept.append(rows)
+        rows = self._rows[state.address] = np.zeros(ROWS + CELL, np.uint8)
         address = int(rows.ctypes.data)
         return [(Shadow.GRAPH, self.log.graph_address), (Shadow.WARP_SYNC, address + -address % CELL)]
 
@@ -336,6 +378,8 @@ class ShadowMemory:
                 ctypes.memmove(state.shadow + Shadow.WORDS, fields, len(fields))
             for (rank, region), generic in itertools.product(shared.items(), (0, 1)):
                 self._link(window_entry(state, rank, generic), region)
+            memory, _ = self._images[state.address]
+            self._images[state.address] = memory, bytes(memory.view)
 
     def begin_cluster(self, states: list[BlockState]) -> None:
         """Clear the words of the shared memory of all blocks."""

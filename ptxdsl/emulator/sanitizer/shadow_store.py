@@ -42,10 +42,14 @@ class ShadowState:
         self.cache = np.zeros(1 << ORDER_CACHE_BITS, np.uint64)
         self.cache_address = self.cache.ctypes.data
 
-    def reset(self) -> None:
-        """Make it as new again."""
+    def forget(self) -> None:
+        """Forget the answers about the order of accesses."""
         if any(self.view[Shadow.CACHE_USED : Shadow.CACHE_USED + 4]):
             self.cache[:] = 0
+
+    def reset(self) -> None:
+        """Make it as new again."""
+        self.forget()
         self.memory[:] = 0
 
 
@@ -114,6 +118,15 @@ class Store:
         best = min(fitting, key=lambda array: array.size)
         self.free = [each for each in self.free if each[0] is not best]
         return best
+
+    def take_again(self, wanted: list[tuple[Any, int]]) -> list[tuple[np.ndarray[Any, Any], int]]:
+        """The arrays that these weak references are of, if all of them are free; else none."""
+        numbers = {id(reference()) for reference, _ in wanted}
+        found = [each for each in self.free if id(each[0]) in numbers]
+        if len(found) != len(wanted):
+            return []
+        self.free = [each for each in self.free if id(each[0]) not in numbers]
+        return found
 
     def state(self) -> ShadowState:
         """Memory for the shadow state of a block, all zeros."""

@@ -1,0 +1,115 @@
+"""Sanitized launches one after the other: what serves the next one hides nothing of it, and tells of nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_harness import argument, kernel
+
+import ptxdsl
+from ptxdsl import emulator, use
+from ptxdsl.emulator.sanitizer.launcher import SanitizedLauncher
+from ptxdsl.errors import MemoryFault, RaceError, UninitializedError
+from ptxdsl.launch import LaunchConfig
+
+ALL = frozenset(("memory", "init", "race", "order", "barrier"))
+SCATTER = """
+ld.param.u64 %rd0, [to]; ld.param.u64 %rd1, [x]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;
+mad.lo.u32 %r3, %r0, %r1, %r2; mul.wide.u32 %rd2, %r3, 4; add.u64 %rd0, %rd0, %rd2; ld.global.u32 %r4, [%rd0];
+mul.wide.u32 %rd3, %r4, 4; add.u64 %rd1, %rd1, %rd3; st.global.u32 [%rd1], %r3; ret;
+"""
+
+
+def launcher(text: str, config: LaunchConfig) -> SanitizedLauncher:
+    found = emulator.load(text).launcher("k", config)
+    assert isinstance(found, SanitizedLauncher)
+    return found
+
+
+def launch(run: SanitizedLauncher, **arguments: Any) -> None:
+    run([argument(name, value) for name, value in arguments.items()])
+
+
+def test_a_race_of_a_later_launch_is_found() -> None:
+    run = launcher(kernel("u64 to, u64 x", SCATTER), LaunchConfig(4, 64, sanitize=ALL))
+    rng = np.random.default_rng()
+    to, x = rng.permutation(256).astype(np.uint32), np.zeros(256, np.uint32)
+    right = to.copy()
+    for _ in range(3):
+        launch(run, to=to, x=x)
+        assert run._kept
+        assert np.array_equal(x[to], np.arange(256))
+        a, b = rng.choice(256, 2, replace=False)
+        to[a] = to[b]
+        with pytest.raises(RaceError):
+            launch(run, to=to, x=x)
+        assert not run._kept
+        to[:] = right
+
+
+def test_bounds_are_those_of_the_launch() -> None:
+    run = launcher(kernel("u64 to, u64 x", SCATTER), LaunchConfig(4, 64, sanitize=ALL))
+    to, x = np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)
+    launch(run, to=to, x=x)
+    launch(run, to=to, x=x)
+    with pytest.raises(MemoryFault):
+        launch(run, to=to, x=x[:255])
+    launch(run, to=to, x=x)
+
+
+def test_words_that_another_launch_has_had_in_between() -> None:
+    config = LaunchConfig(4, 64, sanitize=ALL)
+    first, other = (launcher(kernel("u64 to, u64 x", SCATTER + " " * n), config) for n in (0, 1))
+    to, x, y = np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32), np.zeros(256, np.uint32)
+    for _ in range(3):
+        launch(first, to=to, x=x)
+        launch(other, to=to[::-1].copy(), x=y)
+        assert np.array_equal(x, np.arange(256))
+        assert np.array_equal(y, np.arange(256)[::-1])
+
+
+COPY = """
+ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd2, %r0, 4;
+add.u64 %rd0, %rd0, %rd2; add.u64 %rd1, %rd1, %rd2; ld.global.u32 %r1, [%rd0]; setp.eq.u32 %p0, %r1, 7;
+@%p0 bra END; st.global.u32 [%rd1], %r1; END: ret;
+"""
+
+
+def test_an_array_that_becomes_unwritten_between_two_launches() -> None:
+    """The same memory, of which the second launch knows that the host has left it uninitialised."""
+    with use("emulator"):
+        k = ptxdsl.load(kernel("u64 x, u64 y", COPY))["k"].configure(1, 32, sanitize="all")
+        x, y = ptxdsl.to_device(np.ones(32, np.uint32)), ptxdsl.to_device(np.ones(32, np.uint32))
+        k(x, y)
+        k(x, y)
+        x.unwritten = True
+        with pytest.raises(UninitializedError):
+            k(x, y)
+
+
+CLUSTER = """
+.shared .b32 cell[64];
+ld.param.u64 %rd0, [out]; ld.param.u32 %r9, [from]; mov.u32 %r0, %cluster_ctarank; mov.u32 %r1, %tid.x;
+shl.b32 %r2, %r1, 2; mov.u32 %r3, cell; add.u32 %r4, %r3, %r2; st.shared.u32 [%r4], %r1;
+barrier.cluster.arrive; barrier.cluster.wait;
+xor.b32 %r5, %r0, 1; mapa.shared::cluster.u32 %r6, %r4, %r5; ld.shared::cluster.u32 %r7, [%r6];
+setp.lt.u32 %p0, %r1, %r9; @%p0 st.shared.u32 [%r4], 5;
+barrier.cluster.arrive; barrier.cluster.wait;
+mov.u32 %r8, %ctaid.x; mad.lo.u32 %r8, %r8, 64, %r1; mul.wide.u32 %rd1, %r8, 4; add.u64 %rd0, %rd0, %rd1;
+st.global.u32 [%rd0], %r7; ret;
+"""
+
+
+def test_clusters() -> None:
+    """Threads below `from` write to what the other block reads at that time."""
+    run = launcher(kernel("u64 out, u32 from", CLUSTER), LaunchConfig(6, 64, cluster=2, sanitize=ALL))
+    for _ in range(3):
+        out = np.zeros((6, 64), np.uint32)
+        for _ in range(2):
+            launch(run, **{"out": out, "from": np.uint32(0)})
+            assert run._kept[0][0].clusters is not None
+            assert (out == np.arange(64)).all()
+        with pytest.raises(RaceError):
+            launch(run, **{"out": out, "from": np.uint32(1)})
