@@ -119,9 +119,10 @@ class ClusterPool:
             clusters.keep()
 
     def _clusters(self, worker: int) -> Clusters:
-        kept, self.launch.clusters = self.launch.clusters, None
-        if isinstance(kept, Clusters) and kept.take_up(self, worker):
-            return kept
+        if not worker:
+            kept, self.launch.clusters = self.launch.clusters, None
+            if isinstance(kept, Clusters) and kept.take_up(self, worker):
+                return kept
         return Clusters(self, worker)
 
     def _take(self, worker: int) -> tuple[int, int] | None:
