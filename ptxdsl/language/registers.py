@@ -28,14 +28,17 @@ _pools: dict[str, list[ir.Register]] = {prefix: [] for prefix in _FAMILIES}
 
 
 _growing = threading.Lock()
+_CHUNK = 64
+"""Registers that are made at a time."""
 
 
-def _grown(prefix: str, number: int) -> ir.Register:
+def _grown(prefix: str, number: int) -> list[ir.Register]:
+    """The next registers of a family from a number on."""
     pool, kind = _pools[prefix], TYPES[_FAMILIES[prefix][0]]
     with _growing:
-        while len(pool) <= number:
+        while len(pool) < number + _CHUNK:
             pool.append(ir.Register(f"{prefix}{len(pool)}", kind))
-    return pool[number]
+    return pool[number : number + _CHUNK]
 
 
 class RegisterSupply(dict[ScalarType, Callable[[], ir.Register]]):
@@ -54,9 +57,9 @@ class RegisterSupply(dict[ScalarType, Callable[[], ir.Register]]):
         prefix = _prefix_of[type.register]
         if prefix not in self._families:
             pool = _pools[prefix]
-            self._registers.append(pool[0] if pool else _grown(prefix, 0))
+            self._registers.append(pool[0] if pool else _grown(prefix, 0)[0])
             known = len(pool)
-            more = map(_grown, repeat(prefix), count(known))
+            more = chain.from_iterable(map(_grown, repeat(prefix), count(known, _CHUNK)))
             self._families[prefix] = chain(islice(pool, known), more).__next__
         self[type] = self._families[prefix]
         return self[type]

@@ -196,9 +196,8 @@ class Flow:
 
     def _statement_from(self, at: int) -> list[str]:
         """The names loaded by the statement that ``at`` is in, to its end."""
-        end = at
-        while end + 1 < len(self.steps) and not _ends_statement(self.steps[end]):
-            end += 1
+        starts = self._starts
+        end = bisect_right(starts, starts[at]) - 1
         return self.loaded(end)
 
     def body(self, start: int, stop: int) -> list[int]:
@@ -305,10 +304,15 @@ class Flow:
 
     def statement(self, at: int) -> range:
         """The instructions of the simple statement that ``at`` is in, from its first to ``at``."""
-        start = at
-        while start and not _ends_statement(self.steps[start - 1]):
-            start -= 1
-        return range(start, at + 1)
+        return range(self._starts[at], at + 1)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """For each instruction the first of the simple statement that it is in."""
+        found = [0]
+        for index, step in enumerate(self.steps[:-1]):
+            found.append(index + 1 if _ends_statement(step) else found[index])
+        return found
 
     def changed(self, at: int) -> str | None:
         """The name through which the in-place operation at ``at`` changes a register, as far as that is known."""

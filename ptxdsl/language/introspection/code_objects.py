@@ -38,3 +38,8 @@ class PerCode(Generic[T]):
                 self._found.clear()
             found = self._found[id(code)] = self._function(code), code
         return found[0]
+
+    def known(self, code: CodeType) -> T | None:
+        """The result for a code object, None where it has not been computed."""
+        found = self._found.get(id(code))
+        return None if found is None else found[0]

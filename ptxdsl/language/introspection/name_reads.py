@@ -10,6 +10,7 @@ import dis
 from types import CodeType
 from typing import NamedTuple
 
+from .bytecode import flow_of
 from .code_objects import PerCode
 
 __all__ = ["CELL", "GLOBAL", "MODULE", "Read", "reads_of"]
@@ -42,7 +43,8 @@ _SKIPPED = frozenset(("CACHE", "EXTENDED_ARG", "PRECALL", "COPY_FREE_VARS", "MAK
 def reads_of(code: CodeType) -> tuple[Read, ...]:
     """What a code object and those inside it read, each once."""
     found: dict[Read, None] = {}
-    steps = [step for step in dis.get_instructions(code) if step.opname not in _SKIPPED]
+    flow = flow_of.known(code)  # which has disassembled it
+    steps = [step for step in (flow.raw if flow else dis.get_instructions(code)) if step.opname not in _SKIPPED]
     imported: dict[str, tuple[str, int]] = {}
     for at, step in enumerate(steps):
         if step.opname in _LOADS:
