@@ -76,6 +76,8 @@ class Tool:
     """Whether block states serve the next launch as well, with what the tool has given them."""
     compiled_turns = False
     """Whether compiled code does what ``begin_cluster`` and ``switch`` do, where it goes from block to block."""
+    in_order = False
+    """Whether what it is told of is told in the order of the blocks, as far as they do not wait for each other."""
     pinned = False
     """Whether a block state stays with the host thread that has made it."""
 

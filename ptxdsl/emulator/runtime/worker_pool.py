@@ -72,11 +72,14 @@ class WorkerPool:
         self.mutex = threading.Lock()
         self.changed = threading.Condition(self.mutex)
         self.waiting: deque[BlockState] = deque()
-        self.running: set[int] = set()
+        self.running: dict[int, BlockState | None] = {}
+        """The workers that run a state, None where it is being made."""
         self.admit, self.stopped = False, False
         self.comparing = False
         """Only worker 0 runs, to see whether anything changes."""
         self.quiescence = Quiescence(self.random)
+        self.held, self.turns = 0, 0
+        """Workers that wait for earlier blocks, and the time slices of these since."""
         self.most, self.woken, self.seconds, self.grace = 0, 0, 0.0, GRACE
         self.error: BaseException | None = None
         self.fault: tuple[int, EmulationError] | None = None
@@ -107,10 +110,11 @@ class WorkerPool:
         blocks, state = first_slice(self.code.pace), None
         if returned is not None:
             with self.mutex:
-                self.running.add(worker)
+                self.running[worker] = returned.state
                 state = self._returned(worker, *returned)
         while state is not None or (state := self._take(worker)) is not None:
             self.launch.tool.switch(state)
+            self.running[worker] = state
             start = perf_counter()
             status = state.run(blocks)
             spent = perf_counter() - start
@@ -126,11 +130,11 @@ class WorkerPool:
                     self.changed.wait()
                 elif self.launch.left() and self._starts(worker):
                     self.admit = False
-                    self.running.add(worker)
+                    self.running[worker] = None
                     break
                 elif self.waiting and (state := self._next(worker)) is not None:
                     if not self._is_cancelled(state):
-                        self.running.add(worker)
+                        self.running[worker] = state
                         return state
                 elif self.running or self.waiting:
                     self.changed.wait()
@@ -150,9 +154,12 @@ class WorkerPool:
         """The state that waits for its turn with this worker."""
         if self.schedule is not None:
             self.schedule.draw(self.waiting)
-        if not self.launch.tool.pinned:
+        if not self.launch.tool.pinned and not self.held:
             return self.waiting.popleft()
-        mine = next((state for state in self.waiting if state.worker == worker), None)
+        states = [state for state in self.waiting if state.worker == worker or not self.launch.tool.pinned]
+        if self.held:
+            states.sort(key=lambda state: state.block)
+        mine = next(iter(states), None)
         if mine is not None:
             self.waiting.remove(mine)
         return mine
@@ -161,8 +168,8 @@ class WorkerPool:
         """Whether the next block starts now, though others wait."""
         if self.schedule is not None:
             return self.schedule.starts(self.waiting, RESIDENT_BYTES)
-        pinned = self.launch.tool.pinned
-        return self.admit or not any(state.worker == worker or not pinned for state in self.waiting)
+        pinned, admit = self.launch.tool.pinned, self.admit and not self.held
+        return admit or not any(state.worker == worker or not pinned for state in self.waiting)
 
     def _returned(self, worker: int, state: BlockState, status: int, spent: float) -> BlockState | None:
         """Answer what compiled code returned with; the state to go on with, None to take another one."""
@@ -175,7 +182,7 @@ class WorkerPool:
             except EmulationError as error:
                 self._fail(state, error)
         if following is None:
-            self.running.discard(worker)
+            self.running.pop(worker, None)
             self.changed.notify_all()
         return following
 
@@ -193,7 +200,20 @@ class WorkerPool:
 
         if status == Status.BLOCKED:
             raise deadlock(state)
+        if self.launch.tool.in_order and self._passed_over(state):
+            return None
         return handle(state, status, self.codes)
+
+    def _passed_over(self, state: BlockState) -> bool:
+        """Wait until no earlier block is being run; whether this one need not go on then."""
+        self.held, self.turns = self.held + 1, 0
+        while self.held <= self.woken and self.turns < GRACE and not (self.stopped or self.comparing):
+            others = (*self.running.values(), *self.waiting)
+            if not any(o is not None and not o.between_blocks and o.block < state.block for o in others):
+                break
+            self.changed.wait(SHORT)
+        self.held -= 1
+        return self.stopped or self._is_cancelled(state)
 
     # Time slices
 
@@ -223,6 +243,7 @@ class WorkerPool:
         self.waiting.append(state)
         if state.left > 0:
             return None
+        self.turns += 1
         state.left = TIME_SLICE if self.schedule is None else self.schedule.slice()
         states = len(self.waiting) + len(self.running) - 1
         if self.fault is not None:
@@ -290,7 +311,7 @@ class WorkerPool:
                 self.error = self.error or error
                 self._stop()
         with self.mutex:
-            self.running.discard(worker)
+            self.running.pop(worker, None)
             self.changed.notify_all()
 
     # Ends
@@ -315,7 +336,7 @@ class WorkerPool:
         try:
             with self.mutex:
                 self._stop()
-                self.running.discard(0)
+                self.running.pop(0, None)
                 while self.running:
                     self.changed.wait()
         except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import EmulationError, MemoryFault
+from ..codegen.code import Code
 from ..instructions.addresses import AccessFlags, WithAddress
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, SINK_BYTES, Block, Fault
@@ -46,6 +47,8 @@ class Overruns:
         self._marked: list[tuple[int, int]] = []
         self._asked: set[int] = set()
         """The numbers of the checks of indices that have failed."""
+        self._passing: set[tuple[Code, int]] = set()
+        """The accesses that are passed over; another host thread may have come to one before it was."""
         self._outside: set[int] = set()
         """The accesses that they are of."""
 
@@ -61,10 +64,25 @@ class Overruns:
 
     def passes(self, state: BlockState) -> bool:
         """Note the fault of a state, if it is one that can be passed over: the access is made again, on the sink."""
-        if Fault(state.get(Block.FAULT_KIND, "i")) not in (Fault.MEMORY, Fault.ALIGNMENT) or self._count == MOST:
+        if Fault(state.get(Block.FAULT_KIND, "i")) not in (Fault.MEMORY, Fault.ALIGNMENT):
             return False
         pc = state.get(Block.FAULT_PC, "Q")
-        if not isinstance(state.code.op_at(pc), WithAddress):
+        place = state.code, state.code.statement_at(pc)
+        if place not in self._passing and not self._note(state, pc):
+            return False
+        for sink in list(self._sinks.values()):  # another host thread may attach a state
+            sink[:] = 0
+        if place not in self._passing:
+            self._passing.add(place)
+            self._mark(*place)
+        warp = state.get(Block.FAULT_WARP, "i")
+        state.put(Block.CURRENT, "I", warp - 1 & 31)
+        state.put(Block.STAY, "I", 1)
+        return True
+
+    def _note(self, state: BlockState, pc: int) -> bool:
+        """Note a fault, unless it cannot be passed over."""
+        if self._count == MOST or not isinstance(state.code.op_at(pc), WithAddress):
             return False
         error = failure(state)
         if not isinstance(error, MemoryFault) or error.block is None or error.thread is None:
@@ -74,12 +92,6 @@ class Overruns:
         if state.code.statement_at(pc) not in self._outside:
             access = Access("access", error.block, error.thread, error.loc, error.ptx_line, error.instruction)
             self.reporter.fault(Finding("memory", error.message, access, hint=error.hint))
-        for sink in self._sinks.values():
-            sink[:] = 0
-        self._mark(state, state.code.statement_at(pc))
-        warp = state.get(Block.FAULT_WARP, "i")
-        state.put(Block.CURRENT, "I", warp - 1 & 31)
-        state.put(Block.STAY, "I", 1)
         return True
 
     def _begin(self, error: EmulationError) -> None:
@@ -105,8 +117,7 @@ class Overruns:
         access = Access("access", error.block, error.thread, error.loc, error.ptx_line, render(scene.statement))
         self.reporter.fault(Finding("memory", error.message, access, hint=error.hint))
 
-    def _mark(self, state: BlockState, statement: int) -> None:
-        code: Any = state.code
+    def _mark(self, code: Code, statement: int) -> None:
         for placed, offset, owner in zip(code.micro_ops, code.offsets, code.statements):
             if owner == statement and isinstance(placed.op, WithAddress):
                 place = code.base + offset + 8
@@ -124,6 +135,7 @@ class BoundsOnly(Tool):
     """The sanitizer of a launch that asks for no more than bounds: it needs no shadow memory."""
 
     checks: Literal["memory"] = "memory"
+    in_order = True
 
     def __init__(self, launch: LaunchState) -> None:
         self.reporter = Reporter(launch, None, ("memory",))

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxdsl import Array, MemoryFault, RaceError, f32, loop, ptx, ptx_kernel, shared, u32, use, when
+from ptxdsl import Array, MemoryFault, RaceError, f32, loop, ptx, ptx_kernel, reg, shared, u32, use, when
+from ptxdsl.config import override
+from ptxdsl.emulator.runtime import worker_pool
+from ptxdsl.emulator.sanitizer.sanitizer import collect
 
 
 @ptx_kernel
@@ -102,3 +105,28 @@ def test_json() -> None:
     with use("emulator"), pytest.raises(MemoryFault) as plain:
         several[1, 32](x, y)
     assert json.loads(plain.value.to_json())[0]["kind"] == "MemoryFault"
+
+
+@ptx_kernel
+def late_first(n: u32, x: Array[u32, 1], y: Array[u32, 1]) -> None:
+    """The first block comes to its access long after the others."""
+    value = reg(u32, 1)
+    with when(ptx.ctaid.x == 0), loop(n):
+        value.set(value * 3 + 1)
+    y[value & 1] = value
+    with when(ptx.ctaid.x % 4 == 0):
+        x[x[ptx.ctaid.x] + 8] = 1
+
+
+def test_the_lowest_block_is_named_whoever_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-12)
+    monkeypatch.setattr(worker_pool, "SURE_SECONDS", 0.0)
+    monkeypatch.setattr(worker_pool, "first_slice", lambda _: 1)
+    x, y = np.full(8, 100, np.uint32), np.zeros(2, np.uint32)
+    launch = late_first.configure(8, 1, sanitize="memory", backend="emulator")
+    with override(emulator_threads=2):
+        for n in (0, 4_000_000, 4_000_000):
+            with collect() as findings:
+                launch(n, x, y)
+            assert [finding.access.block for finding in findings] == [(0, 0, 0)]
+            assert findings[0].message.startswith("store to x[108]")
