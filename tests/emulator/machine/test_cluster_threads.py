@@ -31,9 +31,11 @@ def run(text: str, grid: Any, block: Any, cluster: Any, **arguments: Any) -> Non
 
 @pytest.fixture(params=[2, 3])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """So many host threads, of which a second one has begun before the caller runs its second cluster."""
+    """So many host threads, of which a second one has begun before the caller runs its second cluster, or its first,
+    and the caller before it ends one.
+    """
     seen: list[int] = []
-    another = threading.Event()
+    another, caller = threading.Event(), threading.Event()
     run_one, here = Clusters.run, threading.get_ident()
 
     def noted(self: Clusters, number: int, count: int) -> None:
@@ -41,8 +43,10 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         seen.append(threading.get_ident())
         if seen[-1] != here:
             another.set()
-        elif self.pool.woken:
-            assert another.wait(PATIENCE)
+            assert caller.wait(PATIENCE)
+        else:
+            caller.set()
+            assert not self.pool.woken or another.wait(PATIENCE)
         run_one(self, number, count)
 
     monkeypatch.setattr(clusters, "FAST", 0.0)
