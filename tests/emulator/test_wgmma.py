@@ -186,3 +186,64 @@ def test_a_descriptor_beyond_shared_memory(rng: Rng) -> None:
         "the matrix descriptor 0xc000001000010200 of `wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16`: a tile at "
         "0x2000, leading 0x10, stride 0x100, rows of 32 bytes goes beyond the block's shared memory, 0x400 to 0x2400"
     )
+
+
+_GROUPS = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 d)
+{{
+    .reg .b64 %d, %at;
+    .reg .b32 %t, %x, %w;
+    .reg .pred %p;
+    .shared .align 1024 .b32 count;
+    ld.param.u64 %d, [d];
+    mov.u32 %t, %tid.x;
+    shr.u32 %w, %t, 5;
+    setp.eq.u32 %p, %w, {late};
+    @!%p bra COMMIT;
+    {first}
+COMMIT:
+    atom.shared.add.u32 %x, [count], 1;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    ld.shared.b32 %x, [count];
+    mul.wide.u32 %at, %t, 4;
+    add.u64 %d, %d, %at;
+    st.global.b32 [%d], %x;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_a_wait_is_for_all_warps_of_the_group(seed: int | None, rng: Rng) -> None:
+    """What a warp does after it, all have begun the group before: none has seen fewer than 128 arrivals of its own."""
+    late = int(rng.integers(4))
+    spin = "mov.u32 %x, 0; SPIN: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 5000; @%p bra SPIN;"
+    text = _GROUPS.format(late=late, first=spin).replace("ld.param", "st.shared.b32 [count], 0; bar.sync 0; ld.param")
+    kernel = ptxdsl.load(text)["k"]
+    d = np.zeros(128, np.uint32)
+    kernel.configure(3, 128, backend="emulator", seed=seed)(d)
+    assert (d == 128).all()
+
+
+def test_a_warp_that_does_not_come() -> None:
+    kernel = ptxdsl.load(_GROUPS.format(late=2, first="exit;"))["k"]
+    with pytest.raises(ptxdsl.DeadlockError) as raised:
+        kernel.configure(1, 128, backend="emulator")(np.zeros(128, np.uint32))
+    first, line = raised.value.message.splitlines()
+    assert first == "deadlock: all warps wait, some for the others of their warpgroup"
+    assert line == (
+        "  warps 0-1, 3 wait for the other warps of the warpgroup: wgmma.wait_group.sync.aligned 0 at PTX line 19"
+    )
+
+
+def test_fewer_than_four_warps() -> None:
+    kernel = ptxdsl.load(_GROUPS.format(late=9, first=""))["k"]
+    with pytest.raises(ptxdsl.EmulationError) as raised:
+        kernel.configure(1, 192, backend="emulator")(np.zeros(192, np.uint32))
+    assert raised.value.message == (
+        "`wgmma.commit_group.sync.aligned` in warp 4 of a block of 192 threads: a warpgroup is four warps, from a "
+        "multiple of four on"
+    )

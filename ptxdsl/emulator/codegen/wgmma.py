@@ -12,9 +12,10 @@ from llvmlite import ir
 
 from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
 from ..instructions.matrix_tiles import GROUP
-from ..instructions.wgmma import ROWS, WarpgroupProduct
-from ..machine.layout import LANES, SHARED_START, Block, Fault, Warp
+from ..instructions.wgmma import ROWS, WARPS, WarpgroupCommit, WarpgroupProduct, WarpgroupWait
+from ..machine.layout import LANES, SHARED_START, Block, Fault, Status, Warp
 from ..semantics.lanes import Bits, Lanes
+from .control import return_status
 from .data import guard_mask, source
 from .handler import Handler, byte, i16, i32, i64, lanes_of, pointer
 from .registry import emits
@@ -50,6 +51,51 @@ def warpgroup_product(h: Handler, op: WarpgroupProduct) -> None:
         product.left(left, found[0])
     product.run(multiply, h.ir.xor(h.ir.and_(scale, h.i32(1)), h.i32(1)))
     h.next()
+
+
+@emits(WarpgroupCommit)
+def warpgroup_commit(h: Handler, op: WarpgroupCommit) -> None:
+    group = Members(h, op.guard, op.masked)
+    group.check(op.members)
+    group.check_whole()
+    index = h.load(h.warp, Warp.INDEX, i32)
+    last = h.ir.or_(index, h.i32(WARPS - 1))
+    whole = h.ir.icmp_unsigned("<", last, h.i32(op.warps))
+    h.branch_unless(whole, lambda: h.fault(Fault.WARPGROUP, group.lanes))
+    h.store(h.ir.add(h.load(h.warp, Warp.GROUPS, i32), h.i32(1)), h.warp, Warp.GROUPS)
+    h.next()
+
+
+@emits(WarpgroupWait)
+def warpgroup_wait(h: Handler, op: WarpgroupWait) -> None:
+    group = Members(h, op.guard, op.masked)
+    group.check(op.members)
+    group.check_whole()
+    wanted = h.ir.sub(h.load(h.warp, Warp.GROUPS, i32), h.i32(op.left))
+    some, on = h.block_named("some"), h.block_named("on")
+    h.ir.cbranch(h.ir.icmp_signed(">", wanted, h.i32(0)), some, on)
+    h.ir.position_at_end(some)
+    number = h.ir.and_(h.load(h.warp, Warp.INDEX, i32), h.i32(WARPS - 1))
+    stride = h.load(h.block, Block.STRIDE, i64)
+    first = h.add(h.warp, h.ir.neg(h.ir.mul(h.ir.zext(number, i64), stride)))
+    others = [h.load(h.add(first, h.ir.mul(stride, h.i64(n))), Warp.GROUPS, i32) for n in range(WARPS)]
+    least = others[0]
+    for other in others[1:]:
+        least = h.call("llvm.smin.i32", i32, least, other)
+    h.branch_unless(h.ir.icmp_signed(">=", least, wanted), lambda: _wait(h))
+    h.ir.branch(on)
+    h.ir.position_at_end(on)
+    h.next()
+
+
+def _wait(h: Handler) -> None:
+    """Let other warps run, and come again; return once the budget is spent, to find deadlocks."""
+    h.store(h.rec, h.warp, Warp.WAITS)
+    h.store(h.rec, h.warp, Warp.PC)
+    budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+    h.store(budget, h.block, Block.BUDGET)
+    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), lambda: return_status(h, Status.YIELD))
+    h.tail_to(Block.SCHEDULE, h.rec)
 
 
 class _Product:

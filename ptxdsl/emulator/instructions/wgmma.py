@@ -1,6 +1,8 @@
 """wgmma: products of a warpgroup's tiles, of which each warp makes its own 16 rows when it comes to the instruction.
 
-That is the first moment that a GPU could choose too, so fences, groups and waits have nothing left to do.
+That is the first moment that a GPU could choose too, so fences have nothing left to do. On a GPU a product is complete
+when all four warps have come to it, so a warp that waits for groups waits until the others have committed them too:
+what it says to others then, that a stage is free say, holds for all of them.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import raw
 
-__all__ = ["ROWS", "WarpgroupProduct"]
+__all__ = ["ROWS", "WARPS", "WarpgroupCommit", "WarpgroupProduct", "WarpgroupWait"]
 
 ROWS = 16
 """Of a warp."""
+WARPS = 4
+"""Of a warpgroup."""
 
 
 class WarpgroupProduct(
@@ -49,6 +53,24 @@ class WarpgroupProduct(
         return 2 * elements_of(self.types[0])
 
 
+class WarpgroupCommit(MicroOp, may_fault=True, repeatable=False, inlinable="it is followed by a wait", converges=True):
+    """A warp has begun the products of a group; ``warps`` are those of the block."""
+
+    warps: int
+    members: OperandClass
+    guard: OperandClass
+    masked: bool
+
+
+class WarpgroupWait(MicroOp, may_fault=True, repeatable=False, inlinable="it waits for other warps", converges=True):
+    """Waits until all warps have committed as many groups as this one, but for the last ``left``."""
+
+    left: int
+    members: OperandClass
+    guard: OperandClass
+    masked: bool
+
+
 _KINDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
 
 
@@ -56,7 +78,8 @@ _KINDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
 def wgmma(low: Lowering, statement: Instruction) -> None:
     form, tokens = statement.form, statement.form.tokens
     if tokens[0] != "mma_async":
-        return  # all products are complete
+        _group(low, statement)
+        return
     left, right = tokens[-2:]
     if "sp" in tokens or left not in _KINDS:
         raise unsupported(statement, f"`{form.mnemonic}`")
@@ -83,6 +106,22 @@ def wgmma(low: Lowering, statement: Instruction) -> None:
     wide = 4 if columns % 16 == 0 else 2
     product = TileProduct("vector", "quad", 4, wide, left in ("s8", "u8"), False)
     placed.links = {0: panel, 1: TilePanel(right, majors[1], "pairs"), 2: product}
+
+
+def _group(low: Lowering, statement: Instruction) -> None:
+    effects, guard = statement.form.effects, low.operands.guard(statement)
+    members = low.operands.number(0xFFFFFFFF, 32)
+    op: MicroOp
+    if effects.commits:
+        x, y, z = low.block
+        op = WarpgroupCommit(-(-x * y * z // 32), members.kind, guard.kind, low.divergent)
+    elif effects.waits:
+        left = statement.operands[0]
+        assert isinstance(left, Immediate)
+        op = WarpgroupWait(left.bits, members.kind, guard.kind, low.divergent)
+    else:
+        return
+    low.emit(op, guard, low.priority(), members)
 
 
 def _turned(operand: object) -> bool:

@@ -307,6 +307,8 @@ class Warp(Struct):
     """What ACTIVE, ALIVE, PARKED and INDEX are when a block begins."""
     SKIP = field("I")
     """Whether the next function of a warp is not entered, since one was left for what it could not do."""
+    GROUPS = field("i")
+    """Groups of wgmma that it has committed."""
     PRIORITIES = field("i", LANES, align=64)
     """Priority of the basic block that each lane is at, for lanes that are not active."""
     TIDS = field("i", 3 * LANES, align=64)
@@ -408,6 +410,8 @@ class Fault(Number):
     """A tensor map that no copy, or not this one, can use."""
     TENSOR_SHARED = 26
     """The memory of a box is not aligned in shared memory."""
+    WARPGROUP = 28
+    """A warpgroup of which some warps are missing."""
     DESCRIPTOR = 27
     """A matrix descriptor that does not describe shared memory."""
     WRAP = 20

@@ -74,22 +74,30 @@ def livelock(state: BlockState) -> DeadlockError:
         pc = state.get_warp(warps[0], Warp.WAITS, "Q") or pc
         what = "\n".join(("all warps wait, some at mbarriers that nobody completes", *lines))
         hint = "count who arrives in a phase, how often, and which bytes come"
+        if all(_GROUP in line for line in lines):
+            what = "\n".join(("all warps wait, some for the others of their warpgroup", *lines))
+            hint = "all four warps of a warpgroup execute the same wgmma instructions"
     return Scene(state, warps[0], lane, pc).raised(DeadlockError, f"deadlock: {what}", hint)
 
 
+_GROUP = " for the other warps of the warpgroup"
 NEAR = 16
 """Statements of a loop that waits; what lies further away is another one."""
 
 
 def _mbarriers(state: BlockState, warps: list[int]) -> Iterator[str]:
-    """One line for each mbarrier that warps poll."""
+    """One line for each mbarrier that warps poll, or wait for groups of wgmma."""
     groups: dict[tuple[int, str], list[int]] = {}
     for number in warps:
         pc, at = state.get_warp(number, Warp.WAITS, "Q"), state.get_warp(number, Warp.PC, "Q")
         statement = state.code.statement_at(pc) if pc else -1
         if statement >= 0 and abs(statement - state.code.statement_at(at)) <= NEAR:
             wait = state.code.graph.statements[statement]
-            if isinstance(wait, Instruction) and wait.form.effects.waits == "mbarrier":
+            if not isinstance(wait, Instruction):
+                continue
+            if wait.form.effects.waits == "wgmma_group":
+                groups.setdefault((pc, _GROUP), []).append(number)
+            elif wait.form.effects.waits == "mbarrier":
                 groups.setdefault((pc, _pending(state, number, wait)), []).append(number)
     for (pc, pending), members in groups.items():
         yield f"  {_warps(members)}{pending}: {_line(state, pc)}"

@@ -1,13 +1,23 @@
-"""Faults of wgmma: descriptors of what is not shared memory."""
+"""Faults of wgmma: descriptors of what is not shared memory, warpgroups that are none."""
 
 from __future__ import annotations
 
 from ...errors import EmulationError, MemoryFault
 from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, SPANS, STRIDE, SWIZZLE, Bits
-from ..machine.layout import SHARED_START, Fault
+from ..machine.layout import LANES, SHARED_START, Fault
 from .faults import Scene, explains
 
 __all__: list[str] = []
+
+
+@explains(Fault.WARPGROUP)
+def _warpgroup(scene: Scene, _: Fault) -> EmulationError:
+    threads = LANES * scene.state.count
+    message = f"`{scene.statement.form.mnemonic}` in warp {scene.warp} of a block of {threads} threads"
+    return scene.raised(
+        EmulationError, f"{message}: a warpgroup is four warps, from a multiple of four on",
+        "launch blocks of a multiple of 128 threads",
+    )
 
 
 @explains(Fault.DESCRIPTOR)
