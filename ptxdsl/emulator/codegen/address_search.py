@@ -13,7 +13,7 @@ from ..machine.layout import (
     LANES, LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Entry, Fault, Status, Warp,
 )
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer
-from .memory import RESOLVE
+from .access import RESOLVE
 
 __all__ = ["AddressSearch"]
 

@@ -19,7 +19,7 @@ from ..instructions.atomics import Atomic
 from ..instructions.bulk_copies import BulkMove
 from .handler import Handler, i32, i64, lanes_of
 from .data import fit, guard_mask, put, slots_of, source
-from .memory import access_of
+from .access import access_of
 from .registry import emits
 
 __all__ = ["ATOMIC_OPS", "array_of", "element_at", "place_at", "spill", "update"]

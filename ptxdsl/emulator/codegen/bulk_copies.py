@@ -14,7 +14,7 @@ from ..machine.layout import LANES, Block, Cluster, Fault
 from .atomics import element_at, spill, update
 from .data import guard_mask, source
 from .handler import Handler, byte, i1, i16, i32, i64, lanes_of, pointer
-from .memory import Access
+from .access import Access
 from .registry import emits
 
 __all__: list[str] = []

@@ -18,7 +18,7 @@ from .atomics import array_of, element_at, place_at, spill
 from .control import return_status
 from .handler import Handler, i1, i32, i64, lanes_of
 from .data import guard_mask, put, slots_of, source
-from .memory import Access
+from .access import Access
 from .registry import emits
 
 

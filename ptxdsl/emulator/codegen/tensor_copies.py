@@ -16,7 +16,7 @@ from ..semantics.lanes import Bits
 from .atomics import element_at, place_at, spill, update
 from .data import guard_mask, source
 from .handler import Handler, byte, i32, i64, lanes_of, pointer
-from .memory import RESOLVE
+from .access import RESOLVE
 from .registry import emits
 from .tensor_boxes import CHUNK, TensorBoxes, box_of, chunk_type
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..codegen import memory
+from ..codegen import segments
 from ..codegen.handler import lanes_of, pointer
 from ..machine.layout import LANES, Block
 from ..semantics.lanes import Lanes
@@ -76,7 +76,7 @@ class BlockRegisters(InlinedOps):
             return self.ir.load(self.variable((slot, self.row), kind))
         starts = range(0, self.present, offsets.lanes)
         firsts = [self.ir.load(self.variable((slot, n), kind.element)) for n in starts]
-        rows = memory.in_lanes(self, [memory.spread(self, first, offsets.lanes) for first in firsts])
+        rows = segments.in_lanes(self, [segments.spread(self, first, offsets.lanes) for first in firsts])
         return self.ir.add(rows, self.vector(offsets, kind.element.width))
 
     def canonical_number(self, value: Any) -> Any:

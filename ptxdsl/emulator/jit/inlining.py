@@ -10,7 +10,8 @@ from llvmlite import ir
 from ...isa import lookup
 from .. import semantics
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Cluster, Status
-from ..codegen import data, memory
+from ..codegen import data
+from ..codegen.access import RESOLVE, Access
 from ..codegen.gathers import IndexedPlaces, Places, StridedPlaces
 from ..codegen.handler import Handler, i1, i32, i64, lanes_of
 from ..codegen.registry import emits
@@ -30,7 +31,7 @@ def exit_if_active(h: Handler, guard: OperandClass) -> None:
     h.branch_unless(h.zero(mask), h.side_exit)  # type: ignore[attr-defined]
 
 
-class HoistedAccess(memory.Access):
+class HoistedAccess(Access):
     """An address whose buffer entry is loaded once for the block."""
 
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
@@ -206,7 +207,7 @@ class HoistedAccess(memory.Access):
         h: Any = self.h
         scratch = h.add(h.block, Block.SCRATCH)
         h.store(self.vector(), scratch, 0)
-        resolve = h.load(h.block, Block.RESOLVE, memory.RESOLVE.as_pointer(), 8)
+        resolve = h.load(h.block, Block.RESOLVE, RESOLVE.as_pointer(), 8)
         fine = h.ir.call(resolve, [h.micro_op_at(h.planned.access), h.warp, h.block, mask])
 
         def leave() -> None:

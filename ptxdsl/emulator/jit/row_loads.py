@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ..codegen.gathers import concat
 from ..codegen.handler import Handler, byte, i32, i64, lanes_of, undefined
-from ..codegen.memory import Access
+from ..codegen.access import Access
 from ..machine.layout import LANES, Block
 
 __all__ = ["RowLoads"]

@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from ..codegen import data
 from ..codegen.handler import HANDLER, Handler, i32, i64, pointer
-from ..codegen.memory import in_lanes, spread
+from ..codegen.segments import in_lanes, spread
 from ..instructions.operand_classes import OperandClass
 from ..machine.layout import LANES, Block, Warp
 from .barrier_regions import BarrierRegion

@@ -11,7 +11,7 @@ from ...machine.layout import LANES
 from ...machine.shadow import NO_TICKET, TICKET_SHIFT, WARP_SHIFT, CopyClock, Plane, Shadow
 from ..data import guard_mask
 from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
-from ..memory import access_of
+from ..access import access_of
 from ..registry import emits
 from .epochs import ShadowState
 from .shadow_groups import Groups

@@ -15,7 +15,7 @@ from ...instructions.instrumentation import Breakpoint, CountBranch, CountExecut
 from ...machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
 from ..data import guard_mask, source
 from ..handler import Handler, i32, i64, lanes_of, pointer
-from ..memory import Access
+from ..access import Access
 from ..registry import emits
 
 BANKS = 32

@@ -22,7 +22,7 @@ from ...machine.sync_graph import LEVEL_SHIFT, Does
 from ..data import guard_mask, source
 from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from ..gathers import gather
-from ..memory import access_of
+from ..access import access_of
 from ..registry import emits
 
 __all__ = [

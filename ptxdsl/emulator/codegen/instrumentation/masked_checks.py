@@ -22,18 +22,17 @@ from ...machine.shadow import (
     THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Kind, Plane, Region, Role, Shadow, WarpClock,
     WarpOrder,
 )
-from ..handler import Handler, byte, i1, i32, i64, lanes_of, pointer
+from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..gathers import concat
 from ..storage import digest
 from .epochs import ShadowState, scatter_words
 from .mbarriers import PRECEDE
+from .packed_lanes import GROUP, fetch, packed_lanes
 
 __all__ = ["MOST_GRANULES", "MOST_PRIVATE", "masked_check"]
 
 MOST_GRANULES, MOST_PRIVATE = 4, 16
 """Granules a lane that are checked so; of local memory, where no two threads meet, there is less to check."""
-GROUP = 8
-"""Lanes that lie side by side, or do not."""
 _Words, _Bools = lanes_of(i64), lanes_of(i1)
 _MASKED = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i64, i64, _Words])
 
@@ -105,25 +104,16 @@ class _MaskedCheck:
         h.ir.cbranch(self.all(h.ir.or_(same, h.ir.not_(self.active))), packed, apart)
         h.ir.position_at_end(packed)
         mine, active = self.mine, self.active
-        self.mine = h.ir.or_(h.splat(self.word), self._packed_lanes(mask))
+        self.mine = h.ir.or_(h.splat(self.word), packed_lanes(h, mask))
         count = h.call("llvm.ctpop.i32", i32, mask)
         self.active = h.ir.icmp_unsigned("<", h.iota(32), h.splat(count))
         self.starts = [h.ir.add(first, h.i64(lane << WORD_SHIFT)) for lane in range(0, LANES, GROUP)]
         self.packed = True
+        if self.check.role == Role.WRITE:
+            fetch(h, h.ir.extract_element(self.hosts, h.ir.and_(h.first_lane(mask), h.i32(LANES - 1))))
         self._emit()
         self.mine, self.active, self.starts, self.packed = mine, active, [], False
         h.ir.position_at_end(apart)
-
-    def _packed_lanes(self, mask: Any) -> Any:
-        """The numbers of the lanes of a mask, one after the other: stored one by one, as few CPUs pack vectors well."""
-        h, room = self.h, self.h.alloca(lanes_of(byte))
-        h.ir.store(ir.Constant(lanes_of(byte), None), room)
-        place = h.ir.ptrtoint(room, i64)
-        for lane in range(LANES):
-            h.ir.store(ir.Constant(byte, lane), h.ir.inttoptr(place, byte.as_pointer()))
-            if lane + 1 < LANES:
-                place = h.ir.add(place, h.ir.zext(h.ir.and_(h.ir.lshr(mask, h.i32(lane)), h.i32(1)), i64))
-        return h.ir.zext(h.ir.load(room), _Words)
 
     def _emit(self) -> None:
         h, check = self.h, self.check

@@ -19,7 +19,7 @@ from ...machine.shadow import (
 )
 from ..data import guard_mask
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
-from ..memory import Access
+from ..access import Access
 from ..registry import builds, emits
 from .epochs import ShadowState, leave
 

@@ -24,7 +24,7 @@ from ..data import fit, guard_mask, source
 from .epochs import ShadowState, leave
 from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
 from ..local_memory import private_places
-from ..memory import Access, access_of
+from ..access import Access, access_of
 from ..registry import emits
 from .masked_checks import MOST_GRANULES, MOST_PRIVATE, masked_check
 from .shadow_groups import Group, Groups

@@ -11,7 +11,7 @@ from ...instructions.instrumentation import CopyBegin, ShadowCheck
 from ...machine.layout import LANES, Entry
 from ...machine.shadow import SEVERAL_LANES, WORD_SHIFT, Plane, Role
 from ..handler import Handler, i32, i64, lanes_of, pointer
-from ..memory import Access
+from ..access import Access
 from .epochs import scatter_words
 
 __all__ = ["Group", "Groups"]
