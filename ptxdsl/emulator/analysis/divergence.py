@@ -38,7 +38,7 @@ NOWHERE: frozenset[int] = frozenset()
 
 Shape3 = tuple[int, int, int]
 Diverges = Callable[[int, Operand, Callable[[Operand], LaneOffsets]], bool]
-LINEAR = frozenset(("pure", "copy", "sum", "difference", "shift", "product", "product_sum"))
+LINEAR = frozenset(("pure", "copy", "opposite", "sum", "difference", "shift", "product", "product_sum"))
 """Rules of instructions that compute each lane by itself."""
 MIXED = "?"
 """Provenance of an address computed from several pointers, or from one and something unknown."""
@@ -326,6 +326,8 @@ def combined(rule: str, read: Sequence[Operand], offsets: Sequence[Sequence[int]
     a, b = offsets[0], offsets[1] if len(offsets) > 1 else UNIFORM
     if rule == "copy":
         return a
+    if rule == "opposite":
+        return [-x for x in a]
     if rule in ("sum", "difference"):
         sign = 1 if rule == "sum" else -1
         return [x + sign * y for x, y in zip(a, b)]

@@ -29,6 +29,7 @@ from .block_numbers import BlockNumbers, Unsuited
 from .function_builder import BlockFunction
 from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cost
 from .row_micro_ops import ComputeRows, RowWrapCheck
+from .row_plan import picked
 from .votes import votes
 
 __all__ = ["GLOBAL", "BlockPass", "emit_block_pass"]
@@ -200,7 +201,8 @@ class BlockPass(BlockNumbers):
         count = len(op.sources) if isinstance(op, Store) else len(op.dests)
         nbytes, one = op.bits // 8 * count, isinstance(op, Store) and op.uniform
         letter = pattern[0] if pattern is not None else ""
-        if op.private or planned.access >= 0 or not (one or letter == "c" or (not write and (kind.scalar or letter))):
+        known = one or letter == "c" or (not write and (kind.scalar or letter or self._picks(planned, op)))
+        if op.private or planned.access >= 0 or not known:
             raise Unsuited
         offset, slot = planned.value("offset"), 0 if kind == ABSOLUTE else planned.value("slot")
         extent = nbytes - 1
@@ -234,6 +236,13 @@ class BlockPass(BlockNumbers):
         self.hosts[self.number] = hosts
         if isinstance(op, Load):
             self._forget_last(planned, op.dests)
+
+    def _picks(self, planned: PlannedOp, op: Load | Store) -> bool:
+        """Whether the lanes of a load pick elements of all that lies from the lowest to the highest."""
+        if not op.address.affine or op.pattern is not None or planned.row is not None:
+            return False
+        offsets = self.plan.lane_offsets[planned.value("vector")][: self.h.present]
+        return bool(picked(offsets, op.bits, op.bits // 8 * (len(op.dests) if isinstance(op, Load) else 1)))
 
     def _wide(self, value: Any) -> Any:
         """As 64 bits."""

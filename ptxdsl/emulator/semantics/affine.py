@@ -10,7 +10,9 @@ __all__ = ["Affine", "affine"]
 
 
 class Affine(NamedTuple):
-    """``copy``, ``sum``, ``difference``, ``shift`` (left), ``product`` or ``product_sum`` of the operands.
+    """``copy``, ``sum``, ``difference``, ``shift`` (left), ``product`` or ``product_sum`` of the operands, or opposite.
+
+    An ``opposite`` is also ``not``, which is -1 minus its operand.
 
     ``widens``: the result may be wider than the operands, so that it is the combination only where those do not wrap.
     """
@@ -19,7 +21,9 @@ class Affine(NamedTuple):
     widens: bool = False
 
 
-_COMBINATIONS = {"add": "sum", "sub": "difference", "mul": "product", "mad": "product_sum"}
+_COMBINATIONS = {
+    "neg": "opposite", "not": "opposite", "add": "sum", "sub": "difference", "mul": "product", "mad": "product_sum",
+}
 
 
 def affine(form: Form) -> Affine | None:
