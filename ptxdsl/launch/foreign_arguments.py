@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..isa.tensor_maps import MAP_BYTES
 from ..types import TYPES, ScalarType, encode
 from .arrays import contiguous, dtype_name, plain_address, view
 from .geometry import Argument, Buffer, Handle, Scalar
 from .parameter_check import Convert, ParameterCheck
 from .scalars import scalar
-from .tensor_maps import TensorMapArgument
+from .tensor_map_argument import TensorMapArgument
 
 __all__ = ["aggregate", "foreign_scalar", "scalar_bits"]
 
@@ -90,7 +89,7 @@ def aggregate(check: ParameterCheck, address_bits: int) -> Convert:
     name, nbytes = entry.name, entry.nbytes
 
     def struct(value: Any) -> tuple[Argument, ...]:
-        if isinstance(value, TensorMapArgument) and nbytes == MAP_BYTES:
+        if isinstance(value, TensorMapArgument) and nbytes == len(bytes(value)):
             return (Scalar(name, bytes(value), (Buffer.of(name, value.seen, value.nbytes),)),)
         data = _bytes_of(value, nbytes)
         if len(data) != nbytes:

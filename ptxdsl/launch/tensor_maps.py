@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ..errors import LaunchError, caller
-from ..ir.signature import TensorMap
 from ..isa.tensor_maps import (
     CORNER_BITS, ELEMENTS, INTERLEAVES, LARGE_BYTES, MOST_DIMENSIONS, PIXELS, SWIZZLES, TILED, ElementType, encode,
     field_values,
 )
 from ..types import ScalarType
 from .arrays import Unreadable, View, describe, view
+from .tensor_map_argument import TensorMapArgument
 
 __all__ = ["TensorMapArgument", "tensor_map"]
 
@@ -27,21 +27,6 @@ _TYPES = {
 _PROMOTIONS = (0, 64, 128, 256)
 _FILLS = ("zeros", "nan")
 _PADDED = ("b4x16_p64", "b6x16_p32")
-
-
-class TensorMapArgument(TensorMap):
-    """An argument for a parameter of type :class:`TensorMap`: 128 bytes, and the array that they describe."""
-
-    def __init__(self, data: bytes, seen: View, nbytes: int, described: str) -> None:
-        self._data, self.seen, self._described = data, seen, described
-        self.nbytes = nbytes
-        """What lies between the first byte of the tensor and its last one."""
-
-    def __bytes__(self) -> bytes:
-        return self._data
-
-    def __repr__(self) -> str:
-        return f"<tensor map of {self._described}>"
 
 
 def tensor_map(

@@ -1,0 +1,23 @@
+"""What a launch knows of a tensor map; :mod:`.tensor_maps` makes them, and is loaded for that alone."""
+
+from __future__ import annotations
+
+from ..ir.signature import TensorMap
+from .arrays import View
+
+__all__ = ["TensorMapArgument"]
+
+
+class TensorMapArgument(TensorMap):
+    """An argument for a parameter of type :class:`TensorMap`: 128 bytes, and the array that they describe."""
+
+    def __init__(self, data: bytes, seen: View, nbytes: int, described: str) -> None:
+        self._data, self.seen, self._described = data, seen, described
+        self.nbytes = nbytes
+        """What lies between the first byte of the tensor and its last one."""
+
+    def __bytes__(self) -> bytes:
+        return self._data
+
+    def __repr__(self) -> str:
+        return f"<tensor map of {self._described}>"
