@@ -192,6 +192,7 @@ def spread(launch: LaunchState, checks: Checks, codes: Callable[[bool], Code]) -
         return False
     before = [(area, ctypes.string_at(area.place, area.nbytes)) for area in kept]
     if _attempt(attempt, memory, plan, codes):
+        pauses.failures = 0
         return True
     pauses.fail()
     for area, data in before:
