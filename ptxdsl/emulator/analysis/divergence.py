@@ -23,6 +23,7 @@ from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.def_use import DefUse
 from ..machine.layout import LANES, LOCAL_ORIGIN
 from .bitwise_offsets import KnownBits, bitwise
+from .call_stack import uses_stack
 from .form_plans import CALL, Plan, plan_of
 
 __all__ = [
@@ -279,6 +280,8 @@ class DivergenceAnalysis:
     def _provenance(self, op: DefUse, plan: Plan) -> str:
         if plan.rule == "load":
             return self._loaded(op)
+        if plan.rule == "varying" and op.writes and uses_stack(op):  # the number that it had before the call
+            return self.facts.provenance.get(op.writes[0].name, "")
         carriers: Sequence[Operand] = op.reads
         if plan.carriers is not None:
             operands = op.statement.operands  # type: ignore[union-attr]

@@ -68,6 +68,10 @@ class _Private:
         lane = h.lane
         return place if lane is None else h.ir.add(place, h.ir.mul(h.ir.zext(lane, i64), h.i64(self.granule)))
 
+    def together(self, bits: int, count: int) -> bool:
+        """Whether several elements of a lane lie side by side."""
+        return 1 < count <= self.granule * 8 // bits
+
     def step(self, number: int, nbytes: int) -> int:
         """Bytes from the first element of an access to another."""
         at = number * nbytes
@@ -93,11 +97,13 @@ def _checked(h: Handler, access: Any, private: _Private, lanes: Any) -> tuple[An
 
 
 def private_places(h: Handler, access: Any, check: ShadowCheck, lanes: Any) -> Any:
-    """The host address of each lane."""
+    """The host address of each lane, or of the one that the code is for."""
     private = _Private(h, access, check, check.nbytes)
     first, places, _ = _checked(h, access, private, lanes)
     if places is not None:
         return places
+    if h.lane is not None:
+        return h.ir.add(first, h.ir.ptrtoint(private.memory, i64))
     return h.ir.add(h.iota(64, private.granule), h.splat(h.ir.add(first, h.ir.ptrtoint(private.memory, i64))))
 
 
@@ -107,9 +113,12 @@ def load_private(h: Handler, access: Any, op: Load, lanes: Any) -> list[Any]:
     private = _Private(h, access, op, bits // 8 * count)
     first, places, same = _checked(h, access, private, lanes)
     if h.lane is not None:
-        element = ir.IntType(bits)
+        kind = ir.VectorType(ir.IntType(bits), count)
+        if private.together(bits, count):
+            whole = h.load(private.memory, first, kind, bits // 8)
+            return [h.ir.extract_element(whole, h.i32(n)) for n in range(count)]
         steps = [h.ir.add(first, h.i64(private.step(n, bits // 8))) for n in range(count)]
-        return [h.load(private.memory, step, element, bits // 8) for step in steps]
+        return [h.load(private.memory, step, kind.element, bits // 8) for step in steps]
 
     def aligned() -> list[Any]:
         return [_load_row(h, private, h.ir.add(first, h.i64(private.step(n, bits // 8))), bits) for n in range(count)]
@@ -154,9 +163,15 @@ def store_private(h: Handler, access: Any, op: Store, values: list[Any], lanes: 
     private = _Private(h, access, op, bits // 8 * len(values))
     first, places, same = _checked(h, access, private, lanes)
     if h.lane is not None:
-        for number, value in enumerate(values):
-            step = private.step(number, bits // 8)
-            h.store(h.ir.extract_element(value, h.i32(0)), private.memory, h.ir.add(first, h.i64(step)), bits // 8)
+        numbers = [h.ir.extract_element(value, h.i32(0)) for value in values]
+        if private.together(bits, len(values)):
+            whole: Any = ir.Constant(ir.VectorType(ir.IntType(bits), len(values)), ir.Undefined)
+            for place, number in enumerate(numbers):
+                whole = h.ir.insert_element(whole, number, h.i32(place))
+            h.store(whole, private.memory, first, bits // 8)
+            return
+        for place, number in enumerate(numbers):
+            h.store(number, private.memory, h.ir.add(first, h.i64(private.step(place, bits // 8))), bits // 8)
         return
 
     def aligned() -> None:

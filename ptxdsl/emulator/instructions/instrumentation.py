@@ -20,7 +20,9 @@ BULK_BYTES = 16
 """Of a bulk copy, checked at once."""
 
 
-class ShadowCheck(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True):
+class ShadowCheck(
+    WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True, by_lane=True
+):
     """Checks the shadow of the memory that an access is about to touch, and brings it up to date.
 
     ``role`` is READ, WRITE or ATOMIC. ``block_private``: only this block reaches the memory, None where that is not

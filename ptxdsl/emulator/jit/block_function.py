@@ -29,12 +29,13 @@ __all__ = ["emit_block_function"]
 BUDGET = 1 << 24
 """Statements in loops that all warps of a block may execute; what takes longer resumes where it can be interrupted."""
 MAX_INSTRUCTIONS = 80_000
-"""LLVM instructions of a function."""
+"""LLVM instructions of a function; half as many again where lanes run one after the other, in code of their own."""
 
 
 def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
     """Add the block function of a kernel: void (record, warp, block), which runs the block whose index is set."""
     h = BlockFunction(module, name, plan)
+    most = MAX_INSTRUCTIONS * 3 // 2 if plan.lanes is not None else MAX_INSTRUCTIONS
     hand_over = h.block_named("hand_over")
     regions: dict[int, BarrierRegion] = {}
     todo = [RETIRED]
@@ -43,8 +44,8 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
         if start not in regions:
             regions[start] = region = BarrierRegion(h, start, hand_over)
             region.emit()
-            if sum(len(block.instructions) for block in h.function.blocks) > MAX_INSTRUCTIONS:
-                raise Refused(f"a function of more than {MAX_INSTRUCTIONS} LLVM instructions")
+            if sum(len(block.instructions) for block in h.function.blocks) > most:
+                raise Refused(f"a function of more than {most} LLVM instructions")
             todo += [end for end in region.ends if end >= 0]
     heads = {start: region.head for start, region in regions.items()}
     waits = [plan.blocks[n] for n in regions if n >= 0 and plan.blocks[n].waits_for_cluster]

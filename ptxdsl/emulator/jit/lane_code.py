@@ -11,11 +11,11 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..analysis.call_stack import SLOT
 from ..codegen.handler import Handler, i32, i64
 from ..codegen.registry import emit_inline
 from ..instructions.control import Exit, SystemCall, Trap
 from ..machine.layout import LANES
-from ..rewrite.recursion import SLOT
 from .function_builder import BlockFunction
 from .inlined import Slot
 from .inlining import exit_if_active

@@ -16,13 +16,14 @@ from collections.abc import Callable
 
 from ...analysis.liveness import Liveness
 from ...ir import Instruction
+from ..analysis.call_stack import uses_stack
 from ..analysis.divergence import UNIFORM
 from ..analysis.row_affine import RowAffine
 from ..codegen.code import Code
 from ..instructions.control import Exit, IndexedBranch
 from ..instructions.memory import Load
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
-from ..rewrite.recursion import returns, uses_stack
+from ..rewrite.recursion import returns
 from .convergent_lowering import ConvergentLowering
 from .lane_lowering import LaneLowering
 from .merged_checks import merged_bounds_checks

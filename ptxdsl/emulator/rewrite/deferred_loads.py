@@ -18,7 +18,7 @@ from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.liveness import Liveness
 from ...ir import Instruction
 from ...isa import Form
-from .recursion import uses_stack
+from ..analysis.call_stack import uses_stack
 
 __all__ = ["copies_to_memory", "deferred_loads", "is_pure"]
 

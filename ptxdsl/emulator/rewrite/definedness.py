@@ -23,11 +23,11 @@ from ...ir import (
 from ...analysis.def_use import DefUse
 from ...isa import Form
 from ...types import TYPES
+from ..analysis.call_stack import uses_stack
 from .builder import PtxBuilder, integer
 from .deferred_loads import copies_to_memory, deferred_loads, is_pure
 from .index_checks import checks_index
 from .packed_words import packed_words, parts_read
-from .recursion import uses_stack
 
 __all__ = ["UNWRITTEN", "Definedness", "check_definedness", "checks_definedness"]
 

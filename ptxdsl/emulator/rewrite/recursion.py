@@ -11,23 +11,20 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...analysis.control_flow import control_flow_graph
-from ...analysis.def_use import DefUse
 from ...analysis.liveness import Liveness
 from ...ir import Address, Call, Function, Instruction, LabelRef, Module, Parameter, Register, Symbol, Variable
 from ...types import TYPES
+from ..analysis.call_stack import SLOT, STACK_POINTER
 from .alloca import allocates
 from .indirect_calls import targets
 from .live_parameters import live_parameters
 from .parameters import CallBuilder
 from .scope import Frame, Scope
 
-__all__ = ["SLOT", "Recursion", "returns", "uses_stack"]
+__all__ = ["Recursion", "returns"]
 
 STACK_BYTES = 32 << 10
 """Bytes of stack a thread; what goes beyond is a fault in local memory."""
-SLOT = 8
-"""Bytes that the stack pointer is a multiple of."""
-STACK_POINTER = "%stack"
 _STACK = "$stack"
 _RETURNS = "$returns$"
 """What the names of the tables begin with that calls return by."""
@@ -35,12 +32,6 @@ _U64 = TYPES["u64"]
 _POINTER = Register(STACK_POINTER, _U64)
 _ALIGN = 16
 """Of a frame: what the largest vector access must be aligned to."""
-
-
-def uses_stack(op: DefUse) -> bool:
-    """Whether an instruction pushes or pops a number around a recursive call, and computes nothing with it."""
-    addresses = [operand for operand in op.reads if isinstance(operand, Address)]
-    return any(isinstance(a.base, Register) and a.base.name == STACK_POINTER for a in addresses)
 
 
 def returns(statement: Instruction | Call) -> bool:
@@ -94,7 +85,7 @@ class Recursion:
         cells, saves = [b.cells[scope.cells[name]] for name in names], id(original) in scope.saved
         size = self._transfer(registers, cells, saves, True)
         b.emit("st.local.u32", Address(_POINTER, size), len(copy.returns))
-        b.emit("add.u64", _POINTER, _POINTER, size + 8)
+        b.emit("add.u64", _POINTER, _POINTER, size + SLOT)
         for parameter, argument in zip(function.parameters, arguments):
             if parameter.space == "reg" or not parameter.shape:
                 b.pass_in(copy.scope, parameter, argument[0])
@@ -103,7 +94,7 @@ class Recursion:
         b.branch(LabelRef(f"$enter${function.name}"))
         copy.returns.append(back.label)
         b.place(back)
-        b.emit("sub.u64", _POINTER, _POINTER, size + 8)
+        b.emit("sub.u64", _POINTER, _POINTER, size + SLOT)
         if saves and scope.frame is not None:
             self._find_frame(scope.frame, scope.frame.nbytes + _ALIGN)
         results = [self._taken(copy, parameter) for parameter in function.results]
@@ -131,7 +122,7 @@ class Recursion:
         b, end = self.builder, 0
         for register in registers:
             self._move(register, end, saves)
-            end += 8
+            end += SLOT
         for cell in cells:
             for start, kind in b.units(cell):
                 word = b.register(f"%word{kind.bits}", kind)
@@ -139,7 +130,7 @@ class Recursion:
                 source, target = (own, stacked) if saves else (stacked, own)
                 b.load_local(word, source)
                 b.store_local(target, kind, word)
-            end += (cell.nbytes + 7) // 8 * 8
+            end += -(-cell.nbytes // SLOT) * SLOT
         if self.allocates and top:
             place = b.register("%top", _U64)
             if saves:
@@ -147,7 +138,7 @@ class Recursion:
             self._move(place, end, saves)
             if not saves:
                 b.emit("stackrestore.u64", place)
-            end += 8
+            end += SLOT
         return end
 
     def _find_frame(self, frame: Frame, below: int) -> None:
@@ -196,7 +187,7 @@ class Recursion:
         if frame is not None:
             b.emit("add.u64", _POINTER, _POINTER, -frame.nbytes - _ALIGN)
         back = b.register("%back", "u32")
-        b.load_local(back, Address(_POINTER, -8))
+        b.load_local(back, Address(_POINTER, -SLOT))
         b.emit("brx.idx", back, Symbol(f"{_RETURNS}{name}"))
 
     def _frame(self, function: Function) -> Frame | None:
@@ -209,7 +200,7 @@ class Recursion:
                 at += variable.nbytes
         if not offsets:
             return None
-        return Frame(self.builder.register(f"%frame${function.name}", _U64), offsets, -(-at // 8) * 8)
+        return Frame(self.builder.register(f"%frame${function.name}", _U64), offsets, -(-at // SLOT) * SLOT)
 
 
 def _saved(function: Function, scope: Scope) -> dict[int, tuple[tuple[Register, ...], tuple[str, ...]]]:

@@ -35,7 +35,7 @@ from ..analysis.static_values import Known, StaticValues
 from ..machine.address_spaces import AddressSpaces
 from ..machine.layout import CLUSTER_ORIGIN, LOCAL_ORIGIN
 from ..rewrite.index_checks import checks_index
-from ..rewrite.recursion import uses_stack
+from ..analysis.call_stack import uses_stack
 from ..runtime.block_state import LaunchState
 from .accesses import checked_access, strength
 from .executed_accesses import ExecutedAccesses

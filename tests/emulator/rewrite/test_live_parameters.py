@@ -10,7 +10,7 @@ import pytest
 from emulator_harness import HEADER, launch
 
 from ptxdsl.emulator.rewrite.pipeline import rewrite
-from ptxdsl.emulator.rewrite.recursion import STACK_POINTER
+from ptxdsl.emulator.analysis.call_stack import STACK_POINTER
 from ptxdsl.ir import Address, Register
 from ptxdsl.text import parse
 

@@ -17,7 +17,8 @@ from ...instructions.operand_classes import PREDICATE, OperandClass
 from ...machine.layout import LANES, Block, Entry
 from ...machine.shadow import (
     CHANGED, EPOCH_SHIFT, FIRST, LANE, NOTED, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT, THREAD, UNWRITTEN,
-    UPDATED, WARP, Plane, Reason, Role, Shadow, WarpClock,
+    UPDATED, WARP, WORD_SHIFT, Kind, Plane, Reason, Region, Role, Shadow,
+    WarpClock,
 )
 from ..atomics import place_at
 from ..data import fit, guard_mask, source
@@ -26,6 +27,7 @@ from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
 from ..local_memory import private_places
 from ..access import Access, access_of
 from ..registry import emits
+from ..storage import digest
 from .masked_checks import MOST_GRANULES, MOST_PRIVATE, masked_check
 from .shadow_groups import Group, Groups
 from .shadow_inspection import INSPECT
@@ -35,7 +37,8 @@ from .shadow_inspection import INSPECT
 def shadow_check(h: Handler, check: ShadowCheck) -> None:
     access = access_of(h, check.address, check.pattern, check.nbytes, check.role != Role.READ)
     mask = guard_mask(h, check.guard, True)
-    alike = check.same_value and check.address.scalar and all(kind.scalar for kind in check.sources)
+    one_value = check.same_value or h.lane is not None
+    alike = one_value and check.address.scalar and all(kind.scalar for kind in check.sources)
     one_place = check.role == Role.WRITE and check.address.scalar and check.race and not alike
     values = [_stored(h, kind, check.bits, alike, one_place) for kind in check.sources]
     flags = _Flags(h, check)
@@ -67,6 +70,10 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     if h.merged_granules() == ():
         _go_on(h, over)
         return
+    if h.lane is not None:
+        _check_lane(h, check, access, shadow, mask, place, values)
+        _go_on(h, over)
+        return
     if check.block_private is None:
         if check.private and check.granules <= MOST_PRIVATE:
             hosts = private_places(h, access, check, mask)
@@ -80,8 +87,7 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
             access.demand(const(i1, 0))
         h.next()
         return
-    word = h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
-    fast = _Fast(h, check, access, shadow, word, mask, values if alike else [], place)
+    fast = _Fast(h, check, access, shadow, _word(shadow, place), mask, values if alike else [], place)
     if one_place and values:
         fast.compare_lanes(values)
     fast.emit()
@@ -89,17 +95,158 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
     _go_on(h, over)
 
 
+def _check_lane(
+    h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, mask: Any, place: Any, values: list[Any]
+) -> None:
+    """The check of the one lane that the code is for."""
+    if check.block_private is not None:
+        good, host = access.check_scalar()
+        access.demand(good)
+        _ask_for_lane(h, check, access, place, values, host)
+    elif check.private and check.granules <= MOST_PRIVATE:
+        _check_private_lane(h, check, access, shadow, private_places(h, access, check, mask), place)
+    elif not check.private and not check.copies and 0 < check.granules <= MOST_GRANULES:
+        _ask_for_lane(h, check, access, place, values, access.host(mask))
+    else:
+        access.demand(const(i1, 0))
+
+
+def _ask_for_lane(h: Handler, check: ShadowCheck, access: Access, place: Any, values: list[Any], host: Any) -> None:
+    """The check of one lane: here whether it was the last to read, all else in a function beside the code that asks.
+
+    The last reader of a place in this epoch is the only thread that may have come there since (:mod:`.masked_checks`).
+    """
+    words, stride = h.i64(0), h.i64(0)
+    if check.block_private is not None:
+        fields = Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE
+        words, stride = (h.load(access.entry, field, i64, fixed=True) for field in fields)
+
+    def ask() -> Any:
+        function = _lane_check(h.function.module, check, [value.type for value in values])
+        return h.ir.call(function, [h.rec, h.warp, h.block, h.lane, place, words, stride, host, *values])
+
+    quick = check.block_private is not None and _knows_again(check)
+    if not quick:
+        access.demand(ask())
+        return
+    shadow, first = ShadowState(h), h.ir.shl(h.ir.lshr(host, h.i64(check.granule)), h.i64(WORD_SHIFT))
+    at = h.ir.add(h.ir.add(words, first), h.ir.mul(stride, h.i64(Plane.READER)))
+    reader = h.alias_class(h.ir.load(h.ir.inttoptr(at, i64.as_pointer()), align=8), "shadow")
+    mine = h.ir.or_(shadow.clock(WarpClock.EPOCH), h.ir.zext(h.lane, i64))
+    again = h.zero(h.ir.and_(h.ir.xor(reader, mine), h.i64(THREAD)))
+    if check.role == Role.READ:
+        access.demand(h.ir.not_(h.asked_if(h.ir.not_(again), lambda: h.ir.not_(ask()))))
+        return
+    writer, earlier = (
+        h.ir.inttoptr(h.ir.add(h.ir.add(words, first), h.ir.mul(stride, h.i64(plane))), i64.as_pointer())
+        for plane in (Plane.WRITER, Plane.EARLIER_READER)
+    )
+    old = h.ir.icmp_unsigned("<", h.alias_class(h.ir.load(earlier, align=8), "shadow"), shadow.get(Shadow.LAUNCH))
+    again = h.ir.and_(h.ir.and_(again, old), h.zero(h.ir.and_(reader, h.i64(STORED))))
+    quick_way, other, done = (h.block_named(name) for name in ("again", "anew", "noted"))
+    h.ir.cbranch(again, quick_way, other)
+    h.ir.position_at_end(other)
+    access.demand(ask())
+    h.ir.branch(done)
+    h.ir.position_at_end(quick_way)
+    h.alias_class(h.ir.store(h.ir.or_(mine, place), writer, align=8), "shadow")
+    h.ir.branch(done)
+    h.ir.position_at_end(done)
+
+
+def _knows_again(check: ShadowCheck) -> bool:
+    """Whether the check of one lane asks at first whether that was the last to read its only granule."""
+    known = check.granules == 1 and check.race and check.readers and check.role != Role.ATOMIC
+    return known and not check.strength and not check.copies
+
+
+class _LaneHandler(Handler):
+    """The function of a check of one lane."""
+
+    @property
+    def lane(self) -> Any:
+        return self.function.args[3]
+
+
+class _Found:
+    """An access whose memory has been found; what cannot be decided is not passed."""
+
+    def __init__(self, h: Handler) -> None:
+        self.h, self.entry = h, h.block
+
+    def demand(self, good: Any) -> None:
+        self.h.branch_unless(good, lambda: self.h.ir.ret(const(i1, 0)))
+
+
+def _lane_check(module: ir.Module, check: ShadowCheck, kinds: list[ir.Type]) -> ir.Function:
+    """Whether one lane passes a check: (_, warp, block, lane, place, words, stride, host, values)."""
+    what = check[:-1] + tuple(map(str, kinds))
+    name = f"lane.{digest(repr(what).encode())}"
+    found: ir.Function | None = module.globals.get(name)
+    if found is not None:
+        return found
+    h = _LaneHandler(module, name, result=ir.FunctionType(i1, [pointer, pointer, pointer, i32, *[i64] * 4, *kinds]))
+    h.function.linkage = "internal"
+    h.function.attributes.add("noinline")
+    place, words, stride, host, *values = h.function.args[4:]
+    shadow = ShadowState(h)
+    fast = _Fast(h, check, _Found(h), shadow, _word(shadow, place), h.ir.shl(h.i32(1), h.lane), values, place)
+    fast.words, fast.stride, fast.at = words, stride, host
+    if check.block_private is None:
+        fast.find_region()
+    fast.emit()
+    h.ir.ret(const(i1, 1))
+    return h.function
+
+
+def _word(shadow: ShadowState, place: Any) -> Any:
+    """The shadow word of an access, but for its lane."""
+    return shadow.h.ir.or_(shadow.clock(WarpClock.EPOCH), place)
+
+
+def _check_private_lane(
+    h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, host: Any, place: Any
+) -> None:
+    """The check of one lane's own memory: whether it has been written."""
+    if check.copies or check.strength or (check.role == Role.ATOMIC and check.race):
+        access.demand(const(i1, 0))
+        return
+    words, base = shadow.get(Shadow.LOCAL_WORDS), shadow.get(Shadow.BASE)
+    mine = h.ir.or_(h.ir.or_(shadow.clock(WarpClock.EPOCH), place), h.ir.zext(h.lane, i64))
+    count = check.granules  # side by side: no access of local memory falls apart
+    if check.role == Role.READ and h.known_alignment >= check.nbytes:
+        count = 1  # what was pushed is popped as a whole
+    first = h.ir.shl(h.ir.lshr(host, h.i64(check.granule)), h.i64(WORD_SHIFT))
+    kind = ir.VectorType(i64, count) if count > 1 else i64
+    place_of_words = h.ir.inttoptr(h.ir.add(words, first), kind.as_pointer())
+
+    def each(value: Any) -> Any:
+        spread = h.ir.insert_element(ir.Constant(kind, ir.Undefined), value, h.i32(0)) if count > 1 else value
+        order = ir.Constant(ir.VectorType(i32, count), None)
+        return h.ir.shuffle_vector(spread, spread, order) if count > 1 else value
+
+    if check.role == Role.WRITE:
+        h.alias_class(h.ir.store(each(mine), place_of_words, align=8), "shadow")
+    elif check.init:
+        before = h.alias_class(h.ir.load(place_of_words, align=8), "shadow")
+        good = h.ir.icmp_unsigned(">=", before, each(base))
+        every = ir.Constant(ir.IntType(count), -1)
+        access.demand(h.ir.icmp_unsigned("==", h.ir.bitcast(good, every.type), every) if count > 1 else good)
+
+
 def _skip_unless_within(h: Handler, access: Access, mask: Any, entries: list[Any]) -> ir.Block:
     """Go on in the block that is given, but for accesses to one of these arrays, from just before it on."""
-    lanes, table = access.vector(), h.load(h.block, Block.TABLE, pointer, fixed=True)
-    found: Any = ir.Constant(lanes_of(i1), None)
+    one = h.lane is not None
+    lanes, table = access.base() if one else access.vector(), h.load(h.block, Block.TABLE, pointer, fixed=True)
+    found: Any = const(i1, 0) if one else ir.Constant(lanes_of(i1), None)
     for offset in entries:
         entry, before = h.add(table, offset), h.i64(access.nbytes - 1)
         low, size = (h.load(entry, field, i64, fixed=True) for field in (Entry.LOW, Entry.SIZE))
-        inside = h.ir.sub(lanes, h.splat(h.ir.sub(low, before)))
-        found = h.ir.or_(found, h.ir.icmp_unsigned("<", inside, h.splat(h.ir.add(size, before))))
+        low, size = h.ir.sub(low, before), h.ir.add(size, before)
+        low, size = (low, size) if one else (h.splat(low), h.splat(size))
+        found = h.ir.or_(found, h.ir.icmp_unsigned("<", h.ir.sub(lanes, low), size))
     within, over = h.block_named("within"), h.block_named("elsewhere")
-    h.ir.cbranch(h.nonzero(h.ir.and_(h.mask(found), mask)), within, over)
+    h.ir.cbranch(found if one else h.nonzero(h.ir.and_(h.mask(found), mask)), within, over)
     h.ir.position_at_end(within)
     return over
 
@@ -200,11 +347,11 @@ class _Fast(Groups):
     """A check on whole vectors of shadow words; what it cannot decide starts over on the slow path."""
 
     def __init__(
-        self, h: Handler, check: ShadowCheck, access: Access, shadow: ShadowState, word: Any, mask: Any,
+        self, h: Handler, check: ShadowCheck, access: Any, shadow: ShadowState, word: Any, mask: Any,
         values: list[Any], place: Any,
     ) -> None:
         super().__init__(h, check, access, mask)
-        self.values, self.place_bits = values, place
+        self.values, self.place_bits, self.shadow = values, place, shadow
         alone = h.merged_granules() is None and 0 < check.granules <= MOST_GRANULES
         alone = alone and (check.race or check.address.scalar or self.by_segments())
         self.masked = h.block_named("masked") if alone else None
@@ -240,6 +387,33 @@ class _Fast(Groups):
             with otherwise:
                 self._check(False)
 
+    def find_region(self) -> None:
+        """Find the shadow words of what one lane accesses, in memory that blocks share."""
+        host = self.at
+        h, shadow, shift = self.h, self.shadow, self.h.i64(self.check.granule)
+        place = h.alloca(i64)
+        h.ir.store(h.i64(0), place)
+        regions, count = shadow.get(Shadow.REGIONS, pointer), shadow.get(Shadow.REGION_COUNT)
+
+        def missing(number: Any) -> Any:
+            return h.ir.and_(h.ir.icmp_unsigned("<", number, count), h.zero(h.ir.load(place)))
+
+        def one(number: Any) -> Any:
+            region = h.add(regions, h.ir.mul(number, h.i64(Region.nbytes)))
+            low, size = (h.load(region, field, i64) for field in (Region.LOW, Region.BYTES))
+            within = h.ir.icmp_unsigned("<", h.ir.sub(host, low), size)
+            h.ir.store(h.ir.select(within, h.ir.ptrtoint(region, i64), h.i64(0)), place)
+            return h.ir.add(number, h.i64(1))
+
+        h.loop(h.i64(0), missing, one)
+        found = h.ir.load(place)
+        self.demand(h.nonzero(found))
+        region = h.ir.inttoptr(found, pointer)
+        self.demand(h.ir.icmp_unsigned("==", h.load(region, Region.KIND, i32), h.i32(Kind.GLOBAL)))
+        before = h.ir.shl(h.ir.lshr(h.load(region, Region.LOW, i64), shift), h.i64(WORD_SHIFT))
+        self.words = h.ir.sub(h.load(region, Region.WORDS, i64), before)
+        self.stride = h.load(region, Region.STRIDE, i64)
+
     def demand(self, good: Any) -> None:
         """Go on where this holds, else look at one word a lane, or start over on the slow path."""
         masked = self.masked
@@ -251,16 +425,17 @@ class _Fast(Groups):
     def _check_or_masked(self, masked: ir.Block) -> None:
         """The check of whole lines, and where that does not do that of one word a lane."""
         h = self.h
-        checked = h.block_named("checked")
+        checked = self.checked = h.block_named("checked")
         if self.check.address.scalar or self.by_segments():
             self._check(True)
             h.ir.branch(checked)
         else:
             h.ir.branch(masked)
         h.ir.position_at_end(masked)
-        hosts = self.access.hosts_within(self.mask)
         function = masked_check(h.function.module, self.check)
-        arguments = [h.rec, h.warp, h.block, self.mask, self.place_bits, self.words, self.stride, hosts]
+        hosts = h.splat(self.at) if self.at is not None else self.access.hosts_within(self.mask)
+        words = (self.words, self.stride) if self.check.block_private is not None else (h.i64(0), h.i64(0))
+        arguments = [h.rec, h.warp, h.block, self.mask, self.place_bits, *words, hosts]
         self.access.demand(h.ir.call(function, arguments))
         h.ir.branch(checked)
         h.ir.position_at_end(checked)
@@ -271,10 +446,29 @@ class _Fast(Groups):
                 copies = group.get(Plane.COPY)
                 complete = self.h.ir.icmp_unsigned("<", copies, self.splat(self.oldest_copy, group.size))
                 self.demand(self.all(complete, group.size))
+            if self.h.lane is not None and self.masked is not None and _knows_again(self.check):
+                self._be_done_again(group)
             if self.check.role == Role.READ:
                 self.read(group)
             else:
                 self.write(group)
+
+    def _be_done_again(self, group: Group) -> None:
+        """Be done where the lane was the last reader of its place in this epoch, as in :mod:`.masked_checks`."""
+        h = self.h
+        mine, readers = h.ir.or_(self.word, group.lanes), group.get(Plane.READER)
+        again, anew = h.block_named("again"), h.block_named("anew")
+        same = self.same_thread(readers, mine, 1)
+        if self.check.role == Role.WRITE:
+            earlier = group.get(Plane.EARLIER_READER)
+            fine = h.ir.or_(self.ordered(earlier, 1), self.same_thread(earlier, mine, 1))
+            same = h.ir.and_(h.ir.and_(same, h.ir.not_(self.marked(readers, STORED, 1))), fine)
+        h.ir.cbranch(same, again, anew)
+        h.ir.position_at_end(again)
+        if self.check.role == Role.WRITE:
+            group.put(Plane.WRITER, mine, None)
+        h.ir.branch(self.checked)
+        h.ir.position_at_end(anew)
 
     # What the words hold
 
@@ -446,9 +640,12 @@ class _Fast(Groups):
             own = self.same_thread(writers, one, n)
             compared = check.address.scalar and bool(self.values)
             if compared:
-                updates = h.nonzero(h.ir.and_(self.place_bits, h.i64(UPDATED)))
-                self.stored = h.ir.and_(self.equal(), h.ir.not_(updates))
-            if check.address.scalar and check.sources:
+                updates, equal = h.nonzero(h.ir.and_(self.place_bits, h.i64(UPDATED))), self.equal()
+                self.stored = h.ir.and_(equal, h.ir.not_(updates))
+            if compared and h.lane is not None and n == 1:  # what the inspection finds of a store of the same thread
+                changed = h.ir.or_(h.ir.not_(equal), self.marked(writers, CHANGED, n))
+                mine = h.ir.or_(mine, h.ir.select(h.ir.and_(own, changed), h.i64(CHANGED), h.i64(0)))
+            elif check.address.scalar and check.sources:
                 own = h.ir.and_(own, self.marked(writers, CHANGED, n))
                 again = self.again(writers, mine, n) if compared else None
                 mine = h.ir.or_(mine, h.ir.select(own, self.splat(CHANGED, n), self.splat(0, n)))

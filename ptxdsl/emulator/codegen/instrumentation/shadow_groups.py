@@ -11,7 +11,6 @@ from ...instructions.instrumentation import CopyBegin, ShadowCheck
 from ...machine.layout import LANES, Entry
 from ...machine.shadow import SEVERAL_LANES, WORD_SHIFT, Plane, Role
 from ..handler import Handler, i32, i64, lanes_of, pointer
-from ..access import Access
 from .epochs import scatter_words
 
 __all__ = ["Group", "Groups"]
@@ -30,12 +29,14 @@ class Group(NamedTuple):
 class Groups:
     """The shadow words of an access, as vectors where its lanes lie so."""
 
-    def __init__(self, h: Handler, check: ShadowCheck | CopyBegin, access: Access, mask: Any) -> None:
+    def __init__(self, h: Handler, check: ShadowCheck | CopyBegin, access: Any, mask: Any) -> None:
         self.h, self.check, self.access, self.mask = h, check, access, mask
         self.rest: Any = ir.Constant(lanes_of(i64), None)
         """What a gather gives for lanes that make no access."""
         self.together: Any = None
         """Whether all lanes store the same; None where that is not asked."""
+        self.at: Any = None
+        """The host address of one lane's access that has been found; None where it is not known yet."""
         self.words, self.stride = (
             h.load(access.entry, field, i64, fixed=True) for field in (Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE)
         )
@@ -50,7 +51,7 @@ class Groups:
         h, check, access = self.h, self.check, self.access
         kind = check.address
         if kind.scalar:
-            good, host = access.check_scalar()
+            good, host = access.check_scalar() if self.at is None else (ir.Constant(ir.IntType(1), 1), self.at)
             self.host = host
             single = h.zero(h.ir.and_(self.mask, h.ir.sub(self.mask, h.i32(1))))
             if check.role == Role.WRITE and not check.same_value:
