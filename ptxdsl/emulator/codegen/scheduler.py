@@ -256,7 +256,7 @@ def _start_warps(h: Handler) -> None:
     def start(number: Any) -> None:
         warp = warp_at(h, number)
         h.store(h.load(warp, Warp.FRESH, PAIR), warp, Warp.ACTIVE)
-        h.store(h.i32(0), warp, Warp.GROUPS)
+        h.store(h.i64(0), warp, Warp.PRODUCTS)
         h.store(entry, warp, Warp.PC)
 
     h.for_each_lane(live, start)

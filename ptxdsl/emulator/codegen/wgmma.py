@@ -1,4 +1,4 @@
-"""Code of wgmma: the places of a tile's 16-byte pieces by its descriptor, then the core's panels and product.
+"""Code of wgmma: the places of a tile's 16-byte pieces by its descriptor, then the core's panels and products.
 
 The accumulators are summed where the warp's registers lie, but where they are halves, saturate, or products are
 subtracted: those are converted to f32, or summed for themselves, in memory beside.
@@ -27,6 +27,8 @@ _PIECE = 16
 _PIECES = 2
 """Pieces of a line, of which an instruction takes 32 bytes."""
 _VECTOR = 4 * LANES
+_PITCH, _ROWS_PITCH = WARPS * ROWS * 16, ROWS * 16
+"""Of A's panel: bytes between two k, and of what a warp takes of each."""
 _PANEL = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [i64] * 3)
 _HELD = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [i64])
 _PRODUCT = ir.FunctionType(ir.VoidType(), [pointer] * 5)
@@ -36,53 +38,79 @@ floats, words = lanes_of(ir.FloatType()), lanes_of(i32)
 @emits(WarpgroupProduct)
 def warpgroup_product(h: Handler, op: WarpgroupProduct) -> None:
     left, right, multiply, table = (h.field("q") for _ in range(4))
-    group = Members(h, op.guard, op.masked)
+    group = _Warpgroup(h, op)
     descriptors = [source(h, kind, LANES) for kind in op.descriptors]
     held = [source(h, kind, LANES) for kind in op.held]
+    place = h.field() if held else None
     scale = guard_mask(h, op.scale, False)
-    group.check(op.members)
-    group.check_whole()
+    group.check(op)
+    for number, value in enumerate(held):
+        h.store(value, h.add(h.warp, place), number * _VECTOR, 64)
+    mine = h.ir.add(h.load(h.warp, Warp.PRODUCTS, i32), h.i32(1))
+    h.store(mine, h.warp, Warp.PRODUCTS)
+    last, on = h.block_named("last"), h.block_named("on")
+    h.ir.cbranch(h.ir.icmp_signed(">=", group.least(Warp.PRODUCTS), mine), last, on)
+    h.ir.position_at_end(last)
     found = [h.ir.extract_element(each, h.i32(0)) for each in descriptors]
-    product = _Product(h, op, h.ir.inttoptr(table, pointer))
+    product = _Product(h, op, group, h.ir.inttoptr(table, pointer))
     product.right(right, found[-1])
     if held:
-        product.held(left, held)
+        product.held(left, place)
     else:
         product.left(left, found[0])
     product.run(multiply, h.ir.xor(h.ir.and_(scale, h.i32(1)), h.i32(1)))
+    h.ir.branch(on)
+    h.ir.position_at_end(on)
     h.next()
+
+
+class _Warpgroup:
+    """The warps of a group, all of whose lanes execute an instruction together."""
+
+    def __init__(self, h: Handler, op: WarpgroupProduct | WarpgroupCommit | WarpgroupWait) -> None:
+        self.h, self.members = h, Members(h, op.guard, op.masked)
+        number = h.ir.and_(h.load(h.warp, Warp.INDEX, i32), h.i32(WARPS - 1))
+        self.stride = h.load(h.block, Block.STRIDE, i64)
+        self.first = h.add(h.warp, h.ir.neg(h.ir.mul(h.ir.zext(number, i64), self.stride)))
+
+    def check(self, op: WarpgroupProduct | WarpgroupCommit) -> None:
+        """Check that lanes and warps are there."""
+        h = self.h
+        self.members.check(op.members)
+        self.members.check_whole()
+        last = h.ir.or_(h.load(h.warp, Warp.INDEX, i32), h.i32(WARPS - 1))
+        whole = h.ir.icmp_unsigned("<", last, h.i32(op.warps))
+        h.branch_unless(whole, lambda: h.fault(Fault.WARPGROUP, self.members.lanes))
+
+    def warp(self, number: Any) -> Any:
+        return self.h.add(self.first, self.h.ir.mul(self.stride, number))
+
+    def least(self, counter: int) -> Any:
+        """The lowest value of a counter of the warps."""
+        h = self.h
+        first, *others = (h.load(self.warp(h.i64(n)), counter, i32) for n in range(WARPS))
+        for other in others:
+            first = h.call("llvm.smin.i32", i32, first, other)
+        return first
 
 
 @emits(WarpgroupCommit)
 def warpgroup_commit(h: Handler, op: WarpgroupCommit) -> None:
-    group = Members(h, op.guard, op.masked)
-    group.check(op.members)
-    group.check_whole()
-    index = h.load(h.warp, Warp.INDEX, i32)
-    last = h.ir.or_(index, h.i32(WARPS - 1))
-    whole = h.ir.icmp_unsigned("<", last, h.i32(op.warps))
-    h.branch_unless(whole, lambda: h.fault(Fault.WARPGROUP, group.lanes))
+    _Warpgroup(h, op).check(op)
     h.store(h.ir.add(h.load(h.warp, Warp.GROUPS, i32), h.i32(1)), h.warp, Warp.GROUPS)
     h.next()
 
 
 @emits(WarpgroupWait)
 def warpgroup_wait(h: Handler, op: WarpgroupWait) -> None:
-    group = Members(h, op.guard, op.masked)
-    group.check(op.members)
-    group.check_whole()
+    group = _Warpgroup(h, op)
+    group.members.check(op.members)
+    group.members.check_whole()
     wanted = h.ir.sub(h.load(h.warp, Warp.GROUPS, i32), h.i32(op.left))
     some, on = h.block_named("some"), h.block_named("on")
     h.ir.cbranch(h.ir.icmp_signed(">", wanted, h.i32(0)), some, on)
     h.ir.position_at_end(some)
-    number = h.ir.and_(h.load(h.warp, Warp.INDEX, i32), h.i32(WARPS - 1))
-    stride = h.load(h.block, Block.STRIDE, i64)
-    first = h.add(h.warp, h.ir.neg(h.ir.mul(h.ir.zext(number, i64), stride)))
-    others = [h.load(h.add(first, h.ir.mul(stride, h.i64(n))), Warp.GROUPS, i32) for n in range(WARPS)]
-    least = others[0]
-    for other in others[1:]:
-        least = h.call("llvm.smin.i32", i32, least, other)
-    h.branch_unless(h.ir.icmp_signed(">=", least, wanted), lambda: _wait(h))
+    h.branch_unless(h.ir.icmp_signed(">=", group.least(Warp.GROUPS), wanted), lambda: _wait(h))
     h.ir.branch(on)
     h.ir.position_at_end(on)
     h.next()
@@ -99,10 +127,10 @@ def _wait(h: Handler) -> None:
 
 
 class _Product:
-    def __init__(self, h: Handler, op: WarpgroupProduct, table: Any) -> None:
-        self.h, self.op, self.table, self.b = h, op, table, Lanes(h.ir, 1)
+    def __init__(self, h: Handler, op: WarpgroupProduct, group: _Warpgroup, table: Any) -> None:
+        self.h, self.op, self.group, self.table, self.b = h, op, group, table, Lanes(h.ir, 1)
         self.lines = -(-op.columns // GROUP) * GROUP
-        self.a = self._room(op.depth * ROWS * 16)
+        self.a = self._room(op.depth * _PITCH)
         self.columns = self._room(op.depth * self.lines * 4)
         self.apart = op.result == "f16" or op.saturates or op.negative
         self.count = op.columns // 2
@@ -119,36 +147,41 @@ class _Product:
     # Tiles
 
     def right(self, panel: Any, descriptor: Any) -> None:
-        self._lay_out(panel, self.columns, descriptor, self.op.majors[1], self.lines, self.op.columns, self.number(0))
+        self._lay_out(panel, self.columns, descriptor, self.op.majors[1], self.lines, self.op.columns)
 
     def left(self, panel: Any, descriptor: Any) -> None:
-        warp = Bits(self.b, self.h.ir.zext(self.h.load(self.h.warp, Warp.INDEX, i32), i64), 64)
-        self._lay_out(panel, self.a, descriptor, self.op.majors[0], ROWS, ROWS, (warp & 3) * ROWS)
+        self._lay_out(panel, self.a, descriptor, self.op.majors[0], WARPS * ROWS, WARPS * ROWS)
 
-    def held(self, panel: Any, registers: list[Any]) -> None:
+    def held(self, panel: Any, place: Any) -> None:
+        """The panel of what each warp has left at ``place``."""
         h = self.h
-        place, offsets = self._room(len(registers) * _VECTOR), self._room(4 * len(registers))
-        for number, value in enumerate(registers):
-            h.store(value, place, number * _VECTOR, 64)
-            h.store(h.i32(number * _VECTOR), offsets, 4 * number)
+        count = len(self.op.held)
+        offsets = self._constant([number * _VECTOR for number in range(count)])
         function = h.ir.inttoptr(panel, _HELD.as_pointer())
-        h.ir.call(function, [self.a, place, offsets, h.i64(ROWS * 16)])
+        for number in range(WARPS):
+            to, held = h.add(self.a, number * _ROWS_PITCH), h.add(self.group.warp(h.i64(number)), place)
+            h.ir.call(function, [to, held, offsets, h.i64(_PITCH)])
 
-    def _lay_out(
-        self, panel: Any, to: Any, descriptor: Any, major: str, lines: int, used: int, first: Bits
-    ) -> None:
-        """Write a panel of ``lines`` from line ``first`` on, of which the last ones repeat where they are not used."""
+    def _constant(self, numbers: list[int]) -> Any:
+        """Numbers of 32 bits in memory."""
+        kind = ir.ArrayType(i32, len(numbers))
+        held = ir.GlobalVariable(self.h.ir.module, kind, self.h.ir.module.get_unique_name("numbers"))
+        held.initializer, held.global_constant, held.linkage = ir.Constant(kind, numbers), True, "internal"
+        return self.h.ir.bitcast(held, pointer)
+
+    def _lay_out(self, panel: Any, to: Any, descriptor: Any, major: str, lines: int, used: int) -> None:
+        """Write a panel of ``lines``, of which the last ones repeat where they are not ``used``."""
         h, op = self.h, self.op
         count = lines * _PIECES if major == "k" else op.depth * lines // 8
         offsets = self._room(4 * count)
-        self._places(Bits(self.b, descriptor, 64), major, lines, used, first, offsets)
+        self._places(Bits(self.b, descriptor, 64), major, lines, used, offsets)
         base = h.ir.sub(h.load(h.block, Block.SHARED, i64), h.i64(SHARED_START))
         spread = 16 if to is self.a else 4
         sizes = [lines // GROUP, _PIECES if major == "k" else op.depth, lines * spread]
         function = h.ir.inttoptr(panel, _PANEL.as_pointer())
         h.ir.call(function, [to, h.ir.inttoptr(base, pointer), offsets, *map(h.i64, sizes)])
 
-    def _places(self, descriptor: Bits, major: str, lines: int, used: int, first: Bits, offsets: Any) -> None:
+    def _places(self, descriptor: Bits, major: str, lines: int, used: int, offsets: Any) -> None:
         """Write the address in shared memory of each piece; a fault where one lies outside."""
         h = self.h
 
@@ -172,7 +205,7 @@ class _Product:
 
         def by_line(i: Any) -> None:
             line = Bits(self.b, i, 64)
-            at = line.min(used - 1) + first
+            at = line.min(used - 1)
             row = start + (at >> 3) * stride + (at & 7) * span
             step = plain.pick(leading, self.number(_PIECE))
             for piece in range(_PIECES):
@@ -184,7 +217,7 @@ class _Product:
 
             def piece(j: Any) -> None:
                 number = Bits(self.b, j, 64)
-                at = number.min(used // 8 - 1) + (first >> 3)
+                at = number.min(used // 8 - 1)
                 slab, within = at.divide(per, False), at & per - 1
                 put(k * (lines // 8) + number, row + slab * plain.pick(stride, leading) + within * _PIECE)
 
@@ -207,31 +240,32 @@ class _Product:
 
     def run(self, function: Any, fresh: Any) -> None:
         h, op = self.h, self.op
-        d, offsets = (self.sums, self._own_offsets()) if self.apart else (h.warp, self.table)
-        if self.apart and not op.saturates:
-            self._each(self._taken)
         sizes = self._room(48)
         clear = h.i64(1) if op.saturates else h.ir.zext(fresh, i64)
         for number, value in enumerate((
-            h.i64(4), h.i64(op.columns // 4), h.i64(op.depth), h.i64(ROWS * 16), h.i64(4 * self.lines), clear,
+            h.i64(4), h.i64(op.columns // 4), h.i64(op.depth), h.i64(_PITCH), h.i64(4 * self.lines), clear,
         )):
             h.store(value, sizes, 8 * number)
         multiply = h.ir.inttoptr(function, _PRODUCT.as_pointer())
-        h.ir.call(multiply, [d, offsets, self.a, self.columns, sizes])
-        if self.apart:
-            self._each(lambda register: self._given(register, fresh))
+        offsets = self._own_offsets() if self.apart else self.table
+
+        def one(number: Any) -> None:
+            self.warp = self.group.warp(number)
+            if self.apart and not op.saturates:
+                self._each(self._taken)
+            rows = h.add(self.a, h.ir.mul(number, h.i64(_ROWS_PITCH)))
+            h.ir.call(multiply, [self.sums if self.apart else self.warp, offsets, rows, self.columns, sizes])
+            if self.apart:
+                self._each(lambda register: self._given(register, fresh))
+
+        h.count(h.i64(WARPS), 1, one)
 
     def _own_offsets(self) -> Any:
         """Those of the vectors of d in memory of its own, in the order of the product."""
-        h, op = self.h, self.op
-        numbers = [
+        return self._constant([
             _VECTOR * (4 * eight + 2 * (four // 2) + odd) + 64 * (four % 2)
-            for four in range(4) for eight in range(op.columns // 8) for odd in range(2)
-        ]
-        kind = ir.ArrayType(i32, len(numbers))
-        held = ir.GlobalVariable(h.ir.module, kind, h.ir.module.get_unique_name("offsets"))
-        held.initializer, held.global_constant, held.linkage = ir.Constant(kind, numbers), True, "internal"
-        return h.ir.bitcast(held, pointer)
+            for four in range(4) for eight in range(self.op.columns // 8) for odd in range(2)
+        ])
 
     def _each(self, body: Any) -> None:
         """Run ``body`` for each register of d, as the table has them."""
@@ -246,7 +280,7 @@ class _Product:
             pair = h.ir.add(h.ir.shl(h.ir.lshr(number, h.i64(2)), h.i64(1)), h.ir.and_(number, h.i64(1)))
             number = h.ir.add(h.ir.mul(half, h.i64(2 * (self.op.columns // 4))), pair)
         offset = h.ir.load(h.ir.gep(h.ir.bitcast(self.table, i32.as_pointer()), [number], source_etype=i32), align=4)
-        return h.add(h.warp, offset)
+        return h.add(self.warp, offset)
 
     def _sum(self, number: Any) -> Any:
         return self.h.add(self.sums, self.h.ir.mul(number, self.h.i64(_VECTOR)))

@@ -1,20 +1,21 @@
-"""wgmma: products of a warpgroup's tiles, of which each warp makes its own 16 rows when it comes to the instruction.
+"""wgmma: products of a warpgroup's tiles, which the last of its four warps to come makes for all of them.
 
-That is the first moment that a GPU could choose too, so fences have nothing left to do. On a GPU a product is complete
-when all four warps have come to it, so a warp that waits for groups waits until the others have committed them too:
-what it says to others then, that a stage is free say, holds for all of them.
+That is the first moment that a GPU could choose too, so fences have nothing left to do. A warp that waits for groups
+waits until the others have committed them too: what it says to others then, that a stage is free say, holds for all.
 """
 
 from __future__ import annotations
 
 from ...ir import Immediate, Instruction, elements
 from ...isa.fragments import shape_of
+from ..machine.layout import LANES
 from ..machine.unsupported import unsupported
+from .bulk_copies import slot
 from .lowering import Lowering, lowers
 from .matrix_tiles import TilePanel, TileProduct, WarpPanel, elements_of
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
-from .operands import raw
+from .operands import NOTHING, raw
 
 __all__ = ["ROWS", "WARPS", "WarpgroupCommit", "WarpgroupProduct", "WarpgroupWait"]
 
@@ -31,8 +32,11 @@ class WarpgroupProduct(
 
     ``types`` and ``majors`` are those of A and B; A's major is "" where it lies in registers. ``result`` is the type of
     d, ``negative`` says that products are subtracted. ``descriptors`` are those of what lies in shared memory, ``held``
-    the registers of A. The record has the address of a table of the offsets of d's registers.
+    the registers of A, which each warp leaves in a place for the last one; ``warps`` are those of the block. The record
+    has the address of a table of the offsets of d's registers.
     """
+
+    warps: int
 
     types: tuple[str, str]
     majors: tuple[str, str]
@@ -96,12 +100,15 @@ def wgmma(low: Lowering, statement: Instruction) -> None:
     scale, guard = low.read(statement, named["scale"]), low.operands.guard(statement)
     members = low.operands.number(0xFFFFFFFF, 32)
     op = WarpgroupProduct(
-        (left, right), majors, columns, result, "satfinite" in tokens, sum(bits & 1 << 31 != 0 for bits in signs) == 1,
-        tuple(field.kind for field in descriptors), tuple(field.kind for field in held), scale.kind, members.kind,
-        guard.kind, low.divergent,
+        _warps(low), (left, right), majors, columns, result, "satfinite" in tokens,
+        sum(bits & 1 << 31 != 0 for bits in signs) == 1, tuple(field.kind for field in descriptors),
+        tuple(field.kind for field in held), scale.kind, members.kind, guard.kind, low.divergent,
     )
     table = low.pool.table(_accumulators([low.operands.destination(each).values[0] for each in d], result, columns))
-    placed = low.emit(op, raw("qqqq", 0, 0, 0, table), guard, low.priority(), *descriptors, *held, scale, members)
+    place = raw("i", slot(low, f"%wgmma.{low.place}", 4 * len(held))) if held else NOTHING
+    placed = low.emit(
+        op, raw("qqqq", 0, 0, 0, table), guard, low.priority(), *descriptors, *held, place, scale, members
+    )
     panel = TilePanel(left, majors[0], "spread") if majors[0] else WarpPanel(left)
     wide = 4 if columns % 16 == 0 else 2
     product = TileProduct("vector", "quad", 4, wide, left in ("s8", "u8"), False)
@@ -113,8 +120,7 @@ def _group(low: Lowering, statement: Instruction) -> None:
     members = low.operands.number(0xFFFFFFFF, 32)
     op: MicroOp
     if effects.commits:
-        x, y, z = low.block
-        op = WarpgroupCommit(-(-x * y * z // 32), members.kind, guard.kind, low.divergent)
+        op = WarpgroupCommit(_warps(low), members.kind, guard.kind, low.divergent)
     elif effects.waits:
         left = statement.operands[0]
         assert isinstance(left, Immediate)
@@ -122,6 +128,11 @@ def _group(low: Lowering, statement: Instruction) -> None:
     else:
         return
     low.emit(op, guard, low.priority(), members)
+
+
+def _warps(low: Lowering) -> int:
+    x, y, z = low.block
+    return -(-x * y * z // LANES)
 
 
 def _turned(operand: object) -> bool:

@@ -307,8 +307,10 @@ class Warp(Struct):
     """What ACTIVE, ALIVE, PARKED and INDEX are when a block begins."""
     SKIP = field("I")
     """Whether the next function of a warp is not entered, since one was left for what it could not do."""
+    PRODUCTS = field("i", align=8)
+    """Products of wgmma that it has come to."""
     GROUPS = field("i")
-    """Groups of wgmma that it has committed."""
+    """Groups of these that it has committed."""
     PRIORITIES = field("i", LANES, align=64)
     """Priority of the basic block that each lane is at, for lanes that are not active."""
     TIDS = field("i", 3 * LANES, align=64)
