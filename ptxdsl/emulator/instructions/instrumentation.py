@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..machine.shadow import CHECK_FLAGS, Role
 from .addresses import Pattern, WithAddress
 from .memory import Private
 from .micro_op import MicroOp, Routine
-from .tensor_copies import Shape
 from .operand_classes import OperandClass
+
+if TYPE_CHECKING:
+    from .tensor_copies import Shape
 
 __all__ = [
     "BULK_BYTES", "Breakpoint", "BulkReport", "BulkShadowCheck", "CopyBegin", "CopyCommit", "CopyWait", "CountBranch",
