@@ -1,9 +1,9 @@
 """Which loads may give a value that is then discarded, so that only its use tells whether it was an error.
 
 Compilers load before they know that they need it: both sides of a condition and a ``selp``, a loop's first value
-before the loop, a whole struct with its padding. What such a load finds unwritten is followed to where it decides
-something. All other loads are there because the program computes with them, and are judged where they stand: following
-them would cost each multiplication of a matrix product its share.
+before the loop, a whole struct with its padding, a vector for some of its elements. What such a load finds unwritten is
+followed to where it decides something. All other loads are there because the program computes with them, and are judged
+where they stand: following them would cost each multiplication of a matrix product its share.
 
 It cannot see: a value that goes through a loop's accumulator and is discarded behind the loop counts as used.
 """
@@ -136,6 +136,8 @@ class _Uses:
         flow, guard = self.flow, self.flow.statements[load].guard
         copies = flow.statements[load].form.space != "global"  # type: ignore[union-attr]
         todo = [(register.name, load) for register in flow.def_use[load].writes]
+        if len(todo) > 1 and not all(any(True for _ in self.users(name, load, stop, leaving)) for name, _ in todo):
+            return True  # an element that nobody asks for
         seen = set(todo)
         steps, used = 0, False
         accumulators = self.liveness.before(self.flow.blocks[self.block_of[load]].start) & leaving

@@ -41,6 +41,8 @@ RIGHT = {
         "%r13, %r12; @%p5 bra E; add.u32 %r11, %r11, %r10; add.u32 %r13, %r13, 1; bra L; E:" + OUT,
     "a guarded move": LOAD + "mov.u32 %r11, 4; @%p0 mov.u32 %r11, %r10;" + OUT,
     "half of a pair": "ld.local.v2.u32 {%r10, %r11}, [own];" + "@%p0 add.u32 %r11, %r11, %r10;" + OUT,
+    "an element that nobody reads": "ld.local.v2.u32 {%r10, %r11}, [own]; add.u32 %r11, %r11, 1;" + OUT,
+    "elements between": "ld.local.v4.u32 {%r10, %r11, %r12, %r13}, [own];" + OUT,
     "copied": LOCAL + "st.local.u32 [own+8], %r10; ld.local.u32 %r12, [own+8]; selp.u32 %r11, %r12, 7, %p0;" + OUT,
     "copied to shared memory": LOAD + "st.shared.u32 [%r8+256], %r10; ld.shared.u32 %r12, [%r8+256]; "
         "@%p0 st.global.u32 [%rd2], %r12;",
@@ -56,6 +58,7 @@ RIGHT = {
         "selp.f32 %f4, %f2, %f3, %p0; st.global.f32 [%rd2], %f4;",
 }
 WRONG = {
+    "the other element": "ld.local.v2.u32 {%r11, %r10}, [own]; // !\n add.u32 %r11, %r11, 1;" + OUT,
     "stored": LOAD + "mov.u32 %r11, %r10;" + OUT,
     "stored, local": LOCAL + "add.u32 %r11, %r10, 1;" + OUT,
     "selp takes it": LOAD + "selp.u32 %r11, %r10, 7, %p1;" + OUT,
