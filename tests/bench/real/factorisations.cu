@@ -53,8 +53,8 @@ extern "C" __global__ void cholesky_24(const double *in, double *out) {
 }
 
 // Tridiagonal systems, one a thread, interleaved.
-extern "C" __global__ void thomas(const float *a, const float *b, const float *c, const float *d, float *x, float *cp, int n,
-                                  int systems) {
+extern "C" __global__ void thomas(const float *a, const float *b, const float *c, const float *d, float *x,
+                                  float *cp, int n, int systems) {
     int s = blockIdx.x * blockDim.x + threadIdx.x;
     if (s >= systems) return;
     float pc = c[s] / b[s], pd = d[s] / b[s];
