@@ -36,7 +36,6 @@ from ..machine.shadow import EPOCH_SHIFT, UNWRITTEN, Plane, Reason, Shadow
 from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import NO_TOOL, BlockState, LaunchState, Tool
 from ..runtime.launch import run
-from ..runtime.worker_pool import SURE_SECONDS
 from .accesses import bulk_accesses, strength
 from .instrumentation import Checks, Instrumentation
 from .shadow_memory import Region, ShadowMemory
@@ -44,13 +43,15 @@ from .shadow_store import Store, store
 
 __all__ = ["Spread", "spread", "spread_of"]
 
+WORTH = 1.5e-3
+"""Seconds of work for which to try."""
 SHARE = 0.25
 """The share of a launch's time on one thread that keeping arrays and comparing words may take."""
 BYTES_A_SECOND = 6e9
-"""How fast that goes."""
+"""How fast that goes, where other cores have written what is read."""
 PAUSE = 8
 """Launches on one thread after one that had to begin again, then doubled."""
-CHUNK = 1 << 14
+CHUNK = 1 << 15
 """Words that are compared at once."""
 PATIENCE = 1000
 """Loads of unwritten memory that nobody has used, after which the launch begins again on one thread."""
@@ -180,7 +181,7 @@ def spread(launch: LaunchState, checks: Checks, codes: Callable[[bool], Code]) -
     if plan is None or code.prints or launch.config.seed is not None or cores() == 1:
         return False
     expected = launch.blocks * code.pace
-    if launch.blocks == 1 or expected < SURE_SECONDS:
+    if launch.blocks == 1 or expected < WORTH:
         return False
     attempt = LaunchState(launch.spaces, launch.config, launch.arguments)
     memory = ShadowMemory(attempt, checks.init)

@@ -50,7 +50,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> Attempts:
         threads[0] = len(self.memories)
         return memory
 
-    for name, value in (("SURE_SECONDS", 0.0), ("SHARE", float("inf")), ("PAUSE", 0), ("_attempt", noted)):
+    for name, value in (("WORTH", 0.0), ("SHARE", float("inf")), ("PAUSE", 0), ("_attempt", noted)):
         monkeypatch.setattr(spread, name, value)
     monkeypatch.setattr(spread._Threads, "switch", slow)
     monkeypatch.setattr(spread._Threads, "_mine", mine)
