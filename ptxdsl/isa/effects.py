@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, cast
 from ..types import ScalarType
 from .specs import OperandSpec
 
-__all__ = ["NONE", "ORDERS", "SCOPES", "STATED", "Access", "Effects", "derive"]
+__all__ = ["COMMUTATIVE", "NONE", "ORDERS", "SCOPES", "STATED", "Access", "Effects", "derive"]
 
 
 Control = Literal["", "branch", "indexed_branch", "call", "return", "exit", "trap"]
@@ -148,6 +148,8 @@ class Effects(NamedTuple):
         return bool(self.converges or self.barrier)
 
 
+COMMUTATIVE = ("add", "and", "or", "xor", "min", "max")
+"""Atomic operations whose order cannot be seen in the end, of integers."""
 _WEAK = ("", "weak")
 _ACQUIRE = ("acquire", "acq_rel", "sc")
 _RELEASE = ("release", "acq_rel", "sc")

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from ...analysis.liveness import Liveness
 from ...ir import Instruction
+from ...isa.effects import COMMUTATIVE
 from ..analysis.call_stack import uses_stack
 from ..analysis.divergence import UNIFORM
 from ..analysis.row_affine import RowAffine
@@ -31,8 +32,6 @@ from .plan import LanePlan, PlannedBlock, PlannedOp
 
 __all__ = ["plan_lanes"]
 
-_COMMUTATIVE = ("add", "and", "or", "xor", "min", "max")
-"""Atomic operations whose order cannot be seen in the end, of integers."""
 Places = Callable[[PlacedMicroOp, "tuple[int, int] | None", None], PlannedOp]
 """What knows where the first tier has a micro-op."""
 
@@ -81,7 +80,7 @@ def _any_order(low: ConvergentLowering, place: int, liveness: Liveness) -> bool:
     if not isinstance(statement, Instruction):
         return True
     effects, kind = statement.form.effects, statement.form.type
-    if effects.atomic in _COMMUTATIVE and kind is not None and kind.kind != "f":
+    if effects.atomic in COMMUTATIVE and kind is not None and kind.kind != "f":
         seen = liveness.after(place)
         return all(register.name not in seen for register in low.graph.def_use[place].writes)
     return not effects.strong

@@ -25,9 +25,14 @@ _PRED = TYPES["pred"]
 
 def _chooses(statement: Instruction | Call, size: int, among: set[Register]) -> bool:
     """Whether a statement gives a register 0, a number of at least this size, or one of these registers."""
-    if not isinstance(statement, Instruction) or statement.form.opcode not in ("mov", "selp"):
+    if not isinstance(statement, Instruction):
         return False
-    sources = statement.operands[1:2] if statement.form.opcode == "mov" else statement.operands[1:3]
+    if statement.form.opcode == "mov":
+        sources = statement.operands[1:2]
+    elif statement.form.opcode == "selp":
+        sources = statement.operands[1:3]
+    else:
+        return False
     return all(
         operand in among if isinstance(operand, Register)
         else isinstance(operand, Immediate) and (operand.bits == 0 or operand.bits >= size)
