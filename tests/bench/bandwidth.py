@@ -1,7 +1,8 @@
 """Memory-bound kernels beside numpy, and matrix products beside its BLAS: ``python tests/bench/bandwidth.py``.
 
 Copies (an element a thread, four elements a thread, grid-stride), saxpy and transposes of arrays of 1 MB and of 64 MB
-beside numpy's functions that read and write the same bytes; f32 products by tiles of 16 x 16 beside ``numpy.matmul``.
+beside numpy's functions that read and write the same bytes; f32 products by tiles of 16 x 16 beside ``numpy.matmul``,
+of arrays that begin with a page and 16 bytes behind it.
 One thread; interleaved rounds, every result checked against numpy; the ratio is that of the medians.
 ``--rounds N``, ``--only NAME ...``, ``--cpu`` for the processor's time instead of the wall's.
 """
@@ -30,6 +31,9 @@ SIZES = {"1 MB": 1 << 18, "64 MB": 1 << 24}
 """Elements of each array."""
 SIDES = {"1 MB": 512, "64 MB": 4096}
 PRODUCTS = (256, 512, 1024)
+PAGE = 4096
+OFFSETS = (0, 16)
+"""Bytes from a page's begin to a matrix: numpy aligns to 16 bytes."""
 STREAM, PRODUCT = 1.2, 2.0
 """The promises: times of numpy's time."""
 
@@ -141,12 +145,25 @@ def transposes(size: str, rng: np.random.Generator) -> list[Pair]:
     return [Pair("transpose", size, ours, turned, y, x.T), Pair("transpose_naive", size, naive, turned, y, x.T)]
 
 
-def product(n: int, rng: np.random.Generator) -> Pair:
+def placed(n: int, offset: int) -> np.ndarray:
+    """An n x n matrix that begins so many bytes behind a page's begin."""
+    memory = np.empty(n * n * 4 + 2 * PAGE, np.uint8)
+    start = -memory.ctypes.data % PAGE + offset
+    return memory[start : start + n * n * 4].view(np.float32).reshape(n, n)
+
+
+def product(n: int, rng: np.random.Generator, offset: int) -> Pair:
     """The product of two n x n matrices."""
-    a, b = rng.standard_normal((2, n, n), np.float32)
-    c = np.empty_like(a)
+    a, b, c = (placed(n, offset) for _ in range(3))
+    a[:], b[:] = rng.standard_normal((2, n, n), np.float32)
     ours = _launcher(matmul, (n // 16, n // 16), (16, 16), a, b, c, n)
-    return Pair("matmul", f"{n}^3", ours, partial(np.matmul, a, b), c, a.astype(np.float64) @ b, 1e-5, PRODUCT)
+    expected = a.astype(np.float64) @ b
+    return Pair("matmul", f"{n}^3 +{offset}", ours, partial(np.matmul, a, b), c, expected, 1e-5, PRODUCT)
+
+
+def products(n: int, rng: np.random.Generator) -> list[Pair]:
+    """Products of matrices whose rows lie in cache lines of their own, and of such whose rows do not."""
+    return [product(n, rng, offset) for offset in OFFSETS]
 
 
 def measured(pairs: list[Pair], rounds: int) -> list[tuple[str, ...]]:
@@ -182,7 +199,7 @@ def main() -> int:
         return subprocess.call([sys.executable, *sys.argv], env={**os.environ, **dict.fromkeys(ONE_THREAD, "1")})
     rng, rows = np.random.default_rng(), []
     sources = [partial(make, size, rng) for size in SIZES for make in (streams, transposes)]
-    for make in (*sources, *(partial(lambda n: [product(n, rng)], n) for n in PRODUCTS)):
+    for make in (*sources, *(partial(products, n, rng) for n in PRODUCTS)):
         pairs = [pair for pair in make() if not options.only or not {pair.name, pair.size}.isdisjoint(options.only)]
         rows += measured(pairs, options.rounds)
     print(f"ptxdsl {ptxdsl.__version__}, one thread, medians in ms\n")
