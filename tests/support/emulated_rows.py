@@ -1,4 +1,5 @@
-"""Which rows of the table the emulator runs: ``python tests/emulated_rows.py [CHAPTER ...]`` lists the others.
+"""Which rows of the table the emulator runs: ``python tests/support/emulated_rows.py [CHAPTER ...]`` lists
+the others.
 
 Derived from the table alone: forms of each row are written out with fresh registers and lowered, one by one, as the
 statements of a kernel that is never run.
