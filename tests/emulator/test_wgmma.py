@@ -1,4 +1,7 @@
-"""wgmma against numpy: tiles by descriptor in every layout, A in registers, types, signs, scales of the accumulator."""
+"""wgmma against numpy: tiles by descriptor in every layout, A in registers, types, signs, scales of the accumulator.
+
+A sparse A, whose metadata are placed by the formulas of the harness, and single bits.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrix_harness import FLOATS, drawn, packed
+from matrix_harness import FLOATS, drawn, metadata, packed, sparse
 
 import ptxdsl
 from ptxdsl.isa.matrix_descriptors import descriptor
@@ -14,7 +17,7 @@ from ptxdsl.isa.matrix_descriptors import descriptor
 Rng = np.random.Generator
 _START = 1024
 """Where shared memory begins."""
-_SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+_SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "b1": 0.125}
 
 _KERNEL = """.version 8.6
 .target sm_90a
@@ -22,7 +25,7 @@ _KERNEL = """.version 8.6
 .visible .entry k(.param .u64 image, .param .u64 a, .param .u64 b, .param .u64 d, .param .u64 regs, .param .u32 add)
 {{
     .reg .b64 %image, %a, %b, %d, %regs, %at;
-    .reg .b32 %t, %n, %x, %add, %h<4>;
+    .reg .b32 %t, %n, %x, %add, %h<4>, %e;
     .reg .{kind} %d<{count}>;
     .reg .pred %p, %scale;
     .shared .align 1024 .b8 tiles[{nbytes}];
@@ -44,15 +47,17 @@ COPY:
     @%p bra COPY;
     fence.proxy.async;
     bar.sync 0;
-    mul.wide.u32 %at, %t, 16;
+    mul.wide.u32 %at, %t, 32;
     add.u64 %regs, %regs, %at;
     ld.global.v4.b32 {{%h0, %h1, %h2, %h3}}, [%regs];
+    ld.global.b32 %e, [%regs+16];
     mul.wide.u32 %at, %t, {stride};
     add.u64 %d, %d, %at;
 {loads}
     setp.ne.u32 %scale, %add, 0;
     wgmma.fence.sync.aligned;
-    wgmma.mma_async.sync.aligned.m64n{n}k{k}{satfinite}.{result}.{left}.{right} {{{list}}}, {a}, %b, %scale{signs};
+    wgmma.mma_async{sp}.sync.aligned.m64n{n}k{k}{satfinite}.{result}.{left}.{right}{popc}
+        {{{list}}}, {a}, %b{meta}, %scale{signs};
     wgmma.commit_group.sync.aligned;
     wgmma.wait_group.sync.aligned 0;
 {stores}
@@ -61,13 +66,17 @@ COPY:
 """
 
 
-def _kernel(types: tuple[str, str, str], n: int, signs: str, satfinite: bool, held: bool, nbytes: int) -> Any:
+def _kernel(
+    types: tuple[str, str, str], n: int, signs: str, satfinite: bool, held: bool, nbytes: int, selector: int = -1,
+) -> Any:
     result, left, right = types
     kind, size = ("b32", 4) if result == "f16" else (result, 4)
     count = n // (4 if result == "f16" else 2)
     each = [f"[%d+{size * number}]" for number in range(count)]
     return ptxdsl.load(_KERNEL.format(
-        kind=kind, count=count, nbytes=nbytes, stride=count * size, n=n, k=32 // _SIZES[left], result=result,
+        kind=kind, count=count, nbytes=nbytes, stride=count * size, n=n, k=int(32 / _SIZES[left]) << (selector >= 0),
+        sp=".sp" * (selector >= 0), meta=f", %e, {selector}" * (selector >= 0), popc=".and.popc" * (left == "b1"),
+        result=result,
         left=left, right=right, satfinite=".satfinite" * satfinite, a="{%h0, %h1, %h2, %h3}" if held else "%a",
         signs=signs, list=", ".join(f"%d{number}" for number in range(count)),
         loads="\n".join(f"    ld.global.{kind} %d{number}, {at};" for number, at in enumerate(each)),
@@ -85,7 +94,8 @@ class _Tile:
         per = span // size
         eights = -(-rows // 8)
         slabs = -(-columns // per) if span > 16 or major == "mn" else columns // per
-        inside = int(rng.integers(0, span // 32)) * 32 if major == "k" and span > 16 else 0
+        width = columns * size
+        inside = int(rng.integers(0, span // width)) * width if major == "k" and span > 16 else 0
         group, slab = 8 * span, 8 * span * eights
         if rng.integers(2):  # the other dimension first
             group, slab = 8 * span * slabs, 8 * span
@@ -128,16 +138,43 @@ _CASES = [
 ]
 
 
+_SPARSE_CASES = [
+    *(("f32", "bf16", "bf16", major, span) for major, spans in (("k", (16, 32, 64, 128)), ("mn", (16, 32, 64, 128)))
+      for span in spans),
+    ("f16", "f16", "f16", "k", 128), ("f32", "f16", "f16", "mn", 64), ("f32", "tf32", "tf32", "k", 128),
+    ("f32", "tf32", "tf32", "k", 16), ("f32", "e4m3", "e5m2", "k", 128), ("f16", "e5m2", "e5m2", "k", 64),
+    ("f32", "e4m3", "e4m3", "k", 16), ("s32", "s8", "u8", "k", 128), ("s32", "u8", "s8", "k", 32),
+]
+
+
 @pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: "-".join(map(str, case)))
 def test_products(case: tuple[str, str, str, str, int], held: bool, rng: Rng) -> None:
+    _check(case, held, rng, -1)
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("case", _SPARSE_CASES, ids=lambda case: "-".join(map(str, case)))
+def test_sparse_products(case: tuple[str, str, str, str, int], held: bool, rng: Rng) -> None:
+    _check(case, held, rng, int(rng.integers(2)) if _SIZES[case[1]] > 1 else 0)
+
+
+def _check(case: tuple[str, str, str, str, int], held: bool, rng: Rng, selector: int) -> None:
+    """A product of random numbers; A is sparse where there is a selector."""
     result, left, right, major, span = case
     n = int(rng.choice([8, 24, 64, 128, 256]))
-    k = 32 // _SIZES[left]
-    a, b = _codes(_values(rng, left, (64, k)), left), _codes(_values(rng, right, (n, k)), right)
+    k = 32 // int(_SIZES[left])
+    depth, kept, registers = k, np.tile(np.arange(k), (64, 1)), rng.integers(0, 2**32, (128, 8), np.uint32)
+    if selector >= 0:
+        depth = 2 * k
+        tables = [sparse(rng, depth, left, bool(rng.integers(2))) for _ in range(4)]
+        kept = np.concatenate([table[0] for table in tables])
+        registers[:, 4] = np.concatenate([metadata(rng, codes, left, selector) for _, codes in tables])
+    a, b = _codes(_values(rng, left, (64, k)), left), _codes(_values(rng, right, (n, depth)), right)
     image = rng.integers(0, 256, 1 << 16).astype(np.uint8)
     tile = _Tile(rng, image, 0, a, "k" if held else major, span)
-    other = _Tile(rng, image, tile.end, b, major, span)
+    wide = selector >= 0 and (major, span) == ("k", 32)
+    other = _Tile(rng, image, tile.end, b, major, 64 if wide else span)
     image = image[: -(-other.end // 512) * 512].copy()
     signs, turned = "", ""
     minus = 1
@@ -150,18 +187,18 @@ def test_products(case: tuple[str, str, str, str, int], held: bool, rng: Rng) ->
     satfinite = whole and bool(rng.integers(2))
     old = rng.integers(-(2**31), 2**31, (64, n)).astype(np.int32) if whole else rng.standard_normal((64, n)) * 4
     old = old if whole else old.astype(np.float16 if result == "f16" else np.float32)
-    registers = np.zeros((128, 4), np.uint32)
     if held:
         for warp in range(4):
             part = a[16 * warp : 16 * warp + 16].astype(np.int64 if whole else np.float32)
-            registers[32 * warp : 32 * warp + 32] = packed(part, f"m16n8k{k}", left, "a")
-    kernel = _kernel((result, left, right), n, signs + turned, satfinite, held, image.size)
+            registers[32 * warp : 32 * warp + 32, :4] = packed(part, f"m16n8k{k}", left, "a")
+    kernel = _kernel((result, left, right), n, signs + turned, satfinite, held, image.size, selector)
     for add in (1, 0):
         d = np.ascontiguousarray(_placed(old, n))
         kernel.configure(1, 128, backend="emulator")(
             image, tile.descriptor, other.descriptor, d.view(np.uint32), registers, np.uint32(add)
         )
-        x, y = a.astype(np.float64), b.astype(np.float64)
+        x, y = np.zeros((64, depth)), b.astype(np.float64)
+        np.put_along_axis(x, kept, a.astype(np.float64), 1)
         exact, size = minus * (x @ y.T), abs(x) @ abs(y).T
         exact, size = exact + add * old.astype(np.float64), size + add * abs(old.astype(np.float64))
         if whole:
@@ -173,6 +210,43 @@ def test_products(case: tuple[str, str, str, str, int], held: bool, rng: Rng) ->
         assert (abs(d.astype(np.float64) - _placed(exact, n)) <= _placed(bound, n) * 1.01).all()
 
 
+@pytest.mark.parametrize("span", [16, 32, 128])
+@pytest.mark.parametrize("held", [False, True])
+def test_single_bits(held: bool, span: int, rng: Rng) -> None:
+    n = int(rng.choice([8, 24, 64, 256]))
+    a, b = (rng.integers(0, 2, (lines, 256), np.uint8) for lines in (64, n))
+    image = rng.integers(0, 256, 1 << 16).astype(np.uint8)
+    tile = _Tile(rng, image, 0, np.packbits(a, 1, "little"), "k", span)
+    other = _Tile(rng, image, tile.end, np.packbits(b, 1, "little"), "k", span)
+    registers = np.zeros((128, 8), np.uint32)
+    for warp in range(4):
+        registers[32 * warp : 32 * warp + 32, :4] = packed(a[16 * warp : 16 * warp + 16], "m16n8k256", "b1", "a")
+    kernel = _kernel(("s32", "b1", "b1"), n, "", False, held, image.size)
+    old = rng.integers(-(2**31), 2**31, (64, n)).astype(np.int32)
+    for add in (1, 0):
+        d = np.ascontiguousarray(_placed(old, n))
+        kernel.configure(1, 128, backend="emulator")(
+            image, tile.descriptor, other.descriptor, d.view(np.uint32), registers, np.uint32(add)
+        )
+        exact = a.astype(np.int64) @ b.T.astype(np.int64) + add * old.astype(np.int64)
+        np.testing.assert_array_equal(d, _placed(exact.astype(np.int32), n))
+
+
+def test_rows_too_short_for_a_sparse_product(rng: Rng) -> None:
+    image, d = np.zeros(8192, np.uint8), np.zeros((128, 32), np.float32)
+    tile = _Tile(rng, image, 0, np.zeros((64, 16), np.float16), "k", 32)
+    wrong = np.uint64(descriptor(_START, 16, 256, 32))
+    kernel = _kernel(("f32", "f16", "f16"), 64, ", 1, 1, 0, 0", False, False, image.size, 1)
+    with pytest.raises(ptxdsl.MemoryFault) as raised:
+        kernel.configure(1, 128, backend="emulator")(
+            image, tile.descriptor, wrong, d, np.zeros((128, 8), np.uint32), np.uint32(1)
+        )
+    assert raised.value.message == (
+        "the matrix descriptor 0xc000001000010040 of `wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16`: its "
+        "swizzle has rows of 32 bytes, but a line of B has 64 where A is sparse"
+    )
+
+
 def test_a_descriptor_beyond_shared_memory(rng: Rng) -> None:
     image, d = np.zeros(8192, np.uint8), np.zeros((128, 32), np.float32)
     tile = _Tile(rng, image, 0, np.zeros((64, 16), np.float16), "k", 32)
@@ -180,7 +254,7 @@ def test_a_descriptor_beyond_shared_memory(rng: Rng) -> None:
     kernel = _kernel(("f32", "f16", "f16"), 64, ", 1, 1, 0, 0", False, False, image.size)
     with pytest.raises(ptxdsl.MemoryFault) as raised:
         kernel.configure(1, 128, backend="emulator")(
-            image, tile.descriptor, wrong, d, np.zeros((128, 4), np.uint32), np.uint32(1)
+            image, tile.descriptor, wrong, d, np.zeros((128, 8), np.uint32), np.uint32(1)
         )
     assert raised.value.message == (
         "the matrix descriptor 0xc000001000010200 of `wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16`: a tile at "

@@ -9,7 +9,7 @@ from emulated_rows import emitted, refusal, verdicts
 from ptxdsl.isa import Row, opcodes, rows, special_registers
 
 OPEN = {
-    "tensor cores": lambda row: row.opcode == "tcgen05" or "wgmma.mma_async" in row.syntax,
+    "Blackwell's tensor cores": lambda row: row.opcode == "tcgen05",
     "tensor copies by im2col::w, and Rubin's": lambda row: ".tensor" in row.syntax or "swizzle_mode" in row.syntax,
     "copies from beyond an array": lambda row: "ignore_oob" in row.syntax,
     "the fabric": lambda row: row.opcode == "fabric",

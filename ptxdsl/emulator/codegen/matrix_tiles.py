@@ -96,10 +96,10 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
             first = code.at(offsets, code.ir.shl(line, i64(2)))
             found = [code.load(code.at(first, 4 * column), i32) for column in range(columns)]
             places += [code.at(d, code.ir.sext(offset, i64)) for offset in found]
-        kind = integers if key.integers else vector
+        kind = vector if key.products == "reals" else integers
         zero = ir.Constant(kind, None)
         before = [code.ir.select(clear, zero, code.load(place, kind)) for place in places]
-        starts = [ir.Constant(vector, None)] * len(before) if key.integers else before
+        starts = [ir.Constant(vector, None)] * len(before) if key.products == "integers" else before
 
         per = 4 if key.left == "vector" else 1  # rows of a vector of d
         begin = code.at(lines[0], code.ir.mul(i, i64(4 * per))) if key.sparse else right
@@ -113,12 +113,11 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
             else:
                 meets = [[_spread(code, code.at(y, wide_b * column), key.right) for column in range(columns)]] * rows
             pairs = [(one, other) for one, others in zip(lefts, meets) for other in others]
-            call = Lanes(code.ir, 1).call
-            sums = [call("llvm.fma.v16f32", vector, *pair, total) for pair, total in zip(pairs, totals)]
+            sums = [_added(code, key, *pair, total) for pair, total in zip(pairs, totals)]
             return [code.at(x, pitch_a), code.at(y, further), *sums]
 
         totals = code.loop(depth, 1, [left, begin, *starts], step)[2:]
-        if key.integers:
+        if key.products == "integers":
             totals = [code.ir.add(code.ir.fptosi(total, integers), old) for total, old in zip(totals, before)]
         for place, total in zip(places, totals):
             code.store(total, place)
@@ -132,6 +131,14 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
 
     code.loop(by_a, rows, [], row)
     code.ir.ret_void()
+
+
+def _added(code: _Code, key: TileProduct, left: Any, right: Any, total: Any) -> Any:
+    call = Lanes(code.ir, 1).call
+    if key.products != "bits":
+        return call("llvm.fma.v16f32", vector, left, right, total)
+    both = code.ir.and_(code.ir.bitcast(left, integers), code.ir.bitcast(right, integers))
+    return code.ir.add(call("llvm.ctpop.v16i32", integers, both), total)
 
 
 def _met(code: _Code, key: TileProduct, right: Any, place: Any, columns: int) -> list[Any]:
@@ -323,6 +330,8 @@ def _fields(code: _Code, words: list[Any], kind: str) -> list[Any]:
     """The elements of pieces as f32, whose words stand side by side."""
     size, b = elements_of(kind), code.ir
     bits = _BITS.get(kind, 128 // size)
+    if kind == "b1":
+        return [b.bitcast(word, vector) for word in words]
     if kind == "tf32":
         return [b.bitcast(b.and_(word, _number(-0x2000)), vector) for word in words]
     if kind == "bf16":

@@ -6,12 +6,13 @@ subtracted: those are converted to f32, or summed for themselves, in memory besi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from ...isa.fragments import chunk_of, metadata_place
 from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
-from ..instructions.matrix_tiles import GROUP
+from ..instructions.matrix_tiles import GROUP, elements_of
 from ..instructions.wgmma import ROWS, WARPS, WarpgroupCommit, WarpgroupProduct, WarpgroupWait
 from ..machine.layout import LANES, SHARED_START, Block, Fault, Status, Warp
 from ..semantics.lanes import Bits, Lanes
@@ -25,19 +26,20 @@ __all__: list[str] = []
 
 _PIECE = 16
 _PIECES = 2
-"""Pieces of a line, of which an instruction takes 32 bytes."""
+"""Pieces of a line of A, of which an instruction takes 32 bytes; a sparse A meets twice as much of B."""
 _VECTOR = 4 * LANES
 _PITCH, _ROWS_PITCH = WARPS * ROWS * 16, ROWS * 16
 """Of A's panel: bytes between two k, and of what a warp takes of each."""
 _PANEL = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [i64] * 3)
 _HELD = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [i64])
-_PRODUCT = ir.FunctionType(ir.VoidType(), [pointer] * 5)
+_PRODUCT, _SPARSE_PRODUCT = (ir.FunctionType(ir.VoidType(), [pointer] * count) for count in (5, 6))
+_LINES = ir.FunctionType(ir.VoidType(), [pointer] * 2 + [i64] * 3)
 floats, words = lanes_of(ir.FloatType()), lanes_of(i32)
 
 
 @emits(WarpgroupProduct)
 def warpgroup_product(h: Handler, op: WarpgroupProduct) -> None:
-    left, right, multiply, table = (h.field("q") for _ in range(4))
+    left, right, multiply, find, table = (h.field("q") for _ in range(5))
     group = _Warpgroup(h, op)
     descriptors = [source(h, kind, LANES) for kind in op.descriptors]
     held = [source(h, kind, LANES) for kind in op.held]
@@ -54,10 +56,12 @@ def warpgroup_product(h: Handler, op: WarpgroupProduct) -> None:
     found = [h.ir.extract_element(each, h.i32(0)) for each in descriptors]
     product = _Product(h, op, group, h.ir.inttoptr(table, pointer))
     product.right(right, found[-1])
-    if held:
-        product.held(left, place)
-    else:
+    if op.majors[0]:
         product.left(left, found[0])
+    else:
+        product.held(left, place)
+    if op.sparse:
+        product.metadata = _Metadata(product, find, h.ir.add(place, h.i32((len(held) - 1) * _VECTOR)))
     product.run(multiply, h.ir.xor(h.ir.and_(scale, h.i32(1)), h.i32(1)))
     h.ir.branch(on)
     h.ir.position_at_end(on)
@@ -126,19 +130,33 @@ def _wait(h: Handler) -> None:
     h.tail_to(Block.SCHEDULE, h.rec)
 
 
+class _Side(NamedTuple):
+    """A tile in shared memory of ``lines``, of which the last ones repeat where they are not ``used``."""
+
+    major: str
+    lines: int
+    used: int
+    depth: int
+    pieces: int
+    """Of 16 bytes in a line."""
+
+
 class _Product:
     def __init__(self, h: Handler, op: WarpgroupProduct, group: _Warpgroup, table: Any) -> None:
         self.h, self.op, self.group, self.table, self.b = h, op, group, table, Lanes(h.ir, 1)
         self.lines = -(-op.columns // GROUP) * GROUP
-        self.a = self._room(op.depth * _PITCH)
-        self.columns = self._room(op.depth * self.lines * 4)
+        self.a = self.room(op.depth * _PITCH)
+        self.further = 1 + op.sparse
+        """How much longer than those of A the lines of B are."""
+        self.columns = self.room(self.further * op.depth * self.lines * 4)
+        self.metadata: _Metadata | None = None
         self.apart = op.result == "f16" or op.saturates or op.negative
         self.count = op.columns // 2
         """Registers of d, of one number each."""
         if self.apart:
-            self.sums = self._room(self.count * _VECTOR)
+            self.sums = self.room(self.count * _VECTOR)
 
-    def _room(self, nbytes: int) -> Any:
+    def room(self, nbytes: int) -> Any:
         return self.h.ir.bitcast(self.h.alloca(ir.ArrayType(byte, nbytes), 64), pointer)
 
     def number(self, value: int) -> Bits:
@@ -147,15 +165,18 @@ class _Product:
     # Tiles
 
     def right(self, panel: Any, descriptor: Any) -> None:
-        self._lay_out(panel, self.columns, descriptor, self.op.majors[1], self.lines, self.op.columns)
+        op, times = self.op, self.further
+        side = _Side(op.majors[1], self.lines, op.columns, times * op.depth, times * _PIECES)
+        self._lay_out(panel, self.columns, descriptor, side)
 
     def left(self, panel: Any, descriptor: Any) -> None:
-        self._lay_out(panel, self.a, descriptor, self.op.majors[0], WARPS * ROWS, WARPS * ROWS)
+        side = _Side(self.op.majors[0], WARPS * ROWS, WARPS * ROWS, self.op.depth, _PIECES)
+        self._lay_out(panel, self.a, descriptor, side)
 
     def held(self, panel: Any, place: Any) -> None:
         """The panel of what each warp has left at ``place``."""
         h = self.h
-        count = len(self.op.held)
+        count = len(self.op.held) - self.op.sparse
         offsets = self._constant([number * _VECTOR for number in range(count)])
         function = h.ir.inttoptr(panel, _HELD.as_pointer())
         for number in range(WARPS):
@@ -169,21 +190,22 @@ class _Product:
         held.initializer, held.global_constant, held.linkage = ir.Constant(kind, numbers), True, "internal"
         return self.h.ir.bitcast(held, pointer)
 
-    def _lay_out(self, panel: Any, to: Any, descriptor: Any, major: str, lines: int, used: int) -> None:
-        """Write a panel of ``lines``, of which the last ones repeat where they are not ``used``."""
-        h, op = self.h, self.op
-        count = lines * _PIECES if major == "k" else op.depth * lines // 8
-        offsets = self._room(4 * count)
-        self._places(Bits(self.b, descriptor, 64), major, lines, used, offsets)
+    def _lay_out(self, panel: Any, to: Any, descriptor: Any, side: _Side) -> None:
+        """Write the panel of a tile."""
+        h, lines = self.h, side.lines
+        count = lines * side.pieces if side.major == "k" else side.depth * lines // 8
+        offsets = self.room(4 * count)
+        self._places(Bits(self.b, descriptor, 64), side, offsets)
         base = h.ir.sub(h.load(h.block, Block.SHARED, i64), h.i64(SHARED_START))
         spread = 16 if to is self.a else 4
-        sizes = [lines // GROUP, _PIECES if major == "k" else op.depth, lines * spread]
+        sizes = [lines // GROUP, side.pieces if side.major == "k" else side.depth, lines * spread]
         function = h.ir.inttoptr(panel, _PANEL.as_pointer())
         h.ir.call(function, [to, h.ir.inttoptr(base, pointer), offsets, *map(h.i64, sizes)])
 
-    def _places(self, descriptor: Bits, major: str, lines: int, used: int, offsets: Any) -> None:
+    def _places(self, descriptor: Bits, side: _Side, offsets: Any) -> None:
         """Write the address in shared memory of each piece; a fault where one lies outside."""
         h = self.h
+        major, lines, used = side.major, side.lines, side.used
 
         def part(field: Part) -> Bits:
             return ((descriptor >> field.low) & (1 << field.width) - 1) << field.unit
@@ -208,8 +230,8 @@ class _Product:
             at = line.min(used - 1)
             row = start + (at >> 3) * stride + (at & 7) * span
             step = plain.pick(leading, self.number(_PIECE))
-            for piece in range(_PIECES):
-                put(line * _PIECES + piece, row + step * piece)
+            for piece in range(side.pieces):
+                put(line * side.pieces + piece, row + step * piece)
 
         def by_depth(i: Any) -> None:
             k = Bits(self.b, i, 64)
@@ -223,30 +245,34 @@ class _Product:
 
             h.count(h.i64(lines // 8), 1, piece)
 
-        h.count(h.i64(lines if major == "k" else self.op.depth), 1, by_line if major == "k" else by_depth)
+        h.count(h.i64(lines if major == "k" else side.depth), 1, by_line if major == "k" else by_depth)
         end = h.ir.zext(h.load(h.block, Block.TOTAL_SHARED, i32), i64)
         end = h.ir.add(end, h.i64(SHARED_START - _PIECE))
         good = part(BASE_OFFSET).eq(0).value
         good = h.ir.and_(good, h.ir.icmp_unsigned(">=", h.ir.load(lowest), h.i64(SHARED_START)))
         good = h.ir.and_(good, h.ir.icmp_signed("<=", h.ir.load(highest), end))
 
-        def leave() -> None:
+        def leave(fault: Fault = Fault.DESCRIPTOR) -> None:
             h.store(descriptor.value, h.block, Block.FAULT_ADDRESS)
-            h.fault(Fault.DESCRIPTOR, h.i32(1))
+            h.fault(fault, h.i32(1))
 
         h.branch_unless(good, leave)
+        if major == "k" and side.pieces > _PIECES:
+            wide = (plain | span.ge(side.pieces * _PIECE)).value
+            h.branch_unless(wide, lambda: leave(Fault.DESCRIPTOR_ROWS))
 
     # The product
 
     def run(self, function: Any, fresh: Any) -> None:
         h, op = self.h, self.op
-        sizes = self._room(48)
+        sizes = self.room(48)
         clear = h.i64(1) if op.saturates else h.ir.zext(fresh, i64)
         for number, value in enumerate((
             h.i64(4), h.i64(op.columns // 4), h.i64(op.depth), h.i64(_PITCH), h.i64(4 * self.lines), clear,
         )):
             h.store(value, sizes, 8 * number)
-        multiply = h.ir.inttoptr(function, _PRODUCT.as_pointer())
+        kind = _SPARSE_PRODUCT if op.sparse else _PRODUCT
+        multiply = h.ir.inttoptr(function, kind.as_pointer())
         offsets = self._own_offsets() if self.apart else self.table
 
         def one(number: Any) -> None:
@@ -254,7 +280,8 @@ class _Product:
             if self.apart and not op.saturates:
                 self._each(self._taken)
             rows = h.add(self.a, h.ir.mul(number, h.i64(_ROWS_PITCH)))
-            h.ir.call(multiply, [self.sums if self.apart else self.warp, offsets, rows, self.columns, sizes])
+            met = [self.metadata.lines(self.warp)] if self.metadata is not None else []
+            h.ir.call(multiply, [self.sums if self.apart else self.warp, offsets, rows, self.columns, sizes, *met])
             if self.apart:
                 self._each(lambda register: self._given(register, fresh))
 
@@ -325,3 +352,30 @@ class _Product:
             wide = h.ir.zext(bits, words)
             word = wide if word is None else h.ir.or_(word, h.ir.shl(wide, h.splat(h.i32(16))))
         h.store(word, place, 0)
+
+
+class _Metadata:
+    """The metadata of a sparse A: those of a warp's 16 rows are what its lanes hold, as for mma."""
+
+    def __init__(self, product: _Product, function: Any, place: Any) -> None:
+        self.h, self.product, self.place = product.h, product, place
+        self.bits = 128 // elements_of(product.op.types[0])
+        self.depth = product.further * product.op.depth
+        self.chunks = self.depth // chunk_of(self.bits)
+        self.function = self.h.ir.inttoptr(function, _LINES.as_pointer())
+        self.codes = product.room(self.chunks * ROWS)
+        self.found = product.room(4 * product.op.depth * ROWS)
+
+    def lines(self, warp: Any) -> Any:
+        """Where B's panel has what the kept elements of a warp's rows meet."""
+        h = self.h
+        held = h.load(h.add(warp, self.place), 0, words)
+        numbers = ir.VectorType(i32, ROWS)
+        for chunk in range(self.chunks):
+            found = [metadata_place(self.bits, self.depth, row, chunk, self.product.op.selector) for row in range(ROWS)]
+            lanes, shifts = (ir.Constant(numbers, [each[part] for each in found]) for part in (0, 1))
+            word = h.ir.lshr(h.ir.shuffle_vector(held, held, lanes), shifts)
+            h.store(h.ir.trunc(word, ir.VectorType(byte, ROWS)), self.codes, chunk * ROWS)
+        pitch = 4 * self.product.lines
+        h.ir.call(self.function, [self.found, self.codes, h.i64(1), h.i64(self.chunks), h.i64(pitch)])
+        return self.found

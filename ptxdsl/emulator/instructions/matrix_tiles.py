@@ -12,7 +12,7 @@ from .micro_op import Routine
 
 __all__ = [
     "GROUP", "ScaledSum", "SparseLines", "TilePanel", "TileProduct", "Tiles", "WarpPanel", "elements_of",
-    "held_by_lanes", "held_in_rows",
+    "held_by_lanes", "held_in_rows", "lines_of", "products_of",
 ]
 
 GROUP = 16
@@ -20,12 +20,20 @@ GROUP = 16
 
 
 def elements_of(element: str) -> int:
-    """The elements of a 16-byte piece; FP6 and FP4 (``e2m1``) are padded to a byte each, ``e2m1x`` is not padded."""
-    return {"tf32": 4, "f16": 8, "bf16": 8, "e2m1x": 32}.get(element, 16)
+    """The elements of a 16-byte piece; FP6 and FP4 (``e2m1``) are padded to a byte each, ``e2m1x`` is not padded.
+
+    An element of ``b1`` is a word of 32 bits of one line.
+    """
+    return {"b1": 4, "tf32": 4, "f16": 8, "bf16": 8, "e2m1x": 32}.get(element, 16)
+
+
+def products_of(element: str) -> str:
+    """How elements of A are multiplied and added, as :class:`TileProduct` has it."""
+    return {"s8": "integers", "u8": "integers", "b1": "bits"}.get(element, "reals")
 
 
 class TilePanel(Routine):
-    """``panel(to, base, offsets, groups, pieces, pitch)``: elements as f32, line by line of each k.
+    """``panel(to, base, offsets, groups, pieces, pitch)``: elements as f32, words of bits, line by line of each k.
 
     ``offsets`` are 32-bit numbers. Where ``major`` is ``k`` a piece has elements of one line, and the ``pieces`` of
     each line follow each other; where it is ``mn`` a piece has those of one k, ``pieces`` is the number of k, and the
@@ -59,16 +67,17 @@ class TileProduct(Routine):
     tensor memory have them. ``sizes`` are 64-bit numbers: how many vectors d has by A and by B (multiples of ``rows``
     and ``columns``), k, the pitches of the panels of A and B, and whether d counts as 0 before.
 
-    Products are exact and added by one rounding to f32 each, k ascending. Of ``integers`` the sum of the products,
-    exact in f32 for k up to 256, is added to d in 32 bits. Of a ``sparse`` A the panel has what is kept, k counts that,
-    and a sixth pointer is to what :class:`SparseLines` made: which row of B's panel each element meets.
+    ``products`` of ``reals`` are exact and added by one rounding to f32 each, k ascending. Of ``integers`` the sum of
+    the products, exact in f32 for k up to 256, is added to d in 32 bits; so is of ``bits`` the number of those that
+    words of A and B both have, and k counts words. Of a ``sparse`` A the panel has what is kept, k counts that, and a
+    sixth pointer is to what :class:`SparseLines` made: which row of B's panel each element meets.
     """
 
     left: str
     right: str
     rows: int
     columns: int
-    integers: bool
+    products: str
     sparse: bool
 
 
@@ -111,7 +120,7 @@ def held_by_lanes(elements: tuple[str, str], majors: tuple[str, str], sparse: bo
     left = TilePanel(elements[0], majors[0], "spread") if majors[0] else WarpPanel(elements[0])
     return Tiles(
         left, TilePanel(elements[1], majors[1], "pairs"),
-        TileProduct("vector", "quad", 8, 2, elements[0] in ("s8", "u8"), sparse), _lines(elements[0], sparse),
+        TileProduct("vector", "quad", 8, 2, products_of(elements[0]), sparse), lines_of(elements[0], sparse),
     )
 
 
@@ -120,9 +129,10 @@ def held_in_rows(elements: tuple[str, str], majors: tuple[str, str], vectors: in
     columns = next(count for count in (4, 3, 2, 1) if vectors % count == 0)
     return Tiles(
         TilePanel(elements[0], majors[0], "lines"), TilePanel(elements[1], majors[1], "lines"),
-        TileProduct("one", "vector", 4, columns, elements[0] in ("s8", "u8"), sparse), _lines(elements[0], sparse),
+        TileProduct("one", "vector", 4, columns, products_of(elements[0]), sparse), lines_of(elements[0], sparse),
     )
 
 
-def _lines(element: str, sparse: bool) -> SparseLines | None:
+def lines_of(element: str, sparse: bool) -> SparseLines | None:
+    """What finds the elements of B that those of a sparse A meet."""
     return SparseLines(128 // elements_of(element)) if sparse else None

@@ -12,7 +12,7 @@ from ..machine.layout import LANES
 from ..machine.unsupported import unsupported
 from .bulk_copies import slot
 from .lowering import Lowering, lowers
-from .matrix_tiles import TilePanel, TileProduct, WarpPanel, elements_of
+from .matrix_tiles import TilePanel, TileProduct, WarpPanel, elements_of, lines_of, products_of
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import NOTHING, raw
@@ -28,12 +28,13 @@ WARPS = 4
 class WarpgroupProduct(
     MicroOp, may_fault=True, repeatable=False, inlinable="its cost is the product's", converges=True, reads_memory=True
 ):
-    """A product of a tile of A with one of B, of ``columns`` and a depth of 32 bytes.
+    """A product of a tile of A with one of B, of ``columns``; A's rows are 32 bytes, kept ones where it is sparse.
 
     ``types`` and ``majors`` are those of A and B; A's major is "" where it lies in registers. ``result`` is the type of
-    d, ``negative`` says that products are subtracted. ``descriptors`` are those of what lies in shared memory, ``held``
-    the registers of A, which each warp leaves in a place for the last one; ``warps`` are those of the block. The record
-    has the address of a table of the offsets of d's registers.
+    d, ``negative`` says that products are subtracted. ``selector`` is that of a sparse A's metadata, -1 where A is
+    dense. ``descriptors`` are those of what lies in shared memory, ``held`` the registers of A, then the metadata,
+    which each warp leaves in a place for the last one; ``warps`` are those of the block. The record has the address of
+    a table of the offsets of d's registers.
     """
 
     warps: int
@@ -44,6 +45,7 @@ class WarpgroupProduct(
     result: str
     saturates: bool
     negative: bool
+    selector: int
     descriptors: tuple[OperandClass, ...]
     held: tuple[OperandClass, ...]
     scale: OperandClass
@@ -52,8 +54,12 @@ class WarpgroupProduct(
     masked: bool
 
     @property
+    def sparse(self) -> bool:
+        return self.selector >= 0
+
+    @property
     def depth(self) -> int:
-        """Elements along k."""
+        """Elements of A along k that are multiplied, of single bits words."""
         return 2 * elements_of(self.types[0])
 
 
@@ -75,7 +81,7 @@ class WarpgroupWait(MicroOp, may_fault=True, repeatable=False, inlinable="it wai
     masked: bool
 
 
-_KINDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
+_KINDS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8", "b1")
 
 
 @lowers("wgmma")
@@ -84,35 +90,40 @@ def wgmma(low: Lowering, statement: Instruction) -> None:
     if tokens[0] != "mma_async":
         _group(low, statement)
         return
-    left, right = tokens[-2:]
-    if "sp" in tokens or left not in _KINDS:
+    result, left, right = [token for token in tokens if token not in ("and", "popc")][-3:]
+    if left not in _KINDS:
         raise unsupported(statement, f"`{form.mnemonic}`")
     columns = int(shape_of(tokens).partition("n")[2].partition("k")[0])
     named = {spec.name: operand for spec, operand in zip(form.operands, statement.operands)}
     d = elements(named["d"])
-    result = tokens[-3]
     signs = [operand.bits for name in ("sa", "sb") if isinstance(operand := named.get(name), Immediate)]
     turned = [_turned(named.get(name)) for name in ("ta", "tb")]
     in_registers = elements(named["a"]) if len(elements(named["a"])) > 1 else ()
     majors = "" if in_registers else "mn" if turned[0] else "k", "mn" if turned[1] else "k"
     descriptors = [low.read(statement, named[name], 64) for name in ("a", "b") if name == "b" or not in_registers]
     held = [low.read(statement, register) for register in in_registers]
+    selector, lines = -1, lines_of(left, "e" in named)
+    if lines is not None:
+        held.append(low.read(statement, named["e"]))
+        selector = _number(named["f"])
     scale, guard = low.read(statement, named["scale"]), low.operands.guard(statement)
     members = low.operands.number(0xFFFFFFFF, 32)
     op = WarpgroupProduct(
         _warps(low), (left, right), majors, columns, result, "satfinite" in tokens,
-        sum(bits & 1 << 31 != 0 for bits in signs) == 1, tuple(field.kind for field in descriptors),
+        sum(bits & 1 << 31 != 0 for bits in signs) == 1, selector, tuple(field.kind for field in descriptors),
         tuple(field.kind for field in held), scale.kind, members.kind, guard.kind, low.divergent,
     )
     table = low.pool.table(_accumulators([low.operands.destination(each).values[0] for each in d], result, columns))
     place = raw("i", slot(low, f"%wgmma.{low.place}", 4 * len(held))) if held else NOTHING
     placed = low.emit(
-        op, raw("qqqq", 0, 0, 0, table), guard, low.priority(), *descriptors, *held, place, scale, members
+        op, raw("qqqqq", 0, 0, 0, 0, table), guard, low.priority(), *descriptors, *held, place, scale, members
     )
     panel = TilePanel(left, majors[0], "spread") if majors[0] else WarpPanel(left)
     wide = 4 if columns % 16 == 0 else 2
-    product = TileProduct("vector", "quad", 4, wide, left in ("s8", "u8"), False)
+    product = TileProduct("vector", "quad", 4, wide, products_of(left), lines is not None)
     placed.links = {0: panel, 1: TilePanel(right, majors[1], "pairs"), 2: product}
+    if lines is not None:
+        placed.links[3] = lines
 
 
 def _group(low: Lowering, statement: Instruction) -> None:
@@ -137,6 +148,11 @@ def _warps(low: Lowering) -> int:
 
 def _turned(operand: object) -> bool:
     return isinstance(operand, Immediate) and operand.bits == 1
+
+
+def _number(operand: object) -> int:
+    assert isinstance(operand, Immediate)
+    return operand.bits
 
 
 def _accumulators(slots: list[int], result: str, columns: int) -> list[int]:

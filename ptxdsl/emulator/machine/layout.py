@@ -416,6 +416,8 @@ class Fault(Number):
     """A warpgroup of which some warps are missing."""
     DESCRIPTOR = 27
     """A matrix descriptor that does not describe shared memory."""
+    DESCRIPTOR_ROWS = 29
+    """A matrix descriptor whose swizzle has shorter rows than the tile."""
     WRAP = 20
     """A register wraps around that was taken to be uniform plus a known vector."""
     SOURCE = 30

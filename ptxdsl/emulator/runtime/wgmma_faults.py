@@ -38,3 +38,12 @@ def _descriptor(scene: Scene, _: Fault) -> EmulationError:
     rows = f"rows of {SPANS[part(SWIZZLE)]} bytes"
     where = f"goes beyond the block's shared memory, {SHARED_START:#x} to {end:#x}"
     return scene.raised(MemoryFault, f"{message} {tile}, {rows} {where}")
+
+
+@explains(Fault.DESCRIPTOR_ROWS)
+def _rows(scene: Scene, _: Fault) -> EmulationError:
+    named = f"the matrix descriptor {scene.address:#x} of `{scene.statement.form.mnemonic}`"
+    return scene.raised(
+        MemoryFault, f"{named}: its swizzle has rows of 32 bytes, but a line of B has 64 where A is sparse",
+        "lay B out in the swizzle of 64 or 128 bytes",
+    )

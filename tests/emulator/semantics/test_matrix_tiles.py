@@ -124,11 +124,11 @@ def test_accumulators_where_registers_are_few(host: str, rng: Rng, monkeypatch: 
     a, b = rng.standard_normal((16, 16)).astype(np.float32), rng.standard_normal((16, 32)).astype(np.float32)
     left, right = aligned((16, 16), np.float32), aligned((16, 32), np.float32)
     left[:], right[:] = a, b
-    d, key = aligned((16, 32), np.float32), TileProduct("one", "vector", 4, 2, False, False)
+    d, key = aligned((16, 32), np.float32), TileProduct("one", "vector", 4, 2, "reals", False)
     offsets = [[128 * row + 64 * j for j in range(2)] for row in range(16)]
     if host:
         monkeypatch.setattr(matrix_tiles, "described", lambda: ("", "", host))
-        key = TileProduct("one", "vector", 8, 2, False, False)
+        key = TileProduct("one", "vector", 8, 2, "reals", False)
     product(key, d, offsets, left, right, 16, 1)
     exact = a.T.astype(np.float64) @ b.astype(np.float64)
     assert (abs(d - exact) <= 17 * 2.0**-24 * (abs(a.T) @ abs(b)) * 1.01).all()
