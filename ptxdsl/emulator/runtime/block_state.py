@@ -187,6 +187,11 @@ class LaunchState:
         """The block states that are kept for the next launch."""
         return self.free + self.clusters.states if self.clusters is not None else self.free
 
+    def forget(self) -> None:
+        """Let the block states go, which hold the launch: it serves no further one."""
+        self.free.clear()
+        self.clusters = None
+
     def _bind(self, placed: dict[int, int]) -> None:
         """Write the parameters, and give each array its range of addresses."""
         ranges, arguments, parameters = self.ranges, self.arguments, self.spaces.parameters

@@ -46,9 +46,17 @@ class Launcher:
             code = self._code = self.codes(False)
         launch, given = self._launch(arguments)
         note(self._name, arguments)
-        run(launch, code, self.codes, alone=False)
-        if self._keeps:
-            self._keep(launch, given)
+        ended = False
+        try:
+            run(launch, code, self.codes, alone=False)
+            ended = True
+        finally:
+            self._end(launch, given, ended and self._keeps)
+
+    def _end(self, launch: LaunchState, given: list[_Given], keeps: bool) -> None:
+        """A launch has ended: keep it, or leave nothing of it."""
+        if not (keeps and self._keep(launch, given)):
+            launch.forget()
 
     def _launch(self, arguments: Sequence[Scalar | Buffer]) -> _Kept:
         try:
@@ -62,6 +70,7 @@ class Launcher:
             if self._give(launch, arguments, given):
                 launch.begin()
                 return launch, given
+            launch.forget()
         return LaunchState(self.spaces, self.config, arguments), []
 
     def _give(self, launch: LaunchState, arguments: Sequence[Scalar | Buffer], given: list[_Given]) -> bool:
@@ -98,11 +107,11 @@ class Launcher:
                 state.fill_entry(entry, area)
         return True
 
-    def _keep(self, launch: LaunchState, given: list[_Given]) -> None:
-        """Keep a launch that has ended, but for its arguments and what would keep it alive."""
+    def _keep(self, launch: LaunchState, given: list[_Given]) -> bool:
+        """Keep a launch that has ended, but for its arguments and what would keep it alive; False where it is not."""
         if not given:
             if any(argument.targets for argument in launch.arguments):
-                return
+                return False
             given += map(_seen, launch.arguments)
         launch.arguments = ()
         del launch.free[max(1, MOST_KEPT // launch.free[0].nbytes) if launch.free else 0 :]
@@ -110,6 +119,7 @@ class Launcher:
             del state.launch
         if len(self._kept) < MOST:
             self._kept.append((launch, given))
+        return True
 
 
 def _seen(argument: Scalar | Buffer) -> _Given:

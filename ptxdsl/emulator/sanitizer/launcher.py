@@ -42,28 +42,33 @@ class SanitizedLauncher(Launcher):
         launch, given = self._launch(arguments)
         note(self._name, arguments)
         if launch.shadow is not None and not self._serves(launch):
-            launch, given = LaunchState(self.spaces, self.config, arguments), []
+            launch, given = self._anew(launch)
         asked = launch.shadow or checks_of(launch)
-        tool: Sanitizer | BoundsOnly
-        checks: Any = self.bounds
-        if asked is not None and self.checked(False, asked[1]).instrumented:
-            checks = asked[1]
+        keeps = False
+        try:
+            if asked is None or not self.checked(False, asked[1]).instrumented:  # there is nothing to check but bounds
+                self._run(launch, BoundsOnly(launch), self.bounds)
+                return
+            memory, checks = asked
             if spread(launch, checks, lambda slow: self.checked(slow, checks)):
                 return
-            if launch.shadow is not None and not asked[0].take_again():
-                launch, given = LaunchState(self.spaces, self.config, arguments), []
-                asked = ShadowMemory(launch, checks.init), checks
-            tool = Sanitizer(launch, *asked)
-        else:  # there is nothing to check but bounds
-            tool = BoundsOnly(launch)
-        launch.tool = tool
-        self._run(launch, tool, checks)
-        if asked is not None and isinstance(tool, Sanitizer) and tool.leaves_nothing() and self._keeps:
-            launch.shadow = asked
-            self._keep(launch, given)
+            if launch.shadow is not None and not memory.take_again():
+                launch, given = self._anew(launch)
+                memory = ShadowMemory(launch, checks.init)
+            tool = Sanitizer(launch, memory, checks)
+            self._run(launch, tool, checks)
+            launch.shadow = memory, checks
+            keeps = self._keeps and tool.leaves_nothing()
+        finally:
+            self._end(launch, given, keeps)
+
+    def _anew(self, launch: LaunchState) -> tuple[LaunchState, list[Any]]:
+        """A launch of the same arguments that has nothing of this one."""
+        launch.forget()
+        return LaunchState(self.spaces, self.config, launch.arguments), []
 
     def _run(self, launch: LaunchState, tool: Sanitizer | BoundsOnly, checks: Any) -> None:
-        fault = None
+        launch.tool, fault = tool, None
         codes = self.checked
         try:
             run(launch, codes(False, checks), lambda slow: codes(slow, checks), alone=checks != self.bounds)
@@ -92,6 +97,6 @@ class SanitizedLauncher(Launcher):
     def _write(self, launch: LaunchState, number: int, argument: Scalar | Buffer) -> bool:
         return type(argument) is Scalar and super()._write(launch, number, argument)
 
-    def _keep(self, launch: LaunchState, given: list[Any]) -> None:
-        super()._keep(launch, given)
+    def _keep(self, launch: LaunchState, given: list[Any]) -> bool:
         del launch.shadow[0].launch
+        return super()._keep(launch, given)
