@@ -1,4 +1,4 @@
-"""Random kernels whose warps hand numbers over at mbarriers, some of them without an order."""
+"""Random kernels whose warps hand numbers over at mbarriers and barriers of some warps, some without an order."""
 
 from __future__ import annotations
 
@@ -98,3 +98,34 @@ def tiles(seed: int) -> str:
             text += "mbarrier.arrive.shared.b64 %rd9, [bar];\n"
             text += f"Q{number}: mbarrier.test_wait.shared.b64 %p9, [bar], %rd9;\n@!%p9 bra Q{number};\n"
     return f"{text}st.global.u32 [%rd0], 0; ret;\n"
+
+
+def named(seed: int) -> str:
+    """A kernel: rounds, in each of which some warps meet at a barrier, or all of them at an mbarrier."""
+    draw = random.Random(seed)
+    often, lone = draw.choice((0.2, 0.7)), draw.choice((0.0, 0.0, 0.3))
+    how = [draw.choice(("all", "all", "one", "half")) for _ in range(WARPS)]
+    texts, phase, closed = [f"W{warp}:\n" for warp in range(WARPS)], 0, set()
+    for number in range(draw.randrange(3, 12)):
+        usable = [at for at in (1, 2, 3, 4) if at not in closed]
+        if not usable or draw.random() < 0.1:
+            texts, usable, closed = [text + "bar.sync 0;\n" for text in texts], [1, 2, 3, 4], set()
+        at = draw.choice(usable)
+        meets = ((0, 1), (1, 2), (0, 2), (0, 1, 2))[at - 1]
+        waits = set(meets) if draw.random() < 0.5 else {warp for warp in meets if draw.random() < 0.5}
+        by_mbarrier = draw.random() < lone
+        if waits != set(meets) and not by_mbarrier:
+            closed.add(at)  # a warp that only arrives may come again before the others
+        for warp in range(WARPS):
+            texts[warp] += accesses(draw, often)
+            if by_mbarrier:
+                texts[warp] += arrive(how[warp], 0)[0] + wait("all", 0, phase, f"L{warp}_{number}")
+            elif warp in meets:
+                kind = "sync" if warp in waits else "arrive"
+                texts[warp] += f"mov.u32 %r8, {at}; bar.{kind} {draw.choice(('%r8', at))}, {32 * len(meets)};\n"
+        phase ^= by_mbarrier
+    count = sum(arrive(each, 0)[1] for each in how)
+    jumps = "".join(f"setp.eq.u32 %p3, %r2, {warp}; @%p3 bra W{warp};\n" for warp in range(WARPS))
+    parts = "".join(f"{text}{accesses(draw, often)}bra END;\n" for text in texts)
+    made = f"mbarrier.init.shared.b64 [bars], {count};\n"
+    return f"{HEAD}{made}MADE: bar.sync 0;\n{jumps}{parts}END: st.global.u32 [%rd0], 0; ret;\n"

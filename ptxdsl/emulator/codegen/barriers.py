@@ -20,13 +20,15 @@ from .data import guard_mask, put, source
 from .registry import emits
 from .scheduler import release
 
+__all__ = ["first"]
+
 
 @emits(BarrierOp)
 def barrier(h: Handler, op: BarrierOp) -> None:
     mask = guard_mask(h, op.guard, True)
     priority = h.field() if op.masked else None
-    which = _first(h, op.number)
-    wanted = _first(h, op.threads) if op.threads else h.i32(0)
+    which = first(h, op.number)
+    wanted = first(h, op.threads) if op.threads else h.i32(0)
     holds = guard_mask(h, op.predicate, True) if op.predicate else None
     if op.guard:
         h.skip_unless_any(mask)
@@ -72,7 +74,7 @@ def barrier(h: Handler, op: BarrierOp) -> None:
     h.schedule(h.following())
 
 
-def _first(h: Handler, kind: OperandClass) -> Any:
+def first(h: Handler, kind: OperandClass) -> Any:
     """An operand that is the same for all threads: its value in the first active lane."""
     if not kind.per_lane:
         return source(h, kind, 1)

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from .tensor_copies import Shape
 
 __all__ = [
-    "BULK_BYTES", "Breakpoint", "BulkReport", "BulkShadowCheck", "CopyBegin", "CopyCommit", "CopyWait", "CountBranch",
-    "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin", "EpochWarpBarrier",
-    "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck", "ShadowInspection", "SyncAccess",
-    "SyncFollowing", "SyncInstruction", "SyncMbarrier", "TensorShadowCheck",
+    "BULK_BYTES", "BarrierFollowing", "Breakpoint", "BulkReport", "BulkShadowCheck", "CopyBegin", "CopyCommit",
+    "CopyWait", "CountBranch", "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin",
+    "EpochWarpBarrier", "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck", "ShadowInspection",
+    "SyncAccess", "SyncBarrier", "SyncBarrierEnd", "SyncFollowing", "SyncInstruction", "SyncMbarrier",
+    "TensorShadowCheck",
 ]
 
 BULK_BYTES = 16
@@ -255,6 +256,25 @@ class SyncMbarrier(
 
 class MbarrierFollowing(Routine):
     """What :class:`SyncMbarrier` calls."""
+
+
+class SyncBarrier(MicroOp, may_fault=True, repeatable=False, inlinable="see Barrier", instrumentation=True):
+    """Before a barrier of some warps: follows it, or reports it where it cannot."""
+
+    waits: bool
+    guard: OperandClass
+    number: OperandClass
+    threads: OperandClass
+
+
+class SyncBarrierEnd(MicroOp, may_fault=True, repeatable=False, inlinable="see Barrier", instrumentation=True):
+    """Behind a barrier of some warps where they wait."""
+
+    guard: OperandClass
+
+
+class BarrierFollowing(Routine):
+    """What :class:`SyncBarrier` calls."""
 
 
 class OrderLookup(Routine):

@@ -236,12 +236,15 @@ class Shadow(Struct):
     """Address of where the next :class:`SyncRecord` goes; behind it, where there is no more room."""
     ORDERS = field("Q")
     """Address of what compiled code knows of the order among the warps of the block: a :class:`WarpOrder` for each of
-    32 warps, then MBARRIERS times :class:`MbarrierOrder`; 0 where it follows none."""
+    32 warps, MBARRIERS times :class:`MbarrierOrder`, and a :class:`BarrierOrder` for each of 16; 0 where it follows
+    none."""
     GIVEN_UP = field("Q")
     """BASE of the last block that Python follows alone, since it has done what these cannot hold."""
     ARRIVE = field("Q")
+    MEET = field("Q")
     PRECEDE = field("Q")
-    """Addresses of the routines that follow an mbarrier, and that compare with what is known."""
+    """Addresses of the routines that follow an mbarrier, and a barrier of some warps, and that compare with what is
+    known."""
     GRAPH = field("Q")
     """Address of the :class:`.sync_graph.SyncGraph`; 0 where the kernel has nothing that goes there."""
     ACQUIRED = field("Q")
@@ -266,15 +269,18 @@ class Shadow(Struct):
 
 MBARRIERS = 64
 """The mbarriers of a block that compiled code follows."""
+BARRIERS = 16
+"""The barriers of a block that instructions number."""
 
 
 class WarpOrder(Struct):
-    """What happens before all that a warp does now, by mbarriers, and by barriers of some of its lanes.
+    """What happens before all that a warp does now, by mbarriers, and by barriers of some warps or some of its lanes.
 
     For each warp, KNOWN is a floor as in :class:`WarpClock`, of the accesses of all its lanes, and ONE that of one of
     its lanes, whose number is in the low bits. PART and PART_ONE are the same for what only the lanes of PART_MASK have
     acquired, until the warp passes a barrier; PART_FLOOR is its WARP_FLOOR at that time. What the lanes of a TILE_MASK
-    did before TILE_FLOOR happens before what a lane does; TILE_LATEST is the last of these floors.
+    did before TILE_FLOOR happens before what a lane does; TILE_LATEST is the last of these floors. WAITS is 1 from
+    where the warp arrives at a barrier of some warps, to wait there, until it goes on.
     """
 
     align = 64
@@ -287,6 +293,7 @@ class WarpOrder(Struct):
     PART_FLOOR = field("Q")
     TILE_LATEST = field("Q")
     PART_MASK = field("I")
+    WAITS = field("I")
 
 
 class MbarrierOrder(Struct):
@@ -306,6 +313,16 @@ class MbarrierOrder(Struct):
     """Of its current phase."""
     USERS = field("I")
     """The warps that are known to use it after its initialisation."""
+
+
+class BarrierOrder(Struct):
+    """What warps release that have arrived at a barrier of some warps, until it is complete, as in WarpOrder."""
+
+    align = 64
+    PENDING = field("Q", LANES, 64)
+    PENDING_ONE = field("Q", LANES, 64)
+    OPEN = field("Q")
+    """First epoch of the block of which warps have arrived; another number where none have."""
 
 
 class Action(Number):

@@ -130,11 +130,17 @@ def granule_of(function: Function) -> int:
 
 
 def orders_warps(function: Function) -> bool:
-    """Whether a kernel has operations on mbarriers, or barriers of lanes that may be part of a warp."""
+    """Whether a kernel has operations on mbarriers, or barriers that may be of some warps, or of part of a warp."""
     return any(
-        is_of_tile(statement) or any(access.kind == "mbarrier" for access in statement.form.effects.accesses)
+        is_of_tile(statement) or _is_counted(statement)
+        or any(access.kind == "mbarrier" for access in statement.form.effects.accesses)
         for statement in function.body or () if isinstance(statement, Instruction)
     )
+
+
+def _is_counted(statement: Instruction) -> bool:
+    """Whether it is a barrier for a number of threads that it gives."""
+    return statement.form.effects.barrier == "block" and statement.operand("b") is not None
 
 
 def is_of_tile(statement: Instruction) -> bool:

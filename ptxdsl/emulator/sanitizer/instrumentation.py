@@ -20,7 +20,7 @@ from ..instructions import bulk_copies, tensor_copies
 from ..instructions.bulk_copies import hosts
 from ..instructions.instrumentation import (
     BulkReport, BulkShadowCheck, CopyBegin, CopyCommit, CopyWait, EpochArrive, EpochBarrier, EpochBegin,
-    EpochWarpBarrier, ShadowCheck, SyncAccess, SyncInstruction, SyncMbarrier,
+    EpochWarpBarrier, ShadowCheck, SyncAccess, SyncBarrier, SyncBarrierEnd, SyncInstruction, SyncMbarrier,
     TensorShadowCheck,
 )
 from ..instructions.lowering import Lowering
@@ -171,7 +171,7 @@ class Instrumentation:
                                         for _, s in instructions)
         """Whether it is followed which bulk copies are complete."""
         self.mbarriers = checks.race and self._follows_mbarriers([s for _, s in instructions])
-        """Whether compiled code follows mbarriers and barriers of lanes, rather than Python."""
+        """Whether compiled code follows mbarriers and barriers of some warps or lanes, rather than Python."""
         if checks.overlap:
             self.written = self.read = None
         self.accesses = {
@@ -220,13 +220,13 @@ class Instrumentation:
         return found
 
     def _follows_mbarriers(self, instructions: list[Instruction]) -> bool:
-        """Whether mbarriers of this block, and barriers of all of it or of warps, are what orders threads."""
+        """Whether mbarriers of this block, and barriers of it, of some warps or of lanes, are what orders threads."""
         alone = self.low.spaces.cluster in (None, (1, 1, 1)) and not self.bulk
         found = [s.form for s in instructions if any(a.kind == "mbarrier" for a in s.form.effects.accesses)]
-        others = (s for s in instructions if s.form.effects.barrier not in (None, "", "warp"))
-        if not alone or not all(self._orders_all(s) for s in others):
+        if not alone or any(s.form.effects.barrier == "cluster" for s in instructions):
             return False
-        if not found and not any(is_of_tile(statement) for statement in instructions):
+        some = any(s.form.effects.barrier == "block" and not self._is_of_block(s) for s in instructions)
+        if not found and not some and not any(is_of_tile(statement) for statement in instructions):
             return False
         return all(form.effects.order != "relaxed" and not form.effects.completes and form.effects.access is None
                    and form.tokens[0] != "complete_tx" for form in found)
@@ -410,9 +410,16 @@ class Instrumentation:
             low.statement(statement)
             low.emit(EpochBarrier(guard.kind), guard)
             return
-        self._report(statement, True)
+        waits = bool(statement.form.effects.waits)
+        if not self.mbarriers:
+            self._report(statement, True)
+        else:
+            number, threads = (low.read(statement, statement.operand(name)) for name in "ab")
+            low.emit(SyncBarrier(waits, guard.kind, number.kind, threads.kind), guard, number, threads)
         low.statement(statement)
-        if statement.form.effects.waits:
+        if waits and self.mbarriers:
+            low.emit(SyncBarrierEnd(guard.kind), guard)
+        elif waits:
             self._report(statement)
 
     def _is_of_block(self, statement: Instruction) -> bool:

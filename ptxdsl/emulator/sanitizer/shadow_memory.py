@@ -18,8 +18,8 @@ from ..machine.address_spaces import AddressSpaces
 from ..machine.allocation import address_of
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
 from ..machine.shadow import (
-    EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, Kind, MbarrierOrder,
-    Plane, Shadow, WarpClock, WarpOrder, Region as Description,
+    BARRIERS, EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, BarrierOrder,
+    Kind, MbarrierOrder, Plane, Shadow, WarpClock, WarpOrder, Region as Description,
 )
 from ..machine.sync_graph import CELL, ROWS
 from ..runtime.block_state import BlockState, LaunchState
@@ -316,7 +316,8 @@ class ShadowMemory:
         """Memory for what compiled code knows of the order among warps and lanes; 0 where it follows none."""
         if not self.orders:
             return 0
-        rows = np.zeros(LANES * WarpOrder.nbytes + MBARRIERS * MbarrierOrder.nbytes + 64, np.uint8)
+        barriers = MBARRIERS * MbarrierOrder.nbytes + BARRIERS * BarrierOrder.nbytes
+        rows = np.zeros(LANES * WarpOrder.nbytes + barriers + 64, np.uint8)
         self.kept.append(rows)
         return int(rows.ctypes.data + -rows.ctypes.data % 64)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen.library import library
 from ..instructions.instrumentation import (
-    MbarrierFollowing, OrderLookup, OrderSearch, ShadowInspection, SyncFollowing,
+    BarrierFollowing, MbarrierFollowing, OrderLookup, OrderSearch, ShadowInspection, SyncFollowing,
 )
 from ..machine.allocation import allocate
 from ..machine.once import once
@@ -23,7 +23,7 @@ _STATES = 16
 """Shadow states that are kept."""
 _ROUTINES = {
     Shadow.INSPECT: ShadowInspection(), Shadow.ARRIVE: MbarrierFollowing(), Shadow.PRECEDE: OrderLookup(),
-    Shadow.FOLLOW: SyncFollowing(), Shadow.SEARCH: OrderSearch(),
+    Shadow.MEET: BarrierFollowing(), Shadow.FOLLOW: SyncFollowing(), Shadow.SEARCH: OrderSearch(),
 }
 
 

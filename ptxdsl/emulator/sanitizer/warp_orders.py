@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..instructions.instrumentation import EpochWarpBarrier, SyncMbarrier
-from ..machine.layout import LANES
-from ..machine.shadow import EPOCH_SHIFT, LANE, MBARRIERS, MbarrierOrder, Shadow, WarpClock, WarpOrder
+from ..instructions.instrumentation import EpochWarpBarrier, SyncBarrier, SyncMbarrier
+from ..machine.layout import LANES, Barrier, Block
+from ..machine.shadow import (
+    BARRIERS, EPOCH_SHIFT, LANE, MBARRIERS, BarrierOrder, MbarrierOrder, Shadow, WarpClock, WarpOrder,
+)
 from ..runtime.block_state import BlockState
 from ..runtime.faults import set_bits
 from .barriers import Barriers
 from .clocks import Clocks
-from .happens_before import BlockOrder, Clock, join, publish
+from .happens_before import BlockOrder, Clock, Rendezvous, join, publish
 from .sync_log import Event
 
 __all__ = ["WarpOrders"]
@@ -26,13 +28,15 @@ __all__ = ["WarpOrders"]
 _WARP = np.dtype([
     ("known", "u8", LANES), ("one", "u8", LANES), ("part", "u8", LANES), ("part_one", "u8", LANES),
     ("tile_floor", "u8", LANES), ("tile_mask", "u4", LANES), ("part_floor", "u8"), ("tile_latest", "u8"),
-    ("part_mask", "u4"), ("", "u4", 11),
+    ("part_mask", "u4"), ("waits", "u4"), ("", "u4", 10),
 ])
 _MBARRIER = np.dtype([
     ("pending", "u8", LANES), ("pending_one", "u8", LANES), ("complete", "u8", LANES), ("complete_one", "u8", LANES),
     ("host", "u8"), ("base", "u8"), ("initialiser", "u8"), ("parity", "u4"), ("users", "u4"), ("", "u8", 4),
 ])
+_BARRIER = np.dtype([("pending", "u8", LANES), ("pending_one", "u8", LANES), ("open", "u8"), ("", "u8", 7)])
 assert _WARP.itemsize == WarpOrder.nbytes
+assert _BARRIER.itemsize == BarrierOrder.nbytes
 assert _MBARRIER.itemsize == MbarrierOrder.nbytes
 
 
@@ -49,7 +53,8 @@ class WarpOrders:
             return 0
         if WarpOrders not in code.notes:
             code.notes[WarpOrders] = any(
-                isinstance(placed.op, SyncMbarrier) or (isinstance(placed.op, EpochWarpBarrier) and placed.op.followed)
+                isinstance(placed.op, (SyncMbarrier, SyncBarrier))
+                or (isinstance(placed.op, EpochWarpBarrier) and placed.op.followed)
                 for placed in code.micro_ops
             )
         return memory.get(state, Shadow.ORDERS) if code.notes[WarpOrders] else 0
@@ -115,3 +120,17 @@ class WarpOrders:
             mbarrier.users = {(block.block, (warp, lane)) for warp in warps for lane in range(LANES)}
             for into, name in ((mbarrier.pending, "pending"), (mbarrier.complete, "complete")):
                 publish(into, block, 2, self._clock(number, first, row[name], row[f"{name}_one"]))
+        self._barriers(state, block, address, base)
+
+    def _barriers(self, state: BlockState, block: BlockOrder, address: int, base: int) -> None:
+        """Those at which warps have arrived, and where warps wait: they know of what is complete already."""
+        warps = self._rows(address, _WARP, state.count)
+        table = address + LANES * WarpOrder.nbytes + MBARRIERS * MbarrierOrder.nbytes
+        block.waits.update({warp: Rendezvous() for warp, row in enumerate(warps) if row["waits"]})
+        for number, row in enumerate(self._rows(table, _BARRIER, BARRIERS)):
+            if int(row["open"]) != base:
+                continue
+            place = Block.BARRIERS + number * Barrier.nbytes
+            clock = self._clock(block.block, base >> EPOCH_SHIFT, row["pending"], row["pending_one"])
+            opened = block.open[number] = Rendezvous(clock, state.get(place + Barrier.ARRIVED, "I"))
+            block.waits.update(dict.fromkeys(set_bits(state.get(place + Barrier.WAITING, "I")), opened))

@@ -1,4 +1,4 @@
-"""The order by mbarriers and barriers of part of a warp, as compiled code follows it: what Python finds without it."""
+"""The order by mbarriers and barriers of some warps or lanes, as compiled code follows it: as Python does alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxdsl.emulator.runtime import quiescence
 from ptxdsl.emulator.sanitizer.instrumentation import Instrumentation
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from ptxdsl.emulator.sanitizer.synchronisation import Synchronisation
-from ptxdsl.errors import DeadlockError, RaceError
+from ptxdsl.errors import DeadlockError, EmulationError, RaceError
 from ptxdsl.launch import LaunchConfig
 
 RACE = frozenset(("race",))
@@ -35,6 +35,7 @@ def found(text: str, warps: int) -> list[Any]:
 @pytest.mark.parametrize(("make", "warps", "first"), [
     (mbarrier_programs.program, mbarrier_programs.WARPS, 0), (mbarrier_programs.program, mbarrier_programs.WARPS, 300),
     (mbarrier_programs.tiles, 2, 0), (mbarrier_programs.tiles, 2, 40),
+    (mbarrier_programs.named, mbarrier_programs.WARPS, 0), (mbarrier_programs.named, mbarrier_programs.WARPS, 50),
 ])
 def test_random_programs_are_judged_as_by_python(
     make: Callable[[int], str], warps: int, first: int, monkeypatch: pytest.MonkeyPatch
@@ -119,6 +120,63 @@ def test_a_slot_is_stored_again_too_early(strong: tuple[str, str]) -> None:
     body = word + PHASES.format(before=strong[0], last="", after=strong[1])
     with pytest.raises(RaceError, match=r"slots\[\d+\] in shared memory: (store|load)"):
         run(kernel("u64 out", body), 64, out=np.zeros(64, np.uint32))
+
+
+STAGES = """
+.shared .align 4 .b32 slots[128];
+mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 63; mov.u32 %r2, slots; mad.lo.u32 %r3, %r1, 4, %r2; mov.u32 %r4, 0;
+xor.b32 %r1, %r1, 63; mad.lo.u32 %r5, %r1, 4, %r2; mov.u32 %r7, 0; setp.gt.u32 %p0, %r0, 63; mov.u32 %r11, 3;
+@%p0 bra TAKE;
+GIVE: and.b32 %r9, %r4, 1; add.u32 %r8, %r9, 3; setp.lt.u32 %p1, %r4, 2;
+@%p1 bra FREE; bar.sync %r8, 128; FREE: shl.b32 %r10, %r9, 8; add.u32 %r10, %r10, %r3;
+st.shared.u32 [%r10], %r4; add.u32 %r8, %r9, {full}; bar.arrive %r8, {count};
+add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 9; @%p2 bra GIVE; bra DONE;
+TAKE: and.b32 %r9, %r4, 1; add.u32 %r8, %r9, 1; shl.b32 %r10, %r9, 8; add.u32 %r10, %r10, %r5;
+{early} bar.sync %r8, 128; {late} add.u32 %r7, %r7, %r6;
+setp.gt.u32 %p1, %r4, 6; @%p1 bra LAST; add.u32 %r8, %r9, 3; {free} LAST:
+add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 9; @%p2 bra TAKE;
+DONE: mov.u32 %r8, %ctaid.x; mad.lo.u32 %r8, %r8, 128, %r0;
+ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r8, 4, %rd0; st.global.u32 [%rd0], %r7; ret;
+"""
+LOAD = "ld.shared.u32 %r6, [%r10];"
+RIGHT = {"full": 1, "count": 128, "early": "", "late": LOAD, "free": "bar.arrive %r8, 128;"}
+WRONG: dict[str, dict[str, Any]] = {
+    "read before the barrier": {"early": LOAD, "late": ""}, "read after the slot is free": {
+        "late": "mov.u32 %r6, 0;", "free": f"bar.arrive %r8, 128; {LOAD}",
+    }, "no arrival": {"free": ""}, "other numbers": {"full": 5}, "another count": {"count": 96},
+    "warps that do not meet": {"full": 1, "count": 64},
+}
+
+
+def staged(blocks: int, seed: int | None, last: str = "", **parts: Any) -> np.ndarray[Any, Any]:
+    out = np.zeros((blocks, 128), np.uint32)
+    config = LaunchConfig(blocks, 128, 0, None, sanitize=RACE, seed=seed)
+    text = kernel("u64 out", STAGES.format(**RIGHT | parts)) + last
+    emulator.load(text).run("k", config, [argument("out", out)])
+    return out
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_python_is_not_asked_about_barriers_of_some_warps(seed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[int] = []
+    monkeypatch.setattr(Synchronisation, "event", lambda self, *args, real=Synchronisation.event: (
+        events.append(1), real(self, *args)
+    ))
+    for blocks in (3, 1):
+        np.testing.assert_array_equal(staged(blocks, seed), [[0] * 64 + [36] * 64] * blocks)
+    assert not events
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_barriers_of_some_warps_that_are_wrong(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(last: str) -> str:
+        with pytest.raises(EmulationError) as error:
+            staged(2, None, last, **WRONG[wrong])
+        return str(error.value)
+
+    ours = told("")
+    monkeypatch.setattr(Instrumentation, "_follows_mbarriers", lambda self, instructions: False)
+    assert ours == told("// once more\n")
 
 
 ATTENDED = """

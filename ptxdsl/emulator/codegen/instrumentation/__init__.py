@@ -1,10 +1,11 @@
 """What sanitizer, profiler and debugger insert."""
 
 from . import (
-    bulk_checks, copies, counters, epochs, mbarriers, order_search, releases, shadow_checks, shadow_inspection,
+    bulk_checks, copies, counters, epochs, mbarriers, named_barriers, order_search, releases, shadow_checks,
+    shadow_inspection,
 )
 
 __all__ = [
-    "bulk_checks", "copies", "counters", "epochs", "mbarriers", "order_search", "releases", "shadow_checks",
-    "shadow_inspection",
+    "bulk_checks", "copies", "counters", "epochs", "mbarriers", "named_barriers", "order_search", "releases",
+    "shadow_checks", "shadow_inspection",
 ]

@@ -23,11 +23,11 @@ from ..access import Access
 from ..registry import builds, emits
 from .epochs import ShadowState, leave
 
-__all__ = ["ARRIVE", "PRECEDE"]
+__all__ = ["ARRIVE", "PRECEDE", "Row", "Rows"]
 
 ARRIVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i64])
 PRECEDE = ir.FunctionType(i1, [pointer, pointer, pointer, pointer, i64, i64, i32])
-_Row = lanes_of(i64)
+Row = lanes_of(i64)
 _ROWS = (("PENDING", "COMPLETE"), ("PENDING_ONE", "COMPLETE_ONE"))
 
 
@@ -60,7 +60,7 @@ def sync_mbarrier(h: Handler, op: SyncMbarrier) -> None:
     h.next()
 
 
-class _Rows:
+class Rows:
     """What a warp knows, in a routine."""
 
     def __init__(self, h: Handler, shadow: ShadowState) -> None:
@@ -72,13 +72,64 @@ class _Rows:
         """Whether all lanes know what some have acquired, since the warp has passed a barrier."""
 
     def row(self, base: Any, offset: int) -> Any:
-        return self.h.load(base, offset, _Row, 64)
+        return self.h.load(base, offset, Row, 64)
+
+    def alone(self) -> Any:
+        """Whether Python does not follow the block."""
+        shadow = self.shadow
+        return self.h.ir.icmp_unsigned("!=", shadow.get(Shadow.GIVEN_UP), shadow.get(Shadow.BASE))
 
     def part_mask(self) -> Any:
         return self.h.load(self.mine, WarpOrder.PART_MASK, i32)
 
     def end(self, done: bool) -> None:
         self.h.ir.ret(ir.Constant(i1, done))
+
+    def most(self, one: Any, other: Any) -> Any:
+        return self.h.call("llvm.umax.v32i64", Row, one, other)
+
+    def most_ones(self, one: Any, other: Any, known: Any) -> Any:
+        """The later of two accesses of one lane of each warp; ends where that forgets what ``known`` does not cover."""
+        h, none = self.h, ir.Constant(Row, None)
+        most, least = self.most(one, other), h.call("llvm.umin.v32i64", Row, one, other)
+        other_lane = h.ir.icmp_unsigned("!=", h.ir.and_(h.ir.xor(most, least), h.splat(h.i64(LANE))), none)
+        beyond = h.ir.icmp_unsigned(">=", least, h.ir.add(known, h.splat(h.i64(1 << EPOCH_SHIFT))))
+        lost = h.ir.and_(h.ir.and_(other_lane, beyond), h.ir.icmp_unsigned("!=", least, none))
+        h.branch_unless(h.zero(h.mask(lost)), lambda: self.end(False))
+        return most
+
+    def settle_part(self) -> None:
+        """What some lanes have acquired is known to all behind a barrier of the warp."""
+        h = self.h
+        with h.ir.if_then(h.ir.and_(h.nonzero(self.part_mask()), self.shared)):
+            known = self.most(self.row(self.mine, WarpOrder.KNOWN), self.row(self.mine, WarpOrder.PART))
+            one, part = self.row(self.mine, WarpOrder.ONE), self.row(self.mine, WarpOrder.PART_ONE)
+            one = self.most_ones(one, part, self.above_floor(known))
+            h.store(known, self.mine, WarpOrder.KNOWN, 64)
+            h.store(one, self.mine, WarpOrder.ONE, 64)
+            h.store(h.i32(0), self.mine, WarpOrder.PART_MASK)
+
+    def above_floor(self, known: Any) -> Any:
+        """With what barriers of the block order."""
+        return self.most(known, self.h.splat(self.shadow.clock(WarpClock.BLOCK_FLOOR)))
+
+    def released(self, active: Any, whole: Any) -> tuple[Any, Any]:
+        """What lanes release: all that are alive, or one."""
+        h, shadow, nothing = self.h, self.shadow, ir.Constant(Row, None)
+        takes_part = h.splat(h.nonzero(h.ir.and_(active, self.part_mask())))
+        part, part_one = (
+            h.ir.select(takes_part, self.row(self.mine, place), nothing)
+            for place in (WarpOrder.PART, WarpOrder.PART_ONE)
+        )
+        known = self.above_floor(self.most(self.row(self.mine, WarpOrder.KNOWN), part))
+        one = self.most_ones(self.row(self.mine, WarpOrder.ONE), part_one, known)
+        word = h.ir.and_(shadow.clock(WarpClock.EPOCH), h.i64(-1 << EPOCH_SHIFT))
+        now, number = h.ir.add(word, h.i64(1 << EPOCH_SHIFT)), h.ir.trunc(shadow.number, i32)
+        own = h.ir.select(whole, now, shadow.clock(WarpClock.WARP_FLOOR))
+        known = self.most(known, h.ir.insert_element(nothing, own, number))
+        lane = h.ir.or_(now, h.ir.zext(h.first_lane(active), i64))
+        lane = h.ir.select(whole, h.i64(0), lane)
+        return known, self.most_ones(one, h.ir.insert_element(nothing, lane, number), known)
 
 
 @builds(MbarrierFollowing)
@@ -87,15 +138,14 @@ def follow_mbarrier(module: ir.Module, name: str, _: MbarrierFollowing) -> None:
     _Follow(module, name)
 
 
-class _Follow(_Rows):
+class _Follow(Rows):
     def __init__(self, module: ir.Module, name: str) -> None:
         h = Handler(module, name, result=ARRIVE)
         super().__init__(h, ShadowState(h))
         self.active, self.host, self.place = h.function.args[3:]
         shadow = self.shadow
         self.base = shadow.get(Shadow.BASE)
-        alone = h.ir.icmp_unsigned("!=", shadow.get(Shadow.GIVEN_UP), self.base)
-        h.branch_unless(alone, lambda: self.end(False))
+        h.branch_unless(self.alone(), lambda: self.end(False))
         self.word = h.ir.and_(shadow.clock(WarpClock.EPOCH), h.i64(-1 << EPOCH_SHIFT))
         self.whole = h.ir.icmp_unsigned("==", self.active, h.load(h.warp, Warp.ALIVE, i32))
         parity = h.load(h.ir.inttoptr(self.host, pointer), 0, i64)
@@ -122,19 +172,6 @@ class _Follow(_Rows):
 
     def put(self, name: str, row: Any) -> None:
         self.h.store(row, self.mbarrier, getattr(MbarrierOrder, name), 64)
-
-    def most(self, one: Any, other: Any) -> Any:
-        return self.h.call("llvm.umax.v32i64", _Row, one, other)
-
-    def most_ones(self, one: Any, other: Any, known: Any) -> Any:
-        """The later of two accesses of one lane of each warp; ends where that forgets what ``known`` does not cover."""
-        h, none = self.h, ir.Constant(_Row, None)
-        most, least = self.most(one, other), h.call("llvm.umin.v32i64", _Row, one, other)
-        other_lane = h.ir.icmp_unsigned("!=", h.ir.and_(h.ir.xor(most, least), h.splat(h.i64(LANE))), none)
-        beyond = h.ir.icmp_unsigned(">=", least, h.ir.add(known, h.splat(h.i64(1 << EPOCH_SHIFT))))
-        lost = h.ir.and_(h.ir.and_(other_lane, beyond), h.ir.icmp_unsigned("!=", least, none))
-        h.branch_unless(h.zero(h.mask(lost)), lambda: self.end(False))
-        return most
 
     def find(self) -> Any:
         """The entry of the mbarrier, made where there is none; ends where there is no room."""
@@ -174,7 +211,7 @@ class _Follow(_Rows):
         h = self.h
         for rows in _ROWS:
             for name in rows:
-                h.store(ir.Constant(_Row, None), entry, getattr(MbarrierOrder, name), 64)
+                h.store(ir.Constant(Row, None), entry, getattr(MbarrierOrder, name), 64)
         h.store(initialiser, entry, MbarrierOrder.INITIALISER)
         h.store(h.i32(0), entry, MbarrierOrder.PARITY)
         h.store(h.i32(0), entry, MbarrierOrder.USERS)
@@ -186,21 +223,6 @@ class _Follow(_Rows):
         self.clear(self.mbarrier, h.ir.or_(h.ir.or_(self.word, place), lane))
         self.shadow.begin_epoch()
 
-    def settle_part(self) -> None:
-        """What some lanes have acquired is known to all behind a barrier of the warp."""
-        h = self.h
-        with h.ir.if_then(h.ir.and_(h.nonzero(self.part_mask()), self.shared)):
-            known = self.most(self.row(self.mine, WarpOrder.KNOWN), self.row(self.mine, WarpOrder.PART))
-            one, part = self.row(self.mine, WarpOrder.ONE), self.row(self.mine, WarpOrder.PART_ONE)
-            one = self.most_ones(one, part, self.above_floor(known))
-            h.store(known, self.mine, WarpOrder.KNOWN, 64)
-            h.store(one, self.mine, WarpOrder.ONE, 64)
-            h.store(h.i32(0), self.mine, WarpOrder.PART_MASK)
-
-    def above_floor(self, known: Any) -> Any:
-        """With what barriers of the block order."""
-        return self.most(known, self.h.splat(self.shadow.clock(WarpClock.BLOCK_FLOOR)))
-
     def begin_phase(self) -> None:
         """What was released before a phase ended can be acquired."""
         h, mbarrier = self.h, self.mbarrier
@@ -210,8 +232,8 @@ class _Follow(_Rows):
             one = self.most_ones(self.of("COMPLETE_ONE"), self.of("PENDING_ONE"), known)
             self.put("COMPLETE", known)
             self.put("COMPLETE_ONE", one)
-            self.put("PENDING", ir.Constant(_Row, None))
-            self.put("PENDING_ONE", ir.Constant(_Row, None))
+            self.put("PENDING", ir.Constant(Row, None))
+            self.put("PENDING_ONE", ir.Constant(Row, None))
             h.store(self.parity, mbarrier, MbarrierOrder.PARITY)
 
     def demand_initialised(self) -> None:
@@ -238,20 +260,7 @@ class _Follow(_Rows):
         single = h.ir.icmp_unsigned("<=", latest, shadow.clock(WarpClock.WARP_FLOOR))
         single = h.ir.and_(single, h.zero(h.ir.and_(self.active, h.ir.sub(self.active, h.i32(1)))))
         h.branch_unless(h.ir.or_(self.whole, single), lambda: self.end(False))
-        takes_part = h.splat(h.nonzero(h.ir.and_(self.active, self.part_mask())))
-        nothing = ir.Constant(_Row, None)
-        part, part_one = (
-            h.ir.select(takes_part, self.row(self.mine, place), nothing)
-            for place in (WarpOrder.PART, WarpOrder.PART_ONE)
-        )
-        known = self.above_floor(self.most(self.row(self.mine, WarpOrder.KNOWN), part))
-        one = self.most_ones(self.row(self.mine, WarpOrder.ONE), part_one, known)
-        now, number = h.ir.add(self.word, h.i64(1 << EPOCH_SHIFT)), h.ir.trunc(shadow.number, i32)
-        own = h.ir.select(self.whole, now, shadow.clock(WarpClock.WARP_FLOOR))
-        known = self.most(known, h.ir.insert_element(nothing, own, number))
-        lane = h.ir.or_(now, h.ir.zext(h.first_lane(self.active), i64))
-        lane = h.ir.select(self.whole, h.i64(0), lane)
-        one = self.most_ones(one, h.ir.insert_element(nothing, lane, number), known)
+        known, one = self.released(self.active, self.whole)
         pending = self.most(self.of("PENDING"), known)
         one = self.most_ones(self.of("PENDING_ONE"), one, pending)
         self.put("PENDING", pending)
@@ -277,7 +286,7 @@ class _Follow(_Rows):
 
     def acquire_part(self, complete: Any, one: Any) -> None:
         """Only some lanes acquire: the same ones as since the last barrier of the warp."""
-        h, before, nothing = self.h, self.part_mask(), ir.Constant(_Row, None)
+        h, before, nothing = self.h, self.part_mask(), ir.Constant(Row, None)
         first = h.zero(before)
         h.branch_unless(h.ir.or_(first, h.ir.icmp_unsigned("==", before, self.active)), lambda: self.end(False))
         part, part_one = (
@@ -297,7 +306,7 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
     """Whether the accesses of shadow words, but for those that are 0, happen before what the lanes of a mask do."""
     h = Handler(module, name, result=PRECEDE)
     words, count, private, mask = h.function.args[3:]
-    rows = _Rows(h, ShadowState(h))
+    rows = Rows(h, ShadowState(h))
     shadow = rows.shadow
     part = h.ir.and_(h.nonzero(rows.part_mask()), h.ir.or_(rows.shared, h.zero(
         h.ir.and_(mask, h.ir.not_(rows.part_mask()))
