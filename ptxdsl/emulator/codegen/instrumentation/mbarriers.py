@@ -28,6 +28,8 @@ __all__ = ["ARRIVE", "PRECEDE", "Row", "Rows"]
 ARRIVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i64])
 PRECEDE = ir.FunctionType(i1, [pointer, pointer, pointer, pointer, i64, i64, i32])
 Row = lanes_of(i64)
+_WHOLE = 0xFFFFFFFF << EPOCH_SHIFT | WARP
+"""Of a shadow word: its epoch and warp, which all are known of together."""
 _ROWS = (("PENDING", "COMPLETE"), ("PENDING_ONE", "COMPLETE_ONE"))
 
 
@@ -318,6 +320,8 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
     ))
     tile, tile_floor = (h.load(rows.mine, place, kind) for place, kind in zip(place_of, (i32, i64)))
     own = h.ir.shl(shadow.number, h.i64(WARP_SHIFT))
+    last = h.alloca(i64)
+    h.ir.store(h.i64(0), last)
 
     def of_tile(word: Any) -> Any:
         """Whether the access is of a lane that a barrier of some lanes of the warp orders before the only one."""
@@ -328,11 +332,16 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
 
     def one(at: Any) -> None:
         word = h.load(words, h.ir.shl(at, h.i64(3)), i64)
-        with h.ir.if_then(h.nonzero(word)):
+        epoch = h.ir.and_(word, h.i64(_WHOLE))
+        todo = h.ir.and_(h.nonzero(word), h.ir.icmp_unsigned("!=", epoch, h.ir.load(last)))
+        with h.ir.if_then(todo):
             block = h.load(*shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
             same = h.ir.or_(h.nonzero(private), h.ir.icmp_unsigned("==", block, number))
             h.branch_unless(same, lambda: rows.end(False))
             place = h.ir.lshr(h.ir.and_(word, h.i64(WARP)), h.i64(WARP_SHIFT - 3))
+
+            whole = h.ir.icmp_unsigned("<", word, h.load(rows.mine, h.ir.add(place, h.i64(WarpOrder.KNOWN)), i64))
+            h.ir.store(h.ir.select(whole, epoch, h.ir.load(last)), last)
 
             def known(all_: int, lane: int) -> Any:
                 floor, one = (h.load(rows.mine, h.ir.add(place, h.i64(row)), i64) for row in (all_, lane))
@@ -341,9 +350,12 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
                 by_one = h.ir.and_(h.ir.not_(other), h.ir.icmp_unsigned("<", word, one))
                 return h.ir.or_(h.ir.icmp_unsigned("<", word, floor), by_one)
 
-            good = h.ir.or_(known(WarpOrder.KNOWN, WarpOrder.ONE), of_tile(word))
-            good = h.ir.or_(good, h.ir.and_(part, known(WarpOrder.PART, WarpOrder.PART_ONE)))
-            h.branch_unless(good, lambda: rows.end(False))
+            def others() -> Any:
+                good = h.ir.or_(known(WarpOrder.KNOWN, WarpOrder.ONE), of_tile(word))
+                return h.ir.or_(good, h.ir.and_(part, known(WarpOrder.PART, WarpOrder.PART_ONE)))
+
+            good = h.asked_if(h.ir.not_(whole), others)
+            h.branch_unless(h.ir.or_(whole, good), lambda: rows.end(False))
 
     h.count(count, 1, one)
     rows.end(True)
