@@ -94,6 +94,8 @@ class ShadowMemory:
         """By the address of a block state its shadow state, and what that is at first."""
         self._rows: dict[int, Any] = {}
         """What it writes to the synchronisation graph."""
+        self._known: dict[int, Any] = {}
+        """What compiled code knows of the order among its warps and lanes."""
         self.private: dict[int, list[Region]] = {}
         """Shared and local memory of each block state, by its address."""
         self.clustered = False
@@ -166,7 +168,7 @@ class ShadowMemory:
     @property
     def can_be_kept(self) -> bool:
         """Whether its words hold nothing but accesses, and are of numpy's arrays."""
-        return not (self.marked or self.copied or self.copies or self.orders or self.exhausted())
+        return not (self.marked or self.copied or self.copies or self.exhausted())
 
     # Global memory
 
@@ -286,7 +288,7 @@ class ShadowMemory:
         for offset, value in (
             (Shadow.EPOCH_COUNTER, self.store.counter_address), (Shadow.EPOCH_BLOCKS, self.blocks.ctypes.data),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, memory.cache_address),
-            *routines().items(), (Shadow.LOG, self.log.address), (Shadow.ORDERS, self._orders()),
+            *routines().items(), (Shadow.LOG, self.log.address), (Shadow.ORDERS, self._orders(state)),
             *self._graph(state),
             (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
         ):
@@ -309,16 +311,18 @@ class ShadowMemory:
         memory.forget()
         memory.view[: len(image)] = image
         self._rows[state.address][:] = 0
+        if self.orders:
+            self._known[state.address][:] = 0
         _WORD.pack_into(memory.view, Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT)
         _WORD.pack_into(memory.view, Shadow.EPOCH_BLOCKS, self.blocks.ctypes.data)
 
-    def _orders(self) -> int:
+    def _orders(self, state: BlockState) -> int:
         """Memory for what compiled code knows of the order among warps and lanes; 0 where it follows none."""
         if not self.orders:
             return 0
         barriers = MBARRIERS * MbarrierOrder.nbytes + BARRIERS * BarrierOrder.nbytes
         rows = np.zeros(LANES * WarpOrder.nbytes + barriers + 64, np.uint8)
-        self.kept.append(rows)
+        self._known[state.address] = rows
         return int(rows.ctypes.data + -rows.ctypes.data % 64)
 
     def _graph(self, state: BlockState) -> list[tuple[int, int]]:

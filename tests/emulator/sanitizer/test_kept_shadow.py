@@ -114,3 +114,27 @@ def test_clusters() -> None:
             assert (out == np.arange(64)).all()
         with pytest.raises(RaceError):
             launch(run, **{"out": out, "from": np.uint32(1)})
+
+
+HANDED = """
+.shared .align 4 .b32 s[64]; ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [to]; mov.u32 %r0, %tid.x;
+and.b32 %r1, %r0, 31; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; mad.wide.u32 %rd1, %r0, 4, %rd1;
+ld.global.u32 %r6, [%rd1]; setp.ne.u32 %p1, %r6, 0; mad.wide.u32 %rd0, %r1, 4, %rd0;
+setp.gt.u32 %p0, %r0, 31; @%p0 bra TAKE; add.u32 %r4, %r1, 7; st.shared.u32 [%r3], %r4; bar.arrive 1, 64; bra END;
+TAKE: @%p1 ld.shared.u32 %r5, [%r3]; bar.sync 1, 64; ld.shared.u32 %r5, [%r3]; st.global.u32 [%rd0], %r5; END: ret;
+"""
+
+
+def test_what_barriers_of_some_warps_order_is_of_one_launch() -> None:
+    run = launcher(kernel("u64 to, u64 x", HANDED), LaunchConfig(1, 64, sanitize=frozenset(("race",))))
+    to = np.zeros(64, np.uint32)
+    for _ in range(3):
+        for _ in range(3):
+            x = np.zeros(32, np.uint32)
+            launch(run, to=to, x=x)
+            assert np.array_equal(x, np.arange(32) + 7)
+            assert run._kept
+        to[40] = 1
+        with pytest.raises(RaceError, match=r"s\[8\] in shared memory"):
+            launch(run, to=to, x=x)
+        to[40] = 0
