@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES
-from .handler import Handler, i1, i32, i64, lanes_of, pointer
+from .handler import Handler, i1, i32, i64, lanes_of, pointer, zeros
 
 __all__ = ["WORD", "IndexedPlaces", "Places", "StridedPlaces", "concat", "gather", "gather_all", "scatter"]
 
@@ -99,7 +99,7 @@ class StridedPlaces(Places):
     def part(self, first: int, size: int) -> Any:
         h, kind = self.h, ir.VectorType(i64, size)
         one = h.ir.insert_element(ir.Constant(kind, ir.Undefined), self._start, h.i32(0))
-        start = h.ir.shuffle_vector(one, one, ir.Constant(ir.VectorType(i32, size), None))
+        start = h.ir.shuffle_vector(one, one, zeros(ir.VectorType(i32, size)))
         return h.ir.add(start, ir.Constant(kind, list(self._offsets[first : first + size])))
 
     def moved(self, offset: int) -> Places:
@@ -132,7 +132,7 @@ class IndexedPlaces(Places):
     def part(self, first: int, size: int) -> Any:
         h, kind = self.h, ir.VectorType(i64, size)
         one = h.ir.insert_element(ir.Constant(kind, ir.Undefined), self._base, h.i32(0))
-        base = h.ir.shuffle_vector(one, one, ir.Constant(ir.VectorType(i32, size), None))
+        base = h.ir.shuffle_vector(one, one, zeros(ir.VectorType(i32, size)))
         return h.ir.add(base, h.ir.zext(self._some(first, size, self._scale), kind))
 
     def pointers(self, first: int, size: int) -> Any:
@@ -151,7 +151,7 @@ class IndexedPlaces(Places):
         rest = h.ir.trunc(h.ir.and_(self._base, h.i64(inside)), i32)
         numbers = self._some(first, size, self._scale)
         one = h.ir.insert_element(ir.Constant(numbers.type, ir.Undefined), rest, h.i32(0))
-        numbers = h.ir.add(numbers, h.ir.shuffle_vector(one, one, ir.Constant(numbers.type, None)))
+        numbers = h.ir.add(numbers, h.ir.shuffle_vector(one, one, zeros(numbers.type)))
         base, two = h.ir.and_(self._base, h.i64(~inside)), ir.Constant(numbers.type, [2] * size)
         words = self._indexed(base, h.ir.lshr(numbers, two), WORD // 8)
         return words, _bits_of(h, h.ir.and_(numbers, ir.Constant(numbers.type, [inside] * size)))
@@ -201,7 +201,7 @@ def _group(h: Handler, places: Places, bits: int, count: int, lanes: Any, first:
         mask = _part(h, h.bools(lanes), first, GROUP)
         found = [_gathered(h, places.moved(n * bits // 8), first, GROUP, bits, mask) for n in range(count)]
         end = h.ir.block
-    return h.merged(start, [ir.Constant(value.type, None) for value in found], end, found)
+    return h.merged(start, [zeros(value.type) for value in found], end, found)
 
 
 def _gathered(h: Handler, places: Places, first: int, size: int, bits: int, mask: Any) -> Any:
@@ -216,7 +216,7 @@ def _gathered_words(h: Handler, pointers: Any, bits: int, mask: Any) -> Any:
     size = pointers.type.count
     kind = ir.VectorType(ir.IntType(bits), size)
     name = f"llvm.masked.gather.v{size}i{bits}.v{size}p0"
-    return h.call(name, kind, pointers, h.i32(bits // 8), mask, ir.Constant(kind, None))
+    return h.call(name, kind, pointers, h.i32(bits // 8), mask, zeros(kind))
 
 
 def scatter(h: Handler, values: list[Any], places: Places, lanes: Any) -> None:

@@ -7,6 +7,7 @@ registers from micro-op to micro-op, and the jump (``musttail``) grows no stack.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..instructions.operand_classes import OperandClass
 from ..semantics.lanes import Lanes
 from ..machine.layout import FULL, LANES, Block, Status, Warp
 
-__all__ = ["HANDLER", "Handler", "byte", "i1", "i32", "i64", "lanes_of", "pointer", "undefined"]
+__all__ = ["HANDLER", "Handler", "byte", "i1", "i32", "i64", "lanes_of", "pointer", "undefined", "zeros"]
 
 i1, byte, i16, i32, i64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 pointer = byte.as_pointer()
@@ -34,6 +35,27 @@ def undefined(kind: ir.Type) -> ir.Constant:
     constant = ir.FormattedConstant(kind, "")
     constant.constant = "undef"
     return constant
+
+
+class _Zeros(ir.Constant):  # type: ignore[misc]
+    """``constant`` is what llvmlite looks through where this is the mask of a shuffle."""
+
+    def __init__(self, kind: ir.Type) -> None:
+        super().__init__(kind, None)
+        self.constant = ()
+
+    def _get_reference(self) -> str:
+        return "zeroinitializer"
+
+
+def zeros(kind: ir.Type) -> ir.Constant:
+    """Zero in each lane, written as one word too."""
+    return _Zeros(kind)
+
+
+@functools.cache
+def _multiples(bits: int, step: int) -> ir.Constant:
+    return ir.Constant(lanes_of(ir.IntType(bits)), [lane * step for lane in range(LANES)])
 
 
 def const(kind: ir.Type, value: int) -> ir.Constant:
@@ -99,8 +121,7 @@ class Handler:
 
     def load(self, base: Any, offset: Any, kind: ir.Type, align: int | None = None, fixed: bool = False) -> Any:
         """The value at an address; ``fixed``: it does not change during a launch."""
-        place = self.ir.bitcast(self.add(base, offset), kind.as_pointer())
-        value = self.ir.load(place, align=align or natural(kind))
+        value = self.ir.load(self.add(base, offset), align=align or natural(kind), typ=kind)
         if fixed:
             value.set_metadata("invariant.load", self.ir.module.add_metadata([]))
         return value
@@ -164,11 +185,11 @@ class Handler:
         """The scalar in every lane."""
         kind = lanes_of(value.type)
         first = self.ir.insert_element(undefined(kind), value, const(i32, 0))
-        return self.ir.shuffle_vector(first, undefined(kind), ir.Constant(lanes_of(i32), None))
+        return self.ir.shuffle_vector(first, undefined(kind), zeros(lanes_of(i32)))
 
     def iota(self, bits: int, step: int = 1) -> ir.Constant:
         """0, step, 2 step, ..."""
-        return ir.Constant(lanes_of(ir.IntType(bits)), [lane * step for lane in range(LANES)])
+        return _multiples(bits, step)
 
     @property
     def active(self) -> Any:

@@ -33,8 +33,8 @@ Emitter = Callable[[Any, str, Key], None]
 LOWEST, HIGHEST = 1 << 32, 1 << 48
 """What numbers in a text may be addresses."""
 _LARGE = re.compile(r"\b\d{10,15}\b")
-FEW = 6
-"""Handlers of which a module has at least so many: each takes a millisecond or two, and a module half of one."""
+FEW = 10
+"""Handlers of which a module has at least so many: each takes a millisecond or two, and a module several."""
 
 
 def symbol(key: Key) -> str:

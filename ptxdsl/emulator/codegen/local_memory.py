@@ -18,7 +18,7 @@ from llvmlite import ir
 from ..instructions.instrumentation import ShadowCheck
 from ..instructions.memory import Load, Store
 from ..machine.layout import LANES, LOCAL_START, Block, Entry, Warp
-from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer
+from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer, zeros
 
 __all__ = ["load_private", "private_places", "store_private"]
 
@@ -154,7 +154,7 @@ def _places(h: Handler, private: _Private, places: Any, number: int, bits: int) 
 def _gather(h: Handler, private: _Private, places: Any, number: int, bits: int, lanes: Any) -> Any:
     kind, name = lanes_of(ir.IntType(bits)), f"llvm.masked.gather.v32i{bits}.v32p0"
     where = _places(h, private, places, number, bits)
-    return h.call(name, kind, where, h.i32(bits // 8), h.bools(lanes), ir.Constant(kind, None))
+    return h.call(name, kind, where, h.i32(bits // 8), h.bools(lanes), zeros(kind))
 
 
 def store_private(h: Handler, access: Any, op: Store, values: list[Any], lanes: Any) -> None:
@@ -200,8 +200,8 @@ def _store_row(h: Handler, private: _Private, place: Any, value: Any, lanes: Any
         for lane, at in enumerate(order):
             back[at] = lane
         spread = ir.Constant(ir.VectorType(i32, size), back)
-        value = h.ir.shuffle_vector(value, ir.Constant(value.type, None), spread)
-        chosen = h.ir.shuffle_vector(chosen, ir.Constant(lanes_of(i1), None), spread)
+        value = h.ir.shuffle_vector(value, zeros(value.type), spread)
+        chosen = h.ir.shuffle_vector(chosen, zeros(lanes_of(i1)), spread)
     elif isinstance(lanes, ir.Constant):
         h.store(value, private.memory, place, bits // 8)
         return

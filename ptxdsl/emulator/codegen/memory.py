@@ -17,7 +17,7 @@ from ..instructions.memory import Load, LoadParameter, MemoryCheck, Store
 from ..instructions.operand_classes import SINK
 from .access import Access, access_of
 from .gathers import WORD, Places, concat, gather_all, scatter
-from .handler import Handler, byte, lanes_of, pointer
+from .handler import Handler, byte, lanes_of, pointer, zeros
 from .data import fit, guard_mask, put, slots_of, source
 from .local_memory import load_private, store_private
 from .registry import emits
@@ -118,7 +118,7 @@ def _load_line(h: Handler, places: Places, bits: int, lanes: Any) -> list[Any]:
     with h.ir.if_else(regular) as (then, otherwise):
         with then:
             kind = lanes_of(ir.IntType(bits))
-            mask, rest = h.bools(lanes), ir.Constant(kind, None)
+            mask, rest = h.bools(lanes), zeros(kind)
             line = h.call(
                 f"llvm.masked.load.v{LANES}i{bits}.p0", kind, as_pointer(h, start, byte), h.i32(bits // 8), mask, rest
             )

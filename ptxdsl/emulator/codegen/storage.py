@@ -21,6 +21,8 @@ PARTS = ("analysis", "emulator", "ir", "isa", "launch/texture_description.py", "
 """What handlers and micro-ops are made by, below the package."""
 KERNELS = 64 << 20
 """Bytes of what is kept of kernels."""
+PIECE = 1 << 16
+"""Bytes of a source that are read at once."""
 KEPT = 8
 """Folders that are kept, the last used ones: of versions and environments side by side."""
 
@@ -40,9 +42,9 @@ def _content(file: str) -> bytes:
     """As ``Path.read_bytes``, in a fourth of its time: there are hundreds of sources."""
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
-        pieces = []
-        while piece := os.read(descriptor, 1 << 20):
-            pieces.append(piece)
+        pieces = [os.read(descriptor, PIECE)]
+        while len(pieces[-1]) == PIECE:  # a regular file gives less only at its end
+            pieces.append(os.read(descriptor, PIECE))
         return b"".join(pieces)
     finally:
         os.close(descriptor)

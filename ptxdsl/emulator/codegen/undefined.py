@@ -11,7 +11,7 @@ from ..instructions.undefined import (
 )
 from ..machine.layout import LANES, Fault, Warp
 from .data import guard_mask, source
-from .handler import Handler, byte, i1, i32, lanes_of
+from .handler import Handler, byte, i1, i32, lanes_of, zeros
 from .registry import emits
 from .warp import sources_of
 
@@ -91,7 +91,7 @@ def shuffle(h: Handler, op: ShuffleUndefined) -> None:
     for bit, which in enumerate(known):
         word = h.ir.or_(word, h.ir.shl(h.ir.zext(there(h.splat(which)), words), h.splat(h.i32(5 + bit))))
     old = h.load(origins, 0, words)
-    first = h.ir.icmp_unsigned("==", old, ir.Constant(words, None))
+    first = h.ir.icmp_unsigned("==", old, zeros(words))
     h.store(h.ir.select(h.ir.and_(h.bools(missing), first), word, old), origins, 0)
     h.next()
 

@@ -15,7 +15,7 @@ from .. import semantics
 from ..machine.layout import LANES, Block, Fault, Warp
 from ..instructions.operand_classes import OperandClass
 from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier, source_lane
-from .handler import Handler, i1, i32, i64, lanes_of, pointer
+from .handler import Handler, i1, i32, i64, lanes_of, pointer, zeros
 from .control import await_lanes
 from .data import guard_mask, put, slots_of, source
 from .registry import emits
@@ -65,9 +65,9 @@ class Members:
     def _check_each(self, members: Any, alive: Any) -> Any:
         h = self.h
         own = ir.Constant(words, [1 << lane for lane in range(LANES)])
-        named = h.ir.icmp_unsigned("!=", h.ir.and_(members, own), ir.Constant(words, None))
+        named = h.ir.icmp_unsigned("!=", h.ir.and_(members, own), zeros(words))
         missing = h.ir.and_(h.ir.and_(members, h.splat(alive)), h.splat(h.ir.not_(self.lanes)))
-        here = h.ir.icmp_unsigned("==", missing, ir.Constant(words, None))
+        here = h.ir.icmp_unsigned("==", missing, zeros(words))
         await_lanes(h, h.ir.and_(self.lanes, h.ir.not_(h.mask(here))), self.priority)
         bad = h.ir.and_(self.lanes, h.ir.not_(h.mask(h.ir.and_(named, here))))
         lane = h.first_lane(bad)
@@ -218,7 +218,7 @@ def _permute(h: Handler, value: Any, lanes: Any) -> Any:
     places = h.ir.inttoptr(h.ir.add(h.splat(h.ir.ptrtoint(place, i64)), offsets), lanes_of(pointer))
     name = f"llvm.masked.gather.v{LANES}i{element.width}.v{LANES}p0"
     every = ir.Constant(lanes_of(i1), [1] * LANES)
-    return h.call(name, value.type, places, h.i32(element.width // 8), every, ir.Constant(value.type, None))
+    return h.call(name, value.type, places, h.i32(element.width // 8), every, zeros(value.type))
 
 
 @emits(Vote)
@@ -229,7 +229,7 @@ def vote(h: Handler, op: Vote) -> None:
     members: Any = group.check(op.members) if op.members else h.i32(-1)
     if isinstance(members.type, ir.VectorType):
         ballot, asked = h.ir.and_(h.splat(holds), members), h.ir.and_(h.splat(group.lanes), members)
-        none = ir.Constant(words, None)
+        none = zeros(words)
     else:
         ballot, asked, none = h.ir.and_(holds, members), h.ir.and_(group.lanes, members), h.i32(0)
     every, any_ = h.ir.icmp_unsigned("==", ballot, asked), h.ir.icmp_unsigned("!=", ballot, none)
@@ -276,17 +276,17 @@ def match(h: Handler, op: Match) -> None:
     members: Any = group.check(op.members)
     members = members if isinstance(members.type, ir.VectorType) else h.splat(members)
     members = h.ir.and_(members, h.splat(group.lanes))
-    same = ir.Constant(words, None)
+    same = zeros(words)
     for lane in range(LANES):
         other = h.splat(h.ir.extract_element(value, h.i32(lane)))
         bit = ir.Constant(words, [1 << lane] * LANES)
-        same = h.ir.or_(same, h.ir.select(h.ir.icmp_unsigned("==", value, other), bit, ir.Constant(words, None)))
+        same = h.ir.or_(same, h.ir.select(h.ir.icmp_unsigned("==", value, other), bit, zeros(words)))
     same = h.ir.and_(same, members)
     if op.mode == "any":
         group.put(op.dest, slots[0], same)
     else:
         every = h.ir.icmp_unsigned("==", same, members)
-        group.put(op.dest, slots[0], h.ir.select(every, members, ir.Constant(words, None)))
+        group.put(op.dest, slots[0], h.ir.select(every, members, zeros(words)))
         group.put(op.predicate, slots[1], every)
     h.next()
 

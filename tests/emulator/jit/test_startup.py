@@ -171,3 +171,20 @@ def test_the_collector_is_as_it_was() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_number_in_each_lane_is_written_as_one_word() -> None:
+    """Lists of 32 numbers would be most of the text that LLVM reads before a first launch."""
+    from llvmlite import binding, ir
+    from ptxdsl.emulator.codegen.handler import Handler, lanes_of, zeros
+
+    module = ir.Module()
+    h = Handler(module, "h")
+    kind = lanes_of(ir.IntType(32))
+    h.store(h.ir.add(h.splat(h.active), zeros(kind)), h.warp, 128)
+    h.store(h.iota(32), h.warp, 256)
+    h.ir.ret_void()
+    text = str(module)
+    assert text.count("zeroinitializer") == 2 and "i32 0, i32 0" not in text
+    assert text.count("i32 30, i32 31>") == 1 and h.iota(32) is h.iota(32)
+    binding.parse_assembly(text, binding.create_context()).verify()
