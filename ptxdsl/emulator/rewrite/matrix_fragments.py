@@ -1,8 +1,8 @@
 """Loads, stores and moves of matrix fragments, expanded to ordinary ones.
 
 Each lane reads or writes its own elements of the fragment (:mod:`ptxdsl.isa.fragments`), so the ordinary loads and
-stores check bounds and alignment. A warp that lacks lanes would leave out their elements, so all 32 must come. The
-products stay one instruction (:mod:`..instructions.matrix`).
+stores check bounds and alignment; that of whole rows is checked before. A warp that lacks lanes would leave out their
+elements, so all 32 must come. The products stay one instruction (:mod:`..instructions.matrix`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from ...ir import Address, Instruction, Register, SpecialRegister, Symbol, Vector, elements
 from ...isa.fragments import ELEMENT_BITS, SHAPES, Layout, Place, layout, shape_of
 from ...types import TYPES, ScalarType
+from ..machine.layout import LANES
 from ..machine.unsupported import unsupported
 from .builder import Expander, Source, WholeWarp, instruction
 
@@ -144,6 +145,7 @@ class MatrixFragments(Expander):
             self.space = "shared"
             window = self.put("cvta.to.shared.u64", self.temporary("window", b64), base)
             base = self.put("cvt.u32.u64", self.temporary("rows"), window)
+        self.demand_alignment(base, offset, stores)
         results = [self.temporary(f"result{number}", b32) for number in range(len(items))]
         for number, (item, result) in enumerate(zip(items, results)):
             if stores:
@@ -161,6 +163,33 @@ class MatrixFragments(Expander):
                 self.guarded("mov.b32", item, result)
         if stores:
             self.guarded("bar.warp.sync", 0xFFFFFFFF)
+
+    def demand_alignment(self, base: Register, offset: int, stores: bool) -> None:
+        """A row lies at a multiple of its size: an access of a whole row, by lanes whose address is none."""
+        tokens = self.form.tokens
+        width, rows = 2 if tokens[-1] == "s4" else 4, (16 if "m16n16" in tokens else 8) * int(tokens[3][1:])
+        guard: Source | None = self.guard
+        if rows < LANES:
+            guard = self.found("given", "lt", self.temporary("lane"), rows, guard)
+        address = self.put("add.u32", self.temporary("address"), base, offset) if offset % (4 * width) else base
+        low = self.put("and.b32", self.temporary("low"), address, 4 * width - 1)
+        wrong = self.found("misaligned", "ne", low, 0, guard)
+        registers = [self.temporary(f"word{number}", b32) for number in range(width)]
+        words, place = Vector(tuple(registers)), Address(base, offset)
+        if stores:
+            for word in registers:
+                self.put("mov.b32", word, 0)
+        what, operands = ("st", (place, words)) if stores else ("ld", (words, place))
+        self.emit(f"{what}.shared.v{width}.b32", *operands, guard=wrong)
+
+    def found(self, name: str, comparison: str, a: Register, b: int, guard: Source | None) -> Register:
+        """The predicate whether a comparison holds, of lanes that a guard names."""
+        result = self.temporary(name, TYPES["pred"])
+        if guard is None:
+            self.emit(f"setp.{comparison}.u32", result, a, b)
+        else:
+            self.emit(f"setp.{comparison}.and.u32", result, a, b, guard)
+        return result
 
     def row(self, base: Register, lane: Register, step: int) -> Register:
         """The address of a row, which another lane has."""

@@ -93,18 +93,52 @@ def test_ldmatrix(case: tuple[str, int, str, str], rng: Rng) -> None:
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_stmatrix(count: int, rng: Rng) -> None:
     """A lane has rows g and g + 8 of columns 2t and 2t + 1; a column is a row in memory."""
-    before = rng.integers(0, 256, (LANES, 20), np.uint8)
+    before = rng.integers(0, 256, (LANES, 48), np.uint8)
     values = rng.integers(0, 256, (count, LANES, 4), np.uint8)
     x = np.concatenate([before.reshape(-1), values.reshape(-1)]).view(np.uint32)
-    text = text_of(f"stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8", count, 20, 4, before.size)
+    text = text_of(f"stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8", count, 48, 16, before.size)
     out = run(text, x, before.size // 128, ("", "tiers", "sanitized")[count // 2])
     expected = np.concatenate([before.reshape(-1), np.zeros(16, np.uint8)])
     for number in range(count):
         for lane in range(LANES):
             for part in range(4):
                 row, column = lane // 4 + 8 * (part // 2), 2 * (lane % 4) + part % 2
-                expected[20 * (8 * number + column) + 4 + row] = values[number, lane, part]
+                expected[48 * (8 * number + column) + 16 + row] = values[number, lane, part]
     np.testing.assert_array_equal(out.view(np.uint8).reshape(-1), expected[: before.size])
+
+
+ROWS = [
+    ("ldmatrix.sync.aligned.m8n8.x1.shared.b16", 1, 16), ("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", 4, 16),
+    ("ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b4x16_p64", 2, 16),
+    ("ldmatrix.sync.aligned.m8n16.x1.shared.s8.s4", 1, 8), ("stmatrix.sync.aligned.m8n8.x2.shared.b16", 2, 16),
+    ("stmatrix.sync.aligned.m16n8.x4.trans.shared.b8", 4, 16),
+]
+
+
+@pytest.mark.parametrize("sanitize", [None, "all"])
+@pytest.mark.parametrize("case", ROWS, ids=lambda case: case[0])
+def test_rows_are_aligned(case: tuple[str, int, int], sanitize: str | None, rng: Rng) -> None:
+    """Of the lanes whose addresses count: those of other lanes may be anything."""
+    mnemonic, registers, size = case
+    y, x = np.zeros((64, LANES), np.uint32), rng.integers(0, 2**32, 8 * LANES * 8, np.uint32)
+    right = text_of(mnemonic, registers, 48, size, 48 * LANES)
+    rows = 8 * int(mnemonic.partition(".x")[2][0])
+    wrong = right.replace(mnemonic, f"@%p add.u32 %r2, %r2, {size // 2}; {mnemonic}")
+    for lane in (rows - 1, rows):
+        text = wrong.replace(".reg .b32 %r<16>;", ".reg .b32 %r<16>; .reg .pred %p;").replace(
+            "ld.param.u64 %rd2, [x];", f"setp.eq.u32 %p, %r1, {lane}; ld.param.u64 %rd2, [x];"
+        )
+        kernel = ptxdsl.load(text)["k"].configure(1, 32, backend="emulator", sanitize=sanitize)
+        if lane == rows:
+            kernel(x, y)
+            continue
+        place = 48 * lane + size + size // 2
+        with pytest.raises(MemoryFault) as raised:
+            kernel(x, y)
+        verb = "load from" if mnemonic.startswith("ld") else "store to"
+        assert raised.value.message == (
+            f"{verb} address {1024 + place:#x} (tile[{place}]): {size} bytes must be aligned to {size} bytes"
+        )
 
 
 def test_a_row_beyond_shared_memory(rng: Rng) -> None:
