@@ -115,11 +115,11 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("sanitize", [None, "all"])
 @pytest.mark.parametrize("case", ROWS, ids=lambda case: case[0])
-def test_rows_are_aligned(case: tuple[str, int, int], sanitize: str | None, rng: Rng) -> None:
+def test_rows_are_aligned(case: tuple[str, int, int], rng: Rng) -> None:
     """Of the lanes whose addresses count: those of other lanes may be anything."""
     mnemonic, registers, size = case
+    sanitize = "all" if case in (ROWS[1], ROWS[4]) else None
     y, x = np.zeros((64, LANES), np.uint32), rng.integers(0, 2**32, 8 * LANES * 8, np.uint32)
     right = text_of(mnemonic, registers, 48, size, 48 * LANES)
     rows = 8 * int(mnemonic.partition(".x")[2][0])
