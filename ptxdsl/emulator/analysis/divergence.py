@@ -186,16 +186,29 @@ class DivergenceAnalysis:
                 else:
                     continue
             if op.writes:
-                apart = divergent and place not in self.facts.launch_invariant
-                self._statement(op, self.plans[place], apart or place in self.wraps)
+                within = divergent and place not in self.facts.launch_invariant
+                apart = place in self.wraps or (within and self._is_apart(number, op))
+                self._statement(op, self.plans[place], apart, within)
             for name, _ in op.uses:
                 if name not in known:
                     self.used.add(name)
         if len(node.successors) > 1 and number not in self.split and self._diverges(number, ops[node.stop - 1]):
-            self.split.add(number)
-            region = self.graph.divergent_region(number, self.regions) - self.facts.divergent
-            self.facts.divergent |= region
-            self.whole |= region
+            self._split(number)
+
+    def _split(self, number: int) -> None:
+        """Lanes diverge at the end of a basic block."""
+        self.split.add(number)
+        region = self.graph.divergent_region(number, self.regions) - self.facts.divergent
+        self.facts.divergent |= region
+        self.whole |= region
+
+    def _is_apart(self, number: int, op: DefUse) -> bool:  # noqa: ARG002
+        """Whether what a statement of a divergent block writes is varying."""
+        return True
+
+    def _in_arm(self, op: DefUse, plan: Plan) -> LaneOffsets:  # noqa: ARG002
+        """The lane offsets of what a statement of a divergent block writes that is not apart."""
+        return VARYING
 
     def _diverges(self, number: int, last: DefUse) -> bool:
         guard = last.statement.guard
@@ -203,9 +216,9 @@ class DivergenceAnalysis:
             return self.diverges is None or self.diverges(number, guard, self.offsets_of)
         return control_of(last.statement) == "indexed_branch" and self.offsets_of(last.reads[0]) is not UNIFORM
 
-    def _statement(self, op: DefUse, plan: Plan, divergent: bool) -> None:
+    def _statement(self, op: DefUse, plan: Plan, apart: bool, within: bool) -> None:
         guard = op.statement.guard
-        offsets = VARYING if divergent else self._transfer(op, plan.rule)
+        offsets = VARYING if apart else self._in_arm(op, plan) if within else self._transfer(op, plan.rule)
         if guard is not None and self.offsets_of(guard) is not UNIFORM:
             offsets = VARYING
         provenance = self._provenance(op, plan)

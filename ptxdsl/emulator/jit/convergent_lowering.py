@@ -14,8 +14,9 @@ from typing import Any
 from ...analysis.control_flow import ControlFlowGraph
 from ...analysis.def_use import DefUse
 from ...analysis.liveness import Liveness
-from ...ir import Call, Instruction, Not, Operand, Register, SpecialRegister
+from ...ir import Call, Immediate, Instruction, Not, Operand, Register, SpecialRegister
 from ...isa import lookup
+from ..analysis.branch_arms import BranchArmAnalysis
 from ..analysis.divergence import UNIFORM, VARYING, Facts, LaneOffsets
 from ..analysis.row_affine import RowAffine, RowAffineAnalysis, relative
 from ..analysis.form_plans import plan_of
@@ -94,15 +95,18 @@ class ConvergentLowering(FunctionLowering):
     operands: ConvergentOperands
     pool: _Pool
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, *given: Any, arms: bool = False) -> None:
+        self.arms = arms
         super().__init__(*given)
         self.pool = _Pool()
         self.operands = ConvergentOperands(self.facts, self.registers, self.block, self.pool, self.spaces.symbols)
         self.operands.cluster, self.operands.explicit = self.spaces.cluster, self.spaces.explicit
 
     def _analysed(self) -> Facts:
-        branches = _Branches(self.graph)
-        analysis = RowAffineAnalysis(self.graph, self.block, self.spaces.provenance, branches.diverge, self.wraps)
+        arms = self.arms and not self.instrument
+        branches = _Branches(self.graph, arms)
+        given = (self.graph, self.block, self.spaces.provenance, branches.diverge, self.wraps)
+        analysis = BranchArmAnalysis(*given, Liveness(self.graph)) if arms else RowAffineAnalysis(*given)
         branches.launch_invariant = analysis.facts.launch_invariant
         self._bounds, self._offsets_of = branches, analysis.offsets_of
         return analysis.run()
@@ -189,11 +193,12 @@ class _Branches:
     """Which branches make lanes diverge for longer: those on data.
 
     A bound on an index in the grid splits the last warps at most. One on the thread's index in its block may split a
-    warp of each block; where what it skips is short, masks cost less than the side exits.
+    warp of each block; where what it skips is short, masks cost less than the side exits. So they do where both ways
+    have work, and their arms run like converged code.
     """
 
-    def __init__(self, graph: ControlFlowGraph) -> None:
-        self.graph = graph
+    def __init__(self, graph: ControlFlowGraph, arms: bool) -> None:
+        self.graph, self.arms = graph, arms
         self.writers: dict[str, list[int]] = {}
         for place, op in enumerate(graph.def_use):
             for register in op.writes:
@@ -208,7 +213,27 @@ class _Branches:
         """Whether lanes diverge at the end of a basic block, under this guard."""
         if not self.is_bound(guard, known):
             return True
-        return self._within_block(guard, known) and self._skipped(block) <= SHORT
+        if not self._within_block(guard, known):
+            return False
+        return self._skipped(block) <= SHORT or (self.arms and self._works_both_ways(block, guard))
+
+    def _works_both_ways(self, block: int, guard: Operand) -> bool:
+        """Whether a branch skips neither way, in code of single lanes, and not by whole warps."""
+        nodes, statements = self.graph.blocks, self.graph.statements
+        ways, join = set(nodes[block].successors), self.graph.reconvergence[block]
+        if len(ways) < 2 or join < 0 or join in ways or self._counts_warps(guard):
+            return False
+        for n in self.graph.divergent_region(block, {}):
+            for statement in statements[nodes[n].start:nodes[n].stop]:
+                if not isinstance(statement, Instruction) or statement.form.effects.collective:
+                    return False
+        return True
+
+    def _counts_warps(self, guard: Operand) -> bool:
+        """Whether a guard compares with a number of whole warps."""
+        register = guard.predicate if isinstance(guard, Not) else guard
+        reads = [each for n in self.writers.get(register.name, []) for each in self.graph.def_use[n].reads]  # type: ignore[union-attr]
+        return any(isinstance(each, Immediate) and int(each.bits) % LANES in (0, LANES - 1) for each in reads)
 
     def _skipped(self, block: int) -> int:
         """Statements between a branch and where lanes reconverge."""

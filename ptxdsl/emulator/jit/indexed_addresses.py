@@ -106,6 +106,9 @@ class IndexedAddresses:
             name = varying[0].name
             if varying[0].type.bits < 64:
                 break
+        known = self.low.facts.offsets.get(name, UNIFORM)
+        if known is not VARYING and not isinstance(known, RowAffine):  # a scalar, widened where it may wrap
+            raise _Other
         if not widens or varying[0].type.bits != 32 or self._written({name, *bases}, last, place):
             raise _Other
         slots = self.low.registers.offsets

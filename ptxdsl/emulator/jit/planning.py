@@ -44,7 +44,7 @@ def plan_block_function(code: Code) -> Plan:
     function, spaces, block, instrument = code.source
     if len(code.graph.statements) > MAX_STATEMENTS:
         raise Refused(f"{len(code.graph.statements)} statements, more than {MAX_STATEMENTS}")
-    low = ConvergentLowering(function, spaces, block, False, instrument, False, code.known_wraps)
+    low = ConvergentLowering(function, spaces, block, False, instrument, False, code.known_wraps, arms=True)
     return Planner(code, low, block).plan()
 
 
