@@ -99,7 +99,8 @@ def _yield_warp(h: Handler, polled: bool) -> None:
     h.store(h.rec, h.warp, Warp.WAITS)
     budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
     h.store(budget, h.block, Block.BUDGET)
-    if polled:
+    if polled:  # the time slice is over, for functions of a warp too, which have a budget of their own
+        h.store(h.i32(0), h.warp, Warp.BUDGET)
         h.goto(h.following())
         return
     h.store(h.following(), h.warp, Warp.PC)

@@ -128,7 +128,8 @@ class _WarpRegion(BarrierRegion):
         names = ((live & (h.written | self.read)) | (plan.launch_invariant & self.read)) - once
         active, alive = (Handler.load(h, h.warp, field, i32) for field in (Warp.ACTIVE, Warp.ALIVE))
         all_there = h.ir.icmp_unsigned("==", h.ir.and_(active, alive), h.lanes_at(h.number))
-        in_time = h.ir.icmp_signed(">", Handler.load(h, h.warp, Warp.BUDGET, i32), h.i32(0))
+        slice_left = Handler.load(h, h.warp, Warp.BUDGET, i32)
+        in_time = h.ir.icmp_signed(">", slice_left, h.i32(0))
         unseeded = h.zero(Handler.load(h, h.block, Block.SEED, i32))
         fresh = h.zero(Handler.load(h, h.warp, Warp.SKIP, i32))
         good = h.ir.and_(h.ir.and_(all_there, fresh), h.ir.and_(in_time, unseeded))
@@ -142,6 +143,8 @@ class _WarpRegion(BarrierRegion):
             self.builder.call_handler(module.globals.get(original) or ir.Function(module, HANDLER, original), h.rec)
 
         h.branch_unless(good, go_on)
+        # A loop that leaves the function in each turn has a fresh budget each time: entering it takes of the slice.
+        h.store(h.ir.sub(slice_left, h.i32(1)), h.warp, Warp.BUDGET)
         h.load_registers(names)
         h.load_warp_invariant(once)
         h.ir.branch(self.behind[piece] if piece in self.behind else self.bodies[piece.block])

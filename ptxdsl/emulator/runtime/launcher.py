@@ -46,17 +46,13 @@ class Launcher:
             code = self._code = self.codes(False)
         launch, given = self._launch(arguments)
         note(self._name, arguments)
-        ended = False
+        kept = False
         try:
             run(launch, code, self.codes, alone=False)
-            ended = True
+            kept = self._keeps and self._keep(launch, given)
         finally:
-            self._end(launch, given, ended and self._keeps)
-
-    def _end(self, launch: LaunchState, given: list[_Given], keeps: bool) -> None:
-        """A launch has ended: keep it, or leave nothing of it."""
-        if not (keeps and self._keep(launch, given)):
-            launch.forget()
+            if not kept:
+                launch.forget()
 
     def _launch(self, arguments: Sequence[Scalar | Buffer]) -> _Kept:
         try:

@@ -44,7 +44,7 @@ class SanitizedLauncher(Launcher):
         if launch.shadow is not None and not self._serves(launch):
             launch, given = self._anew(launch)
         asked = launch.shadow or checks_of(launch)
-        keeps = False
+        kept = False
         try:
             if asked is None or not self.checked(False, asked[1]).instrumented:  # there is nothing to check but bounds
                 self._run(launch, BoundsOnly(launch), self.bounds)
@@ -58,9 +58,10 @@ class SanitizedLauncher(Launcher):
             tool = Sanitizer(launch, memory, checks)
             self._run(launch, tool, checks)
             launch.shadow = memory, checks
-            keeps = self._keeps and tool.leaves_nothing()
+            kept = self._keeps and tool.leaves_nothing() and self._keep(launch, given)
         finally:
-            self._end(launch, given, keeps)
+            if not kept:
+                launch.forget()
 
     def _anew(self, launch: LaunchState) -> tuple[LaunchState, list[Any]]:
         """A launch of the same arguments that has nothing of this one."""

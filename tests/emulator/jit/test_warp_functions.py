@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from emulator_harness import THREAD, argument, kernel, pointer
@@ -56,6 +60,24 @@ def test_warps_that_hand_over_by_barriers_of_two(fails: str, block: int) -> None
         add.u32 %r5, %r5, 1; setp.lt.u32 %p0, %r5, 6; @%p0 bra TAKE;
         END: st.global.u32 [%rd0], %r4; ret;""", 3, block)
     assert bool(said) == bool(fails)
+
+
+def polls() -> None:
+    """A warp that polls an mbarrier, in a loop that leaves its function in each turn, lets the other one run."""
+    same(".shared .align 8 .b64 bar;\n" + BODY + f"""
+        setp.eq.u32 %p3, %r2, 0; @%p3 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+        setp.ge.u32 %p1, %r2, 32; @%p1 bra WORK;
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @%p2 bra DONE; bra WAIT;
+        DONE: {LOOP.format("A", "%r4")} bra END;
+        WORK: {LOOP.format("B", "%r4")} setp.eq.u32 %p3, %r2, 32; @%p3 mbarrier.arrive.shared.b64 _, [bar];
+        END: st.global.u32 [%rd0], %r4; ret;""", 3, 64)
+
+
+def test_a_poll_ends_the_time_slice() -> None:
+    """In a process of its own, for without that it never ends."""
+    folders = [str(Path(__file__).parent), *sys.path]
+    code = f"import sys; sys.path[:0] = {folders}; import test_warp_functions; test_warp_functions.polls()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_long_kernel_is_several_functions() -> None:
