@@ -105,6 +105,6 @@ def sanitized(product: Product, rounds: int) -> list[str]:
 
 if __name__ == "__main__":
     wanted = {**dict.fromkeys(ONE_THREAD, "1"), "PTXDSL_EMULATOR_THREADS": "1"}
-    if any(os.environ.get(name) != value for name, value in wanted.items()):  # libraries read these when they are loaded
+    if any(os.environ.get(name) != value for name, value in wanted.items()):  # read when libraries are loaded
         sys.exit(subprocess.call([sys.executable, *sys.argv], env={**os.environ, **wanted}))
     main()

@@ -66,10 +66,10 @@ def polls() -> None:
     """A warp that polls an mbarrier, in a loop that leaves its function in each turn, lets the other one run."""
     same(".shared .align 8 .b64 bar;\n" + BODY + f"""
         setp.eq.u32 %p3, %r2, 0; @%p3 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
-        setp.ge.u32 %p1, %r2, 32; @%p1 bra WORK;
+        setp.lt.u32 %p1, %r2, 32; @%p1 bra WORK;
         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @%p2 bra DONE; bra WAIT;
         DONE: {LOOP.format("A", "%r4")} bra END;
-        WORK: {LOOP.format("B", "%r4")} setp.eq.u32 %p3, %r2, 32; @%p3 mbarrier.arrive.shared.b64 _, [bar];
+        WORK: {LOOP.format("B", "%r4")} setp.eq.u32 %p3, %r2, 0; @%p3 mbarrier.arrive.shared.b64 _, [bar];
         END: st.global.u32 [%rd0], %r4; ret;""", 3, 64)
 
 
