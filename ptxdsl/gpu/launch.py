@@ -110,10 +110,15 @@ def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | Vie
 
 
 def _refuse_host(entry: str, targets: Sequence[Buffer]) -> None:
-    """What a table of pointers points to must be on the GPU already: the table would have to be written anew."""
+    """What a table of pointers or a tensor map points to must be on the GPU: they would have to be made anew."""
     for target in targets:
         if target.device is None:
-            name = target.name.partition("[")[0]
+            name, table, _ = target.name.partition("[")
+            if not table:
+                raise LaunchError(
+                    f"argument `{name}` of kernel `{entry}` is a tensor map of an array in host memory", loc=caller(),
+                    hint="make it of `ptxdsl.to_device(array)`",
+                )
             raise LaunchError(
                 f"argument `{target.name}` of kernel `{entry}` is in host memory; "
                 "the arrays of a table have to be on the GPU", loc=caller(),

@@ -97,6 +97,18 @@ def test_a_table_holds_the_addresses_on_the_gpu(cu: Standin) -> None:
     assert all((array.numpy() == 2.5).all() for array in arrays)
 
 
+def test_a_tensor_map_takes_no_array_of_the_host(cu: Standin) -> None:
+    @ptx_kernel
+    def k(m: ptxdsl.TensorMap) -> None:
+        ptx.bar.sync(0)
+
+    with pytest.raises(LaunchError) as caught:
+        k[1, 32](ptxdsl.tensor_map(np.zeros((4, 32), np.float32), (1, 32)))
+    assert caught.value.message == "argument `m` of kernel `k` is a tensor map of an array in host memory"
+    assert caught.value.hint == "make it of `ptxdsl.to_device(array)`"
+    assert not cu.launches
+
+
 def test_a_table_takes_no_arrays_of_the_host(cu: Standin) -> None:
     with pytest.raises(LaunchError) as caught:
         fill[2, 32]([ptxdsl.zeros(32, f32), np.zeros(32, np.float32)], 2.5)

@@ -122,8 +122,12 @@ def test_a_right_store(tools: Any) -> None:
 def test_what_is_stored_counts_as_written() -> None:
     array, out = ptxdsl.empty((8, 32), np.float32, backend="emulator"), np.zeros(256, np.float32)
     map_ = tensor_map(array, (8, 32))
+    with pytest.raises(ptxdsl.UninitializedError):
+        _loaded().configure(1, 64, backend="emulator", sanitize="init")(map_, out)
     _stored().configure(1, 64, backend="emulator", sanitize="init")(map_, out)
+    assert array.unwritten is None
     _loaded().configure(1, 64, backend="emulator", sanitize="init")(map_, out)
+    assert list(out.view(np.uint32)[::4]) == [16 * thread for thread in range(64)]
 
 
 def test_blocks_that_store_to_the_same_rows() -> None:
