@@ -11,7 +11,7 @@ statements end it; then only what was certainly stored until then is known.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -79,6 +79,8 @@ class Execution(NamedTuple):
     """The accesses from one barrier of all warps, or of the block, to the next."""
     stopped: bool = False
     """Whether it ended since it took too much effort."""
+    cuts: frozenset[tuple[int, int]] = frozenset()
+    """Where along which axis of the grid comparisons change that are not known of all blocks."""
 
 
 class _Stop(Exception):
@@ -87,21 +89,23 @@ class _Stop(Exception):
 
 def execute(
     graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, Asked], sizes: Callable[[str], int],
-    starts: Callable[[str], int], effort: int = EFFORT,
+    starts: Callable[[str], int], effort: int = EFFORT, part: Sequence[tuple[int, int]] = (),
 ) -> Execution:
-    """Execute a kernel for the threads of any block.
+    """Execute a kernel for the threads of any block, of the whole grid or of a ``part`` of it.
 
     ``barriers`` are those that all threads of a block pass; ``accesses`` by their places. ``sizes`` are those of arrays
     in shared and local memory, ``starts`` the addresses of those in shared memory; 0 where it is not known.
     """
     run = _Run(graph, known, barriers, accesses, sizes, starts)
     run.most = effort
+    run.arithmetic.limit(part)
     done = False
     with contextlib.suppress(_Stop):
         run.run()
         done = True
     inside = run.intervals() if done else None
-    return Execution(run.found, inside, done and run.aligned, run.early, run.phases(), not done)
+    cuts = frozenset(run.arithmetic.cuts)
+    return Execution(run.found, inside, done and run.aligned, run.early, run.phases(), not done, cuts)
 
 
 class _Run(ThreadRegisters):

@@ -21,6 +21,8 @@ from .thread_arithmetic import OPERATIONS, UNSIGNED, compared
 __all__ = ["Arithmetic", "Number", "cut", "merged", "same"]
 
 _HIGHEST = -1 << 63
+_FEW = 2
+"""Blocks in which a comparison differs among threads, that are told apart."""
 _PLAIN = frozenset(("sat", "cc"))
 """Modifiers that sums and products here do not have."""
 _SHIFTS = ("shl", "shr")
@@ -83,13 +85,20 @@ class Arithmetic:
     """What instructions make of numbers in a grid."""
 
     def __init__(self, grid: Shape3, threads: int, starts: Callable[[str], int] = lambda _: 0) -> None:
-        self.most = [count - 1 for count in grid]
+        self.least, self.most = [0, 0, 0], [count - 1 for count in grid]
         self.threads, self.starts = threads, starts
+        self.cuts: set[tuple[int, int]] = set()
+        """Axes and coordinates of blocks from which on comparisons come out otherwise than before."""
+
+    def limit(self, part: Sequence[tuple[int, int]]) -> None:
+        """Take blocks to be in a part of the grid: the first and the last coordinate along each axis."""
+        for axis, (low, high) in enumerate(part):
+            self.least[axis], self.most[axis] = low, high
 
     def _ends(self, a: Number) -> tuple[Vector, Vector]:
         """The least and the largest number of each thread, in any block."""
-        ends = [each * most for each, most in zip(a.block, self.most)]
-        return a.numbers + sum(min(0, end) for end in ends), a.numbers + sum(max(0, end) for end in ends)
+        ends = [(each * least, each * most) for each, least, most in zip(a.block, self.least, self.most)]
+        return a.numbers + sum(map(min, ends)), a.numbers + sum(map(max, ends))
 
     def whole(self, a: Number, width: int, signed: bool) -> Number | None:
         """A register's number, read as signed or not, as the integer; None where it may have wrapped around."""
@@ -202,6 +211,8 @@ class Arithmetic:
         elif a is not None and b is not None:
             (al, ah), (bl, bh) = self._ends(a), self._ends(b)
             found, known = self._decided(test, al, ah, bl, bh)
+            if not known.all():
+                self._note_cuts(test, a, b)
             if not known.any():
                 return None
             known = None if known.all() else known
@@ -216,6 +227,23 @@ class Arithmetic:
             return None if joined is None else joined._replace(known=known)
         return Number(found, known=known)
 
+    def _note_cuts(self, test: str, a: Number, b: Number) -> None:
+        """Note where along an axis of the grid a comparison changes, if its block has one coordinate only."""
+        factors = [one - other for one, other in zip(a.block, b.block)]
+        axes = [axis for axis in range(3) if factors[axis] and self.least[axis] < self.most[axis]]
+        if len(axes) != 1:
+            return
+        axis, factor = axes[0], factors[axes[0]]
+        rest = a.numbers - b.numbers + sum(
+            each * self.least[other] for other, each in enumerate(factors) if other != axis
+        )
+        if test in ("le", "gt"):
+            rest = rest - 1
+        change = -(rest // factor) if factor > 0 else rest // -factor + 1  # the first of the other answer
+        first, last = _least(change), _most(change)
+        self.cuts.update((axis, at) for at in range(first, last + 1) if last - first <= _FEW)
+        self.cuts.update(((axis, first), (axis, last + (test in ("eq", "ne")))))
+
     def _decided(
         self, test: str, al: Vector, ah: Vector, bl: Vector, bh: Vector
     ) -> tuple[Any, Any]:
@@ -225,7 +253,7 @@ class Arithmetic:
         if test in ("lt", "ge"):
             yes, no = ah < bl, al >= bh
         else:
-            yes, no = False, (ah < bl) | (al > bh)
+            yes, no = (al == bh) & (ah == bl), (ah < bl) | (al > bh)
         if test in ("ge", "ne"):
             yes, no = no, yes
         yes, no = (np.broadcast_to(each, (self.threads,)) for each in (yes, no))

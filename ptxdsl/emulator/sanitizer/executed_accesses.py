@@ -9,7 +9,8 @@ import numpy as np
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address
 from ...isa.effects import Access
-from ..analysis.block_execution import Accessed, Asked, Execution, execute
+from ..analysis.block_cases import execute_by_cases
+from ..analysis.block_execution import Accessed, Asked, Execution
 from ..analysis.disjointness import Footprint
 from ..analysis.linear_values import Part, Value
 from ..analysis.static_values import Known
@@ -39,7 +40,8 @@ class ExecutedAccesses:
     @cached_property
     def execution(self) -> Execution:
         """The kernel, executed for the threads of a block."""
-        return execute(self.graph, self.known, self.barriers, self.asked, self.size, self.start, self.effort)
+        sizes, starts = self.size, self.start
+        return execute_by_cases(self.graph, self.known, self.barriers, self.asked, sizes, starts, self.effort)
 
     @property
     def stopped(self) -> bool:

@@ -10,6 +10,7 @@ import ptxdsl
 import pytest
 from footprint_programs import Kernel, Touch, random_kernel
 from ptxdsl import Ptr, break_if, local, loop, ptx, ptx_kernel, reg, shared, u8, u32, use, when
+from ptxdsl.emulator.analysis import block_cases
 from ptxdsl.emulator.analysis.disjointness import Footprint, is_within
 from ptxdsl.emulator.analysis.linear_values import Part, Value
 from ptxdsl.emulator.sanitizer import instrumentation, proofs
@@ -106,6 +107,22 @@ def judge(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
 def test_random_kernels(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.array([judge(int(rng.integers(1 << 40)), monkeypatch) for _ in range(50)]).sum(axis=0)
     assert counts[0]
+
+
+def test_random_kernels_by_cases(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Whatever is left: all executions are cut, and nothing that is wrong is proven."""
+    real, cut = block_cases.execute, []
+
+    def execute(*arguments: Any) -> Any:
+        found = real(*arguments)
+        most = arguments[-1][0][1]
+        cut.append(most)
+        return found._replace(aligned=False, cuts=found.cuts | {(0, at) for at in range(1, 4)})
+
+    monkeypatch.setattr(block_cases, "execute", execute)
+    for _ in range(12):
+        judge(int(rng.integers(1 << 40)), monkeypatch)
+    assert len(set(cut)) > 1
 
 
 def test_a_multiple_that_wraps_around_is_anywhere() -> None:
