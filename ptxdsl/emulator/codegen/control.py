@@ -17,7 +17,7 @@ from .data import guard_mask, source
 from .registry import emits
 from .scheduler import retire
 
-__all__ = ["await_lanes", "park", "return_status"]
+__all__ = ["await_lanes", "park", "return_status", "wait_again"]
 
 
 def park(h: Handler, lanes: Any, priority: Any) -> None:
@@ -74,6 +74,16 @@ def _charge_slice(h: Handler, cost: Any, target: Any, conservative: bool, priori
 def return_status(h: Handler, status: int) -> None:
     h.store(h.i32(status), h.block, Block.STATUS)
     h.ir.ret_void()
+
+
+def wait_again(h: Handler) -> None:
+    """Let other warps run, and come again; return once the budget is spent, to find deadlocks."""
+    h.store(h.rec, h.warp, Warp.WAITS)
+    h.store(h.rec, h.warp, Warp.PC)
+    budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
+    h.store(budget, h.block, Block.BUDGET)
+    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), lambda: return_status(h, Status.YIELD))
+    h.tail_to(Block.SCHEDULE, h.rec)
 
 
 def _diverged(h: Handler) -> Any:

@@ -39,7 +39,7 @@ __all__ = ["KeptSpaces", "keep", "key_of", "recall"]
 _ADDRESS = struct.Struct("<Q")
 _SPACES = (
     "parameters", "parameter_bytes", "static_shared", "dynamic_start", "local_bytes", "local_granule", "alignment",
-    "reserved",
+    "reserved", "tensor_memory",
 )
 
 

@@ -14,9 +14,9 @@ from ...isa.fragments import chunk_of, metadata_place
 from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
 from ..instructions.matrix_tiles import GROUP, elements_of
 from ..instructions.wgmma import ROWS, WARPS, WarpgroupCommit, WarpgroupProduct, WarpgroupWait
-from ..machine.layout import LANES, SHARED_START, Block, Fault, Status, Warp
+from ..machine.layout import LANES, SHARED_START, Block, Fault, Warp
 from ..semantics.lanes import Bits, Lanes
-from .control import return_status
+from .control import wait_again
 from .data import guard_mask, source
 from .handler import Handler, byte, i16, i32, i64, lanes_of, pointer
 from .registry import emits
@@ -114,20 +114,10 @@ def warpgroup_wait(h: Handler, op: WarpgroupWait) -> None:
     some, on = h.block_named("some"), h.block_named("on")
     h.ir.cbranch(h.ir.icmp_signed(">", wanted, h.i32(0)), some, on)
     h.ir.position_at_end(some)
-    h.branch_unless(h.ir.icmp_signed(">=", group.least(Warp.GROUPS), wanted), lambda: _wait(h))
+    h.branch_unless(h.ir.icmp_signed(">=", group.least(Warp.GROUPS), wanted), lambda: wait_again(h))
     h.ir.branch(on)
     h.ir.position_at_end(on)
     h.next()
-
-
-def _wait(h: Handler) -> None:
-    """Let other warps run, and come again; return once the budget is spent, to find deadlocks."""
-    h.store(h.rec, h.warp, Warp.WAITS)
-    h.store(h.rec, h.warp, Warp.PC)
-    budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
-    h.store(budget, h.block, Block.BUDGET)
-    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), lambda: return_status(h, Status.YIELD))
-    h.tail_to(Block.SCHEDULE, h.rec)
 
 
 class _Side(NamedTuple):

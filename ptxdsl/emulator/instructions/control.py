@@ -11,6 +11,7 @@ from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import raw
+from .tensor_memory import leave_tensor_memory
 
 __all__ = ["Branch", "Exit", "IndexedBranch", "Jump", "Reconvergence", "SystemCall", "Trap"]
 
@@ -126,6 +127,7 @@ def indexed_branch(low: Lowering, statement: Instruction) -> None:
 def exit_(low: Lowering, statement: Instruction) -> None:
     guard = low.operands.guard(statement)
     leave_cluster(low, guard)
+    leave_tensor_memory(low, guard)
     low.emit(Exit(guard.kind, low.divergent), guard)
 
 

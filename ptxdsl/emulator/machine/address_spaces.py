@@ -225,6 +225,11 @@ class AddressSpaces:
                 name, spaces = "the system's shared memory", SPACE_BITS[space]
                 self.ranges.append(AddressRange(name, window, SHARED_START, spaces, window, shared=True, window=window))
 
+    @cached_property
+    def tensor_memory(self) -> bool:
+        """Whether the kernel uses tensor memory, of which a block has as much as a GPU gives it."""
+        return any(s.__class__ is Instruction and s.form.opcode == "tcgen05" for s in self.function.body or ())
+
     def _local(self, variables: list[Variable]) -> None:
         at = LOCAL_START
         for variable in variables:

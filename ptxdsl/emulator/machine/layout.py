@@ -178,6 +178,8 @@ class Block(Struct):
     """Bytes of shared memory while all of its blocks run, 0 once one of them has ended."""
     CLUSTER_WINDOW = field("Q")
     """The window of shared memory among generic addresses."""
+    TENSOR = field("Q")
+    """Its tensor memory (:class:`TensorMemory`), 0 where the kernel uses none."""
 
 
 class Cluster(Struct):
@@ -248,6 +250,56 @@ class ClusterRun(Struct):
     """Rank of the block that runs, or is next."""
     TURNS = field("i")
     """Turns that blocks may take before compiled code returns to Python."""
+
+
+class TensorMemory(Struct):
+    """The tensor memory of a block: what of it is allocated, which cells were written, and the cells.
+
+    A cell is 32 bits, in a lane and a column; the lanes of a column lie side by side. Masks have a bit for each unit of
+    columns. What comes before PEER is zero when a block begins.
+    """
+
+    align = 64
+    ALLOCATED = field("I")
+    STARTS = field("I")
+    """The units where an allocation starts,"""
+    EXCLUSIVE = field("I")
+    """those where an exclusive one does,"""
+    FREED = field("I")
+    """and those that have been allocated once."""
+    GROUP = field("I")
+    """The `.cta_group` of the block's instructions, 0 before the first of them."""
+    RELINQUISHED = field("I")
+    """Whether the block has promised to allocate no more."""
+    REQUEST = field("Q")
+    """What a warp asks the pair's other block to do as well (:mod:`.codegen.tensor_memory`), 0 for nothing."""
+    ASKING = field("I")
+    """That warp's number, plus 1."""
+    ANSWER = field("I")
+    """Once the other block has done so: the first column, plus 1."""
+    SITES = field("i", 18)
+    """By unit, the number of the statement that has allocated from there on,"""
+    FREEING_SITES = field("i", 18)
+    """or freed."""
+    PEER = field("Q")
+    """The tensor memory of the pair's other block, 0 where there is none."""
+    PEER_BLOCK = field("Q")
+    """The state of that block."""
+    PEER_OPEN = field("Q")
+    """Where 64 bits lie that are 0 once it has ended."""
+    WRITTEN = field("Q", 2 * 576, align=64)
+    """By column, a bit for each lane whose cell was written."""
+    CELLS = field("Q", 64 * 576, align=64)
+
+    LANES = 128
+    COLUMNS = 512
+    EXCLUSIVE_COLUMNS = 576
+    """With those that only an exclusive allocation has."""
+    UNIT = 32
+    """Columns of a unit."""
+    PITCH = 4 * LANES
+    """Bytes of a column."""
+    WRITTEN_PITCH = LANES // 8
 
 
 class Mbarrier:
@@ -428,6 +480,28 @@ class Fault(Number):
     """A matrix instruction in a warp of which some lanes have ended, or were never there."""
     SCALE = 33
     """A byte-id or thread-id of a block-scaled mma that names no scale."""
+    TENSOR_COUNT = 40
+    """Columns of tensor memory that no allocation can have."""
+    TENSOR_PERMIT = 41
+    """An allocation after the block has promised to make none."""
+    TENSOR_DEALLOCATION = 42
+    """Columns are freed that were not allocated like that."""
+    TENSOR_LEAK = 43
+    """The block ends with columns that are allocated."""
+    TENSOR_SHARED_OWN = 44
+    """The address of an allocation goes to memory that is not the block's own shared memory."""
+    TENSOR_GROUP = 45
+    """Another `.cta_group` than before."""
+    TENSOR_PAIR = 46
+    """`.cta_group::2` without another block of the pair, or after that has ended."""
+    TENSOR_PAIR_DIFFERS = 47
+    """The blocks of a pair allocate or free different columns."""
+    TENSOR_COLUMNS = 48
+    """Columns that are outside, or not allocated."""
+    TENSOR_LANES = 49
+    """Lanes that are outside, not aligned, or not the warp's."""
+    TENSOR_ADDRESS = 50
+    """Lanes of a warp give different addresses, or numbers of columns."""
     CONVERGENCE = 21
     """All lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
 

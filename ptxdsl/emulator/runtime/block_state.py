@@ -19,7 +19,7 @@ from ..machine.address_spaces import AddressRange, AddressSpaces
 from ..machine.allocation import address_of, allocate, copy_bytes, number_at
 from ..machine.layout import (
     ALIGNED_START, LANES, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
-    Launch, Status, Warp,
+    Launch, Status, TensorMemory, Warp,
 )
 from ..machine.warp_headers import warp_headers
 from . import late_search
@@ -283,16 +283,17 @@ class Arrival:
     resume: int = 0
 
 
-def _layout(launch: LaunchState) -> tuple[int, int, int, int]:
-    """Where shared memory begins behind the state, then local memory, then the buffer table, and the end of that."""
+def _layout(launch: LaunchState) -> tuple[int, int, int, int, int]:
+    """Where shared memory begins behind the state, then local memory, tensor memory, the buffer table, and its end."""
     spaces, (x, y, z) = launch.spaces, launch.config.block
     reserved = SHARED_START if spaces.reserved else 0
     a, b, c = spaces.cluster or (0, 0, 0)
     entries, warps = len(launch.ranges) + 2 * a * b * c, -(-x * y * z // LANES)
     first = -(-Block.nbytes // 1024) * 1024  # swizzles are of addresses modulo 1024, here those of the host
     local = first + (reserved + launch.shared_bytes + 191) // 128 * 128
-    table = local + (spaces.local_bytes * warps * LANES + 191) // 128 * 128
-    return first, local, table, table + entries * Entry.nbytes
+    tensor = local + (spaces.local_bytes * warps * LANES + 191) // 128 * 128
+    table = tensor + spaces.tensor_memory * TensorMemory.nbytes
+    return first, local, tensor, table, table + entries * Entry.nbytes
 
 
 def state_bytes(launch: LaunchState) -> int:
@@ -316,7 +317,7 @@ class BlockState:
         """The worker that has made it, where it stays with that."""
         self.renews = False
         """Whether the blocks after this one are to run in other code."""
-        self.clears = bool(launch.spaces.local_bytes or launch.spaces.reserved)
+        self.clears = bool(launch.spaces.local_bytes or launch.spaces.reserved or launch.spaces.tensor_memory)
         """Whether it has memory that is zeros when a launch begins."""
         self.shadow = 0
         """Address of the shadow state, where a sanitizer runs."""
@@ -325,9 +326,11 @@ class BlockState:
         self.count = -(-x * y * z // LANES)
         self.all = (1 << self.count) - 1
         """Mask of its warps."""
-        first, local, table, nbytes = _layout(launch)
+        first, local, tensor, table, nbytes = _layout(launch)
         self.memory, self.address, self._view = memory or allocate(nbytes, 1024)
         self.first, self.local, self.table = self.address + first, self.address + local, self.address + table
+        self.tensor = self.address + tensor if spaces.tensor_memory else 0
+        """Where its :class:`TensorMemory` lies, 0 where it has none."""
         self.shared = self.first + (SHARED_START if spaces.reserved else 0)
         self.state_bytes = nbytes
         schedule, reschedule, advance, retire = _scheduler()
@@ -342,6 +345,8 @@ class BlockState:
             len(launch.ranges), x, y, z, *config.grid, config.shared, launch.shared_bytes, seed or 0,
             self.all,
         )
+        if self.tensor:
+            self.put(Block.TENSOR, "Q", self.tensor)
         self._fill_table()
         self.attach(code)
         launch.tool.attach(self)
@@ -352,7 +357,9 @@ class BlockState:
         self.left = TIME_SLICE
         if self.clears:
             ctypes.memset(self.first, 0, self.shared - self.first)
-            ctypes.memset(self.local, 0, self.table - self.local)
+            ctypes.memset(self.local, 0, (self.tensor or self.table) - self.local)
+            if self.tensor:
+                ctypes.memset(self.tensor, 0, TensorMemory.PEER)
         self._write_warps()
         if any(self._view[Block.BARRED : Block.BARRED + 4]):
             self._view[Block.BARRIERS : Block.HEAP] = _NO_BARRIERS

@@ -24,7 +24,7 @@ from ..codegen.host import cores
 from ..jit.tier_up import note_time
 from ..machine.allocation import allocate, copy_bytes
 from ..machine.layout import (
-    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry, Status,
+    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry, Status, TensorMemory,
 )
 from . import block_state, host_threads, late_search, worker_pool
 from .alone import ALONE
@@ -47,6 +47,7 @@ TURNS = 1 << 12
 _HEAD, _LINKS = Cluster.span("PHASE", "BLOCKS"), ClusterBlock.span("BLOCK", "HEAD")
 _ENTRY = Entry.span("LOW", "SPACES")
 _RUN = ClusterRun.span("HEAD", "SLICE")
+_PAIR = TensorMemory.span("PEER", "PEER_OPEN")
 _NEXT = ClusterRun.span("RETURNED", "TURNS")
 _CLOSED = Entry.span("SIZE", "WRITABLE").pack(0, 0)
 _APART = 1024
@@ -444,3 +445,7 @@ def _connect(state: BlockState, states: list[BlockState]) -> None:
         entry = _ENTRY.pack(window + SHARED_START, size, size, other.shared - SHARED_START - window, reach)
         copy_bytes(window_entry(state, number, generic), entry, len(entry))
     state.put(Block.ENTRIES, "i", len(state.launch.ranges) + 2 * len(states))
+    if state.tensor and state.rank ^ 1 < len(states):
+        peer = states[state.rank ^ 1]
+        opened = window_entry(state, peer.rank, 0) + Entry.SIZE
+        copy_bytes(state.tensor + TensorMemory.PEER, _PAIR.pack(peer.tensor, peer.address, opened), _PAIR.size)

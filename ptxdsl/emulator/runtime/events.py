@@ -8,7 +8,7 @@ from ..codegen.code import Code
 from ..machine.layout import Block, Fault, Status
 from . import (  # noqa: F401 - they register their texts
     barrier_faults, bulk_copy_faults, control_faults, matrix_faults, memory_faults, tensor_copy_faults,
-    texture_faults, wgmma_faults,
+    tensor_memory_faults, texture_faults, wgmma_faults,
 )
 from .block_state import BlockState
 from .convergence import converge

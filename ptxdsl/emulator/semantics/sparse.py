@@ -67,13 +67,29 @@ def _spcompress(form: Form, a: tuple[Bits, ...], e: Bits) -> tuple[tuple[Bits, .
     indices: list[Bits] = []
     for first in range(0, len(codes), 4):
         four = codes[first : first + 4]
-        here = _kept([order.rank(code) for code in four])
-        low = here[0].pick(0, here[1].pick(1, e.b.bits(32, 2)))
-        high = here[3].pick(3, here[2].pick(2, e.b.bits(32, 1)))
-        indices += [low, high]
-        kept += [here[0].pick(four[0], here[1].pick(four[1], four[2]))]
-        kept += [here[3].pick(four[3], here[2].pick(four[2], four[1]))]
+        found, places = two_of_four(four, [order.rank(code) for code in four])
+        indices += places
+        kept += found
     return _words(indices, index_bits), _words(kept, bits)
+
+
+def two_of_four(four: list[Bits], ranks: list[Bits]) -> tuple[list[Bits], list[Bits]]:
+    """Those of four elements whose ranks are the greatest, in their order, and their indices."""
+    here = _kept(ranks)
+    low = here[0].pick(0, here[1].pick(1, four[0].b.bits(32, 2)))
+    high = here[3].pick(3, here[2].pick(2, four[0].b.bits(32, 1)))
+    first, last = (here[at].pick(four[at], here[near].pick(four[near], four[far])) for at, near, far in _ENDS)
+    return [first, last], [low, high]
+
+
+_ENDS = (0, 1, 2), (3, 2, 1)
+
+
+def rank_of_f32(code: Bits, absolute: bool, least: bool) -> Bits:
+    """A signed number: the greater, the sooner an f32 is kept."""
+    magnitude = code & 0x7FFFFFFF
+    value = magnitude if absolute else code.lt(0, signed=True).pick(~magnitude, magnitude)
+    return magnitude.gt(0x7F800000).pick(0x7FFFFFFF, ~value if least else value)
 
 
 def _kept(ranks: list[Bits]) -> list[Bits]:

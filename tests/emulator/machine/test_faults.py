@@ -278,12 +278,12 @@ def test_shuffle_with_lanes_that_are_elsewhere() -> None:
 
 
 def test_an_instruction_without_semantics_is_an_error_before_anything_runs() -> None:
-    text = kernel("u64 x", "ld.param.u64 %rd0, [x]; st.global.u32 [%rd0], 1;\ntcgen05.wait::ld.sync.aligned; ret;")
-    text = text.replace("sm_90", "sm_100a").replace(".version 8.0", ".version 8.6")
+    text = kernel("u64 x", "ld.param.u64 %rd0, [x]; st.global.u32 [%rd0], 1;\nfabric.submit; ret;")
+    text = text.replace("sm_90", "sm_107a").replace(".version 8.6", ".version 9.4")
     x = np.zeros(1, np.uint32)
-    with pytest.raises(EmulationError, match=r"does not support `tcgen05\.wait::ld\.sync\.aligned`") as caught:
+    with pytest.raises(EmulationError, match=r"does not support `fabric\.submit`") as caught:
         launch(text, 1, 32, x=x)
-    assert caught.value.ptx_line == line_of(text, "tcgen05") and x[0] == 0
+    assert caught.value.ptx_line == line_of(text, "fabric") and x[0] == 0
 
 
 KEEP = kernel("u64 box, u64 x", pointer("%rd0", "box") + pointer("%rd1", "x") + "st.global.u64 [%rd0], %rd1;\nret;")
