@@ -16,7 +16,7 @@ from .. import semantics
 from ..semantics.lanes import Lanes
 from ..machine.layout import LANES, Block
 from ..instructions.atomics import Atomic
-from ..instructions.bulk_copies import BulkMove
+from ..instructions.bulk_copies import MakeBulk
 from .handler import Handler, i32, i64, lanes_of
 from .data import fit, guard_mask, put, slots_of, source
 from .access import access_of
@@ -92,7 +92,7 @@ def element_at(h: Handler, array: Any, lane: Any, element: ir.Type) -> Any:
     return h.ir.load(place_at(h, array, lane, element), align=element.width // 8)
 
 
-def update(h: Handler, op: Atomic | BulkMove, place: Any, operands: list[Any], host_atomic: bool) -> Any:
+def update(h: Handler, op: Atomic | MakeBulk, place: Any, operands: list[Any], host_atomic: bool) -> Any:
     """Change the number at ``place``; the number that was there."""
     bits = op.bits
     if host_atomic and op.operation in ATOMIC_OPS and not op.function and bits <= 64:

@@ -1,4 +1,4 @@
-"""Code of bulk copies: the bytes of each lane are checked as a whole, then moved by the host's memmove.
+"""Code of bulk copies: the bytes of each lane are checked as a whole, then or later moved by the host's memmove.
 
 Reductions go element by element, with the same operations as `red`.
 """
@@ -9,16 +9,20 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, BulkMove
-from ..machine.layout import LANES, Block, Cluster, Fault
+from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, BulkMove, GroupCommit, GroupWait, MakeBulk
+from ..machine.layout import LANES, Block, Cluster, Fault, Warp
+from ..machine.pending import COPIES, READERS, Kind, Pending
 from .atomics import element_at, spill, update
 from .data import guard_mask, source
-from .handler import Handler, byte, i1, i16, i32, i64, lanes_of, pointer
+from .handler import Handler, byte, const, i1, i16, i32, i64, lanes_of, pointer
 from .access import Access
-from .registry import emits
+from .mbarrier import count_operation
+from .pending import Begun, each, faulty, make_where
+from .registry import builds, emits
 
-__all__: list[str] = []
+__all__ = ["move_bytes"]
 
+_SWIZZLED = 1024
 _CHUNK = ir.VectorType(byte, ALIGNMENT)
 
 
@@ -66,28 +70,50 @@ def _same_block(h: Handler, a: Any, b: Any) -> Any:
 
 @emits(BulkMove)
 def bulk_move(h: Handler, op: BulkMove) -> None:
+    routine = h.field("q")
     mask = guard_mask(h, op.guard, True)
     sizes = source(h, op.size, LANES)
     chosen = source(h, op.byte_mask, LANES) if op.byte_mask else None
-    hosts = [h.slot(), h.slot()]
+    hosts = [h.slot() for _ in range(3 if op.waits == Kind.COUNTED else 2)]
     h.skip_unless_any(mask)
     places = [h.ir.bitcast(slot, i64.as_pointer()) for slot in hosts]
-    counts = spill(h, sizes)
+    counts, room = spill(h, sizes), Begun.room_of(h, op.defers)
     masks = None if chosen is None else spill(h, chosen)
+    pace = COPIES if op.waits == Kind.COUNTED else READERS
 
     def one(lane: Any) -> None:
-        dest, start = (element_at(h, place, lane, i64) for place in places)
-        size = h.ir.zext(element_at(h, counts, lane, i32), i64)
-        if op.operation:
-            _reduce(h, op, dest, start, size)
-        elif masks is not None:
-            _masked(h, dest, start, size, element_at(h, masks, lane, i16))
-        else:
-            ends = [h.ir.inttoptr(end, pointer) for end in (dest, start)]
-            h.call("llvm.memmove.p0.p0.i64", ir.VoidType(), *ends, size, ir.Constant(i1, 0))
+        to, start, *mbarrier = (element_at(h, place, lane, i64) for place in places)
+        begun = Begun(h, room, routine, op.waits, pace, lane, mbarrier[0] if mbarrier else None, op.clustered)
+        size = element_at(h, counts, lane, i32)
+        begun.put(to, Pending.TO)
+        begun.put(start, Pending.SOURCE)
+        begun.put(size, Pending.NBYTES)
+        begun.put(h.ir.zext(size, i64), Pending.SIZE)
+        if masks is not None:
+            begun.put(h.ir.zext(element_at(h, masks, lane, i16), i32), Pending.MASK)
+        begun.end()
 
     h.for_each_lane(mask, one)
     h.next()
+
+
+@builds(MakeBulk)
+def make_bulk(module: ir.Module, name: str, key: MakeBulk) -> None:
+    h = Handler(module, name)
+    to, start, size = (h.load(h.rec, field, i64) for field in (Pending.TO, Pending.SOURCE, Pending.SIZE))
+    if key.operation:
+        _reduce(h, key, to, start, size)
+    elif key.masked:
+        _masked(h, to, start, size, h.load(h.rec, Pending.MASK, i16))
+    else:
+        move_bytes(h, to, start, size)
+    count_operation(h)
+    h.ir.ret_void()
+
+
+def move_bytes(h: Handler, to: Any, start: Any, size: Any) -> None:
+    ends = [h.ir.inttoptr(end, pointer) for end in (to, start)]
+    h.call("llvm.memmove.p0.p0.i64", ir.VoidType(), *ends, size, ir.Constant(i1, 0))
 
 
 def _masked(h: Handler, dest: Any, start: Any, size: Any, chosen: Any) -> None:
@@ -101,12 +127,75 @@ def _masked(h: Handler, dest: Any, start: Any, size: Any, chosen: Any) -> None:
     h.count(size, ALIGNMENT, chunk)
 
 
-def _reduce(h: Handler, op: BulkMove, dest: Any, start: Any, size: Any) -> None:
-    element = ir.IntType(op.bits)
+def _reduce(h: Handler, key: MakeBulk, dest: Any, start: Any, size: Any) -> None:
+    element = ir.IntType(key.bits)
 
     def one(offset: Any) -> None:
         to, of = (h.ir.inttoptr(h.ir.add(end, offset), element.as_pointer()) for end in (dest, start))
-        value = h.ir.load(of, align=op.bits // 8)
-        update(h, op, to, [value], op.host_atomic)
+        value = h.ir.load(of, align=key.bits // 8)
+        update(h, key, to, [value], key.host_atomic)
 
-    h.count(size, op.bits // 8, one)
+    h.count(size, key.bits // 8, one)
+
+
+# Groups
+
+
+def _of_threads(h: Handler, operation: Any, waits: int, mask: Any) -> Any:
+    """Whether an operation that ``waits`` for is of a thread of this warp in a mask."""
+    same = h.ir.icmp_unsigned("==", h.load(operation, Pending.KIND, i32), h.i32(waits))
+    owner = h.load(operation, Pending.OWNER, i32)
+    same = h.ir.and_(same, h.ir.icmp_unsigned("==", h.ir.lshr(owner, h.i32(5)), h.load(h.warp, Warp.INDEX, i32)))
+    return h.ir.and_(same, h.ir.trunc(h.ir.lshr(mask, h.ir.and_(owner, h.i32(LANES - 1))), i1))
+
+
+@emits(GroupCommit)
+def group_commit(h: Handler, op: GroupCommit) -> None:
+    mask = guard_mask(h, op.guard, True)
+
+    def older(operation: Any) -> None:
+        with h.ir.if_then(_of_threads(h, operation, op.waits, mask)):
+            h.store(h.ir.add(h.load(operation, Pending.AGE, i32), h.i32(1)), operation, Pending.AGE)
+
+    each(h, older)
+    h.next()
+
+
+@emits(GroupWait)
+def group_wait(h: Handler, op: GroupWait) -> None:
+    mask = guard_mask(h, op.guard, True)
+
+    def wanted(operation: Any) -> Any:
+        old = h.ir.icmp_signed(">", h.load(operation, Pending.AGE, i32), h.i32(op.left))
+        mine = h.asked_if(old, lambda: _of_threads(h, operation, op.waits, mask))
+        if not op.sources:
+            return mine
+        return h.asked_if(mine, lambda: h.ir.not_(_staged(h, operation)))
+
+    make_where(h, wanted)
+    h.branch_unless(h.ir.not_(faulty(h)), h.ir.ret_void)
+    h.next()
+
+
+def _staged(h: Handler, operation: Any) -> Any:
+    """Whether what an operation reads lies elsewhere, where it is copied now if there is room.
+
+    The address stays the same modulo 1024, by which tiles are swizzled.
+    """
+    before = h.nonzero(h.load(operation, Pending.STAGED, i32))
+    start, size = (h.load(operation, field, i64) for field in (Pending.SOURCE, Pending.SIZE))
+    used = h.load(h.block, Block.STAGING_USED, i64)
+    at = h.ir.add(used, h.ir.and_(start, h.i64(_SWIZZLED - 1)))
+    end = h.ir.add(at, size)
+    fits = h.ir.icmp_unsigned("<=", end, h.load(h.block, Block.STAGING_BYTES, i64))
+
+    def stage() -> Any:
+        place = h.ir.add(h.load(h.block, Block.STAGING, i64), at)
+        move_bytes(h, place, start, size)
+        h.store(place, operation, Pending.SOURCE)
+        h.store(h.i32(1), operation, Pending.STAGED)
+        whole = h.ir.and_(h.ir.add(end, h.i64(_SWIZZLED - 1)), h.i64(-_SWIZZLED))
+        h.store(whole, h.block, Block.STAGING_USED)
+        return const(i1, 1)
+
+    return h.ir.or_(before, h.asked_if(h.ir.and_(fits, h.ir.not_(before)), stage))

@@ -66,6 +66,8 @@ class Code:
     """Whether it calls vprintf: its blocks run one after the other, so that what they print is in order."""
     updates: bool
     """Whether it writes memory by atomics or otherwise strongly, which threads of other blocks may do too."""
+    pending: int
+    """Asynchronous operations that are not complete for which a block has room."""
     described: Description | None = None
     describe: Callable[[], Description] | None = None
     """What finds ``described`` where that is not here."""

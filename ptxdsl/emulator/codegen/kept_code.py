@@ -59,8 +59,9 @@ class _Record(NamedTuple):
     """Pairs of 32 bits: where the address of constants goes, and where these begin."""
     blocks: bytes
     """The offset of each basic block by its priority, in 32 bits."""
-    numbers: tuple[int, int, int, int, bool, bool]
-    """Entry, prologue, bytes of a warp, number of micro-ops, whether it prints, and updates memory."""
+    numbers: tuple[int, int, int, int, bool, bool, int]
+    """Entry, prologue, bytes of a warp, number of micro-ops, whether it prints, and updates memory; the room for
+    operations that are pending."""
     narrow: bool
     spaces: tuple[Any, ...]
     ranges: tuple[Any, ...]
@@ -132,7 +133,8 @@ def _record(code: Code, spaces: AddressSpaces) -> _Record:
     return _Record(
         bytes(image), tuple(numbers), tuple(files), references.tobytes(), bytes(constants), pointers.tobytes(),
         (code.blocks - np.uint64(code.base)).astype(np.uint32).tobytes(),
-        (code.entry - code.base, code.prologue - code.base, code.stride, code.length, code.prints, code.updates),
+        (code.entry - code.base, code.prologue - code.base, code.stride, code.length, code.prints, code.updates,
+         code.pending),
         spaces.memory.narrow, tuple(getattr(spaces, name) for name in _SPACES), tuple(map(_fields, spaces.ranges)),
         tuple((number, _fields(area)) for number, area in spaces.locals.items()),
     )
@@ -206,8 +208,8 @@ def _placed(record: _Record, functions: np.ndarray[Any, Any]) -> Code:
     pointers = np.frombuffer(record.pointers, np.uint32).reshape(-1, 2)
     _fill(memory[start:], pointers[:, 0], pointers[:, 1].astype(np.uint64) + np.uint64(base + size))
     blocks = np.frombuffer(record.blocks, np.uint32).astype(np.uint64) + np.uint64(base)
-    entry, prologue, stride, length, prints, updates = record.numbers
-    return Code(memory, base, base + entry, base + prologue, blocks, stride, length, False, prints, updates)
+    entry, prologue, stride, length, prints, updates, pending = record.numbers
+    return Code(memory, base, base + entry, base + prologue, blocks, stride, length, False, prints, updates, pending)
 
 
 def _fill(memory: np.ndarray[Any, Any], places: np.ndarray[Any, Any], addresses: np.ndarray[Any, Any]) -> None:

@@ -2,8 +2,9 @@
 
 The word is opaque to a kernel; here it holds (``layout.Mbarrier``) the arrivals that the phase still waits for, those
 of the next phase, the bytes, and the parity of the phase. It is changed lane by lane with plain reads and writes: the
-shared memory of a cluster belongs to one host thread. A wait that fails gives way to the next warp at once, so that
-a loop of waits costs little more than the warps that it waits for.
+shared memory of a cluster belongs to one host thread. A wait that fails makes what the mbarrier counts and is pending
+(:mod:`.pending`), then gives way to the next warp at once, so that a loop of waits costs little more than the warps
+that it waits for.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES, Block, Fault, Mbarrier, Status, Warp
+from ..machine.pending import Pending
 from ..instructions.mbarrier import MbarrierOperation
 from .atomics import array_of, element_at, place_at, spill
 from .control import return_status
-from .handler import Handler, i1, i32, i64, lanes_of
+from .handler import HANDLER, Handler, i1, i32, i64, lanes_of, pointer
 from .data import guard_mask, put, slots_of, source
 from .access import Access
+from .pending import fault_of, faulty, some_pending
 from .registry import emits
+
+__all__ = ["count_operation"]
 
 
 @emits(MbarrierOperation, slow_path=True)
@@ -39,8 +44,10 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
     h.ir.store(h.i32(0), complete)
 
     def one(lane: Any) -> None:
-        old = work.lane(lane, [amount.at(lane) for amount in amounts])
+        given = [amount.at(lane) for amount in amounts]
+        old = work.lane(lane, given)
         if what in ("wait", "parity"):
+            old = h.ir.or_(old, h.asked_if(h.ir.not_(old), lambda: _counted(h, work, lane, given)))
             bit = h.ir.shl(h.ir.zext(old, i32), lane)
             h.ir.store(h.ir.or_(h.ir.load(complete), bit), complete)
         elif slot is not None:
@@ -59,6 +66,18 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
     elif slot is not None:
         put(h, slot, h.ir.load(h.ir.bitcast(result, lanes_of(i64).as_pointer()), align=16), put_mask)
     h.next()
+
+
+def _counted(h: Handler, work: _Word, lane: Any, given: list[Any]) -> Any:
+    """Make what the mbarrier of a lane counts; whether the phase is complete then."""
+
+    def ask() -> Any:
+        place = h.ir.bitcast(work.place(lane), pointer)
+        h.ir.call(h.load(h.block, Block.MAKE_COUNTED, HANDLER.as_pointer(), 8), [place, h.warp, h.block])
+        h.branch_unless(h.ir.not_(faulty(h)), h.ir.ret_void)
+        return work.lane(lane, given)
+
+    return h.asked_if(some_pending(h), ask)
 
 
 class _Amount:
@@ -139,6 +158,8 @@ class _Word:
         elif what == "parity":
             wanted = h.ir.trunc(nbytes, i1)
             return h.ir.icmp_unsigned("!=", h.ir.trunc(h.ir.lshr(word, h.i64(Mbarrier.PARITY)), i1), wanted)
+        elif what == "find":
+            return self.host.at(lane)
         elif what != "check":
             self._change(lane, place, word, count, nbytes)
         return word
@@ -193,3 +214,31 @@ class _Word:
             pending = h.ir.or_(pending, h.ir.shl(part, h.i64(shift)))
         fresh = h.ir.or_(h.ir.or_(pending, parity), h.i64(Mbarrier.VALID << Mbarrier.MAGIC))
         h.ir.store(fresh, place, align=8)
+
+
+class _OfOperation(_Word):
+    """The same for the mbarrier that counts a pending operation, ``h.rec``."""
+
+    def __init__(self, h: Handler) -> None:
+        self.h, self.what = h, "change"
+
+    def demand(self, condition: Any, kind: int, lane: Any) -> None:  # noqa: ARG002
+        self.h.branch_unless(condition, lambda: fault_of(self.h, Fault(kind)))
+
+    def change(self, count: Any, nbytes: Any) -> None:
+        h = self.h
+        place = h.ir.inttoptr(h.load(h.rec, Pending.MBARRIER, i64), i64.as_pointer())
+        word = h.ir.load(place, align=8)
+        valid = h.ir.icmp_unsigned("==", h.ir.lshr(word, h.i64(Mbarrier.MAGIC)), h.i64(Mbarrier.VALID))
+        self.demand(valid, Fault.MBARRIER_INVALID, None)
+        self._change(None, place, word, count, nbytes)
+
+
+def count_operation(h: Handler, arrives: bool = False) -> None:
+    """The operation that is made, ``h.rec``, is complete: its mbarrier, if it has one, counts its bytes, or it."""
+    with h.ir.if_then(h.nonzero(h.load(h.rec, Pending.MBARRIER, i64))):
+        work = _OfOperation(h)
+        if arrives:
+            work.change(h.i32(1), None)
+        else:
+            work.change(None, h.load(h.rec, Pending.NBYTES, i32))

@@ -14,6 +14,7 @@ from ..machine.layout import LANES, NEVER, SLICE, Barrier, Block, Launch, Status
 from ..instructions.scheduler import SchedulerFunction
 from .cluster_schedule import run_clusters
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
+from .pending import faulty, make_all, make_counted, make_some, some_pending
 from .registry import builds
 
 __all__ = ["PAIR", "release", "retire", "starting"]
@@ -36,6 +37,9 @@ def _schedule(module: ir.Module, name: str) -> None:
 def _shuffled(module: ir.Module, name: str) -> None:
     """As schedule, but the next warp is drawn at random, each as likely as the others (xorshift32 over SEED)."""
     h = Handler(module, name)
+    with h.ir.if_then(h.likely(some_pending(h), False)):
+        h.ir.call(h.load(h.block, Block.MAKE_SOME, h.function.type, 8), [h.rec, h.warp, h.block])
+        h.branch_unless(h.ir.not_(faulty(h)), h.ir.ret_void)
     stay = h.load(h.block, Block.STAY, i32)
     h.store(h.i32(0), h.block, Block.STAY)
     seed = h.load(h.block, Block.SEED, i32)
@@ -185,6 +189,9 @@ def _run(module: ir.Module, name: str) -> None:
     h.store(h.i32(Status.BLOCKED), h.block, Block.STATUS)
     h.ir.branch(leave)
     h.ir.position_at_end(fresh)
+    with h.ir.if_then(h.likely(some_pending(h), False)):  # the block has ended
+        h.ir.call(h.load(h.block, Block.MAKE_ALL, h.function.type, 8), [h.rec, h.warp, h.block])
+        h.branch_unless(h.ir.not_(faulty(h)), lambda: h.ir.branch(leave))
     budget = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.i32(1))
     h.store(budget, h.block, Block.BUDGET)
     pause, take = h.block_named("pause"), h.block_named("take")
@@ -293,5 +300,6 @@ def _resolve(module: ir.Module, name: str) -> None:
 
 _FUNCTIONS = {
     "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
-    "run": _run, "clusters": run_clusters, "resolve": _resolve,
+    "run": _run, "clusters": run_clusters, "resolve": _resolve, "make_all": make_all, "make_counted": make_counted,
+    "make_some": make_some,
 }

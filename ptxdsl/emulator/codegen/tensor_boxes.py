@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from ...isa.tensor_maps import CORNER_BITS, ELEMENTS, FIELDS, PIXELS, TILED
 from ..instructions.instrumentation import TensorShadowCheck
-from ..instructions.tensor_copies import TensorBox, TensorMove
+from ..instructions.tensor_copies import MakeTensor, TensorBox
 from ..semantics.lanes import Bits, Lanes
 from .atomics import element_at
 from .handler import Handler, byte, i16, i32, i64, pointer
@@ -252,7 +252,7 @@ class TensorPixels(TensorBoxes):
 
 
 def box_of(
-    h: Handler, op: TensorBox | TensorMove | TensorShadowCheck, map_: Any, places: list[Any], lane: Any
+    h: Handler, op: TensorBox | MakeTensor | TensorShadowCheck, map_: Any, places: list[Any], lane: Any
 ) -> TensorBoxes:
     """The box of a lane; ``places`` are where its coordinates and offsets lie, one a lane."""
     count = len(places) - op.offsets

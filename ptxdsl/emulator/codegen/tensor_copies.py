@@ -8,20 +8,23 @@ from llvmlite import ir
 
 from ...isa.tensor_maps import ELEMENTS
 from ...types import TYPES
-from ..instructions.bulk_copies import BulkMove, reduction
-from ..instructions.operand_classes import ABSENT
-from ..instructions.tensor_copies import TensorBox, TensorMove
+from ..instructions.bulk_copies import MakeBulk, reduction
+from ..instructions.tensor_copies import USED_BYTES, MakeTensor, TensorBox, TensorMove
 from ..machine.layout import LANES, Block, Fault
+from ..machine.pending import COPIES, READERS, Kind, Pending
 from ..semantics.lanes import Bits
 from .atomics import element_at, place_at, spill, update
 from .data import guard_mask, source
 from .handler import Handler, byte, i32, i64, lanes_of, pointer
 from .access import RESOLVE
-from .registry import emits
+from .mbarrier import count_operation
+from .pending import Begun
+from .registry import builds, emits
 from .tensor_boxes import CHUNK, TensorBoxes, box_of, chunk_type
 
 __all__: list[str] = []
 
+_MAP = ir.VectorType(byte, USED_BYTES)
 _FLUSHED = ("f32.ftz", "tf32.ftz")
 _REDUCED = {
     "add": ("u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16"),
@@ -42,7 +45,7 @@ class _Lanes(NamedTuple):
     coordinates: list[Any]
     maps: Any
 
-    def box(self, h: Handler, lane: Any, op: TensorBox | TensorMove) -> TensorBoxes:
+    def box(self, h: Handler, lane: Any, op: TensorBox) -> TensorBoxes:
         return box_of(h, op, element_at(h, self.maps, lane, i64), self.coordinates, lane)
 
 
@@ -91,26 +94,51 @@ def tensor_box(h: Handler, op: TensorBox) -> None:
 
 @emits(TensorMove)
 def tensor_move(h: Handler, op: TensorMove) -> None:
+    routine = h.field("q")
     mask = guard_mask(h, op.guard, True)
     coordinates = [source(h, kind, LANES) for kind in op.coordinates]
     maps, tensors, shared = _slots(h, 3)
+    nbytes, extents = h.slot(), h.slot()
+    mbarriers = _slots(h, 1) if op.waits == Kind.COUNTED else []
     h.skip_unless_any(mask)
-    lanes = _Lanes([spill(h, each) for each in coordinates], maps)
-    buffer = h.alloca(chunk_type)
+    words, room = [spill(h, each) for each in coordinates], Begun.room_of(h, op.defers)
+    pace = READERS if op.writes else COPIES
 
     def one(lane: Any) -> None:
-        box = lanes.box(h, lane, op)
-        delta, start = (Bits(box.b, element_at(h, place, lane, i64), 64) for place in (tensors, shared))
-        _Mover(h, op, box, delta, start, buffer).run()
+        mbarrier = element_at(h, mbarriers[0], lane, i64) if mbarriers else None
+        begun = Begun(h, room, routine, op.waits, pace, lane, mbarrier, op.clustered)
+        for number, (word, value) in enumerate(zip(words, coordinates)):
+            item = element_at(h, word, lane, value.type.element)
+            begun.put(h.ir.zext(item, i32) if item.type.width < 32 else item, Pending.WORDS + 4 * number)
+        map_ = h.ir.inttoptr(element_at(h, maps, lane, i64), _MAP.as_pointer())
+        begun.put(h.ir.load(map_, align=16), Pending.BYTES)
+        tensor, place = (element_at(h, at, lane, i64) for at in (tensors, shared))
+        begun.put(tensor if op.writes else place, Pending.TO)
+        begun.put(place if op.writes else tensor, Pending.SOURCE)
+        begun.put(element_at(h, nbytes, lane, i32), Pending.NBYTES)
+        begun.put(h.ir.zext(element_at(h, extents, lane, i32), i64), Pending.SIZE)
+        begun.end()
 
     h.for_each_lane(mask, one)
     h.next()
 
 
+@builds(MakeTensor)
+def make_tensor(module: ir.Module, name: str, key: MakeTensor) -> None:
+    h = Handler(module, name)
+    words = [h.add(h.rec, Pending.WORDS + 4 * number) for number in range(key.words)]
+    box = box_of(h, key, h.ir.ptrtoint(h.add(h.rec, Pending.BYTES), i64), words, h.i32(0))
+    fields = (Pending.TO, Pending.SOURCE) if key.writes else (Pending.SOURCE, Pending.TO)
+    delta, start = (Bits(box.b, h.load(h.rec, field, i64), 64) for field in fields)
+    _Mover(h, key, box, delta, start, h.alloca(chunk_type)).run()
+    count_operation(h)
+    h.ir.ret_void()
+
+
 class _Mover:
     """Moves the box of one lane; ``delta`` is added to an address of the tensor for that of the host."""
 
-    def __init__(self, h: Handler, op: TensorMove, box: TensorBoxes, delta: Bits, start: Bits, buffer: Any) -> None:
+    def __init__(self, h: Handler, op: MakeTensor, box: TensorBoxes, delta: Bits, start: Bits, buffer: Any) -> None:
         self.h, self.op, self.box, self.delta, self.start, self.buffer = h, op, box, delta, start, buffer
         self.swizzled = box.swizzled()
         self.whole = box.chunk_bytes.eq(CHUNK)
@@ -236,7 +264,7 @@ class _Mover:
         size = ELEMENTS[kind].bits // 8
         element = ir.IntType(8 * size)
         operation, function = reduction(self.op.operation, TYPES[kind.partition(".")[0]], False)
-        one_op = BulkMove(operation, function, 8 * size, True, ABSENT, ABSENT, ABSENT)
+        one_op = MakeBulk(operation, function, 8 * size, True, False)
 
         def one(at: Any) -> None:
             number = Bits(box.b, at, 64)

@@ -76,7 +76,8 @@ def assemble(lowered: LoweredFunction, source: Source | None = None) -> Code:
     )
     return Code(
         memory, base, base + offsets[lowered.entry], base + offsets[lowered.prologue], blocks, lowered.registers.size,
-        len(micro_ops), lowered.conservative, lowered.prints, _updates(lowered.graph), description,
+        len(micro_ops), lowered.conservative, lowered.prints, _updates(lowered.graph),
+        lowered.pending, description,
     )
 
 

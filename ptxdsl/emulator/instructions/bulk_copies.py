@@ -1,28 +1,28 @@
 """Bulk copies and reductions: `cp.async.bulk` and `cp.reduce.async.bulk` of memory without a tensor map.
 
-Each is made where it stands, the first moment that a GPU could choose too, by three micro-ops: one for each end, which
-finds the host addresses of its bytes, and one that moves them. An instruction of its own completes the bytes at the
-mbarrier (:mod:`..rewrite.async_copies`); groups and waits have nothing left to do.
+Micro-ops find and check the host addresses of both ends and of the mbarrier where the instruction stands; another one
+begins the copy, which is made then or later (:mod:`..machine.pending`).
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...ir import Instruction
+from ...ir import Address, Immediate, Instruction
 from ...types import ScalarType
 from ..machine.layout import LANES
+from ..machine.pending import FEW, Kind
 from ..machine.unsupported import unsupported
 from .addresses import WithAddress, lane_by_lane
 from .lowering import Lowering, lowers
 from . import mbarrier
-from .micro_op import MicroOp
-from .operand_classes import ABSENT, OperandClass
+from .micro_op import MicroOp, Routine
+from .operand_classes import ABSENT, OperandClass, per_lane
 from .operands import NOTHING, Field, raw
 
 __all__ = [
-    "ALIGNMENT", "BulkAddress", "BulkMove", "End", "ends", "find", "hosts", "move", "plain_address",
-    "reduction", "size_of", "slot",
+    "ALIGNMENT", "BulkAddress", "BulkMove", "End", "GroupCommit", "GroupWait", "MakeBulk", "begins", "ends", "find",
+    "find_mbarrier", "hosts", "move", "plain_address", "reduction", "size_of", "slot",
 ]
 
 ALIGNMENT = 16
@@ -47,13 +47,28 @@ class BulkAddress(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
 
 
 class BulkMove(
-    MicroOp, may_fault=False, repeatable=False, inlinable="its cost is that of the copy",
+    MicroOp, may_fault=True, repeatable=False, inlinable="its cost is that of the copy",
     reads_memory=True, writes_memory=True,
 ):
-    """Moves the bytes between host addresses, lane by lane.
+    """Begins a copy between host addresses, lane by lane; its record has the address of :class:`MakeBulk`.
+
+    ``waits`` says what waits for it (:class:`..machine.pending.Kind`), ``clustered`` that its mbarrier may lie in
+    another block. Where it does not ``defer``, it is made at once.
+    """
+
+    waits: int
+    clustered: bool
+    defers: bool
+    size: OperandClass
+    byte_mask: OperandClass
+    guard: OperandClass
+
+
+class MakeBulk(Routine):
+    """Makes a copy, and counts its bytes.
 
     ``operation`` and ``function`` are those of an atomic operation (:class:`.atomics.Atomic`) on elements of so many
-    bits, empty for a copy; ``host_atomic`` where other threads of the host may change them too. ``byte_mask`` says
+    bits, empty for a copy; ``host_atomic`` where other threads of the host may change them too. ``masked``: MASK says
     which of each 16 bytes are copied.
     """
 
@@ -61,8 +76,25 @@ class BulkMove(
     function: str
     bits: int
     host_atomic: bool
-    size: OperandClass
-    byte_mask: OperandClass
+    masked: bool
+
+
+class GroupCommit(MicroOp, may_fault=False, repeatable=False, inlinable="it is followed by a wait"):
+    """Ends the group of operations that each thread has begun since its last one; ``waits`` is what waits for it."""
+
+    waits: int
+    guard: OperandClass
+
+
+class GroupWait(MicroOp, may_fault=True, repeatable=False, inlinable="it waits for copies"):
+    """Makes the operations of each thread's groups but for the last ``left`` ones; all where that is -1.
+
+    ``sources``: it is enough that they have read their sources.
+    """
+
+    waits: int
+    left: int
+    sources: bool
     guard: OperandClass
 
 
@@ -102,7 +134,26 @@ def find(low: Lowering, statement: Instruction) -> None:
         op = BulkAddress(end.operand, address, ALIGNMENT, end.writes, own_block, word, size.kind, guard.kind)
         low.emit(op, field, place, guard, size, hosts(low, end.operand))
     if mbar is not None:
-        mbarrier.emit(low, statement, "check", mbar)
+        find_mbarrier(low, statement, mbar)
+
+
+def find_mbarrier(low: Lowering, statement: Instruction, mbar: Address) -> None:
+    """Emit what checks the mbarrier that counts an operation, and finds its host address."""
+    mbarrier.emit(low, statement, "find", mbar, _mbarrier_host(low))
+
+
+def _mbarrier_host(low: Lowering) -> Field:
+    return Field(per_lane(64), "i", (slot(low, "%pending.mbarrier", 8),))
+
+
+def begins(low: Lowering, statement: Instruction) -> tuple[int, bool, bool, Field]:
+    """How an operation is begun: what waits for it, whether by another block, whether it is deferred; the mbarrier."""
+    if low.defers:
+        low.pending = max(low.pending, FEW)
+    clustered = low.spaces.cluster not in (None, (1, 1, 1))
+    if statement.form.effects.completes != "mbarrier":
+        return Kind.BULK, clustered, low.defers, NOTHING
+    return Kind.COUNTED, clustered, low.defers, raw("i", slot(low, "%pending.mbarrier", 8))
 
 
 def move(low: Lowering, statement: Instruction) -> None:
@@ -114,8 +165,12 @@ def move(low: Lowering, statement: Instruction) -> None:
     chosen = low.read(statement, mask, 16)
     operation, function = _reduction(statement) if form.semantics == "cp_reduce_async_bulk" else ("", "")
     bits = form.type.bits if operation and form.type is not None else 8
-    op = BulkMove(operation, function, bits, dest.space == "global", size.kind, chosen.kind, guard.kind)
-    low.emit(op, guard, size, chosen, hosts(low, dest.operand), hosts(low, source.operand))
+    kind, clustered, defers, mbarrier_host = begins(low, statement)
+    op = BulkMove(kind, clustered, defers, size.kind, chosen.kind, guard.kind)
+    placed = low.emit(
+        op, raw("q", 0), guard, size, chosen, hosts(low, dest.operand), hosts(low, source.operand), mbarrier_host,
+    )
+    placed.links = {0: MakeBulk(operation, function, bits, dest.space == "global", mask is not None)}
 
 
 def _reduction(statement: Instruction) -> tuple[str, str]:
@@ -161,5 +216,13 @@ def slot(low: Lowering, name: str, nbytes: int) -> int:
 
 
 @lowers("cp_async_bulk_commit", "cp_async_bulk_wait")
-def bulk_wait(low: Lowering, statement: Instruction) -> None:
-    """Groups, waits and prefetches: all copies are complete."""
+def bulk_group(low: Lowering, statement: Instruction) -> None:
+    if not low.defers:
+        return
+    guard = low.operands.guard(statement)
+    if statement.form.effects.commits:
+        low.emit(GroupCommit(Kind.BULK, guard.kind), guard)
+        return
+    left = statement.operands[0]
+    assert isinstance(left, Immediate)
+    low.emit(GroupWait(Kind.BULK, left.bits, "read" in statement.form.tokens, guard.kind), guard)

@@ -27,6 +27,7 @@ class LoweredFunction(NamedTuple):
     """The micro-ops of a function: ``starts`` has the first of each basic block.
 
     ``prologue`` and ``entry`` are those with which a warp begins a launch and a block. ``prints``: it calls vprintf.
+    ``pending``: asynchronous operations that its blocks have room for.
     """
 
     micro_ops: list[PlacedMicroOp]
@@ -38,6 +39,7 @@ class LoweredFunction(NamedTuple):
     operands: Operands
     conservative: bool
     prints: bool
+    pending: int
 
 
 class FunctionLowering(Lowering):
@@ -64,7 +66,7 @@ class FunctionLowering(Lowering):
             self.emit(Trap(ABSENT, Fault.CONVERGENCE))
         return LoweredFunction(
             self.micro_ops, self.starts, prologue, entry, self.graph, self.registers, self.operands, self.conservative,
-            self.prints,
+            self.prints, self.pending,
         )
 
     def _prologue(self) -> None:

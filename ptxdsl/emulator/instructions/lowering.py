@@ -112,6 +112,8 @@ class Lowering:
         self._places: dict[Any, tuple[OperandClass, Pattern | None, str, tuple[int, ...], int, int]] = {}
         self.basic_block = 0
         self.divergent, self.prints, self.tracks_undefined = False, False, False
+        self.defers, self.pending = True, 0
+        """Whether asynchronous operations may be made later, and room for those that are not complete."""
         self.instrumentation = instrument(self) if instrument is not None else None
 
     def _analysed(self) -> Facts:

@@ -21,9 +21,10 @@ __all__ = ["MbarrierOperation"]
 class MbarrierOperation(WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable="it waits for other warps"):
     """Something that happens to the word of an mbarrier.
 
-    ``action`` is init, inval, check, wait (``nbytes``: the state), parity (``nbytes``: the parity), or change; a change
-    may have ``.drop`` and ``.stay`` (it must not complete the phase) behind it, and counts arrivals, bytes that will
-    come (``.expect``), or bytes that have come. A wait that is ``polled`` is in a short loop, which yields itself.
+    ``action`` is init, inval, check, find (a check; ``dest`` are the host addresses), wait (``nbytes``: the state),
+    parity (``nbytes``: the parity), or change; a change may have ``.drop`` and ``.stay`` (it must not complete the
+    phase) behind it, and counts arrivals, bytes that will come (``.expect``), or bytes that have come. A wait that is
+    ``polled`` is in a short loop, which yields itself.
     """
 
     action: str
@@ -72,12 +73,12 @@ def _address(statement: Instruction) -> Address:
 
 
 def emit(
-    low: Lowering, statement: Instruction, what: str, address: Address, dest: Operand = Sink(),  # noqa: B008
+    low: Lowering, statement: Instruction, what: str, address: Address, dest: Operand | Field = Sink(),  # noqa: B008
     count: Operand | None = None, nbytes: Operand | Field | None = None,
 ) -> None:
     """Emit the micro-op of something that happens to the mbarrier at an address."""
     kind, _, place = low.address(statement, address, 8, True)
-    result = low.operands.destination(dest)
+    result = dest if isinstance(dest, Field) else low.operands.destination(dest)
     arrivals, amount = low.read(statement, count), nbytes
     if not isinstance(amount, Field):
         amount = low.read(statement, amount, 64 if what == "wait" else 32)

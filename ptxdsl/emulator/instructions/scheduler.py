@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from .micro_op import MicroOp
 
-__all__ = ["EVERYWHERE", "SchedulerFunction"]
+__all__ = ["EVERYWHERE", "MAKERS", "SchedulerFunction"]
 
 
 class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable="it is the scheduler"):
-    """``name`` is schedule, shuffled, reschedule, advance, retire, run, clusters or resolve."""
+    """``name`` is schedule, shuffled, reschedule, advance, retire, run, clusters, resolve, or one of MAKERS."""
 
     name: str
 
 
 EVERYWHERE = tuple(map(SchedulerFunction, ("schedule", "reschedule", "advance", "retire", "run")))
 """Those that every launch needs; all but "run" in the order of the block state."""
+MAKERS = "make_all", "make_counted", "make_some"
+"""What makes operations that are pending, in that order too."""

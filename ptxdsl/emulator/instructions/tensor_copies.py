@@ -1,9 +1,8 @@
 """Tensor copies (TMA): `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`: boxes of a tensor that a map describes.
 
-As bulk copies (:mod:`.bulk_copies`) they are made where they stand, by micro-ops one after the other: the host address
-of the map; what the box takes of the tensor, and how many bytes in shared memory; the host address of these; and what
-moves them, and counts them at the mbarrier. In shared memory a box is a run of bytes, so that end is that of a bulk
-copy.
+As bulk copies (:mod:`.bulk_copies`) they are micro-ops one after the other: the host address of the map; what the box
+takes of the tensor, and how many bytes in shared memory; the host address of these; and what begins the copy. In shared
+memory a box is a run of bytes, so that end is that of a bulk copy.
 """
 
 from __future__ import annotations
@@ -14,17 +13,16 @@ from ...ir import Address, Instruction, Vector, elements
 from ...isa.tensor_maps import MAP_BYTES
 from ..machine.layout import SPACE_BITS
 from ..machine.unsupported import unsupported
-from . import mbarrier
 from .addresses import AccessFlags
-from .bulk_copies import ALIGNMENT, BulkAddress, hosts, plain_address, slot
+from .bulk_copies import ALIGNMENT, BulkAddress, begins, find_mbarrier, hosts, plain_address, slot
 from .lowering import Lowering, lowers
-from .micro_op import MicroOp
+from .micro_op import MicroOp, Routine
 from .operand_classes import ABSENT, OperandClass, per_lane
 from .operands import NOTHING, Field, raw
 
 __all__ = [
-    "SHARED_ALIGNMENT", "USED_BYTES", "Shape", "TensorBox", "TensorMove", "find", "is_tensor_copy", "move",
-    "size_of", "taken",
+    "SHARED_ALIGNMENT", "USED_BYTES", "MakeTensor", "Shape", "TensorBox", "TensorMove", "find", "is_tensor_copy",
+    "move", "size_of", "taken",
 ]
 
 USED_BYTES = MAP_BYTES // 2
@@ -52,17 +50,33 @@ class TensorBox(MicroOp, may_fault=True, repeatable=True, inlinable="its cost is
 
 
 class TensorMove(
-    MicroOp, may_fault=False, repeatable=False, inlinable="its cost is the copy's", reads_memory=True,
+    MicroOp, may_fault=True, repeatable=False, inlinable="its cost is the copy's", reads_memory=True,
     writes_memory=True,
 ):
-    """Moves the boxes, lane by lane: to shared memory, or from there, where ``operation`` may combine them."""
+    """Begins to move the boxes, lane by lane; its record has the address of :class:`MakeTensor`.
+
+    The other fields are those of TensorBox and BulkMove.
+    """
+
+    waits: int
+    clustered: bool
+    defers: bool
+    writes: bool
+    coordinates: tuple[OperandClass, ...]
+    guard: OperandClass
+
+
+class MakeTensor(Routine):
+    """Moves a box to shared memory, or from there, where ``operation`` may combine them, and counts its bytes.
+
+    WORDS has so many coordinates and offsets, BYTES the used ones of the map.
+    """
 
     shape: Shape
     offsets: int
     writes: bool
     operation: str
-    coordinates: tuple[OperandClass, ...]
-    guard: OperandClass
+    words: int
 
 
 def is_tensor_copy(statement: Instruction) -> bool:
@@ -124,7 +138,7 @@ def find(low: Lowering, statement: Instruction) -> None:
     _find_shared(low, statement, shared, guard)
     mbar = statement.operand("mbar")
     if mbar is not None:
-        mbarrier.emit(low, statement, "check", mbar)
+        find_mbarrier(low, statement, mbar)
 
 
 def _find_shared(low: Lowering, statement: Instruction, shared: int, guard: Field) -> None:
@@ -143,14 +157,17 @@ def _find_shared(low: Lowering, statement: Instruction, shared: int, guard: Fiel
 
 
 def move(low: Lowering, statement: Instruction) -> None:
-    """Emit what moves the bytes, and counts them."""
+    """Emit what begins the copy."""
     _, tensor, shared = _operands(statement)
     shape, offsets, writes, operation, coordinates = _box(low, statement)
-    guard, mbar = low.operands.guard(statement), statement.operand("mbar")
-    op = TensorMove(shape, offsets, writes, operation, tuple(each.kind for each in coordinates), guard.kind)
-    low.emit(op, guard, *coordinates, hosts(low, tensor), _tensor(low), hosts(low, shared))
-    if mbar is not None:
-        mbarrier.emit(low, statement, "change", mbar, nbytes=_bytes(low))
+    guard = low.operands.guard(statement)
+    kind, clustered, defers, mbarrier_host = begins(low, statement)
+    op = TensorMove(kind, clustered, defers, writes, tuple(each.kind for each in coordinates), guard.kind)
+    placed = low.emit(
+        op, raw("q", 0), guard, *coordinates, hosts(low, tensor), _tensor(low), hosts(low, shared), _bytes(low),
+        size_of(low, statement), mbarrier_host,
+    )
+    placed.links = {0: MakeTensor(shape, offsets, writes, operation, len(coordinates))}
 
 
 def taken(low: Lowering, statement: Instruction) -> tuple[Shape, int, tuple[OperandClass, ...], tuple[Field, ...]]:

@@ -180,6 +180,24 @@ class Block(Struct):
     """The window of shared memory among generic addresses."""
     TENSOR = field("Q")
     """Its tensor memory (:class:`TensorMemory`), 0 where the kernel uses none."""
+    PENDING = field("Q")
+    """The queue of operations that are not complete (:mod:`.pending`), 0 where the kernel has none,"""
+    PENDING_FIRST = field("i")
+    """the first of them in it, and behind the last one."""
+    PENDING_END = field("i")
+    PENDING_MOST = field("i")
+    PACES = field("I", 2)
+    """How probably they are made each time, of 2**32,"""
+    PACE_SEED = field("I")
+    """and the seed of the draws, 0 for none."""
+    STAGING = field("Q")
+    """Memory for what was read of sources, its bytes, and those in use."""
+    STAGING_BYTES = field("q")
+    STAGING_USED = field("q")
+    MAKE_ALL = field("Q")
+    """Functions that make all of them, those that an mbarrier waits for, and some."""
+    MAKE_COUNTED = field("Q")
+    MAKE_SOME = field("Q")
 
 
 class Cluster(Struct):

@@ -175,37 +175,15 @@ class AsyncCopies(Expander):
         self.branch(loop)
         self.place(end)
 
-    # Bulk copies: the copy stays, but for one block, and a further instruction counts its bytes at the mbarrier
+    # Bulk and tensor copies to several blocks: one for each
 
-    def bulk(self) -> None:
-        self.keep()
-        self._complete_bulk(self.operand("mbar"), self.guard)
-
-    def bulk_multicast(self) -> None:
-        for word, chosen in self._multicast_copies(self.operand("mbar")):
-            self._complete_bulk(word, chosen)
-
-    def tensor_multicast(self) -> None:
-        """A tensor copy; with `.cta_group::2` the mbarrier is that of the pair's block with the given one's parity."""
+    def copy_multicast(self) -> None:
+        """With `.cta_group::2` the mbarrier is that of the pair's block with the given one's parity."""
         mbar, parity = self.operand("mbar"), None
         if "cta_group::2" in self.form.tokens:
             parity, base = self.word("parity"), self._in_register(mbar.base)
             self.emit(f"getctarank.shared::cluster.u{base.type.bits}", parity, base)
             self.emit("and.b32", parity, parity, 1)
-        for _ in self._multicast_copies(mbar, parity):
-            pass
-
-    def _in_register(self, base: Any) -> Register:
-        if isinstance(base, Register):
-            return base
-        held = self.word("base", "u64")
-        self.emit("mov.u64", held, base)
-        return held
-
-    def _multicast_copies(
-        self, mbar: Address, parity: Register | None = None
-    ) -> Iterator[tuple[Address, Register]]:
-        """Emit the copy to each block; the mbarrier there, and the predicate of the block's being in the mask."""
         mask, mnemonic = self.operand("mask"), self._without_multicast()
         operands = [operand for operand in self.operands if operand is not mask]
         for rank, chosen in self._blocks(mask):
@@ -216,11 +194,13 @@ class AsyncCopies(Expander):
             dest, word = self._in_block(self.operand("d"), rank, "dest"), self._in_block(mbar, owner, "mbar")
             moved = [dest if n == 0 else word if operand is mbar else operand for n, operand in enumerate(operands)]
             self.emit(mnemonic, *moved, guard=chosen)
-            yield word, chosen
 
-    def _complete_bulk(self, mbar: Operand, guard: Register | Not | None) -> None:
-        space = next(token for token in self.form.tokens if token.startswith("shared"))
-        self.emit(f"mbarrier.complete_tx.{space}.b64", mbar, self.operand("size"), guard=guard)
+    def _in_register(self, base: Any) -> Register:
+        if isinstance(base, Register):
+            return base
+        held = self.word("base", "u64")
+        self.emit("mov.u64", held, base)
+        return held
 
     # Multicast: the instruction in each block of a mask, one after the other
 

@@ -13,9 +13,9 @@ _PASSES = {
     "Alloca": {"alloca": "allocate", "stacksave": "save", "stackrestore": "restore"},
     "AsyncCopies": {
         "cp_async": "copy", "cp_async_arrive": "arrive", "st_async": "store", "red_async": "reduce",
-        "st.bulk": "fill", "mbarrier.multicast": "multicast", "bulk": "bulk", "bulk.multicast": "bulk_multicast",
+        "st.bulk": "fill", "mbarrier.multicast": "multicast", "bulk.multicast": "copy_multicast",
         "multimem.ld_reduce": "access_multimem", "multimem.st": "access_multimem", "multimem.red": "reduce_multimem",
-        "try_cancel": "try_cancel", "query_cancel": "query_cancel", "tensor.multicast": "tensor_multicast",
+        "try_cancel": "try_cancel", "query_cancel": "query_cancel", "tensor.multicast": "copy_multicast",
     },
     "TensorMaps": {"tensormap.replace": "replace", "tensormap.cp_fenceproxy": "copy"},
     "MatrixFragments": {

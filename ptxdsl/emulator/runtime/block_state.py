@@ -14,13 +14,14 @@ from ...ir import Immediate, Instruction, Not, Operand, Register, Symbol
 from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.code import Code
 from ..codegen.library import library
-from ..instructions.scheduler import EVERYWHERE, SchedulerFunction
+from ..instructions.scheduler import EVERYWHERE, MAKERS, SchedulerFunction
 from ..machine.address_spaces import AddressRange, AddressSpaces
 from ..machine.allocation import address_of, allocate, copy_bytes, number_at
 from ..machine.layout import (
     ALIGNED_START, LANES, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
     Launch, Status, TensorMemory, Warp,
 )
+from ..machine.pending import Pending, paces
 from ..machine.warp_headers import warp_headers
 from . import late_search
 from .alone import ALONE
@@ -47,6 +48,10 @@ _NO_BARRIERS = bytes(Block.HEAP - Block.BARRIERS)
 MOST_KEPT = 256 << 10
 """Bytes of a block state that is kept from launch to launch."""
 _RUN = Block.span("FUNCTION", "LOCKS")
+_QUEUE = Block.span("PENDING", "MAKE_SOME")
+_PENDING = Block.span("PENDING_FIRST", "PENDING_END")
+_SWIZZLED = 1024
+"""What addresses of shared memory are swizzled by, and so the same modulo, wherever it is copied to."""
 _WARPS = Block.span("BUDGET", "CURRENT")
 
 
@@ -311,6 +316,7 @@ class BlockState:
         self.launch, self.rank, self.left = launch, rank, TIME_SLICE
         self.counter: Any = None
         """Memory of the counter of blocks that it has to itself, in a launch in clusters."""
+        self._queue: Any = None
         self.arrivals: dict[int, list[Arrival]] = {}
         """By warp, lanes that wait at ``.sync`` instructions for others of it (:mod:`.convergence`)."""
         self.worker = 0
@@ -419,12 +425,41 @@ class BlockState:
 
     def attach(self, code: Code) -> None:
         """Run this code from now on, with fresh warps."""
+        self.complete()
         self.code, self.stride = code, code.stride
+        if code.pending > self.get(Block.PENDING_MOST, "i"):
+            self._make_queue(code.pending)
         self.warps_memory, self.warps, self._warps_view = allocate(self.stride * self.count)
         self._write_warps()
         blocks = address_of(code.blocks)
         _CODE.pack_into(self._view, Block.WARPS, self.warps, self.stride, blocks, code.entry, code.base)
         self.put(Block.REGION, "i", 0)
+
+    def _make_queue(self, count: int) -> None:
+        """Room for so many operations that are not complete, and for what was read of their sources."""
+        staging = self.launch.shared_bytes + 2 * _SWIZZLED
+        self._queue, place, _ = allocate(count * Pending.nbytes + staging + _SWIZZLED, _SWIZZLED)
+        seed = self.launch.config.seed
+        pace = (0, 0, 0) if seed is None else (*paces(seed), seed * 0x9E3779B1 % (1 << 32) ^ 0x55555555 or 1)
+        made = map(scheduler, MAKERS)
+        _QUEUE.pack_into(
+            self._view, Block.PENDING, place + -(-staging // _SWIZZLED) * _SWIZZLED, 0, 0, count, *pace, place, staging,
+            0, *made,
+        )
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether asynchronous operations are not complete."""
+        first, end = _PENDING.unpack_from(self._view, Block.PENDING_FIRST)
+        return bool(first != end)
+
+    def complete(self) -> bool:
+        """Make all operations that are not complete; whether there were some."""
+        if not self.has_pending:
+            return False
+        self.put(Block.STATUS, "i", Status.RUNNING)
+        compiled(scheduler("make_all"))(None, None, self.address)
+        return True
 
     def _write_warps(self) -> None:
         """Make the warps ready to compute what does not change from block to block."""

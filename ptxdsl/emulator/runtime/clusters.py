@@ -30,7 +30,7 @@ from . import block_state, host_threads, late_search, worker_pool
 from .alone import ALONE
 from .block_state import BlockState, LaunchState, compiled, scheduler
 from .deoptimise import note_wrap
-from .events import deadlock, deoptimise, handle, livelock
+from .events import complete, deadlock, deoptimise, handle, livelock
 from .faults import index_in
 from .seeded_schedule import SeededSchedule
 from .quiescence import Quiescence, digest
@@ -374,6 +374,8 @@ class Clusters:
                     handle(state, status, self.codes)
             elif state.left <= 0:
                 state.left = TIME_SLICE
+                if self.schedule is None and state.has_pending:
+                    complete([state])
                 self._turn(active)
                 if self.quiescence.slice_over(len(active)):
                     self._compare(active)
@@ -400,6 +402,10 @@ class Clusters:
         """Compare the memory with what it was some rounds ago, or remember it."""
         if not self.pool.first(self.number):
             self.quiescence = Quiescence(self.random)
+            return
+        if complete(active):
+            self.quiescence = Quiescence(self.random)
+            self.launch.stop_clocks(False)
             return
         reached = self.quiescence.reached(digest(self.launch, active, self.memory.tobytes()))
         if reached:

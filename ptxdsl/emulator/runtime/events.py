@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..codegen.code import Code
 from ..machine.layout import Block, Fault, Status
@@ -14,10 +14,22 @@ from .block_state import BlockState
 from .convergence import converge
 from .deadlock import deadlock, livelock
 from .deoptimise import after_wrap, deoptimise, note_wrap
+from .faults import failure
 from .system_calls import answer
 from .undefined import follow
 
-__all__ = ["deadlock", "deoptimise", "handle", "livelock"]
+__all__ = ["complete", "deadlock", "deoptimise", "handle", "livelock"]
+
+
+def complete(states: Iterable[BlockState]) -> bool:
+    """Make all asynchronous operations of states that are not complete; whether there were some. Raises faults."""
+    found = False
+    for state in states:
+        if state.complete():
+            found = True
+            if state.get(Block.STATUS, "i") == Status.FAULT:
+                raise failure(state)
+    return found
 
 
 def handle(state: BlockState, status: int, codes: Callable[[bool], Code]) -> BlockState:

@@ -244,6 +244,10 @@ class WorkerPool:
         if state.left > 0:
             return None
         self.turns += 1
+        if self.schedule is None and state.has_pending:
+            from .events import complete
+
+            complete([state])
         state.left = TIME_SLICE if self.schedule is None else self.schedule.slice()
         states = len(self.waiting) + len(self.running) - 1
         if self.fault is not None:
@@ -266,6 +270,11 @@ class WorkerPool:
 
     def _compare(self) -> None:
         """Compare the memory with what it was some rounds ago, or remember it."""
+        from .events import complete
+
+        if complete(self.waiting):
+            self._progress()
+            return
         if self.quiescence.reached(digest(self.launch, self.waiting)):
             self._quiescent()
         self._set_comparing(self.quiescence.stopped)

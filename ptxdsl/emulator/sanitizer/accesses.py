@@ -93,7 +93,7 @@ def granularity(spaces: AddressSpaces) -> Granularity:
 
 def counts_bytes(form: Form) -> bool:
     """Whether an instruction completes transactions of an mbarrier."""
-    return form.tokens[0] == "complete_tx" or form.semantics == "tensor_load"
+    return form.tokens[0] == "complete_tx" or (bool(bulk_accesses(form)) and form.effects.completes == "mbarrier")
 
 
 def action_of(form: Form) -> int:

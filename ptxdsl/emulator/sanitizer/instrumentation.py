@@ -131,6 +131,7 @@ class Instrumentation:
 
     def __init__(self, low: Lowering, checks: Checks, definedness: Definedness) -> None:
         self.low, self.checks, self.definedness = low, checks, definedness
+        low.defers = False
         self.granule = granule_of(low.function)
         self.copy_groups = copy_groups(low.function) if checks.init else -1
         instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
@@ -534,7 +535,7 @@ class Instrumentation:
             fills = self.bulk and completes == "mbarrier" and role == Role.WRITE
             if fills or (race and completes == "bulk_group"):
                 low.emit(BulkReport(not access.writes, size.kind, guard.kind), guard, size, found)
-        if copy is tensor_copies and completes == "mbarrier" and (self.races or self.bulk):
+        if completes == "mbarrier" and (self.races or self.bulk):
             self._report_access(statement, 8, statement.operand("mbar"))
         copy.move(low, statement)
 

@@ -93,7 +93,8 @@ def test_memory_of_malloc(size: int, offset: int, good: bool) -> None:
     piece = "{{ .param .b64 a; .param .b64 r; st.param.b64 [a], 96; call (r), malloc, (a); ld.param.b64 {}, [r]; }}\n"
     body = f"""
         @!%p0 bra OVER; {piece.format("%rd5")} {piece.format("%rd6")} st.global.u32 [%rd5+16], 7;
-        add.u64 %rd0, %rd5, {offset}; {LOADS} ld.shared.u32 %r20, [tile+{16 - offset}]; st.global.u32 [%rd1], %r20;
+        add.u64 %rd0, %rd5, {offset}; {EXPECT} {LOADS} {WAIT}
+        ld.shared.u32 %r20, [tile+{16 - offset}]; st.global.u32 [%rd1], %r20;
         OVER:
     """
     text = module(body).replace(".visible", ".extern .func (.param .b64 r) malloc (.param .b64 n);\n.visible")
