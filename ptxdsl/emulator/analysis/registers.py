@@ -2,6 +2,7 @@
 
 Fewer bytes stay in the first-level cache. A slot holds registers of one size only: lanes that wait elsewhere keep their
 numbers in the slots of registers that the active lanes do not have, and writes touch only the lanes that are active.
+What an asynchronous instruction reads or writes at a later time shares its slot with nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ import heapq
 
 from ...analysis.control_flow import ControlFlowGraph
 from ...analysis.liveness import Liveness
+from ...ir import Instruction, Register, elements
 from ...types import ScalarType
 from ..machine.layout import LANES, Warp
 from .divergence import VARYING, Facts
 
 __all__ = ["RegisterFile"]
+
+_REGISTER_OPERATIONS = ("wgmma_group", "tcgen05_wait")
+"""What instructions complete by that read or write registers later."""
 
 
 class RegisterFile:
@@ -59,9 +64,20 @@ class RegisterFile:
                         first[name], types[name] = place, kind
                     last[name] = place
         self._extend(first, last)
+        for name in self._asynchronous():
+            first[name], last[name] = -1, len(ops) + 1
         always = {register.name for place in self._facts.launch_invariant for register in ops[place].writes}
         intervals = [(start, last[name], name) for name, start in first.items() if name not in always]
         return sorted(intervals + [(-1, len(ops) + 1, name) for name in sorted(always)])
+
+    def _asynchronous(self) -> set[str]:
+        """The registers of instructions that complete later: accumulators, rows of A, what tensor memory gives."""
+        found: set[str] = set()
+        for statement in self.liveness.graph.statements:
+            if isinstance(statement, Instruction) and statement.form.effects.completes in _REGISTER_OPERATIONS:
+                for operand in statement.operands:
+                    found |= {item.name for item in elements(operand) if isinstance(item, Register)}
+        return found
 
     def _extend(self, first: dict[str, int], last: dict[str, int]) -> None:
         """Extend the intervals to where some block begins or ends with the register live."""

@@ -111,6 +111,15 @@ class Handler:
         self._at += 4 if code == "i" else 8
         return value
 
+    @property
+    def mark(self) -> tuple[int, int]:
+        """Which field comes next."""
+        return self._at, self._read
+
+    def read_again(self, mark: tuple[int, int]) -> None:
+        """Read fields again from there on."""
+        self._at, self._read = mark
+
     def add(self, base: Any, offset: Any) -> Any:
         """``base + offset`` bytes; the offset is a number or an i32 or i64 value."""
         if isinstance(offset, int):

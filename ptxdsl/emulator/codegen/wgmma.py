@@ -13,13 +13,15 @@ from llvmlite import ir
 from ...isa.fragments import chunk_of, metadata_place
 from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
 from ..instructions.matrix_tiles import GROUP, elements_of
-from ..instructions.wgmma import ROWS, WARPS, WarpgroupCommit, WarpgroupProduct, WarpgroupWait
+from ..instructions.wgmma import ROWS, WARPS, MakeProduct, WarpgroupCommit, WarpgroupProduct, WarpgroupWait
 from ..machine.layout import LANES, SHARED_START, Block, Fault, Warp
+from ..machine.pending import READERS, Kind, Pending
 from ..semantics.lanes import Bits, Lanes
 from .control import wait_again
 from .data import guard_mask, source
 from .handler import Handler, byte, i16, i32, i64, lanes_of, pointer
-from .registry import emits
+from .pending import Begun, faulty, make_where
+from .registry import builds, emits
 from .warp import Members
 
 __all__: list[str] = []
@@ -28,6 +30,8 @@ _PIECE = 16
 _PIECES = 2
 """Pieces of a line of A, of which an instruction takes 32 bytes; a sparse A meets twice as much of B."""
 _VECTOR = 4 * LANES
+_FRESH = 16
+"""Where WORDS has it behind the descriptors."""
 _PITCH, _ROWS_PITCH = WARPS * ROWS * 16, ROWS * 16
 """Of A's panel: bytes between two k, and of what a warp takes of each."""
 _PANEL = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [i64] * 3)
@@ -39,21 +43,51 @@ floats, words = lanes_of(ir.FloatType()), lanes_of(i32)
 
 @emits(WarpgroupProduct)
 def warpgroup_product(h: Handler, op: WarpgroupProduct) -> None:
-    left, right, multiply, find, table = (h.field("q") for _ in range(5))
+    routine, _ = h.field("q"), [h.field("q") for _ in range(5)]
+    if op.held:
+        h.field()
+    for kind in op.held:
+        source(h, kind, LANES)
     group = _Warpgroup(h, op)
     descriptors = [source(h, kind, LANES) for kind in op.descriptors]
-    held = [source(h, kind, LANES) for kind in op.held]
-    place = h.field() if held else None
     scale = guard_mask(h, op.scale, False)
     group.check(op)
-    for number, value in enumerate(held):
-        h.store(value, h.add(h.warp, place), number * _VECTOR, 64)
     mine = h.ir.add(h.load(h.warp, Warp.PRODUCTS, i32), h.i32(1))
     h.store(mine, h.warp, Warp.PRODUCTS)
     last, on = h.block_named("last"), h.block_named("on")
     h.ir.cbranch(h.ir.icmp_signed(">=", group.least(Warp.PRODUCTS), mine), last, on)
     h.ir.position_at_end(last)
-    found = [h.ir.extract_element(each, h.i32(0)) for each in descriptors]
+    begun = Begun(h, Begun.room_of(h, op.defers), routine, Kind.PRODUCT, READERS, h.i32(0))
+    begun.put(group.owner, Pending.OWNER)
+    begun.put(h.ir.ptrtoint(group.first, i64), Pending.WARP)
+    begun.put(h.load(h.warp, Warp.GROUPS, i32), Pending.AGE)
+    for number, value in enumerate(descriptors):
+        begun.put(h.ir.extract_element(value, h.i32(0)), Pending.WORDS + 8 * number)
+    fresh = h.ir.xor(h.ir.and_(scale, h.i32(1)), h.i32(1))
+    begun.put(fresh, Pending.WORDS + _FRESH)
+    begun.end()
+    h.ir.branch(on)
+    h.ir.position_at_end(on)
+    h.next()
+
+
+@builds(MakeProduct)
+def make_product(module: ir.Module, name: str, key: MakeProduct) -> None:
+    op = key.op
+    h = Handler(module, name, op.codes)
+    operation = h.rec
+    h.rec, h.warp = (h.load(operation, field, pointer) for field in (Pending.PLACE, Pending.WARP))
+    _, left, right, multiply, find, table = (h.field("q") for _ in range(6))
+    group = _Warps(h)
+    place = h.field() if op.held else None
+    mark = h.mark
+    for number in range(WARPS):
+        h.warp = group.warp(h.i64(number))
+        h.read_again(mark)
+        for which, kind in enumerate(op.held):
+            h.store(source(h, kind, LANES), h.add(h.warp, place), which * _VECTOR, 64)
+    h.warp = group.first
+    found = [h.load(operation, Pending.WORDS + 8 * number, i64) for number in range(len(op.descriptors))]
     product = _Product(h, op, group, h.ir.inttoptr(table, pointer))
     product.right(right, found[-1])
     if op.majors[0]:
@@ -61,20 +95,30 @@ def warpgroup_product(h: Handler, op: WarpgroupProduct) -> None:
     else:
         product.held(left, place)
     if op.sparse:
-        product.metadata = _Metadata(product, find, h.ir.add(place, h.i32((len(held) - 1) * _VECTOR)))
-    product.run(multiply, h.ir.xor(h.ir.and_(scale, h.i32(1)), h.i32(1)))
-    h.ir.branch(on)
-    h.ir.position_at_end(on)
-    h.next()
+        product.metadata = _Metadata(product, find, h.ir.add(place, h.i32((len(op.held) - 1) * _VECTOR)))
+    product.run(multiply, h.load(operation, Pending.WORDS + _FRESH, i32))
+    h.ir.ret_void()
 
 
-class _Warpgroup:
+class _Warps:
+    """The warps of a group, by the first of them."""
+
+    def __init__(self, h: Handler) -> None:
+        self.h, self.first = h, h.warp
+        self.stride = h.load(h.block, Block.STRIDE, i64)
+
+    def warp(self, number: Any) -> Any:
+        return self.h.add(self.first, self.h.ir.mul(self.stride, number))
+
+
+class _Warpgroup(_Warps):
     """The warps of a group, all of whose lanes execute an instruction together."""
 
     def __init__(self, h: Handler, op: WarpgroupProduct | WarpgroupCommit | WarpgroupWait) -> None:
-        self.h, self.members = h, Members(h, op.guard, op.masked)
+        super().__init__(h)
+        self.members = Members(h, op.guard, op.masked)
         number = h.ir.and_(h.load(h.warp, Warp.INDEX, i32), h.i32(WARPS - 1))
-        self.stride = h.load(h.block, Block.STRIDE, i64)
+        self.owner = h.ir.sub(h.load(h.warp, Warp.INDEX, i32), number)
         self.first = h.add(h.warp, h.ir.neg(h.ir.mul(h.ir.zext(number, i64), self.stride)))
 
     def check(self, op: WarpgroupProduct | WarpgroupCommit) -> None:
@@ -85,9 +129,6 @@ class _Warpgroup:
         last = h.ir.or_(h.load(h.warp, Warp.INDEX, i32), h.i32(WARPS - 1))
         whole = h.ir.icmp_unsigned("<", last, h.i32(op.warps))
         h.branch_unless(whole, lambda: h.fault(Fault.WARPGROUP, self.members.lanes))
-
-    def warp(self, number: Any) -> Any:
-        return self.h.add(self.first, self.h.ir.mul(self.stride, number))
 
     def least(self, counter: int) -> Any:
         """The lowest value of a counter of the warps."""
@@ -115,6 +156,14 @@ def warpgroup_wait(h: Handler, op: WarpgroupWait) -> None:
     h.ir.cbranch(h.ir.icmp_signed(">", wanted, h.i32(0)), some, on)
     h.ir.position_at_end(some)
     h.branch_unless(h.ir.icmp_signed(">=", group.least(Warp.GROUPS), wanted), lambda: wait_again(h))
+
+    def mine(operation: Any) -> Any:
+        same = h.ir.icmp_unsigned("==", h.load(operation, Pending.KIND, i32), h.i32(Kind.PRODUCT))
+        same = h.ir.and_(same, h.ir.icmp_unsigned("==", h.load(operation, Pending.OWNER, i32), group.owner))
+        return h.ir.and_(same, h.ir.icmp_signed("<", h.load(operation, Pending.AGE, i32), wanted))
+
+    make_where(h, mine)
+    h.branch_unless(h.ir.not_(faulty(h)), h.ir.ret_void)
     h.ir.branch(on)
     h.ir.position_at_end(on)
     h.next()
@@ -132,7 +181,7 @@ class _Side(NamedTuple):
 
 
 class _Product:
-    def __init__(self, h: Handler, op: WarpgroupProduct, group: _Warpgroup, table: Any) -> None:
+    def __init__(self, h: Handler, op: WarpgroupProduct, group: _Warps, table: Any) -> None:
         self.h, self.op, self.group, self.table, self.b = h, op, group, table, Lanes(h.ir, 1)
         self.lines = -(-op.columns // GROUP) * GROUP
         self.a = self.room(op.depth * _PITCH)

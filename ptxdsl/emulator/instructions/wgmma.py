@@ -1,7 +1,7 @@
-"""wgmma: products of a warpgroup's tiles, which the last of its four warps to come makes for all of them.
+"""wgmma: products of a warpgroup's tiles, which the last of its four warps to come begins for all of them.
 
-That is the first moment that a GPU could choose too, so fences have nothing left to do. A warp that waits for groups
-waits until the others have committed them too: what it says to others then, that a stage is free say, holds for all.
+They are made then or later, in their order (:mod:`..machine.pending`). A warp that waits for groups waits until the
+others have committed them too: what it says to others then, that a stage is free say, holds for all.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 from ...ir import Immediate, Instruction, elements
 from ...isa.fragments import shape_of
 from ..machine.layout import LANES
+from ..machine.pending import FEW
 from ..machine.unsupported import unsupported
 from .bulk_copies import slot
 from .lowering import Lowering, lowers
 from .matrix_tiles import TilePanel, TileProduct, WarpPanel, elements_of, lines_of, products_of
-from .micro_op import MicroOp
+from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 from .operands import NOTHING, raw
 
-__all__ = ["ROWS", "WARPS", "WarpgroupCommit", "WarpgroupProduct", "WarpgroupWait"]
+__all__ = ["ROWS", "WARPS", "MakeProduct", "WarpgroupCommit", "WarpgroupProduct", "WarpgroupWait"]
 
 ROWS = 16
 """Of a warp."""
@@ -32,9 +33,9 @@ class WarpgroupProduct(
 
     ``types`` and ``majors`` are those of A and B; A's major is "" where it lies in registers. ``result`` is the type of
     d, ``negative`` says that products are subtracted. ``selector`` is that of a sparse A's metadata, -1 where A is
-    dense. ``descriptors`` are those of what lies in shared memory, ``held`` the registers of A, then the metadata,
-    which each warp leaves in a place for the last one; ``warps`` are those of the block. The record has the address of
-    a table of the offsets of d's registers.
+    dense. ``descriptors`` are those of what lies in shared memory, ``held`` the registers of A, then the metadata;
+    ``warps`` are those of the block. The record has the addresses of :class:`MakeProduct`, of the core's functions, and
+    of a table of the offsets of d's registers. Where a product does not ``defer``, it is made at once.
     """
 
     warps: int
@@ -52,6 +53,7 @@ class WarpgroupProduct(
     members: OperandClass
     guard: OperandClass
     masked: bool
+    defers: bool
 
     @property
     def sparse(self) -> bool:
@@ -61,6 +63,12 @@ class WarpgroupProduct(
     def depth(self) -> int:
         """Elements of A along k that are multiplied, of single bits words."""
         return 2 * elements_of(self.types[0])
+
+
+class MakeProduct(Routine):
+    """Makes a product: WORDS has its descriptors and whether d counts as 0, the record of ``op`` the rest."""
+
+    op: WarpgroupProduct
 
 
 class WarpgroupCommit(MicroOp, may_fault=True, repeatable=False, inlinable="it is followed by a wait", converges=True):
@@ -73,7 +81,7 @@ class WarpgroupCommit(MicroOp, may_fault=True, repeatable=False, inlinable="it i
 
 
 class WarpgroupWait(MicroOp, may_fault=True, repeatable=False, inlinable="it waits for other warps", converges=True):
-    """Waits until all warps have committed as many groups as this one, but for the last ``left``."""
+    """Waits until all warps have committed as many groups as this one, but for the last ``left``, and makes these."""
 
     left: int
     members: OperandClass
@@ -111,19 +119,22 @@ def wgmma(low: Lowering, statement: Instruction) -> None:
     op = WarpgroupProduct(
         _warps(low), (left, right), majors, columns, result, "satfinite" in tokens,
         sum(bits & 1 << 31 != 0 for bits in signs) == 1, selector, tuple(field.kind for field in descriptors),
-        tuple(field.kind for field in held), scale.kind, members.kind, guard.kind, low.divergent,
+        tuple(field.kind for field in held), scale.kind, members.kind, guard.kind, low.divergent, low.defers,
     )
+    if low.defers:
+        low.pending = max(low.pending, FEW)
     table = low.pool.table(_accumulators([low.operands.destination(each).values[0] for each in d], result, columns))
     place = raw("i", slot(low, f"%wgmma.{low.place}", 4 * len(held))) if held else NOTHING
     placed = low.emit(
-        op, raw("qqqqq", 0, 0, 0, 0, table), guard, low.priority(), *descriptors, *held, place, scale, members
+        op, raw("qqqqqq", 0, 0, 0, 0, 0, table), place, *held, guard, low.priority(), *descriptors, scale, members
     )
     panel = TilePanel(left, majors[0], "spread") if majors[0] else WarpPanel(left)
     wide = 4 if columns % 16 == 0 else 2
     product = TileProduct("vector", "quad", 4, wide, products_of(left), lines is not None)
-    placed.links = {0: panel, 1: TilePanel(right, majors[1], "pairs"), 2: product}
+    assert isinstance(placed.op, WarpgroupProduct)
+    placed.links = {0: MakeProduct(placed.op), 1: panel, 2: TilePanel(right, majors[1], "pairs"), 3: product}
     if lines is not None:
-        placed.links[3] = lines
+        placed.links[4] = lines
 
 
 def _group(low: Lowering, statement: Instruction) -> None:
