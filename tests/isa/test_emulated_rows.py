@@ -8,7 +8,7 @@ from emulated_rows import emitted, refusal, verdicts
 
 from ptxdsl.isa import Row, opcodes, rows, special_registers
 
-_BLACKWELL = ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift", "tcgen05.commit")
+_BLACKWELL = ("tcgen05.mma", "tcgen05.cp")
 OPEN = {
     "Blackwell's tensor cores": lambda row: row.syntax.startswith(_BLACKWELL),
     "tensor copies by im2col::w, and Rubin's": lambda row: ".tensor" in row.syntax or "swizzle_mode" in row.syntax,
@@ -34,7 +34,7 @@ def _open(row: Row) -> bool:
 
 
 @pytest.mark.parametrize("text", [
-    "tcgen05.shift.cta_group::1.down [%r1];", "fabric.submit;",
+    "tcgen05.cp.cta_group::1.4x256b [%r1], %rd1;", "fabric.submit;",
     "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs::w.bulk_group [%rd2, {%r1, %r2, %r3}], [%rd3];",
 ])
 def test_what_does_not_run_says_so(text: str) -> None:

@@ -202,6 +202,19 @@ class AsyncCopies(Expander):
         self.emit("mov.u64", held, base)
         return held
 
+    # tcgen05.commit: what it tracks is complete (:mod:`..codegen.tensor_cells`), so an arrival follows at once
+
+    def commit(self) -> None:
+        self.keep()
+        self.guarded(f"mbarrier.arrive.release.cluster{self.copied()}.b64", Sink(), self.operand("mbar"))
+
+    def commit_multicast(self) -> None:
+        self.keep()
+        mnemonic, mbar = f"mbarrier.arrive.release.cluster{self.copied()}.b64", self.operand("mbar")
+        for rank, chosen in self._blocks(self.operand("mask")):
+            place = self._in_block(mbar, rank, "mbar", self.copied())
+            self.emit(mnemonic, Sink(), place, guard=chosen)
+
     # Multicast: the instruction in each block of a mask, one after the other
 
     def multicast(self) -> None:
@@ -229,11 +242,13 @@ class AsyncCopies(Expander):
             self.both(chosen, self.guard)
             yield rank, chosen
 
-    def _in_block(self, address: Address, rank: Operand | int, name: str) -> Address:
+    def _in_block(
+        self, address: Address, rank: Operand | int, name: str, space: str = ".shared::cluster"
+    ) -> Address:
         """The place of an address in another block."""
         kind = f"u{address.base.type.bits}" if isinstance(address.base, Register) else "u64"
         place = self.word(f"{name}{kind[1:]}", kind)
-        self.emit(f"mapa.shared::cluster.{kind}", place, address.base, rank)
+        self.emit(f"mapa{space}.{kind}", place, address.base, rank)
         return address._replace(base=place)
 
     # One device

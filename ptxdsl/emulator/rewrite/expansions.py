@@ -16,6 +16,7 @@ _PASSES = {
         "st.bulk": "fill", "mbarrier.multicast": "multicast", "bulk.multicast": "copy_multicast",
         "multimem.ld_reduce": "access_multimem", "multimem.st": "access_multimem", "multimem.red": "reduce_multimem",
         "try_cancel": "try_cancel", "query_cancel": "query_cancel", "tensor.multicast": "copy_multicast",
+        "tensor_commit": "commit", "tensor_commit.multicast": "commit_multicast",
     },
     "TensorMaps": {"tensormap.replace": "replace", "tensormap.cp_fenceproxy": "copy"},
     "MatrixFragments": {
@@ -37,7 +38,7 @@ def expansion(form: Form) -> tuple[str, str] | None:
         name += f".{form.tokens[0]}"
     elif name == "tensor_load":
         name = f"tensor{multicast}"
-    elif name == "mbarrier":
+    elif name in ("mbarrier", "tensor_commit"):
         name += multicast
     elif name in ("cp_async_bulk", "cp_reduce_async_bulk") and form.effects.completes == "mbarrier":
         name = f"bulk{multicast}"

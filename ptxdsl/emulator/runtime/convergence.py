@@ -73,8 +73,10 @@ class _Warp:
         statement: Any = state.code.graph.statements[place]
         guard = [1] * LANES if statement.guard is None else state.values(self.warp, statement.guard)
         lanes = [lane for lane in set_bits(active) if guard[lane]]
-        reads = [state.values(self.warp, operand) for operand in operands_of(statement, False)]
-        members = [0xFFFFFFFF] * LANES if kind == Fault.BARRIER_DIVERGED else reads[-1]
+        reads, members = [], [0xFFFFFFFF] * LANES
+        if statement.form.effects.converges == "mask" or statement.form.effects.barrier == "block":
+            reads = [state.values(self.warp, operand) for operand in operands_of(statement, False)]
+            members = members if kind == Fault.BARRIER_DIVERGED else reads[-1]
         if any(not members[lane] >> lane & 1 for lane in lanes):
             raise failure(state)
         if not state.code.conservative:

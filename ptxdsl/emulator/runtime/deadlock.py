@@ -7,12 +7,14 @@ from typing import Any
 
 from ...errors import DeadlockError
 from ...ir import Address, Instruction, Register, Symbol
+from ..instructions.tensor_memory import TensorAllocate, TensorDeallocate
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, ClusterBlock, Mbarrier, Warp
 from ..machine.unsupported import render
 from .block_state import BlockState
 from .convergence import raise_pending
 from .faults import Scene, ranges, set_bits
+from .tensor_memory_faults import PAIR, waiting_for
 
 __all__ = ["deadlock", "livelock"]
 
@@ -74,6 +76,9 @@ def livelock(state: BlockState) -> DeadlockError:
         pc = state.get_warp(warps[0], Warp.WAITS, "Q") or pc
         what = "\n".join(("all warps wait, some at mbarriers that nobody completes", *lines))
         hint = "count who arrives in a phase, how often, and which bytes come"
+        if all(" tensor memory " in line or PAIR in line for line in lines):
+            what = "\n".join(("all warps wait, some for tensor memory", *lines))
+            hint = "free what is no longer needed before more is allocated: `tcgen05.dealloc`"
         if all(_GROUP in line for line in lines):
             what = "\n".join(("all warps wait, some for the others of their warpgroup", *lines))
             hint = "all four warps of a warpgroup execute the same wgmma instructions"
@@ -95,7 +100,9 @@ def _mbarriers(state: BlockState, warps: list[int]) -> Iterator[str]:
             wait = state.code.graph.statements[statement]
             if not isinstance(wait, Instruction):
                 continue
-            if wait.form.effects.waits == "wgmma_group":
+            if isinstance(state.code.op_at(pc), (TensorAllocate, TensorDeallocate)):
+                groups.setdefault((pc, waiting_for(state, wait)), []).append(number)
+            elif wait.form.effects.waits == "wgmma_group":
                 groups.setdefault((pc, _GROUP), []).append(number)
             elif wait.form.effects.waits == "mbarrier":
                 groups.setdefault((pc, _pending(state, number, wait)), []).append(number)

@@ -6,15 +6,17 @@ from typing import Any
 
 from ...errors import EmulationError, MemoryFault
 from ...ir import Instruction
+from ..instructions.tensor_memory_copies import TensorShift
 from ..machine.allocation import number_at
 from ..machine.layout import Block, Fault, TensorMemory
 from ..machine.unsupported import render
 from .block_state import BlockState
 from .faults import Scene, explains
 
-__all__ = ["allocations"]
+__all__ = ["PAIR", "allocations", "waiting_for"]
 
 UNIT = TensorMemory.UNIT
+PAIR = " for a warp of the other block of the pair"
 
 
 def _field(state: BlockState, field: int, nbytes: int = 4) -> int:
@@ -171,14 +173,22 @@ def _outside(scene: Scene, _: Fault) -> EmulationError:
 @explains(Fault.TENSOR_LANES)
 def _lanes(scene: Scene, _: Fault) -> EmulationError:
     lane, quarter = scene.address >> 16, 32 * (scene.warp % 4)
-    message = f"{_named(scene)} at lane {lane} of tensor memory in warp {scene.warp}"
-    return scene.raised(MemoryFault, f"{message}, which reaches lanes {quarter} to {quarter + 31}")
+    message = f"{_named(scene)} at lane {lane} of tensor memory"
+    if isinstance(scene.op, TensorShift):
+        return scene.raised(MemoryFault, f"{message}: a shift begins at lane 0, 32, 64 or 96")
+    allowed = f"{quarter}" if "32x32b" in scene.statement.form.tokens else f"{quarter} or {quarter + 16}"
+    return scene.raised(
+        MemoryFault,
+        f"{message} in warp {scene.warp}, which reaches lanes {quarter} to {quarter + 31}: an access of this shape "
+        f"begins at lane {allowed}",
+        "add 32 times the number of the warp in its group of four to the upper half of the address",
+    )
 
 
-def waiting(state: BlockState, statement: Instruction) -> str:
+def waiting_for(state: BlockState, statement: Instruction) -> str:
     """What a warp that allocates or frees tensor memory waits for, for the text of a deadlock."""
     asking = _field(state, TensorMemory.ASKING)
     if asking and "cta_group::2" in statement.form.tokens:
-        return " for a warp of the other block of the pair to do the same"
+        return f"{PAIR} to do the same"
     return f" until so many columns of tensor memory are free; {_held(state)}"
 
