@@ -10,7 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import block as block, math as math, warp as warp
+    from . import (
+        block as block, cluster as cluster, math as math, mbarrier as mbarrier, mma as mma,
+        tiles as tiles, tma as tma, warp as warp, wgmma as wgmma,
+    )
     from . import kernels as kernels
     from .config import use
     from .gpu.assembler import assemble
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
         PtxError, PtxTypeError, PtxWarning, RaceError, StructureError, TargetError, TraceError, TrapError, TruthError,
         UninitializedError, UnknownInstruction, VerifyError,
     )
+    from .pipeline import Pipeline
     from .isa.support import Support, supports
     from .kernel import Kernel, backend_name, load, ptx_kernel
     from .kernel.device_arrays import DeviceArray, empty, to_device, zeros
@@ -45,10 +49,11 @@ __version__ = "0.1.0"
 __all__ = [
     "AliasError", "Array", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError",
     "DeviceArray", "DriverError", "EmulationError", "EscapeError", "Kernel", "LaunchError", "Loc", "LostUpdateError",
-    "MemoryFault", "ParseError", "PerformanceWarning", "Ptr", "PtxError", "PtxTypeError", "PtxWarning", "RaceError",
-    "Sampler", "ScalarType", "StructureError", "Support", "Surface", "TargetError", "TensorMap", "Texture",
-    "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "__version__",
-    "assemble", "b8", "b16", "b32", "b64", "b128", "backend_name", "bf16", "bf16x2", "break_if", "cdiv", "check",
+    "MemoryFault", "ParseError", "PerformanceWarning", "Pipeline", "Ptr", "PtxError", "PtxTypeError", "PtxWarning",
+    "RaceError", "Sampler", "ScalarType", "StructureError", "Support", "Surface", "TargetError", "TensorMap",
+    "Texture", "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError",
+    "__version__", "assemble", "b8", "b16", "b32", "b64", "b128", "backend_name", "bf16", "bf16x2", "break_if", "cdiv",
+    "check",
     "const", "continue_if", "debug", "dtype_of", "dynamic_shared", "e2m1", "e2m1p4x4", "e2m1x2", "e2m1x4", "e2m3",
     "e2m3x2", "e2m3x4", "e3m2", "e3m2x2", "e3m2x4", "e4m3", "e4m3x2", "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "empty",
     "f16", "f16x2", "f32", "f32x2", "f64", "global_", "label", "load", "local", "loop", "maximum", "minimum",
@@ -58,11 +63,12 @@ __all__ = [
     "ue8m0x2", "ue8m0x4", "unpack", "use", "when", "zeros",
 ]
 
-_SUBMODULES = ("block", "kernels", "math", "warp")
+_SUBMODULES = ("block", "cluster", "kernels", "math", "mbarrier", "mma", "tiles", "tma", "warp", "wgmma")
 _HOMES = (
     "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "isa.support",
     "kernel.textures", "launch.tensor_maps", "gpu.assembler",
     "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.tools.debugger",
+    "pipeline",
 )
 """The modules that define the public names, the cheapest to import first."""
 

@@ -24,9 +24,11 @@ SIZES: dict[str, list[dict[str, int]]] = {
     "attention": [{"length": 1}, {"length": 37, "dim": 32}, {"length": 33, "dim": 128, "warps": 3}],
     "block_sum": [{"n": 1}, {"n": 31, "blocks": 1}, {"n": 70_001, "blocks": 7}],
     "matmul": [{"m": 1, "n": 1, "k": 1}, {"m": 17, "n": 33, "k": 15}, {"m": 40, "n": 9, "k": 31, "tile": 8}],
+    "mma_matmul": [{"m": 1, "n": 1, "k": 1}, {"m": 129, "n": 65, "k": 191}],
     "rotate": [{"height": 1, "width": 1}, {"height": 33, "width": 7, "degrees": 90}, {"height": 40, "width": 31}],
     "saxpy": [{"n": 1}, {"n": 255}, {"n": 257}],
     "softmax": [{"rows": 1, "columns": 1}, {"rows": 3, "columns": 127}, {"rows": 2, "columns": 1025}],
+    "wgmma_matmul": [{"m": 1, "n": 1, "k": 1}, {"m": 129, "n": 130, "k": 193}],
     "transpose": [{"height": 1, "width": 1}, {"height": 33, "width": 31}, {"height": 64, "width": 96}],
 }
 

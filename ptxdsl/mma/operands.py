@@ -1,0 +1,54 @@
+"""What products of a warp and of a warpgroup share: the instruction's shape by the types, and checks of operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import PtxTypeError
+from ..language import Value, View
+from ..language.errors import described, located
+from ..language.values.literals import known_integer
+from ..types import ScalarType, bf16, e4m3, e5m2, f16, f32, f64, s8, s32, tf32, u8
+
+__all__ = ["KINDS", "RESULTS", "SHAPES", "matrix", "moved", "multiple", "sides", "some"]
+
+SHAPES = {8: "m16n8k32", 16: "m16n8k16", 32: "m16n8k8", 64: "m8n8k4"}
+"""The shape of the instruction, by the bits of an element of a and b."""
+RESULTS: dict[ScalarType, tuple[ScalarType, ...]] = {
+    f16: (f32, f16), bf16: (f32,), tf32: (f32,), e4m3: (f32, f16), e5m2: (f32, f16), s8: (s32,), u8: (s32,),
+    f64: (f64,),
+}
+"""The types of sums, by those of a and b."""
+KINDS = ({f16}, {bf16}, {tf32}, {e4m3, e5m2}, {s8, u8}, {f64})
+"""The types of a and b that are multiplied by each other."""
+
+
+def sides(shape: str) -> tuple[int, int, int]:
+    """m, n and k of an instruction."""
+    m, _, rest = shape[1:].partition("n")
+    n, _, k = rest.partition("k")
+    return int(m), int(n), int(k)
+
+
+def multiple(what: str, extent: Any, of: int, whose: str = "") -> None:
+    known = known_integer(extent)
+    if known is None or known < 1 or known % of:
+        raise located(PtxTypeError, f"{described(extent)} {what}{whose}: no multiple of {of}", f"a multiple of {of}")
+
+
+def matrix(view: Any, what: str) -> Any:
+    if not isinstance(view, View) or len(view.shape) != 2:
+        raise located(
+            PtxTypeError, f"`{what}` of {described(view)}",
+            "a matrix: a parameter `c: Array[f32, 2]`, `shared(f32, 64, 64)`",
+        )
+    return view
+
+
+def some(number: Any) -> bool:
+    return isinstance(number, Value) or number != 0
+
+
+def moved(by: Any, number: Any) -> Any:
+    """``number + by``, without an instruction where that is 0."""
+    return number + by if some(by) else number
