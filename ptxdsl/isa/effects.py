@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, cast
 
-from ..types import ScalarType
+from ..types import TYPES, ScalarType
 from .specs import OperandSpec
 
 __all__ = ["COMMUTATIVE", "NONE", "ORDERS", "SCOPES", "STATED", "Access", "Effects", "derive"]
@@ -81,7 +81,8 @@ class Effects(NamedTuple):
 
     ``uniform``: its results are the same in all lanes that execute it together. ``polls``: a loop of it may wait for
     another thread. ``hint``: right if left out. ``selects``: its result is one of its first two sources. ``absorbs``:
-    bits of one source may decide those of the result, whatever the other is.
+    bits of one source may decide those of the result, whatever the other is. ``scale``: the place of the predicate
+    without which it only writes the operands that it else reads and writes, -1 for none.
     """
 
     control: Control = ""
@@ -102,6 +103,7 @@ class Effects(NamedTuple):
     hint: bool = False
     selects: bool = False
     absorbs: bool = False
+    scale: int = -1
 
     @property
     def reads(self) -> bool:
@@ -169,6 +171,7 @@ STATED = (
 """The words that open a line of a row about effects."""
 
 NONE = Effects()
+_PRED = TYPES["pred"]
 
 _UNITS = {
     "tex": "texture", "tld4": "texture", "txq": "texture", "suld": "surface", "sust": "surface", "sured": "surface",
@@ -201,6 +204,7 @@ def derive(
         cast(Asynchronous, completes), cast(Asynchronous, stated.get("commits", "")), "uniform" in stated,
         (strong and atomic in ("", "cas", "exch")) or waits == "mbarrier", form.hint,
         "selects" in stated, "absorbs" in stated,
+        next((n for n, spec in enumerate(operands) if spec.name == "scale" and spec.type is _PRED), -1),
     )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 __all__ = [
     "CORNER_BITS", "ELEMENTS", "FIELDS", "INTERLEAVES", "LARGE_BYTES", "MAP_BYTES", "MOST_DIMENSIONS", "PIXELS",
-    "SWIZZLES", "TILED", "ElementType", "Field", "Swizzle", "decode", "encode", "field_values",
+    "SWIZZLES", "TILED", "TILED_MODES", "ElementType", "Field", "Swizzle", "decode", "encode", "field_values",
 ]
 
 MAP_BYTES = 128
@@ -22,6 +22,8 @@ LARGE_BYTES = 1 << 17
 """A tensor of so many bytes or more has the bit ``large``."""
 TILED = 2
 """The mode of maps of boxes."""
+TILED_MODES = (0, TILED)
+"""What is taken for it: kernels make maps of zeros by ``tensormap.replace.tile``, which has no field for the mode."""
 PIXELS = 3
 """The mode of maps of pixels (im2col). It is this project's, and so are the fields ``low_corner`` to ``pixels``: public
 sources say how many bits they have, and not where they are."""

@@ -422,3 +422,109 @@ def test_lanes_that_store_the_same_vector(spread: int, kind: str, count: int) ->
     with pytest.raises(ptxdsl.RaceError) as error:
         launch(0)
     assert "tile[4] in shared memory with one instruction; which value stays is not known" in error.value.message
+
+
+_SHORT = """
+.const .align 4 .u32 first[3] = {7, 8, 9};
+.global .align 4 .u32 between[2] = {1, 2};
+.const .align 8 .b64 numbers[5] = {100, 200, 300, 400, 500};
+.entry k(.param .u64 out, .param .align 8 .b8 table[24], .param .u32 which) {
+    .reg .pred %p0; .reg .b32 %r<16>; .reg .b64 %rd<16>;
+    mov.b32 %r0, table;
+    mov.b32 %r1, numbers+8;
+    mov.u32 %r2, %tid.x;
+    shl.b32 %r3, %r2, 3;
+    add.s32 %r4, %r0, %r3;
+    add.s32 %r5, %r1, %r3;
+    ld.param.b64 %rd0, [%r4+8];
+    ld.const.b64 %rd1, [%r5+-8];
+    cvt.u64.u32 %rd2, %r5;
+    cvta.const.u64 %rd3, %rd2;
+    ld.u64 %rd4, [%rd3];
+    cvt.u64.u32 %rd5, %r0;
+    cvta.param.u64 %rd6, %rd5;
+    ld.u64 %rd7, [%rd6+8];
+    mov.b64 %rd8, first;
+    ld.const.u32 %r6, [%rd8+4];
+    cvta.const.u64 %rd9, %rd8;
+    ld.u32 %r7, [%rd9+8];
+    ld.param.u32 %r8, [which];
+    setp.ne.u32 %p0, %r8, 0;
+    mov.b64 %rd10, table;
+    @%p0 cvt.u64.u32 %rd10, %r0;
+    ld.param.b64 %rd11, [%rd10];
+    add.u64 %rd0, %rd0, %rd1;
+    add.u64 %rd0, %rd0, %rd4;
+    add.u64 %rd0, %rd0, %rd7;
+    add.u64 %rd0, %rd0, %rd11;
+    add.u32 %r6, %r6, %r7;
+    cvt.u64.u32 %rd12, %r6;
+    add.u64 %rd0, %rd0, %rd12;
+    ld.param.u64 %rd13, [out];
+    mad.wide.u32 %rd14, %r2, 8, %rd13;
+    st.global.u64 [%rd14], %rd0;
+    ret;
+}"""
+
+
+def test_addresses_of_parameters_and_constants_in_32_bits() -> None:
+    """LLVM takes them so for Triton: distances are computed with, accessed, and made generic."""
+    m, table = load(_SHORT), np.array([3000, 5000, 9000], np.uint64)
+    for which in (0, 1):
+        for sanitize in (None, "all"):
+            out = np.zeros(2, np.uint64)
+            m["k"].configure(1, 2, backend="emulator", sanitize=sanitize)(out, table, which)
+            wanted = [5000 + 100 + 200 + 5000 + 3000 + 17, 9000 + 200 + 300 + 5000 + 3000 + 17]
+            assert out.tolist() == wanted
+
+
+def test_a_short_address_beyond_its_space() -> None:
+    m, table, out = load(_SHORT), np.zeros(3, np.uint64), np.zeros(1000, np.uint64)
+    with pytest.raises(ptxdsl.MemoryFault):
+        emulated(m, 1000, out, table, 0)
+
+
+_ACCUMULATED = HEADER.replace("sm_80", "sm_90a") + """
+.entry k(.param .u64 out, .param .u32 adds) {
+    .shared .align 1024 .b8 tile[4096];
+    .reg .pred %adds; .reg .f32 %f<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+    ld.param.u32 %r0, [adds];
+    setp.ne.u32 %adds, %r0, 0;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, tile;
+    mad.lo.u32 %r3, %r1, 32, %r2;
+    mov.u32 %r4, 0x3C003C00;
+    st.shared.v4.b32 [%r3], {%r4, %r4, %r4, %r4};
+    st.shared.v4.b32 [%r3+16], {%r4, %r4, %r4, %r4};
+    fence.proxy.async;
+    bar.sync 0;
+    shr.u32 %r5, %r2, 4;
+    cvt.u64.u32 %rd0, %r5;
+    or.b64 %rd0, %rd0, 0x0000001000080000;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd0, %rd0, SCALE, 1, 1, 0, 0;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd0, %rd0, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    ld.param.u64 %rd1, [out];
+    mad.wide.u32 %rd2, %r1, 16, %rd1;
+    st.global.v4.f32 [%rd2], {%f0, %f1, %f2, %f3};
+    ret;
+}"""
+
+
+@pytest.mark.usefixtures("emulated")
+def test_accumulators_that_are_only_written() -> None:
+    """Compilers give the first product registers that nobody has written, and say that it does not add."""
+    for scale in ("%adds", "!%adds", "0", "1"):
+        m = ptxdsl.load(_ACCUMULATED.replace("SCALE", scale))
+        for adds in (0, 1):
+            read = scale == "1" or (scale == "%adds" and adds) or (scale == "!%adds" and not adds)
+            out = np.zeros((128, 4), np.float32)
+            launch = m["k"].configure(1, 128, sanitize=("init",))
+            if not read:
+                launch(out, adds)
+                assert (out == 32).all()
+                continue
+            with pytest.raises(ptxdsl.UninitializedError, match="reads %f0, which this thread has not written"):
+                launch(out, adds)

@@ -101,8 +101,12 @@ def test_a_map_that_compilers_write_themselves() -> None:
     assert list(map(int, words)) == high + [0] * 8
 
 
-def test_a_map_is_made_in_shared_memory_and_used(rng: np.random.Generator) -> None:
-    """As Triton's device-side descriptors: zeros, fields, a copy to global memory by a warp, a fence, a load."""
+@pytest.mark.parametrize("mode", [0, 2])
+def test_a_map_is_made_in_shared_memory_and_used(rng: np.random.Generator, mode: int) -> None:
+    """As Triton's device-side descriptors: zeros, fields, a copy to global memory by a warp, a fence, a load.
+
+    It leaves 0 where the host has the mode, for which there is no field.
+    """
     array, found = rng.standard_normal((40, 64)).astype(np.float32), np.zeros(2048, np.uint8)
     text = copy_kernel("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes", 2048, 2)
     made = """
@@ -126,7 +130,7 @@ def test_a_map_is_made_in_shared_memory_and_used(rng: np.random.Generator) -> No
     setp.ne.u32 %first, %t, 0;
     @%first bra MADE;
     }
-    st.shared.b32 [held+8], 2;
+    st.shared.b32 [held+8], MODE;
     tensormap.replace.tile.global_address.shared::cta.b1024.b64 [held], %data;
     tensormap.replace.tile.rank.shared::cta.b1024.b32 [held], 1;
     tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [held], 0, 32;
@@ -155,7 +159,7 @@ MADE:
     rest = rest.replace("add.u64 %at, %at, %data;", "add.u64 %at, %at, %out;").replace("    ret;", "END:\n    ret;")
     held = np.zeros(256, np.uint8)
     place = held[-held.ctypes.data % 128 :][:128]
-    kernel = ptxdsl.load(begin + made + "    mbarrier.init" + rest)["k"]
+    kernel = ptxdsl.load(begin + made.replace("MODE", str(mode)) + "    mbarrier.init" + rest)["k"]
     kernel.configure(1, 32, backend="emulator")(place, array, np.array([32, 30], np.int32), found)
     other = np.zeros(2048, np.uint8)
     load = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
@@ -165,7 +169,7 @@ MADE:
     )
     assert found.tobytes() == other.tobytes()
     assert found.any()
-    assert place.tobytes() == bytes(by_host)
+    assert place.tobytes() == bytes(by_host)[:8] + bytes([bytes(by_host)[8] & 0xF0 | mode]) + bytes(by_host)[9:]
 
 
 def test_numbers_that_do_not_fit() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...isa.tensor_maps import CORNER_BITS, ELEMENTS, FIELDS, PIXELS, TILED
+from ...isa.tensor_maps import CORNER_BITS, ELEMENTS, FIELDS, PIXELS, TILED_MODES
 from ..instructions.instrumentation import TensorShadowCheck
 from ..instructions.tensor_copies import MakeTensor, TensorBox
 from ..semantics.lanes import Bits, Lanes
@@ -41,7 +41,7 @@ def _table(of: Callable[[Any], int], default: int) -> ir.Constant:
 class TensorBoxes:
     """The box of a lane: ``map`` is the host address of its tensor map, ``coordinates`` the innermost first."""
 
-    mode = TILED
+    modes = TILED_MODES
 
     def __init__(self, h: Handler, map_: Any, coordinates: list[Any], rows: bool = False) -> None:
         self.h, self.rows = h, rows
@@ -108,7 +108,9 @@ class TensorBoxes:
     def valid(self, stores: bool, codes: frozenset[int] | None) -> Any:
         """Whether such a copy can use the map; ``codes`` are the element types that it takes, where not all."""
         b = self.b
-        good = self.field("mode").eq(self.mode) & self.field("rank").eq(self.rank)
+        mask = sum(1 << mode for mode in self.modes)
+        good = (self.number(mask) >> self.field("mode") & 1).ne(0) & self.field("rank").eq(self.rank)
+        good = good & self.field("global_address").ne(0)
         good = good & self.field("interleave_layout").eq(0) & (self.row_bytes & CHUNK - 1).eq(0) & self.bits.ne(0)
         good = good & (Bits(b, self.h.ir.ptrtoint(self.map, i64), 64) & 63).eq(0)
         if stores:
@@ -199,7 +201,7 @@ class TensorPixels(TensorBoxes):
     to each pixel's place behind the walk; from there channels are taken.
     """
 
-    mode = PIXELS
+    modes = (PIXELS,)
 
     def __init__(self, h: Handler, map_: Any, coordinates: list[Any], offsets: list[Any]) -> None:
         super().__init__(h, map_, coordinates)

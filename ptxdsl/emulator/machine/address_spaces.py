@@ -43,6 +43,10 @@ def _aligned(value: int, align: int) -> int:
     return (value + align - 1) // align * align
 
 
+def _alignment(variable: Variable) -> int:
+    return max(variable.align or variable.type.bytes, 16)
+
+
 _FUNCTION_BYTES = 16
 
 
@@ -76,6 +80,9 @@ class ModuleMemory:
         mine = [v for v in module.variables if v.space in ("global", "const") and v.type.kind != "o"]
         self.absent = {v.name for v in mine if v.linkage == "extern"}
         """Variables of other modules, which are not there."""
+        constants = [v for v in mine if v.space == "const"]
+        self._constants = self._room(*constants) if constants else 0
+        """Where the next constant variable begins: all lie in one piece, so that distances in it fit into 32 bits."""
         for variable in mine:
             self._place(variable)
         for variable in mine:
@@ -89,20 +96,25 @@ class ModuleMemory:
         self.references = {variable.name: ModuleReference(variable) for variable in variables}
         self.symbols.update({name: reference.handle for name, reference in self.references.items()})
 
-    def _place(self, variable: Variable) -> None:
+    def _room(self, *variables: Variable) -> int:
+        """The address of zeros for variables, each with as much behind it as it is aligned to."""
         import numpy as np
 
-        align = max(variable.align or variable.type.bytes, 16)
         try:
-            array = np.zeros(variable.nbytes + align, np.uint8)
+            self._arrays.append(np.zeros(sum(v.nbytes + 2 * _alignment(v) for v in variables), np.uint8))
         except MemoryError:
+            large = max(variables, key=lambda v: v.nbytes)
             raise LaunchError(
-                f"the variable {variable.name} has {variable.nbytes} bytes, for which this machine has no room"
+                f"the variable {large.name} has {large.nbytes} bytes, for which this machine has no room"
             ) from None
-        start = _aligned(array.ctypes.data, align)
-        self._arrays.append(array)
+        return int(self._arrays[-1].ctypes.data)
+
+    def _place(self, variable: Variable) -> None:
+        align, constant = _alignment(variable), variable.space == "const"
+        start = _aligned(self._constants if constant else self._room(variable), align)
+        if constant:
+            self._constants = start + variable.nbytes + align
         self.symbols[variable.name] = start
-        constant = variable.space == "const"
         spaces = SPACE_BITS["generic"] | SPACE_BITS["const" if constant else "global"]
         address = start
         if self.narrow:

@@ -19,6 +19,7 @@ from ...analysis.control_flow import control_flow_graph
 from ...analysis.definite_assignment import maybe_unwritten
 from ...ir import (
     Address, Call, Function, Instruction, Not, Operand, Register, SpecialRegister, Symbol, Vector, elements,
+    registers,
 )
 from ...analysis.def_use import DefUse
 from ...isa import Form
@@ -90,6 +91,17 @@ def _moved(statement: object) -> Register | None:
     return None
 
 
+def _accumulators(statement: Instruction | Call) -> tuple[frozenset[Register], Register | Not | None]:
+    """The registers of a matrix product that are read only where a predicate holds, and that predicate."""
+    place = statement.form.effects.scale if isinstance(statement, Instruction) else -1
+    scale = statement.operands[place] if place >= 0 else None  # type: ignore[union-attr]
+    if not isinstance(scale, (Register, Not)):
+        return frozenset(), None
+    assert isinstance(statement, Instruction)
+    pairs = zip(statement.form.operands, statement.operands)
+    return frozenset(r for spec, operand in pairs if spec.role == "rw" for r in registers(operand)), scale
+
+
 class _Checks(PtxBuilder):
     """Adds the instructions that set and test the predicates of some registers."""
 
@@ -149,9 +161,10 @@ class _Checks(PtxBuilder):
             decides = [register for register in used if register in op.reads[1:] or register == guard]
         else:
             decides = [] if uses_stack(op) else used
+        changed, scale = _accumulators(statement)
         for register in dict.fromkeys(decides):
             if register in self.flags:
-                self._test(guard, register)
+                self._test(guard, register, scale if register in changed else None)
         if id(statement) in self.loads:
             self._load(statement, op)
             return
@@ -300,9 +313,11 @@ class _Checks(PtxBuilder):
         for source in rest[1:]:
             self.emit("and.pred", flag, flag, source, guard=guard)
 
-    def _test(self, guard: Register | Not | None, register: Register) -> None:
+    def _test(self, guard: Register | Not | None, register: Register, scale: Register | Not | None) -> None:
+        """``scale``: the predicate without which the register is not read."""
         flag = self.flags[register]
         self.emit("not.pred", self.unwritten, flag)
+        self.both(self.unwritten, scale)
         if register not in (guard, getattr(guard, "predicate", None)):
             self.both(self.unwritten, guard)
         self.call(UNWRITTEN, register, guard=self.unwritten)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from ...ir import Function, Instruction, Module, Symbol
 from ...isa import Form
 
-__all__ = ["MULTICAST", "expansion"]
+__all__ = ["MULTICAST", "expansion", "short_address", "short_addresses"]
 
 MULTICAST = "multicast::cluster"
 _PASSES = {
@@ -43,3 +44,20 @@ def expansion(form: Form) -> tuple[str, str] | None:
     elif name in ("cp_async_bulk", "cp_reduce_async_bulk") and form.effects.completes == "mbarrier":
         name = f"bulk{multicast}"
     return _EXPANSIONS.get(name)
+
+
+def short_address(statement: Instruction) -> str | None:
+    """The variable whose address an instruction puts into 32 bits, if it does."""
+    form, operands = statement.form, statement.operands
+    if form.opcode != "mov" or operands[-1].__class__ is not Symbol or form.type is None or form.type.bits != 32:
+        return None
+    return operands[-1].symbol
+
+
+def short_addresses(module: Module, function: Function) -> dict[str, str]:
+    """The first variable of each space that lies in the host's memory and of which a kernel takes short addresses."""
+    taken = {short_address(statement) for statement in function.instructions()} - {None}
+    spaces = {"param": [parameter.name for parameter in function.parameters]}
+    if module.address_size != 32:
+        spaces["const"] = [variable.name for variable in module.variables if variable.space == "const"]
+    return {space: names[0] for space, names in spaces.items() if not taken.isdisjoint(names)}

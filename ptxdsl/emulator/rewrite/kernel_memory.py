@@ -8,7 +8,7 @@ from ...ir import Call, Function, Instruction, Module
 from ..analysis.divergence import Shape3
 from ..machine.address_spaces import AddressSpaces, ModuleMemory
 from ..machine.unsupported import unsupported
-from .expansions import expansion
+from .expansions import expansion, short_addresses
 from .loop_bounds import bounded_by_differences
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ def spaces_of(
     module: Module, function: Function, memory: ModuleMemory, cluster: Shape3 | None, annotations: Annotations | None
 ) -> AddressSpaces:
     """The memory of a kernel, whose function is what remains to be lowered; for clusters of this shape, if any."""
-    if cluster is None and annotations is None and _runs_as_it_stands(function):
+    alone = cluster is None and annotations is None
+    if alone and _runs_as_it_stands(function) and not short_addresses(module, function):
         return AddressSpaces(module, function, memory)
     spaces = _rewritten(module, function, memory, cluster, annotations)
     spaces.asked = annotations.asked if annotations is not None else []

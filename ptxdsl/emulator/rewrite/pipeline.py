@@ -16,6 +16,7 @@ from .index_checks import Annotations
 from .inline import Inliner, calls
 from .loop_bounds import guard_loops
 from .matrix_fragments import MatrixFragments
+from .short_addresses import lengthen_addresses
 from .tensor_maps import TensorMaps
 
 __all__ = ["rewrite"]
@@ -44,6 +45,7 @@ def rewrite(
         function, module = passed(annotations.checked(function)), annotations.module(module)
     if calls(function):
         function = passed(Inliner(module, function).run())
+    function = passed(lengthen_addresses(module, function))
     forms = {statement.form for statement in function.instructions()}
     for expander in _EXPANDERS:
         if any(expander.expansion(form) is not None for form in forms):

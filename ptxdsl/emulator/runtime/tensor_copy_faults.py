@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ...errors import EmulationError, MemoryFault
-from ...isa.tensor_maps import ELEMENTS, INTERLEAVES, PIXELS, TILED, decode
+from ...isa.tensor_maps import ELEMENTS, INTERLEAVES, PIXELS, TILED_MODES, decode
 from ..instructions.tensor_copies import SHARED_ALIGNMENT, USED_BYTES, TensorBox
 from ..machine.layout import Fault
 from .faults import Scene, explains
@@ -29,7 +29,7 @@ def _problem(scene: Scene) -> tuple[str, str | None]:
         return "a tensor map that is not aligned to 64 bytes", "`__align__(64)`, as parameters of type TensorMap are"
     fields = decode(ctypes.string_at(scene.address, USED_BYTES))
     (mode,), (rank,), (code,), (tf32,) = (fields[name] for name in ("mode", "rank", "elemtype", "tf32"))
-    if mode not in (TILED, PIXELS) or (code, tf32) not in _NAMES:
+    if mode not in (*TILED_MODES, PIXELS) or (code, tf32) not in _NAMES or fields["global_address"] == (0,):
         return "what is no tensor map", "make it with `ptxdsl.tensor_map(array, box)`"
     if (mode == PIXELS) != (op.shape == "pixels"):
         kinds = "boxes", "pixels"

@@ -28,9 +28,12 @@ class Origins:
     """The origins of values in one function. ``loads``: for each load of unwritten memory, who has read where."""
 
     def __init__(self, code: Code, loads: dict[int, dict[Reader, int]]) -> None:
-        self.statements, self.loads = code.graph.statements, loads
+        self.code, self.statements, self.loads = code, code.graph.statements, loads
+        self.known: dict[tuple[str, int], Origin] = {}
+        """Those of registers without a value, by register and use."""
         self.writers: dict[str, list[int]] = {}
         self.uses = [[register.name for register in op.uses] for op in code.graph.def_use]
+        self.flags = {name for names in self.uses for name in names if name.endswith(".written")}
         for place, op in enumerate(code.graph.def_use):
             if not checks_definedness(op.statement):
                 for register in op.writes:
@@ -55,12 +58,14 @@ class Origins:
                     fresh = [name for name in self.uses[place] if name not in seen]
                     seen.update(fresh)
                     todo.extend(Origin(reads, name, None) for name in fresh)
-        return others or self.without_value(register, use)
+        if others is None and (register, use) not in self.known:
+            self.known[register, use] = self.without_value(register, use)
+        return others or self.known[register, use]
 
     def without_value(self, register: str, use: int) -> Origin:
         """The first read of a register that may have no value, by way of what computes with it."""
         found, name, seen = Origin(use, register, None), register, {register}
-        flags = {name for names in self.uses for name in names if name.endswith(".written")}
+        flags = self.flags
         while True:
             for place in self.writers.get(name, ()):
                 statement = self.statements[place]

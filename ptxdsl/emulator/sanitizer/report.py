@@ -69,6 +69,7 @@ class Reporter:
         """The block states of a cluster."""
         self.deferred: dict[int, dict[tuple[int, int, int], int]] = {}
         """Of loads of unwritten memory that nobody has used yet: by statement and thread, the host address."""
+        self.origins: Origins | None = None
         self._known: set[Any] = set()
         self._places: set[int] = set()
 
@@ -194,7 +195,9 @@ class Reporter:
         statements = state.code.graph.statements
         use = state.code.statement_at(pc)
         use = next(n for n in range(use, len(statements)) if not checks_definedness(statements[n]))
-        origin = Origins(state.code, self.deferred).of(register, use, (state.block, *thread))
+        if self.origins is None or self.origins.code is not state.code:
+            self.origins = Origins(state.code, self.deferred)
+        origin = self.origins.of(register, use, (state.block, *thread))
         line = self._line(state, origin.place)
         used = None
         if line != self._line(state, use):

@@ -59,6 +59,7 @@ def effects_of(row: Row) -> str:
     said += _said(f"waits for {_BARRIERS.get(e.waits, _named(e.waits))}" if e.waits else "" for e in every)
     said += _said(f"completes by {_BARRIERS.get(e.completes, _named(e.completes))}" * bool(e.completes) for e in every)
     said += _said(f"commits to {_BARRIERS.get(e.commits, _named(e.commits))}" if e.commits else "" for e in every)
+    said += _said("reads what it changes where scale holds" if e.scale >= 0 else "" for e in every)
     for name, words in _TRAITS:
         said += _said(words if getattr(e, name) else "" for e in every)
     return "; ".join(said)
