@@ -41,7 +41,7 @@ def _table(of: Callable[[Any], int], default: int) -> ir.Constant:
 class TensorBoxes:
     """The box of a lane: ``map`` is the host address of its tensor map, ``coordinates`` the innermost first."""
 
-    modes = TILED_MODES
+    modes: tuple[int, ...] = TILED_MODES
 
     def __init__(self, h: Handler, map_: Any, coordinates: list[Any], rows: bool = False) -> None:
         self.h, self.rows = h, rows
