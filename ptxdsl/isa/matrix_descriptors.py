@@ -1,6 +1,6 @@
-"""Matrix descriptors of wgmma: which bits say where a tile lies in shared memory.
+"""Matrix descriptors of wgmma and tcgen05: which bits say where a tile lies in shared memory.
 
-The one home of this layout, which is CUTLASS's. A tile is made of rows of 16 bytes, or of as many as its swizzle has,
+The one home of these layouts, which are CUTLASS's. A tile is made of rows of 16 bytes, or of as many as its swizzle has,
 eight of them one after the other: the rows are lines of the tile, of A its rows and of B its columns, where it is
 ``k``-major, and else one k each.
 """
@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ADDRESS", "BASE_OFFSET", "LEADING", "SPANS", "STRIDE", "SWIZZLE", "Bits", "descriptor"]
+__all__ = [
+    "ABSOLUTE", "ADDRESS", "BASE_OFFSET", "CONSTANT", "LEADING", "RESERVED", "SPANS", "STRIDE", "SWIZZLE", "SWIZZLES",
+    "TENSOR_SWIZZLE", "Bits", "Swizzle", "descriptor", "problem", "tensor_descriptor",
+]
 
 
 class Bits(NamedTuple):
@@ -35,3 +38,74 @@ def descriptor(address: int, leading: int, stride: int, span: int) -> int:
     """
     parts = ((ADDRESS, address), (LEADING, leading), (STRIDE, stride), (SWIZZLE, SPANS.index(span)))
     return sum((value >> field.unit & (1 << field.width) - 1) << field.low for field, value in parts)
+
+
+# Those of tcgen05: other bits for the swizzle, one more swizzle, three bits that are always 001.
+
+
+class Swizzle(NamedTuple):
+    """Rows of ``span`` bytes; bits from 7 on, as many as ``mask`` has, flip those of an address from ``low`` on."""
+
+    span: int
+    mask: int
+    low: int = 4
+
+    @property
+    def period(self) -> int:
+        """Bytes after which the pattern repeats: a tile begins at a multiple, or in the first row behind one."""
+        return max(16, (self.mask + 1) * 128 if self.mask else 16)
+
+
+TENSOR_SWIZZLE = Bits(61, 3)
+SWIZZLES: dict[int, Swizzle] = {
+    0: Swizzle(16, 0), 1: Swizzle(128, 3, 5), 2: Swizzle(128, 7), 4: Swizzle(64, 3), 6: Swizzle(32, 1),
+}
+"""By their numbers; 1 has atoms of 32 bytes."""
+ABSOLUTE = Bits(52, 1)
+"""Whether LEADING is the address of where rows of 48 bytes go on, and not a distance."""
+CONSTANT = Bits(46, 3)
+RESERVED = 1 << 14 | 1 << 15 | 1 << 30 | 1 << 31 | 0xFF << 53
+
+
+def tensor_descriptor(address: int, leading: int, stride: int, swizzle: int) -> int:
+    """The 64 bits of one for tcgen05; ``swizzle`` is its number.
+
+    >>> hex(tensor_descriptor(0x400, 16, 1024, 2))
+    '0x4000404000010040'
+    """
+    parts = ((ADDRESS, address), (LEADING, leading), (STRIDE, stride))
+    word = sum((value >> field.unit & (1 << field.width) - 1) << field.low for field, value in parts)
+    return word | 1 << CONSTANT.low | swizzle << TENSOR_SWIZZLE.low
+
+
+def problem(word: int, swizzles: int, line: int, long: bool = False) -> str:
+    """Why a descriptor of tcgen05 is none of a tile, "" where it is one.
+
+    ``swizzles`` has a bit for each that the tile can have; ``line`` are the bytes of one where the tile is K-major, 0
+    elsewhere; ``long`` says that rows are 48 bytes.
+    """
+    def part(field: Bits) -> int:
+        return (word >> field.low & (1 << field.width) - 1) << field.unit
+
+    if part(CONSTANT) != 1:
+        return f"bits 46-48 are {part(CONSTANT)}, and must be 1"
+    reserved = [bit for bit in range(64) if (word & RESERVED) >> bit & 1]
+    if reserved:
+        return f"bit {reserved[0]} is set, which is reserved and must be 0"
+    if part(BASE_OFFSET):
+        return f"its base offset is {part(BASE_OFFSET)}; the emulator takes 0 only"
+    if part(ABSOLUTE) and not long:
+        return "bit 52 is set: its leading dimension would be an address, which only rows of 48 bytes have"
+    found = SWIZZLES.get(part(TENSOR_SWIZZLE))
+    if found is None:
+        return f"bits 61-63, the swizzle, are {part(TENSOR_SWIZZLE)}; there are 0, 1, 2, 4 and 6"
+    if not swizzles >> part(TENSOR_SWIZZLE) & 1:
+        known = ", ".join(str(number) for number in SWIZZLES if swizzles >> number & 1)
+        return f"bits 61-63, the swizzle, are {part(TENSOR_SWIZZLE)}; a tile of this type and major has {known}"
+    within = part(ADDRESS) % found.period
+    if found.mask and within >= found.span:
+        where = f"begins {within} bytes behind a multiple of {found.period}"
+        return f"the tile at {part(ADDRESS):#x} {where}, and its swizzle has rows of {found.span}"
+    if found.mask and line and not part(ABSOLUTE) and within + line > found.span:
+        return f"a line of {line} bytes begins at byte {within} of a row of {found.span} bytes"
+    return ""

@@ -7,7 +7,6 @@ registers, so accumulators are never rearranged: A's panel is spread instead, on
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -18,61 +17,17 @@ from ..instructions.matrix_tiles import (
 )
 from ..semantics.formats import FORMATS, widen
 from ..semantics.lanes import Bits, Lanes
-from .handler import byte, i16, i32, i64, pointer
+from .handler import byte, i16, i32, i64
 from .host import described
 from .registry import builds
+from .routine_code import RoutineCode
 
-__all__: list[str] = []
+__all__ = ["integers", "parts", "repeated", "vector", "widened"]
 
 f32 = ir.FloatType()
 vector = ir.VectorType(f32, GROUP)
 integers = ir.VectorType(i32, GROUP)
 _PAIRS = [line for eight in (0, 8) for odd in (0, 1) for line in range(eight + odd, eight + 8, 2)]
-
-
-class _Code:
-    """A function of pointers and numbers under construction."""
-
-    def __init__(self, module: ir.Module, name: str, pointers: int, numbers: int) -> None:
-        kind = ir.FunctionType(ir.VoidType(), [pointer] * pointers + [i64] * numbers)
-        self.function = ir.Function(module, kind, name)
-        self.function.attributes.add("nounwind")
-        self.ir = ir.IRBuilder(self.function.append_basic_block())
-
-    def at(self, base: Any, offset: Any) -> Any:
-        offset = i64(offset) if isinstance(offset, int) else offset
-        return self.ir.gep(base, [offset], source_etype=byte)
-
-    def load(self, place: Any, kind: ir.Type, align: int = 4) -> Any:
-        return self.ir.load(self.ir.bitcast(place, kind.as_pointer()), align=align)
-
-    def store(self, value: Any, place: Any, align: int = 4) -> None:
-        self.ir.store(value, self.ir.bitcast(place, value.type.as_pointer()), align=align)
-
-    def loop(self, count: Any, step: int, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-        """Run ``body(number, values)`` for 0, step, ... below ``count``, once at least; the last values."""
-        head, done = (self.function.append_basic_block(name) for name in ("head", "done"))
-        before = self.ir.block
-        self.ir.branch(head)
-        self.ir.position_at_end(head)
-        number, values = self.ir.phi(i64), [self.ir.phi(value.type) for value in carried]
-        after = body(number, values)
-        further = self.ir.add(number, i64(step))
-        last = self.ir.block
-        for phi, start, value in zip((number, *values), (i64(0), *carried), (further, *after)):
-            phi.add_incoming(start, before)
-            phi.add_incoming(value, last)
-        self.ir.cbranch(self.ir.icmp_unsigned("<", further, count), head, done)
-        self.ir.position_at_end(done)
-        return after
-
-    def splat(self, value: Any) -> Any:
-        """A number in each of 16 elements."""
-        first = self.ir.insert_element(ir.Constant(ir.VectorType(value.type, GROUP), None), value, i32(0))
-        return self.shuffle(first, first, [0] * GROUP)
-
-    def shuffle(self, left: Any, right: Any, mask: list[int]) -> Any:
-        return self.ir.shuffle_vector(left, right, ir.Constant(ir.VectorType(i32, len(mask)), mask))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -81,7 +36,7 @@ class _Code:
 
 @builds(TileProduct)
 def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
-    code = _Code(module, name, 5 + key.sparse, 0)
+    code = RoutineCode(module, name, 5 + key.sparse, 0)
     d, offsets, a, b, place, *lines = code.function.args
     by_a, by_b, depth, pitch_a, pitch_b, fresh = (code.load(code.at(place, 8 * n), i64, 8) for n in range(6))
     rows, columns = _block(key)
@@ -133,15 +88,17 @@ def tile_product(module: ir.Module, name: str, key: TileProduct) -> None:
     code.ir.ret_void()
 
 
-def _added(code: _Code, key: TileProduct, left: Any, right: Any, total: Any) -> Any:
+def _added(code: RoutineCode, key: TileProduct, left: Any, right: Any, total: Any) -> Any:
     call = Lanes(code.ir, 1).call
+    if key.products == "words":
+        return code.ir.add(code.ir.mul(*(code.ir.fptosi(each, integers) for each in (left, right))), total)
     if key.products != "bits":
         return call("llvm.fma.v16f32", vector, left, right, total)
     both = code.ir.and_(code.ir.bitcast(left, integers), code.ir.bitcast(right, integers))
     return code.ir.add(call("llvm.ctpop.v16i32", integers, both), total)
 
 
-def _met(code: _Code, key: TileProduct, right: Any, place: Any, columns: int) -> list[Any]:
+def _met(code: RoutineCode, key: TileProduct, right: Any, place: Any, columns: int) -> list[Any]:
     """Of the rows of a vector of d the elements of B that theirs of a sparse A meet."""
     if key.left == "one":
         line = code.at(right, code.ir.zext(code.load(place, i32), i64))
@@ -158,7 +115,7 @@ def _block(key: TileProduct) -> tuple[int, int]:
     return 2 - key.rows % 2, 2 - key.columns % 2
 
 
-def _spread(code: _Code, place: Any, side: str) -> Any:
+def _spread(code: RoutineCode, place: Any, side: str) -> Any:
     if side == "vector":
         return code.load(place, vector, 64)
     if side == "quad":
@@ -173,7 +130,7 @@ def _spread(code: _Code, place: Any, side: str) -> Any:
 
 @builds(SparseLines)
 def sparse_lines(module: ir.Module, name: str, key: SparseLines) -> None:
-    code = _Code(module, name, 2, 3)
+    code = RoutineCode(module, name, 2, 3)
     to, codes, groups, chunks, pitch = code.function.args
     size, b = chunk_of(key.bits), code.ir
     step = 2 if size == 8 else 1
@@ -188,8 +145,8 @@ def sparse_lines(module: ir.Module, name: str, key: SparseLines) -> None:
             word = b.zext(mine, integers)
             for kept in range(size // 2):
                 low = 1 if size == 2 else 2 * (kept // step)
-                index = b.and_(b.lshr(word, _number(low)), _number(min(3, size - 1)))
-                k = b.add(b.add(b.mul(index, _number(step)), _number(kept % step)), start)
+                index = b.and_(b.lshr(word, repeated(low)), repeated(min(3, size - 1)))
+                k = b.add(b.add(b.mul(index, repeated(step)), repeated(kept % step)), start)
                 line = b.add(b.mul(chunk, i64(size // 2)), i64(kept))
                 code.store(b.mul(k, every), code.at(to, b.shl(b.add(b.mul(line, rows), row), i64(2))))
             return []
@@ -202,7 +159,7 @@ def sparse_lines(module: ir.Module, name: str, key: SparseLines) -> None:
 
 @builds(ScaledSum)
 def scaled_sum(module: ir.Module, name: str, _: ScaledSum) -> None:
-    code = _Code(module, name, 6, 0)
+    code = RoutineCode(module, name, 6, 0)
     d, offsets, sums, left, right, sizes = code.function.args
     rows, vectors = (code.load(code.at(sizes, 8 * n), i64, 8) for n in range(2))
     b, reals = code.ir, ir.VectorType(ir.DoubleType(), GROUP)
@@ -227,7 +184,7 @@ def scaled_sum(module: ir.Module, name: str, _: ScaledSum) -> None:
 
 @builds(TilePanel)
 def tile_panel(module: ir.Module, name: str, key: TilePanel) -> None:
-    code = _Code(module, name, 3, 3)
+    code = RoutineCode(module, name, 3, 3)
     to, base, offsets, groups, pieces, pitch = code.function.args
     size = elements_of(key.element)
     order = _PAIRS if key.order == "pairs" else list(range(GROUP))
@@ -271,7 +228,7 @@ def tile_panel(module: ir.Module, name: str, key: TilePanel) -> None:
 @builds(WarpPanel)
 def warp_panel(module: ir.Module, name: str, key: WarpPanel) -> None:
     """A lane of a quad has a run of k; in a spread panel all four lanes have each k."""
-    code = _Code(module, name, 3, 1)
+    code = RoutineCode(module, name, 3, 1)
     to, registers, offsets, pitch = code.function.args
     run = elements_of(key.element) // 4
     for register in range(4):
@@ -279,7 +236,7 @@ def warp_panel(module: ir.Module, name: str, key: WarpPanel) -> None:
         slot = code.at(registers, code.ir.sext(code.load(code.at(offsets, 4 * register), i32), i64))
         for eight in range(2):
             word = code.load(code.at(slot, 64 * eight), integers)
-            for part, value in enumerate(_parts(code, word, key.element)):
+            for part, value in enumerate(parts(code, word, key.element)):
                 for t in range(4):
                     k = code.ir.mul(pitch, i64(4 * run * along + run * t + part))
                     spread = code.shuffle(value, value, [lane // 4 * 4 + t for lane in range(GROUP)])
@@ -287,13 +244,13 @@ def warp_panel(module: ir.Module, name: str, key: WarpPanel) -> None:
     code.ir.ret_void()
 
 
-def _parts(code: _Code, word: Any, kind: str) -> list[Any]:
+def parts(code: RoutineCode, word: Any, kind: str) -> list[Any]:
     """The elements of a word."""
     count = elements_of(kind) // 4
     return _fields(code, [word] * 4, kind)[:count]
 
 
-def _put(code: _Code, value: Any, place: Any, order: str) -> None:
+def _put(code: RoutineCode, value: Any, place: Any, order: str) -> None:
     if order != "spread":
         code.store(value, place, 64)
         return
@@ -302,7 +259,7 @@ def _put(code: _Code, value: Any, place: Any, order: str) -> None:
         code.store(code.shuffle(value, value, mask), code.at(place, 64 * four), 64)
 
 
-def _joined(code: _Code, parts: list[Any]) -> Any:
+def _joined(code: RoutineCode, parts: list[Any]) -> Any:
     """Vectors one after the other as one."""
     while len(parts) > 1:
         count = parts[0].type.count
@@ -310,7 +267,7 @@ def _joined(code: _Code, parts: list[Any]) -> Any:
     return parts[0]
 
 
-def _transposed(code: _Code, places: list[Any]) -> list[Any]:
+def _transposed(code: RoutineCode, places: list[Any]) -> list[Any]:
     """Of 16 pieces of 4 words the first words, the second ones, and so on.
 
     A vector takes every fourth piece, so that the rest are exchanges within 128 bits.
@@ -326,51 +283,61 @@ def _transposed(code: _Code, places: list[Any]) -> list[Any]:
     return [within(*pair, mask) for pair in halves for mask in (first, last)]
 
 
-def _fields(code: _Code, words: list[Any], kind: str) -> list[Any]:
+def _fields(code: RoutineCode, words: list[Any], kind: str) -> list[Any]:
     """The elements of pieces as f32, whose words stand side by side."""
     size, b = elements_of(kind), code.ir
     bits = _BITS.get(kind, 128 // size)
     if kind == "b1":
         return [b.bitcast(word, vector) for word in words]
     if kind == "tf32":
-        return [b.bitcast(b.and_(word, _number(-0x2000)), vector) for word in words]
+        return [b.bitcast(b.and_(word, repeated(-0x2000)), vector) for word in words]
     if kind == "bf16":
-        both = [(b.shl(word, _number(16)), b.and_(word, _number(-0x10000))) for word in words]
+        both = [(b.shl(word, repeated(16)), b.and_(word, repeated(-0x10000))) for word in words]
         return [b.bitcast(half, vector) for pair in both for half in pair]
     found = []
     for at in range(0, size * bits, bits):
         word, shift = words[at // 32], at % 32
         if kind == "s8":
-            whole = b.ashr(b.shl(word, _number(24 - shift)), _number(24))
+            whole = b.ashr(b.shl(word, repeated(24 - shift)), repeated(24))
             found.append(b.sitofp(whole, vector))
             continue
-        field = b.lshr(word, _number(shift)) if shift else word
+        field = b.lshr(word, repeated(shift)) if shift else word
         if shift + bits > 32:
-            field = b.or_(field, b.shl(words[at // 32 + 1], _number(32 - shift)))
-        found.append(_widened(code, field, kind))
+            field = b.or_(field, b.shl(words[at // 32 + 1], repeated(32 - shift)))
+        found.append(widened(code, field, kind))
     return found
 
 
 _BITS = {"e2m1": 4, "e2m1x": 4, "e3m2": 6, "e2m3": 6}
 
 
-def _number(value: int) -> ir.Constant:
+def repeated(value: int) -> ir.Constant:
     return ir.Constant(integers, [value] * GROUP)
 
 
-def _widened(code: _Code, field: Any, kind: str) -> Any:
+def widened(code: RoutineCode, field: Any, kind: str) -> Any:
     """An element in the lowest bits of a word as f32; the bits above do not count."""
     b = code.ir
     if kind == "f16":
         short = b.trunc(field, ir.VectorType(i16, GROUP))
         return b.fpext(b.bitcast(short, ir.VectorType(ir.HalfType(), GROUP)), vector)
     if kind == "u8":
-        return b.sitofp(b.and_(field, _number(0xFF)), vector)
+        return b.sitofp(b.and_(field, repeated(0xFF)), vector)
+    if kind == "ti16":
+        return _signed_magnitude(code, field)
     value = Bits(Lanes(b, GROUP), field, 32)
     return widen(value.trunc(8) if kind == "e5m2" else value, FORMATS[kind.rstrip("x")]).value
 
 
-def _elements(code: _Code, place: Any, kind: str) -> Any:
+def _signed_magnitude(code: RoutineCode, words: Any) -> Any:
+    """Numbers of 11 bits and a sign in bit 15; the bits above do not count."""
+    b = code.ir
+    size = b.and_(words, ir.Constant(words.type, [0x7FF] * words.type.count))
+    minus = b.icmp_signed("!=", b.and_(words, ir.Constant(words.type, [0x8000] * words.type.count)), words.type(None))
+    return b.sitofp(b.select(minus, b.neg(size), size), ir.VectorType(f32, words.type.count))
+
+
+def _elements(code: RoutineCode, place: Any, kind: str) -> Any:
     """The elements of a 16-byte piece as f32."""
     size = elements_of(kind)
     result = ir.VectorType(f32, size)
@@ -382,6 +349,8 @@ def _elements(code: _Code, place: Any, kind: str) -> Any:
     if kind == "bf16":
         wide = code.ir.zext(code.load(place, ir.VectorType(i16, size)), ir.VectorType(i32, size))
         return code.ir.bitcast(code.ir.shl(wide, ir.Constant(wide.type, [16] * size)), result)
+    if kind == "ti16":
+        return _signed_magnitude(code, code.ir.zext(code.load(place, ir.VectorType(i16, size)), ir.VectorType(i32, size)))
     bytes_ = code.load(place, ir.VectorType(byte, 16))
     if kind in ("s8", "u8"):
         wide = (code.ir.sext if kind == "s8" else code.ir.zext)(bytes_, integers)

@@ -24,12 +24,12 @@ def elements_of(element: str) -> int:
 
     An element of ``b1`` is a word of 32 bits of one line.
     """
-    return {"b1": 4, "tf32": 4, "f16": 8, "bf16": 8, "e2m1x": 32}.get(element, 16)
+    return {"b1": 4, "tf32": 4, "f16": 8, "bf16": 8, "ti16": 8, "e2m1x": 32}.get(element, 16)
 
 
 def products_of(element: str) -> str:
     """How elements of A are multiplied and added, as :class:`TileProduct` has it."""
-    return {"s8": "integers", "u8": "integers", "b1": "bits"}.get(element, "reals")
+    return {"s8": "integers", "u8": "integers", "b1": "bits", "ti16": "words"}.get(element, "reals")
 
 
 class TilePanel(Routine):
@@ -68,8 +68,8 @@ class TileProduct(Routine):
     and ``columns``), k, the pitches of the panels of A and B, and whether d counts as 0 before.
 
     ``products`` of ``reals`` are exact and added by one rounding to f32 each, k ascending. Of ``integers`` the sum of
-    the products, exact in f32 for k up to 256, is added to d in 32 bits; so is of ``bits`` the number of those that
-    words of A and B both have, and k counts words. Of a ``sparse`` A the panel has what is kept, k counts that, and a
+    the products, exact in f32 for k up to 256, is added to d in 32 bits; ``words`` are multiplied and added in 32 bits;
+    so is of ``bits`` the number of those that words of A and B both have, and k counts words. Of a ``sparse`` A the panel has what is kept, k counts that, and a
     sixth pointer is to what :class:`SparseLines` made: which row of B's panel each element meets.
     """
 

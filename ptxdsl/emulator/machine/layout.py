@@ -520,6 +520,12 @@ class Fault(Number):
     """Lanes that are outside, not aligned, or not the warp's."""
     TENSOR_ADDRESS = 50
     """Lanes of a warp give different addresses, or numbers of columns."""
+    PRODUCT_NEW = 60
+    """An instruction descriptor of tcgen05.mma that comes for the first time; the block goes on where it is right."""
+    PRODUCT_LANES = 61
+    """An operand of tcgen05.mma that begins in a lane that it cannot."""
+    PRODUCT_TILE = 62
+    """A tile in shared memory that tcgen05.mma cannot take."""
     CONVERGENCE = 21
     """All lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
 

@@ -8,7 +8,7 @@ from ..codegen.code import Code
 from ..machine.layout import Block, Fault, Status
 from . import (  # noqa: F401 - they register their texts
     barrier_faults, bulk_copy_faults, control_faults, matrix_faults, memory_faults, tensor_copy_faults,
-    tensor_memory_faults, texture_faults, wgmma_faults,
+    tensor_memory_faults, tensor_product_faults, texture_faults, wgmma_faults,
 )
 from .block_state import BlockState
 from .convergence import converge
@@ -16,6 +16,7 @@ from .deadlock import deadlock, livelock
 from .deoptimise import after_wrap, deoptimise, note_wrap
 from .faults import failure
 from .system_calls import answer
+from .tensor_product_plans import follow_descriptor
 from .undefined import follow
 
 __all__ = ["complete", "deadlock", "deoptimise", "handle", "livelock"]
@@ -37,6 +38,8 @@ def handle(state: BlockState, status: int, codes: Callable[[bool], Code]) -> Blo
     if status == Status.FAULT:
         if state.get(Block.FAULT_KIND, "i") == Fault.SOURCE:
             return follow(state)
+        if state.get(Block.FAULT_KIND, "i") == Fault.PRODUCT_NEW:
+            return follow_descriptor(state)
         if state.launch.tool.passes(state):
             return state
         return state if converge(state) else deoptimise(state, codes(True))

@@ -1,0 +1,115 @@
+"""tcgen05.mma: products whose accumulators lie in tensor memory, each issued by one thread.
+
+Which product it is says a number that the kernel computes, the instruction descriptor. So the micro-op asks for a plan
+of it (:mod:`..machine.product_plan`), of which Python makes each once, and the rest is a function of plan and operands
+(:class:`TensorMultiply`). The product is complete where it stands.
+"""
+
+from __future__ import annotations
+
+from ...ir import Address, Immediate, Instruction, Operand, Vector, elements
+from ...isa.instruction_descriptors import KINDS, Variant
+from .lowering import Lowering, lowers
+from .micro_op import MicroOp, Routine
+from .operand_classes import OperandClass
+from .operands import Field, raw
+
+__all__ = ["TensorMultiply", "TensorProduct"]
+
+
+class TensorMultiply(Routine):
+    """``multiply(request, plan)``: the product of a :class:`.ProductRequest`, if its descriptors are right.
+
+    ``held``: A lies in tensor memory; ``pair``: it is one of two blocks; ``weights``: ``.ws``; ``masked``: some lanes of
+    D may not be written.
+    """
+
+    held: bool
+    sparse: bool
+    scaled: bool
+    pair: bool
+    weights: bool
+    masked: bool
+
+
+class TensorProduct(
+    MicroOp, may_fault=True, repeatable=False, inlinable="its cost is the product's", reads_memory=True,
+    writes_memory=True,
+):
+    """Makes, lane by lane, the products of a variant. The record begins with the list of the plans that are made.
+
+    ``places`` are the addresses in tensor memory of d, then those that there are of a, e and the scales of a and b, each
+    followed by a number that is added; ``descriptors`` those of shared memory. ``divided``: d is divided by 2 to this.
+    """
+
+    variant: Variant
+    shifted: bool
+    table: bool
+    divided: int
+    places: tuple[OperandClass, ...]
+    descriptors: tuple[OperandClass, ...]
+    word: OperandClass
+    enable: OperandClass
+    lanes: tuple[OperandClass, ...]
+    zeros: OperandClass
+    guard: OperandClass
+
+    @property
+    def multiply(self) -> TensorMultiply:
+        variant = self.variant
+        return TensorMultiply(
+            variant.held, variant.sparse, variant.blocks > 0, variant.group == 2, variant.weights, bool(self.lanes)
+        )
+
+
+_BLOCKS = {"1X": 1, "2X": 2, "4X": 4, "block16": 4, "block32": 2}
+
+
+def variant_of(statement: Instruction) -> Variant:
+    """What a statement says of its product."""
+    tokens = statement.form.tokens
+    kind = next(token for token in tokens if token.startswith("kind::")).partition("::")[2]
+    assert kind in KINDS
+    blocks = 0
+    if "block_scale" in tokens:
+        said = next((_BLOCKS[word] for token in tokens if (word := token.partition("::")[2] or token) in _BLOCKS), 0)
+        blocks = 1 if kind == "mxf8f6f4" else said or 2
+    return Variant(
+        kind, 2 if "cta_group::2" in tokens else 1, "sp" in tokens, "ws" in tokens,
+        isinstance(statement.operand("a"), Address), blocks,
+    )
+
+
+@lowers("tcgen05_mma")
+def tensor_product(low: Lowering, statement: Instruction) -> None:
+    variant = variant_of(statement)
+    held = [each for name in ("d", "a", "e", "lut", "sa", "sb") if isinstance(each := statement.operand(name), Address)]
+    places = [_place(low, statement, each) for each in held]
+    descriptors = [
+        low.read(statement, each, 64) for name in ("a", "b")
+        if not isinstance(each := statement.operand(name), Address)
+    ]
+    word = low.read(statement, statement.operand("idesc"))
+    enable = low.read(statement, statement.operand("enable"))
+    lanes = [low.read(statement, each) for each in elements(statement.operand("lanes") or Vector(()))]
+    zeros = low.read(statement, statement.operand("zero"), 64)
+    guard = low.operands.guard(statement)
+    op = TensorProduct(
+        variant, "ashift" in statement.form.tokens, "decompress::lut::b" in statement.form.tokens,
+        _number(statement.operand("scale")), tuple(field.kind for field in places),
+        tuple(field.kind for field in descriptors), word.kind, enable.kind, tuple(field.kind for field in lanes),
+        zeros.kind, guard.kind,
+    )
+    offsets = raw("i" * len(held), *(each.offset for each in held))
+    placed = low.emit(
+        op, raw("qq", 0, 0), guard, *places, offsets, *descriptors, word, enable, *lanes, zeros
+    )
+    placed.links = {1: op.multiply}
+
+
+def _place(low: Lowering, statement: Instruction, address: Address) -> Field:
+    return low.read(statement, address.base)
+
+
+def _number(operand: Operand | None) -> int:
+    return operand.bits if isinstance(operand, Immediate) else 0
