@@ -19,6 +19,7 @@ from ..instructions.matrix_tiles import GROUP
 from ..instructions.tensor_products import TensorMultiply, TensorProduct
 from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
 from ..machine.product_plan import ProductPlan, ProductRequest
+from ..semantics.lanes import Lanes
 from .atomics import element_at, place_at, spill
 from .data import guard_mask, source
 from .handler import Handler, byte, i1, i16, i32, i64, pointer
@@ -583,9 +584,8 @@ class _Product:
         odd = b.fcmp_unordered("uno", value, value)
         half = b.zext(b.bitcast(b.fptrunc(value, _halves), ir.VectorType(i16, GROUP)), integers)
         half = b.select(odd, ir.Constant(integers, [0x7FFF] * GROUP), half)
-        saturate = b.function.module.declare_intrinsic("llvm.sadd.sat", [integers])
         total = b.select(self.nonzero(self.said(ProductPlan.HALF)), half, total)
-        both = b.call(saturate, [total, old])
+        both = Lanes(b, 1).call("llvm.sadd.sat.v16i32", integers, total, old)
         total = b.select(self.nonzero(self.said(ProductPlan.SATURATES)), both, total)
         c.store(b.select(self.written(offset), total, before), place)
 
