@@ -248,7 +248,8 @@ def _check_scales(variant: Variant, product: Product) -> None:
     if long and variant.sparse:
         raise InvalidDescriptor("bit 31 is set: K is 96, which only a dense A has")
     if product.scale_type == "ue4m3" and (kind != "mxf4nvf4" or variant.blocks == 2):
-        raise InvalidDescriptor(f"bit 23 is 0: scales of ue4m3, and {variant.name} with {variant.blocks} has ue8m0 only")
+        size = "" if kind != "mxf4nvf4" else " with blocks of 32"
+        raise InvalidDescriptor(f"bit 23 is 0, scales of ue4m3; {variant.name}{size} has 1, ue8m0, only")
     step = variant.blocks if not long else 1 if variant.blocks == 2 else 2
     for which, number, bits in (("A", product.scales[0], "29-30"), ("B", product.scales[1], "4-5")):
         if number % step:

@@ -1,7 +1,7 @@
 """Matrix descriptors of wgmma and tcgen05: which bits say where a tile lies in shared memory.
 
-The one home of these layouts, which are CUTLASS's. A tile is made of rows of 16 bytes, or of as many as its swizzle has,
-eight of them one after the other: the rows are lines of the tile, of A its rows and of B its columns, where it is
+The one home of these layouts, which are CUTLASS's. A tile is made of rows of 16 bytes, or of as many as its swizzle
+has, eight of them one after the other: the rows are lines of the tile, of A its rows and of B its columns, where it is
 ``k``-major, and else one k each.
 """
 

@@ -1,7 +1,7 @@
 """Where the operands of tcgen05.mma lie in tensor memory: rows of D and A, metadata of a sparse A, scales of blocks.
 
-The one home of these places, which are the manual's layouts A to G and CUTLASS's; each is given relative to the operand's
-own address, as (lane, column) of 32-bit cells. ``rows`` are those of one block: of a pair each has half of M.
+The one home of these places, which are the manual's layouts A to G and CUTLASS's; each is given relative to the
+operand's own address, as (lane, column) of 32-bit cells. ``rows`` are those of one block: of a pair each has half of M.
 
 In D a row is a lane, or, where there are fewer rows than lanes, one in each *bank* of lanes: the columns are dealt to
 the banks, a run to each, and so are copies of A's rows and of their metadata.

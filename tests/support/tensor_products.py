@@ -186,17 +186,14 @@ class Memory:
 
     @staticmethod
     def random(rng: Rng, nbytes: int) -> Memory:
-        return Memory(
-            rng.integers(0, 256, nbytes, np.uint8), rng.integers(0, 2**32, (COLUMNS, 128), np.uint64).astype(np.uint32)
-        )
+        cells = np.frombuffer(rng.bytes(512 * COLUMNS), np.uint32).reshape(COLUMNS, 128).copy()
+        return Memory(np.frombuffer(rng.bytes(nbytes), np.uint8).copy(), cells)
 
-    def put(self, address: int, data: bytes, swizzle: int) -> None:
-        """Write 16 bytes, or less, at an address of shared memory."""
-        for at, byte in enumerate(data):
-            place = address + at
-            row = place >> 7
-            place ^= {0: 0, 1: (row & 3) << 5, 2: (row & 7) << 4, 4: (row & 3) << 4, 6: (row & 1) << 4}[swizzle]
-            self.shared[place - START] = byte
+    def put(self, addresses: Any, data: Any, swizzle: int) -> None:
+        """Write rows of bytes, each within 16, at addresses of shared memory."""
+        places = addresses[..., None] + np.arange(data.shape[-1])
+        mask, low = {0: (0, 0), 1: (3, 5), 2: (7, 4), 4: (3, 4), 6: (1, 4)}[swizzle]
+        self.shared[(places ^ (places >> 7 & mask) << low) - START] = data
 
     def tile(self, rng: Rng, codes: Any, kind: str, turned: bool, swizzle: int) -> int:
         """Lay out lines x k; the descriptor."""
@@ -211,21 +208,21 @@ class Memory:
             group, piece = (128, 128 * eights) if span == 16 and first else (128 * pieces, 128)
             if span > 16:
                 group, piece = 8 * span, 16
-            for line in range(lines):
-                data = line_bytes(codes[line], kind)
-                for number in range(pieces):
-                    at = start + inside + line // 8 * group + line % 8 * span + number * piece
-                    self.put(at, data[16 * number : 16 * number + 16], swizzle)
+            data = np.array([np.frombuffer(line_bytes(line, kind), np.uint8) for line in codes])
+            line, number = np.arange(lines)[:, None], np.arange(pieces)
+            self.put(
+                start + inside + line // 8 * group + line % 8 * span + number * piece,
+                data.reshape(lines, pieces, 16), swizzle,
+            )
             self.used = start - START + eights * 8 * max(span, width)
             return matrix_word(start + inside, piece if span == 16 else 16, group, swizzle)
         size = codes.dtype.itemsize
         per, side = span // size, 4 if kind == "tf32" else 8
         slabs, groups = -(-lines // per), -(-depth // side)
         slab, group = (side * span, side * span * slabs) if first else (side * span * groups, side * span)
-        for line in range(lines):
-            for k in range(depth):
-                at = start + line % per * size + line // per * slab + k % side * span + k // side * group
-                self.put(at, codes[line, k].tobytes(), swizzle)
+        line, k = np.arange(lines)[:, None], np.arange(depth)
+        at = start + line % per * size + line // per * slab + k % side * span + k // side * group
+        self.put(at, np.ascontiguousarray(codes).view(np.uint8).reshape(lines, depth, size), swizzle)
         self.used = start - START + slabs * groups * side * span
         return matrix_word(start, *((group, slab) if span == 16 else (slab, group)), swizzle)
 
@@ -286,21 +283,27 @@ def _put_scales(memory: Memory, place: int, codes: Any, first: int, halves: bool
 
 
 def _put_metadata(case: Case, memory: Memory, place: int, codes: Any, bank: int) -> None:
-    wide = case.kind in ("f16", "tf32", "ti16")
-    for row, mine in enumerate(codes):
-        lane = case.lane(row, bank)
-        for chunk, code in enumerate(mine):
-            if wide:
-                at = 32 * (lane // 32) + lane % 8 + 16 * (lane % 32 // 16) + 8 * (chunk // 4)
-                column, nibble = place + case.selector, 4 * (lane % 16 // 8) + chunk % 4
-            else:
-                at, column, nibble = lane, place + chunk // 8, chunk % 8
-            word = int(memory.cells[column, at])
-            memory.cells[column, at] = word & ~(15 << 4 * nibble) | int(code) << 4 * nibble
+    rows, chunks = codes.shape
+    lane, chunk = np.array([case.lane(row, bank) for row in range(rows)])[:, None], np.arange(chunks)
+    at, column, nibble = lane + 0 * chunk, place + chunk // 8 + 0 * lane, chunk % 8 + 0 * lane
+    if case.kind in ("f16", "tf32", "ti16"):
+        at = 32 * (lane // 32) + lane % 8 + 16 * (lane % 32 // 16) + 8 * (chunk // 4)
+        column, nibble = place + case.selector + 0 * at, 4 * (lane % 16 // 8) + chunk % 4
+    for number in range(8):
+        mine = nibble == number
+        words = memory.cells[column[mine], at[mine]] & np.uint32(~(15 << 4 * number) & 0xFFFFFFFF)
+        memory.cells[column[mine], at[mine]] = words | (codes[mine] << 4 * number).astype(np.uint32)
 
 
-def run_product(case: Case, rng: Rng, special: Any = None, **options: Any) -> None:
-    """Make a random product of a case and check all of tensor memory."""
+def run_product(
+    case: Case, rng: Rng, special: Any = None, odd_scale: tuple[int, int] | None = None, checked: bool = True,
+    **changed: Any,
+) -> None:
+    """Make a random product of a case and check all of tensor memory.
+
+    ``special`` changes the elements of A and B, ``odd_scale`` is a row of A and the code of its scale; ``changed`` are
+    operands (a, b, d, word) and options of the launch that are other than they should be.
+    """
     stored = case.k // 2 if case.sparse else case.k
     a, b = (
         _drawn(rng, kind, shape, case.exact)
@@ -313,11 +316,12 @@ def run_product(case: Case, rng: Rng, special: Any = None, **options: Any) -> No
     old = _old(case, rng)
     kept, found = _metadata(case, rng) if case.sparse else (np.tile(np.arange(case.k), (case.m, 1)), None)
     half = case.half << 16
-    given.places = {"d": 128 | half}
+    given.places, seed = {"d": 128 | half}, int(rng.integers(1 << 30))
     for rank, memory in enumerate(given.memories):
         rows, lines = slice(rank * case.rows, (rank + 1) * case.rows), case.n // case.group
         own = codes[1][rank * lines : (rank + 1) * lines] if case.group == 2 else codes[1]
-        given.numbers["b"] = memory.tile(rng, own, case.types[1], case.turned[1], case.swizzles[1])
+        alike = np.random.default_rng(seed)  # the tiles of both blocks lie alike
+        given.numbers["b"] = memory.tile(alike, own, case.types[1], case.turned[1], case.swizzles[1])
         if case.held:
             given.places["a"] = 96 | half
             for bank in range(case.banks):
@@ -325,10 +329,9 @@ def run_product(case: Case, rng: Rng, special: Any = None, **options: Any) -> No
                     data = np.frombuffer(line_bytes(line, case.types[0], True), np.uint32)
                     memory.cells[96 : 96 + len(data), case.lane(row, bank)] = data
         else:
-            given.numbers["a"] = memory.tile(rng, codes[0][rows], case.types[0], case.turned[0], case.swizzles[0])
-        rng = np.random.default_rng(0)  # both blocks' tiles lie alike
+            given.numbers["a"] = memory.tile(alike, codes[0][rows], case.types[0], case.turned[0], case.swizzles[0])
         _put_old(case, memory, old[rows])
-    scales = _scales(case, rng, given)
+    scales = _scales(case, rng, given, odd_scale)
     if found is not None:
         given.places["e"] = 16 | half
         for rank, memory in enumerate(given.memories):
@@ -336,8 +339,9 @@ def run_product(case: Case, rng: Rng, special: Any = None, **options: Any) -> No
                 _put_metadata(case, memory, 16, found[rank * case.rows : (rank + 1) * case.rows], bank)
     if case.masked:
         given.off = rng.integers(0, 2**32, 4 * case.group, np.uint64).astype(np.uint32)
-    out = _launch(case, given, **options)
-    _check(case, given, out, _expected(case, a, b, kept, old, scales))
+    out = _launch(case, given, changed)
+    if checked:
+        _check(case, given, out, _expected(case, a, b, kept, old, scales))
 
 
 def _old(case: Case, rng: Rng) -> Any:
@@ -360,10 +364,12 @@ def _put_old(case: Case, memory: Memory, old: Any) -> None:
     memory.cells[_cells(case, case.rows)] = words
 
 
-def _scales(case: Case, rng: Rng, given: _Operands) -> tuple[Any, Any] | None:
+def _scales(case: Case, rng: Rng, given: _Operands, odd: tuple[int, int] | None) -> tuple[Any, Any] | None:
     if not case.scaled:
         return None
     (codes_a, scale_a), (codes_b, scale_b) = (_scale_codes(case, rng, lines) for lines in (case.m, case.n))
+    if odd is not None:
+        codes_a[odd[0]], scale_a[odd[0]] = odd[1], np.nan
     given.places |= {"sa": 32 | 2 << 30, "sb": 48 | 1 << 30}
     for rank, memory in enumerate(given.memories):
         _put_scales(memory, 32, codes_a[rank * case.rows : (rank + 1) * case.rows], case.ids[0], False)
@@ -395,13 +401,17 @@ def _expected(case: Case, a: Any, b: Any, kept: Any, old: Any, scales: Any) -> t
                      for n in range(case.n)] for i in range(case.m)
                 ])
             total += product * factor
-            size += (abs(one) @ abs(other).T) * abs(factor)
+            size += (_finite(one) @ _finite(other).T) * abs(factor)
     if case.negative[0] != case.negative[1]:
         total = -total
     if case.enable:
         addend = old.astype(np.float64) * 2.0**-case.divided
         total, size = total + addend, size + abs(addend)
     return total, size
+
+
+def _finite(values: Any) -> Any:
+    return np.where(np.isfinite(values), abs(values), 0.0)
 
 
 def _zero_columns(case: Case) -> Any:
@@ -455,8 +465,8 @@ def _check(case: Case, given: _Operands, out: Any, expected: tuple[Any, Any]) ->
         np.testing.assert_array_equal(numbers[special], exact[special])
         allowed = (case.k + 8) * 2.0**-24 * bound * 1.01
         if case.result == "f16":
-            allowed = allowed + 2.0**-11 * abs(exact) + 2.0**-24
-        assert (abs(numbers - exact)[~special] <= allowed[~special]).all()
+            allowed = allowed + 2.0**-11 * np.where(special, 0.0, abs(exact)) + 2.0**-24
+        assert (abs(numbers[~special] - exact[~special]) <= allowed[~special]).all()
 
 
 # The kernel
@@ -586,20 +596,24 @@ def product_text(case: Case) -> str:
     return f"{case.mnemonic} {', '.join(operands)};"
 
 
-def _launch(case: Case, given: _Operands, **options: Any) -> Any:
+def _launch(case: Case, given: _Operands, changed: dict[str, Any]) -> Any:
     nbytes = -(-max(memory.used for memory in given.memories) // 1024) * 1024
-    target, version = ("sm_103a", "8.8") if case.long else ("sm_107a", "9.4") if case.kind == "ti16" else ("sm_100a", "8.8")
-    kernel = _module(product_text(case), case.group, nbytes, len(given.off) if given.off is not None else 0, target, version)
+    target, version = ("sm_103a", "8.8") if case.long else ("sm_100a", "8.8")
+    if case.kind == "ti16":
+        target, version = "sm_107a", "9.4"
+    off = len(given.off) if given.off is not None else 0
+    kernel = _module(product_text(case), case.group, nbytes, off, target, version)
     images = np.stack([memory.shared[:nbytes] for memory in given.memories])
     cells, out = np.stack([memory.cells for memory in given.memories]), np.zeros((case.group, COLUMNS, 128), np.uint32)
-    places = given.places
-    launch = kernel.configure(
-        case.group, 128, backend="emulator", **({"cluster": 2} if case.group == 2 else {}), **options
-    )
+    numbers = {**given.numbers, **given.places, "word": instruction_word(case), **changed}
+    options = {"cluster": 2} if case.group == 2 else {}
+    options |= {name: value for name, value in changed.items() if name in ("cluster", "seed", "sanitize")}
+    launch = kernel.configure(case.group, 128, backend="emulator", **options)
     launch(
         images, cells, out, given.off if given.off is not None else np.zeros(8, np.uint32),
-        np.uint64(given.numbers.get("a", 0)), np.uint64(given.numbers["b"]), np.uint64(case.zero or 0),
-        *(np.uint32(places.get(name, 0)) for name in ("a", "d", "e", "sa", "sb")),
-        np.uint32(instruction_word(case)), np.uint32(case.enable),
+        np.uint64(0 if case.held else numbers["a"]), np.uint64(numbers["b"]), np.uint64(case.zero or 0),
+        np.uint32(numbers["a"] if case.held else 0),
+        *(np.uint32(numbers.get(name, 0)) for name in ("d", "e", "sa", "sb")),
+        np.uint32(numbers["word"]), np.uint32(case.enable),
     )
     return out

@@ -350,7 +350,8 @@ def _elements(code: RoutineCode, place: Any, kind: str) -> Any:
         wide = code.ir.zext(code.load(place, ir.VectorType(i16, size)), ir.VectorType(i32, size))
         return code.ir.bitcast(code.ir.shl(wide, ir.Constant(wide.type, [16] * size)), result)
     if kind == "ti16":
-        return _signed_magnitude(code, code.ir.zext(code.load(place, ir.VectorType(i16, size)), ir.VectorType(i32, size)))
+        wide = code.ir.zext(code.load(place, ir.VectorType(i16, size)), ir.VectorType(i32, size))
+        return _signed_magnitude(code, wide)
     bytes_ = code.load(place, ir.VectorType(byte, 16))
     if kind in ("s8", "u8"):
         wide = (code.ir.sext if kind == "s8" else code.ir.zext)(bytes_, integers)

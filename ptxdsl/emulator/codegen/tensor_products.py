@@ -86,10 +86,9 @@ def _find_plan(h: Handler, plans: Any, word: Any, lane: Any, found: Any) -> None
         return h.load(h.ir.inttoptr(plan, pointer), name, i64)
 
     def another(plan: Any) -> Any:
-        differs = h.asked_if(
+        return h.asked_if(
             h.nonzero(plan), lambda: h.ir.icmp_unsigned("!=", field(plan, ProductPlan.WORD), wanted)
         )
-        return differs
 
     def further(plan: Any) -> Any:
         following = field(plan, ProductPlan.NEXT)

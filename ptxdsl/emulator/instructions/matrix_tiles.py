@@ -68,9 +68,10 @@ class TileProduct(Routine):
     and ``columns``), k, the pitches of the panels of A and B, and whether d counts as 0 before.
 
     ``products`` of ``reals`` are exact and added by one rounding to f32 each, k ascending. Of ``integers`` the sum of
-    the products, exact in f32 for k up to 256, is added to d in 32 bits; ``words`` are multiplied and added in 32 bits;
-    so is of ``bits`` the number of those that words of A and B both have, and k counts words. Of a ``sparse`` A the panel has what is kept, k counts that, and a
-    sixth pointer is to what :class:`SparseLines` made: which row of B's panel each element meets.
+    the products, exact in f32 for k up to 256, is added to d in 32 bits; so is of ``bits`` the number of those that
+    words of A and B both have, and k counts words; ``words`` are whole numbers that are multiplied in 32 bits. Of a
+    ``sparse`` A the panel has what is kept, k counts that, and a sixth pointer is to what :class:`SparseLines` made:
+    which row of B's panel each element meets.
     """
 
     left: str

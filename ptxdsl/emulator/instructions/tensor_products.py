@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...ir import Address, Immediate, Instruction, Operand, Vector, elements
 from ...isa.instruction_descriptors import KINDS, Variant
+from ..machine.unsupported import unsupported
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
@@ -20,8 +21,8 @@ __all__ = ["TensorMultiply", "TensorProduct"]
 class TensorMultiply(Routine):
     """``multiply(request, plan)``: the product of a :class:`.ProductRequest`, if its descriptors are right.
 
-    ``held``: A lies in tensor memory; ``pair``: it is one of two blocks; ``weights``: ``.ws``; ``masked``: some lanes of
-    D may not be written.
+    ``held``: A lies in tensor memory; ``pair``: it is one of two blocks; ``weights``: ``.ws``; ``masked``: some lanes
+    of D may not be written.
     """
 
     held: bool
@@ -36,10 +37,11 @@ class TensorProduct(
     MicroOp, may_fault=True, repeatable=False, inlinable="its cost is the product's", reads_memory=True,
     writes_memory=True,
 ):
-    """Makes, lane by lane, the products of a variant. The record begins with the list of the plans that are made.
+    """Makes, lane by lane, the products of a variant. Its record begins with the list of the plans that are made.
 
-    ``places`` are the addresses in tensor memory of d, then those that there are of a, e and the scales of a and b, each
-    followed by a number that is added; ``descriptors`` those of shared memory. ``divided``: d is divided by 2 to this.
+    ``places`` are the addresses in tensor memory of d, then those that there are of a, e and the scales of a and b;
+    numbers that are added follow in the record. ``descriptors`` are those of shared memory. ``divided``: d is divided
+    by 2 to this.
     """
 
     variant: Variant
@@ -83,6 +85,8 @@ def variant_of(statement: Instruction) -> Variant:
 @lowers("tcgen05_mma")
 def tensor_product(low: Lowering, statement: Instruction) -> None:
     variant = variant_of(statement)
+    if "decompress::lut::b" in statement.form.tokens:
+        raise unsupported(statement, f"`{statement.form.mnemonic}`")
     held = [each for name in ("d", "a", "e", "lut", "sa", "sb") if isinstance(each := statement.operand(name), Address)]
     places = [_place(low, statement, each) for each in held]
     descriptors = [

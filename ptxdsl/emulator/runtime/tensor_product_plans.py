@@ -29,6 +29,8 @@ from .faults import Scene
 
 __all__ = ["Tile", "follow_descriptor", "tiles_of"]
 
+_NONE = 1 << 30
+"""Lines that no tile has."""
 _lock = threading.Lock()
 _plans: dict[tuple[Key, int], _Made] = {}
 _nodes: list[Any] = []
@@ -87,8 +89,10 @@ def follow_descriptor(state: BlockState) -> BlockState:
 
 
 def _refused(state: BlockState, word: int, why: str) -> EmulationError:
-    scene = Scene(state, state.get(Block.FAULT_WARP, "i"), state.get(Block.FAULT_LANE, "i"), state.get(Block.FAULT_PC, "Q"))
-    return scene.raised(EmulationError, f"the instruction descriptor {word:#x} of `{scene.statement.form.mnemonic}`: {why}")
+    warp, lane = (state.get(field, "i") for field in (Block.FAULT_WARP, Block.FAULT_LANE))
+    scene = Scene(state, warp, lane, state.get(Block.FAULT_PC, "Q"))
+    named = f"the instruction descriptor {word:#x} of `{scene.statement.form.mnemonic}`"
+    return scene.raised(EmulationError, f"{named}: {why}")
 
 
 def _make(op: TensorProduct, word: int) -> _Made:
@@ -168,10 +172,11 @@ class _Maker:
             keys[ProductPlan.SCALED] = ScaledSum()
         found = library().need(keys.values())
         self.fields.update({place: found[key] for place, key in keys.items()})
-        self._tile_sizes(ProductPlan.A_SIZES, ProductPlan.A_PIECES, a, self.rows, self.rows, self.rows, self.stored)
+        self._tile_sizes(ProductPlan.A_SIZES, ProductPlan.A_PIECES, a, self.rows, self.rows, _NONE, self.stored)
         if v.held:
             self.fields[ProductPlan.A_PIECES] = self._cells()
-        self._tile_sizes(ProductPlan.B_SIZES, ProductPlan.B_PIECES, b, self.lines, p.n, p.n // v.group, p.k)
+        half = p.n // 2 if v.group == 2 else _NONE
+        self._tile_sizes(ProductPlan.B_SIZES, ProductPlan.B_PIECES, b, self.lines, p.n, half, p.k)
 
     def _tile_sizes(self, sizes: int, pieces: int, tile: Tile, lines: int, used: int, half: int, depth: int) -> None:
         """What the places of a tile take: ``used`` are its lines, ``half`` those of a block."""
@@ -214,7 +219,8 @@ class _Maker:
     def _scales(self) -> None:
         p = self.product
         self._scale_places(ProductPlan.SA_TABLE, ProductPlan.SA_COLUMNS, self.rows, self.rows, p.scales[0], 1)
-        self._scale_places(ProductPlan.SB_TABLE, ProductPlan.SB_COLUMNS, p.n, self.lines, p.scales[1], self.layout.banks)
+        banks = self.layout.banks
+        self._scale_places(ProductPlan.SB_TABLE, ProductPlan.SB_COLUMNS, p.n, self.lines, p.scales[1], banks)
         self.fields[ProductPlan.NUMBERS] = self.table(_scale_numbers(p.scale_type), np.float64)
 
     def _scale_places(self, table: int, columns: int, lines: int, padded: int, first: int, banks: int) -> None:
@@ -223,11 +229,11 @@ class _Maker:
             for number in range(self.blocks) for line in range(padded)
         ]
         self.fields[columns] = 1 + max(column for _, column, _ in places)
-        self.fields[table] = self.table([COLUMN_BYTES * column + 4 * lane + byte for lane, column, byte in places])
+        self.fields[table] = self.table([COLUMN_BYTES * at + 4 * lane + byte for lane, at, byte in places])
 
 
 def _scale_numbers(kind: str) -> Any:
-    """What each byte is as a scale: powers of two, or positive numbers of 4 and 3 bits, whose highest bit is ignored."""
+    """What each byte is as a scale: powers of two, or positive numbers of 4 and 3 bits; then the highest is ignored."""
     codes = np.arange(256)
     if kind == "ue8m0":
         return np.where(codes == 255, np.nan, 2.0 ** (codes - 127.0))
