@@ -320,4 +320,4 @@ def test_every_fault_has_a_text() -> None:
     from ptxdsl.emulator.machine.layout import Fault
     from ptxdsl.emulator.runtime import events, faults  # noqa: F401 - the texts register themselves
 
-    assert set(faults._explanations) == set(Fault) - {Fault.WRAP, Fault.CONVERGENCE, Fault.SOURCE}
+    assert set(faults._explanations) == set(Fault) - {Fault.WRAP, Fault.CONVERGENCE, Fault.SOURCE, Fault.PRODUCT_NEW}
