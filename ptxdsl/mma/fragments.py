@@ -95,7 +95,15 @@ def _whole(tile: Tile, side: str) -> bool:
         return tile.pitch * size % 16 == 0 and tile.origin[1] * size % 16 == 0
     if isinstance(tile.origin[0], int) and tile.origin[0] % 8:
         return False
-    return tile.origin[1] * size % 32 == 0 and tile.swizzle > 16
+    return tile.origin[1] * size % min(32, tile.swizzle) == 0
+
+
+def _straight(tile: Tile) -> tuple[int, int] | None:
+    """The bytes from a row to the next and, for every column, from that to the next, of a tile without a swizzle."""
+    size = tile.dtype.bytes
+    if tile.swizzle not in (0, 16):
+        return None
+    return (tile.pitch * size, size) if not tile.swizzle else (tile.swizzle, tile.whole[0] * size)
 
 
 class _Matrices:
@@ -141,8 +149,9 @@ class _Matrices:
         row += row_origin if isinstance(row_origin, int) else 0
         size = tile.dtype.bytes
         place = tile.place.cast(u8)
-        if not tile.swizzle:
-            return (place + base + (row * tile.pitch + column) * size).cast(u16)
+        straight = _straight(tile)
+        if straight is not None:
+            return (place + base + (row * straight[0] + column * straight[1])).cast(u16)
         slab, within = divmod(column, tile.slab)
         at = within * size
         if at & across:  # the bits of the lane's column and of the block's are the same: they are added, not set
@@ -169,9 +178,10 @@ class _Matrices:
         if not isinstance(tile.origin[0], int):
             row = row + tile.origin[0]
         size, across = tile.dtype.bytes, sum(steps[1::2]) * tile.dtype.bytes
-        if not tile.swizzle:
-            base = row * (tile.pitch * size)
-            return self.lanes.setdefault(steps, (base if column is None else base + column * size, across))
+        straight = _straight(tile)
+        if straight is not None:
+            base = row * straight[0]
+            return self.lanes.setdefault(steps, (base if column is None else base + column * straight[1], across))
         base = row * tile.swizzle
         turned = tile.turned(base)
         within = None if column is None else column * size
