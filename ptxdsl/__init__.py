@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import kernels as kernels
     from .config import use
     from .gpu.assembler import assemble
+    from .emulator.outcomes.api import outcomes
     from .emulator.tools.debugger import debug
     from .emulator.tools.profile import profile
     from .emulator.tools.thread_trace import trace_thread
@@ -57,8 +58,8 @@ __all__ = [
     "const", "continue_if", "debug", "dtype_of", "dynamic_shared", "e2m1", "e2m1p4x4", "e2m1x2", "e2m1x4", "e2m3",
     "e2m3x2", "e2m3x4", "e3m2", "e3m2x2", "e3m2x4", "e4m3", "e4m3x2", "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "empty",
     "f16", "f16x2", "f32", "f32x2", "f64", "global_", "label", "load", "local", "loop", "maximum", "minimum",
-    "otherwise", "pack", "pred", "printf", "profile", "ptx", "ptx_func", "ptx_kernel", "reg", "s2f6x2", "s8", "s8x4",
-    "s16", "s16x2", "s32", "s64", "samplerref", "select", "shared", "supports", "surfref", "tensor_map",
+    "otherwise", "outcomes", "pack", "pred", "printf", "profile", "ptx", "ptx_func", "ptx_kernel", "reg", "s2f6x2",
+    "s8", "s8x4", "s16", "s16x2", "s32", "s64", "samplerref", "select", "shared", "supports", "surfref", "tensor_map",
     "texref", "tf32", "to_device", "trace_thread", "u8", "u8x4", "u16", "u16x2", "u32", "u64", "ue5m3x2", "ue8m0",
     "ue8m0x2", "ue8m0x4", "unpack", "use", "when", "zeros",
 ]
@@ -69,6 +70,7 @@ _HOMES = (
     "kernel.textures", "launch.tensor_maps", "gpu.assembler",
     "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.tools.debugger",
     "pipeline",
+    "emulator.outcomes.api",
 )
 """The modules that define the public names, the cheapest to import first."""
 

@@ -47,6 +47,7 @@ EMULATOR = [
     ["sanitizer"],
     ["program"],
     ["tools"],
+    ["outcomes"],
 ]
 ON_DEMAND = (
     "emulator", "gpu", "analysis", "text", "verify", "launch.arguments", "launch.device_array", "isa.generate",

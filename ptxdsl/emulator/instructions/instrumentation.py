@@ -322,3 +322,7 @@ class CountMemory(
 
 class Breakpoint(MicroOp, may_fault=True, repeatable=False, inlinable="for observers", instrumentation=True):
     """Returns to Python where one lane of one warp of one block is active."""
+
+
+class Stop(MicroOp, may_fault=True, repeatable=False, inlinable="for observers", instrumentation=True):
+    """Returns to Python, for whichever lanes are active."""

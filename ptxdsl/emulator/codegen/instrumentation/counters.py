@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory
+from ...instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory, Stop
 from ...machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
 from ..data import guard_mask, source
 from ..handler import Handler, i32, i64, lanes_of, pointer
@@ -200,12 +200,15 @@ def breakpoint_(h: Handler, _: Breakpoint) -> None:
     here = h.ir.and_(here, h.ir.icmp_unsigned("==", h.load(h.warp, Warp.INDEX, i32), warp))
     here = h.ir.and_(here, h.nonzero(h.ir.and_(h.active, lanes)))
 
-    def leave() -> None:
-        h.stop(Status.CALLBACK)
-        h.store(h.following(), h.warp, Warp.PC)
-        h.ir.ret_void()
-
-    h.branch_unless(h.ir.not_(here), leave)
+    h.branch_unless(h.ir.not_(here), lambda: stop(h, Stop()))
     h.next()
+
+
+@emits(Stop)
+def stop(h: Handler, _: Stop) -> None:
+    """The warp resumes after it."""
+    h.stop(Status.CALLBACK)
+    h.store(h.following(), h.warp, Warp.PC)
+    h.ir.ret_void()
 
 

@@ -1,0 +1,1 @@
+"""All outcomes of small launches by PTX's memory model."""

@@ -1,0 +1,134 @@
+"""Executions that grow: how far each thread has come, with what its reads were given, and the events that these are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from .barriers import Phase
+from .events import Event, Identity, Source
+from .machine import Step
+
+__all__ = ["PENDING", "Complete", "Path", "Sources", "State", "agree", "events_of", "events_of_step", "steps_of"]
+
+PENDING = "pending"
+"""In place of the sources of a read: what it reads is yet to be written."""
+Sources = tuple[tuple[Source, ...], ...]
+"""Of each element that is read."""
+
+
+class Path(NamedTuple):
+    """How far a thread has come, with the sources of its reads and the phases of its barriers, statement by statement.
+
+    Where reads are pending, ``others`` are the same place for other values of them.
+    """
+
+    step: Step
+    taken: tuple[Any, ...] = ()
+    others: tuple[Step, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """What the thread is about to do, "stuck" where that depends on a read that is pending."""
+        step = self.step
+        for other in self.others:
+            if other.kind != step.kind or other.place != step.place or other.bar != step.bar:
+                return "stuck"
+            if step.reads and other.elements != step.elements:
+                return "stuck"
+        return step.kind
+
+    @property
+    def ended(self) -> bool:
+        """Whether the thread does nothing more."""
+        return self.kind in ("end", "fault")
+
+    @property
+    def pending(self) -> list[int]:
+        """The places of the reads that are."""
+        return [place for place, taken in enumerate(self.taken) if taken == PENDING] if self.others else []
+
+
+class State(NamedTuple):
+    """An execution that grows: the threads, and the phase of each barrier."""
+
+    paths: tuple[Path, ...]
+    phases: tuple[Phase, ...] = ()
+
+    def with_path(self, thread: int, path: Path) -> State:
+        """The same with one thread further on."""
+        return self._replace(paths=(*self.paths[:thread], path, *self.paths[thread + 1 :]))
+
+    def events(self) -> list[Event]:
+        """The events of all threads."""
+        return [event for n, path in enumerate(self.paths) for event in events_of(n, path)]
+
+
+class Complete(NamedTuple):
+    """An execution at its end: ``waiting`` are the threads that never come to theirs, ``errors`` those that failed."""
+
+    events: list[Event]
+    waiting: list[Step]
+    errors: list[Step]
+
+
+def steps_of(last: Step) -> list[Step]:
+    """The steps of a thread, the one that it is about to execute last."""
+    steps: list[Step] = []
+    step: Step | None = last
+    while step is not None:
+        steps.append(step)
+        step = step.parent
+    return steps[::-1]
+
+
+def events_of(thread: int, path: Path) -> list[Event]:
+    """The events of a thread, but for those that are pending or depend on such."""
+    events: list[Event] = []
+    others = [steps_of(other) for other in path.others]
+    for place, (step, after) in enumerate(pairwise(steps_of(path.step))):
+        same = all(o[place].elements == step.elements and o[place + 1].wrote == after.wrote for o in others)
+        if same and path.taken[place] != PENDING:
+            events += events_of_step(thread, step, after, path.taken[place])
+    return events
+
+
+def events_of_step(thread: int, step: Step, after: Step, taken: Any) -> Iterator[Event]:
+    """The events of a statement: a barrier arrives and then waits, an access has an event an element."""
+    effects, who = step.effects, Identity(thread, 2 * step.depth, 0)
+    event = Event(who, strong=True, scope=effects.scope, statement=step.statement)
+    acquires, releases = effects.acquires, effects.releases
+    if step.kind == "fence":
+        yield event._replace(fence=True, acquire=acquires, release=releases, sc=effects.order == "sc")
+    elif step.kind == "barrier":
+        if effects.arrives:
+            yield event._replace(barrier=taken, arrives=True, release=releases)
+        if effects.waits:
+            yield event._replace(who=who._replace(place=who.place + 1), barrier=taken, waits=True, acquire=acquires)
+    else:
+        for n, element in enumerate(step.elements):
+            given, wrote = after.given[n] if after.given else b"", after.wrote[n] if after.wrote else b""
+            if step.compare is not None and given != step.compare:
+                wrote = b""  # a compare-and-swap that fails has only read
+            yield event._replace(
+                who=who._replace(element=n), reads=step.reads, writes=bool(wrote), address=element.address,
+                nbytes=element.nbytes, strong=effects.strong, acquire=step.reads and acquires,
+                release=bool(wrote) and releases, sources=taken[n] if step.reads else (), read=given, written=wrote,
+            )
+
+
+def agree(events: list[Event]) -> bool:
+    """Whether all reads read what has been written."""
+    by_name = {event.who: event for event in events}
+    return all(
+        _taken(by_name.get(source.event), event, source)
+        for event in events for source in event.sources if source.event is not None
+    )
+
+
+def _taken(write: Event | None, read: Event, source: Source) -> bool:
+    if write is None or not write.writes:
+        return False
+    start = read.address + source.first - write.address
+    return start >= 0 and write.written[start:][: source.size] == read.read[source.first :][: source.size]

@@ -1,0 +1,353 @@
+"""Runs one thread at a time on the emulator, from one memory operation to the next.
+
+Every statement that other threads may see (an access to global or shared memory, a fence, a barrier) stops before and
+behind it. What it is to read is put into memory before it runs, and what it has written is taken from there afterwards.
+So each instruction is computed by the code that computes it in every launch, and nothing here knows what it does.
+
+What a thread does depends on nothing but what it reads: the steps of a thread form a tree, of which each step is
+executed once, however many executions it is part of. Between steps lies a copy of the warp's memory.
+
+What it cannot see: asynchronous copies, matrix instructions, textures and surfaces, and instructions that exchange
+registers between the lanes of a warp; these are refused by name. Local, constant and parameter memory is the thread's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+from ...errors import EmulationError
+from ...ir import Address, Call, Immediate, Instruction, Not, Register, Symbol, Vector
+from ..codegen.code import Source
+from ..codegen.translation import translate
+from ..instructions.instrumentation import Stop
+from ..instructions.lowering import Lowering
+from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block, Cluster, Status, Warp
+from ..machine.unsupported import unsupported
+from ..runtime.block_state import TIME_SLICE, BlockState, LaunchState
+from ..runtime.events import handle
+from ..runtime.faults import failure
+
+__all__ = ["SHARED_BITS", "SHARED_PLACE", "Element", "Machine", "Step"]
+
+SHARED_PLACE = 1 << 60
+"""Where the addresses of events in shared memory begin; those in global memory are the host's."""
+SHARED_BITS = 32
+SLICES = 2000
+"""Time slices that a thread may run between two of its memory operations."""
+_PRIVATE = ("local", "param", "const")
+
+
+class Element(NamedTuple):
+    """A part of an access: the address that events have, where it lies in host memory, and its bytes."""
+
+    address: int
+    host: int
+    nbytes: int
+
+
+class Step:
+    """A place in a thread where it is about to do what others may see, or has ended.
+
+    ``kind`` is access, fence, barrier, end, or fault, with an ``error``. ``given`` is what was read to come here by the
+    statement before, ``wrote`` what that wrote. ``turns``: the thread was in the same state before, and has changed no
+    memory since.
+    """
+
+    __slots__ = (
+        "bar", "children", "compare", "depth", "elements", "error", "given", "key", "kind", "number", "parent", "place",
+        "snapshot", "statement", "thread", "turns", "wrote",
+    )
+
+    def __init__(self, thread: int, parent: Step | None, given: tuple[bytes, ...], wrote: tuple[bytes, ...]) -> None:
+        self.thread, self.parent, self.given, self.wrote = thread, parent, given, wrote
+        self.depth: int = parent.depth + 1 if parent is not None else 0
+        self.kind, self.place = "end", -1
+        self.statement: Any = None
+        self.elements: tuple[Element, ...] = ()
+        self.bar: tuple[int, int] = (0, 0)
+        self.compare: bytes | None = None
+        self.error: Exception | None = None
+        self.children: dict[tuple[bytes, ...], Step] = {}
+        self.snapshot: tuple[bytes, bytes, bytes] = (b"", b"", b"")
+        self.key: tuple[bytes, bytes] = (b"", b"")
+        self.turns = False
+
+    @property
+    def effects(self) -> Any:
+        return self.statement.form.effects
+
+    @property
+    def reads(self) -> bool:
+        """Whether the statement takes something from memory that others may have written."""
+        return self.kind == "access" and (_access(self.statement).reads or self.effects.waits == "mbarrier")
+
+    @property
+    def writes(self) -> bool:
+        return self.kind == "access" and _access(self.statement).writes and self.effects.waits != "mbarrier"
+
+
+def _access(statement: Instruction) -> Any:
+    return next(access for access in statement.form.effects.accesses if access.reads or access.writes)
+
+
+def _stops(statement: Instruction | Call) -> str:
+    """What a statement is for other threads: access, fence, barrier, or "" of what only its thread sees."""
+    if not isinstance(statement, Instruction):
+        return ""
+    effects = statement.form.effects
+    if effects.barrier:
+        return "barrier"
+    if effects.fence in ("threads", "proxies", "mbarrier_init"):
+        return "fence"
+    seen = [access for access in effects.accesses if access.reads or access.writes]
+    others = [access for access in seen if access.space not in _PRIVATE]
+    unknown = any(access.kind not in ("elements", "mbarrier") for access in others)
+    if unknown or effects.completes or effects.converges or effects.commits:
+        raise unsupported(statement, f"`{statement.form.mnemonic}` in ptxdsl.outcomes()")
+    return "access" if others else ""
+
+
+class _Stops(NamedTuple):
+    """Stops around each statement that others may see; barriers and fences are the search's, and are left out."""
+
+    low: Lowering
+
+    def begin(self) -> None:
+        """Nothing is added where a block begins."""
+
+    def statement(self, statement: Instruction | Call) -> None:
+        what = _stops(statement)
+        if what:
+            self.low.emit(Stop())
+        if what in ("", "access"):
+            self.low.statement(statement)
+        if what == "access":
+            self.low.emit(Stop())
+
+
+class Machine:
+    """The threads of a launch, each on its own."""
+
+    def __init__(self, launch: LaunchState) -> None:
+        self.launch, config, spaces = launch, launch.config, launch.spaces
+        x, y, z = config.block
+        self.per_block = x * y * z
+        code = translate(spaces.function, spaces, config.block, True, _Stops, keep_registers=True)
+        code.described = code.description._replace(source=Source(spaces.function, spaces, config.block, None))
+        self.state = BlockState(launch, code)
+        self.state.own_blocks()
+        self.roots: dict[int, Step] = {}
+        self.executed = 0
+        """Steps that the emulator has run."""
+        self._apart = self.state.first - self.state.address
+        self._local = self.state.local - self.state.address, self.state.table - self.state.address
+
+    # Steps
+
+    def root(self, thread: int) -> Step:
+        """The first step of a thread."""
+        found = self.roots.get(thread)
+        if found is None:
+            self._begin(thread)
+            found = self.roots[thread] = self._stop(Step(thread, None, (), ()))
+        return found
+
+    def after(self, step: Step, given: tuple[bytes, ...] = ()) -> Step:
+        """The next step, where this one reads what is ``given``, element by element."""
+        found = step.children.get(given)
+        if found is None:
+            found = step.children[given] = self._execute(step, given)
+        return found
+
+    def _begin(self, thread: int) -> None:
+        block, flat = divmod(thread, self.per_block)
+        warp, mask, state = flat // LANES, 1 << flat % LANES, self.state
+        state.all = 1 << warp
+        state.put(Block.ALL, "I", state.all)
+        state.begin()
+        state.put_warp(warp, Warp.INITIAL, "I", mask)
+        state.put_warp(warp, Warp.FRESH, "II", mask, mask)
+        state.assign(block)
+
+    def _execute(self, step: Step, given: tuple[bytes, ...]) -> Step:
+        self._restore(step)
+        if step.kind != "access":
+            if given:
+                self._give_result(step, given[0])
+            return self._stop(Step(step.thread, step, given, ()))
+        for element, data in zip(step.elements, given):
+            if element.host:
+                ctypes.memmove(element.host, data, element.nbytes)
+        error = self._run()
+        wrote: tuple[bytes, ...] = ()
+        if error is None and step.writes:
+            wrote = tuple(ctypes.string_at(element.host, element.nbytes) for element in step.elements)
+        following = Step(step.thread, step, given, wrote)
+        if error is not None:
+            following.kind, following.error = "fault", error if isinstance(error, Exception) else None
+            return following
+        return self._stop(following)
+
+    def _give_result(self, step: Step, data: bytes) -> None:
+        """What a bar.red gives its thread."""
+        dest = step.statement.operands[0]
+        if isinstance(dest, Register):
+            flat = step.thread % self.per_block
+            self.state.set_register(flat // LANES, dest.name, {flat % LANES: int.from_bytes(data, "little")})
+
+    def _stop(self, step: Step) -> Step:
+        """Run until the thread is about to do something that others may see; ``step`` says what."""
+        while True:
+            ended = self._run()
+            if ended is not None:
+                step.kind = "end" if ended == "end" else "fault"
+                step.error = ended if isinstance(ended, Exception) else None
+                return step
+            statement, step.place = self._statement()
+            if self._skipped(step.thread, statement):
+                if _stops(statement) == "access":
+                    self._run()
+                continue
+            if self._describe(step, statement):
+                break
+        self._keep(step)
+        return step
+
+    def _run(self) -> str | Exception | None:
+        """Run to the next stop: None there, "end", or what went wrong."""
+        state = self.state
+        self.executed += 1
+        for _ in range(SLICES):
+            state.left = TIME_SLICE
+            status = state.run()
+            if status == Status.CALLBACK:
+                return None
+            if status == Status.DONE:
+                return "end"
+            if status == Status.FAULT:
+                return failure(state)
+            if status == Status.SYSTEM_CALL:
+                try:
+                    self._call()
+                except EmulationError as error:
+                    return error
+        return EmulationError("a thread runs in a circle without touching memory that others can change")
+
+    def _call(self) -> None:
+        state = self.state
+        call: Any = state.code.graph.statements[state.code.statement_at(state.get(Block.FAULT_PC, "Q"))]
+        if not (isinstance(call.callee, Symbol) and call.callee.symbol == "vprintf"):
+            handle(state, Status.SYSTEM_CALL, lambda _: state.code)
+
+    def _statement(self) -> tuple[Instruction, int]:
+        code = self.state.code
+        place = code.statement_at(self.state.get(Block.FAULT_PC, "Q"))
+        statement = code.graph.statements[place]
+        assert isinstance(statement, Instruction)
+        return statement, place
+
+    # What a statement is about to do
+
+    def number(self, thread: int, operand: Any) -> int:
+        """The number that an operand is in a thread."""
+        flat = thread % self.per_block
+        return self.state.values(flat // LANES, operand)[flat % LANES]
+
+    def _skipped(self, thread: int, statement: Instruction) -> bool:
+        guard = statement.guard
+        if guard is None:
+            return False
+        return not self._holds(thread, guard)
+
+    def _describe(self, step: Step, statement: Instruction) -> bool:
+        """Fill in a step; False where the statement is the thread's own business after all."""
+        step.statement, step.kind = statement, _stops(statement)
+        if step.kind == "barrier":
+            self._describe_barrier(step)
+        if step.kind != "access":
+            return True
+        access = _access(statement)
+        address = statement.operands[access.operand]
+        assert isinstance(address, Address)
+        at = self._address(step.thread, access.space, address)
+        if access.space == "generic" and at >= LOCAL_WINDOW:
+            self._run()
+            return False
+        size = statement.form.type.bytes if access.kind == "elements" and statement.form.type else access.nbytes
+        step.elements = tuple(
+            self._element(step.thread, access.space, at + start, size) for start in range(0, access.nbytes, size)
+        )
+        if statement.form.effects.atomic == "cas":
+            compare = statement.operands[2 if statement.form.operands[0].written else 1]
+            if not isinstance(compare, Vector):
+                step.compare = self.number(step.thread, compare).to_bytes(16, "little")[:size]
+        return True
+
+    def _address(self, thread: int, space: str, address: Address) -> int:
+        base = address.base
+        if isinstance(base, Symbol):
+            at = self.state.code.operands.symbol(base, None)
+            if space == "generic":
+                at += self.launch.spaces.windows.get(base.symbol, 0)
+        elif isinstance(base, Immediate):
+            at = base.bits
+        else:
+            at = self.number(thread, base)
+        bits = base.type.bits if isinstance(base, Register) else 64
+        return (at + address.offset) % (1 << bits)
+
+    def _element(self, thread: int, space: str, at: int, nbytes: int) -> Element:
+        start = SHARED_WINDOW if space == "generic" else 0
+        if space.startswith("shared") or SHARED_WINDOW <= at < LOCAL_WINDOW:
+            offset = (at - start) % (1 << Cluster.RANK_BITS)
+            block = thread // self.per_block
+            place = SHARED_PLACE + (block << SHARED_BITS) + offset
+            return Element(place, self.state.shared - SHARED_START + offset, nbytes)
+        for area in self.launch.ranges:
+            if area is not None and not area.shared and area.address <= at < area.address + area.nbytes:
+                return Element(at + area.place - area.address, at + area.place - area.address, nbytes)
+        return Element(at, 0, nbytes)
+
+    def _describe_barrier(self, step: Step) -> None:
+        named = {spec.name: operand for spec, operand in zip(step.statement.form.operands, step.statement.operands)}
+        numbers = {name: self.number(step.thread, named[name]) for name in ("a", "b", "membermask") if name in named}
+        step.bar = numbers.get("a", numbers.get("membermask", 0)), numbers.get("b", 0)
+        step.compare = bytes([self._holds(step.thread, named["c"])]) if "c" in named else None
+
+    def _holds(self, thread: int, predicate: Any) -> bool:
+        negated = isinstance(predicate, Not)
+        return bool(self.number(thread, predicate.predicate if negated else predicate)) != negated
+
+    # Copies of the memory of a thread
+
+    def _keep(self, step: Step) -> None:
+        view, warps, (low, high) = self.state._view, self.state._warps_view, self._local
+        warp = step.thread % self.per_block // LANES
+        begin, stride = warp * self.state.stride, self.state.stride
+        own = bytes(warps[begin : begin + stride])
+        local = bytes(view[low:high])
+        step.snapshot = bytes(view[: self._apart]), own, local
+        step.key = own[: Warp.BUDGET] + own[Warp.INITIAL :], local
+        step.turns = self._turns(step)
+
+    def _restore(self, step: Step) -> None:
+        head, own, local = step.snapshot
+        view, (low, high) = self.state._view, self._local
+        begin = step.thread % self.per_block // LANES * self.state.stride
+        view[: self._apart] = head
+        view[low:high] = local
+        self.state._warps_view[begin : begin + self.state.stride] = own
+
+    def _turns(self, step: Step) -> bool:
+        """Whether the thread was in this state before, and has changed nothing since: it waits for others."""
+        at = step
+        while at.parent is not None:
+            if at.wrote and at.wrote != at.given:
+                return False
+            at = at.parent
+            if at.kind == "barrier":
+                return False
+            if at.place == step.place and at.key == step.key:
+                return True
+        return False

@@ -1,0 +1,242 @@
+"""Finds all executions of a launch that the memory model allows.
+
+An execution grows event by event, in an order in which what is read has been written before. What writes, or orders,
+is added at once, since the coherence order is chosen only when an execution is complete; so only reads branch: each
+takes its bytes from any of the writes that are there and that the axioms allow (:mod:`.axioms`), or waits for others.
+Executions that are reached twice are followed once.
+
+A read may also be of a write that comes later, as long as that does not depend on what is read (No-Thin-Air). Such a
+read is pending: its thread goes on as far as it does the same for several values of it, and what it writes meanwhile is
+there for others, until a write is there that the read takes. So dependencies are those of values: to write
+``r1 ^ r1`` depends on nothing, since a compiler may know that too; everything behind a branch depends on its condition.
+
+Reduction: a read of bytes that no other thread writes from there on is taken at once, since nothing that the other
+threads do changes what it can read. What each thread accesses is learned on the way (:mod:`.accesses`); where something
+comes that was not known, the search begins again with that knowledge. A turn of a loop that ends in the state that it
+began in, without a change of memory, is left out: an execution without it allows the same and more. A thread that can
+do nothing else waits forever.
+
+What it cannot see: dependencies are tried with a few values (those that the memory may have, and a random one), not
+proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise, product
+from random import Random
+from typing import Any
+
+from .accesses import Accesses
+from .axioms import Execution
+from .barriers import Barriers
+from .events import Event, Source, Threads
+from .executions import PENDING, Complete, Path, Sources, State, agree, events_of_step, steps_of
+from .machine import Machine, Step
+
+__all__ = ["Limit", "Search"]
+
+PENDING_READS = 3
+"""Reads of a thread that may be pending at a time,"""
+GUESSES = 4
+"""and values of each that are tried to see what depends on it."""
+_Choice = tuple[tuple[Source, ...], bytes]
+
+
+class Limit(Exception):
+    """More executions than the bound allows."""
+
+
+class Search:
+    """All executions of the threads of a machine."""
+
+    def __init__(
+        self, machine: Machine, threads: Threads, initial: Callable[[int, int], bytes], bound: int, limit: int,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self.machine, self.threads, self.initial = machine, threads, initial
+        self.bound, self.limit, self.progress = bound, limit, progress
+        self.barriers = Barriers(threads, machine.per_block)
+        self.accesses = Accesses(threads)
+        self.cut = False
+        """Whether some thread did more than the bound allows."""
+        self.seen: set[State] = set()
+        self.values: dict[tuple[int, int], dict[bytes, None]] = {}
+        """Values that memory may have, to try what depends on them."""
+        self.random = Random(0)
+
+    def run(self) -> list[Complete]:
+        """All complete executions."""
+        while True:
+            self.accesses.learned, self.cut, self.seen = False, False, set()
+            found = self._explore()
+            if not self.accesses.learned:
+                return found
+
+    def _explore(self) -> list[Complete]:
+        found: list[Complete] = []
+        start = State(tuple(Path(self.machine.root(thread)) for thread in range(len(self.threads))))
+        stack = [self._settled(start)]
+        while stack:
+            state = stack.pop()
+            if state in self.seen:
+                continue
+            self.seen.add(state)
+            if len(self.seen) > self.limit:
+                raise Limit
+            self.progress(len(self.seen), len(found))
+            following, complete = self._following(state)
+            if self.accesses.learned:
+                return []
+            stack += following
+            if complete is not None:
+                found.append(complete)
+        return found
+
+    # Growth
+
+    def _settled(self, state: State) -> State:
+        """With all that the threads do before their next reads."""
+        changed = True
+        while changed:
+            changed = False
+            for thread in range(len(self.threads)):
+                while self._goes_on(state.paths[thread]):
+                    self.accesses.learn(state.paths[thread])
+                    state = state.with_path(thread, self._grown(state.paths[thread], (), ()))
+            moved = self.barriers.advance(state.paths, state.phases)
+            if moved is not None:
+                changed = True
+                moves, phases = moved
+                state = state._replace(phases=phases)
+                for thread, (taken, given) in moves.items():
+                    state = state.with_path(thread, self._grown(state.paths[thread], taken, given))
+        return state
+
+    def _grown(self, path: Path, taken: Any, given: tuple[bytes, ...]) -> Path:
+        after = self.machine.after
+        return Path(after(path.step, given), (*path.taken, taken), tuple(after(other, given) for other in path.others))
+
+    def _goes_on(self, path: Path) -> bool:
+        step, kind = path.step, path.kind
+        if step.depth >= self.bound and step.kind != "end":
+            self.cut = True
+            return False
+        return kind == "fence" or (kind == "access" and not step.reads)
+
+    def _following(self, state: State) -> tuple[list[State], Complete | None]:
+        paths = state.paths
+        reading = [n for n, p in enumerate(paths) if p.kind == "access" and p.step.reads and p.step.depth < self.bound]
+        for path in paths:
+            self.accesses.learn(path)
+        if self.accesses.learned:
+            return [], None
+        alone = [n for n in reading if not self.accesses.disturbed(state, n)][:1]
+        events = state.events()
+        following = [grown for thread in alone or reading for grown in self._reads(state, thread, events)]
+        if not following and alone:  # it turns in a circle, and others may still read
+            following = [
+                grown for thread in reading if thread not in alone for grown in self._reads(state, thread, events)
+            ]
+        for thread, path in enumerate(paths):
+            for place in path.pending:
+                following += self._resolved(state, thread, place, events)
+        if following or any(path.others for path in paths):
+            return following, None
+        left = [path.step for path in paths if not path.ended]
+        if any(step.depth >= self.bound for step in left):
+            return [], None
+        return [], Complete(events, left, [path.step for path in paths if path.kind == "fault"])
+
+    # Reads
+
+    def _reads(self, state: State, thread: int, events: list[Event]) -> Iterator[State]:
+        """The executions in which a thread makes its next read."""
+        path = state.paths[thread]
+        postponed = self._postponed(path) if self.accesses.disturbed(state, thread) else None
+        if postponed is not None:
+            yield self._settled(state.with_path(thread, postponed))
+        choices = [self._choices(element.address, element.nbytes, events) for element in path.step.elements]
+        for chosen in product(*choices):
+            given = tuple(data for _, data in chosen)
+            after = self.machine.after(path.step, given)
+            if after.turns:
+                continue
+            grown = self._grown(path, tuple(sources for sources, _ in chosen), given)
+            added = list(events_of_step(thread, path.step, after, grown.taken[-1]))
+            for event in added:
+                if event.writes:
+                    self.values.setdefault((event.address, event.nbytes), {}).setdefault(event.written)
+            if Execution(self.threads, [*events, *added]).consistent():
+                yield self._settled(state.with_path(thread, grown))
+
+    def _choices(self, address: int, nbytes: int, events: list[Event]) -> list[_Choice]:
+        """What an element can be read from, and the bytes."""
+        end = address + nbytes
+        writes = [e for e in events if e.writes and e.address < end and address < e.end]
+        ends = (place for event in writes for place in (max(event.address, address), min(event.end, end)))
+        parts = []
+        for low, high in pairwise(sorted({address, end, *ends})):
+            count = high - low
+            options: list[tuple[Source, bytes]] = [(Source(low - address, count, None), self.initial(low, count))]
+            for event in writes:
+                if event.address <= low and high <= event.end:
+                    data = event.written[low - event.address :][:count]
+                    options.append((Source(low - address, count, event.who), data))
+            parts.append(options)
+        return [(tuple(s for s, _ in chosen), b"".join(d for _, d in chosen)) for chosen in product(*parts)]
+
+    # Reads of what comes later
+
+    def _postponed(self, path: Path) -> Path | None:
+        """A thread that goes on before what it reads has been written; None where it can do nothing then."""
+        step = path.step
+        if len(path.pending) >= PENDING_READS or not self.accesses.may_wait(path):
+            return None
+        guesses = [self._guesses(element.address, element.nbytes) for element in step.elements]
+        worlds = [self.machine.after(world, g) for world in (step, *path.others) for g in product(*guesses)]
+        grown, writes = Path(worlds[0], (*path.taken, PENDING), tuple(worlds[1:])), False
+        while self._goes_on(grown):
+            self.accesses.learn(grown)
+            writes = writes or grown.step.writes
+            grown = self._grown(grown, (), ())
+        return grown if writes or (grown.kind == "access" and grown.step.reads) else None
+
+    def _guesses(self, address: int, nbytes: int) -> tuple[bytes, ...]:
+        """Values that a location may have, and another one where there is only one."""
+        values = self.values.setdefault((address, nbytes), {})
+        values.setdefault(self.initial(address, nbytes))
+        if len(values) < 2:
+            values.setdefault(self.random.randbytes(nbytes))
+        return tuple(values)[:GUESSES]
+
+    def _resolved(self, state: State, thread: int, place: int, events: list[Event]) -> Iterator[State]:
+        """The executions in which a read that is pending takes what is there by now."""
+        path = state.paths[thread]
+        step = steps_of(path.step)[place]
+        choices = [self._choices(element.address, element.nbytes, events) for element in step.elements]
+        for chosen in product(*choices):
+            sources = tuple(sources for sources, _ in chosen)
+            if all(s.event is None or s.event.thread == thread for each in sources for s in each):
+                continue
+            again = self._again(path, place, sources, tuple(data for _, data in chosen))
+            if again is not None:
+                grown = state.with_path(thread, again)
+                added = grown.events()
+                if agree(added) and Execution(self.threads, added).consistent():
+                    yield self._settled(grown)
+
+    def _again(self, path: Path, place: int, sources: Sources, given: tuple[bytes, ...]) -> Path | None:
+        """A thread once more, with what a read that was pending has read; None where it did something else then."""
+        worlds: list[Step] = []
+        for last in (path.step, *path.others):
+            steps = steps_of(last)
+            at = steps[place]
+            for was, following in pairwise(steps[place:]):
+                if at.place != was.place or (at.reads and at.elements != was.elements):
+                    return None
+                at = self.machine.after(at, given if was is steps[place] else following.given)
+            if at not in worlds:
+                worlds.append(at)
+        taken = (*path.taken[:place], sources, *path.taken[place + 1 :])
+        return Path(worlds[0], taken, tuple(worlds[1:]) if PENDING in taken else ())
