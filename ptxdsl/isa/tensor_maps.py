@@ -12,11 +12,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 __all__ = [
-    "CORNER_BITS", "ELEMENTS", "FIELDS", "INTERLEAVES", "LARGE_BYTES", "MAP_BYTES", "MOST_DIMENSIONS", "PIXELS",
-    "SWIZZLES", "TILED", "TILED_MODES", "ElementType", "Field", "Swizzle", "decode", "encode", "field_values",
+    "ADDRESS_ALIGNMENT", "CORNER_BITS", "ELEMENTS", "FIELDS", "INTERLEAVES", "LARGE_BYTES", "MAP_BYTES",
+    "MOST_DIMENSIONS", "PIXELS", "SWIZZLES", "TILED", "TILED_MODES", "USED_BYTES", "ElementType", "Field", "Swizzle",
+    "decode", "encode", "field_values",
 ]
 
 MAP_BYTES = 128
+USED_BYTES = MAP_BYTES // 2
+"""Of a tensor map, from its start."""
+ADDRESS_ALIGNMENT = 16
+"""Of the address of a tensor."""
 MOST_DIMENSIONS = 5
 LARGE_BYTES = 1 << 17
 """A tensor of so many bytes or more has the bit ``large``."""
@@ -106,7 +111,8 @@ class Swizzle(NamedTuple):
     """``mode`` and ``atomicity`` are its fields.
 
     In shared memory, bits of a byte's address are inverted where others are set: ``bits`` of them from ``low`` on by
-    those from bit 7 on; ``flips``: bit 3 by bit 7 too. ``span`` are the bytes that a row of a box may have.
+    those from bit 7 on; ``flips``: bit 3 by bit 7 too. ``span`` are the bytes that a row of a box may have. That of 96
+    bytes has a bit of its own, ``wide``.
     """
 
     mode: int
@@ -115,11 +121,13 @@ class Swizzle(NamedTuple):
     low: int
     bits: int
     flips: bool = False
+    wide: bool = False
 
 
 SWIZZLES = {
     "none": Swizzle(0, 0, 0, 4, 0), "32B": Swizzle(1, 0, 32, 4, 1), "64B": Swizzle(2, 0, 64, 4, 2),
-    "128B": Swizzle(3, 0, 128, 4, 3), "128B_atom_32B": Swizzle(3, 1, 128, 5, 2),
+    "96B": Swizzle(0, 0, 96, 4, 1, wide=True), "128B": Swizzle(3, 0, 128, 4, 3),
+    "128B_atom_32B": Swizzle(3, 1, 128, 5, 2),
     "128B_atom_32B_flip_8B": Swizzle(3, 2, 128, 5, 2, True), "128B_atom_64B": Swizzle(3, 3, 128, 6, 1),
 }
 

@@ -43,7 +43,7 @@ def tensor_map(
     Args:
         array: of numpy, torch, CuPy, JAX or a device array; 1 to 5 dimensions, the last one contiguous.
         box: elements of a box in each dimension, 1 to 256.
-        swizzle: bytes of the swizzle, 32, 64 or 128, or its name: "128B", "128B_atom_32B", "128B_atom_32B_flip_8B",
+        swizzle: bytes of the swizzle, 32, 64, 96 or 128, or its name: "128B", "128B_atom_32B", "128B_atom_32B_flip_8B",
             "128B_atom_64B"; a row of a box may have at most so many bytes.
         element_strides: 1 to 8 for each dimension: only each n-th element of a box is loaded.
         fill: what lies outside of the array, "zeros" or "nan".
@@ -52,8 +52,9 @@ def tensor_map(
         dtype: another element type than the array's: "tf32", "f32.ftz", "tf32.ftz" of a float32 array; "b4x16",
             "b4x16_p64" or "b6x16_p32" of packed bytes, where shapes then count elements of 4 or 6 bits.
         corners: for copies of pixels (im2col) of an array of shape (N, [[D,] H,] W, C): the lower corner of the
-            bounding box, and the upper one relative to the last pixel, ([D,] [H,] W) each. Then ``box`` is the number
-            of pixels, 1 to 1024, and of channels, 1 to 256. The emulator's own encoding: no driver was seen yet.
+            bounding box, and the upper one relative to the last pixel, ([D,] [H,] W) each; copies along the width
+            (im2col::w) use those of W. Then ``box`` is the number of pixels, 1 to 1024, and of channels, 1 to 256.
+            The emulator's own encoding: no driver was seen yet.
 
     Raises:
         LaunchError: what the hardware cannot do, with the reason.
@@ -130,7 +131,7 @@ class _Encoder:
         name = "none" if swizzle in (None, 0) else f"{swizzle}B" if isinstance(swizzle, int) else str(swizzle)
         found = {known.lower(): known for known in SWIZZLES}.get(name.lower())
         if found is None:
-            self._wrong(f"swizzle is {swizzle!r}; it must be 32, 64, 128 or one of {', '.join(SWIZZLES)}")
+            self._wrong(f"swizzle is {swizzle!r}; it must be 32, 64, 96, 128 or one of {', '.join(SWIZZLES)}")
         return found
 
     def _per_dimension(self, name: str, values: Sequence[int], most: int) -> tuple[int, ...]:
@@ -258,9 +259,9 @@ class _Encoder:
         data = encode({
             "global_address": self.seen.address, "mode": mode, "rank": self.rank, "elemtype": element.code,
             "tf32": element.tf32, "interleave_layout": self.interleave, "swizzle_mode": spread.mode,
-            "swizzle_atomicity": spread.atomicity, "fill_mode": self.fill, "l2_promotion": self.promotion,
-            "large": int(nbytes >= LARGE_BYTES), "global_dim": self.shape, "element_stride": self.steps,
-            **field_values(self.strides), **self._reach(),
+            "swizzle_atomicity": spread.atomicity, "swizzle_96": int(spread.wide), "fill_mode": self.fill,
+            "l2_promotion": self.promotion, "large": int(nbytes >= LARGE_BYTES), "global_dim": self.shape,
+            "element_stride": self.steps, **field_values(self.strides), **self._reach(),
         })
         swizzled = f", swizzle {self.swizzle}" if spread.span else ""
         described = f"{self.kind} {self.seen.shape}, boxes of {self.box[::-1]}{swizzled}"

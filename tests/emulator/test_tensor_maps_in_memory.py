@@ -35,15 +35,19 @@ _EACH = [
     *[f"global_stride{{}}.b1024.b64 [%map], {n}, %wide" for n in range(4)],
     "global_address{}.b1024.b64 [%map], %wide", "rank{}.b1024.b32 [%map], %narrow",
     *[f"elemtype{{}}.b1024.b32 [%map], {n}" for n in range(13)],
-    *[f"swizzle_mode{{}}.b1024.b32 [%map], {n}" for n in range(4)],
+    *[f"swizzle_mode{{}}.b1024.b32 [%map], {n}" for n in range(5)],
     *[f"interleave_layout{{}}.b1024.b32 [%map], {n}" for n in range(3)],
     *[f"fill_mode{{}}.b1024.b32 [%map], {n}" for n in range(2)],
 ]
 
 
-def _replaced(form: str, data: bytes, wide: int, narrow: int, target: str = "sm_90a") -> bytes:
+def _target(form: str) -> str:
+    return "sm_103a" if form.startswith("swizzle_mode") and form.endswith("4") else "sm_90a"
+
+
+def _replaced(form: str, data: bytes, wide: int, narrow: int) -> bytes:
     held = np.frombuffer(data, np.uint8).copy()
-    kernel = ptxdsl.load(_REPLACE.format(target=target, form=form.format(".global")))["k"]
+    kernel = ptxdsl.load(_REPLACE.format(target=_target(form), form=form.format(".global")))["k"]
     kernel.configure(1, 1, backend="emulator")(held, np.uint64(wide), np.uint32(narrow))
     return held.tobytes()
 
@@ -65,7 +69,8 @@ def test_fields_are_replaced(rng: np.random.Generator, form: str) -> None:
     else:
         wanted[name][number] = value + (name == "rank")
         wanted["large"] = [0] if name == "global_address" else wanted["large"]
-        wanted["swizzle_96"] = [0] if name == "swizzle_mode" else wanted["swizzle_96"]
+        if name == "swizzle_mode":
+            wanted["swizzle_mode"], wanted["swizzle_96"] = [value % 4], [value // 4]
     for corner in ("low_corner", "high_corner"):  # the same bits as the box of a map of tiles
         del changed[corner], wanted[corner]
     assert changed == {key: tuple(values) for key, values in wanted.items()}
@@ -78,7 +83,7 @@ def test_the_assembler_has_these_fields(rng: np.random.Generator) -> None:
 
 
 def _check_assembled(form: str) -> None:
-    sass = ptxdsl.load(_REPLACE.format(target="sm_90a", form=form.format(".shared::cta")))["k"].sass()
+    sass = ptxdsl.load(_REPLACE.format(target=_target(form), form=form.format(".shared::cta")))["k"].sass()
     stored = {int(at or "0", 16) for at in re.findall(r"STS(?:\.64)? \[\w+(?:\+0x([0-9a-f]+))?\]", sass)}
     masks = {int(mask, 16) & 0xFFFFFFFF for mask in re.findall(r"LOP3\.LUT \w+, \w+, (0x[0-9a-f]+),", sass)}
     name, number = form.partition("{")[0], int(form.split(", ")[1]) if form.count(",") == 2 else 0
@@ -175,3 +180,60 @@ MADE:
 def test_numbers_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="box_dim 257 does not fit into 8 bits"):
         encode({"box_dim": (257,)})
+
+
+_OVERRIDE = "cp.async.bulk.tensor.2d.{}.override::global_address{}"
+_LOADED = "shared::cta.global.tile.mbarrier::complete_tx::bytes"
+_ROWS = "shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
+_STORED = "global.shared::cta.tile.bulk_group"
+
+
+def _override(direction: str, shape: bool, count: int, nbytes: int) -> str:
+    """A copy by a map with the address ``%other``, and perhaps 5 rows of 24 elements, 112 bytes apart."""
+    changes = "%map, %other, {%w, %h}, {%s}, %u" if shape else "%map, %other"
+    text = copy_kernel(_OVERRIDE.format(direction, ".override::global_dim_stride" * shape), nbytes, count, "9.4",
+                       "sm_107a")
+    text = text.replace("[%map,", f"[{changes},").replace(".param .u64 data,", ".param .u64 data, .param .u64 other,")
+    return text.replace("mov.b64 %map, m;", """.reg .b64 %other; .reg .b16 %w, %h, %u; .reg .b32 %s;
+    ld.param.u64 %other, [other]; mov.b16 %w, 24; mov.b16 %h, 5; mov.b16 %u, 0; mov.b32 %s, 7;
+    mov.b64 %map, m;""")
+
+
+@pytest.mark.parametrize("shape", [False, True])
+@pytest.mark.parametrize("tools", [(), ("race", "init")])
+def test_a_copy_overrides_its_map(rng: np.random.Generator, shape: bool, tools: tuple[str, ...]) -> None:
+    """Loads, and stores, of another array than that of the map, which stays as it is."""
+    array, other = np.full((16, 64), np.nan, np.float32), rng.standard_normal((16, 64)).astype(np.float32)
+    rows, pitch = (5, 28) if shape else (16, 64)
+    seen = other.reshape(-1)[: rows * pitch].reshape(rows, pitch)[:, : 24 if shape else 64]
+    map_, found, at = tensor_map(array, (8, 32)), np.zeros(1024, np.uint8), np.zeros(2, np.int32)
+    before = bytes(map_)
+    kernel = ptxdsl.load(_override(_LOADED, shape, 2, 1024))["k"]
+    kernel.configure(1, 1, backend="emulator", sanitize=tools)(map_, found, other, at)
+    wanted = np.zeros((8, 32), np.float32)
+    part = seen[:8, :32]
+    wanted[: len(part), : part.shape[1]] = part
+    np.testing.assert_array_equal(found.view(np.float32).reshape(8, 32), wanted)
+    kernel = ptxdsl.load(_override(_STORED, shape, 2, 1024))["k"]
+    data = rng.bytes(1024)
+    kernel.configure(1, 1, backend="emulator", sanitize=tools)(map_, np.frombuffer(data, np.uint8), other, at)
+    stored = np.frombuffer(data, np.float32).reshape(8, 32)[: len(part), : part.shape[1]]
+    assert seen[:8, :32].tobytes() == stored.tobytes()
+    assert np.isnan(array).all()
+    assert bytes(map_) == before
+
+
+def test_four_rows_of_another_array(rng: np.random.Generator) -> None:
+    other = rng.standard_normal((16, 64)).astype(np.float32)
+    map_, found = tensor_map(np.zeros((16, 64), np.float32), (1, 32)), np.zeros(512, np.uint8)
+    at = np.array([8, 3, 15, 0, 3], np.int32)
+    ptxdsl.load(_override(_ROWS, False, 5, 512))["k"].configure(1, 1, backend="emulator")(map_, found, other, at)
+    np.testing.assert_array_equal(found.view(np.float32).reshape(4, 32), other[at[1:], 8:40])
+
+
+def test_an_address_that_no_tensor_may_have() -> None:
+    array = np.zeros((16, 64), np.float32)
+    map_, found, at = tensor_map(array, (8, 32)), np.zeros(1024, np.uint8), np.zeros(2, np.int32)
+    kernel = ptxdsl.load(_override(_LOADED, False, 2, 1024))["k"]
+    with pytest.raises(ptxdsl.MemoryFault, match=r"by a tensor map of address 0x\w+; it must be a multiple of 16"):
+        kernel.configure(1, 1, backend="emulator")(map_, found, array.reshape(-1)[1:], at)

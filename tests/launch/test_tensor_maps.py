@@ -85,7 +85,7 @@ _WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (_aligned((4, 64)), {"box": (1,)}, "box is (1,); it must be 2 integers, one for each dimension of the array"),
     (_aligned((4, 64)), {"box": (1, 6)}, "a row of the box has 6 elements of 32 bits, 24 bytes; it must be a multiple"),
     (_aligned((4, 64)), {"box": (1, 32), "swizzle": 64}, "has 128 bytes; with swizzle 64B it may have 64"),
-    (_aligned((4, 64)), {"swizzle": 96}, "swizzle is 96; it must be 32, 64, 128 or one of none, 32B"),
+    (_aligned((4, 64)), {"swizzle": 48}, "swizzle is 48; it must be 32, 64, 96, 128 or one of none, 32B"),
     (_aligned((4, 64)), {"element_strides": (9, 1)}, "element_strides is (9, 1); each must be from 1 to 8"),
     (_aligned((4, 64)), {"fill": "ones"}, "fill is 'ones'; it must be one of 'zeros', 'nan'"),
     (_aligned((4, 64), np.int32), {"fill": "nan"}, "fill is 'nan', and s32 has none"),

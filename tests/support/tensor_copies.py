@@ -11,7 +11,7 @@ import numpy as np
 __all__ = ["copy_kernel", "in_shared", "place", "rows_of"]
 
 _LINES = {"32B": (1, 16), "64B": (3, 16), "128B": (7, 16), "128B_atom_32B": (3, 32), "128B_atom_32B_flip_8B": (3, 32),
-          "128B_atom_64B": (1, 64)}
+          "128B_atom_64B": (1, 64), "96B": (1, 16)}
 
 
 def place(offset: int, swizzle: str | None) -> int:

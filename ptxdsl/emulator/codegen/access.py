@@ -146,11 +146,14 @@ class Access:
         self.demand(good)
         return lanes
 
-    def resolve(self, mask: Any) -> Any:
-        """Host addresses by the slow, exact way; returns from the handler where a lane is at fault."""
+    def resolve(self, mask: Any, lanes: Any = None) -> Any:
+        """Host addresses by the slow, exact way; returns from the handler where a lane is at fault.
+
+        They are those of the access, or of ``lanes``.
+        """
         h = self.h
         scratch = h.add(h.block, Block.SCRATCH)
-        h.store(self.vector(), scratch, 0)
+        h.store(self.vector() if lanes is None else lanes, scratch, 0)
         resolve = h.load(h.block, Block.RESOLVE, RESOLVE.as_pointer(), 8)
         fine = h.ir.call(resolve, [h.rec, h.warp, h.block, mask])
         h.branch_unless(fine, h.ir.ret_void)

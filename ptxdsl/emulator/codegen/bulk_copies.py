@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, BulkMove, GroupCommit, GroupWait, MakeBulk
+from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, BulkMove, BulkTrim, GroupCommit, GroupWait, MakeBulk
 from ..machine.layout import LANES, Block, Cluster, Fault, Warp
 from ..machine.pending import COPIES, READERS, Kind, Pending
 from .atomics import element_at, spill, update
@@ -33,32 +33,62 @@ def bulk_address(h: Handler, op: BulkAddress) -> None:
     mbarrier = Access(h, op.mbarrier, None, 8, True).vector() if op.mbarrier else None
     mask = guard_mask(h, op.guard, True)
     sizes = source(h, op.size, LANES)
+    skipped = source(h, op.skipped, LANES) if op.skipped else None
     hosts = h.slot()
     h.skip_unless_any(mask)
+    h.store(h.ir.zext(sizes, lanes_of(i64)), h.block, Block.EXTENTS)
     window = h.load(h.block, Block.WINDOW, i64)
     splat = h.splat
 
     def demand(good: Any, kind: Fault) -> None:
-        bad = h.ir.and_(mask, h.ir.not_(h.mask(good)))
+        _demand(h, mask, good, kind, vector)
 
-        def leave() -> None:
-            h.store(h.ir.extract_element(vector, h.first_lane(bad)), h.block, Block.FAULT_ADDRESS)
-            h.fault(kind, bad)
-
-        h.branch_unless(h.zero(bad), leave)
-
-    odd = h.ir.and_(sizes, splat(h.i32(ALIGNMENT - 1)))
-    demand(h.ir.icmp_unsigned("==", odd, splat(h.i32(0))), Fault.BULK_SIZE)
+    if skipped is None:
+        demand(_multiple(h, sizes, ALIGNMENT), Fault.BULK_SIZE)
+    else:
+        demand(_multiple(h, vector, ALIGNMENT), Fault.ALIGNMENT)
     if op.alignment > ALIGNMENT:
-        low = h.ir.and_(vector, splat(h.i64(op.alignment - 1)))
-        demand(h.ir.icmp_unsigned("==", low, splat(h.i64(0))), Fault.TENSOR_SHARED)
+        demand(_multiple(h, vector, op.alignment), Fault.TENSOR_SHARED)
     if op.own_block:
         demand(_same_block(h, vector, splat(window)), Fault.BULK_BLOCK)
     if mbarrier is not None:
         demand(_same_block(h, vector, mbarrier), Fault.BULK_MBARRIER)
     some = h.ir.and_(mask, h.mask(h.ir.icmp_unsigned("!=", sizes, splat(h.i32(0)))))
-    h.store(h.ir.zext(sizes, lanes_of(i64)), h.block, Block.EXTENTS)
-    h.store(access.resolve(some), hosts, 0)
+    lanes = None if skipped is None else h.ir.add(vector, h.ir.zext(skipped, vector.type))
+    h.store(access.resolve(some, lanes), hosts, 0)
+    h.next()
+
+
+def _demand(h: Handler, mask: Any, good: Any, kind: Fault, addresses: Any) -> None:
+    bad = h.ir.and_(mask, h.ir.not_(h.mask(good)))
+
+    def leave() -> None:
+        if addresses is not None:
+            h.store(h.ir.extract_element(addresses, h.first_lane(bad)), h.block, Block.FAULT_ADDRESS)
+        h.fault(kind, bad)
+
+    h.branch_unless(h.zero(bad), leave)
+
+
+def _multiple(h: Handler, values: Any, unit: int) -> Any:
+    """Which lanes of a vector are multiples of a power of two."""
+    bits = ir.Constant(values.type, [unit - 1] * LANES)
+    return h.ir.icmp_unsigned("==", h.ir.and_(values, bits), ir.Constant(values.type, None))
+
+
+@emits(BulkTrim)
+def bulk_trim(h: Handler, op: BulkTrim) -> None:
+    mask = guard_mask(h, op.guard, True)
+    size, left, right = (source(h, each, LANES) for each in (op.size, op.left, op.right))
+    trimmed = h.slot()
+    h.skip_unless_any(mask)
+    most = h.splat(h.i32(ALIGNMENT))
+    _demand(h, mask, _multiple(h, size, ALIGNMENT), Fault.BULK_SIZE, None)
+    for ignored in (left, right):
+        _demand(h, mask, h.ir.icmp_unsigned("<", ignored, most), Fault.BULK_IGNORED, None)
+    ignored = h.ir.add(left, right)
+    some = h.ir.icmp_unsigned("<", ignored, size)
+    h.store(h.ir.select(some, h.ir.sub(size, ignored), h.splat(h.i32(0))), trimmed, 0)
     h.next()
 
 
@@ -73,22 +103,23 @@ def bulk_move(h: Handler, op: BulkMove) -> None:
     routine = h.field("q")
     mask = guard_mask(h, op.guard, True)
     sizes = source(h, op.size, LANES)
+    counted = source(h, op.counted, LANES) if op.counted else None
     chosen = source(h, op.byte_mask, LANES) if op.byte_mask else None
     hosts = [h.slot() for _ in range(3 if op.waits == Kind.COUNTED else 2)]
     h.skip_unless_any(mask)
     places = [h.ir.bitcast(slot, i64.as_pointer()) for slot in hosts]
-    counts, room = spill(h, sizes), Begun.room_of(h, op.defers)
+    moved, room = spill(h, sizes), Begun.room_of(h, op.defers)
+    counts = moved if counted is None else spill(h, counted)
     masks = None if chosen is None else spill(h, chosen)
     pace = COPIES if op.waits == Kind.COUNTED else READERS
 
     def one(lane: Any) -> None:
         to, start, *mbarrier = (element_at(h, place, lane, i64) for place in places)
         begun = Begun(h, room, routine, op.waits, pace, lane, mbarrier[0] if mbarrier else None, op.clustered)
-        size = element_at(h, counts, lane, i32)
         begun.put(to, Pending.TO)
         begun.put(start, Pending.SOURCE)
-        begun.put(size, Pending.NBYTES)
-        begun.put(h.ir.zext(size, i64), Pending.SIZE)
+        begun.put(element_at(h, counts, lane, i32), Pending.NBYTES)
+        begun.put(h.ir.zext(element_at(h, moved, lane, i32), i64), Pending.SIZE)
         if masks is not None:
             begun.put(h.ir.zext(element_at(h, masks, lane, i16), i32), Pending.MASK)
         begun.end()

@@ -12,14 +12,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...isa.tensor_maps import CORNER_BITS, ELEMENTS, FIELDS, PIXELS, TILED_MODES
+from ...isa.tensor_maps import ADDRESS_ALIGNMENT, CORNER_BITS, ELEMENTS, FIELDS, PIXELS, TILED_MODES
 from ..instructions.instrumentation import TensorShadowCheck
-from ..instructions.tensor_copies import MakeTensor, TensorBox
+from ..instructions.tensor_copies import MOST_HALO, MOST_OFFSET, PIXEL_SHAPES, MakeTensor, Shape, TensorBox
 from ..semantics.lanes import Bits, Lanes
 from .atomics import element_at
 from .handler import Handler, byte, i16, i32, i64, pointer
 
-__all__ = ["CHUNK", "TensorBoxes", "box_of", "chunk_type"]
+__all__ = ["CHUNK", "MapFields", "TensorBoxes", "box_of", "chunk_type"]
 
 CHUNK = 16
 """Bytes of shared memory that a swizzle moves together."""
@@ -38,15 +38,45 @@ def _table(of: Callable[[Any], int], default: int) -> ir.Constant:
     return ir.Constant(ir.ArrayType(byte, _CODES), numbers)
 
 
-class TensorBoxes:
+class MapFields:
+    """The fields of a tensor map at an address of the host."""
+
+    def __init__(self, h: Handler, map_: Any) -> None:
+        self.h, self.map, self.b = h, map_, Lanes(h.ir, 1)
+
+    def field(self, name: str, dimension: int = 0) -> Bits:
+        """A field, 64 bits wide."""
+        offset, bits, bias = FIELDS[name][dimension]
+        size = _word_of(offset, bits)
+        word = Bits(self.b, self.h.load(self.map, offset // size * size // 8, ir.IntType(size), 1), size)
+        value = (word.zext(64) >> offset % size) & (1 << bits) - 1
+        return value + bias if bias else value
+
+    def put(self, name: str, value: Any, dimension: int = 0) -> None:
+        """Give a field the value of an i64; what does not fit is lost."""
+        offset, bits, bias = FIELDS[name][dimension]
+        size = _word_of(offset, bits)
+        place, mask = offset // size * size // 8, (1 << bits) - 1 << offset % size
+        held = (Bits(self.b, value, 64) - bias << offset % size).trunc(size) if size < 64 else Bits(self.b, value, 64)
+        if bits < size:
+            old = Bits(self.b, self.h.load(self.map, place, ir.IntType(size), 1), size)
+            held = old & ~mask | held & mask
+        self.h.store(held.value, self.map, place)
+
+
+def _word_of(offset: int, bits: int) -> int:
+    """Bits of the least aligned word that holds some bits."""
+    return next(size for size in (8, 32, 64) if offset % size + bits <= size)
+
+
+class TensorBoxes(MapFields):
     """The box of a lane: ``map`` is the host address of its tensor map, ``coordinates`` the innermost first."""
 
     modes: tuple[int, ...] = TILED_MODES
 
     def __init__(self, h: Handler, map_: Any, coordinates: list[Any], rows: bool = False) -> None:
-        self.h, self.rows = h, rows
-        self.map = h.ir.inttoptr(map_, pointer)
-        self.b = Lanes(h.ir, 1)
+        super().__init__(h, h.ir.inttoptr(map_, pointer))
+        self.rows = rows
         self.coordinates = [Bits(self.b, h.ir.sext(each, i64), 64) for each in coordinates]
         self.code = self.field("elemtype")
         self.rank = 2 if rows else len(coordinates)
@@ -61,14 +91,6 @@ class TensorBoxes:
 
     def number(self, value: int) -> Bits:
         return self.b.bits(64, value)
-
-    def field(self, name: str, dimension: int = 0) -> Bits:
-        """A field of the map, 64 bits wide."""
-        offset, bits, bias = FIELDS[name][dimension]
-        size = next(size for size in (8, 32, 64) if offset % size + bits <= size)
-        word = Bits(self.b, self.h.load(self.map, offset // size * size // 8, ir.IntType(size), 1), size)
-        value = (word.zext(64) >> offset % size) & (1 << bits) - 1
-        return value + bias if bias else value
 
     def _looked_up(self, of: Callable[[Any], int], default: int) -> Bits:
         h = self.h
@@ -96,6 +118,10 @@ class TensorBoxes:
             total = total * self.count(dimension)
         return total
 
+    def swizzle(self) -> Bits:
+        """The mode; rows of 96 bytes are swizzled as those of 32."""
+        return self.field("swizzle_mode") | self.field("swizzle_96")
+
     def nbytes(self) -> Bits:
         """Bytes of the tensor in a box: those that it has in shared memory, without padding."""
         return ((self.field("box_dim") * self.bits) >> 3) * self.row_count()
@@ -103,7 +129,7 @@ class TensorBoxes:
     def extent(self) -> Bits:
         """Bytes of shared memory in which a box lies: whole lines of 128 where it is swizzled."""
         total = self.row_bytes * self.row_count()
-        return self.field("swizzle_mode").ne(0).pick((total + _LINE - 1) & ~(_LINE - 1), total)
+        return self.swizzle().ne(0).pick((total + _LINE - 1) & ~(_LINE - 1), total)
 
     def valid(self, stores: bool, codes: frozenset[int] | None) -> Any:
         """Whether such a copy can use the map; ``codes`` are the element types that it takes, where not all."""
@@ -113,6 +139,7 @@ class TensorBoxes:
         good = good & self.field("global_address").ne(0)
         good = good & self.field("interleave_layout").eq(0) & (self.row_bytes & CHUNK - 1).eq(0) & self.bits.ne(0)
         good = good & (Bits(b, self.h.ir.ptrtoint(self.map, i64), 64) & 63).eq(0)
+        good = good & (self.field("global_address") & ADDRESS_ALIGNMENT - 1).eq(0)
         if stores:
             good = good & self.bits.eq(self.stored)
         if codes is not None:
@@ -181,7 +208,7 @@ class TensorBoxes:
 
     def swizzled(self) -> Callable[[Bits], tuple[Bits, Bits]]:
         """What gives the place of a chunk in shared memory, and whether its halves change places."""
-        mode, atomicity = self.field("swizzle_mode"), self.field("swizzle_atomicity")
+        mode, atomicity = self.swizzle(), self.field("swizzle_atomicity")
         low = atomicity.eq(0).pick(4, atomicity.eq(3).pick(6, self.number(5)))
         bits = atomicity.eq(0).pick(mode, atomicity.eq(3).pick(1, self.number(2)))
         mask = (self.number(1) << bits) - 1
@@ -253,12 +280,77 @@ class TensorPixels(TensorBoxes):
         h.count(self.row_count().value, 1, pixel)
 
 
+class WidePixels(TensorPixels):
+    """Pixels along the width only (im2col::w): the walk goes on with the next image behind the upper corner.
+
+    Behind the pixels lie those of the halo, on which the walk goes on. ``chunked`` (im2col::w::128): each 32 of 128
+    pixels have a halo, the next 32 begin where it begins; in shared memory the halos lie behind all pixels, the first
+    pixel of each, then the second. The offset is added to both corners and to the first pixel.
+    """
+
+    _CHUNKS, _CHUNK_PIXELS = 4, 32
+
+    def __init__(self, h: Handler, map_: Any, coordinates: list[Any], offsets: list[Any], shape: Shape) -> None:
+        super().__init__(h, map_, coordinates, offsets)
+        self.halo, self.offset = self.offsets or (self.number(0), self.number(0))
+        self.most_halo, self.chunked = MOST_HALO[shape], shape == "chunks"
+
+    def row_count(self) -> Bits:
+        if self.chunked:
+            return self.halo * self._CHUNKS + self._CHUNKS * self._CHUNK_PIXELS
+        return self.field("pixels") + self.halo
+
+    def valid(self, stores: bool, codes: frozenset[int] | None) -> Any:
+        mode, wide = self.field("swizzle_mode"), self.field("swizzle_96").ne(0)
+        good = mode.ne(0) & mode.ne(1) & self.field("swizzle_atomicity").lt(2)
+        good = (good if self.chunked else good | wide) & self.halo.lt(self.most_halo) & self.offset.lt(MOST_OFFSET)
+        return self.h.ir.and_(super().valid(stores, codes), good.value)
+
+    def each_row(self, body: Callable[[Bits, Bits, Bits], None]) -> None:
+        h, image = self.h, self.rank - 1
+        low = self._corner("low_corner", 1) + self.offset
+        last = self.field("global_dim", 1) - 1 + self._corner("high_corner", 1) + self.offset
+        step = self.field("element_stride", 1)
+        start, fixed = self.field("global_address"), self.b.bits(1, 1)
+        for dimension in range(2, image):
+            at = self.coordinates[dimension]
+            start, fixed = start + at * self.stride(dimension), fixed & at.lt(self.field("global_dim", dimension))
+        walk, halo = ([h.alloca(i64), h.alloca(i64)] for _ in range(2))
+        for place, value in zip(walk, (self.coordinates[1] + self.offset, self.coordinates[image])):
+            h.ir.store(value.value, place)
+
+        def pixel(places: list[Any], number: Bits) -> None:
+            x, n = (Bits(self.b, h.ir.load(place), 64) for place in places)
+            inside = fixed & x.lt(self.field("global_dim", 1)) & n.lt(self.field("global_dim", image))
+            body(start + x * self.stride(1) + n * self.stride(image), inside, number)
+            beyond = last.lt(x + step, signed=True)
+            h.ir.store(beyond.pick(low, x + step).value, places[0])
+            h.ir.store((n + beyond.zext(64)).value, places[1])
+
+        def chunk(number: Any) -> None:
+            turn = Bits(self.b, number, 64)
+            pixels = turn * self._CHUNK_PIXELS
+            h.count(h.i64(self._CHUNK_PIXELS), 1, lambda i: pixel(walk, pixels + Bits(self.b, i, 64)))
+            for to, of in zip(halo, walk):
+                h.ir.store(h.ir.load(of), to)
+            behind = turn + self._CHUNKS * self._CHUNK_PIXELS
+            h.count(self.halo.value, 1, lambda i: pixel(halo, behind + Bits(self.b, i, 64) * self._CHUNKS))
+
+        if self.chunked:
+            h.count(h.i64(self._CHUNKS), 1, chunk)
+        else:
+            h.count(self.row_count().value, 1, lambda i: pixel(walk, Bits(self.b, i, 64)))
+
+
 def box_of(
     h: Handler, op: TensorBox | MakeTensor | TensorShadowCheck, map_: Any, places: list[Any], lane: Any
 ) -> TensorBoxes:
     """The box of a lane; ``places`` are where its coordinates and offsets lie, one a lane."""
     count = len(places) - op.offsets
     given = [element_at(h, place, lane, i32) for place in places[:count]]
+    if op.shape not in PIXEL_SHAPES:
+        return TensorBoxes(h, map_, given, op.shape == "rows")
+    offsets = [element_at(h, place, lane, i16) for place in places[count:]]
     if op.shape == "pixels":
-        return TensorPixels(h, map_, given, [element_at(h, place, lane, i16) for place in places[count:]])
-    return TensorBoxes(h, map_, given, op.shape == "rows")
+        return TensorPixels(h, map_, given, offsets)
+    return WidePixels(h, map_, given, offsets, op.shape)

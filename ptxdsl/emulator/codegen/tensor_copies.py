@@ -6,25 +6,27 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from ...isa.tensor_maps import ELEMENTS
+from ...isa.tensor_maps import ELEMENTS, USED_BYTES
 from ...types import TYPES
 from ..instructions.bulk_copies import MakeBulk, reduction
-from ..instructions.tensor_copies import USED_BYTES, MakeTensor, TensorBox, TensorMove
+from ..instructions.tensor_copies import MakeTensor, TensorBox, TensorMove, TensorOverride
 from ..machine.layout import LANES, Block, Fault
 from ..machine.pending import COPIES, READERS, Kind, Pending
 from ..semantics.lanes import Bits
 from .atomics import element_at, place_at, spill, update
 from .data import guard_mask, source
-from .handler import Handler, byte, i32, i64, lanes_of, pointer
+from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .access import RESOLVE
 from .mbarrier import count_operation
 from .pending import Begun
 from .registry import builds, emits
-from .tensor_boxes import CHUNK, TensorBoxes, box_of, chunk_type
+from .tensor_boxes import CHUNK, MapFields, TensorBoxes, box_of, chunk_type
 
 __all__: list[str] = []
 
 _MAP = ir.VectorType(byte, USED_BYTES)
+_MOST_EXTENT = 255
+"""That an override gives."""
 _FLUSHED = ("f32.ftz", "tf32.ftz")
 _REDUCED = {
     "add": ("u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16"),
@@ -89,6 +91,34 @@ def tensor_box(h: Handler, op: TensorBox) -> None:
     h.branch_unless(fine, h.ir.ret_void)
     wide = lanes_of(i64)
     h.store(h.ir.sub(h.load(h.block, Block.SCRATCH, wide), h.load(tensors, 0, wide)), tensors, 0)
+    h.next()
+
+
+@emits(TensorOverride)
+def tensor_override(h: Handler, op: TensorOverride) -> None:
+    mask = guard_mask(h, op.guard, True)
+    start = spill(h, source(h, op.address, LANES))
+    given = [(kind.bits, spill(h, source(h, kind, LANES))) for kind in op.shape]
+    maps, copies = h.ir.bitcast(h.slot(), i64.as_pointer()), h.slot()
+    h.skip_unless_any(mask)
+
+    def one(lane: Any) -> None:
+        place = place_at(h, maps, lane, i64)
+        copy = h.ir.gep(copies, [h.ir.mul(lane, h.i32(USED_BYTES))], source_etype=byte)
+        old = h.ir.inttoptr(h.ir.load(place, align=8), pointer)
+        h.call("llvm.memcpy.p0.p0.i64", ir.VoidType(), copy, old, h.i64(USED_BYTES), ir.Constant(i1, 0))
+        h.store(h.ir.ptrtoint(copy, i64), place, 0)
+        changed = MapFields(h, copy)
+        changed.put("global_address", element_at(h, start, lane, i64))
+        values = [h.ir.zext(element_at(h, each, lane, ir.IntType(bits)), i64) for bits, each in given]
+        rank = len(values) // 2
+        for number, extent in enumerate(values[:rank]):
+            changed.put("global_dim", h.ir.and_(extent, h.i64(_MOST_EXTENT)), number)
+        for number, stride in enumerate(values[rank:-1]):
+            changed.put("global_stride", stride, number)
+            changed.put("global_stride_high", h.ir.lshr(values[-1], h.i64(4 * number)), number)
+
+    h.for_each_lane(mask, one)
     h.next()
 
 

@@ -26,6 +26,8 @@ class AccessFlags:
     WRITES = 1 << 16
     ONE_ENTRY = 1 << 17
     """Its buffer entry is that of the array which the pointer comes from; without, it learns one while it runs."""
+    BYTEWISE = 1 << 19
+    """Of those of EXTENTS: no alignment is wanted."""
     PASSES = 1 << 18
     """Set while a launch runs: what goes beyond its array goes to the block's sink, since it has been reported."""
 

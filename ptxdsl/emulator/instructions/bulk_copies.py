@@ -13,7 +13,7 @@ from ...types import ScalarType
 from ..machine.layout import LANES
 from ..machine.pending import FEW, Kind
 from ..machine.unsupported import unsupported
-from .addresses import WithAddress, lane_by_lane
+from .addresses import AccessFlags, WithAddress, lane_by_lane
 from .lowering import Lowering, lowers
 from . import mbarrier
 from .micro_op import MicroOp, Routine
@@ -21,8 +21,8 @@ from .operand_classes import ABSENT, OperandClass, per_lane
 from .operands import NOTHING, Field, raw
 
 __all__ = [
-    "ALIGNMENT", "BulkAddress", "BulkMove", "End", "GroupCommit", "GroupWait", "MakeBulk", "begins", "ends", "find",
-    "find_mbarrier", "hosts", "move", "plain_address", "reduction", "size_of", "slot",
+    "ALIGNMENT", "BulkAddress", "BulkMove", "BulkTrim", "End", "GroupCommit", "GroupWait", "MakeBulk", "begins",
+    "ends", "find", "find_mbarrier", "hosts", "move", "plain_address", "reduction", "size_of", "slot",
 ]
 
 ALIGNMENT = 16
@@ -43,6 +43,7 @@ class BulkAddress(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     own_block: bool
     mbarrier: OperandClass
     size: OperandClass
+    skipped: OperandClass
     guard: OperandClass
 
 
@@ -53,14 +54,24 @@ class BulkMove(
     """Begins a copy between host addresses, lane by lane; its record has the address of :class:`MakeBulk`.
 
     ``waits`` says what waits for it (:class:`..machine.pending.Kind`), ``clustered`` that its mbarrier may lie in
-    another block. Where it does not ``defer``, it is made at once.
+    another block. Where it does not ``defer``, it is made at once. The mbarrier counts ``size`` bytes, or ``counted``.
     """
 
     waits: int
     clustered: bool
     defers: bool
     size: OperandClass
+    counted: OperandClass
     byte_mask: OperandClass
+    guard: OperandClass
+
+
+class BulkTrim(MicroOp, may_fault=True, repeatable=True, inlinable="its cost is that of the copy"):
+    """The bytes of copies without those that are ignored at their begins and ends."""
+
+    size: OperandClass
+    left: OperandClass
+    right: OperandClass
     guard: OperandClass
 
 
@@ -120,19 +131,26 @@ def bulk_copy(low: Lowering, statement: Instruction) -> None:
 
 def find(low: Lowering, statement: Instruction) -> None:
     """Emit what finds the host addresses of both ends, and the mbarrier."""
-    if "ignore_oob" in statement.form.tokens:
+    if any(token.startswith("mbarrier::report::validity") for token in statement.form.tokens):
         raise unsupported(statement, f"`{statement.form.mnemonic}`")
     clustered = low.spaces.cluster not in (None, (1, 1, 1))
     size, guard = size_of(low, statement), low.operands.guard(statement)
+    skipped = low.read(statement, statement.operand("left"))
+    if ignores(statement):
+        whole, right = (low.read(statement, statement.operand(name)) for name in ("size", "right"))
+        low.emit(BulkTrim(whole.kind, skipped.kind, right.kind, guard.kind), guard, whole, skipped, right, size)
     mbar = statement.operand("mbar")
     for end in ends(statement)[::-1]:
         address, field = plain_address(low, statement, statement.operands[end.operand], end.writes, end.space)
+        if ignores(statement):
+            field = field._replace(values=(field.values[0] | AccessFlags.BYTEWISE, *field.values[1:]))
         own_block = clustered and end.space == "shared::cta"
         word, place = ABSENT, NOTHING
         if mbar is not None and clustered and end.writes:
             word, place = plain_address(low, statement, mbar, True, "shared", 8)
-        op = BulkAddress(end.operand, address, ALIGNMENT, end.writes, own_block, word, size.kind, guard.kind)
-        low.emit(op, field, place, guard, size, hosts(low, end.operand))
+        kinds = word, size.kind, skipped.kind, guard.kind
+        op = BulkAddress(end.operand, address, ALIGNMENT, end.writes, own_block, *kinds)
+        low.emit(op, field, place, guard, size, skipped, hosts(low, end.operand))
     if mbar is not None:
         find_mbarrier(low, statement, mbar)
 
@@ -166,9 +184,11 @@ def move(low: Lowering, statement: Instruction) -> None:
     operation, function = _reduction(statement) if form.semantics == "cp_reduce_async_bulk" else ("", "")
     bits = form.type.bits if operation and form.type is not None else 8
     kind, clustered, defers, mbarrier_host = begins(low, statement)
-    op = BulkMove(kind, clustered, defers, size.kind, chosen.kind, guard.kind)
+    counted = low.read(statement, statement.operand("size")) if ignores(statement) else NOTHING
+    op = BulkMove(kind, clustered, defers, size.kind, counted.kind, chosen.kind, guard.kind)
     placed = low.emit(
-        op, raw("q", 0), guard, size, chosen, hosts(low, dest.operand), hosts(low, source.operand), mbarrier_host,
+        op, raw("q", 0), guard, size, counted, chosen, hosts(low, dest.operand), hosts(low, source.operand),
+        mbarrier_host,
     )
     placed.links = {0: MakeBulk(operation, function, bits, dest.space == "global", mask is not None)}
 
@@ -190,7 +210,15 @@ def reduction(operation: str, kind: ScalarType, keeps_subnormals: bool) -> tuple
     return operation, f"add.rn.{kind}"
 
 
+def ignores(statement: Instruction) -> bool:
+    """Whether a copy ignores bytes at its begin and its end, which may lie outside of an array."""
+    return "ignore_oob" in statement.form.tokens
+
+
 def size_of(low: Lowering, statement: Instruction) -> Field:
+    """The bytes that are moved."""
+    if ignores(statement):
+        return Field(per_lane(32), "i", (slot(low, "%bulk.size", 4),))
     return low.read(statement, statement.operand("size"))
 
 

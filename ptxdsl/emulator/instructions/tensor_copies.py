@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ...ir import Address, Instruction, Vector, elements
-from ...isa.tensor_maps import MAP_BYTES
+from ...isa.tensor_maps import USED_BYTES
 from ..machine.layout import SPACE_BITS
 from ..machine.unsupported import unsupported
 from .addresses import AccessFlags
@@ -21,15 +21,23 @@ from .operand_classes import ABSENT, OperandClass, per_lane
 from .operands import NOTHING, Field, raw
 
 __all__ = [
-    "SHARED_ALIGNMENT", "USED_BYTES", "MakeTensor", "Shape", "TensorBox", "TensorMove", "find", "is_tensor_copy",
-    "move", "size_of", "taken",
+    "MOST_HALO", "MOST_OFFSET", "PIXEL_SHAPES", "SHARED_ALIGNMENT", "MakeTensor", "Shape", "TensorBox", "TensorMove",
+    "TensorOverride", "find", "is_tensor_copy", "move", "size_of", "taken",
 ]
 
-USED_BYTES = MAP_BYTES // 2
-"""Of a tensor map."""
 SHARED_ALIGNMENT = 128
 """Of a box in shared memory."""
-Shape = Literal["tile", "rows", "pixels"]
+Shape = Literal["tile", "rows", "pixels", "width", "chunks"]
+"""What a copy takes: boxes, rows, pixels (im2col), those of one line of pixels, and in chunks of 32 (im2col::w)."""
+_SHAPES: dict[str, Shape] = {
+    "tile::gather4": "rows", "tile::scatter4": "rows", "im2col": "pixels", "im2col_no_offs": "pixels",
+    "im2col::w": "width", "im2col_no_offs::w": "width", "im2col::w::128": "chunks",
+}
+PIXEL_SHAPES = ("pixels", "width", "chunks")
+MOST_HALO = {"width": 512, "chunks": 32}
+"""A halo has fewer pixels."""
+MOST_OFFSET = 32
+"""An offset along the width is less."""
 _COPIES = ("tensor_load", "tensor_store", "tensor_reduce")
 
 
@@ -37,8 +45,9 @@ class TensorBox(MicroOp, may_fault=True, repeatable=True, inlinable="its cost is
     """Finds, lane by lane, the host address of what a box takes of its tensor, and the bytes that it has.
 
     These are the bytes that the mbarrier counts, and those of shared memory in which they lie. ``coordinates`` are the
-    innermost first. Of the shape ``rows`` the last four of them are rows of a tensor of two dimensions; of ``pixels``
-    the last ``offsets`` of them are those of pixels. ``operation``, that of a reduction, must take the element type.
+    innermost first. Of the shape ``rows`` the last four of them are rows of a tensor of two dimensions; of those of
+    pixels the last ``offsets`` of them are what the instruction has beside the map. ``operation``, that of a reduction,
+    must take the element type.
     """
 
     shape: Shape
@@ -46,6 +55,18 @@ class TensorBox(MicroOp, may_fault=True, repeatable=True, inlinable="its cost is
     writes: bool
     operation: str
     coordinates: tuple[OperandClass, ...]
+    guard: OperandClass
+
+
+class TensorOverride(MicroOp, may_fault=False, repeatable=True, inlinable="its cost is the copy's"):
+    """Puts copies of the tensor maps, with other properties, in their place.
+
+    ``shape`` are the classes of the extents, of the strides in units of 16 bytes, and of their high bits, if they are
+    given, behind that of the tensor's address.
+    """
+
+    address: OperandClass
+    shape: tuple[OperandClass, ...]
     guard: OperandClass
 
 
@@ -102,17 +123,14 @@ def _operands(statement: Instruction) -> tuple[Address, int, int]:
 def _box(low: Lowering, statement: Instruction) -> tuple[Shape, int, bool, str, tuple[Field, ...]]:
     """What TensorBox and TensorMove have in common: their first fields, and the coordinates with the offsets."""
     form = statement.form
-    refused = ("override", "im2col::", "im2col_no_offs::", "mbarrier::report")
-    if any(token.startswith(refused) for token in form.tokens):
+    if any(token.startswith("mbarrier::report::validity") for token in form.tokens):
         raise unsupported(statement, f"`{form.mnemonic}`")
     operand, _, _ = _operands(statement)
-    coordinates = operand.parts[0]
+    coordinates = operand.parts[-1]
     assert isinstance(coordinates, Vector)
     writes = form.semantics != "tensor_load"
     operation = form.effects.atomic if form.semantics == "tensor_reduce" else ""
-    shape: Shape = "rows" if any(token in ("tile::gather4", "tile::scatter4") for token in form.tokens) else "tile"
-    if any(token.startswith("im2col") for token in form.tokens):
-        shape = "pixels"
+    shape: Shape = next((_SHAPES[token] for token in form.tokens if token in _SHAPES), "tile")
     given = tuple(low.read(statement, item) for item in coordinates.items)
     offsets = tuple(low.read(statement, item, 16) for item in elements(statement.operand("offsets") or Vector(())))
     return shape, len(offsets), writes, operation, given + offsets
@@ -125,9 +143,10 @@ def find(low: Lowering, statement: Instruction) -> None:
     kind, place = plain_address(low, statement, operand._replace(parts=()), False, "generic")
     nbytes = low.operands.number(USED_BYTES, 32)
     low.emit(
-        BulkAddress(tensor, kind, ALIGNMENT, False, False, ABSENT, nbytes.kind, guard.kind),
+        BulkAddress(tensor, kind, ALIGNMENT, False, False, ABSENT, nbytes.kind, ABSENT, guard.kind),
         place, guard, nbytes, hosts(low, tensor),
     )
+    _override(low, statement)
     shape, offsets, writes, operation, coordinates = _box(low, statement)
     flags = AccessFlags.of(0, SPACE_BITS["global"], writes, False)
     box = TensorBox(shape, offsets, writes, operation, tuple(each.kind for each in coordinates), guard.kind)
@@ -141,6 +160,20 @@ def find(low: Lowering, statement: Instruction) -> None:
         find_mbarrier(low, statement, mbar)
 
 
+def _override(low: Lowering, statement: Instruction) -> None:
+    """Emit what changes the map for this copy."""
+    operand, tensor, _ = _operands(statement)
+    if not any(token.startswith("override") for token in statement.form.tokens):
+        return
+    address, *shape = operand.parts[:-1]
+    given = [elements(part) for part in shape]
+    bits = (16, 32, 16)
+    fields = [low.read(statement, item, size) for items, size in zip(given, bits) for item in items]
+    start, guard = low.read(statement, address, 64), low.operands.guard(statement)
+    op = TensorOverride(start.kind, tuple(each.kind for each in fields), guard.kind)
+    low.emit(op, guard, start, *fields, hosts(low, tensor), raw("i", slot(low, "%tensor.map", USED_BYTES)))
+
+
 def _find_shared(low: Lowering, statement: Instruction, shared: int, guard: Field) -> None:
     form, clustered = statement.form, low.spaces.cluster not in (None, (1, 1, 1))
     space = next(token for token in form.tokens if token.startswith("shared"))
@@ -152,7 +185,7 @@ def _find_shared(low: Lowering, statement: Instruction, shared: int, guard: Fiel
     if mbar is not None and clustered and "cta_group::2" not in form.tokens:
         word, found = plain_address(low, statement, mbar, True, "shared", 8)
     own_block, size = clustered and space == "shared::cta", size_of(low, statement)
-    op = BulkAddress(shared, kind, SHARED_ALIGNMENT, loads, own_block, word, size.kind, guard.kind)
+    op = BulkAddress(shared, kind, SHARED_ALIGNMENT, loads, own_block, word, size.kind, ABSENT, guard.kind)
     low.emit(op, place, found, guard, size, hosts(low, shared))
 
 

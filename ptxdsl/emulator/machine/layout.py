@@ -478,6 +478,8 @@ class Fault(Number):
     """`.shared::cta` is not the block's own."""
     BULK_MBARRIER = 24
     """The mbarrier lies in another block than the memory that is written."""
+    BULK_IGNORED = 34
+    """More bytes at the begin or the end are ignored than a bulk copy can."""
     TENSOR_MAP = 25
     """A tensor map that no copy, or not this one, can use."""
     TENSOR_SHARED = 26

@@ -88,9 +88,9 @@ class TensorMaps(Expander):
                 self._put("tf32", address, 1)
             number = element.code
         elif name == "swizzle_mode":
-            if number >= 1 << self._field(name, 0).bits:
-                self._refuse()
-            self._put("swizzle_96", address, 0)
+            wide = number >> self._field(name, 0).bits
+            self._put("swizzle_96", address, wide)
+            number *= not wide
         self._put(name, address, number)
 
     def copy(self) -> None:

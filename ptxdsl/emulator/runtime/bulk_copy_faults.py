@@ -17,6 +17,13 @@ def _size(scene: Scene, _: Fault) -> EmulationError:
     return scene.raised(MemoryFault, f"`{mnemonic}` of {size} bytes, which is no multiple of {ALIGNMENT}")
 
 
+@explains(Fault.BULK_IGNORED)
+def _ignored(scene: Scene, _: Fault) -> EmulationError:
+    left, right = (scene.number(scene.statement.operand(name)) for name in ("left", "right"))
+    message = f"`{scene.statement.form.mnemonic}` ignores {left} bytes at the begin and {right} at the end"
+    return scene.raised(MemoryFault, f"{message}; it can ignore 0 to {ALIGNMENT - 1}")
+
+
 @explains(Fault.BULK_BLOCK)
 def _other_block(scene: Scene, _: Fault) -> EmulationError:
     mnemonic, block = scene.statement.form.mnemonic, scene.address >> Cluster.RANK_BITS

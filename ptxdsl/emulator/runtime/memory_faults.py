@@ -96,7 +96,7 @@ class _Access:
 
     def _bulk(self, scene: Scene) -> None:
         what = "reduction" if "reduce" in scene.statement.form.tokens else "copy"
-        self.nbytes = scene.number(scene.statement.operand("size"))
+        self.nbytes = scene.state.get(Block.EXTENTS + 8 * scene.lane, "Q")
         self.verb = f"bulk {what} of {self.nbytes} bytes {'to' if self.writes else 'from'}"
         self.rule = f"bulk copies must be aligned to {ALIGNMENT} bytes"
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 
 from ...errors import EmulationError, MemoryFault
-from ...isa.tensor_maps import ELEMENTS, INTERLEAVES, PIXELS, TILED_MODES, decode
-from ..instructions.tensor_copies import SHARED_ALIGNMENT, USED_BYTES, TensorBox
+from ...ir import Vector, elements
+from ...isa.tensor_maps import (
+    ADDRESS_ALIGNMENT, ELEMENTS, INTERLEAVES, PIXELS, SWIZZLES, TILED_MODES, USED_BYTES, decode,
+)
+from ..instructions.tensor_copies import MOST_HALO, MOST_OFFSET, PIXEL_SHAPES, SHARED_ALIGNMENT, TensorBox
 from ..machine.layout import Fault
 from .faults import Scene, explains
 
@@ -31,15 +34,18 @@ def _problem(scene: Scene) -> tuple[str, str | None]:
     (mode,), (rank,), (code,), (tf32,) = (fields[name] for name in ("mode", "rank", "elemtype", "tf32"))
     if mode not in (*TILED_MODES, PIXELS) or (code, tf32) not in _NAMES or fields["global_address"] == (0,):
         return "what is no tensor map", "make it with `ptxdsl.tensor_map(array, box)`"
-    if (mode == PIXELS) != (op.shape == "pixels"):
+    if (mode == PIXELS) != (op.shape in PIXEL_SHAPES):
         kinds = "boxes", "pixels"
-        return f"a tensor map of {kinds[mode == PIXELS]}; it wants one of {kinds[op.shape == 'pixels']}", None
+        return f"a tensor map of {kinds[mode == PIXELS]}; it wants one of {kinds[mode != PIXELS]}", None
     wanted = 2 if op.shape == "rows" else len(op.coordinates) - op.offsets
     if rank != wanted:
         return f"a tensor map of {rank} dimensions; it wants {wanted}", None
     if fields["interleave_layout"][0]:
         width = INTERLEAVES[fields["interleave_layout"][0] & 1]
         return f"a tensor map of interleaved layout, in slices of {width or 32} bytes; the emulator has none", None
+    start = fields["global_address"][0]
+    if start % ADDRESS_ALIGNMENT:
+        return f"a tensor map of address {start:#x}; it must be a multiple of {ADDRESS_ALIGNMENT}", None
     if op.shape == "rows" and fields["box_dim"][1] != 1:
         rows = fields["box_dim"][1]
         return f"a tensor map of boxes of {rows} rows; it takes single rows", "a box of (1, columns)"
@@ -49,7 +55,21 @@ def _problem(scene: Scene) -> tuple[str, str | None]:
     row = fields["box_dim"][0] * kind.stored_bits // 8
     if row % 16:
         return f"a tensor map of boxes with rows of {row} bytes; it wants a multiple of 16", None
+    if op.shape in MOST_HALO:
+        return _width_problem(scene, op.shape, fields)
     return f"a tensor map of {_NAMES[code, tf32]}; `.{op.operation}` does not take this type", None
+
+
+def _width_problem(scene: Scene, shape: str, fields: dict[str, tuple[int, ...]]) -> tuple[str, str | None]:
+    """What is wrong with a map of pixels, or with the operands beside it, for a copy along the width."""
+    given = [scene.number(item) for item in elements(scene.statement.operand("offsets") or Vector(()))]
+    for name, number, most in zip(("halo", "offset"), given, (MOST_HALO[shape], MOST_OFFSET)):
+        if number >= most:
+            return f"a tensor map with {name} {number}; it must be below {most}", None
+    bits = tuple(fields[name][0] for name in ("swizzle_mode", "swizzle_atomicity", "swizzle_96"))
+    used = next((name for name, each in SWIZZLES.items() if (each.mode, each.atomicity, each.wide) == bits), "unknown")
+    wide = ", 96B" if shape == "width" else ""
+    return f"a tensor map of swizzle {used}; it wants 64B{wide}, 128B or 128B_atom_32B", None
 
 
 @explains(Fault.TENSOR_SHARED)

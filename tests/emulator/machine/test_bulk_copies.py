@@ -32,6 +32,27 @@ def test_global_to_shared(copy: str, size: int, conservative: bool) -> None:
     np.testing.assert_array_equal(out, np.append(x, np.zeros(BYTES - size, np.uint8)))
 
 
+@pytest.mark.parametrize("sanitize", [None, ("race", "init", "memory")])
+@pytest.mark.parametrize(("left", "size", "right"), [
+    (5, 64, 9), (0, 16, 15), (15, 16, 0), (8, 32, 8), (0, 48, 0), (3, 1040, 1),
+])
+def test_bytes_beyond_an_array_are_ignored(
+    left: int, size: int, right: int, sanitize: tuple[str, ...] | None
+) -> None:
+    """They are not read, and what the tile holds there may be anything; the mbarrier counts them all."""
+    whole = random_bytes(size + 16, size)
+    start = -whole.ctypes.data % 16
+    x, out = whole[start + left : start + size - right], np.zeros(size, np.uint8)
+    copy = f"sub.u64 %rd0, %rd0, {left}; @%p0 cp.async.bulk.shared::cta.global.{TX}.ignore_oob [%r10], [%rd0], %r12, "
+    copy += f"%r13, {right}, [%r11];\nmov.u32 %r20, %r2;\n"
+    text = module(f"mov.u32 %r13, {left};{EXPECT}{copy}{WAIT}add.u32 %r10, %r10, {left}; "
+                  f"add.u64 %rd1, %rd1, {left}; sub.u32 %r12, %r12, {left + right};" + COPY_OUT)
+    run(text, 1, 32, x=x, out=out, n=np.uint32(size), sanitize=sanitize)
+    assert out[left : size - right].tobytes() == x.tobytes()
+    assert not out[:left].any()
+    assert not out[size - right :].any()
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("mask", [None, 0xFFFF, 0, 0x0001, 0xA5C3])
 def test_shared_to_global(mask: int | None, size: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from bulk_copy_kernels import EXPECT, FETCH, LOADS, STORES, SUMS, TX, WAIT, module, run
@@ -137,7 +140,36 @@ def test_bytes_that_nobody_copies() -> None:
         run(module("mov.u32 %r12, 64;" + EXPECT + WAIT), 1, 32, x=np.zeros(1), out=np.zeros(1), n=np.uint32(0))
 
 
+IGNORES = f"cp.async.bulk.shared::cta.global.{TX}.ignore_oob"
+
+
+@pytest.mark.parametrize(("left", "right", "size", "message"), [
+    (16, 0, 64, f"`{IGNORES}` ignores 16 bytes at the begin and 0 at the end; it can ignore 0 to 15"),
+    (0, 99, 64, f"`{IGNORES}` ignores 0 bytes at the begin and 99 at the end; it can ignore 0 to 15"),
+    (4, 0, 40, f"`{IGNORES}` of 40 bytes, which is no multiple of 16"),
+    (4, 3, 64, "bulk copy of 57 bytes from x[4]: x is u8[60]"),
+    (4, 12, 80, "bulk copy of 64 bytes from x[4]: x is u8[60]"),
+    (4, 4, 64, None),
+])
+def test_faults_of_copies_that_ignore_bytes(left: int, right: int, size: int, message: str | None) -> None:
+    copy = f"@%p0 {IGNORES} [%r10], [%rd0], %r12, {left}, {right}, [%r11];"
+    text = module(f"mov.u32 %r12, {size};{EXPECT}{copy}{WAIT}")
+    with pytest.raises(MemoryFault) if message else nullcontext() as caught:
+        run(text, 1, 32, x=np.zeros(60, np.uint8), out=np.zeros(1), n=np.uint32(0))
+    assert message is None or caught.value.message == message
+
+
+def test_a_copy_that_ignores_bytes_is_aligned_as_others() -> None:
+    copy = f"@%p0 {IGNORES} [%r10], [%rd0], 16, 8, 0, [%r11];"
+    with pytest.raises(MemoryFault) as caught:
+        run(module("add.u64 %rd0, %rd0, 8;" + copy), 1, 32, x=np.zeros(64, np.uint8), out=np.zeros(1), n=np.uint32(0))
+    message = r"bulk copy of 8 bytes from address 0x\w+ \(x\[8\]\): bulk copies must be aligned to 16 bytes"
+    assert re.fullmatch(message, caught.value.message)
+
+
 def test_what_stays_refused() -> None:
-    copy = f"cp.async.bulk.shared::cta.global.{TX}.ignore_oob [%r10], [%rd0], 64, %r12, %r12, [%r11];"
-    with pytest.raises(EmulationError, match=r"does not support `cp\.async\.bulk\.shared::cta\.global.*ignore_oob`"):
-        run(module(copy), 1, 32, x=np.zeros(1), out=np.zeros(1), n=np.uint32(0))
+    report = "mbarrier::report::validity::per_element::ff"
+    copy = f"cp.async.bulk.shared::cta.global.{TX}.{report} [%r10], [%rd0], 64, [%r11];"
+    text = module(copy).replace("sm_100a", "sm_107a").replace(".version 9.3", ".version 9.4")
+    with pytest.raises(EmulationError, match=r"does not support `cp\.async\.bulk\.shared::cta\.global.*::ff`"):
+        run(text, 1, 32, x=np.zeros(1), out=np.zeros(1), n=np.uint32(0))
