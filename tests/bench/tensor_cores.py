@@ -1,8 +1,9 @@
 """Matrix products on emulated tensor cores beside numpy's of f32: ``python tests/bench/tensor_cores.py``.
 
-Triton's pipeline for sm_80 (cp.async, ldmatrix, mma.sync of f16), and Hopper's (TMA, mbarriers, wgmma of bf16); one
-thread, time on the processor, interleaved rounds, medians, every result checked. Sanitized launches are of a smaller
-product, in times of the default. ``--side N`` (a multiple of 192), ``--rounds N``.
+Triton's pipeline for sm_80 (cp.async, ldmatrix, mma.sync of f16), Hopper's (TMA, mbarriers, wgmma of bf16) and
+Blackwell's (TMA, mbarriers, tcgen05.mma of bf16); one thread, time on the processor, interleaved rounds, medians, every
+result checked. Sanitized launches are of a smaller product, in times of the default. ``--side N`` (a multiple of 192),
+``--rounds N``.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from ptxdsl.bench import table
 import ptxdsl
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
+from blackwell_matmul import launch as blackwell
 from hopper_matmul import launch as hopper
 from pipelined_matmul import STAGES, TILE, pipelined_matmul
 
+KINDS = ("mma.sync", "wgmma", "tcgen05")
 SMALL = 384
 TOOLS = ("init", "race", "all")
 
@@ -44,7 +47,7 @@ class Product:
 
     def run(self, **options: Any) -> None:
         if self.kernel is None:
-            hopper(self.a, self.b, self.c, **options)
+            (hopper if self.name == "wgmma" else blackwell)(self.a, self.b, self.c, **options)
             return
         grid, shared = (self.side // TILE,) * 2, 2 * STAGES * 4096
         launch = self.kernel.configure(grid, 128, shared=shared, backend="emulator", **options)
@@ -71,7 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     rng = np.random.default_rng()
     side = options.side
-    products = [Product(name, side, rng) for name in ("mma.sync", "wgmma")]
+    products = [Product(name, side, rng) for name in KINDS]
     x, y = (rng.standard_normal((side, side)).astype(np.float32) for _ in range(2))
     for product in products:
         product.check()
@@ -82,7 +85,7 @@ def main() -> None:
         for name, call in calls.items():
             times[name].append(timed(call))
     medians = {name: statistics.median(spent) for name, spent in times.items()}
-    costs = {name: sanitized(Product(name, SMALL, rng), options.rounds) for name in ("mma.sync", "wgmma")}
+    costs = {name: sanitized(Product(name, SMALL, rng), options.rounds) for name in KINDS}
     rows = [
         (name, f"{took * 1e3:.1f}", f"{took / medians['numpy f32']:.2f}", *costs.get(name, [""] * len(TOOLS)))
         for name, took in medians.items()

@@ -408,9 +408,10 @@ class _Product:
             self.find_meets(bank)
         # D's table by column, and the columns of B's panel
         self.d_table = c.at(self.table(ProductPlan.D_TABLE), b.shl(b.mul(self.first, self.groups), i64(2)))
-        self.each_vector(self.mark)
         self.columns_at = c.at(self.right, b.shl(self.first, i64(2)))
         fresh = self.asked(ProductRequest.FRESH)
+        with self.b.if_then(self.nonzero(fresh)):  # a sum with what was never written is as little known
+            self.each_vector(self.mark)
         if self.key.sparse:
             self.beside(fresh)
             return
