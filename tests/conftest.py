@@ -59,7 +59,7 @@ def each_rewriting_pass_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rewrite = pipeline.rewrite
 
-    def checked(module: Any, function: Any, cluster: Any, annotations: Any = None) -> Any:
+    def checked(module: Any, function: Any, cluster: Any, annotations: Any = None, defers: bool = False) -> Any:
         declared = [replace(other, body=None) for other in module.functions]
         target = module.target if module.target == "sm_90a" else "sm_100a"  # which has no wgmma
         newest = replace(module, version=LATEST, target=target, functions=declared)
@@ -68,7 +68,7 @@ def each_rewriting_pass_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
             body = [statement for statement in result.body if not isinstance(statement, Call)]  # the host's functions
             verify(replace(newest, functions=[*declared, replace(result, body=body)]), foreign=True)
 
-        return rewrite(module, function, cluster, check, annotations)
+        return rewrite(module, function, cluster, check, annotations, defers)
 
     monkeypatch.setattr(pipeline, "rewrite", checked)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 from ..collector import paused
 from ..config import observer
-from ..ir import Module
+from ..ir import Instruction, Module
 from .codegen.code import Code
 from .codegen.kept_code import keep, key_of, recall
 from .machine.address_spaces import AddressSpaces, ModuleMemory
@@ -29,6 +29,8 @@ __all__ = ["Program", "load"]
 
 BOUNDS: Literal["memory"] = "memory"
 """In place of the sanitizer's checks: code of its own, in which accesses out of bounds may be passed over."""
+DEFERS = -1
+"""In place of the number of annotations: asynchronous copies are made later, as the seed says."""
 Tools = Union["Checks", Literal["memory"], None]
 Launches = Callable[["Sequence[Scalar | Buffer]"], None]
 """Launches a kernel with arguments."""
@@ -69,6 +71,14 @@ class Program:
             return self._read
 
     @cached_property
+    def _is_asynchronous(self) -> bool:
+        """Whether some instruction may complete later than it stands."""
+        return any(
+            isinstance(statement, Instruction) and statement.form.effects.completes
+            for function in self.module.functions for statement in function.body or ()
+        )
+
+    @cached_property
     def _memory(self) -> ModuleMemory:
         with self._lock:
             if self._placed is None:
@@ -89,9 +99,10 @@ class Program:
     def _new_spaces(self, entry: str, cluster: Shape3 | None, annotated: int) -> AddressSpaces:
         from .rewrite.kernel_memory import spaces_of
 
-        annotations = self._annotations[annotated - 1][1] if annotated else None
+        annotations = self._annotations[annotated - 1][1] if annotated > 0 else None
+        defers = annotated == DEFERS
         with paused():
-            return spaces_of(self.module, self.module.function(entry), self._memory, cluster, annotations)
+            return spaces_of(self.module, self.module.function(entry), self._memory, cluster, annotations, defers)
 
     def _recall(self, entry: str, block: Shape3) -> None:
         """Take a kernel from disk, if it is there."""
@@ -162,6 +173,8 @@ class Program:
             annotated = self._annotated(config.traced)
         observing = observer.get()
         sanitizes = not tools.isdisjoint(("race", "order", "cas", "init", "memory"))
+        if config.seed is not None and not sanitizes and observing is None and self._is_asynchronous:
+            annotated = DEFERS
         if self._text and (entry, config.block) not in self._asked and not (observing or sanitizes or conservative):
             self._recall(entry, config.block)
         spaces = self._kernel(entry, config.cluster, annotated)

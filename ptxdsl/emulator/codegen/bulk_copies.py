@@ -43,10 +43,10 @@ def bulk_address(h: Handler, op: BulkAddress) -> None:
     def demand(good: Any, kind: Fault) -> None:
         _demand(h, mask, good, kind, vector)
 
-    if skipped is None:
-        demand(_multiple(h, sizes, ALIGNMENT), Fault.BULK_SIZE)
-    else:
+    if skipped is not None:
         demand(_multiple(h, vector, ALIGNMENT), Fault.ALIGNMENT)
+    elif op.bulk:
+        demand(_multiple(h, sizes, ALIGNMENT), Fault.BULK_SIZE)
     if op.alignment > ALIGNMENT:
         demand(_multiple(h, vector, op.alignment), Fault.TENSOR_SHARED)
     if op.own_block:

@@ -45,6 +45,7 @@ class BulkAddress(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinab
     size: OperandClass
     skipped: OperandClass
     guard: OperandClass
+    bulk: bool
 
 
 class BulkMove(
@@ -149,7 +150,7 @@ def find(low: Lowering, statement: Instruction) -> None:
         if mbar is not None and clustered and end.writes:
             word, place = plain_address(low, statement, mbar, True, "shared", 8)
         kinds = word, size.kind, skipped.kind, guard.kind
-        op = BulkAddress(end.operand, address, ALIGNMENT, end.writes, own_block, *kinds)
+        op = BulkAddress(end.operand, address, ALIGNMENT, end.writes, own_block, *kinds, True)
         low.emit(op, field, place, guard, size, skipped, hosts(low, end.operand))
     if mbar is not None:
         find_mbarrier(low, statement, mbar)

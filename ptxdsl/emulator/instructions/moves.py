@@ -112,4 +112,8 @@ def cache_policy(low: Lowering, statement: Instruction) -> None:
 
 @lowers("cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive")
 def asynchronous_copy(low: Lowering, statement: Instruction) -> None:
-    """What :mod:`..rewrite.async_copies` has left of them for the sanitizer to see."""
+    """Where they are made where they stand, :mod:`..rewrite.async_copies` leaves them for the sanitizer to see."""
+    if low.spaces.defers:
+        from .async_copies import cp_async
+
+        cp_async(low, statement)

@@ -143,7 +143,7 @@ def find(low: Lowering, statement: Instruction) -> None:
     kind, place = plain_address(low, statement, operand._replace(parts=()), False, "generic")
     nbytes = low.operands.number(USED_BYTES, 32)
     low.emit(
-        BulkAddress(tensor, kind, ALIGNMENT, False, False, ABSENT, nbytes.kind, ABSENT, guard.kind),
+        BulkAddress(tensor, kind, ALIGNMENT, False, False, ABSENT, nbytes.kind, ABSENT, guard.kind, True),
         place, guard, nbytes, hosts(low, tensor),
     )
     _override(low, statement)
@@ -185,7 +185,7 @@ def _find_shared(low: Lowering, statement: Instruction, shared: int, guard: Fiel
     if mbar is not None and clustered and "cta_group::2" not in form.tokens:
         word, found = plain_address(low, statement, mbar, True, "shared", 8)
     own_block, size = clustered and space == "shared::cta", size_of(low, statement)
-    op = BulkAddress(shared, kind, SHARED_ALIGNMENT, loads, own_block, word, size.kind, ABSENT, guard.kind)
+    op = BulkAddress(shared, kind, SHARED_ALIGNMENT, loads, own_block, word, size.kind, ABSENT, guard.kind, True)
     low.emit(op, place, found, guard, size, hosts(low, shared))
 
 

@@ -160,6 +160,8 @@ class AddressSpaces:
         self.cluster: tuple[int, int, int] | None = None
         """Blocks in a cluster, None for a kernel without; ``explicit`` where the launch or a directive says so."""
         self.explicit = False
+        self.defers = False
+        """Whether ``cp.async`` and the like, which are compiled to loads and stores otherwise, are made later."""
         self.notes: dict[Any, Any] = {}
         """What tools keep of the kernel from launch to launch."""
         self.asked: list[Indexed] = []

@@ -7,16 +7,18 @@ that a multimem address is an ordinary address, and no cluster whose launch coul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ...analysis.def_use import DefUse
 from ...ir import Address, Call, Function, Immediate, Instruction, Not, Operand, Register, Sink, Vector, elements
+from ...isa import Form, lookup
 from ...types import TYPES
 from .builder import Expander, integer
-from .expansions import MULTICAST
+from .expansions import MULTICAST, expansion
 
-__all__ = ["AsyncCopies"]
+__all__ = ["AsyncCopies", "DeferredCopies"]
 
 _MAX_CLUSTER = 16
 """Most blocks that a cluster can have on any GPU."""
@@ -289,3 +291,37 @@ class AsyncCopies(Expander):
         for item in elements(self.operand("d")):
             if isinstance(item, Register):
                 self.guarded("mov.pred" if item.type is _PRED else "mov.b32", item, 0)
+
+
+class DeferredCopies(AsyncCopies):
+    """Where the launch makes these later: what they copy is a register, and the others are expanded."""
+
+    @classmethod
+    def expansion(cls, form: Form) -> Callable[[Any], None] | None:
+        name, method = expansion(form) or ("", "")
+        if name != "AsyncCopies" or method == "arrive" or (method in ("store", "reduce") and _is_counted(form)):
+            return None
+        return getattr(cls, method)
+
+    def copy(self) -> None:
+        """Say how many bytes of the source are read."""
+        size, used, ignore = (self.operand(name) for name in ("size", "used", "ignore"))
+        if used is None and ignore is None:
+            self.keep()
+            return
+        taken = self.word("used")
+        if used is not None:
+            self.emit("mov.u32", taken, used)
+            self.emit("min.u32", taken, taken, size)
+        else:
+            whole, negated = self.word("whole", "pred"), isinstance(ignore, Not)
+            self.emit("not.pred" if negated else "mov.pred", whole, ignore.predicate if negated else ignore)
+            self.emit("selp.u32", taken, 0, size, whole)
+        forms = lookup("cp.async.ca.shared.global")
+        form = next(each for each in forms if each.operands[-1].name == "used")
+        assert isinstance(self.statement, Instruction)
+        self.body.append(replace(self.statement, form=form, operands=(*self.operands[:2], size, taken)))
+
+
+def _is_counted(form: Form) -> bool:
+    return form.effects.completes == "mbarrier"

@@ -18,13 +18,17 @@ __all__ = ["spaces_of"]
 
 
 def spaces_of(
-    module: Module, function: Function, memory: ModuleMemory, cluster: Shape3 | None, annotations: Annotations | None
+    module: Module, function: Function, memory: ModuleMemory, cluster: Shape3 | None, annotations: Annotations | None,
+    defers: bool = False,
 ) -> AddressSpaces:
-    """The memory of a kernel, whose function is what remains to be lowered; for clusters of this shape, if any."""
+    """The memory of a kernel, whose function is what remains to be lowered; for clusters of this shape, if any.
+
+    ``defers``: asynchronous copies are made later than they stand.
+    """
     alone = cluster is None and annotations is None
     if alone and _runs_as_it_stands(function) and not short_addresses(module, function):
         return AddressSpaces(module, function, memory)
-    spaces = _rewritten(module, function, memory, cluster, annotations)
+    spaces = _rewritten(module, function, memory, cluster, annotations, defers)
     spaces.asked = annotations.asked if annotations is not None else []
     return spaces
 
@@ -45,7 +49,8 @@ def _runs_as_it_stands(function: Function) -> bool:
 
 
 def _rewritten(
-    module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None, annotations: Annotations | None
+    module: Module, function: Function, memory: ModuleMemory, asked: Shape3 | None, annotations: Annotations | None,
+    defers: bool,
 ) -> AddressSpaces:
     """The memory of a kernel that has to be rewritten, or is launched in clusters."""
     from .pipeline import rewrite
@@ -53,8 +58,9 @@ def _rewritten(
     if any(name == "minperctamemory" for name, _ in function.directives):
         raise unsupported(None, f"`.minperctamemory` of {function.name}")
     cluster = asked or _required_cluster(function)
-    function = rewrite(module, function, cluster, annotations=annotations)
+    function = rewrite(module, function, cluster, annotations=annotations, defers=defers)
     spaces = AddressSpaces(module, function, memory)
+    spaces.defers = defers
     spaces.cluster, spaces.explicit = cluster, cluster is not None
     if cluster is None and any(s.form.effects.barrier == "cluster" for s in function.instructions()):
         spaces.cluster = (1, 1, 1)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ...ir import Function, Module
 from .alloca import Alloca
-from .async_copies import AsyncCopies
+from .async_copies import AsyncCopies, DeferredCopies
 from .cluster_addresses import address_by_register
 from .index_checks import Annotations
 from .inline import Inliner, calls
@@ -27,11 +27,11 @@ _EXPANDERS = (Alloca, AsyncCopies, MatrixFragments, TensorMaps)
 
 def rewrite(
     module: Module, function: Function, cluster: Shape3 | None, after: Callable[[Function], None] | None = None,
-    annotations: Annotations | None = None,
+    annotations: Annotations | None = None, defers: bool = False,
 ) -> Function:
     """A kernel of the module, rewritten for clusters of that many blocks; ``after`` is called after each pass.
 
-    ``annotations``: the accesses that have one are checked by it.
+    ``annotations``: the accesses that have one are checked by it. ``defers``: asynchronous copies stay.
     """
     original = function
 
@@ -48,6 +48,8 @@ def rewrite(
     function = passed(lengthen_addresses(module, function))
     forms = {statement.form for statement in function.instructions()}
     for expander in _EXPANDERS:
+        if defers and expander is AsyncCopies:
+            expander = DeferredCopies
         if any(expander.expansion(form) is not None for form in forms):
             function = passed(expander.run(function))
     if cluster not in (None, (1, 1, 1)):

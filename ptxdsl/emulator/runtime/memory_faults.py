@@ -88,9 +88,11 @@ class _Access:
         if isinstance(scene.op, TensorBox) or (isinstance(scene.op, BulkAddress) and is_tensor_copy(statement)):
             self._tensor(scene, access)
             return
-        if isinstance(scene.op, BulkAddress):
+        if isinstance(scene.op, BulkAddress) and scene.op.bulk:
             self._bulk(scene)
             return
+        if isinstance(scene.op, BulkAddress):  # an asynchronous copy or store that is made later
+            self.nbytes = access.nbytes or statement.operand("size").bits
         self.verb = "load from" if not access.writes else "atomic operation on" if access.reads else "store to"
         self.rule = f"{self.nbytes} bytes must be aligned to {self.nbytes} bytes"
 
